@@ -65,7 +65,7 @@ class Saving(NamedTuple):
 
 
 def saving(right: Array, n: Array, counts: Array) -> Saving:
-    """How many samples `counts` saves beside equal numbers for all questions; all arguments are (Q,), by question."""
+    """How many samples `counts` saves, compared with an equal number for each question; all arguments are (Q,)."""
     p = chances(right, n)
     spread = p * (1.0 - p)
     equal = float(spread.sum() / (spread / counts).sum())

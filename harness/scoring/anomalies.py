@@ -113,7 +113,7 @@ def anomalies(shown: Mapping[Anomaly, NDArray[np.bool_]]) -> Anomalies | None:
     some = np.logical_or.reduce([*shown.values()])
     if not len(some):
         return None
-    counts: dict[str, int] = {sign: n for sign, showing in shown.items() if (n := int(showing.sum()))}
+    counts: dict[str, int] = {sign: int(showing.sum()) for sign, showing in shown.items() if showing.any()}
     return Anomalies(n_samples=len(some), n_any=int(some.sum()), by_sign=counts)
 
 
@@ -310,6 +310,7 @@ class Texts:
     def _with_questions(self, question: NDArray[np.uint32], rows: NDArray[np.int64] | None) -> FixedRows:
         """The texts of the samples `rows`, with the numbers of their questions; the arguments are those of `equal`."""
         owned = FixedRows({"question": "I", "digest": "I", "length": "I"})
+        # A choice of rows may lie anywhere, so all texts are read for it; else a block at a time is enough.
         every = None if rows is None else self._rows.read(0, len(self._rows))
         for begin in range(0, len(question), BLOCK_ROWS):
             end = min(begin + BLOCK_ROWS, len(question))

@@ -21,10 +21,10 @@ A raw interval is Wilson's, whose width as a difference of arcsin √p depends o
 short raw interval, which says little of an accuracy in the middle. Where all samples are audited, the person's verdicts
 are scored like a grader's, and nothing is moved or stretched.
 
-They are independent, so that their distances to the estimate add as squares on each side (Zou and Donner 2008,
-Statistics in Medicine 27:1693). `make simulate` prints the coverage, docs/statistics.md shows it.
+The three sources are independent, so that their distances to the estimate add as squares on each side (Zou and Donner
+2008, Statistics in Medicine 27:1693). `make simulate` prints the coverage, docs/statistics.md shows it.
 
-The audited population are the samples that a judge decided; where no judge decided any, all samples. The draw is no
+The audited population is the samples that a judge decided; where no judge decided any, all samples. The draw is no
 file: it is the order of the samples by a checksum of their keys, which knows nothing of their texts and verdicts. Of
 each stratum the estimate takes the samples from the beginning of this order up to the first without a verdict by hand.
 So a person may stop at any sample. A verdict counts only if an audit stored it (`audits`): one that somebody gave for
@@ -287,8 +287,10 @@ def estimate(parts: Sequence[AuditedPart], certain: float, intervals: Intervals,
     n_differing: audited samples on which the person differs from the grader.
     """
     accuracy = certain + math.fsum(part.weight * part.right for part in parts)
-    called = certain + math.fsum(part.weight for part in parts if part.called_correct)
-    both = certain + math.fsum(part.weight * part.right for part in parts if part.called_correct)
+    # The shares of the samples that the grader calls correct, and that both the grader and the person do.
+    by_grader = certain + math.fsum(part.weight for part in parts if part.called_correct)
+    by_both = certain + math.fsum(part.weight * part.right for part in parts if part.called_correct)
+    # The audit's own uncertainty: squares of the distances to both ends, over the strata.
     ends = [_limits(part) for part in parts]
     below = math.fsum((part.weight * (part.right - end.low)) ** 2 for part, end in zip(parts, ends, strict=True))
     above = math.fsum((part.weight * (end.high - part.right)) ** 2 for part, end in zip(parts, ends, strict=True))
@@ -296,7 +298,7 @@ def estimate(parts: Sequence[AuditedPart], certain: float, intervals: Intervals,
     assert sampling is not None
     sampling, question = _moved(sampling, accuracy), question and _moved(question, accuracy)
     n_audited, n_population = sum(part.drawn for part in parts), sum(part.population for part in parts)
-    stretch = _stretch(accuracy, both, called)
+    stretch = _stretch(accuracy, by_both, by_grader)
     return Audited(
         accuracy=accuracy,
         intervals=Intervals(

@@ -109,7 +109,7 @@ def reported(comparisons: Sequence[PublishedComparison], metric: str, suite: str
     own = vendor(comparisons, metric, suite)
     firsts: dict[str, PublishedComparison] = {}
     for entry in [*fitting[:1], *([own] if own is not None else []), *fitting]:
-        # A number that a source quotes without saying of whom is none of its own.
+        # A source's quotation of somebody else's number is left out, unless it is the authors' or the nearest.
         if entry is own or not entry.published.quoted or entry is fitting[0]:
             firsts.setdefault(VENDOR if entry is own else entry.published.source.repository, entry)
     return [Reported(name, entry) for name, entry in firsts.items()][:MAX_SOURCES]

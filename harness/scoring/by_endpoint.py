@@ -101,7 +101,10 @@ class EndpointScore(msgspec.Struct, frozen=True, kw_only=True):
                 f"{self.truncated:.1%} truncated instead of {self.expected_truncated:.1%} (z {self.z_truncated:+.1f})"
             )
         url = visible(self.endpoint, MAX_URL_CHARS)
-        return f"the endpoint {url} differs from the rest, with {', '.join(shares)}: same model, precision and engine?"
+        return (
+            f"the endpoint {url} differs from the rest, with {', '.join(shares)}: check that its model, precision and "
+            "engine are those of the others"
+        )
 
 
 def scores(

@@ -104,8 +104,10 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
 
     def smallest(self, n_tests: int = 1) -> float:
         """The smallest true difference that these samples find in 80 % of repetitions, with `n_tests` p values
-        corrected together: `smallest_difference` of both `detection_` values, and more by `missing_shift`, the largest
-        change of the difference that missing samples can make."""
+        corrected together.
+
+        `missing_shift`, by which missing samples can change the difference at most, is added to it.
+        """
         alone = float(smallest_difference(np.asarray(self.detection_variance), self.detection_growth, n_tests))
         return min(1.0, alone + self.missing_shift)
 
@@ -225,11 +227,14 @@ class _Lines(NamedTuple):
 
 
 def _counted(items: Sequence[QuestionTally]) -> _Counted:
-    """The samples of the questions as columns. Where copies are many, each number shrinks to independent samples."""
+    """The samples of the questions as columns.
+
+    Where copies are many, a question's numbers are multiplied by the fraction of its samples that are independent.
+    """
     columns = np.array([(float(item.correct), float(item.planned), float(item.planned - item.n)) for item in items])
-    copied = [(1, 1) if item.independent is None else (item.independent, item.n) for item in items]
-    independent, present = np.array(copied, dtype=float).T[..., None]
-    return _Counted(*(columns * independent / present).T)
+    independent = np.array([1.0 if item.independent is None else item.independent for item in items])
+    present = np.array([1.0 if item.independent is None else item.n for item in items])
+    return _Counted(*(columns * independent[:, None] / present[:, None]).T)
 
 
 def _lines(ours: tuple[Array, Array], theirs: tuple[Array, Array], clusters: np.ndarray[Any, Any]) -> _Lines:
@@ -299,6 +304,10 @@ def compare_published(
     ours = _value(score, published)
     difference = None if ours is None else ours - published.value
     error = max(error for _, error in tests) if tests and published.samples is not None else None
+    variance_of_sample = None
+    # Where every question has one sample, the variance is NaN, which is not above 0.
+    if ends and ends[0].variance > 0:
+        variance_of_sample = ends[0].variance * ends[0].trials
     return PublishedComparison(
         published=published,
         ours=ours,
@@ -309,8 +318,7 @@ def compare_published(
         verdict=verdict,
         reason=reason,
         differing=differing,
-        # Variance over reruns, times the samples: that of one sample. All with one sample show none.
-        doubt=doubt(published, ends[0].variance * ends[0].trials if ends and ends[0].variance > 0 else None),
+        doubt=doubt(published, variance_of_sample),
     )
 
 
@@ -359,7 +367,10 @@ def _our_ends(score: Score, questions: Sequence[QuestionTally], published: Publi
         counted = _counted(questions)
         if not counted.planned.all():
             return [], "a question of this run has no sample"
-        return [_own(*counted.filled(right)) for right in (False, True)[: 1 + bool(counted.missing.any())]], ""
+        ends = [_own(*counted.filled(right=False))]
+        if counted.missing.any():
+            ends.append(_own(*counted.filled(right=True)))
+        return ends, ""
     k = published.k
     estimate = pass_at(questions, k) if published.kind == "pass" else maj_at(questions, [k])[k]
     return [_Own(estimate.value, estimate.variance, estimate.trials, estimate.single)], ""

@@ -48,10 +48,14 @@ def tokens_until(sample: Sample, end: int) -> int | None:
 
 
 def _hidden(sample: Sample) -> int:
-    """Reasoning tokens whose text the server hid: it is neither in the reasoning field nor in the text."""
-    # Reasoning that stands in the text ends where the final part begins, behind the first character.
-    if sample.reasoning or (sample.text and (final_part(sample.text) or (1, 0))[0] > 0):
+    """How many reasoning tokens the server hid: their text is neither in the reasoning field nor in the text."""
+    if sample.reasoning:
         return 0
+    if sample.text:
+        part = final_part(sample.text)
+        # A final part that does not begin with the text has shown reasoning before it.
+        if part is None or part[0] > 0:
+            return 0
     return min(sample.usage.reasoning_tokens or 0, sample.usage.completion_tokens or 0)
 
 

@@ -130,7 +130,9 @@ def _majorities_without_one(groups: Sequence[VoteGroup], silent: int, k: int) ->
     left_out = [(without(0), silent)] if silent else []
     for group, times in Counter(groups).items():
         others = without(group.size)
+        # A right sample of the group left out, then a wrong one.
         for right, samples in ((1, group.correct), (0, group.size - group.correct)):
+            # What `others` does not count: this group itself wins, with one sample less and so another fraction right.
             own = 0.0
             if group.correct:
                 win, share = wins[group.size], (group.correct - right) / max(group.size - 1, 1)
@@ -224,4 +226,4 @@ def _check_k(name: str, n: int, k: int) -> None:
     if k < 1:
         raise UsageError(f"{name}{k}: k must be at least 1")
     if k > n:
-        raise UsageError(f"{name}{k} needs {k} samples of every question, and one has {n}; ask for k ≤ {n}")
+        raise UsageError(f"{name}{k} needs {k} samples of every question, and a question has only {n}; ask for k ≤ {n}")

@@ -105,14 +105,15 @@ class _Nodes(NamedTuple):
 
 @lru_cache(maxsize=256)
 def win_and_drawn(rivals: tuple[tuple[int, int], ...], n: int, own: int, k: int) -> WinAndDrawn:
-    """The chances for a group of `own` samples, as a module's formula; 1 < k < n.
+    """The chances for a group of `own` samples, by the module's formula; 1 < k < n.
 
     rivals: (size, number of other groups of this size), each size once, the largest first. n: samples of the question,
     the silent ones included.
     """
     p, top = k / n, min(own, k)
     every = _votes(np.array([n]), p, min(n, 4 * k + 200) + 1).exactly[0]
-    # Of the own votes from 0 to top: the logarithm of their chance, times that no rival has more.
+    # log_score[v], for v own votes from 0 to top: the logarithm of the chance that the group has v votes and no rival
+    # has more. It begins without rivals; each batch of rivals, the largest first, lowers it.
     with np.errstate(divide="ignore"):
         log_score = np.log(_votes(np.array([own]), p, top + 1).exactly[0])
     own_votes = np.exp(log_score)
@@ -282,10 +283,12 @@ def _means(
             factor, mean = window.factors(own[:n], nodes.y[:n], powers[window.first - lowest :])
             factors.append((product[:n].copy(), factor, mean))
             product[:n] *= factor
+        # Now `product` holds the factors of all rivals; each of `factors` holds the product of those before it.
         by_node = np.einsum("nr,nr->n", product, with_rest).real
         chance += float(by_node.sum())
         own_drawn += float((own * by_node).sum())
         elsewhere += np.einsum("nr,nr,r->n", product, without_rest, p * roots[index]).real
+        # From the last rival back: all factors but the rival's own are those before it and those behind it.
         behind = with_rest
         for window, (before, factor, mean) in zip(windows[::-1], factors[::-1], strict=True):
             n = window.n_nodes

@@ -50,7 +50,7 @@ from harness.scoring.tokens import accuracy_of_first_right, budgets_of, first_ri
 from harness.scoring.workload import Speed, Workload, speed, workload
 
 _MAX_BASES = 4_096
-"""For so many questions of a file the checksum of what their grades depend on is kept."""
+"""Number of questions of a file for which `basis` is remembered."""
 
 MAX_NAMED = 3
 """Largest number of damaged lines or conflicting keys that a warning names; the others are counted."""

@@ -165,10 +165,12 @@ def boundaries(looks: tuple[int, ...], alpha: float) -> tuple[float, ...]:
     errors: list[float] = []
     spent, before = 0.0, 0.0
     for look in looks:
+        # The density of the paths at this look: since the last look each moved by a normal step.
         time = look / looks[-1]
         lags = width * np.arange(-(_GRID - 1), _GRID)
         step = np.exp(-(lags**2) / (2 * (time - before))) / math.sqrt(2 * math.pi * (time - before))
         alive = np.convolve(alive, step)[_GRID - 1 : 2 * _GRID - 1] * width
+        # The end beyond which lies the share of the paths that this look may reject, interpolated between grid points.
         share = (alpha * time**SPENDING - spent) / 2  # Half of the level for each side.
         outside = np.cumsum(alive[::-1]) * width
         i = int(np.searchsorted(outside, share))
@@ -276,7 +278,10 @@ def confirmed(state: RaceState, candidate: NDArray[np.bool_], baseline: NDArray[
     if state.verdict not in ("better", "worse"):
         return state
     rounds, sign = state.rounds, 1 if state.verdict == "better" else -1
-    due = min(most, math.ceil(CONFIRMING * state.called)) if 2 * state.called <= most else state.called
+    # Only a verdict of the first half of the race has to wait.
+    due = state.called
+    if 2 * state.called <= most:
+        due = min(most, math.ceil(CONFIRMING * state.called))
     why = ""
     if rounds < due:
         why = f"{state.verdict} after {state.called} rounds, to be confirmed by round {due}"
@@ -302,6 +307,8 @@ def change_after(candidate: NDArray[np.bool_], baseline: NDArray[np.bool_], spli
     if not 0 < split < n:
         return 0.0, 0.0
     gaps = candidate.mean(axis=1) - baseline.mean(axis=1)
-    spread = sum(float((p * (1 - p)).sum()) for p in (candidate.mean(axis=0), baseline.mean(axis=0))) * n / (n - 1)
+    # The variance of one round's number of right samples, of both runs together.
+    rates = candidate.mean(axis=0), baseline.mean(axis=0)
+    spread = sum(float((p * (1 - p)).sum()) for p in rates) * n / (n - 1)
     error = math.sqrt(spread * (1 / split + 1 / (n - split))) / n_questions
     return float(gaps[split:].mean() - gaps[:split].mean()), error

@@ -232,7 +232,10 @@ def resampled_sizes(
         right = drawn(correct, counts, n, runs, rng)
         shared = draw_deviation(correct, counts, n)
         run_error = rerun_deviation(correct, counts, n)
-        seen = _deviation((right / n).mean(axis=1)) * run_error / shared if shared and runs > 1 else None
+        seen = None
+        if shared and runs > 1:
+            # Repeats that share samples lie closer together than runs, by this factor.
+            seen = _deviation((right / n).mean(axis=1)) * run_error / shared
         sizes.append(_size(right, np.full_like(right, n), run_error, seen, mean_question_deviation(correct, counts, n)))
     return SampleSizes(
         benchmark=benchmark,

@@ -278,10 +278,8 @@ def score_benchmark(
 def _unequal(tallies: Tallies, present: Sequence[QuestionTally]) -> list[str]:
     """Return warnings if clusters differ much in size, or questions in their numbers of samples.
 
-    present: questions with samples.
-
-    In an unfinished run the numbers of samples differ anyway, and the score says that it is unfinished. Where a former
-    run decided them, they differ by difficulty on purpose, and do not depend on this run's outcomes.
+    No warning about the numbers of samples in two cases: in an unfinished run they differ anyway; and if a former run
+    decided them, they differ by difficulty on purpose. present: questions with samples.
     """
     differ = present and not tallies.missing and not tallies.allocated
     warnings = [unequal_clusters(present), unequal_samples(present) if differ else None]
@@ -344,9 +342,11 @@ def beside_audit(score: Score, judge_errors: JudgeErrors | None, estimate: Audit
     """
     former = (score.judge_errors, score.audited)
     dropped = {remark.sentence for remark in former if remark is not None}
-    remarks = [remark.sentence for remark in [estimate or judge_errors] if remark is not None]
-    warnings = (*(warning for warning in score.warnings if warning not in dropped), *remarks)
-    return msgspec.structs.replace(score, judge_errors=judge_errors, audited=estimate, warnings=warnings)
+    warnings = [warning for warning in score.warnings if warning not in dropped]
+    remark = estimate or judge_errors
+    if remark is not None:
+        warnings.append(remark.sentence)
+    return msgspec.structs.replace(score, judge_errors=judge_errors, audited=estimate, warnings=tuple(warnings))
 
 
 def check_ks(benchmark: str, ks: Sequence[int], fewest: int) -> None:
@@ -471,11 +471,16 @@ def _undecided(score: Score, kinds: Mapping[GradeKind, int]) -> list[str]:
 
     kinds: number of samples by verdict and rule.
     """
-    judged: Counter[bool] = Counter()  # True: the grader ran out of time or memory; False: no rule could decide.
+    n_exhausted = n_by_rules = 0
     for kind, n in kinds.items():
-        if kind.verdict == "undecided" and failure(kind.rule) is None:
-            judged[kind.rule in EXHAUSTED] += n
-    causes = ((judged[True], "the grader ran out of time or memory"), (judged[False], "no rule could decide"))
+        # `_verifier_errors` warns of the samples on which a verifier failed.
+        if kind.verdict != "undecided" or failure(kind.rule) is not None:
+            continue
+        if kind.rule in EXHAUSTED:
+            n_exhausted += n
+        else:
+            n_by_rules += n
+    causes = ((n_exhausted, "the grader ran out of time or memory"), (n_by_rules, "no rule could decide"))
     sentences = [
         f"{count_noun(count, 'sample')} {are(count)} undecided ({cause}) and {'counts' if count == 1 else 'count'} "
         "as wrong"
@@ -573,9 +578,12 @@ def _breakdowns(items: Sequence[QuestionTally]) -> dict[str, dict[str, GroupScor
 
 def _label(value: Any) -> str | None:
     """The value of a metadata field as the name of a group; None for a value that groups no questions."""
-    if isinstance(value, bool | int | str) and value != "":
-        return visible(str(value), MAX_LABEL_CHARS) if isinstance(value, bool | str) or abs(value) < 10**18 else None
-    return None
+    if not isinstance(value, bool | int | str) or value == "":
+        return None
+    # Such a number is no level and no year, and Python refuses to write one of thousands of digits.
+    if isinstance(value, int) and abs(value) >= 10**18:
+        return None
+    return visible(str(value), MAX_LABEL_CHARS)
 
 
 def _natural(label: str) -> tuple[int, float, str]:

@@ -98,10 +98,12 @@ def weighted_votes(items: Sequence[QuestionTally], ks: Sequence[int]) -> dict[in
         group = np.array([answers.index(g.vote) if _votes(g) else len(answers) for g in item.grades])
         right = np.array([g.verdict == "correct" for g in item.grades], dtype=float)
         size = np.bincount(group, minlength=len(answers) + 1)
+        # Of each answer, the fraction of its samples that are graded correct.
         share = np.bincount(group, weights=right, minlength=len(answers) + 1)[:-1] / np.maximum(size[:-1], 1)
         weight = np.array([1 / max(1, g.completion_tokens or 1) for g in item.grades])
         order = rng.random((WEIGHTED_DRAWS, item.n)).argsort(axis=1)
         for k in ks:
+            # The votes of each answer in each draw, (draws, answers); samples that do not vote are in the last column.
             drawn = order[:, :k]
             weights = np.zeros((WEIGHTED_DRAWS, len(answers) + 1))
             np.add.at(weights, (np.arange(WEIGHTED_DRAWS)[:, None], group[drawn]), weight[drawn])

@@ -147,7 +147,7 @@ class _Facts:
     def add(self, question: int, grade: Grade, position: int = 0) -> None:
         """Add a grade. question: the number of its question. position: its position among all grades."""
         kind = GradeKind(grade.verdict, grade.rule, grade.grader, grade.unextracted, grade.near_miss)
-        signs = _CORRECT if grade.verdict == "correct" else _UNDECIDED if grade.verdict == "undecided" else 0
+        signs = {"correct": _CORRECT, "undecided": _UNDECIDED}.get(grade.verdict, 0)
         if grade.truncated:
             signs |= _TRUNCATED
         if grade.vote is not None and grade.verdict != "no_answer":
@@ -242,14 +242,11 @@ def tally(
         raise UsageError(f"samples per question must be at least 1, not {plan.fewest}")
     held = grades if isinstance(grades, Sequence) else Packed(Grade, grades)
     most, facts, foreign, beyond = _read(questions, held, plan)
-    rows, repeated, n_repeated, rounds_there = _without_repeats(
-        facts.rows, len(questions), counts_rounds=plan is not None
-    )
-
+    rows, repeated, n_repeated, indices = _without_repeats(facts.rows, len(questions), counts_rounds=plan is not None)
     present = len(rows)
     planned = present if plan is None else int(most.sum())
     missing = planned - present
-    rounds = _complete_rounds(*rounds_there, most) if missing else np.zeros(0, dtype=np.int64)
+    rounds = _complete_rounds(*indices, most) if missing else np.zeros(0, dtype=np.int64)
     keep_rounds = bool(len(rounds)) and missing > MAX_MISSING_SHARE * planned
     if keep_rounds:
         rows = _of_rounds(rows, rounds)
@@ -258,7 +255,10 @@ def tally(
     positions = range(len(rows)) if in_order and len(rows) == len(held) else _Positions(rows)
     tallies = []
     for question, own, begin, end in zip(questions, most.tolist(), [0, *ends], ends, strict=False):
-        n_planned = int((rounds < own).sum()) if keep_rounds else end - begin if plan is None else own
+        # Without a plan, the stored samples are the plan.
+        n_planned = own if plan is not None else end - begin
+        if keep_rounds:
+            n_planned = int((rounds < own).sum())
         covered = _Covered(held, rows, positions, begin, end)
         tallies.append(QuestionTally(question, covered, n_planned, independent.get(question.question_id)))
     return Tallies(

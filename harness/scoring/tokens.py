@@ -29,8 +29,11 @@ MIN_FREEDOM = 2.0
 
 
 class TokenCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """Tokens of the n samples whose server stated them: mean, largest and quantiles. p10: the smallest number that a
-    tenth of the samples do not exceed. mean_intervals: 95 %, of the mean, in tokens; None in files of before."""
+    """Tokens of the n samples whose server stated them: mean, largest and quantiles.
+
+    p10: the smallest number that a tenth of the samples do not exceed. mean_intervals: 95 %, of the mean, in tokens;
+    None in files of earlier versions.
+    """
 
     n: int
     mean: float
@@ -274,7 +277,7 @@ def mean_intervals(values: NDArray[np.float64], question: NDArray[np.integer], c
     squares = np.bincount(question, weights=residuals**2, minlength=n_questions)
     repeated = counts > 1
     if repeated.any():
-        # `where` drops questions with one sample, which would divide by 0 before.
+        # A question with one sample has no spread: `maximum` keeps it from dividing by 0, and `where` leaves it out.
         within = np.where(repeated, squares - sums**2 / np.maximum(counts, 1), 0.0) / np.maximum(counts - 1, 1)
         variance = float((counts * np.where(repeated, within, within[repeated].mean())).sum())
         of_repeated = repeated[question]

@@ -34,7 +34,9 @@ def card_of_task(dataset: str, task: str) -> Card | None:
     named = [
         card for card in cards if catalogue.fold_name(task) in map(catalogue.fold_name, (card.name, *card.aliases))
     ]
-    return named[0] if named else cards[0] if len(cards) == 1 else None
+    if named:
+        return named[0]
+    return cards[0] if len(cards) == 1 else None
 
 
 def is_overall(name: str) -> bool:

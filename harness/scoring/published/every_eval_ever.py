@@ -283,12 +283,10 @@ def _questions(data: _Data, card: Card | None, n_samples: int | None) -> int | N
 
 def _settings(generation: _Generation | None) -> Settings:
     """The sampling settings that the record states."""
-    given = None if generation is None else generation.generation_args
-    return (
-        {}
-        if given is None
-        else {name: value for name, value in msgspec.structs.asdict(given).items() if value is not None}
-    )
+    if generation is None or generation.generation_args is None:
+        return {}
+    given = msgspec.structs.asdict(generation.generation_args)
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _source(record: _Record, data: _Data) -> Source:

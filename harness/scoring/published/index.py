@@ -35,7 +35,7 @@ from harness.scoring.published.model_name import NameMatch, NameParts, match
 from harness.scoring.published.value import PublishedScore
 
 VERSION = 1
-"""`user_version` of the file; another one is made anew."""
+"""`user_version` of the file; an update rebuilds an index of another version."""
 
 BATCH_FILES = 500
 """Number of files in one transaction."""

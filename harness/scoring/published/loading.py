@@ -67,7 +67,9 @@ def _files(path: Path) -> list[Path]:
     if len(paths) > MAX_FILES:
         raise UsageError(f"{visible(str(path), 200)} holds more than {MAX_FILES:,} files; give a folder inside it")
     if not paths:
-        what = "holds none" if path.is_dir() else "is another file" if path.exists() else "is not there"
+        what = "is another file" if path.exists() else "is not there"
+        if path.is_dir():
+            what = "holds none"
         raise UsageError(
             f"expected a file of published scores (.yaml, or .json of Every Eval Ever), or a folder of such; "
             f"{visible(str(path), 200)} {what}. docs/provenance.md shows such a file"
