@@ -108,7 +108,10 @@ PLANTED = {
         "budget", "self._n_finished >= KNOWN and not self._first", "self._n_finished >= 1", "budget"
     ),
     "the budget counts failed requests as still in flight": Bug(
-        "budget", 'state no usage for it."""\n        self._in_flight -= 1', 'state no usage for it."""', "budget|crash"
+        "budget",
+        "self._in_flight -= 1\n        self.holds_round = False\n\n",
+        "self.holds_round = False\n\n",
+        "budget|crash",
     ),
     "an endpoint that left is asked": Bug(
         "lanes", "lane.left = True\n                left.append(url)", "left.append(url)", "list of endpoints"
@@ -139,8 +142,8 @@ PLANTED = {
     ),
     "the shortest go first": Bug(
         "schedule",
-        "rank = -self._urgency(row)",
-        "rank = self._urgency(row)",
+        "return -self._urgency(row),",
+        "return self._urgency(row),",
         "order",
         rare=True,
     ),

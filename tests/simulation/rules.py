@@ -191,6 +191,15 @@ class Signs(msgspec.Struct):
 class Rules:
     """See the module. Every method is told what has just happened, before or after the dispatcher is, as it says."""
 
+    # CPython shares the keys of instances up to 30 attributes; beyond that, each has a large dict of its own.
+    __slots__ = (
+        "any_probe", "anybody_answered", "builds", "calm", "cancelled_questions", "concurrency", "dispatcher",
+        "endpoints", "ever_one", "first", "hope_at", "in_flight", "in_rounds", "limited", "long_replies", "longest",
+        "longest_prompt", "max_tokens", "model", "most_files", "n_done", "n_first", "requests", "reshared", "round",
+        "samples", "settings", "sign_at", "signs", "starved_since", "stopped_by_signs", "sum_of_weights", "sums",
+        "tokens", "touched", "unasked", "used_tokens", "used_usd", "waiting", "world",
+    )  # fmt: skip
+
     def __init__(self, world: World, settings: RunSettings, owed: set[Task], present: set[str], dispatcher: Dispatcher):
         now = world.now
         self.world, self.settings, self.dispatcher = world, settings, dispatcher
@@ -237,13 +246,17 @@ class Rules:
     def asked(self, ask: Ask) -> None:
         """Before the request is in flight."""
         task, url, now = ask.task, ask.endpoint.base_url, self.world.now
-        sample, endpoint = self.samples[task], self.endpoints[url]
-        if self.most_files is not None and len(self.in_flight) >= self.most_files:
+        sample, endpoint, in_flight = self.samples[task], self.endpoints[url], self.in_flight
+        if self.most_files is not None and len(in_flight) >= self.most_files:
             raise Broken(
                 "descriptors", f"this machine has sockets for {self.most_files}, and one more request goes out"
             )
         self._look_at_endpoint(url, endpoint, now)
-        self._look_at_sample(task, sample, url, endpoint, now)
+        if sample.failed_by or now < sample.not_before:
+            self._look_at_sample(task, sample, url, endpoint, now)
+        sample.turns = (*sample.turns[-MAX_TURNS:], now)
+        if len(sample.turns) > MAX_TURNS and endpoint.in_row < 5 and not self.limited:
+            self._look_at_turns(task, sample.turns[0])
         if task in self.unasked:
             self._look_at_order(task, endpoint)
             self.unasked.discard(task)
@@ -254,7 +267,7 @@ class Rules:
         charged = self._charge(now)
         self.waiting.pop(task, None)
         endpoint.in_flight += 1
-        self.in_flight[task] = Request(url, endpoint, now, charged)
+        in_flight[task] = Request(url, endpoint, now, charged)
 
     def answered(self, task: Task, sample: Sample, *, given_up: bool) -> None:
         """After the dispatcher was told."""
@@ -475,13 +488,13 @@ class Rules:
                 other not in sample.failed_by and one.surely_open(now) for other, one in self.endpoints.items()
             ):
                 raise Broken("elsewhere", f"{name(task)} goes to {url}, which failed it, and another is open")
-        sample.turns = (*sample.turns[-MAX_TURNS:], now)
-        if len(sample.turns) > MAX_TURNS and endpoint.in_row < 5 and not self.limited:
-            since = sample.turns[0]
-            late = [t for t, s in self.waiting.items() if s.ready_at < since and (self.ever_one or not s.failed_by)]
-            late = [t for t in late if t != task]
-            if late and (late := self._not_given_up(late)):
-                raise Broken("turns", f"{name(task)} is asked {MAX_TURNS} times while {name(late[0])} waits")
+
+    def _look_at_turns(self, task: Task, since: float) -> None:
+        """Of a sample that has been asked often since then."""
+        late = [t for t, s in self.waiting.items() if s.ready_at < since and (self.ever_one or not s.failed_by)]
+        late = [t for t in late if t != task]
+        if late and (late := self._not_given_up(late)):
+            raise Broken("turns", f"{name(task)} is asked {MAX_TURNS} times while {name(late[0])} waits")
 
     def _look_at_order(self, task: Task, endpoint: Endpoint) -> None:
         """Of a sample that is asked for the first time."""

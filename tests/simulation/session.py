@@ -56,6 +56,8 @@ LONGEST_WAIT_S = 60.0
 LATE_S = 0.01
 """Seconds by which the session may wake late."""
 
+NEVER = float("inf")
+
 CANCELLED = "cancelled by the user"
 
 _TIMING = Timing(started=0.0, total=1.0)
@@ -104,7 +106,7 @@ class Session:
         self.grace_ends: float | None = None
         self.stops = False
         """Somebody or something has ended the requests in flight."""
-        done = {name: world.total[name] - sum(t.benchmark == name for t in self.owed) for name in world.total}
+        done = {name: world.total[name] - n for name, n in world.of_each(self.owed).items()}
         settings = world.settings
         if self.quiet and (settings.budget_tokens or settings.budget_usd):
             settings = replace(settings, budget_tokens=None, budget_usd=None)
@@ -133,16 +135,16 @@ class Session:
     def play(self) -> None:
         world, next_action = self.world, self.dispatcher.next
         begun, steps = world.now, 0
+        latest = begun + MOST_SECONDS
         carry_out = {Wait: self._wait, Ask: self._ask, Store: self._store, Cancel: self._cancel, Log: self._log}
-        while True:
+        while not self.killed:
             action = next_action()
             steps += 1
-            if isinstance(action, Done):
+            kind = type(action)
+            if kind is Done:
                 break
-            carry_out[type(action)](action)
-            if self.killed:
-                break
-            if steps > MOST_STEPS or world.now - begun > MOST_SECONDS:
+            carry_out[kind](action)
+            if steps > MOST_STEPS or world.now > latest:
                 raise Broken("end", f"the session does not end ({steps} steps, {world.now - begun:.0f} s)")
         world.n_steps += steps
         self.events.clear()  # they refer to this session
@@ -158,19 +160,20 @@ class Session:
 
     def _ask(self, ask: Ask) -> None:
         world, task, url = self.world, ask.task, ask.endpoint.base_url
+        flights, disk = self.flights, world.disk
         if world.trace is not None:
             self._say(f"ask {name(task)} of {url}, attempt {ask.attempt}")
-        if task in self.flights:
+        if task in flights:
             raise Broken("one request a sample", f"{name(task)} is asked twice at a time")
-        if task not in self.owed or task in world.disk.stored or task in world.disk.pending:
+        if task not in self.owed or task in disk.stored or task in disk.pending:
             raise Broken("owed", f"{name(task)} is asked, and not owed")
         if url not in self.present:
             raise Broken("list of endpoints", f"{url} is asked, and has left")
         if self.paused or self.ending.phase != "asking":
             raise Broken("pause", "a request goes out, and the session is paused or ending")
-        self.attempts[task] = self.attempts.get(task, 0) + 1
-        if ask.attempt != self.attempts[task]:
-            raise Broken("attempts", f"attempt {ask.attempt} at {name(task)} is its {self.attempts[task]}.")
+        attempt = self.attempts[task] = self.attempts.get(task, 0) + 1
+        if ask.attempt != attempt:
+            raise Broken("attempts", f"attempt {ask.attempt} at {name(task)} is its {attempt}.")
         if task in self.to_charge:
             self.to_charge.discard(task)
             self.n_charged += 1
@@ -183,17 +186,14 @@ class Session:
         one.working += 1
         world.n_requests += 1
         seconds, end = MOODS[one.mood(world.now)](one, world.chance)
-        nature = world.natures.get(task[:2])
-        if nature is not None and isinstance(end, Reply):
+        if world.natures and isinstance(end, Reply) and (nature := world.natures.get(task[:2])) is not None:
             end = NATURES[nature]
-        goes_on = ask.go_on and task in world.disk.begun
+        goes_on = ask.go_on and task in disk.begun
         if goes_on:
             seconds, end = self._going_on(task, one, seconds, end)
-        flight = self.flights[task] = _Flight(one, end, goes_on)
-        if len(self.flights) > self.concurrency or self.n_unwritten > self.concurrency:
-            raise Broken(
-                "concurrency", f"{len(self.flights)} in flight, {self.n_unwritten} unwritten at {self.concurrency}"
-            )
+        flight = flights[task] = _Flight(one, end, goes_on)
+        if len(flights) > self.concurrency or self.n_unwritten > self.concurrency:
+            raise Broken("concurrency", f"{len(flights)} in flight, {self.n_unwritten} unwritten at {self.concurrency}")
         self._later(seconds, self._end, (task, flight))
 
     def _going_on(self, task: Task, one: Server, seconds: float, end: End) -> tuple[float, End]:
@@ -369,12 +369,14 @@ class Session:
     # ---- time
 
     def _later(self, seconds: float, what: Callable[..., None], of: object) -> None:
-        self.world.n_events += 1
-        heapq.heappush(self.events, (self.world.now + seconds, self.world.n_events, what, of))
+        world = self.world
+        world.n_events += 1
+        heapq.heappush(self.events, (world.now + seconds, world.n_events, what, of))
 
     def _wait(self, wait: Wait) -> None:
-        seconds, world, chance = wait.seconds, self.world, self.world.chance
-        if seconds is None and not self.events:
+        seconds, world, events = wait.seconds, self.world, self.events
+        chance = world.chance
+        if seconds is None and not events:
             raise Broken("wake-up", "a lost wake-up: nothing is under way, and nothing is waited for")
         if chance.random() < 0.02:
             self._check_places(self.dispatcher.progress())
@@ -382,20 +384,21 @@ class Session:
                 self._check_outlook()
         if not self.paused and self.ending.phase == "asking":
             self.rules.waits(self.n_unwritten)
-        until = float("inf") if seconds is None else world.now + seconds
-        soonest = self.events[0][0] if self.events else float("inf")
+        until = NEVER if seconds is None else world.now + seconds
+        soonest = events[0][0] if events else NEVER
         if until > self.probe_check and soonest > self.probe_check:
             self._check_probes(min(until, soonest))
         if until < soonest:
             world.now = until + chance.choice((0.0, 0.0, 0.003))  # a sleeper wakes late
             return
-        more = True
-        while more and self.events and not self.killed:  # sometimes several things happen before anybody looks
-            at, _, what, of = heapq.heappop(self.events)
+        while True:
+            at, _, what, of = heapq.heappop(events)
             if at > world.now:
                 world.now = at
             what(of)
-            more = chance.random() < 0.2 and bool(self.events) and self.events[0][0] <= world.now + 0.001
+            # Sometimes several things happen before anybody looks.
+            if chance.random() >= 0.2 or not events or events[0][0] > world.now + 0.001 or self.killed:
+                return
 
     def _kill(self, _: object) -> None:
         self._say("killed")
@@ -526,7 +529,7 @@ class Session:
             question = world.natures.get(task[:2])
             if kind not in kinds and not (kind == "too_long" and question == "too long"):
                 raise Broken("causes", f"{name(task)} was given up as {kind}, and what befell it is {sorted(kinds)}")
-        stored = {name: sum(t.benchmark == name for t in world.disk.stored) for name in world.total}
+        stored = world.of_each(world.disk.stored)
         if dispatcher.counts.done != stored and dispatcher.ending.error is None:
             raise Broken("places", f"the books say that {dispatcher.counts.done} are stored, the disk holds {stored}")
         forgotten = [t for t in self.owed if t not in world.disk.stored and t not in given_up]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -63,7 +63,14 @@ DEADLINE_S = 20.0
 
 
 class Chance(random.Random):
-    """Draws as `random.Random` does, `choice` with fewer calls."""
+    """Draws as `random.Random` does, with fewer calls."""
+
+    def randint(self, a: int, b: int) -> int:
+        n = b - a + 1
+        n_bits, draw = n.bit_length(), self.getrandbits
+        while (number := draw(n_bits)) >= n:
+            pass
+        return a + number
 
     def choice(self, seq: SupportsLenAndGetItem[T]) -> T:
         n = len(seq)
@@ -128,7 +135,7 @@ def _gateway(server: Server, chance: random.Random) -> tuple[float, End]:
 
 def _flaky(server: Server, chance: random.Random) -> tuple[float, End]:
     seconds, end = _well(server, chance)
-    match chance.randrange(8):
+    match chance.randint(0, 7):
         case 0:
             return seconds / 2, RequestFailed("cut", f"cut after {seconds:.3f} s")
         case 1:
@@ -244,7 +251,7 @@ PRICES = Prices(prompt=1.0, completion=10.0)
 def server(number: int, chance: random.Random) -> Server:
     """The server at `ENDPOINTS[number]`, with moods that change up to three times."""
     moods, at = [], 0.0
-    for _ in range(chance.randrange(4)):
+    for _ in range(chance.randint(0, 3)):
         at += chance.uniform(1.0, 120.0)
         moods.append((at, chance.choice(_FATAL if chance.random() < 0.03 else _USUAL)))
     last = chance.choice(_USUAL) if chance.random() < 0.2 else "well"
@@ -391,7 +398,7 @@ class World:
         )
         if self.odd:
             self._make_odd()
-        self.total = {name: sum(key.benchmark == name for key in self.keys) for name in ("odd", "even")}
+        self.total = self.of_each(self.keys)
         self.long_prompts = self.questions if chance.random() < 0.3 else []
         self.prior = {key: chance.uniform(10.0, 5000.0) for key in self.questions if chance.random() < 0.2}
         self.policy = RetryPolicy(
@@ -424,10 +431,17 @@ class World:
         """A random number between two bounds; the upper one in seeds in which every pause is as long as it may be."""
         return high if self.longest_jitter else self.chance.uniform(low, high)
 
+    @staticmethod
+    def of_each(tasks: Collection[Task]) -> dict[str, int]:
+        """How many of the samples are of each benchmark."""
+        n_odd = [task.benchmark for task in tasks].count("odd")
+        return {"odd": n_odd, "even": len(tasks) - n_odd}
+
     def owed(self) -> list[Owed]:
         """What is not on the disk."""
         left: dict[tuple[str, str], list[int]] = {}
+        stored = self.disk.stored
         for task in self.keys:
-            if task not in self.disk.stored:
+            if task not in stored:
                 left.setdefault(task[:2], []).append(task.sample_index)
         return [Owed(*question, tuple(indices)) for question, indices in left.items()]

@@ -242,6 +242,8 @@ class Budget:
 
     def sent(self, task: Task, attempt: int) -> None:
         """Count a request for `task` that is sent. attempt: its number among the requests for this sample, from 1."""
+        if not self._limits:
+            return
         self._in_flight += 1
         if attempt == 1 and self._n_begun < KNOWN:
             self._n_begun += 1
@@ -249,11 +251,15 @@ class Budget:
 
     def failed(self) -> None:
         """Count a request that failed. It costs nothing, since servers state no usage for it."""
+        if not self._limits:
+            return
         self._in_flight -= 1
         self.holds_round = False
 
     def finished(self, task: Task, sample: Sample) -> None:
         """Subtract from the budget what the request for `task` used, which became `sample`."""
+        if not self._limits:
+            return
         self._in_flight -= 1
         self._n_finished += 1
         self.holds_round = False

@@ -53,7 +53,8 @@ class Canary:
         self._truncated = 0
         self._empty = 0
         self._unanswered = 0
-        self._texts: set[bytes] = set()
+        self._first: tuple[str, str] | None = None
+        self._all_same = True
         self._questions: set[tuple[str, str]] = set()
 
     def observe(self, task: Task, reply: Reply, max_tokens: int | None) -> str | None:
@@ -66,22 +67,22 @@ class Canary:
         self._n += 1
         truncated = reply.finish_reason == "length"
         self._truncated += truncated
-        self._empty += not (reply.text or "").strip() and not (reply.reasoning or "").strip()
+        texts = reply.text or "", reply.reasoning or ""
+        self._empty += not texts[0].strip() and not texts[1].strip()
         if self._has_answer is not None:
             self._unanswered += not self._has_answer(task, reply.text, reply.reasoning)
-        self._texts.add(_fingerprint(reply))
+        self._first = self._first or texts
+        self._all_same = self._all_same and texts == self._first
         self._questions.add((task.benchmark, task.question_id))
         if self._n < FIRST_SAMPLES:
             return None
-        self._watching = False
-        self._texts, texts = set(), self._texts
-        return self._verdict(len(texts), reply, max_tokens)
+        self._watching, self._first = False, None
+        return self._verdict(reply, max_tokens)
 
-    def _verdict(self, n_texts: int, last: Reply, max_tokens: int | None) -> str | None:
+    def _verdict(self, last: Reply, max_tokens: int | None) -> str | None:
         """Why the run is to stop after its first replies; None if they look right.
 
-        n_texts: number of different texts among them. last: the last reply, quoted in the sentence. max_tokens: the
-        limit of new tokens, for the sentence.
+        last: the last reply, quoted in the sentence. max_tokens: the limit of new tokens, for the sentence.
         """
         first = f"the first {self._n} samples"
         on = f"To continue anyway, give {option('canary', False)}; stored samples stay."
@@ -90,7 +91,7 @@ class Canary:
         if self._truncated == self._n:
             budget = "" if max_tokens is None else f" at {max_tokens} tokens"
             return f"{first} are all truncated{budget} (finish_reason length). Raise {option('max_tokens')}. {on}"
-        if n_texts == 1 and len(self._questions) >= MIN_QUESTIONS:
+        if self._all_same and len(self._questions) >= MIN_QUESTIONS:
             text = quoted(last.text or last.reasoning or "")
             return f"{first} of {len(self._questions)} questions are all the same: {text!r}. {on}"
         if self._has_answer is not None and self._unanswered == self._n:

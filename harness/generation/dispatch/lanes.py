@@ -71,16 +71,15 @@ class Lane(msgspec.Struct, eq=False):
     @property
     def limit(self) -> int:
         """Requests in flight that the endpoint gets at present."""
-        return 0 if self.left else 1 if self.set_aside else self.pace.limit
+        return 0 if self.left else 1 if self.set_aside else self.pace.rising.value
 
     def has_room(self, now: float) -> bool:
         """Whether the endpoint may get one more request now."""
-        if self.left:
-            return False
-        if now >= self.until and self.pace.in_flight < self.limit:
+        pace = self.pace
+        if now >= self.until and pace.in_flight < self.limit:
             return True
         # A second opinion goes past the limit and our own pause, but never past a time that the server named.
-        return self.pace.wants_opinion and not self.set_aside and now >= self.asked_until
+        return pace.wants_opinion and not self.left and not self.set_aside and now >= self.asked_until
 
     def pause(self, now: float) -> float:
         """Seconds until a request may be sent; 0 or less: now."""

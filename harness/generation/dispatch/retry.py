@@ -173,9 +173,8 @@ class Retries:
         """Count a request for `task`, which is about to be sent; return its number, from 1."""
         if (attempts := self._attempts.get(task)) is None:
             attempts = self._attempts[task] = _Attempts()
-        attempts.requests += 1
-        if attempts.requests == 1:
             self.budget.count_request()
+        attempts.requests += 1
         return attempts.requests
 
     def failed(self, task: Task, failure: RequestFailed, fault: Fault = "chance") -> RetryDecision:
@@ -208,7 +207,7 @@ class Retries:
 
     def due(self, now: float) -> list[Task]:
         """Return the samples whose wait is over at `now`; they no longer wait."""
-        tasks = []
+        tasks: list[Task] = []
         while self._later and self._later[0][0] <= now:
             tasks.append(heapq.heappop(self._later)[1])
         return tasks
@@ -308,7 +307,8 @@ class Continuations:
     def forget(self, task: Task) -> None:
         """Drop the failures of `task`, which has finished or is given up."""
         for failures in self._failures.values():
-            failures.pop(task, None)
+            if failures:
+                failures.pop(task, None)
 
     def _end_doubt(self, lane_number: int) -> None:
         self._in_doubt.discard(lane_number)

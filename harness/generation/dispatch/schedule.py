@@ -39,7 +39,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from hashlib import blake2b
 
 import msgspec
@@ -82,6 +82,13 @@ _PRUDENCE = 1.6
 
 _PRUDENCE_ANY = 4.0
 """The same multiple for a random sample; it is larger because the lengths of random samples vary more."""
+
+
+_Entry = tuple[float, int, int]
+"""A question's place in a heap: (rank, samples handed out, row). The lowest rank is handed out first.
+
+An entry is outdated if a sample of its question was handed out since.
+"""
 
 
 class _Question(msgspec.Struct, eq=False):
@@ -181,12 +188,15 @@ class Scheduler:
         self._known: dict[str, list[float]] = {q.benchmark: [0.0, 0] for q in self._questions}
         self._known_of_all: list[float] = [0.0, 0]
         self._finishes = 0
-        self._max_tokens = max_tokens or {}
-        self._waves = self._rounds(may_start_round) if order == "rounds" else self._longest()
+        bounds = max_tokens or {}
+        self._guesses = {name: min(UNKNOWN_LENGTH, bounds.get(name, UNKNOWN_LENGTH)) for name in self._known}
+        self._in_rounds = order == "rounds"
+        self._may_start_round = may_start_round
+        self._n_waves = 0
         # Heaps of the wave's questions: the most urgent first, the shortest first, in random order.
-        self._long: list[tuple[float, int, int]] = []
-        self._short: list[tuple[float, int, int]] = []
-        self._any: list[tuple[float, int, int]] = []
+        self._long: list[_Entry] = []
+        self._short: list[_Entry] = []
+        self._any: list[_Entry] | None = None  # Made when it is needed.
 
     # ---- what the workers call
 
@@ -201,9 +211,14 @@ class Scheduler:
         probe: the endpoint may be down. Then it gets the question with the fewest failures, so that a failure is not
         the question's fault.
         """
-        task = self._probe(endpoint) if probe else self._from_returned(endpoint) or self._from_wave(endpoint)
-        if task is None and not probe:
-            task = self._from_returned(endpoint, worn=True)
+        if probe:
+            task = self._probe(endpoint)
+        elif self._returned:
+            task = self._from_returned(endpoint) or self._from_wave(endpoint)
+            if task is None:
+                task = self._from_returned(endpoint, worn=True)
+        else:
+            task = self._from_wave(endpoint)
         if task is not None:
             row = self._rows[task.benchmark][task.question_id]
             self._running[task] = _Running(row, endpoint, self._clock())
@@ -327,35 +342,37 @@ class Scheduler:
 
     # ---- waves
 
-    def _longest(self) -> Iterator[bool]:
-        """Queue one sample of each question of unknown length first, then all the rest; in each, the longest go first.
+    def _begin_wave(self) -> bool:
+        """Queue the samples of the next wave; return whether there is one."""
+        begun = self._begin_round() if self._in_rounds else self._begin_longest()
+        self._n_waves += begun
+        return begun
 
-        Yields True for each of these two waves.
+    def _begin_longest(self) -> bool:
+        """Queue one sample of each question of unknown length first, then all the rest; in each, the longest go
+        first.
         """
-        unknown = [q for q in self._questions if q.prior is None and q.waiting]
-        for question in unknown:
-            question.n_in_wave = 1
-        if unknown:
-            yield True
+        if not self._n_waves:
+            unknown = [q for q in self._questions if q.prior is None and q.waiting]
+            for question in unknown:
+                question.n_in_wave = 1
+            if unknown:
+                return True
         for question in self._questions:
             question.n_in_wave = len(question.waiting)
-        yield True
+        return self._n_waiting > 0
 
-    def _rounds(self, may_start: Callable[[int], bool] | None) -> Iterator[bool]:
-        """Begin the next round at each step, and yield True; yield False while `may_start` does not allow it.
-
-        The first round always starts: `may_start` is not asked.
-        """
-        started = False
-        while pending := [q for q in self._questions if q.waiting]:
-            number = min(q.waiting[0] for q in pending)
-            if started and may_start is not None and not may_start(number):
-                yield False
-                continue
-            started = True
-            for question in pending:
-                question.n_in_wave = int(question.waiting[0] == number)
-            yield True
+    def _begin_round(self) -> bool:
+        """Queue the next round, unless `may_start_round` holds it back. It is not asked about the first round."""
+        pending = [q for q in self._questions if q.waiting]
+        if not pending:
+            return False
+        number = min(q.waiting[0] for q in pending)
+        if self._n_waves and self._may_start_round is not None and not self._may_start_round(number):
+            return False
+        for question in pending:
+            question.n_in_wave = int(question.waiting[0] == number)
+        return True
 
     def _from_returned(self, endpoint: int, *, worn: bool = False) -> Task | None:
         """Return a sample whose request failed before, to be asked again at `endpoint`; None without one.
@@ -363,8 +380,6 @@ class Scheduler:
         It is the first that has not failed at `endpoint`, or that has failed at all available endpoints. worn: choose
         among the worn samples (those that came back `WORN` times), not among the others.
         """
-        if not self._returned:
-            return None
         up = {number for number, speed in enumerate(self._endpoints) if speed.available}
         for task in self._returned:
             if self._is_worn(task) is not worn:
@@ -395,23 +410,35 @@ class Scheduler:
         while self._n_waiting:
             slow = self._is_slow(endpoint)
             random = len(self._endpoints) > 1 and (slow or speed.n_taken % _EVERY == _EVERY - 1)
-            heaps = [self._any, self._short] if slow else [self._any if random else self._long]
-            row = None
-            for heap in heaps:
-                row = self._pop(heap)
-                prudence = _PRUDENCE_ANY if heap is self._any else _PRUDENCE
-                if row is None or not slow or not self._would_end_last(endpoint, row, prudence):
-                    break
-                # Popped and not taken: it must stay in the heap for another endpoint.
-                heapq.heappush(heap, self._entry(heap, row))
+            if slow:
+                row, held_back = self._pop_for_slow(endpoint)
+                if held_back:
+                    return None
             else:
-                return None
+                row = self._pop(self._in_random_order() if random else self._long)
             if row is not None:
                 speed.n_taken += 1
                 return self._take(row if random else self._prefer_seen_prompt(endpoint, row))
             if not self._open_wave():
                 return None
         return None
+
+    def _pop_for_slow(self, endpoint: int) -> tuple[int | None, bool]:
+        """Take a question for a slow endpoint: a random one, else the shortest.
+
+        Returns (its index in the queue, False); (None, False) if the wave is empty; (None, True) if each would end
+        after all others.
+        """
+        for heap, entry, prudence in (
+            (self._in_random_order(), self._random_entry, _PRUDENCE_ANY),
+            (self._short, self._short_entry, _PRUDENCE),
+        ):
+            row = self._pop(heap)
+            if row is None or not self._would_end_last(endpoint, row, prudence):
+                return row, False
+            # Popped and not taken: it must stay in the heap for another endpoint.
+            heapq.heappush(heap, entry(row))
+        return None, True
 
     def _prefer_seen_prompt(self, endpoint: int, best: int) -> int:
         """Return `best`, the most urgent question, or one about as urgent whose long prompt is in the endpoint's cache.
@@ -430,7 +457,7 @@ class Scheduler:
                 break
         for row in passed:
             if row != choice:
-                heapq.heappush(self._long, self._entry(self._long, row))
+                heapq.heappush(self._long, self._long_entry(row))
         return choice
 
     def _costs_a_prompt(self, endpoint: int, row: int) -> bool:
@@ -482,52 +509,56 @@ class Scheduler:
         if any(q.n_in_wave for q in self._questions):
             self._refresh()
             return True
-        if not next(self._waves, False):
+        if not self._begin_wave():
             return False
+        self._any = None
         self._refresh()
         return True
 
     def _refresh(self) -> None:
-        """Make the heaps of the wave's questions anew, by the lengths known now."""
+        """Make the heaps of the wave's questions anew, by the lengths known now. The random order knows no lengths."""
         self._finishes = 0
         self._count_running()
-        # A single endpoint is never the slower one, and none has to be told from it.
-        self._long, self._short, self._any = [], [], []
-        heaps = [self._long, self._short, self._any] if len(self._endpoints) > 1 else [self._long]
-        for row, question in enumerate(self._questions):
-            if question.n_in_wave:
-                for heap in heaps:
-                    heap.append(self._entry(heap, row))
-        for heap in heaps:
-            heapq.heapify(heap)
+        rows = [row for row, question in enumerate(self._questions) if question.n_in_wave]
+        self._long = [self._long_entry(row) for row in rows]
+        heapq.heapify(self._long)
+        # A single endpoint is never the slower one.
+        if len(self._endpoints) > 1:
+            self._short = [self._short_entry(row) for row in rows]
+            heapq.heapify(self._short)
 
     def _push(self, row: int) -> None:
         """Put a question into the heaps again, by its new rank; `_pop` skips its older entries. row: its index in the
         queue.
         """
-        for heap in [self._long, self._short, self._any] if len(self._endpoints) > 1 else [self._long]:
-            heapq.heappush(heap, self._entry(heap, row))
+        heapq.heappush(self._long, self._long_entry(row))
+        if len(self._endpoints) > 1:
+            heapq.heappush(self._short, self._short_entry(row))
+        if self._any is not None:
+            heapq.heappush(self._any, self._random_entry(row))
 
-    def _entry(self, heap: list[tuple[float, int, int]], row: int) -> tuple[float, int, int]:
-        """Return a question's entry for a heap: (rank, samples handed out, row). The lowest rank is handed out first.
+    def _in_random_order(self) -> list[_Entry]:
+        """Return the heap of the wave's questions in random order."""
+        if self._any is None:
+            rows = [row for row, question in enumerate(self._questions) if question.n_in_wave]
+            self._any = [self._random_entry(row) for row in rows]
+            heapq.heapify(self._any)
+        return self._any
 
-        heap: decides what the rank is: the negative urgency, the expected length or a random number.
-        """
+    def _long_entry(self, row: int) -> _Entry:
+        return -self._urgency(row), self._questions[row].n_handed, row
+
+    def _short_entry(self, row: int) -> _Entry:
+        return self._expected(row), self._questions[row].n_handed, row
+
+    def _random_entry(self, row: int) -> _Entry:
         question = self._questions[row]
-        if heap is self._long:
-            rank = -self._urgency(row)
-        elif heap is self._short:
-            rank = self._expected(row)
-        else:
-            text = f"{question.benchmark}:{question.question_id}:{question.n_handed}"
-            rank = float(int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).digest()))
-        return rank, question.n_handed, row
+        text = f"{question.benchmark}:{question.question_id}:{question.n_handed}"
+        rank = int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).digest())
+        return float(rank), question.n_handed, row
 
-    def _pop(self, heap: list[tuple[float, int, int]]) -> int | None:
-        """Take the first question from `heap` and return its index in the queue; None if the wave is empty.
-
-        An entry is outdated, and skipped, if a sample of its question was handed out since.
-        """
+    def _pop(self, heap: list[_Entry]) -> int | None:
+        """Take the first question from `heap` and return its index in the queue; None if the wave is empty."""
         while heap:
             _, handed, row = heapq.heappop(heap)
             question = self._questions[row]
@@ -545,9 +576,11 @@ class Scheduler:
         finish first, would make every long question look short. row: index of the question in the queue.
         """
         question = self._questions[row]
-        prior = question.prior if question.prior is not None else self._benchmark_mean(question.benchmark)
-        weight = 2.0 if question.prior is not None else 1.0
-        tokens = weight * prior + question.known_tokens + question.censored_tokens
+        if question.prior is None:
+            prior, weight = self._benchmark_mean(question.benchmark), 1.0
+        else:
+            prior, weight = 2.0 * question.prior, 2.0
+        tokens = prior + question.known_tokens + question.censored_tokens
         return tokens / (weight + question.n_known + question.n_censored)
 
     def _count_running(self) -> None:
@@ -558,7 +591,7 @@ class Scheduler:
         late = [
             (r.question, done)
             for r in self._running.values()
-            if (done := self._progress(r)) > self._expected(r.question)
+            if (done := self._progress(r)) and done > self._expected(r.question)
         ]
         for row, done in late:
             self._questions[row].censored_tokens += _CENSORED * done
@@ -579,7 +612,7 @@ class Scheduler:
         tokens, n = self._known[benchmark]
         if n < 4:
             tokens, n = self._known_of_all
-        return tokens / n if n >= 4 else min(UNKNOWN_LENGTH, self._max_tokens.get(benchmark, UNKNOWN_LENGTH))
+        return tokens / n if n >= 4 else self._guesses[benchmark]
 
     def _progress(self, running: _Running) -> float:
         """Estimated tokens of a running sample so far, from its endpoint's speed; 0 while that is unknown."""
@@ -595,8 +628,7 @@ class Scheduler:
 
     def _is_slow(self, endpoint: int) -> bool:
         """Whether the endpoint needs more than `SLOWER` times the seconds per token of the fastest available one."""
-        mine = self._endpoints[endpoint].seconds_per_token
-        if mine is None or len(self._endpoints) == 1:
+        if len(self._endpoints) == 1 or (mine := self._endpoints[endpoint].seconds_per_token) is None:
             return False
         paces = [e.seconds_per_token for e in self._endpoints if e.available]
         measured = [p for p in paces if p is not None]
@@ -628,9 +660,10 @@ class Scheduler:
 
     def _forget(self, task: Task) -> None:
         """Forget the failures of `task`."""
-        self._failed_by.pop(task, None)
-        self.elsewhere_only.discard(task)
-        self._n_returned.pop(task, None)
+        if self._failed_by or self._n_returned:
+            self._failed_by.pop(task, None)
+            self.elsewhere_only.discard(task)
+            self._n_returned.pop(task, None)
 
     def _end(self, task: Task) -> _Running:
         running = self._running.pop(task)

@@ -166,13 +166,13 @@ class Arrivals:
     @property
     def tokens(self) -> float:
         """Tokens received in this session."""
-        return sum(stream.tokens for stream in self._streams.values())
+        return sum([stream.tokens for stream in self._streams.values()])
 
     @property
     def rate(self) -> float | None:
         """Tokens per second since the beginning; None before the first token."""
-        seconds = self._clock() - self._started
-        return self.tokens / seconds if self.tokens and seconds > 0 else None
+        tokens, seconds = self.tokens, self._clock() - self._started
+        return tokens / seconds if tokens and seconds > 0 else None
 
     @property
     def rate_now(self) -> float | None:
@@ -251,7 +251,7 @@ class Causes:
 
     def n_given_up_of(self, benchmark: str) -> int:
         """Return how many samples of one benchmark are not asked again in this session."""
-        return sum(task.benchmark == benchmark for task in self._given_up)
+        return sum([task.benchmark == benchmark for task in self._given_up])
 
     def given_up(self) -> dict[Task, str]:
         """Return the samples that are not asked again, with the kind of their last failure."""

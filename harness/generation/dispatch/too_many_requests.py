@@ -83,7 +83,7 @@ class Ticket(msgspec.Struct, eq=False):
     ended: bool = False
 
 
-class _RisingLimit:
+class RisingLimit:
     """The limit on requests in flight, from 1 to `ceiling`, and when it next rises."""
 
     def __init__(self, ceiling: int) -> None:
@@ -226,7 +226,7 @@ class Pace:
         self.waits = 0
         """Rounds of refusals, less the requests accepted since. The pause after a round doubles with each."""
         self._clock = clock
-        self._limit = _RisingLimit(ceiling)
+        self.rising = RisingLimit(ceiling)
         self._opinions = _SecondOpinions()
         self._unsettled: deque[Ticket] = deque()
         self._settled_s = SETTLED_S
@@ -235,7 +235,7 @@ class Pace:
     @property
     def limit(self) -> int:
         """Requests that may be in flight."""
-        return self._limit.value
+        return self.rising.value
 
     @property
     def state(self) -> State:
@@ -252,7 +252,7 @@ class Pace:
 
         at_once: the limit follows; otherwise it rises step by step, as after a refusal.
         """
-        self._limit.set_ceiling(ceiling, at_once=at_once)
+        self.rising.set_ceiling(ceiling, at_once=at_once)
 
     def advance(self, now: float) -> None:
         """Bring the state up to the second `now`: old requests count as accepted, and the limit may rise."""
@@ -262,7 +262,7 @@ class Pace:
             if not ticket.ended:
                 ticket.settled = True
                 self._record_decision(ticket, refused=False)
-        limit = self._limit
+        limit = self.rising
         if limit.value < limit.ceiling:
             limit.rise(now, self.in_flight, self._settled_s)
 
@@ -303,7 +303,7 @@ class Pace:
             self._opinions.note_limiter()
         elif self.state == "at random":  # The server refuses whatever is in flight: slowing down would not help.
             return False
-        if self._limit.fall(now, self.in_flight, ticket.sent_at, self._settled_s):
+        if self.rising.fall(now, self.in_flight, ticket.sent_at, self._settled_s):
             self.waits += 1
         if not told_when and ticket.n_replies == self._n_replies:
             self._opinions.want_opinion_on(ticket, now)
@@ -314,4 +314,4 @@ class Pace:
         if not refused:
             self.waits -= self.waits > 0
         if self._opinions.record_decision(ticket, self._clock(), refused=refused):
-            self._limit.lift()
+            self.rising.lift()
