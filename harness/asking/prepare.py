@@ -29,7 +29,7 @@ from harness.benchmarks import catalogue, questions, shards
 from harness.benchmarks.questions import QuestionSet
 from harness.benchmarks.recipe import StoredQuestions
 from harness.benchmarks.sources import tables
-from harness.benchmarks.usual_columns import QUESTION_COLUMNS
+from harness.benchmarks.usual_columns import ANSWER_COLUMNS, QUESTION_COLUMNS
 from harness.client.address.providers import DROPPABLE
 from harness.client.asker import Asker
 from harness.client.interface import Deadlines
@@ -180,8 +180,9 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> Asked:
             chosen_by["samples"] = f"options: allocated by {allocated.source}"
             benchmark = replace(benchmark, samples=max(counts.values()), allocation=counts, allocated_by=by)
         benchmarks[question_set.name] = benchmark
-    if left_out := _left_out(options, first):
-        watcher.warn(left_out)
+    for doubt in (*_doubtful_columns(options, first), _left_out(options, first)):
+        if doubt is not None:
+            watcher.warn(doubt)
     _check_verifiers(sets, watcher)
     if options.shard is not None:
         sets = shards.divide(sets, options.shard, lambda note: watcher.warn(Sentence(note)))
@@ -210,6 +211,25 @@ def _chosen_by(options: RunOptions, first: Mapping[str, object], *, named: bool)
 
 _OPTION_COLUMN = re.compile(r"(option|choice)?[ _]?[a-h1-8]|options|choices", re.IGNORECASE)
 """A column that by its name holds an option of a multiple-choice question: A, option_b, choice 3, choices."""
+
+
+def _doubtful_columns(options: RunOptions, first: Mapping[str, object]) -> Iterator[Sentence]:
+    """Yield a warning where two columns of a user's own file have usual names of the question, or of the answer.
+
+    first: the file's first row.
+    """
+    if not options.data or options.benchmarks:
+        return
+    usual = {"question": (options.question_key, QUESTION_COLUMNS), "answer": (options.answer_key, ANSWER_COLUMNS)}
+    for what, (key, names) in usual.items():
+        present = [name for name in names if name in first]
+        if key is None and len(present) > 1:
+            also = " and ".join(visible(name, 40) for name in present[1:])
+            file, column = visible(Path(options.data).name, 80), visible(present[0], 40)
+            yield Sentence(
+                f"{file}: the {what} is taken from the column {column}, although {also} may hold it too; "
+                f"{option(f'{what}_key')} names another column"
+            )
 
 
 def _left_out(options: RunOptions, first: Mapping[str, object]) -> Sentence | None:

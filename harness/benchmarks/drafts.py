@@ -23,10 +23,10 @@ from harness.answers.bounds import LAST_LETTER
 from harness.benchmarks.row_forms import rows_of
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Row
-from harness.benchmarks.usual_columns import IN_OTHER_LANGUAGES
+from harness.benchmarks.usual_columns import ANSWER_COLUMNS, IN_OTHER_LANGUAGES, QUESTION_COLUMNS
 from harness.core import plugins
 from harness.core.codec import digest
-from harness.core.errors import UsageError, near_names
+from harness.core.errors import UsageError, near_names, option
 from harness.core.inert import quoted, visible
 from harness.core.records import AnswerKind, GradeRules
 
@@ -536,13 +536,19 @@ def _require_column(row: Row, names: Names, role: str) -> str:
     return column
 
 
+_KEYS = {QUESTION_COLUMNS: "question_key", ANSWER_COLUMNS: "answer_key"}
+"""Usual names of columns → the option that names another column."""
+
+
 def _no_column(row: Row, names: Names, role: str) -> UsageError:
     """The error for a row that has none of these columns. role: what the column is for, such as "the answer"."""
     shown = [name for name in names if name not in IN_OTHER_LANGUAGES] or names
     expected = " or ".join(repr(visible(name, 100)) for name in shown) or "named"
     have = ", ".join(visible(name, 60) for name in list(row.value)[:40]) or "no columns"
     near = near_names(names[0], row.value) if names else ""
-    return UsageError(f"{row.where} has no column {expected} for {role}; it has {have}.{near}")
+    key = _KEYS.get(tuple(names))
+    how = f" Name the column with {option(key, 'NAME')}." if key is not None and not near else ""
+    return UsageError(f"{row.where} has no column {expected} for {role}; it has {have}.{near}{how}")
 
 
 def _show(value: Any) -> str:

@@ -29,7 +29,7 @@ from harness.core.choices import Api
 from harness.core.codec import digest, digest_of_each
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted, visible
-from harness.core.nouns import count_noun
+from harness.core.nouns import are, count_noun
 from harness.core.packed import Packed
 from harness.core.records import Question
 from harness.presets.sampling import Sampling
@@ -280,6 +280,13 @@ def _from_source(
     rows_digest = digest_of_each(key.hex() for key in sorted(seen.rows))
     notes = [*source.notes, *_check_edition(card, seen, rows_digest, source.origin)]
     selection.check(seen.ids)
+    repeated = len(seen.rows) - len(set(seen.rows))
+    # A card that states its number of questions knows its rows.
+    if repeated and card.questions is None:
+        notes.append(
+            f"{repeated} of {count_noun(len(seen.rows), 'row')} {are(repeated)} equal to an earlier "
+            "one; each counts as a question of its own"
+        )
     if stripped:
         notes.append(f"{stripped} of {n_all} questions carry the instruction themselves; it is asked once")
     return replace(

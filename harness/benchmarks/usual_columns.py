@@ -7,11 +7,12 @@ def _capitalised(*names: str) -> tuple[str, ...]:
 
 
 _QUESTIONS_ELSEWHERE = _capitalised(
-    "问题", "题目", "問題", "題目", "문제", "질문", "pregunta", "problema", "pergunta", "questão", "enunciado",
+    "问题", "题目", "试题", "問題", "題目", "문제", "질문", "pregunta", "problema", "pergunta", "questão", "enunciado",
     "frage", "aufgabe", "problème", "énoncé", "domanda", "вопрос", "задача", "سؤال", "प्रश्न",
 )  # fmt: skip
 _ANSWERS_ELSEWHERE = _capitalised(
-    "答案", "参考答案", "正确答案", "正解", "答え", "정답", "respuesta", "resposta", "antwort", "réponse", "risposta",
+    "答案", "参考答案", "正确答案", "标准答案", "正解", "答え", "정답", "respuesta", "resposta", "antwort", "réponse",
+    "risposta",
     "ответ", "إجابة", "उत्तर",
 )  # fmt: skip
 

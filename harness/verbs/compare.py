@@ -339,7 +339,7 @@ def _undecided(ours: Sequence[QuestionTally], theirs: Sequence[QuestionTally]) -
         f"undecided answers count as wrong: {counts[0]:,} of {samples[0]:,} of the run, {counts[1]:,} of "
         f"{samples[1]:,} of the baseline. By them the difference may lie anywhere from "
         f"{lowest[0] - highest(theirs):+.1f} to {highest(ours) - lowest[1]:+.1f} points, which no interval above "
-        "includes: read them with `harness show RUN --undecided`, or let a judge decide"
+        "includes: read them with `harness show`, or let a judge decide"
     ]
 
 

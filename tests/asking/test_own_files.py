@@ -12,7 +12,8 @@ import pytest
 
 from harness.asking import prepare
 from harness.asking.options import RunOptions
-from harness.core.errors import UsageError
+from harness.asking.watching import Watcher
+from harness.core.errors import Sentence, UsageError
 
 
 def asked(folder: Path, row: dict[str, object], *more: dict[str, object], **options: object) -> list[tuple[str, str]]:
@@ -70,3 +71,34 @@ def test_the_column_id_identifies_questions_and_must_be_distinct(tmp_path: Path)
     assert len(name) == 16, "without the column: a checksum"
     with pytest.raises(UsageError, match=r"the id 'a1' stands already at .*own\.jsonl:1; ids must be distinct"):
         asked(tmp_path, first, second | {"id": "a1"})
+
+
+@pytest.mark.parametrize(
+    ("sign", "name"), [("\t", "class.csv"), (";", "class.csv"), (",", "class.csv"), ("\t", "class.tsv")]
+)
+def test_a_table_is_read_by_the_sign_between_its_cells(tmp_path: Path, sign: str, name: str) -> None:
+    rows = [
+        ["问题", "标准答案"],
+        ["1 + 1 = ?", "2"],
+        ["1,5 + 1 = ?" if sign != "," else "1.5 + 1 = ?", "2.5"],
+        ["", ""],
+    ]
+    (tmp_path / name).write_text("".join(sign.join(row) + "\n" for row in rows), "utf-8")
+    questions = list(prepare.questions_of(RunOptions.of(data=str(tmp_path / name))).sets[0].questions)
+    assert [question.references for question in questions] == [("2",), ("2.5",)]
+
+
+def test_two_columns_with_usual_names_are_told(tmp_path: Path) -> None:
+    (tmp_path / "class.csv").write_text("问题,答案,answer\n1 + 1 = ?,2,3\n2 + 2 = ?,4,4\n2 + 2 = ?,4,4\n", "utf-8")
+    told: list[str] = []
+
+    class Ear(Watcher):
+        def warn(self, sentence: Sentence) -> None:
+            told.append(str(sentence))
+
+    prepare.questions_of(RunOptions.of(data=str(tmp_path / "class.csv")), Ear())
+    assert "the answer is taken from the column answer, although 答案 may hold it too; answer_key names" in told[1]
+    assert told[0].startswith("1 of 3 rows is equal to an earlier one")
+    told.clear()
+    prepare.questions_of(RunOptions.of(data=str(tmp_path / "class.csv"), answer_key="答案"), Ear())
+    assert len(told) == 1

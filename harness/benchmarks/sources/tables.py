@@ -98,7 +98,8 @@ def read(
     else:
         data = _read_bytes(path, compression, shown)
         if suffix in (".csv", ".tsv"):
-            rows = _csv_rows(_text(data, shown), shown, "\t" if suffix == ".tsv" else ",", damaged_rows)
+            text = _text(data, shown)
+            rows = _csv_rows(text, shown, "\t" if suffix == ".tsv" else _delimiter(text), damaged_rows)
         elif suffix == ".json":
             rows = _json_rows(data, shown, split, responses)
         else:
@@ -446,6 +447,15 @@ def _named_rows(value: Any) -> list[dict[str, Any]]:
     return [{"id": name} | item for name, item in value.items()]
 
 
+def _delimiter(text: str) -> str:
+    """The character between the cells of a CSV file: a comma, unless the header has none and has tabs or semicolons.
+
+    Excel saves semicolons where a comma is the decimal mark, and names the file .csv all the same.
+    """
+    header = text.lstrip("\r\n").partition("\n")[0]
+    return "," if "," in header else next((sign for sign in "\t;" if sign in header), ",")
+
+
 def _csv_rows(text: str, shown: str, delimiter: str, damaged_rows: int = 0) -> Iterator[Row]:
     """The rows of a CSV or TSV file. Raises `UsageError`.
 
@@ -466,8 +476,8 @@ def _csv_rows(text: str, shown: str, delimiter: str, damaged_rows: int = 0) -> I
             raise UsageError(f"{shown}:1 names the column {visible(min(repeated))!r} twice")
         for cells in reader:
             where = f"{shown}:{reader.line_num}"
-            if not cells:
-                continue
+            if not any(cells):
+                continue  # spreadsheets save empty rows behind the last one
             if len(cells) != len(header) and damaged < damaged_rows:
                 damaged += 1
                 continue
