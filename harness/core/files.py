@@ -212,11 +212,12 @@ def read_at(descriptor: int, length: int, offset: int) -> bytes:
     data = os.pread(descriptor, length, offset)
     if len(data) == length or not data:
         return data
-    parts = [data]  # pread may return fewer bytes than the file has
-    while (missing := length - sum(map(len, parts))) and (
-        data := os.pread(descriptor, missing, offset + length - missing)
-    ):
+    # pread may return fewer bytes than the file has, but returns none only at its end.
+    parts = []
+    while data:
         parts.append(data)
+        length, offset = length - len(data), offset + len(data)
+        data = os.pread(descriptor, length, offset) if length else b""
     return b"".join(parts)
 
 

@@ -87,11 +87,15 @@ class FixedRows:
 
 
 def _firsts(ends: NDArray[np.int64]) -> list[int]:
-    """The first question of each range, and at the end the number of questions. ends: of each question, the number of
-    rows up to its last one. A range has at most `BLOCK_ROWS` rows, or is one question. Empty if there are no rows.
+    """The first question of each range, and at the end the number of questions; only [0] if there are no rows.
+
+    A range has at most `BLOCK_ROWS` rows, or is one question. ends: of each question, the number of rows up to its last
+    one.
     """
     firsts, begin = [0], 0
-    while firsts[-1] < len(ends) and len(ends) and ends[-1]:
+    if not len(ends) or not ends[-1]:
+        return firsts
+    while firsts[-1] < len(ends):
         first = max(int(np.searchsorted(ends, begin + BLOCK_ROWS, side="right")), firsts[-1] + 1)
         firsts.append(first)
         begin = int(ends[first - 1])

@@ -419,9 +419,10 @@ def _is_plain(option: Option, value: Any) -> bool:
     if isinstance(value, str):
         return option.chars is None and value.isascii()
     if isinstance(value, (int, float)):
-        least, most = option.least, MAX_NUMBER if option.most is None else option.most
+        least = -MAX_NUMBER if option.least is None else option.least
+        most = MAX_NUMBER if option.most is None else option.most
         return (
-            (-MAX_NUMBER if least is None else least) <= value <= most
+            least <= value <= most
             and (option.above is None or option.above < value)
             and (option.below is None or value < option.below)
         )

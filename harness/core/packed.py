@@ -98,7 +98,10 @@ class Spilled:
             return bytes(memoryview(self._held)[begin : begin + size])
         parts = []
         try:
-            while size > 0 and (part := os.pread(self._file.fileno(), size, begin)):
+            while size > 0:
+                part = os.pread(self._file.fileno(), size, begin)
+                if not part:
+                    break
                 parts.append(part)
                 begin, size = begin + len(part), size - len(part)
         except OSError as error:

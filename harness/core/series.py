@@ -29,13 +29,15 @@ def _numbers_between(first: int, second: int, last: int) -> list[int]:
     """The numbers that dots between `second` and `last` stand for, without these two."""
     if not 0 < first < second < last:
         raise ValueError(f"{first}, {second} … {last}")
-    by_ratio = second % first == 0
-    between = []
-    number = second
-    while by_ratio and (number := number * (second // first)) < last:
-        between.append(number)
-    if by_ratio and number == last:
-        return between
+    if second % first == 0:
+        ratio = second // first
+        between = []
+        number = second * ratio
+        while number < last:
+            between.append(number)
+            number *= ratio
+        if number == last:
+            return between
     step = second - first
     if (last - second) % step or (last - second) // step > MAX_NUMBERS:
         raise ValueError(f"{first}, {second} … {last}")

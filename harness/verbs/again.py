@@ -39,10 +39,10 @@ def options_again(manifest: Manifest) -> list[dict[str, Any]]:
         benchmark = f"{name}:{samples}"
         if card is None:
             groups.append({"data": DATA, "samples": samples, **options})
-        elif (
-            alike := next((g for g in groups if _without_benchmarks(g) == options and "data" not in g), None)
-        ) is not None:
-            alike["benchmarks"].append(benchmark)
+            continue
+        alike = [group for group in groups if _without_benchmarks(group) == options and "data" not in group]
+        if alike:
+            alike[0]["benchmarks"].append(benchmark)
         else:
             groups.append({"benchmarks": [benchmark], **options})
     return groups
@@ -82,9 +82,12 @@ def _options(model: str, record: BenchmarkRecord, card: Card | None) -> dict[str
     options |= _prompt(identity, card)
     ids = record.plan.question_ids
     if isinstance(shard := identity.get(SHARD), dict):
+        # The plan of a shard lists the shard's questions, which follow from its part.
         options["shard"], ids = shard.get("part"), None
-    if (question_ids := settings.get(SELECTED, ids)) is not None:  # also of what shards were joined into
-        options["ids"] = question_ids
+    # Shards, and a run joined from shards, record which questions all shards together ask.
+    ids = settings.get(SELECTED, ids)
+    if ids is not None:
+        options["ids"] = ids
     options |= {name: identity[name] for name in ("chat_template_kwargs", "extra_body") if identity.get(name)}
     if identity.get("fitted_max_tokens") is not None:
         options["fit_context"] = True

@@ -125,7 +125,7 @@ def _with_spending(decision: Decision, benchmark: ScoredBenchmark, first: Scored
         if not of_run:
             raise UsageError(
                 f"the server stated no tokens for some samples of {visible(run)} on {visible(benchmark.name, 80)}, so "
-                "the runs cannot be compared at equal tokens; leave it out",
+                "the runs cannot be compared at equal tokens; leave this option out",
                 field="at_equal_tokens",
             )
         points += of_run
@@ -186,12 +186,14 @@ def verify_run(run: ScoredRun, options: VerifyOptions) -> list[Verified]:
             if options.against == "any":
                 same = [entry.published for entry in comparisons if kind(entry) != APART]
                 public = _beside_all(benchmark, same)
+            if public is None:
+                standing = overall_verdict(comparisons, run.suite.source)
+            else:
+                standing = _standing_beside_all(comparisons, public)
             verified.append(
                 Verified(
                     benchmark=benchmark.name,
-                    standing=overall_verdict(comparisons, run.suite.source)
-                    if public is None
-                    else _standing_beside_all(comparisons, public),
+                    standing=standing,
                     comparisons=comparisons,
                     public=public,
                     n_near=n_near,

@@ -8,11 +8,11 @@
 | the same, with other questions, under the name of a shipped card | none |
 | the same, under any other name | those under this name, from a file of the user's own |
 
-A closed rule says whether they are the questions of a card: all of them are, and no other. Either the rows are those of
-an edition that the card knows, or the references have the checksum that the card states; or the card's data are on this
-machine, and each question has the text and the references of one of theirs. Texts are compared without the instruction
-that a prompt puts at their end and without differences in spaces, references that are integers as numbers (`025` is
-25). Anything else is another set.
+A run asked the questions of a card if it asked all of them and no others. One of three facts proves this, and without
+one the set is another: the rows are those of an edition that the card knows; the references have the checksum that the
+card states; or the card's data are on this machine, and the texts and references of both sets are the same. Texts are
+compared without the instruction that a prompt puts at their end and without differences in spaces, references that are
+integers as numbers (`025` is 25).
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ def known_as(name: str, record: BenchmarkRecord, questions: Sequence[Question]) 
     if not _may_be_others(record, shipped):
         return name
     card = next(_holding(record, questions), None)
-    return card.name if card is not None else name if shipped is None else None
+    if card is not None:
+        return card.name
+    return name if shipped is None else None
 
 
 def _may_be_others(record: BenchmarkRecord, shipped: Card | None) -> bool:
@@ -59,7 +61,8 @@ def _may_be_others(record: BenchmarkRecord, shipped: Card | None) -> bool:
         return not (isinstance(read, Mapping) and read.get("benchmark"))
     if shipped is None or catalogue.CARD in settings or catalogue.DATA in settings:
         return True
-    # Older runs name no data, but note how questions were made of a file; shipped cards read none but the demo's.
+    # Older runs do not name their data. But they note how the questions were made from a file, if they came from one;
+    # of the shipped cards only the demo reads a file.
     return MADE in settings and not isinstance(shipped.source, FileSource)
 
 

@@ -120,7 +120,8 @@ def open_scored(path: Path | str) -> RunFolder:
     source_options = stored if isinstance(stored, Mapping) else {}
     if source_options.get("digest") != outputs.digest_of(source):
         read = source_options.get("read")
-        words = [option(f"score.{name}", value) for name, value in (read if isinstance(read, Mapping) else {}).items()]
+        reading_options = read if isinstance(read, Mapping) else {}
+        words = [option(f"score.{name}", value) for name, value in reading_options.items()]
         again = " ".join([f"harness score {shown}", *words])
         raise StoreError(f"{visible(str(source))} was changed after it was scored: run `{again}` again.")
     return folder

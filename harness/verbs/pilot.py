@@ -78,10 +78,10 @@ def _piloted(prepared: Prepared, watcher: Watcher) -> Piloted:
     planned = {s.name: (len(s.questions), settings.benchmarks[s.name].samples) for s in prepared.sets}
     planned_keys = {(s.name, q.question_id) for s in prepared.sets for q in s.questions}
     stored = (
-        benchmark
+        sample
         for name in planned
-        for benchmark in read_samples(prepared.folder.benchmark(name))
-        if (benchmark.benchmark, benchmark.question_id) in planned_keys
+        for sample in read_samples(prepared.folder.benchmark(name))
+        if (sample.benchmark, sample.question_id) in planned_keys
     )
     return Piloted(
         folder=settings.out,

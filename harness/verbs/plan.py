@@ -230,7 +230,8 @@ def spread_of(run: ScoredRun, benchmark: ScoredBenchmark, folder: RunFolder) -> 
             f"{visible(benchmark.name, 80)} of {folder.path} has {_no_spread(visible(benchmark.name, 80))}"
         )
     estimate = accuracy(items)
-    variance = smoothed_variance(*(np.asarray(x) for x in (estimate.value, estimate.variance, estimate.trials)))
+    mean, variance_of_mean, trials = map(np.asarray, (estimate.value, estimate.variance, estimate.trials))
+    variance = smoothed_variance(mean, variance_of_mean, trials)
     return _Spread(len(items), float(variance), estimate)
 
 

@@ -242,9 +242,10 @@ def _checksums(folder: Path, follow_links: bool) -> dict[str, set[str]]:
                     try:
                         listed = codec.decode(line, _Listed) if line.strip() else None
                     except codec.DecodeError:
-                        if number:
-                            raise
-                        break
+                        # A damaged first line: another file that has the manifest's name.
+                        if number == 0:
+                            break
+                        raise
                     name = listed.object_path.rpartition("/")[2] if listed else ""
                     if listed and _UUID_FILE.fullmatch(name):
                         checksums.setdefault(name, set()).add(listed.sha256)

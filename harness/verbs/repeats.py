@@ -202,7 +202,7 @@ def sample_repeats(
     for name in ("target_error", "budget_tokens", "budget_usd"):
         if getattr(options, name) is not None:
             raise UsageError(
-                "all repeats have the same number of samples, so it cannot end one early: leave it out", field=name
+                "all repeats have the same number of samples, so none may end early: leave this option out", field=name
             )
     sizes: list[int | None] = [*sorted(set(ns))] or [None]
     paths = {n: [_folder(out, n, number) for number in range(1, runs + 1)] for n in sizes}

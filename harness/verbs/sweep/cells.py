@@ -159,6 +159,8 @@ def plan(
     if n_cells > MAX_CELLS:
         raise UsageError(f"{file.path}: {n_cells:,} cells; a sweep has at most {MAX_CELLS:,}")
     judge_options = _judge(content.get("judge", {})) | dict(judge or {})
+    # A suite may say how to judge and leave the judge to the user: it has a judge only once a model is named.
+    has_judge = bool(judge_options) and bool(judge or judge_options.get("model") or "suite" not in content)
     groups = []
     common = content.get("run", {})
     for model, server in itertools.product(axes["models"] or (None,), axes["servers"] or (None,)):
@@ -171,9 +173,7 @@ def plan(
         axes={axis: entries for axis, entries in axes.items() if entries},
         groups=tuple(groups),
         score=_made(GradingOptions, content.get("score", {}), file.where(("score",))),
-        judge=_made(JudgeOptions, judge_options, file.where(("judge",)))
-        if judge_options and (judge or judge_options.get("model") or "suite" not in content)
-        else None,
+        judge=_made(JudgeOptions, judge_options, file.where(("judge",))) if has_judge else None,
         table=table,
         slots=_slots(content.get("slots", 1)),
         suite=schema.Suite(**content["suite"]) if "suite" in content else None,
@@ -247,12 +247,13 @@ def _entries(file: SweepFile, axis: str, keys: Keys, given: Any) -> Iterator[Ent
     _check_placeholders(fields if axis == "servers" else {}, values, where)
     for variant in itertools.product(*values.values()):
         filled = _filled(fields, dict(zip(values, variant, strict=True)))
-        name, main = filled.pop("name", None), filled.get(_SHORT[axis])
-        main = main or (ANY_PROGRAM if ANY_PROGRAM in filled else None)
+        name = filled.pop("name", None)
+        # A variant's values are added to its name, unless the name has a placeholder for them.
+        name_has_values = name is not None and _PLACEHOLDER.search(str(fields["name"])) is not None
         if name is None:
-            parts = [main or _described(axis, filled, where), *map(str, variant)]
-            name = "-".join(parts)
-        elif variant and not _PLACEHOLDER.search(str(fields["name"])):
+            main = filled.get(_SHORT[axis]) or (ANY_PROGRAM if ANY_PROGRAM in filled else None)
+            name = main or _described(axis, filled, where)
+        if variant and not name_has_values:
             name = "-".join([name, *map(str, variant)])
         yield _entry(axis, name, filled, where)
 
@@ -279,8 +280,9 @@ def _entry(axis: str, name: str, fields: dict[str, Any], where: str) -> Entry:
         return Entry(name=slug, label=_short(name), where=where, options=fields, server=server)
     if axis == "benchmarks" and (benchmark := fields.get("benchmark")) is not None:
         card, colon, number = benchmark.rpartition(":")
-        if colon and number.isdigit():
+        if colon and number.isdigit():  # NAME:SAMPLES
             fields = {"samples": int(number)} | fields | {"benchmark": card}
+        # An entry that is named by its benchmark alone is called by the card, without number and folder.
         if slug == _slug(benchmark):
             slug = name = _slug(Path(fields["benchmark"]).stem if "/" in benchmark else fields["benchmark"])
     return Entry(name=slug, label=name, where=where, options=fields)
@@ -325,7 +327,9 @@ def _checkpoints(file: SweepFile) -> list[Entry]:
         where = file.where(("checkpoints", index))
         matches = _matches(pattern)
         if not matches:
-            raise UsageError(f"{where}: no folder fits {visible(pattern, 200)} (looked at from {Path.cwd()})")
+            raise UsageError(
+                f"{where}: no folder fits {visible(pattern, 200)}, seen from {Path.cwd()}; correct the pattern"
+            )
         for path in matches:
             step = _STEP.search(path.name)
             if step is None:
@@ -409,7 +413,9 @@ def _cell(
     benchmark = given.pop("benchmark", None)
     where = entries["benchmarks"].where if entries["benchmarks"] is not None else str(file.path)
     if spec is not None and (twice := [key for key in ("base_url", "server", "provider") if given.get(key)]):
-        raise UsageError(f"{where}: {name}: {twice[0]} names a running server, but the cell starts its own")
+        raise UsageError(
+            f"{where}: {name}: {twice[0]} names a running server, but the cell starts its own; remove one of the two"
+        )
     options = _made(
         RunOptions,
         {**given, "benchmarks": [benchmark] if benchmark else [], "out": str(out / name)},
@@ -458,8 +464,9 @@ def _judge(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _slots(given: Any) -> tuple[tuple[str, ...], ...]:
-    """The devices of each slot (a place for one of the servers that run at once); a number in the file means so many
-    slots without devices of their own.
+    """The devices of each slot (a place for one of the servers that run at once).
+
+    A number in the file means that many slots without devices of their own.
     """
     if isinstance(given, int):
         return ((),) * given
@@ -519,9 +526,7 @@ def _filled(value: Any, values: Mapping[str, Any]) -> Any:
     if isinstance(value, list):
         # The words of a command line stay texts, whatever type the value has.
         return [
-            str(filled) if isinstance(member, str) else filled
-            for member in value
-            for filled in (_filled(member, values),)
+            str(_filled(member, values)) if isinstance(member, str) else _filled(member, values) for member in value
         ]
     return value
 

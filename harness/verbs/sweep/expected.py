@@ -60,6 +60,7 @@ def _expected(sweep: Sweep, group: ServerGroup, cell: Cell) -> ExpectedCell:
     n_questions: int | None
     done = records.scored(sweep, group, cell) is not None
     questions_asked: prepare.Asked | None = None
+    # The exact numbers if the questions are on this machine; else those that the card states.
     if card is None or options.data or data.status(card) != "absent":
         questions_asked = prepare.questions_of(options)
         (question_set,) = questions_asked.sets
@@ -67,6 +68,7 @@ def _expected(sweep: Sweep, group: ServerGroup, cell: Cell) -> ExpectedCell:
         name, n_questions, at_most = question_set.name, len(question_set.questions), False
         samples, max_tokens = settings.samples, settings.sampling.max_tokens
     else:
+        # Called for its `UsageError` about an unknown prompt.
         prompts.find_prompt(options.prompt or card.prompt, card.prompts)
         preset = presets.load(options.preset) if options.preset is not None else None
         max_tokens = prepare.sampling_of(options, preset, card.sampling)[0].max_tokens

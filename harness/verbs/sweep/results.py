@@ -116,15 +116,16 @@ class Results:
 def columns_axis(sweep: Sweep) -> str | None:
     """The axis whose entries are the columns of a grid; None where the file has none that fits.
 
-    By default the first of servers, sampling, prompts and models with several entries. Checkpoints are rows, so that
-    models are no columns then.
+    By default the first of servers, sampling, prompts and models with several entries, else the first of them that the
+    file has. Checkpoints are rows, so a sweep over checkpoints never has its models as columns.
     """
     if sweep.table.columns is not None:
         return sweep.table.columns if sweep.table.columns in sweep.axes else None
     series = any(entry.step is not None for entry in sweep.axes.get("models", ()))
     order = ("servers", "sampling", "prompts", *(() if series else ("models",)))
-    long_axes = [axis for axis in order if len(sweep.axes.get(axis, ())) > 1]
-    return next(iter([*long_axes, *(axis for axis in order if axis in sweep.axes)]), None)
+    present = [axis for axis in order if axis in sweep.axes]
+    long_axes = [axis for axis in present if len(sweep.axes[axis]) > 1]
+    return next(iter([*long_axes, *present]), None)
 
 
 def results(sweep: Sweep) -> Results:
@@ -138,6 +139,7 @@ def results(sweep: Sweep) -> Results:
     means = _aggregates(compared) if sweep.suite is not None else []
     raw = [result.against_base.p_sampling for result in compared if result.against_base is not None]
     raw += [result.p for result in means if result.p is not None]
+    # The corrected values come in the order of `raw`: first those of cells, then those of means.
     adjusted = iter(holm(raw))
     adjusted_results = [
         replace(result, p=next(adjusted)) if result.against_base is not None else result for result in compared

@@ -166,6 +166,7 @@ def run_group(
             work.sampled(cell)
         return
     described = [(cell, spec) for cell in todo if (spec := work.spec_for(cell)) is not None]
+    # Cells of one spec share a server. A server that died leaves cells to the next pass, which starts a new one.
     while described:
         next_spec = described[0][1]
         batch = [cell for cell, spec in described if spec == next_spec]
@@ -214,7 +215,7 @@ def _is_done(sweep: Sweep, group: ServerGroup, cell: Cell, *, judging: bool) -> 
     record = records.sampled(sweep, group, cell)
     if record is None or record.stage == "sampled" or record.lost:
         return False
-    return True if judging else records.scored(sweep, group, cell) is not None
+    return judging or records.scored(sweep, group, cell) is not None
 
 
 class _Group:
@@ -290,12 +291,11 @@ class _Group:
             self._watcher.sampled()
             for warning in session.outcome.warnings:
                 self._watcher.warn(Sentence(f"{cell.name}: {warning.marked}"))
-            if session.missed or (not session.reached and not session.complete):
-                reason, code = (
-                    _owed(session.outcome.n_owed, session.outcome.n_expected, session.outcome.causes),
-                    EXIT_OWED,
-                )
-                reason = session.missed or reason
+            if session.missed:
+                reason, code = session.missed, EXIT_OWED
+            elif not session.reached and not session.complete:
+                outcome = session.outcome
+                reason, code = _owed(outcome.n_owed, outcome.n_expected, outcome.causes), EXIT_OWED
         except Interrupted:
             raise
         except HarnessError as error:

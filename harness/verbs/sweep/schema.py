@@ -135,7 +135,7 @@ def _without_default(shown: dict[str, Any]) -> None:
 def _server_fields() -> dict[str, Any]:
     """The fields of a server's spec; a flag's name is accepted for a field's name."""
     fields: dict[str, Any] = {
-        "engine": (Literal[tuple(ENGINES)], _may_be_left_out(description="Leave it out where none is to be started.")),
+        "engine": (Literal[tuple(ENGINES)], _may_be_left_out(description="Leave it out to start no server.")),
         "model": (str, _may_be_left_out(description="Default: the model of the cell.")),
         "extra_flags": (Texts, _may_be_left_out(description="Passed to the engine unchanged.")),
     }
@@ -202,7 +202,7 @@ def sweep_model() -> type[BaseModel]:
         | {
             ANY_PROGRAM: (
                 Texts,
-                _may_be_left_out(description="A program of yours with its words, in place of engine."),
+                _may_be_left_out(description="The command line of your own server, in place of engine."),
             ),
             "values": (values, _may_be_left_out()),
             "run": (run, _may_be_left_out()),
@@ -223,7 +223,7 @@ def sweep_model() -> type[BaseModel]:
         __base__=Part,
         __doc__="Models × servers × prompts × sampling × benchmarks. An axis that is left out has a single entry, the "
         "default.",
-        name=(Annotated[str, Field(pattern=NAME)], _may_be_left_out(description="Default: the file's.")),
+        name=(Annotated[str, Field(pattern=NAME)], _may_be_left_out(description="Default: the file's name.")),
         extends=(
             str,
             _may_be_left_out(description="A suite, or another sweep's file; its keys hold where this file has none."),

@@ -310,10 +310,8 @@ def _means(results: Results) -> Table:
         accuracies = []
         for benchmark in sweep.axes["benchmarks"]:
             result = results.of({**aggregate.point, "benchmarks": benchmark.name})
-            missing = result is None or result.score is None
-            accuracies.append(
-                "missing" if missing or result is None or result.score is None else percent(result.score.accuracy)
-            )
+            score = None if result is None else result.score
+            accuracies.append("missing" if score is None else percent(score.accuracy))
         rows.append((*names, *accuracies, *_mean_cells(aggregate, notes)))
     heads = [_in_singular(name) for name in others] or ["suite"]
     columns = [*(short(benchmark.label) for benchmark in sweep.axes["benchmarks"]), "mean", "new questions"]
