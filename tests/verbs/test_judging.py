@@ -296,7 +296,10 @@ def test_the_command_prints_agreement_and_cost_and_keeps_json_apart(tmp_path: Pa
         (["--judge", "m", "--tp", "8"], "--tp describes a server to start: it needs --serve ENGINE"),
         (["--judge", "m", "--judge-temperature", "nan"], "--judge-temperature nan: expected a finite number"),
         (["--judge", "m", "--judge-prompt", "verdit"], "Did you mean verdict?"),
-        (["--judge", "m", "--serve", "vllm", "--judge-base-url", "http://127.0.0.1:9"], "give one of them"),
+        (
+            ["--judge", "m", "--serve", "vllm", "--judge-base-url", "http://127.0.0.1:9"],
+            "give either this option or one of those",
+        ),
         (["--judge", "m", "--judge-base-url", "http://127.0.0.1:9"], "127.0.0.1:9"),
     ],
 )
