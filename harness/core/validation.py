@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from harness.core.errors import near_names
 from harness.core.inert import quoted, visible
+from harness.core.nouns import count_noun
 from harness.core.secret import seal_secrets, secrets_in
 
 if TYPE_CHECKING:  # a caller with such an error has imported pydantic already
@@ -38,7 +39,7 @@ def first_problem(error: ValidationError, names: Collection[str] = ()) -> Proble
     first = next((problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0])
     field = visible(".".join(str(part) for part in first["loc"]), 200)
     n_more = len(problems) - 1
-    more = f" (and {n_more} more mistake{'' if n_more == 1 else 's'})" if n_more else ""
+    more = f" (and {count_noun(n_more, 'more mistake')})" if n_more else ""
     if first["type"] == "extra_forbidden":
         near = near_names(str(first["loc"][-1]), names)
         return Problem(field, f"is unknown.{near}", "", f"unknown key {field!r}{more}.{near}")

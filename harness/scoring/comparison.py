@@ -144,14 +144,13 @@ def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]
     Pairing removes the difficulty of the questions from the error. Raises `UsageError` if the runs share no question.
     """
     others = {item.question.question_id: item for item in second}
-    shared = [
-        (item, twin)
-        for item in sorted(first, key=lambda item: item.question.question_id)
-        if (twin := others.get(item.question.question_id)) is not None
-        and item.question.row_digest == twin.question.row_digest
-        and item.planned
-        and twin.planned
-    ]
+    shared = []
+    for item in sorted(first, key=lambda item: item.question.question_id):
+        twin = others.get(item.question.question_id)
+        if twin is None or item.question.row_digest != twin.question.row_digest:
+            continue
+        if item.planned and twin.planned:
+            shared.append((item, twin))
     seen = [(a, b) for a, b in shared if a.n and b.n]
     if not seen:
         raise UsageError("the two runs share no question with samples in both; compare runs of the same benchmark")
@@ -163,6 +162,9 @@ def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]
     one_sign = lines[0].difference * lines[1].difference > 0 or lines[0].difference == lines[1].difference
     questions = [line.question for line in lines if line.question is not None]
     p_questions = [line.p_question for line in lines if line.p_question is not None]
+    p_question = max(p_questions, default=None)
+    if p_question is not None and not one_sign:
+        p_question = 1.0
     rates = [(a.correct / a.n, b.correct / b.n) for a, b in seen]
     difference = math.fsum(a - b for a, b in rates) / len(rates)
     # What the extreme with less power can find, both can.
@@ -180,23 +182,25 @@ def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]
         sampling_interval=_union([line.sampling for line in lines]),
         p_sampling=max(line.p_sampling for line in lines) if one_sign else 1.0,
         question_interval=_union(questions) if questions else None,
-        p_question=(max(p_questions) if one_sign else 1.0) if p_questions else None,
+        p_question=p_question,
         sampling_error=max(line.sampling_error for line in lines),
         single_error=max(line.single_error for line in lines),
         detectable=1.0,
         detection_variance=float(blunter.variance),
         detection_growth=float(blunter.growth),
         missing_shift=max(abs(line.difference - difference) for line in lines),
-        at_most=any(
-            all(item.n == 1 for item in side) or any(item.independent is not None for item in side)
-            for side in zip(*seen, strict=True)
-        ),
+        at_most=_shows_no_spread([a for a, _ in seen]) or _shows_no_spread([b for _, b in seen]),
         better=sum(a > b for a, b in rates),
         worse=sum(a < b for a, b in rates),
         unpaired=len(unpaired),
         unpaired_ids=tuple(unpaired[:MAX_NAMED_QUESTIONS]),
     )
     return msgspec.structs.replace(compared, detectable=compared.smallest())
+
+
+def _shows_no_spread(items: Sequence[QuestionTally]) -> bool:
+    """Whether a run has one sample of each question only, or copies among its samples."""
+    return all(item.n == 1 for item in items) or any(item.independent is not None for item in items)
 
 
 class _Counted(NamedTuple):
@@ -286,6 +290,8 @@ def compare_published(
         for name in (*published.settings, *(name for name in CONDITIONS if name not in published.settings))
         if settings.get(name) != published.settings.get(name) and name not in WITHOUT_EFFECT
     }
+    # One test for each extreme of our missing samples and of their unknown number of samples; the verdict stands if all
+    # tests agree.
     ends, reason = _our_ends(score, questions, published)
     samples = UNKNOWN_SAMPLES if published.samples is None else (published.samples,)
     tests = [_test(end, published, number) for end in ends for number in samples]

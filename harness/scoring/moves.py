@@ -39,13 +39,12 @@ def pairs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]) -> li
     Two files of a benchmark may use one id for different rows, so the digests of the rows must agree too.
     """
     others = {item.question.question_id: item for item in second if item.n}
-    return [
-        (item, twin)
-        for item in first
-        if item.n
-        and (twin := others.get(item.question.question_id)) is not None
-        and item.question.row_digest == twin.question.row_digest
-    ]
+    shared = []
+    for item in first:
+        twin = others.get(item.question.question_id)
+        if item.n and twin is not None and item.question.row_digest == twin.question.row_digest:
+            shared.append((item, twin))
+    return shared
 
 
 def moves(first: Sequence[QuestionTally], second: Sequence[QuestionTally]) -> list[Move]:

@@ -233,6 +233,7 @@ def score_of(graded: GradedBenchmark) -> Score:
     endpoints: tuple[EndpointScore, ...] = ()
     if len(graded.observed.endpoints) > 1:
         endpoints = by_endpoint.scores(graded.observed, rows, counted_grades, graded.failed, graded.samples)
+    # The score itself. All that follows adds fields to it: other accuracies, G-Pass@k, corrections, the audit.
     score = scored(
         counted_grades,
         graded.samples,

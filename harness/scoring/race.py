@@ -277,7 +277,8 @@ def confirmed(state: RaceState, candidate: NDArray[np.bool_], baseline: NDArray[
     """
     if state.verdict not in ("better", "worse"):
         return state
-    rounds, sign = state.rounds, 1 if state.verdict == "better" else -1
+    rounds = state.rounds
+    sign = 1 if state.verdict == "better" else -1
     # Only a verdict of the first half of the race has to wait.
     due = state.called
     if 2 * state.called <= most:

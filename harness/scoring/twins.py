@@ -99,13 +99,15 @@ def _words(text: str) -> str:
 
 def as_one(original: QuestionTally, twins: Sequence[QuestionTally]) -> QuestionTally:
     """All samples of the twins, as if they were samples of their original."""
-    # `independent` is None for a twin without copied samples: all its samples are independent.
-    copied = any(item.independent is not None for item in twins)
+    independent = None
+    if any(item.independent is not None for item in twins):
+        # `independent` is None for a twin without copied samples: all its samples are independent.
+        independent = sum(item.n if item.independent is None else item.independent for item in twins)
     return QuestionTally(
         question=original.question,
         grades=_Joined([item.grades for item in twins]),
         planned=sum(item.planned for item in twins),
-        independent=sum(item.n if item.independent is None else item.independent for item in twins) if copied else None,
+        independent=independent,
     )
 
 

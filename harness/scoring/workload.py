@@ -157,6 +157,7 @@ def _slices(started: _Array, latency: _Array, observed: Observed, rows: Rows, bu
     slice_of = np.empty(len(rows), dtype=np.uint8)
     all_stated = True
     for first in range(0, len(rows), CHUNK):
+        # A part of the samples: their requests from `begun` to `ended`, in busy seconds.
         here = slice(first, first + CHUNK)
         begun, ended = busy.of(started[here]), busy.of(started[here] + latency[here])
         tokens = observed.completion_tokens.of(rows[here])
@@ -167,6 +168,7 @@ def _slices(started: _Array, latency: _Array, observed: Observed, rows: Rows, bu
         flown += [np.clip(edge, begun, ended).sum() for edge in edges]
         generated += [(tokens * np.clip((edge - first_token_at) / spans, 0.0, 1.0)).sum() for edge in edges]
         slice_of[here] = np.minimum(np.searchsorted(edges, ended, side="left") - 1, N_SLICES - 1).clip(0)
+    # From sums up to each edge to means over each slice.
     in_flight, generated = np.diff(flown) / width, np.diff(generated) / width
     first_token = observed.first_token.of(rows) if observed.first_token.stated else np.zeros(0)
     slices = []

@@ -73,6 +73,7 @@ def compare(sources: Sequence[Path], options: CompareOptions) -> list[RunCompari
         raise UsageError(f"{visible(str(folders[0].source))} is named twice: name another run to compare it with")
     if not others:
         raise UsageError("give at least two runs: the others are compared with the first")
+    # Every benchmark of another run that the baseline has too: (run, its benchmark, the baseline's benchmark).
     base, *runs = read_runs([folders[0], *others])
     compared_to = [
         (run, benchmark, base.benchmarks[name])
@@ -172,6 +173,7 @@ def verify_run(run: ScoredRun, options: VerifyOptions) -> list[Verified]:
     for benchmark in run.benchmarks.values():
         scored(run, benchmark)
         assert benchmark.score is not None
+        # The published scores of this model and benchmark: of every source, or of the shipped or given files.
         if options.against == "any":
             rows = find_scores(name, benchmark.known_as or benchmark.name)
             # These names are matched by their parts, not by their ends.

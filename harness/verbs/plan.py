@@ -257,6 +257,7 @@ def plan(
         samples = samples_to_detect(variance, n_questions, detect, other_samples, _CORRECTED_TOGETHER)
         concurrency = int(benchmark_run.record.settings.get("concurrency") or _CONCURRENCY)
         stored = read_samples(folder.benchmark(benchmark_run.name))
+        # Without a number of samples that is enough, there is no larger run to forecast.
         ahead = None
         if samples is not None:
             planned = {benchmark_run.name: (len(benchmark_run.questions), samples)}

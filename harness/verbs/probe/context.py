@@ -171,6 +171,7 @@ def _depths(subject: Subject, words: int, reply: str) -> tuple[dict[str, bool], 
         named = f"; it names those at its {', '.join(reached)}" if reached else ""
         unseen = f"their effect cannot be seen: {quoted(refused.sentence)}"
         return reached, f"the reply does not name all code words, and {unseen}{named}"
+    # A named depth was measured for comparison only: it reached the model, whatever its shift is.
     for depth, shift in shifts.items():
         elsewhere = [at_depth for name, at_depth in shifts.items() if name != depth]
         if shift.ratio >= MIN_EFFECT:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from harness.core.nouns import count_noun
 from harness.reports.page import tables_page
 from harness.reports.tables import Table
 from harness.verbs.probe.findings import Finding, ProbeReport
@@ -19,8 +20,12 @@ def html(
     """
     models = ", ".join(dict.fromkeys(report.model for report in reports))
     n = sum(report.count("spoils") for report in reports)
-    nothing = "nothing spoils a score" if any(report.tested for report in reports) else "no check could be made"
-    summary = f"{n} {'checks' if n > 1 else 'check'} would spoil a score" if n else nothing
+    if n:
+        summary = f"{count_noun(n, 'check')} would spoil a score"
+    elif any(report.tested for report in reports):
+        summary = "nothing spoils a score"
+    else:
+        summary = "no check could be made"
     tables = [standing_table(league), _history_table(history)] if league else []
     return tables_page(f"Probe of {models}", summary, [*tables, *(_table(report) for report in reports)])
 

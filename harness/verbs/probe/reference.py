@@ -478,6 +478,7 @@ MEND = "Compare quantisation, checkpoint and engine of both; where a copy is qua
 
 def against(reference: ProbeReference) -> tuple[Check, ...]:
     """The three checks of weights: next-token distributions, the server's own draws, and its greedy replies."""
+    # Holds the comparisons once they are made.
     looked: list[list[TokenComparison]] = []
 
     def seen(subject: Subject) -> list[TokenComparison]:

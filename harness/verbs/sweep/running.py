@@ -165,7 +165,8 @@ def run_group(
         for cell in todo:
             work.sampled(cell)
         return
-    described = [(cell, spec) for cell in todo if (spec := work.spec_for(cell)) is not None]
+    specs = [(cell, work.spec_for(cell)) for cell in todo]
+    described = [(cell, spec) for cell, spec in specs if spec is not None]
     # Cells of one spec share a server. A server that died leaves cells to the next pass, which starts a new one.
     while described:
         next_spec = described[0][1]

@@ -50,12 +50,13 @@ def tables(results: Results) -> list[Table]:
     if results.aggregates:
         sections.append(_means(results))
     sections += [series_table(steps) for steps in _series(results).values()]
-    rows = [
-        (result.cell.name, comparison)
-        for result in results.results
-        for metric in dict.fromkeys(item.published.metric for item in result.published)
-        if (comparison := result.nearest(metric)) is not None
-    ]
+    # The nearest published score of each metric, beside each cell.
+    rows = []
+    for result in results.results:
+        for metric in dict.fromkeys(item.published.metric for item in result.published):
+            comparison = result.nearest(metric)
+            if comparison is not None:
+                rows.append((result.cell.name, comparison))
     return [*sections, published_table(rows)] if rows else sections
 
 
