@@ -266,12 +266,14 @@ def _complete_option(name: str, hint: Any, default: Any) -> Option:
     hint: the field's annotation, such as Annotated[int, Option(…)].
     """
     stated, option = get_args(hint)
+    # `int | None` is the type int, and optional.
     alternatives = get_args(stated) if get_origin(stated) in (Union, UnionType) else (stated,)
     (plain,) = (alternative for alternative in alternatives if alternative is not NoneType)
     kind = option.kind or _KINDS.get(dict if get_origin(plain) is dict else plain)
     filled: Option = replace(
         option, name=name, type=plain, optional=NoneType in alternatives, default=default, kind=kind
     )
+    # A list of fixed words: a caller may give a single word.
     if kind is None and filled.is_list and filled.choices:
         word = filled.item_type
         schema = word | tuple[word, ...]  # type: ignore[valid-type]

@@ -126,4 +126,6 @@ def _settling_range(paired: PairedComparison, n_tests: int) -> tuple[int, int | 
     fewest = _settling(paired, max(abs(low), abs(high)), n_tests)
     if fewest is None:
         return None
-    return fewest, None if low <= 0 <= high else _settling(paired, min(abs(low), abs(high)), n_tests)
+    # An interval that contains 0 leaves any number possible.
+    most = None if low <= 0 <= high else _settling(paired, min(abs(low), abs(high)), n_tests)
+    return fewest, most

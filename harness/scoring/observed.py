@@ -160,10 +160,9 @@ class Observed:
         self.prompt_tokens.put(row, usage.prompt_tokens)
         self.completion_tokens.put(row, usage.completion_tokens)
         self.reasoning_tokens.put(row, usage.reasoning_tokens)
-        near = any(not seam.exact for seam in sample.salvaged_at)
-        self._facts.put(
-            (timing.clock == "kernel", bool(sample.reasoning), bool(sample.salvaged_at), near, sample.foreign)
-        )
+        by_kernel = timing.clock == "kernel"
+        retokenised = any(not seam.exact for seam in sample.salvaged_at)
+        self._facts.put((by_kernel, bool(sample.reasoning), bool(sample.salvaged_at), retokenised, sample.foreign))
         self.texts.add(sample)
         shown = signs_of(sample)
         self._signs.put([sign in shown for sign in _SIGNS])
@@ -374,7 +373,7 @@ def grade_journal(
         number = by_id.numbers[grade.question_id]
         graded.append(msgspec.structs.replace(grade, question_id=ids[number], basis=bases[number]))
         on_graded(len(graded))
-
+    # One order over both lists: a number below `len(reused)` is a place in `reused`, any other a place in `new`.
     marks = np.frombuffer(reused.mark + new.mark if reused else new.mark, dtype=np.int64)
     order = np.argsort(marks, kind="stable")
     question = (marks[order] >> _INDEX_BITS).astype(np.uint32)

@@ -57,13 +57,13 @@ def spent_points(run: str, items: Sequence[QuestionTally]) -> list[SpentPoint]:
         if len(stated) < len(tokens):
             return []
         per_question.append(math.fsum(stated) / len(stated))
-    each = math.fsum(per_question) / len(per_question)
+    mean_tokens = math.fsum(per_question) / len(per_question)
     ks = [1 << exponent for exponent in range(min(item.n for item in items).bit_length())]
     plain = [
         SpentPoint(
             run=run,
             k=k,
-            tokens=k * each,
+            tokens=k * mean_tokens,
             accuracy=estimate.value,
             sampling_interval=estimate.intervals.sampling_interval,
             question_interval=estimate.intervals.question_interval,
@@ -75,7 +75,7 @@ def spent_points(run: str, items: Sequence[QuestionTally]) -> list[SpentPoint]:
         SpentPoint(
             run=run,
             k=k,
-            tokens=k * each,
+            tokens=k * mean_tokens,
             accuracy=float(values.mean()),
             sampling_interval=widest_limits(values.mean(), len(items)).interval(),
             question_interval=mean_question_interval(values, items),

@@ -66,7 +66,7 @@ def original_benchmark(question: Question) -> str | None:
 
 
 def by_original(originals: Iterable[Question], twins: Sequence[QuestionTally]) -> dict[str, list[QuestionTally]]:
-    """The twins of each question (the same with other numbers), by the original's id. originals: with their texts."""
+    """Id of an original question → its twins, the same question with other numbers. originals: with their texts."""
     texts = {question.question_id: _words(_prompt(question)) for question in originals}
     named: dict[str, str | None] = {}
     pairs: dict[str, list[QuestionTally]] = {}

@@ -315,7 +315,7 @@ def _left_out(paired: PairedComparison) -> list[str]:
 
 
 def _grown(run: ScoredRun, base: ScoredRun) -> list[str]:
-    """A warning of each run that was complete and then extended: it may have been looked at before."""
+    """A warning about each run that was extended after it had been complete: it may have been compared before."""
     return [
         f"{which} was extended after it had been complete. If it was compared before, too, the 5 % rate of false "
         f"differences does not hold: it is the rate of one look. To look after every round, use `harness race`"

@@ -524,6 +524,7 @@ def _errors(compared: Agreement, n_judged: int, n_samples: int) -> JudgeErrors |
     """
     if not n_judged:
         return None
+    # Of the samples that the rules and the judge both decided: (number of samples, whether the two differ).
     both = [
         (n, (rules == "correct") != (judge == "correct"))
         for (rules, judge), n in compared.matrix.items()

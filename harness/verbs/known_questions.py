@@ -76,7 +76,7 @@ def _holding(record: BenchmarkRecord, questions: Sequence[Question]) -> Iterator
     references = ""
     forms: Counter[tuple[str, ...]] = Counter()
     shipped = {card.name: card for card in catalogue.shipped_cards()}
-    # A user's card hides a shipped one of its name; here it is what is to be compared.
+    # Where a user's card has the name of a shipped one, the shipped one is compared.
     for card in [*shipped.values(), *(card for card in catalogue.cards() if card.name not in shipped)]:
         if not rows.isdisjoint({card.checksum or "", *(edition.rows for edition in card.editions)}):
             yield card

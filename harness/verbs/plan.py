@@ -176,8 +176,9 @@ def prices_of(price_in: float | None, price_out: float | None) -> Prices | None:
 
 
 def plan_from(source: Path, options: PlanOptions) -> list[Needed]:
-    """Plan from a run folder, or for a benchmark's name: then from its latest scored run in `results/` (`former_run`);
-    if there is no run of it, from the spread of published runs."""
+    """The plan for `source`. A run folder is planned from its samples; a benchmark from its latest scored run in
+    `results/` (`former_run`), or without a run from the spread of published runs.
+    """
     detect, prices = options.detect / 100, prices_of(options.price_in, options.price_out)
     if source.exists() or len(source.parts) != 1:
         return plan(RunFolder.open(source), detect, options.other_samples, prices)

@@ -37,7 +37,11 @@ def _original_benchmark_of(folder: RunFolder, benchmark: str) -> str | None:
 
 
 def _with_drop(folder: RunFolder, benchmarks: dict[str, ScoredBenchmark], score: Score, original: str | None) -> Score:
-    """The score with its drop, written to its file; unchanged if the run has no originals or no pair."""
+    """Add the drop of accuracy from the originals to a score of twins, and write the score to its file.
+
+    original: the benchmark of the originals. The score stays as it is if the run has no originals, or no pair of an
+    original and a twin.
+    """
     if original is None or original not in benchmarks:
         return score
     drop = _drop(folder, benchmarks[original], benchmarks[score.benchmark])

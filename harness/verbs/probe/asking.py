@@ -201,7 +201,7 @@ class _WithUsage(msgspec.Struct):
 
 
 def stated_usage(reply: bytes) -> ReplyUsage | None:
-    """The usage that a whole reply or the last such event of a stream states; None if none does."""
+    """The usage that a whole reply states, or the last event of a stream that states one; None if neither does."""
     lines = [line.removeprefix(b"data:") for line in reply.splitlines() if b'"usage"' in line]
     for text in (reply, *reversed(lines)):
         try:

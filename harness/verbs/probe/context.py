@@ -256,8 +256,8 @@ def _beyond_context_check(subject: Subject) -> Seen:
             f"a prompt of {1.2 * stated:,.0f} tokens; the context is {stated:,}",
             "not sent, because a server that cuts the prompt would bill it, and the budget is too small",
         )
-    line = _tokens_by_words(subject)
-    base, slope = line or (64.0, 1.0)
+    # Without counts, a template of usual length and one token a word are assumed.
+    base, slope = _tokens_by_words(subject) or (64.0, 1.0)
     words = int((1.2 * stated - base) / slope) + ROOM
     sent = f"a prompt of {base + slope * words:,.0f} tokens; the context is {stated:,}"
     try:

@@ -190,7 +190,8 @@ class FolderReference:
             "tokens": fingerprint.TOKENS,
             "top": TOP,
         }
-        child, by = Path(__file__).with_name("transformers_child.py"), f"the reference {self.named}"
+        child = Path(__file__).with_name("transformers_child.py")
+        by = f"the reference {self.named}"
         try:
             done = subprocess.run(
                 isolated.command(str(child), python=self.python),

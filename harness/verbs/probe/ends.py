@@ -62,8 +62,8 @@ class Ended:
         text = (reply.reasoning or "") + (reply.text or "")
         return cls(limit, text, reply.finish_reason or "", reply.usage.completion_tokens)
 
-    def walked_past_by(self, longer: Ended) -> bool:
-        """Whether this reply claims that it ended by itself although `longer`, of a larger max_tokens, begins with the
+    def is_refuted_by(self, longer: Ended) -> bool:
+        """Whether this reply claims that it ended by itself, while `longer`, of a larger max_tokens, begins with the
         same text and goes on.
         """
         # The end of a reply may be trimmed, or hold half a character.
@@ -83,7 +83,7 @@ def unnatural(replies: Sequence[Ended]) -> str | None:
     """
     for i, shorter in enumerate(replies):
         for longer in replies[i + 1 :]:
-            if shorter.walked_past_by(longer):
+            if shorter.is_refuted_by(longer):
                 return (
                     f"with max_tokens {shorter.limit} the reply says stop{_after(shorter)}, "
                     f"but with {longer.limit} it goes on from there"

@@ -286,7 +286,7 @@ def compared(
 
     passage: its number. rounding: divergence of the reference's model in 16 bits here, in nats; None if unknown.
     """
-    # What a server states at a floor is no token's own log-probability.
+    # Without the tokens at a server's floor, whose log-probabilities are not their own; unless all stand there.
     server, reference = listed(server) or server, listed(reference) or reference
     events = [name for name in server if name in reference]
     p, q = _coarse(events, server), _coarse(events, reference)

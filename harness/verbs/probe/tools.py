@@ -301,10 +301,11 @@ def _choice(subject: Subject) -> Seen:
                 continue
             names = {name for name, _ in reply.calls}
             obeyed = {"none": not names, "required": bool(names), "a named tool": names == {"get_time"}}[word]
-            broken[word] += not obeyed
+            if not obeyed:
+                broken[word] += 1
     ignored = [word for word, n in broken.items() if n == 2]
+    # No call in any reply, or only refusals: a model or a server without tools would look the same.
     if ignored == ["required", "a named tool"] or len(refused) == 3:
-        # A model or a server without tools would look the same.
         return untested(sent, f"no tool is called, whatever tool_choice says{'; refused' if refused else ''}")
     came = f"refused: {', '.join(sorted(refused))}" if refused else "each obeyed"
     return warns(sent, f"ignored: {', '.join(ignored)}") if ignored else sound(sent, came)
