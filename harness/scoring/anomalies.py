@@ -22,6 +22,7 @@ Texts are known by 32 bits of their checksum: among 64 samples of 200,000 questi
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 import zlib
 from collections import Counter
@@ -157,7 +158,7 @@ def repeats(text: str) -> bool:
     if before < 0:
         return False
     period = len(text) - len(last) - before
-    times = max(LOOP_TIMES, -(-LOOP_CHARS // period))
+    times = max(LOOP_TIMES, math.ceil(LOOP_CHARS / period))
     return period * times <= len(text) and text[-period * times :] == text[-period:] * times
 
 
@@ -248,7 +249,7 @@ class Copies(msgspec.Struct, frozen=True, kw_only=True):
             f"{self.n_equal} of {count_noun(self.n_samples, 'sample')} repeat another reply to their question word "
             "for word, "
             f"{self.n_excess} more than independent samples would: the server ignores seeds, answers from a cache, or "
-            "uses temperature 0. Copies count as one sample, and the sampling interval is called at most"
+            "uses temperature 0. Copies count as one sample, so the sampling interval is only an upper bound (at most)"
         )
 
 

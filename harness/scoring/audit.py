@@ -268,6 +268,7 @@ def audited(items: Sequence[QuestionTally], by_hand: Mapping[Key, Override], int
     estimated = estimate(parts, population.certain, intervals, n_differing)
     if estimated.n_audited < estimated.n_population:
         return estimated
+    # Everything is audited: the person's verdicts are scored as a grader's would be.
     judged = {key: by_hand[key] for stratum in population.strata for key in stratum.weight_of}
     return msgspec.structs.replace(estimated, intervals=_intervals_by_hand(items, judged))
 

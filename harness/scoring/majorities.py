@@ -321,10 +321,12 @@ class _RivalVotes(NamedTuple):
         """
         votes = self.exactly[:, None] * powers[: len(self.exactly)]
         rows = own - self.first
+        # F: the terms of a tie at v votes, times y, and the sum of the terms with fewer votes.
         tie = votes[rows]
         tie *= y[:, None]
         factor = np.cumsum(votes, axis=0)[rows - 1]
         factor += tie
+        # z·dF/dz: each term times its number of votes.
         votes *= np.arange(self.first, self.first + len(votes))[:, None]
         mean = np.cumsum(votes, axis=0)[rows - 1]
         tie *= own[:, None]

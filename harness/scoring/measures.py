@@ -163,7 +163,7 @@ def _of_versions(items: Sequence[QuestionTally]) -> list[Measure]:
 
 
 def _problem(versions: Sequence[QuestionTally]) -> _Problem:
-    """Estimate, from the samples of a problem's versions, how often one is right and how often all are."""
+    """Estimate, by the module's formulas, how often a sample of a version is right, and how often all versions are."""
     rates = [item.correct / item.n for item in versions]
     counts = [item.n if item.independent is None else item.independent for item in versions]
     spread = [p * (1 - p) / (n - 1) if n > 1 else math.nan for p, n in zip(rates, counts, strict=True)]

@@ -199,7 +199,7 @@ class RaceState(NamedTuple):
 
 
 def judge(rounds: list[Totals], margin: float, n_comparisons: int = 1) -> RaceState:
-    """Return whether a candidate beats the baseline in a race that may be looked at after any round.
+    """Compare a candidate with the baseline in a race that may be looked at after any round; return the state.
 
     rounds: the totals after each round. margin: candidate and baseline count as equal if they differ by less than this
     fraction; 0 = never. n_comparisons: candidates of the race, each of which gets an equal share of `LEVEL`. If both
@@ -217,7 +217,7 @@ def judge_planned(
     margin: float,
     n_comparisons: int = 1,
 ) -> RaceState:
-    """Return whether a candidate beats the baseline in a race that is tested only after the planned rounds `looks`.
+    """Compare a candidate with the baseline in a race that is tested only after planned rounds; return the state.
 
     candidate, baseline: (rounds, Q), whether each sample is right. looks: the rounds after which it is tested. margin:
     the two count as equal if they differ by less, a fraction; 0 = never. n_comparisons: candidates of the race.

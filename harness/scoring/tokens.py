@@ -257,9 +257,9 @@ def mean_intervals(values: NDArray[np.float64], question: NDArray[np.integer], c
 
     Both intervals are None if fewer than three values, or three clusters, show how far the values vary.
 
-    The mean is a ratio: a sum over the samples that are right, say, by their number, which a rerun changes too. So its
-    variance is that of r = value − mean, with r = 0 for a sample that is left out (linearisation; Cochran 1977,
-    Sampling Techniques, 6.4):
+    The mean is a ratio, and a rerun changes both of its parts: the sum of the values, and the number of samples that
+    are not left out (such as the right ones). So its variance is that of r = value − mean, with r = 0 for a sample that
+    is left out (linearisation; Cochran 1977, Sampling Techniques, 6.4):
 
         same questions, asked again: Σ_q n_q var_q(r) / n²; a question with one sample takes the mean of the others'
         var; where all have one, that of all samples stands in, the largest it can be ("at most")
@@ -275,6 +275,7 @@ def mean_intervals(values: NDArray[np.float64], question: NDArray[np.integer], c
     counts = np.bincount(question, minlength=n_questions)
     sums = np.bincount(question, weights=residuals, minlength=n_questions)
     squares = np.bincount(question, weights=residuals**2, minlength=n_questions)
+    # The variance for the same questions, asked again.
     repeated = counts > 1
     if repeated.any():
         # A question with one sample has no spread: `maximum` keeps it from dividing by 0, and `where` leaves it out.
@@ -285,6 +286,7 @@ def mean_intervals(values: NDArray[np.float64], question: NDArray[np.integer], c
         freedom = _freedom(deviations, int(repeated.sum()))
     else:
         variance, freedom = float((residuals**2).sum()), _freedom(residuals, 1)
+    # The interval for other questions.
     groups = np.bincount(clusters, weights=sums).astype(np.float64)
     of_questions = None
     if len(groups) > 1:

@@ -194,16 +194,16 @@ def standings(history: Sequence[ProviderLook], now: Sequence[ProviderLook], seed
 
 
 def _rejected(p_values: Sequence[float | None], alpha: float) -> list[bool | None]:
-    """Which of these hypotheses Holm's method rejects; False for a p-value that is None, and None for each if no
-    p-value could be small enough.
+    """For each hypothesis, whether Holm's method rejects it.
 
-    alpha: the error that these tests share.
+    False: it does not, or there is no p-value. None: no p-value could be small enough, so nothing is judged. alpha: the
+    error that these tests share.
     """
     tested = [i for i, p in enumerate(p_values) if p is not None]
     outcomes: dict[int, bool | None] = dict.fromkeys(tested)
     if tested and alpha / len(tested) >= 1 / (1 + MAX_SIMULATED):
-        held = exact.holm([p for p in p_values if p is not None], alpha)
-        outcomes.update(zip(tested, held, strict=True))
+        rejected = exact.holm([p for p in p_values if p is not None], alpha)
+        outcomes.update(zip(tested, rejected, strict=True))
     return [outcomes.get(i, False) for i in range(len(p_values))]
 
 
