@@ -271,15 +271,20 @@ def _check_verifiers(sets: Sequence[QuestionSet], watcher: Watcher) -> None:
     # Imported late: other runs grade nothing.
     from harness.grading.elsewhere import is_elsewhere
     from harness.grading.processes.pool import grader_names
-    from harness.grading.processes.trial import try_verifier
+    from harness.grading.processes.trial import TRIAL_SECONDS, try_verifier
 
     verified = [question for question in first if not is_elsewhere(question.rules.grader)]
     grader_names(verified)
     for question in verified:
         if question.rules.grader == GradeRules().grader:
             continue
-        watcher.standing(Sentence(f"trying the verifier {visible(question.rules.grader, 80)} on two answers"))
-        if (doubt := try_verifier(question)) is not None:
+        watcher.standing(
+            Sentence(
+                f"trying the verifier {visible(question.rules.grader, 80)} on two answers (at most "
+                f"{TRIAL_SECONDS:g} s each)"
+            )
+        )
+        for doubt in try_verifier(question):
             watcher.warn(Sentence(doubt))
 
 

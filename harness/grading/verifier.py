@@ -27,8 +27,9 @@ RULES = "rules"
 TRUST_VARIABLE = "HARNESS_GRADERS"
 """Environment variable that lists trusted modules, separated by commas."""
 
-_RAISED, _RETURNED = "verifier raised ", "verifier returned "
-"""The rule of a grade begins with one of these if the verifier raised an exception, or returned no verdict."""
+_RAISED, _RETURNED, _LATE = "verifier raised ", "verifier returned ", "verifier took longer than "
+"""The rule of a grade begins with one of these if the verifier raised an exception, returned no verdict, or was stopped
+at the deadline."""
 
 _DIGEST_DIGITS = 12
 _MAX_MESSAGE_CHARS = 200
@@ -102,7 +103,19 @@ def failure(rule: str) -> str | None:
     """What the verifier did in place of a verdict, such as "raised ValueError (mine.py:2)"; None if `rule`, the rule of
     a grade, is another one.
     """
-    return rule.removeprefix("verifier ") if rule.startswith((_RAISED, _RETURNED)) else None
+    return rule.removeprefix("verifier ") if rule.startswith((_RAISED, _RETURNED, _LATE)) else None
+
+
+def late(grader: str, seconds: float) -> str:
+    """The rule of a grade whose worker was stopped at the deadline of `seconds`. A user's own verifier is named as the
+    cause, since its author can make it faster or allow more; a shipped verifier, as the rules, met a hard answer.
+    """
+    return "time" if grader == RULES or _is_shipped(grader) else f"{_LATE}{seconds:g} s"
+
+
+def is_late(rule: str) -> bool:
+    """Whether `rule`, the rule of a grade, is that of a user's verifier that was stopped at the deadline."""
+    return rule.startswith(_LATE)
 
 
 def ask(question: Question, answer: str) -> Ruling:
@@ -142,10 +155,15 @@ def described(error: BaseException, *, message: bool = True) -> str:
     return f"{type(error).__name__}{says}{line}"
 
 
+def _is_shipped(grader: str) -> bool:
+    """Whether the verifier is part of the harness."""
+    return grader.startswith("harness.")
+
+
 def _trusted(grader: str) -> bool:
     """Whether the user trusts the module of `grader`."""
     module = grader.partition(":")[0]
     allowed = [part.strip() for part in os.environ.get(TRUST_VARIABLE, "").split(",")]
-    if module.startswith("harness.") or module in allowed:
+    if _is_shipped(grader) or module in allowed:
         return True
     return any(plugin.kind == "grader" and plugin.value == grader for plugin in plugins.list_plugins())

@@ -22,7 +22,7 @@ from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.core.records import SCHEMA_VERSION, Grade, NearMiss, Question
 from harness.grading.verdict import EXHAUSTED, NEAR_MISSES
-from harness.grading.verifier import failure
+from harness.grading.verifier import failure, is_late
 from harness.runs.record import Plan
 from harness.scoring.anomalies import Anomalies, Copies, EqualTexts
 from harness.scoring.audit import Audited, JudgeErrors
@@ -514,11 +514,13 @@ def _verifier_errors(kinds: Mapping[GradeKind, int]) -> tuple[str, ...]:
     """
     failures: Counter[str] = Counter()
     for kind, n in kinds.items():
-        if (what := failure(kind.rule)) is not None:
-            failures[what] += n
+        if failure(kind.rule) is not None:
+            failures[kind.rule] += n
+    slower = "; to allow more time, grade anew (fresh) with a longer deadline"
     return tuple(
-        f"the verifier {visible(what)} on {count_noun(count, 'sample')}: undecided, and counted as wrong"
-        for what, count in sorted(failures.items(), key=lambda item: (-item[1], item[0]))[:MAX_NAMED_ERRORS]
+        f"the verifier {visible(rule.removeprefix('verifier '))} on {count_noun(count, 'sample')}: undecided, and "
+        f"counted as wrong{slower if is_late(rule) else ''}"
+        for rule, count in sorted(failures.items(), key=lambda item: (-item[1], item[0]))[:MAX_NAMED_ERRORS]
     )
 
 

@@ -38,6 +38,11 @@ def prints(answer, question): print(answer)
 def ends(answer, question): os._exit(3)
 def loops(answer, question):
     while True: pass
+def slow(answer, question):
+    import time
+    time.sleep(1)
+    return answer == question.references[0]
+def slow_on_words(answer, question): return slow(answer, question) if answer != "2" else True
 """
 
 
@@ -70,14 +75,16 @@ def warnings_of(folder: Path, function: str) -> list[str]:
         ("own_words", "scores", 'type float, neither True nor False (on the answers "2" and "no such answer")'),
         ("own_words", "prints", "type NoneType, neither True nor False"),
         pytest.param("own_words", "ends", "it ended its process", marks=pytest.mark.slow),
-        pytest.param("own_words", "loops", "it took longer than 0.2 s", marks=pytest.mark.slow),
+        ("own_words", "loops", 'it took longer than 0.2 s on the answer "2". Make it faster'),
     ],
 )
 def test_a_verifier_that_cannot_grade_is_refused_before_a_run(
     own: Path, monkeypatch: pytest.MonkeyPatch, trusted: str, function: str, sentence: str
 ) -> None:
     monkeypatch.setenv("HARNESS_GRADERS", trusted)
-    monkeypatch.setattr(trial, "TRIAL_SECONDS", 0.2 if function == "loops" else 30)
+    if function == "loops":
+        monkeypatch.setattr(trial, "DEADLINE_SECONDS", 0.1)
+        monkeypatch.setattr(trial, "TRIAL_SECONDS", 0.2)
     with pytest.raises(UsageError) as refused:
         warnings_of(own, function)
     assert sentence in str(refused.value)
@@ -104,3 +111,17 @@ def test_a_relative_folder_of_modules_is_named_as_the_cause(own: Path, monkeypat
     monkeypatch.chdir(own)
     with pytest.raises(UsageError, match="relative entries of PYTHONPATH are not searched"):
         warnings_of(own, "right")
+
+
+@pytest.mark.parametrize(
+    ("function", "answers"),
+    [("slow", 'on the answers "2" and "no such answer",'), ("slow_on_words", 'on the answer "no such answer",')],
+)
+def test_a_verifier_that_needs_longer_than_grading_allows_is_a_warning(
+    own: Path, monkeypatch: pytest.MonkeyPatch, function: str, answers: str
+) -> None:
+    monkeypatch.setattr(trial, "DEADLINE_SECONDS", 0.3)
+    (warning,) = warnings_of(own, function)
+    assert f"took longer than 0.3 s {answers}" in warning
+    assert "`harness score` allows 0.3 s an answer" in warning
+    assert warning.endswith("or allow more: `harness score` with deadline=30")

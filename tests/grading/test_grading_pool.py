@@ -104,9 +104,9 @@ def test_pool_agrees_with_grading_in_this_process() -> None:
 @pytest.mark.parametrize(
     ("answer", "rule"),
     [
-        ("hang", "time"),
-        ("spin", "time"),
-        ("child of a process", "time"),
+        ("hang", "verifier took longer than 1 s"),
+        ("spin", "verifier took longer than 1 s"),
+        ("child of a process", "verifier took longer than 1 s"),
         ("memory", "memory"),
         ("segfault", "crash"),
         ("exit", "crash"),
@@ -353,6 +353,22 @@ def test_scoring_tells_what_a_function_returned_that_is_neither_right_nor_wrong(
     rules = own(tmp_path, monkeypatch, "def judge(answer, question):\n    return 0.2 if answer == '5' else True\n")
     score = score_benchmark([question("4", kind="text", rules=rules)], graded(["4", "5"], rules), None)
     assert score.verifier_errors == ("the verifier returned float on 1 sample: undecided, and counted as wrong",)
+
+
+def test_scoring_with_a_late_verifier_says_so_and_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = "import time\ndef judge(answer, question):\n    time.sleep(60 if answer == 'x' else 0)\n    return True\n"
+    rules = own(tmp_path, monkeypatch, source)
+    words = ["grade", "4", "--grader", rules.grader, "--deadline", "0.4"]
+    done = CliRunner().invoke(cli, [*words, r"\boxed{x}"])
+    assert (done.exit_code, done.output.splitlines()[-1]) == (1, "undecided")
+    assert "the verifier took longer than 0.4 s" in done.output.splitlines()
+    score = score_benchmark([question("4", kind="text", rules=rules)], graded(["x"], rules, deadline_s=0.4), None)
+    (error,) = score.verifier_errors
+    assert error.startswith(
+        "the verifier took longer than 0.4 s on 1 sample: undecided, and counted as wrong; to allow more time"
+    )
+    assert not any("time or memory" in warning for warning in score.warnings)
+    assert CliRunner().invoke(cli, [*words, r"\boxed{4}"]).exit_code == 0
 
 
 def test_a_grader_outside_of_rules_in_a_card_is_refused_with_the_right_place() -> None:

@@ -668,7 +668,10 @@ class Pool:
         worker.owed.clear()
         if rule is not None and owed:
             job = owed.pop(0)
-            self.decisions[job.key] = AnswerVerdict("undecided", rule, job.answer[:200] or None)
+            if rule == "time":
+                rule = verifier.late(job.question.rules.grader, self.deadline)
+            steps = (f"the {rule}",) if verifier.is_late(rule) else ()
+            self.decisions[job.key] = AnswerVerdict("undecided", rule, job.answer[:200] or None, steps)
         # At the front and in their order, since samples wait for the oldest jobs first.
         self.queue.extendleft(reversed(owed))
 

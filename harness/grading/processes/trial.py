@@ -6,14 +6,17 @@ A verifier that gives no verdict on the reference nor on a wrong answer would le
 
 from __future__ import annotations
 
-from harness.core.errors import UsageError
+from harness.core.errors import UsageError, option
 from harness.core.inert import quoted, visible
 from harness.core.records import Question
+from harness.grading import verifier
 from harness.grading.bounds import WARMING_SECONDS
 from harness.grading.processes.pool import Pool, sample_of, verdict_with
+from harness.grading.verdict import Verdict
+from harness.presets.grading import DEADLINE_SECONDS
 
 TRIAL_SECONDS = WARMING_SECONDS
-"""Processor time for one answer. Grading allows less by default, but the option `deadline` allows more."""
+"""Seconds for one answer. Grading allows less by default, but the option `deadline` allows more."""
 
 WRONG_ANSWER = "no such answer"
 """A model may give this answer to any question, and it is wrong for nearly every one."""
@@ -21,26 +24,49 @@ WRONG_ANSWER = "no such answer"
 _MAX_CAUSE_CHARS = 240
 
 
-def try_verifier(question: Question) -> str | None:
+def try_verifier(question: Question) -> list[str]:
     """Call the question's verifier on its reference and on `WRONG_ANSWER`, in a worker as grading does.
 
-    Returns a warning if it gives no verdict on one of them. Raises `UsageError` if it gives none on either.
+    Returns warnings: it gives no verdict on one of them, or takes longer than grading allows by default. Raises
+    `UsageError` if it gives none on either, or takes longer than `TRIAL_SECONDS` on one.
     """
     answers = dict.fromkeys((question.references[0], WRONG_ANSWER))
-    with Pool(1, TRIAL_SECONDS) as pool:
-        causes = {answer: cause for answer in answers if (cause := _cause(pool, question, answer)) is not None}
-    if not causes:
-        return None
     grader, question_id = quoted(question.rules.grader), visible(question.question_id, 60)
+    causes: dict[str, str] = {}
+    slow: list[str] = []
+    for answer in answers:
+        verdict = _verdict(question, answer, DEADLINE_SECONDS)
+        if verifier.is_late(verdict.rule):
+            slow.append(f'"{visible(answer, 60)}"')
+            verdict = _verdict(question, answer, TRIAL_SECONDS)
+        if verifier.is_late(verdict.rule):
+            # No further answer is tried: each would cost as much time again.
+            raise UsageError(
+                f"the verifier {grader} gives no verdict on question {question_id}: it "
+                f"{verifier.failure(verdict.rule)} on the answer {slow[-1]}. Make it faster"
+            )
+        if (cause := _cause(verdict)) is not None:
+            causes[answer] = cause
+    warnings = []
+    if slow:
+        warnings.append(
+            f"the verifier {grader} took longer than {DEADLINE_SECONDS:g} s on the answer"
+            f"{'s' if len(slow) > 1 else ''} {' and '.join(slow)}, and `harness score` allows {DEADLINE_SECONDS:g} s "
+            f"an answer: slower ones count as wrong. Make it faster, or allow more: `harness score` "
+            f"with {option('score.deadline', round(TRIAL_SECONDS))}"
+        )
+    if not causes:
+        return warnings
     why = "; ".join(
         f"{cause} (on the answer{'s' if len(by_cause) > 1 else ''} {' and '.join(by_cause)})"
         for cause, by_cause in _by_cause(causes).items()
     )
     if len(causes) == len(answers):
         raise UsageError(f"the verifier {grader} gives no verdict on question {question_id}: {why}. Correct it")
-    return (
-        f"the verifier {grader} gives no verdict on some answers to question {question_id}: {why}; they count as wrong"
-    )
+    return [
+        *warnings,
+        f"the verifier {grader} gives no verdict on some answers to question {question_id}: {why}; they count as wrong",
+    ]
 
 
 def _by_cause(causes: dict[str, str]) -> dict[str, list[str]]:
@@ -51,17 +77,18 @@ def _by_cause(causes: dict[str, str]) -> dict[str, list[str]]:
     }
 
 
-def _cause(pool: Pool, question: Question, answer: str) -> str | None:
-    """Why the verifier gives no verdict on this answer; None if it gives one, or if the answer never reaches it."""
+def _verdict(question: Question, answer: str, seconds: float) -> Verdict:
+    """The verdict on this answer by a new worker, which is stopped after `seconds`."""
     text = answer if question.rules.whole_reply else f"\\boxed{{{answer}}}"
-    verdict = verdict_with(pool, question, sample_of(text), with_steps=True)
+    with Pool(1, seconds) as pool:
+        return verdict_with(pool, question, sample_of(text), with_steps=True)
+
+
+def _cause(verdict: Verdict) -> str | None:
+    """Why the verifier gave no verdict; None if it gave a verdict, or if the answer never reached the verifier."""
     if verdict.outcome != "undecided":
         return None
-    stopped = {
-        "time": f"it took longer than {TRIAL_SECONDS:g} s",
-        "memory": "it needed too much memory",
-        "crash": "it ended its process",
-    }
+    stopped = {"time": "it took too long", "memory": "it needed too much memory", "crash": "it ended its process"}
     # Otherwise a step has the verifier as its subject: what it raised or returned.
     own_words = (step for step in verdict.steps if step.startswith("the verifier "))
     return stopped.get(verdict.rule) or visible(next(own_words, verdict.rule), _MAX_CAUSE_CHARS)
