@@ -9,6 +9,7 @@ Long: finding a server and starting one are two answers to one question, and sha
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -52,6 +53,9 @@ LOOK_S = 60.0
 
 LOOKS_AT_ONCE = 32
 """Largest number of endpoints that are looked at together."""
+
+_VARIABLE_NAME = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
+"""Usual names of environment variables, which may be shown."""
 
 _HOLD_KEYS = frozenset({"environment", "api_key_env"})
 """Fields of a server's spec that may hold a key, the second by mistake; errors do not repeat their values."""
@@ -106,7 +110,7 @@ def find(who: WhichServer, endpoints_file: Path | None = None, *, shared_key: bo
         return _running(who, provider)
     variable = who.api_key_env or provider.address.key_variable
     named = who.api_key_env is not None or who.api_key_file is not None
-    key = _key(variable, who.api_key_file) if named or provider.hosted or shared_key else None
+    key = _key_of(who, variable) if named or provider.hosted or shared_key else None
 
     def complete(url: str | None) -> Endpoint:
         """The endpoint of this address, with key and headers. Raises `UsageError` if it belongs to another provider."""
@@ -175,7 +179,7 @@ def _running(who: WhichServer, provider: Provider) -> ReachedServers:
         raise UsageError(str(error), field="server", value=who.server) from error
     named = who.api_key_env or KEY_VARIABLE
     # The server was started to expect the key of its own variable, whatever the run names.
-    key = _from_environment(state.api_key_env) if state.api_key_env else _key(named, who.api_key_file)
+    key = _from_environment(state.api_key_env) if state.api_key_env else _key_of(who, named)
     about = {
         "server": state.name,
         "engine": state.engine,
@@ -186,6 +190,19 @@ def _running(who: WhichServer, provider: Provider) -> ReachedServers:
     endpoints = tuple(provider.endpoint(url, key, who.header) for url in state.base_urls)
     own = own_servers.facts_of(state, hash_weights=who.hash_weights)
     return ReachedServers(provider=provider, endpoints=endpoints, about=about, own=own)
+
+
+def _key_of(who: WhichServer, variable: str) -> Secret | None:
+    """The API key that `who` names, else the one in `variable`.
+
+    Raises `UsageError` if the user named a variable that is not set, and no header: requests would go out without a key.
+    """
+    key = _key(variable, who.api_key_file)
+    if key is None and who.api_key_env is not None and not who.header:
+        # The key itself may have been typed in the place of the variable's name.
+        name = who.api_key_env if _VARIABLE_NAME.fullmatch(who.api_key_env) else "of that name"
+        raise UsageError(f"the environment variable {name} is not set or empty: set it to the key", field="api_key_env")
+    return key
 
 
 def _key(variable: str, file: Path | None) -> Secret | None:

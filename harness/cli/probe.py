@@ -89,7 +89,7 @@ def command(
     elif matrix:
         _matrix(reports)
     else:
-        _table(reports[0])
+        _table(reports[0], given["reference"])
     if page is not None:
         from harness.verbs.probe.page import html
 
@@ -163,8 +163,11 @@ def _write(page: Path, content: str) -> None:
     terminal.note(f"page: {visible(str(page))}")
 
 
-def _table(report: ProbeReport) -> None:
-    """Print the findings about one server: a table, then why the bad findings matter and how to mend their causes."""
+def _table(report: ProbeReport, reference: str | None) -> None:
+    """Print the findings about one server: a table, then why the bad findings matter and how to mend their causes.
+
+    reference: what the server was compared with, if anything.
+    """
     rows = [
         (finding.check, SIGNS[finding.outcome], finding.sent, finding.came[:SHOWN_CHARS]) for finding in report.findings
     ]
@@ -178,6 +181,11 @@ def _table(report: ProbeReport) -> None:
         f"{count_noun(report.requests, 'request')}, {count_noun(report.tokens, 'token')}, {report.seconds:g} s; "
         f"seed {report.seed}"
     )
+    if reference is not None and not Path(reference).exists():
+        click.echo(
+            f"{visible(reference)} is the reference: its sampling, cuts, prompts and context were not examined; to "
+            "examine it, probe it as URL"
+        )
 
 
 def _counted(report: ProbeReport) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,18 @@ def test_each_fault_is_found_by_its_check(name: str) -> None:
     asker = ToyAsker(Toy(chance=random.Random(5)), fault)
     report = probe.examine(asker, probe.select([*fault.finds, "temperature 1"]), seed=11)
     assert set(fault.finds) <= found(report).keys()
+
+
+def test_draws_at_another_temperature_are_named_by_the_one_that_they_resemble() -> None:
+    def came(fault: Fault) -> str:
+        asker = ToyAsker(Toy(chance=random.Random(5)), fault)
+        (finding,) = probe.examine(asker, probe.select(["temperature 1"]), seed=11).findings
+        return finding.came
+
+    words = re.search(r"the draws are like those of temperature ([\d.]+), colder than asked", came(Temperature()))
+    assert words is not None
+    assert float(words[1]) == pytest.approx(Temperature.factor, abs=0.05)
+    assert "are like those" not in came(Fault())
 
 
 def test_every_finding_says_what_it_is_about() -> None:

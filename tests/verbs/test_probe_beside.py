@@ -473,6 +473,44 @@ def test_the_server_that_refuses_is_named_and_a_probe_without_a_check_is_no_succ
     assert {one["came"].partition(": HTTP 401: ")[0] for one in findings} == {name}
 
 
+def chats_only(toy: Toy) -> Any:
+    """A server without a page for raw text."""
+    well = answering(toy, Fault())
+
+    def answer(request: Request) -> Iterable[Step]:
+        raw = request.path.endswith("/completions") and not request.path.endswith("/chat/completions")
+        return [http(404, {"error": {"message": "Not Found"}})] if raw else well(request)
+
+    return answer
+
+
+@pytest.mark.parametrize("lacks", ["reference", "probed server"])
+def test_a_server_for_chats_only_is_found_by_one_request(tmp_path: Path, lacks: str) -> None:
+    def answers(server: str) -> Any:
+        toy = Toy(chance=random.Random(2))
+        return chats_only(toy) if server == lacks else answering(toy, Fault())
+
+    with FaultServer(answers("probed server")) as mine, FaultServer(answers("reference")) as theirs:
+        words = ("probe", mine.base_url, "--reference", theirs.base_url, "--checks", "weights,draws", "--quiet")
+        done = harness(tmp_path, *words, "--json")
+        asked = [len([r for r in server.requests if r.path.endswith("/v1/completions")]) for server in (mine, theirs)]
+    assert done.code == 2
+    assert {one["outcome"] for one in json.loads(done.out)[0]["findings"]} == {"untested"}
+    for finding in json.loads(done.out)[0]["findings"]:
+        assert "HTTP 404" in finding["came"]
+        assert "POST /v1/completions" in finding["came"]
+    assert asked == ([1, 1] if lacks == "reference" else [1, 0])
+
+
+def test_the_report_says_that_the_reference_was_not_examined(tmp_path: Path) -> None:
+    with FaultServer(answering(Toy(), Fault())) as mine, FaultServer(answering(Toy(), Fault())) as theirs:
+        words = ("probe", mine.base_url, "--checks", "length", "--quiet")
+        beside = harness(tmp_path, *words, "--reference", theirs.base_url)
+        alone = harness(tmp_path, *words)
+    assert f"{theirs.base_url} is the reference: its sampling" in beside.out
+    assert "is the reference" not in alone.out
+
+
 def test_one_check_that_could_be_made_is_enough_for_a_verdict(tmp_path: Path) -> None:
     with FaultServer(answering(Toy(), Fault())) as mine, FaultServer(refusing(Toy())) as theirs:
         words = ("probe", mine.base_url, "--reference", theirs.base_url, "--checks", "reference,length", "--quiet")
@@ -540,7 +578,6 @@ def keys_of(server: FaultServer) -> set[str]:
         (("--reference-api-key-env", "THEIRS"), "key-shared", "key-theirs"),
         (("--reference-api-key-file", "mine.txt"), "key-shared", "key-in-file"),
         (("--api-key-env", "MINE", "--reference-api-key-env", "THEIRS"), "key-mine", "key-theirs"),
-        (("--api-key-env", "MINE", "--reference-api-key-env", "UNSET"), "key-mine", ""),
         (("--reference-api-key-env", "OPENAI_API_KEY"), "key-shared", "key-shared"),
     ],
 )
@@ -556,6 +593,25 @@ def test_a_reference_server_gets_only_the_key_that_is_named_for_it(
         assert len(server.requests) > 90 < len(true.requests)
         assert (keys_of(server), keys_of(true)) == ({own}, {theirs})
     assert "key-" not in (done.out + done.err).replace("api-key-", "")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--api-key-env", "UNSET"), "--api-key-env: the environment variable UNSET is not set or empty"),
+        (("--reference-api-key-env", "UNSET"), "--reference-api-key-env: the environment variable UNSET is not set"),
+        (("--api-key-env", "key-typed"), "--api-key-env: the environment variable of that name is not set or empty"),
+    ],
+)
+def test_a_named_variable_that_is_not_set_is_refused_before_a_check(
+    tmp_path: Path, words: tuple[str, ...], sentence: str
+) -> None:
+    with FaultServer(answering(Toy(), Fault())) as server, FaultServer(answering(Toy(), Fault())) as true:
+        done = harness(tmp_path, "probe", server.base_url, "--reference", true.base_url, *words, extra=KEYS)
+        assert not [request for request in (*server.requests, *true.requests) if request.method == "POST"]
+    assert done.code == 2
+    assert sentence in done.err
+    assert "key-typed" not in done.err
 
 
 def test_a_reference_server_that_wants_a_key_is_named_with_its_option(tmp_path: Path) -> None:
@@ -580,7 +636,6 @@ def test_a_reference_server_that_wants_a_key_is_named_with_its_option(tmp_path: 
         ("", ",key=THEIRS", ("", "key-theirs")),
         (",key=MINE", ",key=THEIRS", ("key-mine", "key-theirs")),
         (",key=OPENAI_API_KEY", "", ("key-shared", "")),
-        (",key=UNSET", "", ("", "")),
     ],
 )
 def test_each_server_of_a_matrix_gets_only_the_key_that_is_named_with_it(

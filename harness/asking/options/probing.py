@@ -21,7 +21,7 @@ class ProbeRules(Options):
         Option(
             "What the server should equal: a server with the true weights, with #MODEL if it has several models; the "
             "model's folder (its template, and its weights by transformers), GGUF or Jinja file; a file of "
-            f"{option('save_reference')}; a run's folder.",
+            f"{option('save_reference')}; a run's folder. Only the server at URL is examined in full.",
             metavar="URL[#MODEL]|PATH",
         ),
     ] = None

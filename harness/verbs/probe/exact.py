@@ -24,6 +24,9 @@ SIMULATED_AGAIN = 99_999
 bound for any number of our tests.
 """
 
+FITTED_RANGE = (0.01, 100.0)
+"""Temperatures among which the likeliest of some draws is sought."""
+
 SMALL = 0.01
 """p-values up to this are computed anew from `SIMULATED_AGAIN` further draws. A p-value that is judged stays exact: the
 first draws can only keep a hypothesis from rejection.
@@ -46,6 +49,26 @@ def temperature(counts: Mapping[str, int], logprobs: Mapping[str, float], temper
     seen = sum(counts.get(name, 0) * logprobs[name] for name in names)
     rng = np.random.default_rng(seed)
     return two_sided(seen, lambda m: rng.multinomial(n, q, size=m) @ x)
+
+
+def fitted_temperature(counts: Mapping[str, int], logprobs: Mapping[str, float]) -> float | None:
+    """The temperature at which such draws are most likely (maximum likelihood), within `FITTED_RANGE`; None without a
+    draw of a listed token.
+
+    Arguments as in `temperature`. The likelihood is highest where the mean logarithm of the draws is the expected
+    one, which falls as the temperature rises, so bisection finds it.
+    """
+    names = list(logprobs)
+    x = np.array([logprobs[name] for name in names])
+    weights = np.array([counts.get(name, 0) for name in names])
+    if not weights.sum():
+        return None
+    seen = float(weights @ x / weights.sum())
+    low, high = FITTED_RANGE
+    for _ in range(40):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if float(_softmax(x / middle) @ x) > seen else (low, middle)
+    return high
 
 
 def two_sided(observed: float, simulate: Callable[[int], NDArray[np.float64]]) -> float:

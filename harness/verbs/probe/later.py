@@ -278,7 +278,10 @@ def _first_top(answer: ProbeReply | Refused) -> Mapping[str, float]:
 
 
 _WHY = "Nearly all of an answer comes after its first token; speculative decoding and decode kernels act only there."
-_MEND = "Switch off speculative decoding and caches in low precision, and probe again; update the engine."
+_MEND = (
+    "If `temperature 1` or `whole distribution` fails, too, mend that first. Else switch off speculative decoding and "
+    "caches in low precision, and probe again; update the engine."
+)
 
 CHECKS = (
     Check(name="later draws", group="sampling", look=_later_draws, why=_WHY, mend=_MEND, quick=False, tokens=900),

@@ -113,6 +113,14 @@ explain the difference: if each beginning differed with a chance of 30 %, seven 
 probes.
 """
 
+NO_SUCH_PAGE = (404, 405, 501)
+"""Statuses of a server that has no page for raw text."""
+
+NEEDS_RAW_TEXT = (
+    "this check sends raw text to POST /v1/completions and reads log-probabilities, which a server for chats only "
+    "lacks; `greedy replies` and the checks of tools need only chat"
+)
+
 Likely = Mapping[str, float]
 """The likeliest tokens at a place → natural logarithms of their probabilities; empty where the server hides them."""
 
@@ -234,7 +242,8 @@ class ServerReference:
     def likely(self) -> Sequence[Likely]:
         """The likeliest tokens at each place of `texts`."""
         with self._named():
-            return [_top(answer) for answer in _next_tokens(self.server, len(texts()))]
+            seed = len(texts())
+            return [_top(answer) for answer in _next_tokens(self.server, seed, _first_token(self.server, seed))]
 
     def rounding(self) -> Sequence[float]:
         """Empty: a server computes in one type, so its rounding is unknown."""
@@ -420,7 +429,10 @@ def places(subject: Subject, reference: ProbeReference) -> list[TokenComparison]
     where = texts()
     # `_next_tokens` counts down from this seed, so each request has a seed that no check has used.
     subject.seed += len(where)
-    ours, theirs = _next_tokens(subject.server, subject.seed), reference.likely()
+    # A single request to each server shows a refusal before a hundred are spent on the other server.
+    first = _first_token(subject.server, subject.seed)
+    theirs = reference.likely()
+    ours = _next_tokens(subject.server, subject.seed, first)
     rounding: Sequence[float | None] = reference.rounding() or [None] * len(where)
     comparisons = []
     for (passage, _), answer, reference_likely, by_rounding in zip(where, ours, theirs, rounding, strict=True):
@@ -432,20 +444,36 @@ def places(subject: Subject, reference: ProbeReference) -> list[TokenComparison]
     return comparisons
 
 
-def _next_tokens(server: ProbedServer, seed: int) -> list[ProbeReply | Refused]:
-    """Ask the server for one next token after each of the fixed texts. Raises `Refused` if no reply has
-    log-probabilities.
-
-    seed: of the first request; each further request has the seed before it.
+def _first_token(server: ProbedServer, seed: int) -> ProbeReply | Refused:
+    """The first answer of `_next_tokens`, by a request of its own. Raises `Refused` where the server takes no raw text,
+    so that all further requests would be refused, too.
     """
-    common = {"max_tokens": 1, "temperature": 1.0, "top_p": 1.0, **logprob_fields(COMPLETIONS)}
-    inquiries = [Inquiry(text, {"seed": seed - n, **common}, COMPLETIONS) for n, (_, text) in enumerate(texts())]
-    answers = server.many([inquiry.body(server.asker) for inquiry in inquiries], COMPLETIONS)
+    (answer,) = server.many(_next_token_bodies(server, seed)[:1], COMPLETIONS)
+    if isinstance(answer, Refused) and answer.status in NO_SUCH_PAGE:
+        raise Refused(answer.status, f"{answer.words or 'no explanation'}; {NEEDS_RAW_TEXT}")
+    return answer
+
+
+def _next_tokens(server: ProbedServer, seed: int, first: ProbeReply | Refused) -> list[ProbeReply | Refused]:
+    """Ask the server for one next token after each of the fixed texts. first: the answer for the first text.
+
+    Raises `Refused` if no reply has log-probabilities.
+    """
+    answers = [first, *server.many(_next_token_bodies(server, seed)[1:], COMPLETIONS)]
     if not any(map(_top, answers)):
         raise next((answer for answer in answers if isinstance(answer, Refused)), None) or Refused(
             0, "no log-probabilities came"
         )
     return answers
+
+
+def _next_token_bodies(server: ProbedServer, seed: int) -> list[Mapping[str, Any]]:
+    """The requests for one next token after each of the fixed texts. seed: of the first request; each further request
+    has the seed before it.
+    """
+    common = {"max_tokens": 1, "temperature": 1.0, "top_p": 1.0, **logprob_fields(COMPLETIONS)}
+    inquiries = [Inquiry(text, {"seed": seed - n, **common}, COMPLETIONS) for n, (_, text) in enumerate(texts())]
+    return [inquiry.body(server.asker) for inquiry in inquiries]
 
 
 def _top(answer: ProbeReply | Refused) -> dict[str, float]:
@@ -478,13 +506,18 @@ MEND = "Compare quantisation, checkpoint and engine of both; where a copy is qua
 
 def against(reference: ProbeReference) -> tuple[Check, ...]:
     """The three checks of weights: next-token distributions, the server's own draws, and its greedy replies."""
-    # Holds the comparisons once they are made.
-    looked: list[list[TokenComparison]] = []
+    # Holds the comparisons once they are made, or why they cannot be made.
+    looked: list[list[TokenComparison] | Refused] = []
 
     def seen(subject: Subject) -> list[TokenComparison]:
         """The comparisons at all places, asked for once for both checks that use them."""
         if not looked:
-            looked.append(places(subject, reference))
+            try:
+                looked.append(places(subject, reference))
+            except Refused as refused:
+                looked.append(refused)
+        if isinstance(looked[0], Refused):
+            raise looked[0]
         return looked[0]
 
     sent = f"{len(PASSAGES)} passages, the next token at {PLACES} places of each, by both models"
@@ -503,8 +536,8 @@ def against(reference: ProbeReference) -> tuple[Check, ...]:
         came = (
             f"{sentence}; likeliest token the same in {n_same} of {len(comparisons)} places; mean "
             f"log-ratio of its own draws "
-            f"{ratio:+.4f} ({low:+.4f} to {high:+.4f}); {subject.server.n_tokens + reference.n_tokens:,} tokens so "
-            "far"
+            f"{ratio:+.4f} ({low:+.4f} to {high:+.4f}); {subject.server.n_tokens:,} tokens "
+            f"{f'here, {reference.n_tokens:,} on the reference' if reference.n_tokens else 'so far'}"
         )
         return Seen(outcome=outcome, sent=sent, came=came)
 

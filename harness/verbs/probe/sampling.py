@@ -14,7 +14,7 @@ from typing import Any
 from harness.core.inert import quoted
 from harness.verbs.probe import exact
 from harness.verbs.probe.asking import Refused
-from harness.verbs.probe.findings import Check, Seen, sound, spoils, untested, warns
+from harness.verbs.probe.findings import FALSE_ALARM, Check, Seen, sound, spoils, untested, warns
 from harness.verbs.probe.subject import Subject, shares
 from server_launchers.engines import table as engines
 
@@ -84,6 +84,10 @@ def _temperature(value: float) -> Callable[[Subject], Seen]:
             subject.warm = counts
         p = exact.temperature(counts, opened.logprobs, value, subject.seed)
         came = f"{len(counts)} different tokens ({quoted(shares(counts))}) after {opened.text!r}"
+        fitted = exact.fitted_temperature(counts, opened.logprobs)
+        if p < FALSE_ALARM and fitted is not None:
+            side = "hotter" if fitted > value else "colder"
+            came += f"; the draws are like those of temperature {fitted:.2g}, {side} than asked"
         return Seen(outcome="spoils", sent=sent, came=came, p=p)
 
     return look
