@@ -195,7 +195,8 @@ def _running(who: WhichServer, provider: Provider) -> ReachedServers:
 def _key_of(who: WhichServer, variable: str) -> Secret | None:
     """The API key that `who` names, else the one in `variable`.
 
-    Raises `UsageError` if the user named a variable that is not set, and no header: requests would go out without a key.
+    Raises `UsageError` if the user named a variable that is not set, and no header: requests would go out without a
+    key.
     """
     key = _key(variable, who.api_key_file)
     if key is None and who.api_key_env is not None and not who.header:
