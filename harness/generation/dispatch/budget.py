@@ -70,7 +70,7 @@ class Ending:
         """Monotonic second at which "draining" becomes "stopping"; None: never."""
 
     def drain(self, why: str, grace_ends: float | None = None) -> None:
-        """Ask nothing more.
+        """Send no more requests; those in flight may end.
 
         why: the reason, for the end of the session. grace_ends: the moment at which requests in flight are cut off;
         None: never.
@@ -96,7 +96,10 @@ class Ending:
         return True
 
     def by_rule(self, why: str, *, repeats: bool) -> None:
-        """Send no more requests, because a rule of the user (such as a budget) is met. repeats: see the attribute."""
+        """Send no more requests, because a rule of the user (such as a budget) is met.
+
+        repeats: whether the rule would end the same command again before its first request.
+        """
         self.drain(why)
         self.rule = self.why
         self.repeats = repeats
@@ -298,12 +301,13 @@ class Budget:
             exceeded = self._exceeded_by(1, self._reserve) or self._exceeded_by(self._first_round, self._reserve)
             return self._too_small(exceeded[0])
         if not self._exceeded_by(1, self._reserve):
-            n, each, what = self._round_sizes[self._round], self._expected, "round would take about"
+            n_requests, each, next_step = self._round_sizes[self._round], self._expected, "round would take about"
         else:
-            n, each, what = 1, self._reserve, "sample could take"
-        limit = self._exceeded_by(n, each)[0]
-        used, total, more = (limit.amount(number) for number in (limit.used, limit.total, n * each(limit)))
-        return f"stopped by the budget: {used} of {total} {limit.unit} used, and the next {what} {more}"
+            n_requests, each, next_step = 1, self._reserve, "sample could take"
+        limit = self._exceeded_by(n_requests, each)[0]
+        used, total = limit.amount(limit.used), limit.amount(limit.total)
+        more = limit.amount(n_requests * each(limit))
+        return f"stopped by the budget: {used} of {total} {limit.unit} used, and the next {next_step} {more}"
 
     @property
     def has_begun(self) -> bool:
@@ -318,13 +322,13 @@ class Budget:
     def _too_small(self, limit: _Limit) -> str:
         """Say why `limit` allows no request, and the smallest budget that would."""
         each, n = self._reserve(limit), self._first_round
-        # A little more, so that no rounding to the printed digits makes it too small.
-        whole = n * each * (1 if limit.unit == "tokens" else 1.0005)
+        # USD: a little more, so that no rounding to the printed digits makes the amount too small.
+        smallest = n * each * (1 if limit.unit == "tokens" else 1.0005)
         return (
             f"stopped by the budget: {limit.amount(0)} of {limit.amount(limit.total)} {limit.unit} used. Nothing is "
             f"begun that could exceed it, and a reply may take {limit.amount(each)}. The first round has "
             f"{count_noun(n, 'reply', 'replies')}: give {option(f'budget_{limit.unit.lower()}')} at least "
-            f"{limit.amount(whole)}, or a smaller {option('max_tokens')}"
+            f"{limit.amount(smallest)}, or a smaller {option('max_tokens')}"
         )
 
     def _exceeded_by(self, n_requests: int, each: Callable[[_Limit], float]) -> list[_Limit]:
@@ -337,16 +341,17 @@ class Budget:
         return self._n_finished >= KNOWN and not self._first
 
     def _reserve(self, limit: _Limit) -> float:
-        """Return the most that a request in flight is taken to use of `limit`.
-
-        After enough replies that is the longest reply so far, before that max_tokens.
-        """
-        most = self._max_tokens
+        """Return how much of `limit` is reserved for one request in flight (the module's table)."""
+        bound = self._max_tokens
         if self._is_known:
-            return limit.cost(self._longest_prompt, self._longest if most is None else min(most, self._longest))
-        if most is None and not self._n_finished:
+            completion = self._longest if bound is None else min(bound, self._longest)
+        elif bound is not None:
+            completion = bound
+        elif self._n_finished:
+            completion = self._longest
+        else:
             return min(limit.total, limit.cost(0, UNKNOWN_LENGTH))
-        return limit.cost(self._longest_prompt, self._longest if most is None else most)
+        return limit.cost(self._longest_prompt, completion)
 
     def _expected(self, limit: _Limit) -> float:
         """The mean that one request uses of `limit`."""

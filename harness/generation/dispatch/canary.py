@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Collection, Mapping
 
 from harness.client.protocol.reply import Reply
@@ -174,10 +175,11 @@ def ends_in_loop(reply: Reply) -> bool:
     tail = (reply.text or reply.reasoning or "")[-LOOP_TAIL_CHARS:]
     if len(tail) < LOOP_CHARS:
         return False
-    last = tail[-40:]
-    # The last 40 characters occurred before at a distance of one passage, if the tail is a loop.
-    period = len(tail) - len(last) - tail.rfind(last, 0, len(tail) - 1)
-    times = max(LOOP_TIMES, -(-LOOP_CHARS // period))
+    end = tail[-40:]
+    # In a loop, the last 40 characters also stand one passage earlier. If they stand nowhere else, `rfind` gives -1,
+    # and the period is longer than a quarter of the tail.
+    period = len(tail) - len(end) - tail.rfind(end, 0, len(tail) - 1)
+    times = max(LOOP_TIMES, math.ceil(LOOP_CHARS / period))
     return period * times <= len(tail) and tail[-period * times :] == tail[-period:] * times
 
 

@@ -50,14 +50,14 @@ wrong.
 SHORTEST_WAIT_S = 0.001
 """Shortest wait in seconds: a rounding error of a sum of times is smaller, and causes no wait."""
 
-_LOWERED = "the concurrency was lowered after the request was planned"
+_LOWERED = "during the run, the concurrency was lowered"
 
 
 class _Flight(msgspec.Struct, eq=False):
     """One request in flight.
 
-    attempt: number of this request for the sample. expected_tokens: charged for it so far. ending: it has been
-    cancelled. given_up: the user has cancelled its sample too.
+    attempt: number of this request for the sample. expected_tokens: charged for it so far. ending: whether it has been
+    cancelled. given_up: whether the user has cancelled its sample too.
     """
 
     ticket: Ticket

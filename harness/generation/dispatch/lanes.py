@@ -158,8 +158,8 @@ class Lanes:
         """Whether an endpoint that joined during the run refuses what the others accept; the run can continue without
         it.
 
-        A late endpoint was not asked for its context, as those at the beginning are. lane_number: the number of its
-        lane (one endpoint).
+        That a prompt is too long counts as such a refusal: unlike the first endpoints, a late one was not asked for its
+        context length. lane_number: the number of its lane (one endpoint).
         """
         lane = self._lanes[lane_number]
         unfit = failure.kind == "too_long" or (failure.stops_run and not lane.n_done)

@@ -255,16 +255,12 @@ class Scheduler:
         self._failed_by.setdefault(task, set()).add(self._running[task].endpoint)
 
     def leave_to_others(self, task: Task, endpoints: Collection[int]) -> bool:
-        """Never hand `task` again to an endpoint where it failed; return whether it has not failed yet at one of
-        `endpoints`.
-        """
+        """Never hand `task` again to an endpoint where it failed; return whether one of `endpoints` is left for it."""
         self.elsewhere_only.add(task)
         return not self._failed_by[task].issuperset(endpoints)
 
     def stranded(self, endpoints: Collection[int]) -> list[Task]:
-        """Return the samples that wait for an endpoint where they have not failed, although none of `endpoints` is
-        one.
-        """
+        """Return the waiting samples of `elsewhere_only` that have already failed at every one of `endpoints`."""
         waiting = self.elsewhere_only.intersection(self._returned)
         return sorted(task for task in waiting if self._failed_by[task].issuperset(endpoints))
 
@@ -293,9 +289,12 @@ class Scheduler:
             self._forget(task)
             return True
         row = self._rows.get(task.benchmark, {}).get(task.question_id)
-        if row is None or task.sample_index not in (question := self._questions[row]).waiting:
+        if row is None:
             return False
-        # The first `n_in_wave` waiting samples are of the current wave: one at most, but in the last wave all.
+        question = self._questions[row]
+        if task.sample_index not in question.waiting:
+            return False
+        # In the last wave all waiting samples are of the wave; in an earlier one, only the first of them can be.
         if question.waiting[0] == task.sample_index:
             question.n_in_wave = max(0, question.n_in_wave - 1)
         question.waiting.remove(task.sample_index)
@@ -496,7 +495,7 @@ class Scheduler:
         row: index of the question in the queue.
         """
         question = self._questions[row]
-        question.n_in_wave = max(0, question.n_in_wave - 1)  # A probe may be sent before its wave.
+        question.n_in_wave = max(0, question.n_in_wave - 1)  # 0 already if a probe is sent before its wave.
         self._n_unasked -= not question.n_handed
         question.n_handed += 1
         self._n_waiting -= 1
@@ -571,23 +570,24 @@ class Scheduler:
     def _expected(self, row: int) -> float:
         """Return the expected length of the question's next sample, in tokens.
 
-        That is the mean of its finished samples and of one imagined sample of the prior length. Running samples that
-        already exceed it count too, with a multiple of their present length: without them the short samples, which
+        That is the mean of its finished samples and of one or two imagined samples of the prior length. Running samples
+        that already exceed it count too, with a multiple of their present length: without them the short samples, which
         finish first, would make every long question look short. row: index of the question in the queue.
         """
         question = self._questions[row]
+        # A prior length of this very question counts as two samples, the mean of its benchmark as one.
         if question.prior is None:
-            prior, weight = self._benchmark_mean(question.benchmark), 1.0
+            prior_tokens, weight = self._benchmark_mean(question.benchmark), 1.0
         else:
-            prior, weight = 2.0 * question.prior, 2.0
-        tokens = prior + question.known_tokens + question.censored_tokens
+            prior_tokens, weight = 2.0 * question.prior, 2.0
+        tokens = prior_tokens + question.known_tokens + question.censored_tokens
         return tokens / (weight + question.n_known + question.n_censored)
 
     def _count_running(self) -> None:
         """Store, for each question, its running samples that are already longer than expected, for `_expected`."""
         for question in self._questions:
             question.censored_tokens, question.n_censored = 0.0, 0
-        # All of them first: each one counted changes the expected length that the others are compared with.
+        # Collected before any is counted, since each counted sample changes the expected length of its question.
         late = [
             (r.question, done)
             for r in self._running.values()

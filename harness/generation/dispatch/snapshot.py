@@ -43,7 +43,7 @@ PACE_S = 60.0
 
 
 class _Arriving(msgspec.Struct, eq=False):
-    """One request in flight. events: counted at the last look; tokens: counted for them so far."""
+    """One request in flight. events: counted at the last call of `look`; tokens: counted for them so far."""
 
     lane_number: int
     started: float
@@ -177,8 +177,8 @@ class Arrivals:
     @property
     def rate_now(self) -> float | None:
         """Recent tokens per second; None before the first token."""
-        (before, had), (now, have) = self._looks[0], self._looks[-1]
-        return (have - had) / (now - before) if have and now > before else None
+        (then, tokens_then), (now, tokens_now) = self._looks[0], self._looks[-1]
+        return (tokens_now - tokens_then) / (now - then) if tokens_now and now > then else None
 
     @property
     def oldest(self) -> tuple[Task, float, float] | None:
@@ -213,7 +213,7 @@ class Arrivals:
         )
 
     def _tokens_of(self, flight: _Arriving) -> float:
-        """Tokens of a request so far; estimated from its age where replies come as a whole."""
+        """Tokens of a request so far; estimated from its age if the servers send each reply in one piece."""
         if self._any_events or not (pace := self._streams[flight.lane_number].pace):
             return flight.tokens
         return (self._clock() - flight.started) / pace
