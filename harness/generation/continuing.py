@@ -121,9 +121,8 @@ def objection(template: RequestTemplate, mode: SalvageMode) -> str:
     for name in _fields_whose_continuation_is("servers differ"):
         if mode == "exact" and sampling.get(name) not in (None, fields[name].neutral):
             return f"servers differ in how {name} treats the written text"
-    if mode == "exact" and (
-        across := [name for name in _fields_whose_continuation_is("at the seam") if sampling.get(name)]
-    ):
+    across = [name for name in _fields_whose_continuation_is("at the seam") if sampling.get(name)]
+    if mode == "exact" and across:
         return f"a {across[0]} text may begin in the written part and end in the new one"
     return ""
 
@@ -214,11 +213,9 @@ def _stored_ids(
         pieces.append(text[begin : begin + n])
         begin += n
     written = tokens.tokens_of_pieces(pieces)
-    return (
-        None
-        if written is None
-        else (tokens.prompt_tokens(question, template.spelling.chat_template_kwargs).ids, written)
-    )
+    if written is None:
+        return None
+    return tokens.prompt_tokens(question, template.spelling.chat_template_kwargs).ids, written
 
 
 def _tokenized_ids(

@@ -40,7 +40,7 @@ TOKENS = 16
 """Number of new tokens for each prompt: 128 in all, beside some 200 tokens of prompts."""
 
 MIN_SAME = 4
-"""Smallest number of equal beginnings, of the eight, that a batch leaves; fewer mean another model or set-up."""
+"""Smallest number of the eight beginnings that stay equal in any batch; fewer mean another model or set-up."""
 
 SECONDS = 30.0
 """Seconds for all prompts of all endpoints; a beginning that is not there by then is not compared."""

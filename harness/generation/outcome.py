@@ -63,8 +63,8 @@ def doubts(dispatcher: Dispatcher, *, seeded: bool) -> Iterator[str]:
     for note in UNLIKE.values():
         if n := counts.notes.get(note):
             yield (
-                f"{note}: {n} half-written answer{'' if n == 1 else 's'} was continued although the server now gives "
-                "other log-probabilities for the last written tokens: another model or precision may be answering."
+                f"{note}: {count_noun(n, 'half-written answer')}. The server now gives other log-probabilities for the "
+                "last written tokens: another model or precision may be answering."
             )
     truncated = counts.truncated / counts.finished
     if truncated > MANY_TRUNCATED:

@@ -59,6 +59,10 @@ def owed(benchmark: str, question_ids: Iterable[str], plan: Plan | int, on_disk:
     """
     expected = Plan.every(plan)
     keys = on_disk if isinstance(on_disk, KeySet) else KeySet(on_disk)
-    whole = tuple(range(expected.samples))  # One tuple for all questions without a stored sample, to save memory.
-    lacked = ((qid, indices) for qid in question_ids if (indices := keys.lacks(qid, expected.of(qid))))
-    return [Owed(benchmark, qid, whole if indices == whole else indices) for qid, indices in lacked]
+    all_indices = tuple(range(expected.samples))  # One tuple for all questions without a stored sample, to save memory.
+    rows = []
+    for question_id in question_ids:
+        indices = keys.lacks(question_id, expected.of(question_id))
+        if indices:
+            rows.append(Owed(benchmark, question_id, all_indices if indices == all_indices else indices))
+    return rows

@@ -186,8 +186,11 @@ class SamplingSession:
 
     def expected_bytes(self, plan: SessionPlan) -> int:
         """Return about how many bytes the owed samples will take on disk."""
-        sizes = {name: self._folder.benchmark(name).samples.stat().st_size for name in self.journals}
-        per_sample = {name: sizes[name] / n for name, journal in self.journals.items() if (n := len(journal.keys))}
+        per_sample = {}
+        for name, journal in self.journals.items():
+            n_stored = len(journal.keys)
+            if n_stored:
+                per_sample[name] = self._folder.benchmark(name).samples.stat().st_size / n_stored
         bounds = {name: benchmark.sampling.max_tokens for name, benchmark in self._settings.benchmarks.items()}
         return expected_bytes(plan.owed, per_sample, bounds)
 
@@ -204,7 +207,7 @@ class SamplingSession:
         return QuestionsById(self._question_sets.values())
 
     def _forget_empty(self) -> None:
-        """Drop the records of this session's benchmarks without a stored sample: it may record other settings for them.
+        """Drop the records of this session's benchmarks without a stored sample, so that it may use other settings.
 
         If no benchmark has a sample, the model, the environment and the provenance of the manifest are dropped too.
         Raises `StoreError` if a benchmark of this session has samples and no record.
@@ -231,12 +234,12 @@ class SamplingSession:
 
     def _record(self, name: str, question_set: QuestionSet) -> BenchmarkRecord:
         """Return the manifest's record of a benchmark: identity, plan and settings of this session."""
-        whole = len(question_set.questions) == question_set.n_all
+        takes_all = len(question_set.questions) == question_set.n_all
         former = self._manifest.benchmarks.get(name)
         return BenchmarkRecord(
             identity=self._settings.identity(question_set, self.fitted[name]),
             plan=self._settings.benchmarks[name].plan(
-                None if whole else [q.question_id for q in question_set.questions]
+                None if takes_all else [q.question_id for q in question_set.questions]
             ),
             settings={
                 **self._settings.benchmark_record(name),
@@ -388,11 +391,10 @@ class SamplingSession:
             max_tokens = self._settings.benchmarks[name].sampling.max_tokens
             before = self.fitted[name]
             # A benchmark with stored samples keeps the max_tokens that they were made with.
-            fresh = self._settings.fit_context and name not in self._bound
-            fitted = fitted_max_tokens(
-                name, question_set.questions, max_tokens if fresh or before is None else before, context, fit=fresh
-            )
-            if fresh and fitted != max_tokens:
+            may_fit = self._settings.fit_context and name not in self._bound
+            to_send = max_tokens if may_fit or before is None else before
+            fitted = fitted_max_tokens(name, question_set.questions, to_send, context, fit=may_fit)
+            if may_fit and fitted != max_tokens:
                 self.fitted[name] = fitted
                 self.warn(
                     f"{name}: max_tokens is lowered from {max_tokens} to {fitted}: the server's context is {context}."
@@ -432,9 +434,10 @@ class SamplingSession:
 
     def remember_builds(self, seen: Mapping[str, Sequence[str]]) -> None:
         """Record the builds (`system_fingerprint`) that this session's servers named. seen: by base URL."""
-        manifest = self._manifest.provenance
-        if seen and manifest.sessions and manifest.sessions[-1].builds != {u: [*v] for u, v in seen.items()}:
-            self._manifest = msgspec.structs.replace(self._manifest, provenance=manifest.built(seen))
+        provenance = self._manifest.provenance
+        builds = {url: list(values) for url, values in seen.items()}
+        if builds and provenance.sessions and provenance.sessions[-1].builds != builds:
+            self._manifest = msgspec.structs.replace(self._manifest, provenance=provenance.built(seen))
             self._manifest.save(self._folder)
 
     def finish(self, dispatcher: Dispatcher, progress: Progress, lag: Lag | None) -> Outcome:

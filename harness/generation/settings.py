@@ -167,9 +167,12 @@ class RunSettings:
         if self.budget_usd is not None and self.prices is None:
             needed = f"{option('price_in')} and {option('price_out')}, or {option('prices')}"
             raise UsageError(f"it needs {needed}.", field="budget_usd", value=self.budget_usd)
-        # Not `<= 0`, which NaN would pass.
-        if any(not e.weight > 0 for e in self.endpoints):
-            raise UsageError("the weight of an endpoint must be above 0.")
+        for endpoint in self.endpoints:
+            # Not `<= 0`, which NaN would pass.
+            if not endpoint.weight > 0:
+                raise UsageError(
+                    f"the endpoint {endpoint.base_url} has the weight {endpoint.weight:g}; expected a number above 0."
+                )
 
     @property
     def model(self) -> str:

@@ -50,9 +50,8 @@ class Spent:
     def sentence(self, prices: Prices) -> str:
         """Return a sentence on the cost in USD, and on how many samples it does not cover."""
         usd = prices.usd(self.prompt_tokens, self.completion_tokens)
-        text = (
-            f"{usd:,.{2 if usd >= 1 else 4}f} USD for {self.prompt_tokens:,} tokens in, {self.completion_tokens:,} out"
-        )
+        amount = f"{usd:,.2f}" if usd >= 1 else f"{usd:.4f}"
+        text = f"{amount} USD for {self.prompt_tokens:,} tokens in, {self.completion_tokens:,} out"
         if self.n_unstated:
             n_all = self.n_stated + self.n_unstated
             text += f"; {self.n_unstated} of {n_all} samples state no usage and are not covered"

@@ -287,17 +287,17 @@ class Inflight:
 
     def _next_line(self, key: SampleKey, partial: Partial) -> _PartialLine | None:
         """The line to append so that the file holds all of `partial`; None if the file holds it already."""
-        had = self._extents.get(key)
-        number = had.lines if had is not None and had.is_beginning_of(partial) else 0
-        nonce = had.nonce if had is not None and number else secrets.randbits(48)
-        if had is None or number == 0:
+        in_file = self._extents.get(key)
+        if in_file is None or not in_file.is_beginning_of(partial):
+            # The file holds nothing of this request yet, so its first line takes all of it.
+            number, nonce = 0, secrets.randbits(48)
+            in_file = _Extent.of(Partial(request=""), number, nonce)
             first = {"request": partial.request, "engine": partial.engine, "seams": partial.seams}
             prompt_ids = partial.prompt_ids and list(partial.prompt_ids)
-            # The file holds nothing of this request yet, so its first line takes all of it.
-            had = _Extent.of(Partial(request=""), 0, nonce)
-        elif had == _Extent.of(partial, number, nonce):
-            return None
         else:
+            number, nonce = in_file.lines, in_file.nonce
+            if in_file == _Extent.of(partial, number, nonce):
+                return None
             first, prompt_ids = {"request": ""}, None
         self._extents[key] = _Extent.of(partial, number + 1, nonce)
         return _PartialLine(
@@ -307,11 +307,11 @@ class Inflight:
             nonce=nonce,
             server_model=partial.server_model,
             prompt_ids=prompt_ids,
-            text=_after(had.text, partial.text),
-            reasoning=_after(had.reasoning, partial.reasoning),
+            text=_after(in_file.text, partial.text),
+            reasoning=_after(in_file.reasoning, partial.reasoning),
             tokens=partial.tokens,
-            ids=None if partial.ids is None else list(partial.ids[had.ids or 0 :]),
-            lengths=None if partial.lengths is None else list(partial.lengths[had.lengths or 0 :]),
+            ids=None if partial.ids is None else list(partial.ids[in_file.ids or 0 :]),
+            lengths=None if partial.lengths is None else list(partial.lengths[in_file.lengths or 0 :]),
             logprobs=partial.logprobs,
         )
 

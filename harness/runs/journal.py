@@ -169,8 +169,8 @@ class Journal:
     def close(self) -> None:
         """Store what was appended, stop the writer, close the files. Raises `StoreError` if a write had failed."""
         with self._lock:
-            first, self._closed = not self._closed, True
-        if not first:
+            was_closed, self._closed = self._closed, True
+        if was_closed:
             return
         self._queue.put(None)
         self._hurry.set()
@@ -192,8 +192,11 @@ class Journal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # An error of the block counts; the journal's own would replace it.
-        with contextlib.suppress(*([StoreError] if error is not None else [])):
+        if error is None:
+            self.close()
+            return
+        # The block's error is raised; the journal's own would replace it.
+        with contextlib.suppress(StoreError):
             self.close()
 
     def _put(self, item: _Item) -> None:
@@ -249,10 +252,12 @@ class Journal:
     def _commit(self, batch: list[_Item]) -> None:
         """Write the batch, sync it to disk, add it to the index, and tell the callers. Raises `StoreError`."""
         self._check_unchanged()
+        # Since the last sync: all items, those with a line in the file, and the index entries of these lines.
         reached: list[_Item] = []
         stored: list[_Item] = []
         entries = bytearray()
-        chunk: list[bytes] = []
+        chunk: list[bytes] = []  # Encoded lines that are not written yet.
+        # Offsets in the file: of the last sync, behind the last encoded line, and behind the last written one.
         begin = end = written = self._size
         for item in batch:
             reached.append(item)

@@ -165,7 +165,9 @@ class RunLock:
         if another process has made it.
         """
         path = self._folder.path / "run.lock.held"
-        self.warning = f"{self._folder.path} is on a file system without working locks; {path.name} stands in"
+        self.warning = (
+            f"{self._folder.path} is on a file system without working locks; the file {path.name} replaces the lock"
+        )
         # O_EXCL decides between two processes even where no lock works.
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         # The first try may meet a dead holder's file and take it away; the second makes ours.

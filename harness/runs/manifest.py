@@ -166,7 +166,8 @@ def changes_of(run: Provenance, endpoints: Mapping[str, ServerFacts]) -> Changes
     for url, facts in endpoints.items():
         moved = any(_same_weights(before.model, facts.model) for before in former)
         for change in _apart(url, [before.model for before in former], facts.model):
-            (host if moved and change.field in PLACES else model).append(change)
+            changes = host if moved and change.field in PLACES else model
+            changes.append(change)
         host += _apart(url, [before.host for before in former], facts.host)
         former.append(facts)
     return Changes(model, host)

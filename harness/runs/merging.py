@@ -119,9 +119,7 @@ class _Texts:
     _far: dict[Key, int] = field(default_factory=dict)
 
     def hash_of(self, key: Key, text_hash: int) -> int:
-        """The hash of the text with which this sample (`key`) came first; 0 if it comes now, and `text_hash` is then
-        stored.
-        """
+        """Return the hash stored for the sample `key`; if there is none yet, store `text_hash` and return 0."""
         if key.sample_index >= _NEAR:
             before = self._far.get(key, 0)
             self._far.setdefault(key, text_hash)
@@ -266,7 +264,7 @@ def _join(
     """
     texts, seen = _Texts(), KeySet()
     conflicts: dict[Key, None] = {}
-    n_again = n_damaged = n_added = waiting = 0
+    n_again = n_damaged = n_added = queued_chars = 0
     with Journal.open(out, log=log) as journal:
         for sample in read_samples(out):
             texts.hash_of(sample.key, _text_key(sample))
@@ -282,10 +280,10 @@ def _join(
                 if not before:
                     journal.hand_over(sample)
                     n_added += 1
-                    waiting += len(sample.text or "") + len(sample.reasoning or "") + COUNTED_CHARS
-                    if waiting >= WAITING_CHARS:
+                    queued_chars += len(sample.text or "") + len(sample.reasoning or "") + COUNTED_CHARS
+                    if queued_chars >= WAITING_CHARS:
                         journal.flush()
-                        waiting = 0
+                        queued_chars = 0
                 elif before != text_key:
                     conflicts[sample.key] = None
                 else:

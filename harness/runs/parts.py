@@ -44,7 +44,9 @@ def joined_manifest(sources: Sequence[PartFolder], accept_server_change: bool) -
     """The manifest of the whole run. Raises `StoreError` that names the differences."""
     first = sources[0]
     records: dict[str, BenchmarkRecord] = {}
-    whose: dict[tuple[str, bool], PartFolder] = {}  # The first folder with the benchmark, and its first shard.
+    # By benchmark: the first folder that has it, and the first one that has a shard of it.
+    first_with: dict[str, PartFolder] = {}
+    first_shard_of: dict[str, PartFolder] = {}
     combined = Provenance()
     environment: dict[str, Any] = {}
     for source in sources:
@@ -52,13 +54,14 @@ def joined_manifest(sources: Sequence[PartFolder], accept_server_change: bool) -
         for key, value in source.manifest.environment.items():
             environment.setdefault(key, value)
         if not accept_server_change:
-            _same("server_model", first, source, *(s.manifest.environment.get("server_model") for s in (first, source)))
+            model, other_model = (part.manifest.environment.get("server_model") for part in (first, source))
+            _same("server_model", first, source, model, other_model)
         for name, record in source.manifest.benchmarks.items():
-            # A whole run has no shard in its identity, so shards are compared with each other, too.
-            for sibling in (
-                whose.setdefault((name, False), source),
-                whose.setdefault((name, _is_shard(record)), source),
-            ):
+            siblings = [first_with.setdefault(name, source)]
+            # If the first folder is a whole run, only another shard shows whether the shards fit together.
+            if _is_shard(record):
+                siblings.append(first_shard_of.setdefault(name, source))
+            for sibling in siblings:
                 if changed := _apart(sibling.manifest.benchmarks[name].identity, record.identity):
                     raise _refusal(sibling, source, changed, name)
             whole = _whole(record)
@@ -87,10 +90,9 @@ def _apart(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[Differenc
 
     A whole run is compatible with its shards.
     """
-    siblings = SHARD in mine and SHARD in theirs
-    return differences(
-        *({**identity, SHARD: _kind(identity[SHARD]) if siblings else None} for identity in (mine, theirs))
-    )
+    if SHARD in mine and SHARD in theirs:
+        return differences({**mine, SHARD: _kind(mine[SHARD])}, {**theirs, SHARD: _kind(theirs[SHARD])})
+    return differences({**mine, SHARD: None}, {**theirs, SHARD: None})
 
 
 def _kind(shard: Any) -> dict[str, Any]:
@@ -169,7 +171,7 @@ def _refusal(first: PartFolder, source: PartFolder, changed: Sequence[Difference
     what = f" in {quoted(benchmark)}" if benchmark else ""
     lines = "\n".join(f"  {difference}" for difference in changed)
     return StoreError(
-        f"{first.folder.path} and {source.folder.path} are no parts of one run; they differ{what}:\n{lines}\n"
+        f"{first.folder.path} and {source.folder.path} are not parts of the same run; they differ{what}:\n{lines}\n"
         "Join only runs with the same settings."
     )
 

@@ -231,8 +231,8 @@ class KeySet(Set[Key]):
 
     def beyond(self, samples: int) -> Iterator[Key]:
         """The keys with an index of at least `samples`."""
-        some = (question_id for question_id, bits in self._bits.items() if bits >> samples)
-        near = (Key(name, i) for name in some for i in range(samples, _BITS) if self._bits[name] >> i & 1)
+        ids = (question_id for question_id, bits in self._bits.items() if bits >> samples)
+        near = (Key(name, i) for name in ids for i in range(samples, _BITS) if self._bits[name] >> i & 1)
         return chain(near, (key for key in self._far if key[1] >= samples))
 
     def count_within(self, question_ids: Iterable[str], samples: int) -> int:

@@ -35,11 +35,15 @@ def read(folder: RunFolder) -> SuiteNote:
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror or error}.") from error
     if len(data) > MAX_BYTES:
-        raise StoreError(f"{path} is larger than {MAX_BYTES} bytes, too large for the note of a suite.")
+        raise StoreError(
+            f"{path} is larger than {MAX_BYTES} bytes, so no sweep wrote it. Remove it, and run the sweep again."
+        )
     try:
         return codec.decode(data, SuiteNote)
     except codec.DecodeError as error:
-        raise StoreError(f"{path} is no note of a suite ({error}); remove it, and sweep again.") from error
+        raise StoreError(
+            f"{path}, which a sweep writes, is damaged ({error}). Remove it, and run the sweep again."
+        ) from error
 
 
 def write(folder: RunFolder, note: SuiteNote) -> None:

@@ -110,14 +110,18 @@ def extend(descriptor: int, entries: bytes | bytearray) -> None:
 
 
 def forget(folder: BenchmarkFolder, offset: int, number: int) -> None:
-    """Remove the index if it lists line `number` (from 1) at `offset` as intact; the next resume then reads
-    everything.
+    """Remove the index if its entry for line `number` (from 1) does not mark the line at `offset` as `unproved`.
+
+    The next resume then reads everything, and finds the damage in this line.
     """
     with contextlib.suppress(OSError), open_untrusted(folder.index) as file:
         file.seek(len(_HEADER) + (number - 1) * _ENTRY.size)
         data = file.read(_ENTRY.size)
-        # An entry with checksum 0 is read whole at every resume, so it hides no damage.
-        if len(data) == _ENTRY.size and _ENTRY.unpack(data)[:3:2] != (offset, 0):
+        if len(data) < _ENTRY.size:
+            return
+        listed_offset, _, crc, _ = _ENTRY.unpack(data)
+        # A line whose entry has the checksum 0 is read whole at every resume, so the entry hides no damage.
+        if (listed_offset, crc) != (offset, 0):
             folder.index.unlink()
 
 
@@ -385,10 +389,12 @@ class SampleReader(Iterator[Sample]):
         """
         differing: set[Key] = set()
         left = dict(again)
-        for line in lines(file) if left else ():
+        for line in lines(file) if again else ():
             sample = parse(line, self._folder, JournalReport()) if line.complete else None
-            later = left.pop(sample.key, None) if sample is not None else None
-            if sample is not None and later is not None and later != {text_hash(sample)}:
+            if sample is None:
+                continue
+            later = left.pop(sample.key, None)
+            if later is not None and later != {text_hash(sample)}:
                 differing.add(sample.key)
             if not left:
                 break

@@ -297,7 +297,7 @@ def test_interim_heads_without_end_end_when_there_are_a_hundred() -> None:
 
     with FaultServer(answer) as server:
         began = time.monotonic()
-        assert "interim replies without end" in asyncio.run(main(server.base_url))
+        assert "interim replies" in asyncio.run(main(server.base_url))
         assert time.monotonic() - began < 30.0
 
 

@@ -328,7 +328,7 @@ def test_servers_register_in_a_folder_and_sign_off_while_a_run_goes_on(tmp_path:
     place = tmp_path / "endpoints"
     place.mkdir()
     with FaultServer(gates[0]) as one, FaultServer(gates[1]) as two:
-        with pytest.raises(UsageError, match="no server has registered there"):
+        with pytest.raises(UsageError, match="no server has registered"):
             EndpointsFile(place).read()
         (place / "0.url").write_text(f"{one.base_url}\n")
         (place / "slurm-1_0.log").write_text("no address")

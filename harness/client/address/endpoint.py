@@ -115,13 +115,15 @@ class Endpoint:
         path = parts.path.rstrip("/")
         for suffix in ("/chat/completions", "/completions"):
             path = path.removesuffix(suffix)
-        # A socket's path keeps its case.
-        netloc = (
-            parts.netloc.rpartition("@")[2] if parts.scheme == _SOCKET_SCHEME else f"{host}:{port}" if port else host
-        )
+        if parts.scheme == _SOCKET_SCHEME:
+            # `hostname` is in lower case, and a socket's path keeps its case.
+            netloc = parts.netloc.rpartition("@")[2]
+        else:
+            netloc = f"{host}:{port}" if port else host
+        key = api_key or parts.password
         return cls(
             urlunsplit((parts.scheme, netloc, path or "/v1", "", "")),
-            Secret.of(key) if (key := api_key or parts.password) else None,
+            Secret.of(key) if key else None,
             tuple((name, Secret.of(value)) for name, value in headers),
         )
 
@@ -211,14 +213,16 @@ def redact_tail(text: str, limit: int, secrets: Iterable[Secret] = ()) -> str:
     hidden = _texts_to_hide(secrets)
     clipped = text[-(limit + 2 * _MARGIN_CHARS) :]
     safe = _redact(clipped, hidden)
-    return (safe if len(clipped) == len(text) else safe[_MARGIN_CHARS:])[-limit:]
+    if len(clipped) < len(text):
+        safe = safe[_MARGIN_CHARS:]
+    return safe[-limit:]
 
 
 def repeats_a_key(text: str, secrets: Iterable[Secret]) -> bool:
     """Whether a good reply contains a key, or a part of one that `without_repeats` hides."""
-    return any(block in text for runs in _runs(_texts_to_hide(secrets)) for block in runs.blocks) and (
-        without_repeats(text, secrets) != text
-    )
+    # The quick test first: nearly no text contains a block of a key.
+    may_contain = any(block in text for runs in _runs(_texts_to_hide(secrets)) for block in runs.blocks)
+    return may_contain and without_repeats(text, secrets) != text
 
 
 def without_repeats(text: str, secrets: Iterable[Secret]) -> str:
@@ -304,7 +308,7 @@ def _without_parts(text: str, parts: frozenset[str], n_chars: int = PART_CHARS) 
     if not parts:
         return text
     parts_shown: list[str] = []
-    start = begin = 0
+    start = copied_to = 0
     while start <= len(text) - n_chars:
         if text[start : start + n_chars] not in parts:
             start += 1
@@ -313,9 +317,9 @@ def _without_parts(text: str, parts: frozenset[str], n_chars: int = PART_CHARS) 
         # At the end of the text this piece is shorter than every part.
         while text[end - n_chars + 1 : end + 1] in parts:
             end += 1
-        parts_shown += [text[begin:start], HIDDEN]
-        begin = start = end
-    return "".join([*parts_shown, text[begin:]])
+        parts_shown += [text[copied_to:start], HIDDEN]
+        copied_to = start = end
+    return "".join([*parts_shown, text[copied_to:]])
 
 
 # ---- routes
@@ -400,10 +404,8 @@ def expand_dns(url: str, resolve: Resolve | None = None) -> list[str]:
         raise ServerError(f"the name {visible(host, 200)} is not known ({error.strerror or error})") from error
     if not 1 <= len(addresses) <= MAX_ADDRESSES:
         raise ServerError(f"{visible(host, 200)} stands for {len(addresses)} machines; expected 1 to {MAX_ADDRESSES}")
-    return [
-        urlunsplit(parts._replace(netloc=f"{f'[{address}]' if ':' in address else address}:{port}"))
-        for address in addresses
-    ]
+    numeric_hosts = [f"[{address}]" if ":" in address else address for address in addresses]
+    return [urlunsplit(parts._replace(netloc=f"{numeric_host}:{port}")) for numeric_host in numeric_hosts]
 
 
 def _resolve(host: str, port: int) -> list[str]:

@@ -81,36 +81,36 @@ class BatchReader:
         self._whole_events = whole_events
         raw = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         ends = [len(raw)] if len(pieces) == 1 else list(accumulate(map(len, pieces)))
-        position, whole = 0, len(raw)
+        position, stop = 0, len(raw)
         if not self.http.status:
-            position = raw.find(b"\r\n\r\n") + 4
+            head_end = raw.find(b"\r\n\r\n")
             # A head that is not whole yet goes to the reader as it is.
-            position = position if position >= 4 else whole
+            position = head_end + 4 if head_end >= 0 else stop
             self._feed(raw, ends, stamps, 0, position)
         if self.http.chunked and self.error_body is None:
-            if whole - position >= MIN_BATCH_BYTES:
+            if stop - position >= MIN_BATCH_BYTES:
                 border = raw.rfind(END_OF_FRAME, position) + len(END_OF_FRAME)
-                if not all_of_it and border > position and whole - border < BATCH_BYTES:
+                if not all_of_it and border > position and stop - border < BATCH_BYTES:
                     rest = raw[border:]
                     # The last chunk must not be put aside: nothing may come behind it that would have it parsed.
                     if rest and not rest.startswith(b"0\r\n") and not rest.endswith(_LAST_CHUNK):
-                        whole = border
-            position = self._take_frames(raw, ends, stamps, position, whole)
-        self._feed(raw, ends, stamps, position, whole)
-        return raw[whole:]
+                        stop = border
+            position = self._take_frames(raw, ends, stamps, position, stop)
+        self._feed(raw, ends, stamps, position, stop)
+        return raw[stop:]
 
-    def _take_frames(self, raw: bytes, ends: list[int], stamps: Sequence[float], position: int, whole: int) -> int:
+    def _take_frames(self, raw: bytes, ends: list[int], stamps: Sequence[float], position: int, stop: int) -> int:
         """Read chunks from `position` on, as long as each holds exactly one event; returns the position of the first
         chunk that does not.
 
-        raw: the bytes so far. ends: where each read ended in them. stamps: when each read came. whole: how many of
+        raw: the bytes so far. ends: where each read ended in them. stamps: when each read came. stop: how many of
         these bytes may be read now.
         """
         parser = self.parser
         if not (self.http.at_chunk_border and parser.at_event_border):
             return position
         others = 0  # frames in a row that fit no template
-        while others < _OTHER_FRAMES and whole - position >= MIN_BATCH_BYTES:
+        while others < _OTHER_FRAMES and stop - position >= MIN_BATCH_BYTES:
             template = self._templates.find(raw, position)
             batch = template.batch(raw, position) if template is not None else None
             if template is not None and batch is not None:
@@ -127,12 +127,12 @@ class BatchReader:
                 continue
             others += 1
             if others == _OTHER_FRAMES:
-                self._templates.learn(raw[position:whole])
-            after = self._take_events(raw, ends, stamps, position, whole, 1)
+                self._templates.learn(raw[position:stop])
+            after = self._take_events(raw, ends, stamps, position, stop, 1)
             if after == position or parser.done:
                 return after
             position = after
-        return self._take_events(raw, ends, stamps, position, whole)
+        return self._take_events(raw, ends, stamps, position, stop)
 
     def _times(
         self, raw: bytes, ends: list[int], stamps: Sequence[float], start: int, batch: TokenBatch
@@ -148,15 +148,15 @@ class BatchReader:
         return _times_of_events(raw, ends, stamps, start, batch.end, batch.tail, len(batch.texts))
 
     def _take_events(
-        self, raw: bytes, ends: list[int], stamps: Sequence[float], position: int, whole: int, limit: int = -1
+        self, raw: bytes, ends: list[int], stamps: Sequence[float], position: int, stop: int, limit: int = -1
     ) -> int:
         """Read at most `limit` chunks (-1: all) that hold one event on one line each; returns the position after.
 
         The other parameters are those of `_take_frames`."""
-        start, many = position, len(ends) > 1
+        start, several_reads = position, len(ends) > 1
         events: list[bytes] = []
         times: list[float] = []
-        for frame in raw[position:whole].split(END_OF_FRAME, limit)[:-1]:
+        for frame in raw[position:stop].split(END_OF_FRAME, limit)[:-1]:
             size, _, data = frame.partition(b"\r\ndata: ")
             done = data[:1] != b"{"
             if (done and data != b"[DONE]") or stated_size(size) != len(data) + EVENT_FRAME_BYTES:
@@ -164,7 +164,7 @@ class BatchReader:
             position += len(frame) + len(END_OF_FRAME)
             events.append(data)
             # The read that held the end of the blank line.
-            times.append(stamps[bisect_right(ends, position - 3)] if many else stamps[0])
+            times.append(stamps[bisect_right(ends, position - 3)] if several_reads else stamps[0])
             if done:
                 break
         # One count is cheaper than a look into each event: data of several lines is left to the general way.
@@ -247,7 +247,7 @@ _STRING = rb'[^"\\\n]*(?:\\.[^"\\\n]*)*'
 _VARIES = re.compile(rb'("id"\s*:\s*)"[^"\\]*"|("created"\s*:\s*)\d+|("token_ids"\s*:\s*)\[[\d, ]*\]')
 _ID = re.compile(rb'"id"\s*:\s*"([^"\\]*)"')
 _IDS = re.compile(rb'"token_ids"\s*:\s*\[([\d, ]*)\]')
-"""In JSON no string holds this: its quotes would be escaped."""
+"""The field of an event's token ids. No text of a reply can contain the field, since its quotes would be escaped."""
 _TEXT_FIELD = re.compile(rb'"(content|reasoning_content|reasoning|text)"\s*:\s*"(' + _STRING + rb')"')
 _decode_texts = msgspec.json.Decoder(list[str]).decode
 

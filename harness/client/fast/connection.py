@@ -388,7 +388,7 @@ class Connection:
         if self._read.error_body is not None:
             return self._over(self._refusal())
         # A body without a stated length ends with its connection, as it should: the system's words then mean no cut.
-        return self._finish(why and (cause or why))
+        return self._finish((cause or why) if why else "")
 
     def _parse(self, all_of_it: bool = False) -> bool:
         """Parse the stored reads; returns whether the request is over.
@@ -456,15 +456,15 @@ class Connection:
 
     def look(self, now: float) -> None:
         """Parse reads that have waited too long, and end the request if a deadline has passed at `now`."""
-        ripe = self._ripe(now)
+        batch_is_due = self._batch_is_due(now)
         # The way of nearly every look: thousands of connections are looked at each second.
-        if now < self._due and not ripe:
+        if now < self._due and not batch_is_due:
             self.look_at = min(now + self._step, self._due)
             return
         parser = self._parser
         due = self._deadlines.due(parser)
         # A deadline that seems to have passed may be moved by a token that is stored and not yet parsed.
-        if self._pieces and (now >= due or ripe):
+        if self._pieces and (now >= due or batch_is_due):
             if self._parse(all_of_it=True):
                 return
             due = self._deadlines.due(parser)
@@ -478,7 +478,7 @@ class Connection:
         if now >= due:
             self._conclude(self._deadlines.end_late, parser, now)
 
-    def _ripe(self, now: float) -> bool:
+    def _batch_is_due(self, now: float) -> bool:
         """Whether the bytes read so far should be parsed now: enough have come, or the oldest of them has waited long
         enough.
         """

@@ -205,7 +205,7 @@ _CARRIER: ContextVar[_Carrier] = ContextVar("carrier")
 
 
 class _Protocol(ResponseHandler):
-    """A connection of aiohttp with two checks that aiohttp 3.14 lacks: it reads interim replies without end, and
+    """A connection of aiohttp with two checks that aiohttp 3.14 lacks: it accepts any number of interim replies, and
     silently drops bytes that come while no request is waiting.
 
     used: whether it has carried a request. carrier: the latest request's. leftovers: those of its server. idle: whether
@@ -248,7 +248,8 @@ class _Protocol(ResponseHandler):
         if 100 <= data[0].code < 200 and data[0].code != 101:
             self._n_interim += 1
             if self._n_interim > MAX_INTERIM_HEADS:
-                self.set_exception(HttpProcessingError(code=400, message="interim replies without end"))
+                too_many = f"more than {MAX_INTERIM_HEADS} interim replies (status 1xx)"
+                self.set_exception(HttpProcessingError(code=400, message=too_many))
                 if self.transport is not None:
                     self.transport.close()
                 return

@@ -173,9 +173,9 @@ class Completion:
         if self.finish_reason is not None:
             self.note(LATE_TEXT)
         # An event with an empty text is no token, and gets no stamp.
-        self.stamps.extend(
-            stamps if all(texts) else [arrived for text, arrived in zip(texts, stamps, strict=True) if text]
-        )
+        if not all(texts):
+            stamps = [arrived for text, arrived in zip(texts, stamps, strict=True) if text]
+        self.stamps.extend(stamps)
 
     def add_plain(self, event: PlainEvent, arrived: float) -> None:
         """Add an event of the usual form, which arrived at the time `arrived`."""
@@ -313,7 +313,7 @@ class Completion:
     def _add_choice(self, choice: dict[str, Any], reply_id: str | None, model: str | None, arrived: float) -> None:
         """Add the choice of one event: its texts, log-probabilities, token ids and finish reason. Raises `BadEvent`.
 
-        reply_id: the event's id. arrived: when the event came, in seconds.
+        reply_id, model: what the event states. arrived: when the event came, in seconds.
         """
         before = self._n_taken
         delta, message, text = choice.get("delta"), choice.get("message"), choice.get("text")

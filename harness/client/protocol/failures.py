@@ -74,7 +74,9 @@ def failure_of_status(
     if 300 <= status < 400:
         target = quote_safely(location or "", secrets) or "no stated address"
         return RequestFailed(
-            "refused", f"HTTP {status}: redirects to {target}; not followed, give that address itself", status=status
+            "refused",
+            f"HTTP {status}: redirects to {target}; no redirect is followed: give that address itself",
+            status=status,
         )
     words = error_words(_decompress(body, content_encoding))
     kind = classify(status, words)

@@ -76,7 +76,7 @@ def request_head(url: str, headers: Mapping[str, str]) -> bytes:
     lines = [f"POST {target} HTTP/1.1", f"Host: {host}"]
     for name, value in headers.items():
         if not _HEADER_VALUE.match(value) or not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_|~-]+", name):
-            raise ValueError(f"the value of the header {name!r} holds characters that no header can carry")
+            raise ValueError(f"the header {name!r} holds characters, in its name or value, that HTTP cannot carry")
         lines.append(f"{name}: {value}")
     return "\r\n".join([*lines, "Content-Length: "]).encode("ascii")
 
@@ -177,7 +177,7 @@ class ResponseReader:
                 return data[position:]
             self._interim += 1  # 100 Continue, 103 Early Hints: the true head follows
             if self._interim > MAX_INTERIM_HEADS:
-                raise BadResponse("interim replies without end")
+                raise BadResponse(f"more than {MAX_INTERIM_HEADS} interim replies (status 1xx)")
         self._buffer = data[position:]
         # Refused at the first wrong byte: a server that speaks another protocol may keep the connection open and
         # silent.
@@ -208,6 +208,8 @@ class ResponseReader:
                 position += len(piece)
                 left -= len(piece)
                 continue
+            # `line` is the end of the size line. While that has not come, any size but 0 keeps the code below from
+            # taking the chunk for the last one.
             line = data.find(b"\r\n", position)
             size = chunk_size(data[position:line]) if line >= 0 else 1
             stop = line + 2 + size
@@ -266,7 +268,7 @@ def _parse_head(data: bytes) -> _Head:
     if status is None:
         raise BadResponse("the reply does not begin as HTTP/1.1 does")
     if len(lines) > MAX_HEADERS + 1:
-        raise BadResponse(f"{len(lines) - 1} headers")
+        raise BadResponse(f"{len(lines) - 1} headers, expected at most {MAX_HEADERS}")
     headers: dict[str, str] = {}
     for line in lines:
         # A bare CR or LF ends a line for some proxies and not for others, so the two would see different heads.
@@ -279,7 +281,7 @@ def _parse_head(data: bytes) -> _Head:
         # A blank before the colon is among these: RFC 9112, 5.1, forbids it, since proxies disagree about such a
         # header.
         if not _HEADER_NAME.match(name):
-            raise BadResponse(f"an impossible name of a header {name[:40]!r}")
+            raise BadResponse(f"an impossible header name {name[:40]!r}")
         name, value = name.lower(), value.strip(" \t")
         # These headers decide the framing: the second line may contradict the first, and must not hide it.
         if name in _JOINED_HEADERS and name in headers:

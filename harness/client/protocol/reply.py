@@ -62,18 +62,19 @@ def without_keys(reply: Reply, secrets: Iterable[Secret]) -> Reply:
     secrets = tuple(secrets)
     if not secrets:
         return reply
-    hidden = {
-        name: shown
-        for name in ("text", "reasoning", "finish_reason", "server_model", "fingerprint", "request_id")
-        if (text := getattr(reply, name)) and (shown := without_repeats(text, secrets)) != text
-    }
+    hidden: dict[str, str] = {}
+    for name in ("text", "reasoning", "finish_reason", "server_model", "fingerprint", "request_id"):
+        text = getattr(reply, name)
+        shown = without_repeats(text, secrets) if text else text
+        if shown != text:
+            hidden[name] = shown
     if hidden.get("server_model") == HIDDEN:
         del hidden["server_model"]
     notes = tuple(without_repeats(note, secrets) for note in reply.notes)
     if not hidden:
         return reply if notes == reply.notes else msgspec.structs.replace(reply, notes=notes)
-    words = f"repeats a key of the request in its {', '.join(hidden)}: hidden"
-    return msgspec.structs.replace(reply, **hidden, notes=(*notes, words))
+    note = f"repeats a key of the request in its {', '.join(hidden)}: hidden"
+    return msgspec.structs.replace(reply, **hidden, notes=(*notes, note))
 
 
 class RequestFailed(Exception):

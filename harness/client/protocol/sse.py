@@ -546,7 +546,9 @@ class ReplyParser:
             return "cut", f"the reply is empty{f' ({quoted(cut)})' if cut else ''}"
         if self._state == "events" and not self._events and not cut:
             return "malformed", f"not an event stream: {self._quote(self._snippet)}"
-        how = quoted(cut) if cut else "[DONE] came all the same" if self.done else "the body ended cleanly"
+        how = "[DONE] came all the same" if self.done else "the body ended cleanly"
+        if cut:
+            how = quoted(cut)
         return "cut", f"the reply ended without a finish reason ({how}, {len(self._completion.stamps)} token events)"
 
     def failure(self, kind: FailureKind, message: str) -> RequestFailed:

@@ -151,8 +151,12 @@ class WrittenTokens:
     @property
     def logprobs(self) -> tuple[float, ...]:
         """Log-probabilities of the last tokens of `ids`; see `SoFar`."""
-        end = len(self._logprobs) - (len(self._ids) - self._sure) if self._complete else 0
-        return tuple(round(value, 6) for value in self._logprobs[max(0, end - KEPT_LOGPROBS) : max(0, end)])
+        if not self._complete:
+            return ()
+        # The last ids may still lack their text; then `ids` leaves them out, and so does this.
+        n_without_text = len(self._ids) - self._sure
+        end = max(0, len(self._logprobs) - n_without_text)
+        return tuple(round(value, 6) for value in self._logprobs[max(0, end - KEPT_LOGPROBS) : end])
 
     def add_prompt(self, value: Any) -> None:
         """Record the prompt's token ids, which the server states in one of the events."""

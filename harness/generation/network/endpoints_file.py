@@ -45,7 +45,7 @@ class EndpointsFile:
                 raise UsageError(f"{position}: {endpoint.base_url} is listed twice. Leave one of them out.")
             endpoints[endpoint.base_url] = endpoint
         if not endpoints and self.path.is_dir():
-            raise self._refused(f"no server has registered there (no file {REGISTERED}).")
+            raise self._refused(f"no server has registered: the folder holds no file {REGISTERED}.")
         if not 1 <= len(endpoints) <= MAX_ENDPOINTS:
             raise self._refused(f"{len(endpoints)} addresses; expected 1 to {MAX_ENDPOINTS}.")
         return tuple(endpoints.values())

@@ -258,7 +258,7 @@ class Network:
         if now < self._next_look:
             return False
         self._next_look = now + LOOK_AROUND_S
-        if self._starved:  # not at once, or the connects under way would take it
+        if self._starved:  # only now: had it been released at once, the connects under way would have used it up
             reserve.release()
         self._steering.follow_file()
         if self.keeper is not None:
