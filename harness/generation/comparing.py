@@ -60,6 +60,7 @@ def tokens_before_seam(going_on: Continuation, salvage: Salvage) -> list[TokenBe
     prompt, logprobs = going_on.prompt, going_on.begun.logprobs
     if not going_on.seam.exact or not prompt or not salvage.dialect.names_ids:
         return []
+    # As many as have a stored log-probability, and as `MAX_SENT` allows.
     n = min(len(logprobs), going_on.seam.tokens, MAX_SENT // len(prompt))
     begin = len(prompt) - n
     return [

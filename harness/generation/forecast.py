@@ -355,11 +355,11 @@ class _Game:
         self._max_logs = {benchmark: _log(tokens) for benchmark, tokens in outlook.max_tokens.items()}
         centres = _Centres(outlook)
         self._centres = {q: centres.of(q) for q in {*outlook.waiting, *(r.question for r in outlook.running)}}
-        each = max(2, POPULATION // len(outlook.finished))
+        n_of_each = max(2, POPULATION // len(outlook.finished))
         finished = [
             (_log(length) - centres.of(question, without=length), True)
             for question, lengths in outlook.finished.items()
-            for length in lengths[-each:]
+            for length in lengths[-n_of_each:]
         ]
         self._reached = [_log(r.tokens) - self._centres[r.question] for r in outlook.running]
         self._members = sorted(finished + [(residual, False) for residual in self._reached])

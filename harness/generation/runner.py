@@ -368,8 +368,8 @@ def _check(settings: RunSettings, question_sets: Sequence[QuestionSet]) -> None:
             raise UsageError(f"no settings are given for the benchmark {questions.name}.")
         if questions.api != settings.spelling.api:
             raise UsageError(
-                f"the questions of {questions.name} were rendered for {questions.api}; give {questions.api}, or render "
-                "them anew.",
+                f"the questions of {questions.name} were rendered for the API {questions.api}; choose that API, or "
+                "render the questions for this one.",
                 field="api",
                 value=settings.spelling.api,
             )

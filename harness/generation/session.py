@@ -150,9 +150,10 @@ class SamplingSession:
         if rows:
             self._check_servers()
             self._check_context({o.benchmark for o in rows}, context_of)
-        changed = [
-            n for n, one_set in self._question_sets.items() if self._note_questions(n, one_set, noted.get(n, {}))
-        ]
+        changed = []
+        for name, question_set in self._question_sets.items():
+            if self._note_questions(name, question_set, noted.get(name, {})):
+                changed.append(name)
         # Before questions and samples: what follows must never lie on disk without the settings that it was made under.
         self._manifest.save(self._folder)
         for name in changed:

@@ -386,7 +386,7 @@ def test_a_begun_reply_is_a_message_of_the_assistant_as_the_engine_wants_it(
 def test_a_begun_reply_that_nobody_goes_on_with_is_refused() -> None:
     with pytest.raises(UsageError, match="sglang, vllm; the server does not say"):
         providers.load("generic").spelling("m", prefill="So", engine=None)
-    with pytest.raises(UsageError, match="no way to begin a chat reply is known of openai"):
+    with pytest.raises(UsageError, match="no way is known to make openai continue a chat reply"):
         providers.load("openai").spelling("m", prefill="So")
 
 

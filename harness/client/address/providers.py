@@ -315,8 +315,8 @@ class Provider(Part):
                 else ""
             )
             raise UsageError(
-                f"no way to begin a chat reply is known of {self.name}{which}; {option('api', 'completions')} appends "
-                "it to the prompt",
+                f"no way is known to make {self.name} continue a chat reply that the request begins{which}; "
+                f"{option('api', 'completions')} appends the text to the prompt",
                 field="prefill",
                 value=prefill,
             )
@@ -413,7 +413,7 @@ class Provider(Part):
             )
         does = "ignores seeds" if self.seed.support == "ignored" else "documents no seed"
         return Objection(
-            f"{self.name} {does} {page}: a sample that is asked again comes out otherwise; "
+            f"{self.name} {does} {page}: a sample that is asked again comes out differently; "
             f"{option('seed', None)} sends none",
             certain=False,
         )

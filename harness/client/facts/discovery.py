@@ -151,10 +151,11 @@ def stated_concurrency(
 ) -> int | None:
     """The number of requests that the server says it runs at once; None if none of its pages says so."""
     pages = Pages() if pages is None else pages
-    for reading in (reading for dialect in engines.dialects() for reading in dialect.at_once):
-        stated = reading.value(read_own_page(endpoint, reading.page, timeout, ca_file, pages))
-        if type(stated) is int and stated > 0:
-            return stated
+    for dialect in engines.dialects():
+        for reading in dialect.at_once:
+            stated = reading.value(read_own_page(endpoint, reading.page, timeout, ca_file, pages))
+            if type(stated) is int and stated > 0:
+                return stated
     return None
 
 
@@ -353,7 +354,8 @@ def pages_of(entry: Mapping[str, Any], *, anonymous: bool) -> tuple[str, ...]:
 def facts_of(entry: Mapping[str, Any], pages: Mapping[str, Mapping[str, Any]], server_header: str) -> ServerFacts:
     """A server's facts, from its entry for the model, its pages (path → page) and its `Server` header."""
     facts: dict[FactKind, dict[str, Any]] = {"model": {}, "host": {}}
-    for fact in (*(fact for dialect in _possible_dialects(entry) for fact in dialect.facts), *LISTED):
+    facts_of_engines = [fact for dialect in _possible_dialects(entry) for fact in dialect.facts]
+    for fact in (*facts_of_engines, *LISTED):
         page = entry if fact.page == MODELS else pages.get(fact.page, {})
         value = _value_at(page, fact.path)
         if value is not _ABSENT and fact.name not in facts[fact.kind]:

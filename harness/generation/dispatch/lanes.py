@@ -71,7 +71,9 @@ class Lane(msgspec.Struct, eq=False):
     @property
     def limit(self) -> int:
         """Requests in flight that the endpoint gets at present."""
-        return 0 if self.left else 1 if self.set_aside else self.pace.rising.value
+        if self.left:
+            return 0
+        return 1 if self.set_aside else self.pace.rising.value
 
     def has_room(self, now: float) -> bool:
         """Whether the endpoint may get one more request now."""
@@ -88,7 +90,9 @@ class Lane(msgspec.Struct, eq=False):
     def state(self, now: float) -> EndpointState:
         if self.left:
             return "left"
-        return "set aside" if self.set_aside else "paused" if self.pause(now) > 0 else "open"
+        if self.set_aside:
+            return "set aside"
+        return "paused" if self.pause(now) > 0 else "open"
 
 
 class Lanes:

@@ -327,7 +327,8 @@ class Scheduler:
         counts: dict[tuple[str, str], int] = {}
         for q in self._questions:
             if q.waiting:
-                key = q.benchmark, UNASKED if many and not q.n_known and q.prior is None else q.question_id
+                length_is_known = q.n_known > 0 or q.prior is not None
+                key = (q.benchmark, q.question_id if length_is_known or not many else UNASKED)
                 counts[key] = counts.get(key, 0) + len(q.waiting)
         for task in self._returned:
             question = task.benchmark, task.question_id
