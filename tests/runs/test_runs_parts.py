@@ -106,9 +106,9 @@ def test_another_server_model_is_refused_or_accepted() -> None:
 
 
 def test_two_models_are_no_parts_of_one_run_and_the_folders_are_named_in_their_order() -> None:
-    with pytest.raises(StoreError, match=r'^\S*/a and \S*/b are no parts .*; they differ:\n  model: "m" → "other"'):
+    with pytest.raises(StoreError, match=r'^\S*/a and \S*/b are not parts .*; they differ:\n  model: "m" → "other"'):
         joined_manifest([part("a"), part("b", model="other")], False)
-    with pytest.raises(StoreError, match=r"^\S*/a and \S*/c are no parts"):
+    with pytest.raises(StoreError, match=r"^\S*/a and \S*/c are not parts"):
         joined_manifest([part("a", shard="1/2"), part("b", shard="2/2"), part("c", shard="1/3")], False)
 
 
