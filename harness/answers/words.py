@@ -10,6 +10,7 @@ from harness.answers.grammar.characters import plain_latex
 _WRAPPERS = re.compile(
     r"\\(?:text(?:bf|rm|it|sf|tt|normal|up)?|mbox|hbox|mathrm|mathbf|mathit|operatorname|emph)\b\*?\s*"
 )
+_WRAPPED = re.compile(rf"(?:{_WRAPPERS.pattern})\{{([^{{}}]*)\}}")
 _LAYOUT = re.compile(r"\\(?:[,;:! ]|q?quad\b|left\b|right\b|displaystyle\b|dfrac\b|tfrac\b)|[{}$~]|\\[()\[\]]")
 _COLOURED = re.compile(r"\\(?:text)?color\s*\{[A-Za-z]{1,20}\}")
 _LEAD = re.compile(
@@ -20,8 +21,20 @@ _LEAD = re.compile(
 _ARTICLES = re.compile(r"\b(?:the|an|a)\s+(?=\w)")
 _PUNCTUATION = re.compile(r"[.,;:!?。，；：！？\"'“”‘’`*]+")
 _SPACES = re.compile(r"\s+")
+_HYPHEN = re.compile(r"(?<=[a-z]{2})-(?=[a-z]{2})")
+_DUE = re.compile(r"\Adue (?=(?:north|south|east|west)\Z)")
+_CONDITION = re.compile(r"(?:充分不必要|必要不充分|充要|充分必要|既不充分也不必要|既不充分又不必要)(?=条件\Z)")
 _COMMAND_AND_LETTER = re.compile(r"(\\[A-Za-z]+)\s+(?=[A-Za-z])")
 _LETTERS_AND_PUNCTUATION = re.compile(r"[A-Za-z\u3400-\u9fff\s.,;:!?'\"()\-]+")
+
+_WEEKDAY = re.compile(r"(?:星期|周|礼拜)([一二三四五六日天])")
+_WEEKDAYS = dict(
+    zip(
+        "一二三四五六日天",
+        ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday", "sunday"],
+        strict=True,
+    )
+)
 
 _SYNONYM_GROUPS = (
     ("no solution", "no solutions", "no real solution", "no real solutions", "none", "empty set", "the empty set",
@@ -41,7 +54,7 @@ _EXCLUSIVE = tuple(
         "convergent divergent", "converges diverges", "monday tuesday wednesday thursday friday saturday sunday",
         "january february march april may june july august september october november december",
         "red orange yellow green blue purple black white brown pink grey", "north south east west",
-        "rational irrational",
+        "rational irrational", "大于 小于 等于", "增函数 减函数", "奇函数 偶函数", "锐角 直角 钝角",
     )
 )  # fmt: skip
 """Groups of single words of which no two say the same."""
@@ -51,7 +64,11 @@ def words_of(source: str) -> str:
     """Return `source` as plain words in lower case; a synonym (无解, DNE) becomes the first word of its group."""
     text = _LAYOUT.sub(" ", _WRAPPERS.sub(" ", _COLOURED.sub(" ", source))).casefold()
     text = _SPACES.sub(" ", _PUNCTUATION.sub(" ", text)).strip().removesuffix("\\").strip()
-    text = _LEAD.sub("", _ARTICLES.sub("", text))
+    text = _DUE.sub("", _LEAD.sub("", _ARTICLES.sub("", _HYPHEN.sub(" ", text))))
+    if (condition := _CONDITION.match(text)) is not None:
+        text = condition.group()
+    if (day := _WEEKDAY.fullmatch(text)) is not None:
+        return _WEEKDAYS[day[1]]
     return _SYNONYMS.get(text, text)
 
 
@@ -61,8 +78,8 @@ def exclude_each_other(first: str, second: str) -> bool:
 
 
 def without_text_commands(source: str) -> str:
-    r"""Return `source` without the commands that mark words, such as `\text` and `\mathrm`; braces stay."""
-    return _WRAPPERS.sub(" ", source)
+    r"""Return `source` without the commands that mark words, such as `\text{…}` and `\mathrm{…}`."""
+    return _WRAPPERS.sub(" ", _WRAPPED.sub(r"\1", source))
 
 
 @lru_cache(maxsize=256)

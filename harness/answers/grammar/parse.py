@@ -32,6 +32,7 @@ from harness.answers.grammar.cursor import CLOSING, OPENING, begins_condition, t
 from harness.answers.grammar.literals import Unreadable
 from harness.answers.grammar.powers import Powers
 from harness.answers.grammar.remarks import APPROXIMATE, says_nothing, words_of_remark
+from harness.answers.grammar.spellings import usual_spelling
 from harness.answers.grammar.tokens import MathToken, tokenize
 from harness.answers.grammar.tree import SETS, Node, names, neg, num, sym, symbols
 from harness.answers.grammar.units import smaller_unit
@@ -66,7 +67,7 @@ def _parse(source: str, list_commas: bool) -> Node:
         return num(int(source))
     if source.strip() == "{}":
         return Node("set", ())
-    tokens = tokenize(plain_source(source), list_commas=list_commas)
+    tokens = tokenize(plain_source(usual_spelling(source)), list_commas=list_commas)
     while tokens and (tokens[-1].text in (",", ";", ":", "row") and tokens[-1].kind == "op"):
         tokens.pop()
     if not tokens:

@@ -348,6 +348,8 @@ class _Lexer:
             self.operator(plain)
         elif plain in ("\\%", "%", "mod"):
             self.put("op", plain[-1] if plain != "mod" else plain)
+        elif bare == "deg" and self.follows_number():
+            self.put("text", "degrees")
         elif (bare in FUNCTIONS or bare in ALIASES) and not (bare == "min" and self.follows_number()):
             self.put("cmd", ALIASES.get(bare, bare))
         # 3\text{e}5 is floating point.
@@ -424,6 +426,10 @@ class _Lexer:
                 self.put("op", "*")  # 4.5 x 10^{33}
                 return
             self.put("sym", word)
+            return
+        if word == "deg" and self.follows_number():
+            self.position = match.end()
+            self.put("text", "degrees")
             return
         if (word in ALIASES or word in FUNCTIONS) and not (word == "min" and self.follows_number()):
             self.position = match.end()

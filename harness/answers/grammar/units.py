@@ -40,6 +40,7 @@ _UNIT_TABLE: tuple[tuple[str, str | int, str], ...] = (
     ("mass", "1/1000000", "mg milligram 毫克"),
     ("mass", "1/1000", "gram 克"),
     ("mass", 1, "kg kilogram 千克 公斤"),
+    ("mass", "1/2", "斤"),
     ("mass", 1000, "ton tonne 吨"),
     ("pound", 1, "lb pound"),
     ("pound", "1/16", "oz ounce"),
@@ -47,7 +48,7 @@ _UNIT_TABLE: tuple[tuple[str, str | int, str], ...] = (
     ("time", "1/1000", "ms millisecond"),
     ("time", 1, "sec second 秒 秒钟"),
     ("time", 60, "min minute 分钟 分"),
-    ("time", 3600, "h hr hour 小时 时"),
+    ("time", 3600, "h hr hour 小时 时 个小时"),
     ("time", 86400, "day 天 日"),
     ("time", 604800, "week wk 周 星期"),
     ("month", 1, "month 个月 月"),
@@ -73,8 +74,8 @@ _UNIT_TABLE: tuple[tuple[str, str | int, str], ...] = (
     ("degree", 1, "degree deg 度 °"),
     ("degree", "1/60", "arcminute"),
     ("radian", 1, "radian rad 弧度"),
-    ("celsius", 1, "celsius centigrade"),
-    ("fahrenheit", "5/9", "fahrenheit"),
+    ("celsius", 1, "celsius centigrade 摄氏度"),
+    ("fahrenheit", "5/9", "fahrenheit 华氏度"),
     ("force", 1, "newton"),
     ("energy", 1, "joule"),
     ("energy", 1000, "kilojoule"),
@@ -155,6 +156,7 @@ _IN_ANY_CASE = {
 _SQUARE = re.compile(r"(?i)\b(?:square|sq\.?)\s+(\w+)|(平方)\s*(\w+)")
 _CUBIC = re.compile(r"(?i)\b(?:cubic|cu\.?)\s+(\w+)|(立方)\s*(\w+)")
 _DEGREES_OF = re.compile(r"(?i)\bdegrees?\s+(?=(?:celsius|centigrade|fahrenheit|kelvin)\b)")
+_ELECTRONVOLT = re.compile(r"(?i)\belectron[ -]volt(?=s?\b)")
 _FACTOR = re.compile(r"\s*([a-zA-Z¢°一-鿿]+)\s*(?:\^?\s*\{?\s*(-?\d)\s*\}?)?\s*")
 _PURE = re.compile(r"[0-9a-zA-Z\s^{}/*·.¢°一-鿿\-]+")
 _NO_PLURAL = frozenset(("s", "ms", "ns", "celsius", "hertz", "gas", "lens", "pennies"))
@@ -165,7 +167,7 @@ def unit_of(words: str) -> Unit | None:
     text = words.strip().rstrip(".")
     if not text or len(text) > 60 or _PURE.fullmatch(text) is None:
         return None
-    text = _DEGREES_OF.sub("", text)
+    text = _ELECTRONVOLT.sub("electronvolt", _DEGREES_OF.sub("", text))
     text = _SQUARE.sub(lambda m: f"{m[1] or m[3]}^2", text)
     text = _CUBIC.sub(lambda m: f"{m[1] or m[3]}^3", text)
     text = text.replace("squared", "^2").replace("cubed", "^3").replace(" per ", "/").replace("每", "/")

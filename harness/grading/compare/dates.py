@@ -1,10 +1,11 @@
-"""Days of the calendar: `May 5`, `5 May 2024`, `on May 5th`, `2024-05-05`, 5月5日."""
+"""Days of the calendar: `May 5`, `5 May 2024`, `on May 5th`, `2024-05-05`, 2024.5.5, 5月5日, 五月五日."""
 
 from __future__ import annotations
 
 import re
 from typing import NamedTuple
 
+from harness.answers.grammar.numerals import number_in_words
 from harness.answers.words import without_text_commands
 from harness.grading.compare.scalars import Comparison
 
@@ -16,7 +17,13 @@ _NAME = "|".join(f"{month}|{month[:3]}" for month in _MONTHS)
 _YEAR = r"(?:,?\s*([12]\d{3}))?"
 _MONTH_FIRST = re.compile(rf"(?:on\s+)?({_NAME})\.?\s+(\d{{1,2}})(?:st|nd|rd|th)?{_YEAR}")
 _DAY_FIRST = re.compile(rf"(?:on\s+)?(?:the\s+)?(\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?({_NAME})\.?{_YEAR}")
-_NUMBERS = re.compile(r"(?:([12]\d{3})-(\d\d)-(\d\d))|(?:([12]\d{3})年)?(\d{1,2})月(\d{1,2})[日号]")
+_NUMBERS = re.compile(
+    r"([12]\d{3})(?P<mark>[-./])(\d{1,2})(?P=mark)(\d{1,2})|(?:([12]\d{3})年)?(\d{1,2})月(\d{1,2})[日号]"
+)
+_CHINESE = re.compile(
+    r"(?:([零〇一二三四五六七八九]{4}|[12]\d{3})年)?([一二三四五六七八九十]{1,2}|\d{1,2})月([一二三四五六七八九十]{1,3}|\d{1,2})[日号]"
+)
+_DIGITS = str.maketrans("零〇一二三四五六七八九", "00123456789")
 MAX_CHARS = 60
 """Longest text that may be a date, in characters."""
 
@@ -35,8 +42,11 @@ def day_of(text: str) -> Day | None:
         return None
     plain = re.sub(r"[{}$\s]+", " ", without_text_commands(text)).strip(" .").casefold()
     if (match := _NUMBERS.fullmatch(plain)) is not None:
-        year, month, day = match.group(1, 2, 3) if match[1] else match.group(4, 5, 6)
+        year, month, day = match.group(1, 3, 4) if match[1] else match.group(5, 6, 7)
         return Day(int(month), int(day), int(year) if year else None)
+    if (match := _CHINESE.fullmatch(plain)) is not None:
+        written = [number_in_words(part) or part for part in match.group(2, 3)]
+        return Day(int(written[0]), int(written[1]), int(match[1].translate(_DIGITS)) if match[1] else None)
     if (match := _MONTH_FIRST.fullmatch(plain)) is not None:
         name, day, year = match.groups()
     elif (match := _DAY_FIRST.fullmatch(plain)) is not None:

@@ -153,10 +153,19 @@ def _factor(term: Node, unit: Node) -> Node | None:
 
 
 def with_one_degree_sign(node: Node) -> Node:
-    """Return the sum `90° + 45°` as `(90 + 45)°`; any other node unchanged."""
-    if node.op != "add" or not all(term.op == "deg" for term in node.args):
+    """Return the sum `90° + 45°` or `180° - 45°` as `(90 + 45)°`; any other node unchanged."""
+    if node.op != "add":
         return node
-    return Node("deg", (Node("add", tuple(term.args[0] for term in node.args)),))
+    numbers = tuple(number for term in node.args if (number := _degrees_of(term)) is not None)
+    return Node("deg", (Node("add", numbers),)) if len(numbers) == len(node.args) else node
+
+
+def _degrees_of(term: Node) -> Node | None:
+    """The number of `45°` or `-45°`; None for any other term."""
+    if term.op == "neg":
+        inner = _degrees_of(term.args[0])
+        return None if inner is None else neg(inner)
+    return term.args[0] if term.op == "deg" else None
 
 
 def with_conjugates(node: Node) -> Node:

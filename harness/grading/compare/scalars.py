@@ -45,6 +45,7 @@ _ZEROS: dict[tuple[tuple[str, int], ...], Fraction] = {
 
 _OMEGA = sym("Omega")
 _YUAN = (("yuan", 1),)
+_STERLING = Unit((("sterling", 1),), Fraction(1))
 _FEN = Unit(_YUAN, Fraction(1, 100))
 
 _MAX_SYMBOL_CHARS = 3
@@ -294,9 +295,10 @@ def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tup
             # An unknown name can be neither converted nor called another unit.
             return []
         sided = (("sided", 1),), (("sided", 2),), (("sided", 3),)
-        # "5 square units" names no size, so it fits any unit.
+        # "5 units" names no size, so it fits any unit; a square unit and a cubic one exclude each other.
         if measure.dimension in sided or answer_measure.dimension in sided:
-            return [(reference_value, answer_value)]
+            both = measure.dimension in sided[1:] and answer_measure.dimension in sided[1:]
+            return [] if both and measure != answer_measure else [(reference_value, answer_value)]
         if measure.dimension != answer_measure.dimension:
             left, right = _in_kelvin(reference_value, measure), _in_kelvin(answer_value, answer_measure)
             return [] if left is None or right is None else [(left, right)]
@@ -337,6 +339,15 @@ def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tup
 def _measures(name: str, answer_name: str) -> tuple[Unit | None, Unit | None]:
     """Return the units of two names: 分 is a hundredth of a yuan beside a unit of money, and else a minute."""
     units = unit_of(name), unit_of(answer_name)
+    # "Pounds" are a currency beside another name of it.
+    for first, second in ((0, 1), (1, 0)):
+        beside = units[second]
+        if (
+            (name, answer_name)[first].lower() in ("pound", "pounds")
+            and beside is not None
+            and beside.dimension == _STERLING.dimension
+        ):
+            units = (_STERLING, beside) if first == 0 else (beside, _STERLING)
     of_money = [unit is not None and unit.dimension == _YUAN for unit in units]
     if name == "分" and of_money[1]:
         return _FEN, units[1]

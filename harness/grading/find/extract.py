@@ -107,7 +107,9 @@ _TOTAL = re.compile(
 )
 """Words behind a number that add nothing: "72, in total", "72, not 73"."""
 
-_INSTEAD = re.compile(r"(?i)not\s[^,.\n]{1,80}?,?\s+but\s+(?:rather\s+)?")
+_INSTEAD = re.compile(r"(?i)not\s+(?:\$[^$\n]{1,60}\$|[^\s,]{0,40}\d[^\s,]{0,40})\s*,?\s+but\s+(?:rather\s+)?")
+"""A value that is denied before the right one: "not 5 but 6"."""
+
 _STRUCK_OUT = re.compile(r"(?is)<(s|del|strike)>.{0,400}?</\1>|~~[^~\n]{1,400}~~")
 
 _ASIDE_BEFORE = re.compile(r"(?i)(?:\b(?:for|all|any|every|each|real|integers?|where|than|from|over|variable)\s+)\Z")

@@ -1,0 +1,198 @@
+r"""Whole answers that have a spelling of their own, brought to the one that the grammar reads.
+
+    每小时60千米, 时速60千米             60千米/时
+    30 m2, 12 cm3, 30 sq m              30 m^2, 12 cm^3, 30 square m
+    \$18\frac34                         18\frac34 dollars
+    2046 (base 7)                       2046_{7}
+    36 degrees 15 minutes               36^\circ 15'
+    9:40 in the morning, 11:05 at night 9:40 a.m., 11:05 p.m.
+    one out of three, 百分之25, 3分之2      1/3, 25%, 2/3
+    3又1/2, 七五折, 3……2                  3\frac{1}{2}, 7.5 折, 3余2
+    下午3时30分, 3点20分                    3:30 p.m., 3:20
+    三小时二十分, 一个半小时, 1元2角5分, 1米52    3小时20分, 1.5小时, 1.25元, 1.52米
+    x is odd                            x \equiv 1 \pmod{2}
+    A=2 \quad B=-1                      A=2, B=-1
+    so 14, it equals 6, exactly six     14, 6, six
+    \{x \in \mathbb{R} : -7 \le x\}     \{x : -7 \le x\}
+
+Each form is that of the whole answer, so that no part of another answer changes its meaning.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from harness.answers.grammar.numerals import number_in_words
+from harness.answers.grammar.units import unit_of
+
+_TEXT = re.compile(r"\\(?:text|textbf|textrm|mathrm|mathbf|mbox)\s*\{([^{}]*)\}")
+_SPACE = re.compile(r"\\[,;! ]|~|\s+")
+_NUMBER = r"-?\d+(?:[.,]\d+)*(?:/\d+)?"
+
+_EACH = re.compile(rf"每(?P<of>[\u3400-\u9fff]{{1,4}}?)\s*(?P<n>{_NUMBER})\s*(?P<unit>[\u3400-\u9fffA-Za-z]{{1,6}})")
+_SPEED = re.compile(rf"(?P<of>[时分秒])速\s*[是为]?\s*(?P<n>{_NUMBER})\s*(?P<unit>[\u3400-\u9fffA-Za-z]{{1,6}})")
+_POWER = re.compile(rf"({_NUMBER})\s*(mm|cm|dm|km|m|in|ft|yd|mi)\s?([23])")
+_SQUARE = re.compile(rf"(?i)({_NUMBER})\s*(sq|cu)\.?\s*(mm|cm|dm|km|m|in|ft|yd|mi)\.?")
+_MIXED_MONEY = re.compile(r"\\?\$\s*(\d+\s*\\[dt]?frac\s*(?:\{\d+\}\s*\{\d+\}|\d\s*\d))")
+_BASE = re.compile(r"([0-9A-Za-z]+)\s*(?:\(\s*(?:in\s+)?base[ -](\d{1,2})\s*\)|(?:in\s+)?base[ -](\d{1,2}))")
+_DEGREES = re.compile(r"(-?\d+)\s*degrees?,?\s*(?:and\s+)?(\d+)\s*minutes?(?:,?\s*(?:and\s+)?(\d+)\s*seconds?)?")
+_CLOCK = re.compile(r"(?i)(1[0-2]|[1-9]):([0-5]\d)\s*(?:in\s+the\s+(morning|afternoon|evening)|(at\s+night))")
+_NUMERAL = r"[零〇一二两三四五六七八九十百千]{1,8}"
+_DAYTIME = re.compile(r"(上午|早上|凌晨|下午|晚上)?\s*(\d{1,2})(?:([点时])(\d{1,2})分?|(:)(\d\d))")
+_PERCENT = re.compile(r"百分之(\d+(?:\.\d+)?)")
+_PARTS = re.compile(r"(\d+)分之(\d+)")
+_MIXED = re.compile(r"(\d+)又(?:(\d+)/(\d+)|(\d+)分之(\d+))")
+_DISCOUNT = re.compile(r"([1-9])\.?(\d)折|([一二三四五六七八九])([一二三四五六七八九])折")
+_REMAINDER = re.compile(r"商?(\d+)\s*(?:余|…{1,2}|\.{3,6}|⋯{1,2}|(?:\\c?dots\s*){1,2})(\d+)")
+_HALF = re.compile(
+    rf"(\d+|{_NUMERAL})?个?半(小时|钟头|天|年|个月|米|千米|公里|元)|半个?(小时|钟头|天|年|月|米|千米|公里|元)"
+)
+_SPAN = re.compile(rf"(\d+|{_NUMERAL})个?小时(\d+|{_NUMERAL})分钟?")
+_MONEY = re.compile(rf"(\d+|{_NUMERAL})[元块](\d|[一二三四五六七八九])[角毛](?:(\d|[一二三四五六七八九])分)?")
+_METRES = re.compile(r"(\d)米(\d{1,2})")
+_OUT_OF = re.compile(r"(?i)([a-z]+(?:-[a-z]+)?)\s+out\s+of\s+([a-z]+(?:-[a-z]+)?)")
+_PARITY = re.compile(r"([a-zA-Z])\s+is\s+(?:an\s+)?(odd|even)(?:\s+integer|\s+number)?")
+_QUAD_LIST = re.compile(r"\\q?quad\s*(?=\\?[A-Za-z]+(?:_\{?\w+\}?)?\s*=)")
+_LEAD = re.compile(
+    r"(?i)\s*(?P<open>\\(?:text|textbf|textrm|mathrm|mathbf|mbox)\s*\{\s*)?"
+    r"(?:so|thus|hence|therefore|exactly|it\s+(?:is|equals)|the\s+(?:final\s+)?answer(?:\s+is|\s*:))[:,]?"
+    r"(?P<end>(?(open)\s*\}|(?!))|[\s~]+(?=[^\s}]))"
+)
+_WORDS = re.compile(r"(?<![A-Za-z\\])[A-Za-z]{2,}")
+_REAL_SET = re.compile(r"(\\\{\s*)([a-z])\s*\\in\s*(?:\\mathbb\s*\{?\s*R\s*\}?|ℝ)\s*(:|\\mid|\|)")
+_ZERO_FUNCTION = re.compile(r"([a-zA-Z]\([a-z]\))\s*\\equiv")
+_FOR_ALL = re.compile(
+    r"(?:[\s,;]|\\[ ,;]|\\q?quad)*\\forall\s*(?:\\[,;:!]\s*)?([a-z])\s*\\in\s*(?:\\mathbb\s*\{?\s*R\s*\}?|ℝ)\s*\Z"
+)
+
+
+def _each(match: re.Match[str]) -> str | None:
+    """每小时60千米 as 60 千米/小时; None if a part is no unit."""
+    are_units = unit_of(match["of"]) is not None and unit_of(match["unit"]) is not None
+    return rf"{match['n']}\text{{ {match['unit']}/{match['of']}}}" if are_units else None
+
+
+def _power(match: re.Match[str]) -> str:
+    return rf"{match[1]}\text{{ {match[2]}^{match[3]}}}"
+
+
+def _square(match: re.Match[str]) -> str:
+    return rf"{match[1]}\text{{ {'square' if match[2].lower() == 'sq' else 'cubic'} {match[3]}}}"
+
+
+def _based(match: re.Match[str]) -> str | None:
+    """`2046 (base 7)` as `2046_{7}`; None if a digit does not exist in this base."""
+    base = int(match[2] or match[3])
+    try:
+        int(match[1], base)
+    except ValueError:
+        return None
+    return f"{match[1]}_{{{base}}}"
+
+
+def _degrees(match: re.Match[str]) -> str | None:
+    """`36 degrees 15 minutes` as `36°15'`; None for 60 minutes and more."""
+    small = [int(part) for part in match.groups()[1:] if part is not None]
+    if any(part >= _SIXTY for part in small):
+        return None
+    signs = ("'", "''")
+    return rf"{match[1]}^\circ " + " ".join(f"{part}{sign}" for part, sign in zip(small, signs, strict=False))
+
+
+def _clock(match: re.Match[str]) -> str | None:
+    """`9:40 in the morning` as `9:40 a.m.`; None for an hour that no such time has, such as 2:00 at night."""
+    hour, when = int(match[1]), (match[3] or "night").lower()
+    hours = {"morning": range(1, 12), "afternoon": (12, *range(1, 7)), "evening": range(4, 12), "night": range(8, 12)}
+    if hour not in hours[when]:
+        return None
+    return f"{match[1]}:{match[2]} {'a' if when == 'morning' else 'p'}.m."
+
+
+def _out_of(match: re.Match[str]) -> str | None:
+    parts = number_in_words(match[1]), number_in_words(match[2])
+    return None if None in parts else f"{parts[0]}/{parts[1]}"
+
+
+def _parity(match: re.Match[str]) -> str:
+    return rf"{match[1]} \equiv {int(match[2] == 'odd')} \pmod{{2}}"
+
+
+def _count(text: str) -> int:
+    """A number in digits or Chinese numerals."""
+    return int(number_in_words(text) or text)
+
+
+def _daytime(match: re.Match[str]) -> str | None:
+    """`下午3时30分` as `3:30 p.m.`; None without 点 or a time of day, as `3时20分` may be a length of time."""
+    when, hour, minute = match[1], int(match[2]), int(match[4] or match[6])
+    if (when is None and match[3] != "点") or hour >= _HOURS or minute >= _SIXTY:
+        return None
+    if when is None or hour > _NOON:
+        return f"{hour}:{minute:02}"
+    return f"{hour}:{minute:02} {'p' if when in ('下午', '晚上') else 'a'}.m."
+
+
+def _half(match: re.Match[str]) -> str:
+    """一个半小时 as 1.5 小时, 半小时 as 0.5 小时."""
+    unit = (match[2] or match[3]).replace("钟头", "小时").replace("个月", "月")
+    return rf"{_count(match[1]) if match[1] else 0}.5\text{{ {unit}}}"
+
+
+def _money(match: re.Match[str]) -> str:
+    """1元2角5分 as 1.25 元."""
+    return rf"{_count(match[1])}.{_count(match[2])}{_count(match[3]) if match[3] else ''}\text{{ 元}}"
+
+
+_HOURS, _NOON = 24, 12
+_SIXTY = 60
+"""Minutes of a degree, and seconds of a minute."""
+
+_FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str | None]], ...] = (
+    (_EACH, _each),
+    (_SPEED, _each),
+    (_POWER, _power),
+    (_SQUARE, _square),
+    (_MIXED_MONEY, lambda match: rf"{match[1]}\text{{ dollars}}"),
+    (_BASE, _based),
+    (_DEGREES, _degrees),
+    (_CLOCK, _clock),
+    (_OUT_OF, _out_of),
+    (_PARITY, _parity),
+    (_DAYTIME, _daytime),
+    (_PERCENT, lambda match: rf"{match[1]}\%"),
+    (_PARTS, lambda match: rf"\frac{{{match[2]}}}{{{match[1]}}}"),
+    (_MIXED, lambda match: rf"{match[1]}\frac{{{match[2] or match[5]}}}{{{match[3] or match[4]}}}"),
+    (_DISCOUNT, lambda match: rf"{_count(match[1] or match[3])}.{_count(match[2] or match[4])}\text{{ 折}}"),
+    (_REMAINDER, lambda match: rf"{match[1]}\text{{ remainder }}{match[2]}"),
+    (_HALF, _half),
+    (_SPAN, lambda match: rf"{_count(match[1])}\text{{ 小时 }}{_count(match[2])}\text{{ 分钟}}"),
+    (_MONEY, _money),
+    (_METRES, lambda match: rf"{match[1]}.{match[2]}\text{{ 米}}"),
+)
+
+
+def usual_spelling(source: str) -> str:
+    """Return an answer in the spelling that the grammar reads, if it has one of the forms above; else itself."""
+    flat = _SPACE.sub(" ", _TEXT.sub(r"\1", source)).strip().rstrip(".")
+    for form, rewritten in _FORMS:
+        if (match := form.fullmatch(flat)) is not None:
+            return rewritten(match) or source
+    if (lead := _LEAD.match(source)) is not None and "=" not in source and source[lead.end() :].strip():
+        # A command that holds the lead and the answer is opened anew for the answer.
+        within = lead["open"] is not None and not lead["end"].rstrip().endswith("}")
+        rest = f"{lead['open'] if within else ''}{source[lead.end() :]}"
+        plain = _TEXT.sub(r"\1", rest).strip()
+        if (digits := number_in_words(plain)) is not None:
+            return digits
+        if _WORDS.search(plain) is None:
+            return rest
+    if "quad" in source:
+        source = _QUAD_LIST.sub(", ", source)
+    if r"\in" in source and (real := _REAL_SET.match(source)) is not None:
+        return f"{real[1]}{real[2]} {real[3]}{source[real.end() :]}"
+    if r"\equiv" in source and "mod" not in source:
+        source = _ZERO_FUNCTION.sub(r"\1=", source)
+    if r"\forall" in source:
+        source = _FOR_ALL.sub(r"\\text{ for all real }\1", source)
+    return source

@@ -1,0 +1,155 @@
+r"""Answers whose whole spelling is brought to the usual one: rates, units, times, bases, leads; each with wrong twins.
+
+For: harness.answers.grammar.spellings, harness.grading.compare.scalars, harness.answers.words.
+"""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+import harness
+
+SPELLINGS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
+    ("60千米/时", ("每小时60千米", "时速60千米", "每时60千米", "60km/h"), ("每分钟60千米", "每小时60米", "分速60千米")),
+    ("5元/千克", ("每千克5元",), ("每千克5角", "每克5元", "每5千克1元")),
+    ("每小时60千米", ("60千米/时",), ("60千米/分",)),
+    ("30平方米", ("30 m2", "30m2", "30 sq m", "30 m^2"), ("30 m3", "30 m", "30 cm2", "32 m2")),
+    ("12立方米", ("12m3", "12 cu m"), ("12m2", "12 sq m")),
+    (r"30\text{ cm}^2", ("30 cm2", "30 sq. cm"), ("30 cm3", "302 cm", "30 mm2")),
+    (r"\$18.75", (r"\$18\frac34", r"\$18\frac{3}{4}"), (r"\$18\frac14", r"\$\frac{18\cdot3}{4}")),
+    (
+        "2046_7",
+        (r"2046\text{ (base 7)}", r"2046\text{ base }7", "2046 in base 7"),
+        (r"2046\text{ (base 8)}", "2047 in base 7"),
+    ),
+    (r"36^\circ15'", ("36 degrees 15 minutes", r"36\text{ degrees }15\text{ minutes}"), ("36 degrees 51 minutes",)),
+    (r"60^\circ", (r"60\text{ deg}", "60 deg"), (r"60\text{ rad}", r"6\text{ deg}")),
+    (r"135^\circ", (r"180^\circ-45^\circ",), (r"180^\circ-135^\circ", r"180^\circ-45")),
+    (
+        r"9:40\text{ a.m.}",
+        (r"9\text{:}40\text{ in the morning}",),
+        (r"9:40\text{ in the evening}", "9:04 in the morning"),
+    ),
+    (r"11:05\text{ p.m.}", (r"11:05\text{ at night}",), (r"11:05\text{ in the morning}", "2:05 at night")),
+    (r"\frac13", ("one out of three", r"\text{one out of three}"), ("two out of three", "one out of four")),
+    (r"x\equiv 1\pmod{2}", (r"x\text{ is odd}",), (r"x\text{ is even}",)),
+    ("A=2,B=-1,C=5", (r"A=2\quad B=-1\quad C=5", r"A=2,\quad B=-1,\quad C=5"), (r"A=2\quad B=1\quad C=5",)),
+    (
+        "14",
+        (r"\text{so }14", r"\text{the answer: }\mathbf{14}", r"\text{it is }14"),
+        (r"\text{so }41", r"\text{not }14"),
+    ),
+    ("6", (r"\text{exactly six}", r"\text{it equals }6", "exactly 6"), (r"\text{exactly seven}", r"\text{almost six}")),
+    (
+        "[-7,7]",
+        (r"\{x\in\mathbb{R}:-7\le x\le7\}",),
+        (r"\{x\in\mathbb{R}:-7<x\le7\}", r"\{x\in\mathbb{Z}:-7\le x\le7\}"),
+    ),
+    ("f(x)=0", (r"f(x)\equiv0",), (r"f(x)\equiv1", r"f(x)\equiv0\pmod 2")),
+    ("f(x)=x+1", (r"f(x)=x+1\ \forall x\in\mathbb{R}",), (r"f(x)=x-1\ \forall x\in\mathbb{R}",)),
+    ("£36", ("36 pounds",), ("36 pence", "36 dollars", "63 pounds")),
+    (r"5\text{ lb}", ("5 pounds",), ("£5",)),
+    (r"13.6\text{ eV}", (r"13.6\text{ electron volts}", r"13.6\text{ electron-volts}"), (r"13.6\text{ volts}",)),
+    (r"24\text{ square units}", (r"24\text{ sq. units}", r"24\text{ units}^2"), (r"24\text{ cubic units}",)),
+    (r"\text{first order}", (r"\text{first-order}",), (r"\text{second-order}",)),
+    (r"\text{north}", (r"\text{due north}",), (r"\text{due south}", r"\text{north east}")),
+    ("充分不必要条件", ("充分不必要",), ("必要不充分", "必要不充分条件", "充要条件")),
+)
+
+CHINESE: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
+    ("星期三", ("周三", "礼拜三", "Wednesday"), ("星期四", "Thursday")),
+    ("星期日", ("星期天", "周日"), ("星期一",)),
+    ("100摄氏度", ("100℃", "100°C"), ("100℉", "10℃")),
+    ("15:30", ("15点30分", "下午3时30分"), ("3:30", "上午3时30分")),
+    ("30分钟", ("半小时", "0.5小时"), ("半天",)),
+    ("1.5小时", ("一个半小时", "90分钟"), ("半小时", "两个半小时")),
+    ("3小时", ("3个小时",), ("3个月",)),
+    ("3小时20分", ("三小时二十分", "3个小时20分钟", "200分钟"), ("三小时十二分", "2小时30分")),
+    (
+        "2024年5月1日",
+        ("2024.5.1", "2024/5/1", "2024-05-01", "二〇二四年五月一日", "2024年五月一日"),
+        ("2024.1.5", "2024/5/11", "二〇二三年五月一日"),
+    ),
+    ("5月1日", ("五月一日",), ("五月十一日", "一月五日")),
+    ("3.5", ("3又1/2", "3又2分之1"), ("3又1/3",)),
+    ("25%", ("百分之25",), ("百分之52",)),
+    ("\\frac23", ("3分之2",), ("2分之3",)),
+    ("1.25元", ("1元2角5分", "1块2毛5分"), ("1元5角2分", "12.5元")),
+    ("1.52米", ("1米52", "152厘米"), ("1.052米", "1米25")),
+    ("500克", ("1斤",), ("2斤",)),
+    ("75折", ("七五折", "7.5折"), ("七折", "57折")),
+    ("\\frac12米", ("半米", "50厘米"), ("半千米",)),
+    ("3余2", ("3……2", "商3余2", "3\\cdots2"), ("2余3", "3余1")),
+    ("大于", ("大于",), ("小于",)),
+    ("25\\%", ("百分之二十五", "25%"), ("2.5%",)),
+    ("12元", ("十二元",), ("二十元",)),
+)
+
+
+@pytest.mark.parametrize(
+    ("reference", "right", "wrong"), [*SPELLINGS, *CHINESE], ids=[row[0] for row in (*SPELLINGS, *CHINESE)]
+)
+def test_a_spelling_of_its_own_is_read_and_its_twins_are_not_accepted(
+    reference: str, right: tuple[str, ...], wrong: tuple[str, ...]
+) -> None:
+    for answer in right:
+        assert harness.grade(reference, rf"The answer is $\boxed{{{answer}}}$.").outcome == "correct", answer
+    for answer in wrong:
+        assert harness.grade(reference, rf"The answer is $\boxed{{{answer}}}$.").outcome != "correct", answer
+
+
+LENGTHS = {"千米": 1000, "米": 1, "厘米": 0.01}
+TIMES = {"小时": 3600, "分钟": 60, "秒": 1, "时": 3600}
+
+
+def test_rates_in_chinese_are_equal_exactly_where_they_say_the_same() -> None:
+    chance = random.Random(11)
+    for _ in range(400):
+        n, m = chance.randrange(1, 90), chance.randrange(1, 90)
+        (length, metres), (time, seconds) = chance.choice([*LENGTHS.items()]), chance.choice([*TIMES.items()])
+        (other, theirs), (span, theirs_too) = chance.choice([*LENGTHS.items()]), chance.choice([*TIMES.items()])
+        reference, answer = f"{n}{length}/{time}", f"每{span}{m if chance.random() < 0.3 else n}{other}"
+        said = int("".join(sign for sign in answer if sign.isdigit()))
+        same = abs(n * metres / seconds - said * theirs / theirs_too) < 1e-9
+        graded = harness.grade(reference, rf"\boxed{{{answer}}}").outcome
+        assert graded == ("correct" if same else "wrong"), (reference, answer)
+        assert m > 0
+
+
+def test_a_number_in_a_base_is_equal_in_that_base_alone() -> None:
+    chance = random.Random(12)
+    for _ in range(300):
+        base, other = chance.randrange(3, 10), chance.randrange(3, 10)
+        digits = "".join(str(chance.randrange(base)) for _ in range(3)) or "1"
+        graded = harness.grade(f"{digits}_{base}", rf"\boxed{{{digits}\text{{ (base {other})}}}}").outcome
+        same = base == other or digits.lstrip("0") in {"", *map(str, range(min(base, other)))}
+        assert (graded == "correct") == same, (digits, base, other)
+
+
+def test_times_of_the_day_and_lengths_of_time_in_chinese() -> None:
+    numerals = "零一二三四五六七八九十"
+    chance = random.Random(13)
+    for _ in range(200):
+        hours, minutes = chance.randrange(1, 11), chance.randrange(1, 11)
+        other = chance.choice((minutes, chance.randrange(1, 11)))
+        for answer in (f"{numerals[hours]}小时{numerals[other]}分", f"{hours}个小时{other}分钟"):
+            graded = harness.grade(f"{hours}小时{minutes}分钟", rf"\boxed{{{answer}}}").outcome
+            assert graded == ("correct" if other == minutes else "wrong"), answer
+        clock = f"下午{hours}点{other:02}分"
+        graded = harness.grade(f"{hours + 12}:{minutes:02}", rf"\boxed{{{clock}}}").outcome
+        assert graded == ("correct" if other == minutes else "wrong"), clock
+        money = f"{hours}元{minutes % 10}角{other % 10}分"
+        graded = harness.grade(f"{hours}.{minutes % 10}{minutes % 10}元", rf"\boxed{{{money}}}").outcome
+        assert graded == ("correct" if other % 10 == minutes % 10 else "wrong"), money
+
+
+def test_days_are_equal_exactly_where_they_are_the_same_day() -> None:
+    chance = random.Random(14)
+    for _ in range(300):
+        year, month, day = chance.randrange(1990, 2030), chance.randrange(1, 13), chance.randrange(1, 29)
+        theirs = chance.choice((day, chance.randrange(1, 29)))
+        answer = chance.choice(("{}.{}.{}", "{}/{}/{}", "{}-{:02}-{:02}", "{}年{}月{}日")).format(year, month, theirs)
+        graded = harness.grade(f"{year}年{month}月{day}日", rf"\boxed{{{answer}}}").outcome
+        assert graded == ("correct" if theirs == day else "wrong"), answer
