@@ -143,11 +143,11 @@ class _Gathered:
 
     def __init__(self, first: _PartialLine) -> None:
         self._lines = [first]
-        self._whole = True
+        self._unbroken = True
 
     def add(self, line: _PartialLine) -> None:
-        self._whole = self._whole and (line.number, line.nonce) == (len(self._lines), self._lines[0].nonce)
-        if self._whole:
+        self._unbroken = self._unbroken and (line.number, line.nonce) == (len(self._lines), self._lines[0].nonce)
+        if self._unbroken:
             self._lines.append(line)
 
     def partial(self) -> Partial:

@@ -26,9 +26,9 @@ class Played:
         self.pace.advance(now)
         return self.pace.limit
 
-    def refuse(self, ticket: Ticket, now: float, *, told_when: bool = False) -> bool:
+    def refuse(self, ticket: Ticket, now: float, *, names_time: bool = False) -> bool:
         self.now = now
-        return self.pace.refused(ticket, told_when=told_when)
+        return self.pace.refused(ticket, names_time=names_time)
 
     def opinion(self, *, refused: bool, after: float = 0.25) -> None:
         """Refuse a request, then accept or refuse the second opinion on it."""
@@ -90,7 +90,7 @@ def test_a_request_that_met_the_old_limit_begins_no_new_round() -> None:
     played.refuse(late, 0.75)
     assert played.pace.waits == 2
     for ticket in played.tickets[2:]:
-        played.pace.refused(ticket, told_when=True)
+        played.pace.refused(ticket, names_time=True)
     assert (played.pace.limit, played.pace.in_flight) == (1, 0)
 
 
@@ -148,7 +148,7 @@ def test_an_opinion_is_wanted_on_a_refusal_with_no_reply_in_between() -> None:
 
 def test_a_refusal_that_names_a_time_wants_no_opinion() -> None:
     played = Played(8, 2)
-    assert played.refuse(played.tickets[0], 0.1, told_when=True)
+    assert played.refuse(played.tickets[0], 0.1, names_time=True)
     assert not played.pace.wants_opinion
 
 
@@ -191,7 +191,7 @@ def test_four_accepted_opinions_prove_a_server_that_refuses_at_random_and_lift_t
     assert not played.refuse(ticket, 9.0)  # no pause
     assert (played.pace.limit, played.pace.wants_opinion) == (8, False)
     (ticket,) = played.send(1)
-    assert played.refuse(ticket, 9.1, told_when=True)
+    assert played.refuse(ticket, 9.1, names_time=True)
     assert (played.pace.state, played.pace.limit) == ("limited", 4)
 
 

@@ -260,7 +260,7 @@ class Lanes:
             # Nothing else was in flight, so slowing down is impossible: an endpoint that refuses for ever counts as
             # down.
             lane.failures_in_row += lane.in_flight == 1
-            slow_down = lane.pace.refused(ticket, told_when=failure.retry_after is not None)
+            slow_down = lane.pace.refused(ticket, names_time=failure.retry_after is not None)
             if slow_down and failure.retry_after is None:
                 lane.until = max(lane.until, now + self._unasked_pause(lane))
         else:

@@ -288,10 +288,10 @@ class Pace:
         if not ticket.settled:
             self._record_decision(ticket, refused=False)
 
-    def refused(self, ticket: Ticket, *, told_when: bool) -> bool:
+    def refused(self, ticket: Ticket, *, names_time: bool) -> bool:
         """Note that a request got a 429; return whether to pause the endpoint.
 
-        told_when: the refusal named a time to come back (Retry-After).
+        names_time: the refusal named a time to come back (Retry-After).
         """
         # Older requests first: they were accepted before this refusal came.
         now = self._clock()
@@ -299,13 +299,13 @@ class Pace:
         self.ended(ticket)
         self._record_decision(ticket, refused=True)
         self._settled_s = max(self._settled_s, min(LONGEST_S, 2 * (now - ticket.sent_at)))
-        if told_when:
+        if names_time:
             self._opinions.note_limiter()
         elif self.state == "at random":  # The server refuses whatever is in flight: slowing down would not help.
             return False
         if self.rising.fall(now, self.in_flight, ticket.sent_at, self._settled_s):
             self.waits += 1
-        if not told_when and ticket.n_replies == self._n_replies:
+        if not names_time and ticket.n_replies == self._n_replies:
             self._opinions.want_opinion_on(ticket, now)
         return True
 
