@@ -133,6 +133,8 @@ def _print(pair: RunComparison) -> None:
         f"  better on {paired.better}, worse on {paired.worse}, the same on {same}; smallest difference that these "
         f"samples find in 80 % of repetitions: {100 * decision.detectable:.1f} points"
     )
+    if kinds := _kinds(pair):
+        click.echo(f"  {kinds}")
     if decision.verdict == "no difference seen":
         click.echo(
             f"  this does not mean equal: a true difference of {100 * decision.detectable:.1f} points is missed in one "
@@ -154,6 +156,27 @@ def _print(pair: RunComparison) -> None:
         click.echo(f"  differs: {difference}")
     for warning in decision.warnings:
         terminal.warn(warning)
+
+
+def _kinds(pair: RunComparison) -> str:
+    """The kinds of samples of the baseline and the run: undecided, cut, without an answer, and their mean length; empty
+    without any. Each may show a fault of a server that the accuracies do not.
+    """
+    before, after = pair.baseline_samples, pair.samples
+    counts = (
+        ("undecided", before.undecided, after.undecided),
+        ("cut by max_tokens", before.truncated, after.truncated),
+        ("without an answer", before.no_answer, after.no_answer),
+    )
+    parts = [
+        f"{words} {first} of {before.n:,} → {second} of {after.n:,}"
+        for words, first, second in counts
+        if first or second
+    ]
+    lengths = before.mean_completion_tokens, after.mean_completion_tokens
+    if lengths[0] is not None and lengths[1] is not None:
+        parts.append(f"mean completion tokens {lengths[0]:,.0f} → {lengths[1]:,.0f}")
+    return "" if not parts else f"baseline → run: {', '.join(parts)}"
 
 
 def _print_spending(decision: Decision) -> None:

@@ -129,7 +129,8 @@ def _pilot(options: RunOptions) -> int:
 def _of_file(given: dict[str, Any]) -> RunOptions | None:
     """The options of the only cell, if the argument BENCHMARKS is a sweep's file; else None."""
     path = Path(given["benchmarks"] or "")
-    if path.suffix not in (".yaml", ".yml"):
+    # A list of cards ends as a file does.
+    if path.suffix not in (".yaml", ".yml") or ("," in str(path) and not path.exists()):
         return None
     from harness.cli.flags import typed
     from harness.verbs.sweep import cells, file, whole

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
+from typing import NamedTuple
 
 import msgspec
 
@@ -49,14 +50,30 @@ _SAME_QUESTIONS = ("dataset_digest", "prompt_digest", "api")
 """Fields of an identity that determine the prompts; runs that differ in them answer different questions."""
 
 
+class SampleKinds(NamedTuple):
+    """The samples of one run: how many, how many of a kind, and their mean length; None where no server stated it.
+
+    truncated: cut by max_tokens.
+    """
+
+    n: int
+    undecided: int
+    truncated: int
+    no_answer: int
+    mean_completion_tokens: float | None
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunComparison:
     """One comparison: the decision, the questions whose results changed, and the settings that differ.
 
-    The questions are sorted by their change, the largest fall first.
+    The questions are sorted by their change, the largest fall first. baseline_samples, samples: of the two
+    runs, over all of their own questions.
     """
 
     decision: Decision
+    baseline_samples: SampleKinds
+    samples: SampleKinds
     moved: Sequence[Move]
     settings: Sequence[Difference]
 
@@ -106,11 +123,26 @@ def compare(sources: Sequence[Path], options: CompareOptions) -> list[RunCompari
     return [
         RunComparison(
             decision=_with_spending(decision, benchmark, first) if options.at_equal_tokens else decision,
+            baseline_samples=_kinds_of(first),
+            samples=_kinds_of(benchmark),
             moved=moves(first.questions, benchmark.questions),
             settings=_differences(first.record, benchmark.record),
         )
         for decision, (_, benchmark, first) in zip(decide(compared), compared_to, strict=True)
     ]
+
+
+def _kinds_of(benchmark: ScoredBenchmark) -> SampleKinds:
+    """Count the samples of a benchmark that is scored."""
+    score = benchmark.score
+    assert score is not None
+    return SampleKinds(
+        n=score.n_samples,
+        undecided=score.n_undecided,
+        truncated=score.n_truncated,
+        no_answer=score.n_no_answer,
+        mean_completion_tokens=score.mean_completion_tokens,
+    )
 
 
 def _with_spending(decision: Decision, benchmark: ScoredBenchmark, first: ScoredBenchmark) -> Decision:

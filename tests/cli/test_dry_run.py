@@ -6,6 +6,7 @@ For: harness.cli.dry_run, harness.cli.sweep_plan, harness.verbs.sweep.expected.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,19 @@ def test_a_run_that_starts_its_server_shows_its_command_settings_and_prompt(fold
     for words in ("vllm serve org/m", "temperature 0.6", "4 per question", "boxed", "What is 1 + 1?"):
         assert words in done.out, words
     assert not (folder / "results").exists()
+
+
+def test_several_cards_are_one_run(folder: Path) -> None:
+    card = "title: T\nsource: {kind: file, path: sums.jsonl}\ncolumns: {question: problem, answer: answer}\n"
+    for name in ("first", "second"):
+        (folder / f"{name}.yaml").write_text(card)
+    done = harness(folder, "run", "./first.yaml,./second.yaml", "--samples", "1", *SERVE)
+    assert done.code == 0, done.err
+    for name in ("first", "second"):
+        assert re.search(rf"^ *{name}: data +sums.jsonl, 1 of 1 question", done.out, re.MULTILINE), name
+    missing = harness(folder, "run", "./first.yaml,./third.yaml", *SERVE)
+    assert missing.code == 2
+    assert "third.yaml" in missing.err
 
 
 def test_a_run_without_room_for_its_replies_is_refused_before_its_server_starts(folder: Path) -> None:

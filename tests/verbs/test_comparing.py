@@ -173,6 +173,8 @@ def test_undecided_answers_widen_what_a_difference_may_be(tmp_path: Path) -> Non
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
         words = ("--response-key", "text", "--answer-key", "answer", "--question-key", "question")
         assert harness(tmp_path, "score", f"{name}.jsonl", *words).code == 0
+    told = harness(tmp_path, "compare", "plain.jsonl", "wordy.jsonl").out
+    assert "  baseline → run: undecided 0 of 10 → 3 of 10\n" in told
     done = harness(tmp_path, "compare", "plain.jsonl", "wordy.jsonl")
     assert "-30.0 points" in done.out
     assert "3 of 10 of the run, 0 of 10 of the baseline" in " ".join(done.err.split())
