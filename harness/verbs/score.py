@@ -6,6 +6,7 @@ call `score`, and after it, if asked for, `harness.verbs.second_opinions` and `t
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +14,11 @@ from typing import TYPE_CHECKING
 
 from harness.asking.options import GradingOptions, JudgeOptions, ScoreOptions
 from harness.asking.watching import Watcher
-from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, EXIT_UNJUDGED, UsageError, option
+from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, EXIT_UNJUDGED, Sentence, StoreError, UsageError, option
 from harness.core.inert import visible
-from harness.runs import RunFolder
+from harness.runs import Manifest, RunFolder
 from harness.scoring import Score
+from harness.scoring import score_file as stored_scores
 from harness.scoring.pipeline import OnGraded, score_run
 from harness.verbs.outputs import ScoredFile, is_outputs, score_file
 
@@ -111,6 +113,14 @@ def score(
 
         grading = cluster(options.on).grade(options.on, folder, grading, watcher)
     if judge is None:
+        if judges := _judges_of(folder):
+            watcher.warn(
+                Sentence(
+                    f"this run was judged before, by {', '.join(visible(name, 80) for name in judges)}; these are the "
+                    f"grades of the rules. The judge's replies are kept, and {option('judge', 'MODEL')} brings its "
+                    "grades back"
+                )
+            )
         scores = add_drops(folder, by_rules(folder, grading, watcher.graded))
         return Scored(source=folder, folder=folder, scores=scores)
     from harness.verbs.judge import judge_of, score_with_judge
@@ -122,6 +132,17 @@ def score(
     )  # fmt: skip
     scores = add_drops(folder, judged.scores)
     return Scored(source=folder, folder=folder, scores=scores, judged=judged, judge=settings)
+
+
+def _judges_of(folder: RunFolder) -> list[str]:
+    """The judges whose verdicts the stored scores of a run hold, each once; damaged scores are reported elsewhere."""
+    names: dict[str, None] = {}
+    for benchmark in Manifest.load(folder).benchmarks:
+        with contextlib.suppress(StoreError):
+            score = stored_scores.read(folder.benchmark(benchmark))
+            graders = () if score is None else score.graders
+            names |= dict.fromkeys(name.partition("+judge:")[2] for name in graders if "+judge:" in name)
+    return list(names)
 
 
 def _score_file(source: Path, options: ScoreOptions, judge: JudgeOptions | None, watcher: Watcher) -> Scored:

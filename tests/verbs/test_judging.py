@@ -90,6 +90,16 @@ def test_the_judge_decides_what_the_rules_left_undecided_and_nothing_else(run: R
     assert (report.prompt_tokens, report.completion_tokens) == (18, 22)
 
 
+def test_a_score_by_the_rules_names_the_judge_whose_grades_it_replaces(tmp_path: Path, run: RunFolder) -> None:
+    assert "judged before" not in harness(tmp_path, "score", str(run.path)).err
+    with FaultServer(ruling_by(RULING)) as server:
+        judge_run(run, serve(server))
+    replaced = harness(tmp_path, "score", str(run.path)).err
+    assert "warning: this run was judged before, by judge@verdict; these are the grades of the rules" in replaced
+    assert "--judge MODEL brings its grades back" in replaced
+    assert "judged before" not in harness(tmp_path, "score", str(run.path)).err
+
+
 def test_speed_and_the_table_by_endpoint_stand_beside_the_judges_verdicts(run: RunFolder) -> None:
     before = score_run(run, GradingOptions(workers=1))[0]
     with FaultServer(ruling_by(RULING)) as server:
