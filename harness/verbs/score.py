@@ -117,8 +117,8 @@ def score(
             watcher.warn(
                 Sentence(
                     f"this run was judged before, by {', '.join(visible(name, 80) for name in judges)}; these are the "
-                    f"grades of the rules. The judge's replies are kept, and {option('judge', 'MODEL')} brings its "
-                    "grades back"
+                    f"grades of the rules. The judge's replies are kept, and {option('judge.model', 'MODEL')} brings "
+                    "its grades back"
                 )
             )
         scores = add_drops(folder, by_rules(folder, grading, watcher.graded))
