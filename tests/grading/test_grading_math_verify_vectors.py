@@ -217,7 +217,7 @@ ON_PURPOSE = [
     ),
     (
         r"1\leq|z|\leq \frac{3}{2}",
-        r"The answer is $z \in \left[-\frac{3}{2}, -1\right] \cup \left[1, \frac{3}{2}\right]$", True, "wrong",
+        r"The answer is $z \in \left[-\frac{3}{2}, -1\right] \cup \left[1, \frac{3}{2}\right]$", True, "undecided",
         "z may be complex: nobody said that it is real",
     ),
     (

@@ -143,8 +143,8 @@ def test_an_answer_that_hangs_ends_at_its_deadline(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("HARNESS_GRADERS", "tests.grading.verifiers")
     hangs = GradeRules(grader="tests.grading.verifiers:misbehaves")
     verdict = verdict_on("any", r"\boxed{hang}", rules=hangs, deadline_s=0.3)
-    assert (verdict.outcome, verdict.rule, verdict.steps[-1]) == ("undecided", "time", "undecided")
-    assert any("deadline" in step for step in verdict.steps)
+    assert (verdict.outcome, verdict.rule) == ("undecided", "verifier took longer than 0.3 s")
+    assert verdict.steps[-1] == "undecided"
 
 
 def test_a_verdict_is_a_value() -> None:

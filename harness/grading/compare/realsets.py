@@ -232,7 +232,8 @@ def _solution(node: Node) -> list[RealInterval]:
         if middle.op != "sym":  # 2 < 2x < 6
             if symbols(low) or symbols(high):
                 raise NotASet("bounds with variables")
-            return _intersect(_linear(low, first, middle), _linear(middle, second, high))
+            halves = [Node("rel", ((low, middle), (first,))), Node("rel", ((middle, high), (second,)))]
+            return _intersect(*(_merge(_solution(half)) for half in halves))
         if first in (">", ">=") and second in (">", ">="):
             low, high, first, second = high, low, _FLIPPED[second], _FLIPPED[first]
         if first in ("<", "<=") and second in ("<", "<="):
@@ -257,6 +258,8 @@ def _absolute(inside: Node, sign: str, bound: Node) -> list[RealInterval]:
     """Return the solutions of |u| `sign` b: |u| < b is -b < u < b, and |u| > b is u < -b or u > b."""
     if sign not in _ORDERED:
         raise NotASet(sign)
+    if "z" in symbols(inside):
+        raise NotASet("z may be complex")
     below, above = _linear(inside, sign, bound), _linear(inside, _FLIPPED[sign], neg(bound))
     return _intersect(below, above) if sign in ("<", "<=") else _merge([*below, *above])
 
@@ -302,13 +305,16 @@ def _linear(left: Node, sign: str, right: Node) -> list[RealInterval]:
 def _values(left: Node, right: Node) -> list[Fraction]:
     """Return the values of left − right with 0, 1, 2 and 5 for its only letter, which tell a line from a parabola.
 
-    Raises `NotASet` for other than one letter, or a value that is not rational.
+    Raises `NotASet` for other than one letter, for an expression that is no polynomial of degree 2 at most (others may
+    have the same four values), and for a value that is not rational.
     """
     names = symbols(left) | symbols(right)
     if len(names) != 1:
         raise NotASet("not one variable")
     variable = Node("sym", tuple(names))
     difference = Node("add", (left, neg(right)))
+    if _degree(difference) > _DEGREE:
+        raise NotASet("not quadratic")
     values = []
     for point in (0, 1, 2, 5):
         try:
@@ -319,6 +325,24 @@ def _values(left: Node, right: Node) -> list[Fraction]:
             raise NotASet("not rational")
         values.append(value)
     return values
+
+
+def _degree(node: Node) -> int:
+    """Return a bound of the degree of a polynomial, by its operations alone. Raises `NotASet` for anything else."""
+    op, args = node
+    if not symbols(node):
+        return 0
+    if op == "sym":
+        return 1
+    if op in ("add", "neg"):
+        return max(map(_degree, args))
+    if op == "mul":
+        return sum(map(_degree, args))
+    if op == "div" and not symbols(args[1]):
+        return _degree(args[0])
+    if op == "pow" and args[1].op == "num" and args[1].args[0].denominator == 1 and 0 <= args[1].args[0] <= _DEGREE:
+        return _degree(args[0]) * int(args[1].args[0])
+    raise NotASet("no polynomial")
 
 
 # --- order of the ends ---

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from harness.asking import prepare
 from harness.benchmarks import catalogue, data, prompts
-from harness.core.errors import HarnessError, StoreError, option
+from harness.core.errors import HarnessError, StoreError, UsageError, option
 from harness.generation.forecast import Forecast, forecast
 from harness.generation.settings import DEFAULT_CONCURRENCY
 from harness.presets import preset as presets
@@ -136,7 +136,7 @@ def _with_forecast(sweep: Sweep, estimate: ExpectedCell, n_questions: int) -> Ex
         if former is None:
             try:
                 former = former_run(estimate.benchmark, folder)
-            except StoreError:
+            except (StoreError, UsageError):
                 continue
     if former is None:
         return estimate

@@ -1,0 +1,59 @@
+r"""An inequality in one letter is equal to a set of reals exactly where both hold the same numbers.
+
+For: harness.grading.compare.realsets.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterator
+
+import harness
+
+POINTS = [n / 8 for n in range(-88, 89)]
+Holds = Callable[[float], bool]
+
+
+def inequalities(chance: random.Random) -> Iterator[tuple[str, Holds]]:
+    """An inequality of each kind, with what holds it. Many take the same values at a few whole numbers."""
+    a, b, c = chance.randrange(1, 6), chance.randrange(1, 9), chance.randrange(2, 4)
+    low, high = sorted((a, a + b))
+    yield f"|x|<{b}", lambda x: abs(x) < b
+    yield f"|x-{a}|<{b}", lambda x: abs(x - a) < b
+    yield f"{c}|x|<{b}", lambda x: c * abs(x) < b
+    yield f"|x|+x<{b}", lambda x: abs(x) + x < b
+    yield f"0<|x|<{b}", lambda x: 0 < abs(x) < b
+    yield rf"{low}<|x|<{high}", lambda x: low < abs(x) < high
+    yield rf"\lfloor x\rfloor<{b}", lambda x: math.floor(x) < b
+    yield f"x^2<{a * a}", lambda x: x * x < a * a
+    yield f"{a}<x^2<{b}", lambda x: a < x * x < b
+    yield f"x^3<{a}", lambda x: x**3 < a
+    yield f"x(x-1)(x-2)(x-5)+x<{b}", lambda x: x * (x - 1) * (x - 2) * (x - 5) + x < b
+    yield f"x(x-1)(x-2)+{c}x<{b}", lambda x: x * (x - 1) * (x - 2) + c * x < b
+    yield f"{c}x+{a}<{b}", lambda x: c * x + a < b
+    yield f"{low}<{c}x<{high}", lambda x: low < c * x < high
+    yield rf"\max(x,{a})<{b}", lambda x: max(x, a) < b
+
+
+def sets(chance: random.Random) -> Iterator[tuple[str, Holds]]:
+    """Open sets with whole ends."""
+    a, b = chance.randrange(0, 6), chance.randrange(1, 9)
+    low, high = a, a + b
+    yield f"({low},{high})", lambda x: low < x < high
+    yield rf"(-\infty,{b})", lambda x: x < b
+    yield f"(-{b},{b})", lambda x: -b < x < b
+    yield rf"(-{high},-{low})\cup({low},{high})", lambda x: low < abs(x) < high
+    yield rf"(-\infty,-{b})\cup({b},\infty)", lambda x: abs(x) > b
+
+
+def test_an_inequality_and_a_set_are_equal_exactly_where_they_hold_the_same_numbers() -> None:
+    chance, n_equal = random.Random(15), 0
+    for _ in range(60):
+        for inequality, holds in inequalities(chance):
+            for reference, contains in sets(chance):
+                graded = harness.grade(reference, rf"\boxed{{{inequality}}}").outcome
+                same = all(holds(x) == contains(x) for x in POINTS)
+                assert graded in ("undecided", "correct" if same else "wrong"), (reference, inequality)
+                n_equal += graded == "correct"
+    assert n_equal > 15
