@@ -124,9 +124,14 @@ def _count(text: str) -> int:
 
 
 def _daytime(match: re.Match[str]) -> str | None:
-    """`下午3时30分` as `3:30 p.m.`; None without 点 or a time of day, as `3时20分` may be a length of time."""
+    """`下午3时30分` as `3:30 p.m.`; None without 点 or a time of day, as `3时20分` may be a length of time.
+
+    None also for an hour that its part of the day does not surely have: 晚上12点 is midnight to most, no noon.
+    """
     when, hour, minute = match[1], int(match[2]), int(match[4] or match[6])
     if (when is None and match[3] != "点") or hour >= _HOURS or minute >= _SIXTY:
+        return None
+    if when is not None and hour not in _HOURS_OF_PART[when]:
         return None
     if when is None or hour > _NOON:
         return f"{hour}:{minute:02}"
@@ -145,6 +150,12 @@ def _money(match: re.Match[str]) -> str:
 
 
 _HOURS, _NOON = 24, 12
+_HOURS_OF_PART = {
+    "凌晨": (*range(1, 7),), "早上": (*range(4, 12),), "上午": (*range(6, 12),),
+    "下午": (*range(1, 12), *range(13, 24)), "晚上": (*range(5, 12), *range(17, 24)),
+}  # fmt: skip
+"""Hours that a part of the day has, counted to 12 or to 24; 12 and 0 are in none, since usage differs."""
+
 _SIXTY = 60
 """Minutes of a degree, and seconds of a minute."""
 

@@ -1,0 +1,43 @@
+"""Times with a part of the day in Chinese (下午3时30分): all pairs, those of two different times never accepted.
+
+For: harness.answers.grammar.spellings, harness.grading.compare, harness.grading.
+"""
+
+from __future__ import annotations
+
+import harness
+
+_PARTS = {"凌晨": range(1, 7), "早上": range(5, 12), "上午": range(6, 12), "下午": range(13, 19), "晚上": range(18, 24)}
+_TIMES = [
+    (hour, f"{part}{spelled}点{minute}分", minute)
+    for part, hours in _PARTS.items()
+    for hour in hours
+    for spelled in {hour, hour - 12 if hour > 12 else hour}
+    for minute in (5, 30)
+]
+
+
+def _grade(reference: str, answer: str) -> str:
+    return harness.grade(reference, f"\\boxed{{{answer}}}").outcome
+
+
+def test_two_times_are_equal_only_at_one_minute_of_one_hour() -> None:
+    differing = [
+        (left, right)
+        for hour, left, minute in _TIMES
+        for other, right, other_minute in _TIMES
+        if (_grade(left, right) == "correct") != ((hour, minute) == (other, other_minute))
+    ]
+    assert differing == []
+
+
+def test_twelve_at_night_is_no_noon() -> None:
+    for night in ("晚上12点5分", "凌晨12点5分", "晚上0点5分", "上午12点5分"):
+        assert _grade("12:05 p.m.", night) != "correct"
+        assert _grade(night, "下午12点5分") != "correct"
+        assert _grade(night, "12:05") != "correct"
+
+
+def test_a_part_of_the_day_and_an_hour_outside_it_are_no_time() -> None:
+    assert _grade("15:30", "上午15时30分") != "correct"
+    assert _grade("3:30 p.m.", "凌晨15时30分") != "correct"
