@@ -128,6 +128,20 @@ def test_a_number_in_a_base_is_equal_in_that_base_alone() -> None:
         assert (graded == "correct") == same, (digits, base, other)
 
 
+@pytest.mark.parametrize(
+    ("reference", "reply", "outcome"),
+    [
+        ("60千米/时", "每小时60千米", "correct"), ("60千米/时", "每小时66千米", "wrong"),
+        ("15:30", "下午3点30分", "correct"),
+        ("404.8", "2024/5/1", "undecided"), ("2018", "2024-05-01", "undecided"), ("2024/5/1", "2024-05-01", "correct"),
+        ("2024年13月1日", "2024.13.1", "undecided"), ("2023年2月29日", "2023.2.29", "undecided"),
+        ("12小时", "半天", "undecided"),
+    ],
+)  # fmt: skip
+def test_a_bare_line_and_what_may_be_a_day_or_a_division(reference: str, reply: str, outcome: str) -> None:
+    assert harness.grade(reference, reply).outcome == outcome
+
+
 def test_times_of_the_day_and_lengths_of_time_in_chinese() -> None:
     numerals = "零一二三四五六七八九十"
     chance = random.Random(13)

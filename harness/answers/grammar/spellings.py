@@ -46,7 +46,7 @@ _MIXED = re.compile(r"(\d+)又(?:(\d+)/(\d+)|(\d+)分之(\d+))")
 _DISCOUNT = re.compile(r"([1-9])\.?(\d)折|([一二三四五六七八九])([一二三四五六七八九])折")
 _REMAINDER = re.compile(r"商?(\d+)\s*(?:余|…{1,2}|\.{3,6}|⋯{1,2}|(?:\\c?dots\s*){1,2})(\d+)")
 _HALF = re.compile(
-    rf"(\d+|{_NUMERAL})?个?半(小时|钟头|天|年|个月|米|千米|公里|元)|半个?(小时|钟头|天|年|月|米|千米|公里|元)"
+    rf"(\d+|{_NUMERAL})个?半(小时|钟头|天|年|个月|米|千米|公里|元)|半个?(小时|钟头|年|月|米|千米|公里|元)"
 )
 _SPAN = re.compile(rf"(\d+|{_NUMERAL})个?小时(\d+|{_NUMERAL})分钟?")
 _MONEY = re.compile(rf"(\d+|{_NUMERAL})[元块](\d|[一二三四五六七八九])[角毛](?:(\d|[一二三四五六七八九])分)?")
@@ -181,6 +181,12 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str | None]], ...
     (_MONEY, _money),
     (_METRES, lambda match: rf"{match[1]}.{match[2]}\text{{ 米}}"),
 )
+
+
+def is_own_spelling(source: str) -> bool:
+    """Whether an answer is as a whole one of the forms above that name a value, such as 每小时60千米."""
+    flat = _SPACE.sub(" ", _TEXT.sub(r"\1", source)).strip().rstrip(".。")
+    return any((match := form.fullmatch(flat)) is not None and rewritten(match) for form, rewritten in _FORMS)
 
 
 def usual_spelling(source: str) -> str:

@@ -267,7 +267,8 @@ def _measure_other_things(reference: Node, answer: Node) -> bool:
     """Whether both sides have a known unit, a percent sign or a degree sign: then they are unequal unless `_readings`
     brings both to plain values."""
     return all(
-        node.op in ("pct", "deg") or (node.op == "quantity" and unit_of(node.args[1]) is not None)
+        (node.op in ("pct", "deg") or (node.op == "quantity" and unit_of(node.args[1]) is not None))
+        and not any(part.op == "text" for part in walk(node))
         for node in (reference, answer)
     )
 

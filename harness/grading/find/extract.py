@@ -27,6 +27,7 @@ from typing import Literal, NamedTuple
 
 from harness.answers.boxed import Box, boxes_from_end, has_box, is_broken, unclosed_box, without_boxes
 from harness.answers.grammar.numerals import IN_WORDS, number_in_words
+from harness.answers.grammar.spellings import is_own_spelling
 from harness.answers.grammar.units import changes_number, makes_bound
 from harness.answers.grammar.vocabulary import is_command
 from harness.answers.letters import letter_of
@@ -591,7 +592,7 @@ def _whole_line(tail: str, kind: str) -> Extraction | None:
 def _line_states(tail: str, line: str) -> bool:
     """Whether a line states its value: it has no words, or the form of a statement. line: without words that lead."""
     numbers = list(NUMBER.finditer(line)) or list(IN_WORDS.finditer(line))
-    if _DATE.fullmatch(line) is not None:
+    if _DATE.fullmatch(line) is not None or is_own_spelling(line):
         return True
     if _OTHER_SCRIPT.search(line) is not None:
         return False
