@@ -38,11 +38,14 @@ def command(samples: int, out: Path | None) -> None:
     Downloads 98 MB of weights once; needs no network afterwards.
     """
     from harness.asking import servers
-    from harness.cli.terminal import Terminal
+    from harness.cli.terminal import RESUMED_BY, Terminal
 
     folder = out or _unfinished(samples) or RESULTS / f"demo-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
     # All cores, because this client is idle; by default a server leaves one core to its client.
     watcher = Terminal()
+    more = f" --samples {samples}" if samples != SAMPLES else ""
+    # The server of a resumed demo has another address, so the run's own command would be of no use.
+    again = os.environ[RESUMED_BY] = f"harness demo{more} --out {shlex.quote(str(folder))}"
     spec = servers.spec(EMBEDDED, MODEL, watcher, threads=os.cpu_count())
     click.echo(f"$ harness serve {EMBEDDED} {MODEL}")
     try:
@@ -54,10 +57,7 @@ def command(samples: int, out: Path | None) -> None:
     except KeyboardInterrupt:
         code = STOPPED
     if code >= STOPPED:
-        more = f" --samples {samples}" if samples != SAMPLES else ""
-        click.echo(
-            f"Stopped, and the server with it. To go on: harness demo{more} --out {shlex.quote(str(folder))}", err=True
-        )
+        click.echo(f"Stopped, and the server with it. To go on: {again}", err=True)
     if code == 0:
         click.echo("What to do next, as it stands (a table of your own questions, asked; then this run's samples):")
         for line in next_lines(folder):

@@ -7,6 +7,7 @@ What draws is imported when it draws: most commands only print.
 from __future__ import annotations
 
 import contextlib
+import os
 import shlex
 import sys
 import time
@@ -110,6 +111,9 @@ def byte_progress(label: str) -> Iterator[Callable[[int, int | None], None]]:
 GRADED_SECONDS = 5.0
 """Smallest number of seconds between two lines about grading."""
 
+RESUMED_BY = "HARNESS_RESUMED_BY"
+"""Environment variable with the command that resumes a run; `harness demo`, whose server ends with it, sets it."""
+
 
 class Terminal(Watcher):
     """Shows what happens in a command on standard error. A context manager: leaving it ends the display of progress.
@@ -128,8 +132,8 @@ class Terminal(Watcher):
 
     @property
     def resume_command(self) -> str:
-        """The typed command without its keys."""
-        return shlex.join(["harness", *command_words(sys.argv[1:])])
+        """The typed command without its keys; or that of the command which started this one as its child."""
+        return os.environ.get(RESUMED_BY) or shlex.join(["harness", *command_words(sys.argv[1:])])
 
     @cached_property
     def _heartbeat(self) -> Heartbeat:
