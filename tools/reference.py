@@ -77,7 +77,7 @@ EXITS = {
 
 VARIABLES = {
     "HARNESS_SANDBOX_KEY": "Key of a gateway before the SandboxFusion server of `--sandbox URL`.",
-    "HARNESS_RESUMED_BY": "The command that resumes a run, for its sentence after a Ctrl-C; `harness demo` sets it for its steps.",
+    "HARNESS_RESUMED_BY": "Command that resumes a run, for the sentence after a Ctrl-C; `harness demo` sets it.",
     "HARNESS_CACHE": "Folder of weights and tools. Default: `reasoning-harness` in `$XDG_CACHE_HOME` or `~/.cache`.",
     "HARNESS_STATE": "Folder of what is known of running servers. Default: in `$XDG_STATE_HOME` or `~/.local/state`.",
     "HARNESS_DATASETS": "Folders of your own cards, separated as in `PATH`; they come before the shipped ones.",
