@@ -171,4 +171,7 @@ def near_names(name: str, names: Iterable[str]) -> str:
     """The end of a message about a misspelt name: ` Did you mean a, b?`, or empty if no name is near."""
     folded = {candidate.casefold(): candidate for candidate in names}
     near = difflib.get_close_matches(name.casefold(), folded, n=3, cutoff=0.6)
+    ratios = [difflib.SequenceMatcher(None, candidate, name.casefold()).ratio() for candidate in near]
+    # A name that is much less alike than the nearest one is not what was meant.
+    near = [candidate for candidate, ratio in zip(near, ratios, strict=True) if ratio > ratios[0] - 0.1]
     return f" Did you mean {', '.join(folded[n] for n in near)}?" if near else ""
