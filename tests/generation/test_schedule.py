@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.core.records import Key
-from harness.generation.dispatch.schedule import Scheduler
+from harness.generation.dispatch.schedule import WORN, Scheduler
 from harness.generation.plan import Order, Owed, Task, owed
 
 
@@ -194,6 +194,17 @@ def test_a_dropped_question_returns_its_waiting_samples_and_is_not_asked() -> No
     assert {t.sample_index for t in waiting} == {0, 1, 2} - {task.sample_index}
     assert scheduler.n_waiting == 6
     assert {t.question_id for t in hand_out(scheduler)} == {"q0", "q1", "q2"} - {task.question_id}
+
+
+def test_a_question_whose_samples_were_all_dropped_keeps_no_failing_sample_waiting() -> None:
+    """Failing samples of a hopeless question wait while another question was never asked; a dropped one is none."""
+    scheduler = Scheduler(plan(2, 6), Clock(), order="rounds")
+    for index in range(6):
+        assert scheduler.drop_waiting(Task("b", "q1", index))
+    failed = [task for _ in range(WORN) if (task := scheduler.next()) is not None]
+    for task in failed:
+        scheduler.give_back(task)
+    assert scheduler.next() in failed
 
 
 def test_a_round_that_may_not_start_waits_and_is_asked_for_again() -> None:

@@ -300,6 +300,7 @@ class Scheduler:
         question.waiting.remove(task.sample_index)
         question.n_in_wave = min(question.n_in_wave, len(question.waiting))
         self._n_waiting -= 1
+        self._n_unasked -= not question.waiting and not question.n_handed
         return True
 
     def waiting(self, question_id: str) -> list[Task]:
