@@ -130,11 +130,15 @@ def _follow(file: str, plan: Callable[[], Sweep], patience_s: float, *, verify: 
 
     patience_s: seconds without a new checkpoint after which the command ends. verify: as the flag `--verify`.
     """
+    from harness.cli.terminal import Terminal
     from harness.verbs.sweep import file as files
-    from harness.verbs.sweep import following
+    from harness.verbs.sweep import following, running
 
     def run() -> int:
-        return _run(plan(), verify=verify, as_json=False)
+        planned = plan()
+        # Waiting for the next checkpoint would not help.
+        running.refuse_hopeless(planned, Terminal(progress=False))
+        return _run(planned, verify=verify, as_json=False)
 
     return following.follow(files.read(files.find(file)), run, patience_s, terminal.note)
 

@@ -41,17 +41,19 @@ def show(sweep: Sweep) -> int:
 
 
 def _server(group: ServerGroup) -> str:
-    """The processes that would be started, a line each."""
-    from harness.asking import servers
+    """The processes that would be started, a line each, and what prevents their start on this machine."""
     from harness.cli.terminal import Terminal
-    from server_launchers.keeping.supervisor import dry_run as command_lines
+    from harness.verbs.sweep import running
+    from server_launchers.keeping import supervisor
 
     if group.spec is None:
         return "a server that runs already"
-    fields = dict(group.spec)
-    engine, model = fields.pop("engine"), fields.pop("model") or ""
     try:
-        return "\n  ".join(["", *command_lines(servers.spec(engine, model, Terminal(progress=False), **fields))])
+        spec = running.server_of(group, Terminal(progress=False))
+        lines = supervisor.dry_run(spec)
+        if obstacle := supervisor.obstacle(spec):
+            lines.append(f"cannot be started here: {visible(obstacle)}")
+        return "\n  ".join(["", *lines])
     except (HarnessError, LaunchError) as error:
         return f"cannot be started here: {visible(str(error))}"
 

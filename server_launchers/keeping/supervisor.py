@@ -155,6 +155,17 @@ def dry_run(spec: ServerSpec) -> list[str]:
     return replicas.lines(spec, range(first, first + replicas.ports_needed(spec)), facts)
 
 
+def obstacle(spec: ServerSpec) -> str:
+    """Why `spec` cannot be started on this machine, as far as a look without a start tells: a missing engine, model
+    file or option. Empty: nothing is known that prevents it.
+    """
+    try:
+        table.inspect(spec)
+    except LaunchError as error:
+        return str(error)
+    return ""
+
+
 def _start_guard(spec: ServerSpec, deployment: Deployment) -> tuple[subprocess.Popen[bytes], ServerState]:
     """Start the guard, write the server's first state, and send the guard its configuration.
 

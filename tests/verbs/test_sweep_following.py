@@ -83,3 +83,17 @@ def test_a_sweep_of_models_has_nothing_to_follow(tmp_path: Path) -> None:
     done = harness(tmp_path, "sweep", "s.yaml", "--follow", "1")
     assert (done.code, "needs the key 'checkpoints'" in done.err) == (2, True)
     assert harness(tmp_path, "sweep", "s.yaml", "--follow", "1", "--dry-run").code == 2
+
+
+def test_an_engine_that_cannot_be_started_is_not_waited_with(tmp_path: Path) -> None:
+    (tmp_path / "ck" / "step_1").mkdir(parents=True)
+    (tmp_path / "ck" / "step_1" / "config.json").write_text("{}")
+    os.utime(tmp_path / "ck" / "step_1" / "config.json", (1, 1))
+    os.utime(tmp_path / "ck" / "step_1", (1, 1))
+    text = "checkpoints: ck/step_*\nservers: [{engine: vllm, python: ./none}]\nbenchmarks: [demo]\n"
+    (tmp_path / "s.yaml").write_text(text)
+    done = harness(tmp_path, "sweep", "s.yaml", "--follow", "60")
+    assert (done.code, "no server of this sweep can be started here: " in done.err) == (2, True), done.err
+    assert "Traceback" not in done.err
+    planned = harness(tmp_path, "sweep", "s.yaml", "--dry-run")
+    assert "cannot be started here: " in planned.out

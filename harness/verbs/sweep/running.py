@@ -18,7 +18,7 @@ import msgspec
 from harness.asking import prepare, servers
 from harness.asking.options import GradingOptions, JudgeOptions, ScoreOptions
 from harness.asking.watching import Watcher
-from harness.core.errors import EXIT_OWED, HarnessError, Interrupted, Sentence, ServerError
+from harness.core.errors import EXIT_OWED, HarnessError, Interrupted, Sentence, ServerError, UsageError
 from harness.core.inert import quoted, visible
 from harness.core.nouns import are, count_noun
 from harness.runs import RunFolder, suite_file
@@ -138,6 +138,26 @@ def owing(sweep: Sweep) -> list[ServerGroup]:
         for group in sweep.groups
         if not all(_is_done(sweep, group, cell, judging=_judges_late(sweep)) for cell in group.cells)
     ]
+
+
+def server_of(group: ServerGroup, watcher: Watcher) -> ServerSpec:
+    """The server that is started for a group. Raises `UsageError` for a wrong field, or if the group starts none."""
+    fields = dict(group.spec or {})
+    if not fields:
+        raise UsageError(f"the group {visible(group.name, 80)} has a server that runs already")
+    return servers.spec(fields.pop("engine"), fields.pop("model") or "", watcher, **fields)
+
+
+def refuse_hopeless(sweep: Sweep, watcher: Watcher) -> None:
+    """Raise `UsageError` if this machine can start no server of the sweep, such as without the engine's package."""
+    from server_launchers.keeping import supervisor
+
+    reason = ""
+    for group in sweep.groups:
+        if group.spec is None or not (reason := supervisor.obstacle(server_of(group, watcher))):
+            return
+    if reason:
+        raise UsageError(f"no server of this sweep can be started here: {visible(reason)}")
 
 
 def run_group(
