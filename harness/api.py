@@ -219,7 +219,7 @@ def score(
     scoring.check([path], score_options)
     scored = scoring.score(path, score_options, judge, Watcher())
     for tracker in trackers.values():
-        scoring.tell(scored, tracker, score_options)
+        scoring.send_scores(scored, tracker, score_options)
     agreements = {
         grader: second_opinions(scored.source, grader, score_options.also_python)
         for grader in score_options.second_graders

@@ -123,12 +123,12 @@ def _print_more(
     label: str, scored: Scored, options: ScoreOptions, trackers: Mapping[str, Tracker], *, stderr: bool
 ) -> None:
     """Print what the second graders, the trackers and the judge report. label: empty for the only source."""
-    from harness.verbs.score import tell, told_in_words
+    from harness.verbs.score import send_scores, sent_in_words
 
     for grader in options.second_graders:
         _show_opinions(label, scored, grader, options.also_python, stderr=stderr)
     for name, tracker in trackers.items():
-        click.echo(told_in_words(name, tell(scored, tracker, options)), err=True)
+        click.echo(sent_in_words(name, send_scores(scored, tracker, options)), err=True)
     if scored.judged is not None and scored.judge is not None:
         judges.show(scored.judged, scored.judge, stderr=stderr)
 

@@ -183,7 +183,11 @@ def unknown_name_error(kind: Literal["exporter", "tracker"], noun: str, name: st
     """The error to raise for a name that no extension and no plug-in has. noun: the user's word for the kind."""
     ours = extensions(kind)
     listing = ", ".join([*ours, *names(kind)])
-    return UsageError(f"unknown {noun}; there are {listing}.{near_names(name, ours)}", field=field, value=name)
+    return UsageError(
+        f"unknown {noun}; there are {listing}.{near_names(name, ours)} Another one needs a plug-in (docs/plugins.md).",
+        field=field,
+        value=name,
+    )
 
 
 def _unusable_error(kind: Kind, point: EntryPoint, why: str) -> UsageError:

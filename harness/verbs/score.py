@@ -1,7 +1,7 @@
 """Grade and score one source: a run folder, or a file of another tool's outputs.
 
 The rules grade first. A judge, where one is named, then rules on what its scope names. The command line and Python both
-call `score`, and after it, if asked for, `harness.verbs.second_opinions` and `tell`.
+call `score`, and after it, if asked for, `harness.verbs.second_opinions` and `send_scores`.
 """
 
 from __future__ import annotations
@@ -170,12 +170,12 @@ def trackers_named(names: Sequence[str]) -> dict[str, Tracker]:
     return {name: find_tracker(name) for name in names}
 
 
-def told_in_words(name: str, address: str) -> str:
+def sent_in_words(name: str, address: str) -> str:
     """The sentence on a tracker that got the scores. address: where they can be seen; empty: it names none."""
-    return f"told {visible(name, 100)}{': ' + visible(address, 400) if address else ''}"
+    return f"sent the scores to {visible(name, 100)}{': ' + visible(address, 400) if address else ''}"
 
 
-def tell(scored: Scored, tracker: Tracker, options: ScoreOptions) -> str:
+def send_scores(scored: Scored, tracker: Tracker, options: ScoreOptions) -> str:
     """Send the scores to a tracker. Returns the address where they can be seen; empty where the tracker names none."""
     from harness.exports.trackers import SeriesStep, track
 

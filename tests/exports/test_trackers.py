@@ -129,7 +129,7 @@ def test_the_command_says_where_and_keeps_its_output_json(tmp_path: Path, sent: 
     done = CliRunner().invoke(command, [str(run.path), "--track", "notes", "--json", "--workers", "1"])
     assert done.exit_code == 0
     assert [score["benchmark"] for score in json.loads(done.stdout)] == ["own"]
-    assert "told notes: over there" in done.stderr
+    assert "sent the scores to notes: over there" in done.stderr
     assert len(sent) == 1
 
 

@@ -84,7 +84,7 @@ def test_the_example_package_does_all_seven_things(installed: Path, tmp_path: Pa
     score = process(tmp_path, installed, "score", RUN, "--workers", "1", "--json", "--track", "lines")
     assert score.returncode == 0, score.stderr
     assert json.loads(score.stdout)[0]["n_correct"] == 8
-    assert "told lines: tracked.jsonl" in score.stderr
+    assert "sent the scores to lines: tracked.jsonl" in score.stderr
     assert json.loads((tmp_path / "tracked.jsonl").read_text())["palindromes/n_correct"] == 8
 
     exported = harness(tmp_path, installed, "export", RUN, "--to", "lengths", "--out", "lengths")

@@ -20,7 +20,7 @@ from harness.asking.watching import Watcher
 from harness.core import codec
 from harness.core.errors import EXIT_UNJUDGED, HarnessError
 from harness.core.inert import quoted
-from harness.verbs.score import score, tell, told_in_words, trackers_named
+from harness.verbs.score import score, send_scores, sent_in_words, trackers_named
 from harness.verbs.second_opinions import second_opinions
 from server_launchers import isolated
 
@@ -81,7 +81,7 @@ def _scored(task: ScoringTask) -> CellScore:
         for grader in options.second_graders:
             second_opinions(scored.source, grader, options.also_python)
         addresses = tuple(
-            told_in_words(name, tell(scored, tracker, options))
+            sent_in_words(name, send_scores(scored, tracker, options))
             for name, tracker in trackers_named(options.track).items()
         )
     except HarnessError as error:
