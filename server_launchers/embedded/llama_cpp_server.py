@@ -23,7 +23,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-INSTALL = f"{sys.executable} -m pip install 'xllamacpp>=2026.6,<2027' pykdtree"
+MISSING = (
+    "the embedded server needs the extra llama-cpp (xllamacpp, and pykdtree for the OpenMP runtime that it brings); "
+    f"install it with {sys.executable} -m pip install 'xllamacpp>=2026.6,<2027' pykdtree"
+)
+"""The message where its packages are not installed."""
 DEFAULT_SLOTS = 4
 DEFAULT_CONTEXT = 4096
 """Number of tokens that one request may use, prompt and answer together."""
@@ -96,7 +100,7 @@ def _library() -> Any:
     try:
         import xllamacpp
     except ModuleNotFoundError:
-        raise CannotServe(f"the embedded server needs xllamacpp; install it with {INSTALL}") from None
+        raise CannotServe(MISSING) from None
     except ImportError as error:
         raise CannotServe(f"xllamacpp is installed but cannot be loaded here: {error}") from error
     return xllamacpp

@@ -77,7 +77,7 @@ def look(spec: ServerSpec, facts: Facts) -> Facts:
             f"no model file at {spec.model}; llama_cpp serves GGUF files (`harness models fetch smollm2-135m` gets one)"
         )
     if spec.python is None and importlib.util.find_spec("xllamacpp") is None:
-        raise LaunchError(f"the embedded server needs xllamacpp; install it with {llama_cpp_server.INSTALL}")
+        raise LaunchError(llama_cpp_server.MISSING)
     versions = {"devices": accelerators.processor()}
     if spec.python is not None:
         return replace(facts, versions=versions)
