@@ -61,7 +61,7 @@ def series_plot(steps: Sequence[Step], across: str = "training steps") -> Plot |
 
 
 def series_table(steps: Sequence[Step], across: str = "step") -> Table:
-    """One row per step: accuracy with its sampling error and both 95 % intervals, and the change since the step before.
+    """One row per step: accuracy, both 95 % intervals, and the change since the step before.
 
     across: the heading of the column of steps.
     """
@@ -75,7 +75,7 @@ def series_table(steps: Sequence[Step], across: str = "step") -> Table:
             (
                 short(name),
                 f"{step:,.0f}" if step == int(step) else f"{step:g}",
-                accuracy_cell(score),
+                accuracy_cell(score) if score.partial else percent(score.accuracy),
                 interval_cell(score.sampling_interval, at_most=score.sampling_error is None),
                 interval_cell(score.question_interval),
                 ABSENT if before is None else f"{100 * (score.accuracy - before):+.1f}",

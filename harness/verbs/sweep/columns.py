@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from harness.core.inert import visible
+from harness.core.nouns import are, count_noun
 from harness.reports import published
 from harness.reports.settings import differing_in_words
 from harness.reports.tables import ABSENT, accuracy_cell, percent
@@ -47,13 +48,19 @@ class TableColumn(NamedTuple):
 
 
 def score_text(result: CellResult | None, notes: Notes) -> str:
-    """The accuracy of a cell in %, with `MARK` if it differs from its base, and a footnote if samples are missing."""
+    """The accuracy of a cell in %, with `MARK` if it differs from its base, and footnotes on missing and undecided
+    samples.
+    """
     if result is None:
         return ABSENT
     if result.score is None:
         return f"missing{notes.mark(f'{result.cell.name}: {result.reason}')}"
     lost = f"{result.cell.name}: {result.reason}" if result.reason else ""
-    return accuracy_cell(result.score) + (MARK if result.differs else "") + notes.mark(lost)
+    undecided = ""
+    if n := result.score.n_undecided:
+        samples = count_noun(result.score.n_samples, "sample")
+        undecided = f"{result.cell.name}: {n} of {samples} {are(n)} undecided and counted as wrong"
+    return accuracy_cell(result.score) + (MARK if result.differs else "") + notes.mark(lost) + notes.mark(undecided)
 
 
 def published_text(result: CellResult, comparison: PublishedComparison | None, notes: Notes) -> str:
