@@ -27,6 +27,9 @@ _CONDITION = re.compile(r"(?:充分不必要|必要不充分|充要|充分必要
 _COMMAND_AND_LETTER = re.compile(r"(\\[A-Za-z]+)\s+(?=[A-Za-z])")
 _LETTERS_AND_PUNCTUATION = re.compile(r"[A-Za-z\u3400-\u9fff\s.,;:!?'\"()\-]+")
 
+_FORMULA = re.compile(r"[\d\\$^=<>+_]")
+_HAN = re.compile(r"[\u3400-\u9fff]")
+
 _WEEKDAY = re.compile(r"(?:星期|周|礼拜)([一二三四五六日天])")
 _WEEKDAYS = dict(
     zip(
@@ -70,6 +73,13 @@ def words_of(source: str) -> str:
     if (day := _WEEKDAY.fullmatch(text)) is not None:
         return _WEEKDAYS[day[1]]
     return _SYNONYMS.get(text, text)
+
+
+def is_sentence(text: str) -> bool:
+    """Whether `text` is five or more words without a digit or a formula, or ten or more Chinese characters."""
+    if _FORMULA.search(text) is not None:
+        return False
+    return len(_HAN.findall(text)) >= 10 or len(text.split()) >= 5
 
 
 def exclude_each_other(first: str, second: str) -> bool:

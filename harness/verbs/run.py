@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
+from harness.answers.words import is_sentence
 from harness.asking.options import JudgeOptions, RunOptions
 from harness.asking.options.verbs import OnRay
 from harness.asking.prepare import Prepared, prepare
 from harness.asking.session import Ran, Sampled, generate
 from harness.asking.watching import Watcher
+from harness.benchmarks.questions import QuestionSet
+from harness.core.errors import Sentence
+from harness.core.errors import option as as_typed
+from harness.core.inert import visible
+from harness.core.nouns import count_noun
+from harness.core.records import GradeRules
 
 
 def run_at(where: OnRay, options: RunOptions, watcher: Watcher, judge: JudgeOptions | None = None) -> Ran:
@@ -28,10 +37,31 @@ def run(options: RunOptions, watcher: Watcher, judge: JudgeOptions | None = None
     judge: as for `run_at`. Raises what `sample`, `prepare` and `try_judge` raise.
     """
     with prepare(options, watcher) as prepared:
+        if judge is None:
+            for doubt in _for_a_judge(prepared.sets):
+                watcher.warn(doubt)
         _try(judge, watcher)
         sampled = sample(prepared, watcher)
         settings = prepared.settings
     return Ran(folder=settings.out, model=settings.model, sampled=sampled, prices=settings.prices)
+
+
+def _for_a_judge(sets: Sequence[QuestionSet]) -> Iterator[Sentence]:
+    """Yield a warning for each benchmark of which the rules cannot grade most replies: the references are sentences."""
+    for question_set in sets:
+        graded = [
+            item
+            for item in question_set.questions
+            if item.kind != "choice" and item.rules.grader == GradeRules().grader
+        ]
+        sentences = [item for item in graded if item.references and all(map(is_sentence, item.references))]
+        if 2 * len(sentences) > len(question_set.questions):
+            n_questions = count_noun(len(question_set.questions), "question")
+            yield Sentence(
+                f"{visible(question_set.name, 80)}: the answers of {len(sentences)} of {n_questions} are sentences. "
+                "The rules accept only a reply that repeats them and leave every other one undecided: a judge decides "
+                f"these, now or when you score ({as_typed('judge_model')})"
+            )
 
 
 def _try(judge: JudgeOptions | None, watcher: Watcher) -> None:

@@ -153,3 +153,27 @@ def test_python_refuses_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         with pytest.raises(HarnessError, match="no such key"):
             reasoning_harness.run(data="prose.jsonl", base_url=server.base_url, out="out", judge=who)
         assert n_sampled(server) == 0
+
+
+@pytest.mark.parametrize(
+    ("answers", "warned"),
+    [
+        (["they make sugar of sunlight and air"], "the answers of 1 of 1 question are sentences"),
+        (["因为空气散射短波长的光更强烈。"], "the answers of 1 of 1 question are sentences"),
+        (["they make sugar of sunlight and air", "carbon dioxide", "42"], ""),
+        (["the line y = 2x + 1 through the origin"], ""),
+        (["carbon dioxide"], ""),
+    ],
+)
+def test_references_in_sentences_are_warned_of_before_sampling_without_a_judge(
+    answers: list[str], warned: str, tmp_path: Path
+) -> None:
+    with FaultServer(SERVED) as server, FaultServer(saying("VERDICT: CORRECT")) as judge:
+        words = run_words(tmp_path, server, judge.base_url)
+        rows = [json.dumps({"problem": f"Why {n}?", "answer": answer}) for n, answer in enumerate(answers)]
+        (tmp_path / "prose.jsonl").write_text("\n".join(rows), encoding="utf-8")
+        alone = harness(tmp_path, *words[: words.index("--judge")])
+        judged = harness(tmp_path, *words)
+        assert ("are sentences" in alone.err) == bool(warned)
+        assert warned in alone.err
+        assert "are sentences" not in judged.err
