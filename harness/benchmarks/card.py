@@ -29,7 +29,7 @@ from pydantic import (
 from harness.benchmarks.prompts import PROMPTS, Prompt
 from harness.benchmarks.row_forms import RowForm
 from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ID_COLUMNS, QUESTION_COLUMNS
-from harness.core import plugins
+from harness.core import codec, plugins
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted
 from harness.core.part import Part
@@ -59,7 +59,7 @@ def _as_rules(value: Any) -> Any:
     try:
         rules = msgspec.convert(value, GradeRules)
     except msgspec.ValidationError as error:
-        raise ValueError(str(error)) from error
+        raise ValueError(codec.mistake_in_words(error)) from error
     if rules.grader in plugins.extensions("answer"):
         return rules
     if rules.grader != "rules" and (of_plugin := plugins.value_of("grader", rules.grader)):

@@ -30,6 +30,27 @@ class DecodeError(ValueError):
     """The bytes are not JSON, or not of the expected shape."""
 
 
+_TYPES = {
+    "str": "a text", "bool": "true or false", "int": "a whole number", "float": "a number", "array": "a list",
+    "object": "a mapping", "null": "nothing",
+}  # fmt: skip
+_EXPECTED = re.compile(r"Expected `([^`]*)`, got `([^`]*)`")
+_PLACE = re.compile(r"(?s)(.*) - at `(?:key in )?\$\.?(.*)`")
+
+
+def mistake_in_words(error: msgspec.ValidationError) -> str:
+    """The message of msgspec as users read it: `grader: expected a text, found a list`."""
+    message, field = str(error).replace("Invalid enum value", "unknown value"), ""
+    if (placed := _PLACE.fullmatch(message)) is not None:
+        message, field = placed[1], f"{placed[2]}: "
+    if (types := _EXPECTED.fullmatch(message)) is not None:
+        expected, given = (
+            " or ".join(map(_TYPES.get, kinds, kinds)) for kinds in (part.split(" | ") for part in types.groups())
+        )
+        message = f"expected {expected}, found {given}"
+    return f"{field}{message}"
+
+
 def encode(value: Any) -> bytes:
     """One line of JSON in UTF-8, without the newline."""
     try:

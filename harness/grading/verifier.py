@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
+import sysconfig
 import traceback
 from collections.abc import Callable, Iterable
 from hashlib import sha256
@@ -148,8 +149,10 @@ def _by_parts(right: object, total: object) -> Ruling:
 def described(error: BaseException, *, message: bool = True) -> str:
     """Describe an exception in one line: its class, its message (if `message`), and the file and line."""
     frames = traceback.extract_tb(error.__traceback__)
-    # The last frame of the verifier's own code, not of a library that it called.
-    own = [frame for frame in frames if "site-packages" not in frame.filename and "<frozen" not in frame.filename]
+    # The last frame of the verifier's own code, not of a library that it called, of Python, or of what calls it.
+    callers = (__file__, str(Path(__file__).parent / "processes"))
+    elsewhere = (sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), "<frozen", *callers)
+    own = [frame for frame in frames if not frame.filename.startswith(elsewhere)]
     line = f" ({Path(own[-1].filename).name}:{own[-1].lineno})" if own else ""
     says = f": {visible(str(error), _MAX_MESSAGE_CHARS)}" if message and str(error) else ""
     return f"{type(error).__name__}{says}{line}"

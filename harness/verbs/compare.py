@@ -242,6 +242,10 @@ def verify_run(run: ScoredRun, options: VerifyOptions) -> list[Verified]:
                 "`harness published update`"
             )
         where = "results/published/" if published is None else visible(str(published), 200)
+        if not {score.benchmark for score in load_published(published)} & run.benchmarks.keys():
+            raise UsageError(
+                f"{where} holds no score of any model on {names}: give {option('published')} for scores of your own"
+            )
         raise UsageError(
             f"{where} holds no published score of {visible(name, 100)} on {names}: give {option('model')} "
             f"if the model is published under another name, or {option('published')} for scores of your own"

@@ -152,6 +152,9 @@ def test_a_folder_of_cards_that_is_not_there_is_one_sentence(tmp_path: Path, mon
             MINIMAL + "rules: {relative_tolerence: 0.1}\n",
             r"unknown rule 'relative_tolerence'\. Did you mean rela",
         ),
+        (MINIMAL + "rules: {grader: [good]}\n", "rules: grader: expected a text, found a list"),
+        (MINIMAL + "rules: {form: 3}\n", "rules: form: expected a text or nothing, found a whole number"),
+        (MINIMAL + "rules: {form: essay}\n", "rules: form: unknown value 'essay'"),
         (MINIMAL + "rules: {relative_tolerance: -1}\n", "a tolerance must be a finite number of at least 0"),
         (
             MINIMAL + "rules: {grader: 'os.system(1)'}\n",

@@ -234,7 +234,7 @@ def own(folder: Path, monkeypatch: pytest.MonkeyPatch, source: str, name: str = 
     [
         ("import a_module_that_is_nowhere\n", r"ModuleNotFoundError: .*a_module_that_is_nowhere.*mine.py:1"),
         ("x = 1\n1 / 0\n", r"ZeroDivisionError: division by zero \(mine.py:2\)"),
-        ("def judge(answer, question)\n", r"SyntaxError"),
+        ("def judge(answer, question)\n", r"SyntaxError: [^()]*\(mine\.py, line 1\)(?! \()"),
         ("judges = None\n", r"AttributeError.*judge"),
         ("judge = 5\n", r"TypeError: judge is no function"),
         ("def judge(answer): return True\n", r"TypeError: judge\(answer\) cannot be called with \(answer, question\)"),
