@@ -13,7 +13,7 @@ from harness.asking.options import RepeatsRules, SizesRules
 from harness.asking.options.verbs import RepeatsOptions, SizesOptions
 from harness.cli import completing, terminal
 from harness.cli.flags import run_given, run_options
-from harness.cli.help import SpelledCommand
+from harness.cli.help import SpelledCommand, SpelledGroup
 from harness.cli.json_output import json_option, say
 from harness.core.about import install_line
 from harness.core.errors import EXIT_OWED
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 ExperimentResult = TypeVar("ExperimentResult", "Repeats", "SampleSizes")
 
 
-@click.group("experiment")
+@click.group("experiment", cls=SpelledGroup)
 def command() -> None:
     """Find out how sure an accuracy is: by repeats, and by more and more samples.
 

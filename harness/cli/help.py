@@ -279,9 +279,20 @@ class SpelledCommand(Helping):
 
 
 class SpelledGroup(click.Group):
-    """A group of commands whose errors name their own flags."""
+    """A group of commands whose errors name their own flags, and the commands that there are."""
 
     command_class = SpelledCommand
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the first word names. Raises `click.UsageError` that lists the commands."""
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            hint = near_names(args[0], self.commands)
+            if not hint and "show" in self.commands:
+                hint = f" To see {args[0]}: {ctx.command_path} show {args[0]}"
+            ctx.fail(f"no command {args[0]!r}; there are {', '.join(self.list_commands(ctx))}.{hint}")
+        return super().resolve_command(ctx, args)
 
 
 class SeedType(click.types.StringParamType):

@@ -102,6 +102,9 @@ def test_each_option_of_a_run_stands_under_a_subject() -> None:
         (["score", "x", "--tasks", "aime24"], "That is --benchmark here."),
         (["run", "--sampels", "8"], "Did you mean --samples"),
         (["run", "--zzzzzz", "8"], "No such option: --zzzzzz."),
+        (["benchmarks", "demo"], "there are fetch, list, schema, show. To see demo: cli benchmarks show demo"),
+        (["benchmarks", "shwo"], "Did you mean show?"),
+        (["experiment", "sizes"], "there are repeats, samples."),
     ],
 )
 def test_words_of_other_tools_are_understood(words: list[str], sentence: str) -> None:
