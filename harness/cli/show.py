@@ -204,8 +204,12 @@ def _printed(
             yield from (f"  {visible(step)}\n" for step in why(question, stored))
             yield f"\n{style.title('request')}\n{printed.lines(curl(benchmark.record, question, stored))}\n"
         elif not choice.everything:
-            n = 0
+            n, before = 0, ""
             for question, key in matching_samples(benchmark, choice, question_id):
+                if question.question_id != before:
+                    yield from printed.question_text(question, style)
+                    yield "\n"
+                before = question.question_id
                 yield from printed.sample_text(
                     benchmark, question, benchmark.offsets.read(key), style, reasoning=reasoning
                 )

@@ -270,7 +270,7 @@ def test_a_transport_whose_package_is_missing_is_refused_before_a_request(
 def test_the_embedded_server_asks_for_the_packages_of_its_extra() -> None:
     declared = tomllib.loads(Path("pyproject.toml").read_text())["project"]["optional-dependencies"]["llama-cpp"]
     server, openmp = declared
-    assert shlex.split(llama_cpp_server.INSTALL)[-2:] == [server, openmp.partition(">")[0]]
+    assert shlex.split(llama_cpp_server.MISSING)[-2:] == [server, openmp.partition(">")[0]]
 
 
 def test_a_verifier_that_raises_is_told_with_its_line_and_no_clean_exit(tmp_path: Path, server: FaultServer) -> None:

@@ -68,6 +68,11 @@ def test_a_sample_is_shown_with_its_answer_its_reasons_and_its_request(results: 
     assert "2 · 42 = 84" in shown(results, "a", "q1:0", "--reasoning")
 
 
+def titles(out: str) -> list[str]:
+    """The title lines of the printed samples."""
+    return [line for line in out.splitlines() if line.startswith("demo · ") and " · sample " in line]
+
+
 @pytest.mark.parametrize(
     ("words", "samples"),
     [
@@ -88,9 +93,15 @@ def test_a_sample_is_shown_with_its_answer_its_reasons_and_its_request(results: 
 )
 def test_filters_narrow_down(results: Path, words: list[str], samples: list[str]) -> None:
     out = shown(results, "a", *words)
-    titles = [line for line in out.splitlines() if line.startswith("demo · ")]
-    assert titles == [f"demo · {name} · sample {index}" for name, _, index in (s.rpartition(" ") for s in samples)]
+    assert titles(out) == [f"demo · {name} · sample {index}" for name, _, index in (s.rpartition(" ") for s in samples)]
     assert out.splitlines()[-1] == f"demo: {len(samples)} sample{'' if len(samples) == 1 else 's'}"
+
+
+def test_filtered_samples_stand_below_their_question_which_is_printed_once(results: Path) -> None:
+    out = shown(results, "a", "--wrong")
+    assert out.index("demo · q1\n") < out.index("demo · q1 · sample 1") < out.index("demo · q1 · sample 2")
+    assert out.count("demo · q1\n") == 1
+    assert "reference: 42" in out
 
 
 def test_a_level_that_no_question_has_is_refused_with_those_that_there_are(results: Path) -> None:
@@ -176,7 +187,7 @@ def test_what_a_second_grader_says_otherwise_is_found(tmp_path: Path) -> None:
     opinions.replace(files, "other", {Key("q1", 0): True, Key("q1", 1): True, Key("q2/odd id", 1): None})
     opinions.replace(files, "another", {Key("q1", 0): True, Key("q1", 1): False})
     out = shown(tmp_path, "a", "--disputed")
-    assert [line for line in out.splitlines() if line.startswith("demo · ")] == ["demo · q1 · sample 1"]
+    assert titles(out) == ["demo · q1 · sample 1"]
     assert "wrong, other disagrees" in shown(tmp_path, "a", "q1")
     opinions.replace(files, "other", {Key("q1", 0): True})
     assert "demo: 0 samples" in shown(tmp_path, "a", "--disputed")
@@ -192,9 +203,7 @@ def test_every_kind_of_near_miss_is_found_and_named(tmp_path: Path) -> None:
     }
     write_run(tmp_path / "a", {"demo": run_questions})
     out = shown(tmp_path, "a", "--near-miss")
-    assert [line for line in out.splitlines() if line.startswith("demo · ")] == [
-        f"demo · {name} · sample 0" for name in run_questions
-    ]
+    assert titles(out) == [f"demo · {name} · sample 0" for name in run_questions]
     assert "wrong, the exact value of a rounded reference" in shown(tmp_path, "a", "rounded")
     assert "wrong, the right number with another unit" in shown(tmp_path, "a", "unit")
 
@@ -211,7 +220,7 @@ def test_samples_that_look_wrong_are_found_and_their_signs_named(tmp_path: Path)
     }
     run = write_run(tmp_path / "a", {"demo": run_questions})
     out = shown(tmp_path, "a", "--anomaly")
-    assert [line for line in out.splitlines() if line.startswith("demo · ")] == [
+    assert titles(out) == [
         "demo · odd · sample 0",
         "demo · odd · sample 2",
     ]
