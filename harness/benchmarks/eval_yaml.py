@@ -103,8 +103,8 @@ def of_file(value: Mapping[str, Any], path: Path, task: str) -> Card:
     data_files = hub_files.choose(files, [], config, spec.split, visible(str(folder), 200))
     if len(data_files) != 1:
         raise UsageError(
-            f"{path}: {len(data_files)} files belong to the split {visible(spec.split, 60)!r} "
-            f"({visible(data_files[0], 100)} is the first); put its rows into one"
+            f"{path}: the split {visible(spec.split, 60)!r} has {len(data_files)} files (the first is "
+            f"{visible(data_files[0], 100)}), but it must be one: put all rows of the split into one file"
         )
     return _card(value, spec, name or folder.name, {"kind": "file", "path": data_files[0]}, str(path), folder)
 

@@ -158,7 +158,7 @@ def test_a_local_file_is_read_with_the_data_beside_it(tmp_path: Path) -> None:
         refused = harness(tmp_path, "benchmarks", "show", name)
         assert (refused.code, message in refused.err) == (2, True), refused.err
     (tmp_path / "listed" / "test-2.jsonl").write_bytes(lines(LISTED))
-    with pytest.raises(UsageError, match="2 files belong to the split 'test'"):
+    with pytest.raises(UsageError, match="the split 'test' has 2 files"):
         catalogue.load(str(tmp_path / "eval.yaml#listed"))
 
 

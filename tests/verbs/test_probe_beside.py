@@ -657,7 +657,7 @@ def test_each_server_of_a_matrix_gets_only_the_key_that_is_named_with_it(
     [
         (
             ("--api-key-env", "MINE"),
-            "--api-key-env: it would go to all 2 servers; name the variable of each server's key",
+            "--api-key-env: it would go to all 2 servers; after the URL of each server, write the environment",
         ),
         (("--api-key-file", "mine.txt"), "--api-key-file: it would go to all 2 servers"),
         (("--header", "X-Secret: key-header"), "--header: it would go to all 2 servers"),

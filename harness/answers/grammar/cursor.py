@@ -85,7 +85,7 @@ class Cursor:
             raise Unreadable("nested too deeply")
 
     def starts_atom(self) -> bool:
-        """Whether the next token can begin a factor: side by side with the factor before it, it is a product."""
+        """Whether the next token can begin a factor. Two factors side by side are a product, as in `2x`."""
         token = self.peek()
         if token.kind in ("num", "sym", "cmd", "begin"):
             return True

@@ -98,14 +98,14 @@ _KEY_MARK = ",key="
 def for_each(addresses: Sequence[str], given: Mapping[str, Any]) -> list[ProbeOptions]:
     """The options of a probe of each address `URL[,key=VARIABLE]`; of the running server if there is none.
 
-    given: the other options. Raises `UsageError` for several addresses and a key or header that names none of them: it
-    would reach servers that it was not meant for.
+    given: the other options. Raises `UsageError` for several addresses and a key or header that names none of them, for
+    it would reach servers for which it is not meant.
     """
     secret = ("api_key_env", "api_key_file", "header")
     if len(addresses) > 1 and (stray := next((name for name in secret if given.get(name)), None)):
         raise UsageError(
-            f"it would go to all {len(addresses)} servers; name the variable of each server's key with the server: "
-            f"URL{_KEY_MARK}VARIABLE",
+            f"it would go to all {len(addresses)} servers; after the URL of each server, write the environment "
+            f"variable that holds its key: URL{_KEY_MARK}VARIABLE",
             field=stray,
         )
     probes = []

@@ -71,9 +71,10 @@ def identical(left: Node, right: Node, *, positive: bool = False) -> bool | None
 
 
 def _agree_at_roots(left: Node, right: Node) -> bool:
-    """Whether two expressions that agree elsewhere agree on both sides of each zero of a radicand that is found.
+    """Whether two expressions are equal just before and just after each point where a radicand is zero.
 
-    There a root may hide a corner, as √(u²) does.
+    Expressions that are equal at all other points tried may differ beside such a point: √(u²) is |u|, which has a
+    corner at u = 0. True if no such point can be found.
     """
     try:
         for pair in trial_pairs(left, right, integers=False):
@@ -88,7 +89,8 @@ def _agree_at_roots(left: Node, right: Node) -> bool:
 
 
 def _agree_at_breaks(left: Node, right: Node, integers: bool) -> bool | None:
-    """Whether two expressions that agree elsewhere agree at their breaks too; None if those cannot be solved for.
+    """Whether two expressions that agree at all other points agree at their breaks, too; None if the breaks cannot be
+    computed.
 
     integers: letters stand for integers only.
     """
