@@ -45,7 +45,7 @@ RATE = 0.95
 TESTED = ("temperature 1", "temperature 0.5", "whole distribution")
 """The checks with p-values: their results are corrected together, so they are always made together."""
 
-FACTORS = (0.3, 0.6, 0.8, 0.9, 1.2)
+FACTORS = (0.3, 0.6, 0.8, 0.9, 1.2, 1.5, 1.8)
 SPREADS = (0.0, 0.05, 0.1, 0.2, 0.3)
 ROUNDING = 0.04
 """Noise of logits that makes a divergence of some 0.0008 nats, as rounding to bfloat16 does in SmolLM2-135M."""

@@ -6,6 +6,7 @@ For: harness.cli.probe, harness.verbs.probe.
 from __future__ import annotations
 
 import json
+import math
 import random
 import re
 from collections.abc import Mapping
@@ -13,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import harness as product
 from harness.asking.options import ProbeOptions
@@ -182,6 +185,44 @@ def test_a_draw_at_the_temperature_is_rejected_as_seldom_as_stated() -> None:
             counts[token] += 1
         rejected += exact.temperature(counts, logprobs, 0.5, i) <= 0.05
     assert rejected <= 11  # of 60 at 5 %: more comes by chance 4 times in 100,000
+
+
+def flat_model(rng: random.Random) -> list[float]:
+    """A distribution over 3,000 tokens of which the 20 likeliest hold a quarter to three quarters, likeliest first."""
+    slope = rng.uniform(0.7, 1.15)
+    return sorted((rng.uniform(0.5, 1.5) * (rank + 1) ** -slope for rank in range(3000)), reverse=True)
+
+
+def hot_p(weights: list[float], asked: float, drawn_at: float, rng: random.Random) -> float:
+    """The p-value that 100 draws at one temperature are no hotter than asked for."""
+    total = sum(weights)
+    listed = {str(i): math.log(weight / total) for i, weight in enumerate(weights[:20])}
+    drawn = rng.choices(range(len(weights)), [weight ** (1 / drawn_at) for weight in weights], k=100)
+    return exact.hotter(sum(token >= 20 for token in drawn), 100, exact.unlisted(listed, asked))
+
+
+def test_hot_draws_show_in_the_tokens_that_are_not_listed() -> None:
+    rng = random.Random(2)
+    for _ in range(20):
+        weights = flat_model(rng)
+        for asked in (1.0, 0.5):
+            assert hot_p(weights, asked, 1.8, rng) < 1e-3
+
+
+def test_draws_at_the_temperature_are_called_hotter_as_seldom_as_stated() -> None:
+    rng = random.Random(3)
+    for asked in (1.0, 0.5):
+        assert sum(hot_p(flat_model(rng), asked, asked, rng) <= 0.05 for _ in range(100)) <= 14
+
+
+@given(st.lists(st.floats(1e-6, 1), min_size=6, max_size=60), st.floats(0.2, 1))
+def test_unlisted_tokens_never_have_more_than_their_bound(weights: list[float], temperature: float) -> None:
+    ordered = sorted(weights, reverse=True)
+    total = math.fsum(ordered)
+    listed = {str(i): math.log(weight / total) for i, weight in enumerate(ordered[:5])}
+    powers = [(weight / total) ** (1 / temperature) for weight in ordered]
+    share = math.fsum(powers[5:]) / math.fsum(powers)
+    assert share <= exact.unlisted(listed, temperature) + 1e-9
 
 
 def test_a_cut_is_tested_by_the_exact_binomial() -> None:

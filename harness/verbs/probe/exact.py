@@ -101,6 +101,27 @@ def cut(n_outside: int, n: int, mass: float) -> float:
     return min(1.0, math.fsum(terms))
 
 
+def unlisted(logprobs: Mapping[str, float], temperature: float) -> float:
+    """The largest probability that all tokens which are not listed can have together at a temperature of at most 1.
+
+    logprobs: as in `temperature`, of the likeliest tokens. At temperature 1 it is 1 − Σ p. At T < 1 a token's weight is
+    p^(1/T), so that tokens of total probability m, each at most p₀, weigh at most m · p₀^(1/T − 1).
+    """
+    rest = max(0.0, 1 - math.fsum(map(math.exp, logprobs.values())))
+    power = 1 / temperature
+    weight = rest * math.exp((power - 1) * min(logprobs.values()))
+    return weight / (weight + math.fsum(math.exp(power * value) for value in logprobs.values()))
+
+
+def hotter(n_unlisted: int, n: int, most: float) -> float:
+    """Return the p-value of the hypothesis that draws are no hotter than asked for.
+
+    n_unlisted: how many of n drawn tokens are less likely than all listed ones. most: the largest probability of such a
+    token. An exact binomial test, one-sided.
+    """
+    return cut(n - n_unlisted, n, 1 - most)
+
+
 def two_shares(ours: int, theirs: int, n: int) -> float:
     """Two-sided p-value of the hypothesis that `ours` of n and `theirs` of n came by the same chance.
 

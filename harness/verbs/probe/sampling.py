@@ -35,6 +35,9 @@ NEAR = 1.25
 or dropped.
 """
 
+ROUNDED = 0.01
+"""Largest share of draws that rounded log-probabilities of the listed tokens may hide."""
+
 SURE = 0.99
 """Smallest chance that an ignored cut would have shown; below it, the check proves nothing and is untested."""
 
@@ -70,7 +73,10 @@ def _greedy(subject: Subject) -> Seen:
 
 
 def _temperature(value: float) -> Callable[[Subject], Seen]:
-    """A check that draws at this temperature follow the distribution of this temperature."""
+    """A check that draws at this temperature follow the distribution of this temperature.
+
+    Two tests: which of the listed tokens come, and whether too many others come, as only hotter draws do.
+    """
 
     def look(subject: Subject) -> Seen:
         """Draw one token with many seeds and test the temperature."""
@@ -78,17 +84,24 @@ def _temperature(value: float) -> Callable[[Subject], Seen]:
         opened = subject.open
         if opened is None or subject.mixed:
             return untested(sent, subject.mixed or CLOSED)
-        counts = subject.draws(DRAWS, temperature=value)
+        draws = subject.draws(DRAWS, temperature=value)
+        counts, n = draws.counts, draws.counts.total()
         # `_nothing_cut` draws at temperature 1 as well, and adds these draws to its own.
         if value == 1:
             subject.warm = counts
-        p = exact.temperature(counts, opened.logprobs, value, subject.seed)
+        among_listed = exact.temperature(counts, opened.logprobs, value, subject.seed)
+        most = min(1.0, NEAR * exact.unlisted(opened.logprobs, value) + ROUNDED)
+        others = exact.hotter(draws.n_unlisted, n, most)
         came = f"{len(counts)} different tokens ({quoted(shares(counts))}) after {opened.text!r}"
         fitted = exact.fitted_temperature(counts, opened.logprobs)
-        if p < FALSE_ALARM and fitted is not None:
+        if others < FALSE_ALARM:
+            listed = len(opened.logprobs)
+            came += f"; {draws.n_unlisted} of {n} are beyond the {listed} likeliest, at most {n * most:.0f} expected: "
+            came += "hotter than asked"
+        elif among_listed < FALSE_ALARM and fitted is not None:
             side = "hotter" if fitted > value else "colder"
             came += f"; the draws are like those of temperature {fitted:.2g}, {side} than asked"
-        return Seen(outcome="spoils", sent=sent, came=came, p=p)
+        return Seen(outcome="spoils", sent=sent, came=came, p=min(1.0, 2 * min(among_listed, others)))
 
     return look
 
@@ -99,7 +112,7 @@ def _nothing_cut(subject: Subject) -> Seen:
     opened = subject.open
     if opened is None or subject.mixed:
         return untested(sent, subject.mixed or CLOSED)
-    counts = subject.draws(DRAWS) + subject.warm
+    counts = subject.draws(DRAWS).counts + subject.warm
     n, mass = counts.total(), 1 - sum(map(math.exp, opened.logprobs.values()))
     outside = n - sum(counts[token] for token in opened.logprobs)
     # With fewer than five expected cases, no count of them can show anything.
@@ -129,7 +142,7 @@ def _cut(name: str, value: float, smallest: Callable[[list[float]], float]) -> C
         if chance_to_show < SURE:
             return untested(sent, "the cut hardly changes this distribution")
         try:
-            counts = subject.draws(CUT_DRAWS, **{name: value})
+            counts = subject.draws(CUT_DRAWS, **{name: value}).counts
         except Refused as refused:
             return untested(sent, f"refused: {quoted(refused.sentence)}")
         outside = {token: n for token, n in counts.items() if token not in allowed}

@@ -140,8 +140,8 @@ class Subject:
         best = max(candidates, key=lambda candidate: exact.entropy(candidate.logprobs), default=None)
         return best if best is not None and exact.entropy(best.logprobs) >= MIN_ENTROPY else None
 
-    def draws(self, n: int, **fields: Any) -> Counter[str]:
-        """How often each first token of `open` comes in n requests with different seeds.
+    def draws(self, n: int, **fields: Any) -> Draws:
+        """The first tokens after the prompt `open`, in n requests with different seeds.
 
         Raises `Refused` where more than a tenth of the requests fail.
         """
@@ -155,7 +155,22 @@ class Subject:
         failed = [answer for answer in answers if isinstance(answer, Refused)]
         if 10 * len(failed) > n:
             raise failed[0]
-        return Counter(drawn(answer.first) for answer in answers if not isinstance(answer, Refused))
+        choices = [answer.first for answer in answers if not isinstance(answer, Refused)]
+        least = min(opened.logprobs.values())
+        unlisted = [c for c in choices if drawn(c) not in opened.logprobs and (c.first_logprob or 0.0) < least]
+        return Draws(counts=Counter(map(drawn, choices)), n_unlisted=len(unlisted))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draws:
+    """Drawn tokens. counts: how often each came.
+
+    n_unlisted: how many are not among the listed tokens and by the server's own statement less likely than all of them.
+    A token without a stated log-probability does not count, for its name may be spelt differently in the list.
+    """
+
+    counts: Counter[str]
+    n_unlisted: int
 
 
 def drawn(choice: Choice) -> str:
