@@ -142,8 +142,8 @@ def _print(pair: RunComparison) -> None:
         )
     if decision.verdict == "no difference seen" and decision.settling is not None:
         click.echo(
-            f"  a difference of this size would take about {count_noun(decision.settling, 'sample')} a question of each"
-            f"{_range(decision)}"
+            f"  two new runs of about {count_noun(decision.settling, 'sample')} a question would find a difference of "
+            f"this size{_range(decision)}; `harness race` may stop earlier"
         )
     for move in (*pair.moved[:SHOWN_QUESTIONS], *pair.moved[SHOWN_QUESTIONS:][-SHOWN_QUESTIONS:]):
         sure = "" if move.p >= 0.05 else f" (p {_p(move.p)})"
