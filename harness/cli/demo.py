@@ -50,8 +50,9 @@ def command(samples: int, out: Path | None) -> None:
     click.echo(f"$ harness serve {EMBEDDED} {MODEL}")
     try:
         with servers.launched(spec, watcher) as server:
-            url = server.base_urls[0]
-            code = _step("run", f"demo:{samples}", "--base-url", url, "--model", server.model, "--out", str(folder))
+            where = ("--base-url", server.base_urls[0], "--model", server.model, "--out", str(folder))
+            # The fingerprint would take 10 s on two cores, before anything is to be seen.
+            code = _step("run", f"demo:{samples}", *where, "--no-fingerprint")
             code = code or _step("score", str(folder))
             code = code or _step("report", str(folder))
     except KeyboardInterrupt:
