@@ -84,10 +84,10 @@ def bodies(
 
 
 def difference(token: TokenBefore, likeliest: Mapping[str, float]) -> float | None:
-    """Nats between the token's earlier and present log-probability; None if unknown.
+    """How far the token's log-probability is from its earlier one, in nats; None if unknown.
 
-    A token that is not listed is less likely than all listed ones, so the difference to the least of them is a lower
-    bound. likeliest: token → its log-probability now.
+    likeliest: token → its log-probability now. A token that is not listed there is less likely than all listed tokens,
+    so the distance to the least likely of them is a lower bound.
     """
     logprob = likeliest.get(f"token_id:{token.token}")
     if logprob is not None:

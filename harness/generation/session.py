@@ -327,10 +327,11 @@ class SamplingSession:
     def check_fingerprints(
         self, given: Mapping[str, list[str]], expected: Sequence[Endpoint] = (), *, resuming: bool = False
     ) -> None:
-        """Warn of endpoints whose fingerprint differs from the run's, and of those in `expected` that gave none.
+        """Warn of each endpoint whose fingerprint differs from the run's, and of each one in `expected` that gave none.
 
-        A fingerprint is the beginnings of a few greedy replies. given: the beginnings by base URL. resuming:
-        an endpoint none of whose beginnings equals those of an earlier session is refused. Raises `StoreError` then.
+        A fingerprint is the beginnings of a few greedy replies. given: the beginnings by base URL. resuming: the run
+        has earlier sessions; raises `StoreError` for an endpoint of which no beginning equals the one of an earlier
+        session.
         """
         for endpoint in expected:
             if endpoint.base_url not in given:

@@ -32,9 +32,9 @@ _REMEDY = "Remove the file and give the run's command again to have it rebuilt."
 
 
 def merged(folder: BenchmarkFolder, questions: Sequence[Question]) -> Sequence[Question]:
-    """`questions`, plus those of the file that are not among them, whose samples still count.
+    """`questions`, followed by the stored questions that are not among them, since their samples still count.
 
-    Raises `StoreError` when two have one id, or when one differs from what was asked before.
+    Raises `StoreError` when two questions have one id, or when a question differs from the stored one of its id.
     """
     # Nearly always the same: compared one by one, the questions need not all be in memory.
     if folder.questions.exists() and _same(map(_fixed_fields, questions), map(_fixed_fields, iterate(folder))):
@@ -55,8 +55,8 @@ def merged(folder: BenchmarkFolder, questions: Sequence[Question]) -> Sequence[Q
 
 
 def write(folder: BenchmarkFolder, questions: Sequence[Question]) -> None:
-    """Store these questions, and keep those of the file that are not among them. Raises `StoreError` when two have one
-    id, when one differs from what was asked before, or when the disk refuses.
+    """Store these questions, and keep the stored ones that are not among them. Raises `StoreError` when two have one
+    id, when a question differs from the stored one of its id, or when the disk refuses.
     """
     if folder.questions.exists() and _same(questions, iterate(folder)):
         return

@@ -323,9 +323,10 @@ class Texts:
 
 
 class _Groups:
-    """Counts groups of equal texts. n: samples of each question. squares: Σ g² of each question, where a group of
-    copies counts as one draw of weight g, every other sample as one of weight 1. excess: sum over copied texts. The
-    other numbers: see `Copies`.
+    """Counts groups of equal texts.
+
+    n: samples of each question. squares: Σ g² of each question, where g is the size of a group of copies, and 1
+    for every sample that is in none. excess: the excess of all groups (see above). The other numbers: see `Copies`.
     """
 
     def __init__(self, n_questions: int) -> None:

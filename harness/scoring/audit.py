@@ -64,10 +64,10 @@ JUDGE_RULE = "judge"
 
 
 class JudgeErrors(msgspec.Struct, frozen=True, kw_only=True):
-    """What a score knows of the errors of its judge (a model that decides verdicts), if no person has audited it.
+    """What a score that no person has audited can say about the errors of its judge, a model that decides verdicts.
 
-    n_judged: samples whose verdict is the judge's, of n_samples. n_both: samples that the rules and the judge both
-    decided, n_differing: of them those on which they differ.
+    n_judged: number of the n_samples whose verdict is the judge's. n_both: number of samples that both the rules and
+    the judge decided. n_differing: number of these on which the two differ.
     """
 
     n_judged: int

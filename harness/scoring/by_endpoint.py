@@ -236,11 +236,10 @@ class _Ordered:
         )
 
     def of_questions(self) -> Iterator[NDArray[np.int64]]:
-        """Yield the positions of the samples of each question that can be tested, in the order in which they were
-        begun.
+        """Yield for each question that can be tested the positions of its samples, in the order of their requests.
 
-        A question can be tested if all its planned samples are there, and none was asked again after its reply broke
-        off.
+        A question can be tested if all its planned samples are stored and no sample was asked for again because its
+        reply had broken off.
         """
         questions, first, counts = np.unique(self.question, return_index=True, return_counts=True)
         begins = np.cumsum(counts) - counts

@@ -146,8 +146,8 @@ def detection(correct: Array, counts: Array, other_correct: Array, other_counts:
     """The variance of the difference of two runs, as `smallest_difference` needs it; always above 0.
 
     correct, counts, other_correct, other_counts: (…, Q), right samples and all samples of each question, of both runs.
-    The variance of one sample is `smoothed_variance` of both runs' samples together, so that runs which agree on
-    everything do not claim to see any difference. A model that is worse by d where nearly all is right (or better,
+    The variance of one sample is `smoothed_variance` of both runs' samples together, which is never 0: two runs with
+    equal samples could still miss a small difference. A model that is worse by d where nearly all is right (or better,
     where nearly all is wrong) has more variance than the samples at hand: p(1−p) grows by at most |1 − 2p| · d.
     """
     pooled, total = correct + other_correct, counts + other_counts
@@ -172,7 +172,7 @@ def smallest_difference(variance: Array, growth: Array | float = 0.0, n_tests: i
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Raise the p values of several tests so that the chance of any false alarm among them is that of a single test.
+    """Adjust the p values of several tests upwards: a bound of 5 % then holds for any false alarm among all of them.
 
     Holm 1979 (Scandinavian Journal of Statistics 6:65): the i-th smallest of m times m − i + 1, never falling.
     """

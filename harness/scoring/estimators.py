@@ -124,7 +124,7 @@ def _majorities_without_one(groups: Sequence[VoteGroup], silent: int, k: int) ->
     wins = {size: _win(groups, n, size, k) for size, share in shares.items() if share}
 
     def without(size: int) -> float:
-        """Chance that a majority is right and misses one sample, which is in a group of `size` that does not win."""
+        """Chance that the majority is right and that one given sample, in a losing group of `size`, is not drawn."""
         return math.fsum(shares[own] * (win.chance - win.drawn(size)) for own, win in wins.items())
 
     left_out = [(without(0), silent)] if silent else []
@@ -175,7 +175,7 @@ def maj_at_k(groups: Sequence[VoteGroup], silent: int, k: int) -> float:
 
 
 def _correct_shares(groups: Sequence[VoteGroup]) -> dict[int, float]:
-    """Size → the sum of the fractions correct of the groups of this size, which have the same chance to win."""
+    """Size → the sum of the fractions correct of all groups of this size, which are equally likely to win."""
     shares: dict[int, float] = {}
     for group in groups:
         shares[group.size] = shares.get(group.size, 0.0) + group.correct / group.size
@@ -185,8 +185,9 @@ def _correct_shares(groups: Sequence[VoteGroup]) -> dict[int, float]:
 def _decided(groups: Sequence[VoteGroup], n: int, k: int) -> float | None:
     """maj@k where the largest group is nearly certain to win, else None.
 
-    Of k draws without replacement a group of share b gets as many as one of share a with a chance of at most
-    (1 − (√a − √b)²)^k (Chernoff; Hoeffding 1963, section 6); these bounds of the rivals are added up.
+    Take a group with a share a of the samples and a rival with the smaller share b. Of k draws without replacement the
+    rival gets as many as the group with a chance of at most (1 − (√a − √b)²)^k (Chernoff; Hoeffding 1963, section 6).
+    The bounds of all rivals are added up.
     """
     first, second = nlargest(2, groups, key=_size) if len(groups) > 1 else (groups[0], VoteGroup(0, 0))
     if n < _MIN_BOUNDED or _chance_to_catch_up(first.size, second.size, n, k) > _MAX_DOUBT:
@@ -201,9 +202,7 @@ _size = attrgetter("size")
 
 
 def _chance_to_catch_up(first: int, size: int, n: int, k: int) -> float:
-    """An upper bound of the chance that a group of `size` gets as many of k votes as the larger group of `first`, among
-    n samples.
-    """
+    """A bound on the chance that a group of `size` gets as many of k votes (of n samples) as a group of `first`."""
     return float((1 - (math.sqrt(first / n) - math.sqrt(size / n)) ** 2) ** k)
 
 

@@ -206,8 +206,9 @@ def sampling_limits(
 
 
 def question_limits(values: Array) -> IntervalEnds:
-    """Return the question interval: the range of the mean over all questions of this kind, of which these are a random
-    draw.
+    """Return the question interval: where the mean over all questions of this kind lies.
+
+    The questions at hand count as a random draw from all questions of this kind.
 
     values: (…, Q), a fraction for each of Q ≥ 2 questions: its accuracy, pass@k or maj@k.
     """
@@ -305,10 +306,10 @@ def widest_limits(mean: Array, n_questions: int) -> IntervalEnds:
 def mean_limits(values: Array, limits: IntervalEnds) -> IntervalEnds:
     """Return the interval of the mean of independent estimates (such as benchmarks' accuracies) from their intervals.
 
-    values, limits: (…, number of estimates). The squares of the half-widths add; the result is
-    Wilson's interval of that half-width. So one estimate keeps its interval, and the mean of many skew estimates has a
-    nearly symmetric one, as it should: it is more nearly normal than each. Adding the distances to the lower and to the
-    upper ends separately (Newcombe 1998) covers as little as 91 % where ten small sets are nearly all right.
+    values, limits: (…, number of estimates). The squares of the half-widths add; the result is Wilson's interval of
+    that half-width. So a single estimate keeps its interval. The mean of many estimates is more nearly normal than each
+    of them, and gets a nearly symmetric interval. Adding the distances to the lower and to the upper ends separately
+    (Newcombe 1998) covers as little as 91 % where ten small sets are nearly all right.
     """
     mean = values.mean(axis=-1)
     square = (((limits.high - limits.low) / 2) ** 2).sum(axis=-1) / values.shape[-1] ** 2

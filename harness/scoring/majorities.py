@@ -301,9 +301,9 @@ def _means(
 
 
 class _RivalVotes(NamedTuple):
-    """The votes of the rivals of one size, `times` of them, that matter for the first `n_nodes` nodes.
+    """The numbers of votes that `times` rivals of the same `size` may get.
 
-    exactly: (U,), the chances of `first`, `first` + 1 … votes.
+    They matter for the first `n_nodes` nodes. exactly: (U,), the chances of `first`, `first` + 1 … votes.
     """
 
     size: int

@@ -62,10 +62,10 @@ def moves(first: Sequence[QuestionTally], second: Sequence[QuestionTally]) -> li
 
 
 def fisher(correct: int, n: int, other_correct: int, other_n: int) -> float:
-    """Two-sided p of Fisher's exact test (1935): with the totals fixed, the chance of a split of the right samples
-    between the two runs that is at most as likely as the one seen.
+    """Two-sided p of Fisher's exact test (1935) of two runs with `correct` of n and `other_correct` of other_n right.
 
-    correct of n, other_correct of other_n: right samples of the two runs.
+    It is the chance that the right samples fall on the two runs in a way that is at most as likely as the observed one,
+    given the number of all right samples and both n.
     """
     total, right = n + other_n, correct + other_correct
     least, most = max(0, right - other_n), min(n, right)

@@ -335,10 +335,9 @@ def with_g_pass(score: Score, items: Sequence[QuestionTally], tau: float) -> Sco
 
 
 def beside_audit(score: Score, judge_errors: JudgeErrors | None, estimate: Audited | None) -> Score:
-    """Return the score with what is known of its judge's errors, and with one warning about them in place of the
-    earlier one.
+    """Return the score with these figures on the errors of its judge, and with a new warning about them.
 
-    The warning is the audit's if there is one, else the judge's.
+    The new warning replaces the former one. It is that of the audit, if there is one, else that of the judge.
     """
     former = (score.judge_errors, score.audited)
     dropped = {remark.sentence for remark in former if remark is not None}

@@ -24,12 +24,11 @@ half a point for 30 questions."""
 
 
 class SpentPoint(msgspec.Struct, frozen=True, kw_only=True):
-    """The accuracy that one run reaches with `tokens` completion tokens for each question: that of the majority of k
-    samples (k = 1: pass@1).
+    """The accuracy of the majority of k samples of one run (k = 1: pass@1), and what it costs in tokens.
 
-    weighted: each vote counts 1/tokens of its reply, since of replies to one question the shorter ones tend to be right
-    (Hassid et al. 2025, arXiv:2505.17813). tokens: k times the mean over questions of a sample's. Intervals as in
-    `Intervals`, 95 %.
+    tokens: completion tokens for each question: k times the mean length of a sample. weighted: the accuracy if each
+    vote counts 1/(tokens of its reply), since the shorter replies to a question tend to be right (Hassid et al. 2025,
+    arXiv:2505.17813). Intervals as in `Intervals`, 95 %.
     """
 
     run: str

@@ -28,10 +28,11 @@ def reached_error(correct: Array, rounds: int) -> float:
 
 
 def next_rounds(error: float, rounds: int, target: float) -> int:
-    """Samples of each question at which to test the error next; `rounds` ≥ `MIN_ROUNDS` gave an `error` above `target`.
+    """The number of samples of each question at which to test the error next.
 
-    The error falls with the root of the samples, so rounds · (error/target)² should be enough. If that is more than a
-    third above `rounds`, it is a rough guess, and the next test comes at nine tenths of it.
+    rounds: the present number, at least `MIN_ROUNDS`, with an `error` above `target`. The error falls with the root of
+    the samples, so rounds · (error/target)² should be enough. A number more than a third above `rounds` is a rough
+    guess, so the next test comes at nine tenths of it.
     """
     assert error > target > 0
     needed = rounds * (error / target) ** 2

@@ -45,12 +45,13 @@ MAX_NAMED_KEYS = 5
 
 @dataclass(frozen=True, slots=True)
 class QuestionTally:
-    """The samples of one question that a score covers. planned: how many the score should cover. correct: how many are
-    graded correct. undecided: samples on which the grader could not decide; the accuracy counts them as wrong, the
-    bounds as open. uncut: samples that max_tokens did not cut; uncut_correct: those of them that are graded correct.
-    independent: how many independent samples the present ones are worth if some are copies (`copies`);
-    None = all. parts: parts that the answer has, 0 where no grade states them. shares, squares: sum over the samples of
-    the fraction of the parts that are right, and of its square; a grade without parts counts 0.
+    """The numbers of one question's samples, as a score needs them. planned: samples that the score should cover.
+
+    correct: samples graded correct. undecided: samples on which the grader could not decide; the accuracy counts them
+    as wrong, the bounds as open. uncut: samples not cut by max_tokens; uncut_correct: those of them graded correct.
+    independent: how many independent samples the present ones are worth if some are copies (`copies`); None: all.
+    parts: parts of the answer; 0 where no grade states them. shares, squares: sum over the samples of the fraction of
+    the parts that is right (0 without parts), and of its square.
     """
 
     question: Question
@@ -101,10 +102,8 @@ class QuestionTally:
 
     @property
     def cluster(self) -> str:
-        """The label of the question's cluster, a group of questions that are not independent.
-
-        It is the value of the card's `cluster_key`, or the question of which this one is a reordering or a twin, or
-        the question's own id.
+        """The label of the question's cluster, a group of questions that are not independent: the value of the card's
+        `cluster_key`; for a reordering or a twin of another question, the id of that one; else the question's own id.
         """
         metadata = self.question.metadata
         # Any card may have a column named "original"; only that of a twin groups questions.
@@ -277,8 +276,8 @@ def tally(
 def _read(
     questions: Sequence[Question], grades: Sequence[Grade], plan: Plan | None
 ) -> tuple[NDArray[np.int64], _Facts, int, int]:
-    """(samples that each question may have, the numbers of the planned grades, how many grades are of questions outside
-    the plan, how many of samples beyond it). Raises `UsageError` for no question, or one id twice.
+    """(largest number of samples of each question, facts of the planned grades, number of grades of questions outside
+    the plan, number of grades of samples beyond it). Raises `UsageError` if there is no question, or two have one id.
     """
     numbers = _numbers(questions)
     of_each = (sys.maxsize if plan is None else plan.of(question_id) for question_id in numbers)

@@ -304,9 +304,10 @@ def _freedom(deviations: NDArray[np.float64], means: int) -> float:
     """Degrees of freedom of the sum of the squares of m deviations from `means` means: 1 / (1/K − 1/f), from 2 to f.
 
     f = m − means; K = (Σ d²)² / Σ d⁴ · f/m is the number of equal squares that would be as uncertain. Of normal
-    deviations these are f/2; of long tails, where a few squares make the sum, less. A χ² with the mean and the variance
-    of the squares has twice as many (Satterthwaite 1946, Biometrics Bulletin 2:110), and covers 2 points less, since a
-    long tail that was not seen is not in the squares (`make simulate`).
+    deviations K is f/2; it is less with long tails, where a few squares make most of the sum. Satterthwaite (1946,
+    Biometrics Bulletin 2:110) takes 2 K instead, as of a χ² with the mean and the variance of the squares; his
+    intervals cover 2 points less, because a part of a long tail that no sample hit is missing in the squares (`make
+    simulate`).
     """
     squares, free = deviations**2, len(deviations) - means
     fourth = float((squares**2).sum())

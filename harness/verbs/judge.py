@@ -170,11 +170,12 @@ TRIAL_PATIENCE = Patience(attempts=2)
 
 
 def try_judge(options: JudgeOptions, watcher: Watcher, *, may_start: bool = False) -> None:
-    """Ask the judge for one verdict as scoring asks, so that a judge that fails does so before hours of sampling.
+    """Ask the judge for one verdict in the way in which scoring asks: a judge that fails shows before hours of
+    sampling.
 
     Raises `UsageError` or `ServerError`, with scoring's sentence, if the judge cannot be asked: no key, no answer, no
-    such model. Warns if its reply has no verdict. may_start: the caller starts servers later, and one of them may be
-    the judge, so that a judge that cannot be asked yet is a warning, too. A judge with a server of its own is not
+    such model. Warns if its reply has no verdict. may_start: the caller will start servers, of which one may be the
+    judge; then a judge that cannot be asked yet is only a warning. A judge with a server of its own is not
     tried: that server starts when its judge is needed.
     """
     if options.serve is not None:

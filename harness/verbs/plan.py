@@ -95,11 +95,11 @@ def numbered(source: Path) -> tuple[str, int] | None:
 
 
 def detectable(source: str, samples: int, other_samples: int | None = None) -> list[Detectable]:
-    """What `samples` of each question find, beside a run of `other_samples` (None: as many), by benchmark.
+    """How small a difference two runs can find, by benchmark: one with `samples` of each question, and another one.
 
-    source: the folder of a scored run, whose spread is taken; or a benchmark, then the spread is that of its latest
-    scored run in `results`, else that of published runs. Raises `UsageError`, and `StoreError` where the run is not
-    scored.
+    other_samples: samples of each question in the other run; None: as many. source: where the spread of the samples
+    comes from: the folder of a scored run, or the name of a benchmark. Of a benchmark, its latest scored run in
+    `results` is taken, else the published runs. Raises `UsageError`, and `StoreError` where the run is not scored.
     """
     if Path(source).exists() or len(Path(source).parts) != 1:
         folder = RunFolder.open(Path(source))

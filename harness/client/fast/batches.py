@@ -287,9 +287,9 @@ class Template:
         return self._first.match(raw, position) is not None
 
     def batch(self, raw: bytes, position: int) -> TokenBatch | None:
-        """The run of events of this template that begins at `position`, the border of a chunk; None if there is none.
+        """The tokens of the events of this template that follow one another from `position` on; None if there are none.
 
-        A few frames of another form may follow the run; they cost little.
+        position: where a chunk begins. A few frames of another form may come last; they cost little.
         """
         end = self._extent(raw, position)
         batch = self._texts(raw, position, end)

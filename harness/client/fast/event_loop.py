@@ -222,7 +222,10 @@ class Lag(NamedTuple):
 
 
 class LagMeter:
-    """Measures the lag of a loop that calls `begin_poll` before it polls its sockets and `end_poll` after it."""
+    """Measures how late an event loop reads its sockets.
+
+    The loop calls `begin_poll` before it polls its sockets, and `end_poll` after the poll.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

@@ -375,11 +375,11 @@ class Leftovers:
       steady so far (`STEADY_COUNTS`). If the new number comes a second time, it is believed, and the counts prove
       nothing any more.
 
-    Once a server is doubted, no connection to it carries a second request, so nothing can be left over. What was under
-    way then over a connection that had carried a request is refused, and asked again. The next reply gets a note that
-    says how many earlier replies came over such connections: these may be wrong. If no reply follows, `n_untold` is
-    that number.
-    Not covered: before the first doubt, a leftover with a new id whose token count fits or is unknown.
+    Once a server is doubted, no connection to it carries a second request, so nothing can be left over. A reply that
+    was under way at that moment over a connection with an earlier request is refused, and its request is sent again.
+    The next reply gets a note on the replies that came over such connections before and may be wrong: it states their
+    number. If no reply follows, this number is in `n_untold`. Not covered: before the first doubt, a leftover with a
+    new id whose token count fits or is unknown.
     """
 
     def __init__(self) -> None:

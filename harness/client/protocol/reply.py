@@ -83,8 +83,8 @@ class RequestFailed(Exception):
     kind: see `FailureKind`. status: the HTTP status; None if none came. message: the server's words or the cause, safe
     to print, without keys. retry_after: seconds that the server asked us to wait; None if it did not, or wrote
     nonsense. partial_text: the text before the failure, for the log only. unanswered: whether the connection ended
-    before any byte of a reply; on a connection that was used before, this means that the server had closed it in the
-    meantime, and the transport sends the request again on a new one. going_on: whether the request was to continue a
+    before any byte of a reply. If the connection had served an earlier request, the server has closed it since then,
+    and the transport sends the request again on a new connection. going_on: whether the request was to continue a
     half-written answer and brought no token; set by the sender.
     """
 

@@ -41,10 +41,10 @@ FIXED_BYTES = 1024 * 1024
 
 
 class Memory:
-    """Counts the memory of all unfinished replies of one transport, or of several that share the object.
+    """Counts the bytes that all unfinished replies of one transport hold, or of several transports that share it.
 
-    limit: bound in bytes; None: `MAX_REPLIES_BYTES`. unparsed_bytes: reads of the fast transport that wait unparsed, as
-    of its latest look (four times a second).
+    limit: bound in bytes; None: `MAX_REPLIES_BYTES`. unparsed_bytes: bytes that the fast transport has read and not yet
+    parsed, counted four times a second.
     """
 
     __slots__ = ("held_bytes", "limit", "unparsed_bytes")

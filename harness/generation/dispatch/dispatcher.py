@@ -139,8 +139,10 @@ class Dispatcher:
         return Done() if self._ended() else Wait(self._seconds_to_next_change())
 
     def _let_time_pass(self) -> None:
-        """Do what is due by now: end a grace period, end a session that no endpoint answers, ask failed samples again,
-        give up samples that every endpoint has failed, and try endpoints again whose wait is over.
+        """Do what is due by now.
+
+        End a grace period that is over, and a session in which no endpoint answers any more. Queue failed samples again
+        after their wait; give up samples at which every endpoint has failed. Try endpoints again after their wait.
         """
         now, ending = self._clock(), self.ending
         if ending.phase != "stopping":

@@ -394,8 +394,8 @@ class Scheduler:
     def _is_worn(self, task: Task) -> bool:
         """Whether `task`, which failed before, waits until all other samples are handed out.
 
-        It does if it failed `WORN` times. While questions are left that nobody has asked, it also does if the requests
-        of its question failed `WORN` times and none was answered.
+        A task waits if it failed `WORN` times. It also waits while there are questions that were not asked yet, if
+        `WORN` requests of its own question failed and none was answered.
         """
         question = self._questions[self._rows[task.benchmark][task.question_id]]
         hopeless = question.n_returned >= WORN and not question.n_known
@@ -572,9 +572,9 @@ class Scheduler:
     def _expected(self, row: int) -> float:
         """Return the expected length of the question's next sample, in tokens.
 
-        That is the mean of its finished samples and of one or two imagined samples of the prior length. Running samples
-        that already exceed it count too, with a multiple of their present length: without them the short samples, which
-        finish first, would make every long question look short. row: index of the question in the queue.
+        row: index of the question in the queue. The expected length is the mean of its finished samples and of one or
+        two imagined samples of the prior length. Running samples that are longer than this mean already count, too,
+        with a multiple of their present length: short samples finish first, and would make a long question look short.
         """
         question = self._questions[row]
         # A prior length of this very question counts as two samples, the mean of its benchmark as one.
@@ -602,8 +602,8 @@ class Scheduler:
     def _urgency(self, row: int) -> float:
         """Return the urgency by which a wave is ordered: the expected length, raised while few samples were handed out.
 
-        So a question that is wrongly taken for short is tried early, and not found to be long at the end of the run
-        (bench/schedule.py measures this). row: index of the question in the queue.
+        row: index of the question in the queue. By this raise every question is tried early, and none turns out to be
+        long only at the end of the run (bench/schedule.py measures this).
         """
         return self._expected(row) * (1 + _CURIOSITY / (1 + self._questions[row].n_handed))
 
@@ -637,11 +637,10 @@ class Scheduler:
         return bool(measured) and mine > SLOWER * min(measured)
 
     def _would_end_last(self, endpoint: int, row: int, prudence: float) -> bool:
-        """Whether a slow endpoint that takes a sample of this question now would finish it after faster endpoints have
-        done everything else.
+        """Whether a sample of this question, given to a slow endpoint now, would be the last one of the run to end.
 
-        row: index of the question in the queue. prudence: the sample is assumed to take this multiple of its expected
-        length.
+        That is so if the faster endpoints finish all other samples before. row: index of the question in the queue.
+        prudence: the sample is assumed to be so many times as long as expected.
         """
         mine = self._endpoints[endpoint].seconds_per_token
         assert mine is not None

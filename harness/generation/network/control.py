@@ -213,7 +213,7 @@ _WITH_VALUE = ("concurrency", "cancel")
 
 
 class Steering:
-    """Carries out the commands that steer one session, and follows its file of endpoints, if there is one."""
+    """Carries out the commands that a user sends to a running session, and rereads its file of endpoints, if any."""
 
     def __init__(
         self,

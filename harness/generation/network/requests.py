@@ -244,9 +244,9 @@ class OneByOne:
     async def _compare_seam(
         self, going_on: Continuation, endpoint: Endpoint, template: RequestTemplate
     ) -> Continuation:
-        """Return `going_on` with the server's log-probabilities of the tokens before the seam, if it states them.
+        """Return `going_on` with what the server states of the tokens before the seam: their log-probabilities now.
 
-        They show whether the model that continues the part is the one that wrote it.
+        Beside the earlier ones they show whether the model that continues the part is the model that wrote it.
         """
         salvage = self._settings.salvage
         tokens = tokens_before_seam(going_on, salvage)

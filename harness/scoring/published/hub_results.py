@@ -57,7 +57,7 @@ class _BoardSource(msgspec.Struct, frozen=True):
 
 
 class _BoardEntry(msgspec.Struct, frozen=True, rename="camel"):
-    """One line of a leaderboard, of the fields of which these are read."""
+    """One line of a leaderboard. Its other fields are not read."""
 
     model_id: str
     value: int | float

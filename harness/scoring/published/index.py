@@ -139,9 +139,10 @@ def find_scores(model: str, benchmark: str | None = None) -> list[FoundScore]:
 
 
 def scores_of_models(models: Iterable[str]) -> list[PublishedScore]:
-    """The shipped scores of these models, and those of the index that are surely of one of them, under its name here.
+    """The shipped scores of these models, and the scores of the local index whose model is surely one of them.
 
-    An index that cannot be read counts as empty: what is drawn beside a run must not keep its report from being made.
+    A score of the index gets the model's name as `models` spells it. An index that cannot be read counts as empty,
+    since published scores are an addition to a report, which must be made without them, too.
     """
     names = list(dict.fromkeys(models))
     indexed: list[PublishedScore] = []

@@ -76,9 +76,11 @@ _ROW = re.compile(r"\s*- \{.*\}\s*$")
 
 
 def read(path: Path, names: Collection[str] | None) -> list[PublishedScore]:
-    """The scores of the file. names: lower-case model names; a row on one line that contains none of them is skipped
-    before YAML parses it, because files are long and a run has one model. None = all rows. Raises `UsageError` naming
-    file and field."""
+    """The scores of the file. Raises `UsageError` that names the file and the field.
+
+    names: model names in lower case; None: all scores. A row that stands on one line without any of these names is
+    skipped before YAML parses it, because files are long and a run has one model.
+    """
 
     def may_match(line: str) -> bool:
         return names is None or not _ROW.match(line) or any(name in line.casefold() for name in names)

@@ -63,8 +63,9 @@ class Ended:
         return cls(limit, text, reply.finish_reason or "", reply.usage.completion_tokens)
 
     def is_refuted_by(self, longer: Ended) -> bool:
-        """Whether this reply claims that it ended by itself, while `longer`, of a larger max_tokens, begins with the
-        same text and goes on.
+        """Whether `longer` shows that this reply was cut, although it claims to have ended by itself.
+
+        longer: the reply to the same request with a larger max_tokens; it begins with the same text and goes on.
         """
         # The end of a reply may be trimmed, or hold half a character.
         text = self.text.rstrip().rstrip("\ufffd")

@@ -196,11 +196,11 @@ def _later_cold_draws(subject: Subject) -> Seen:
 
 
 def outside(tokens: Sequence[Token], smallest: Callable[[list[float]], float]) -> tuple[int, float]:
-    """Return how many of the drawn `tokens` a cut such as top_k forbids, and the chance that a server which ignores the
-    cut would have drawn at least one such token.
+    """Return (number of drawn `tokens` that a cut such as top_k forbids, chance to see one if the cut is ignored).
 
-    smallest: from all listed probabilities, in falling order, the smallest one that the cut keeps. A token is forbidden
-    if it is `NEAR` times less likely than that.
+    The chance says how much the first number proves: with a small one, even a server that ignores the cut seldom draws
+    a forbidden token. smallest: takes all listed probabilities in falling order and returns the smallest that the cut
+    keeps. A token that is `NEAR` times less likely than this is forbidden.
     """
     n, log_inside = 0, 0.0
     for token in tokens:

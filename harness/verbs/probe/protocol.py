@@ -78,7 +78,7 @@ def _stream_beside_whole(subject: Subject, prompt: str) -> tuple[Seen, str]:
 
 
 def _usage(subject: Subject) -> Seen:
-    """Check that the stated token counts are those of the tokens that came, in a stream as in a whole reply."""
+    """Check that the server counts the tokens of a reply rightly, in a stream and in a whole reply."""
     sent = f"a chat request of {LONG} tokens, streamed and whole, with log-probabilities"
     (streamed,) = subject.streamed([Inquiry(STORY, {"max_tokens": LONG, "temperature": 0})])
     whole = _with_logprobs(subject)

@@ -126,7 +126,10 @@ def allotted(checks: Sequence[Check], budget: int, earlier: Collection[str] = ()
 
 
 def unfound(checks: Sequence[Check], names: Collection[str]) -> Mapping[str, int]:
-    """Each check that is not in `names` → the simulated kinds of faults that it finds and those in `names` do not."""
+    """What is lost without the checks that are not in `names`.
+
+    Name of such a check → number of simulated kinds of faults that it finds and no check in `names` does.
+    """
     classes = {kind for name in names for kind in FINDS.get(name, ())}
     return {check.name: int(worth(check, classes) - OWN) for check in checks if check.name not in names}
 

@@ -236,7 +236,7 @@ _SHORT = {"models": "model", "servers": "engine", "prompts": "prompt", "sampling
 
 
 def _entries(file: SweepFile, axis: str, keys: Keys, given: Any) -> Iterator[Entry]:
-    """One entry of the file, or, if it has `values`, a variant of it for each combination of their values.
+    """Yield the entry `given`; if it has `values`, yield a variant of it for each combination of these values.
 
     given: the entry as the file has it. keys: the path of keys to it in the file. axis: the first of them, such as
     "servers".

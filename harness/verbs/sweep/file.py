@@ -137,7 +137,7 @@ MAX_LISTED_KEYS = 40
 
 
 def _belongs_where(key: str, beside: Collection[str]) -> str:
-    """A sentence on which part of the file the unknown key belongs to, or which keys are allowed where it was found.
+    """A sentence on an unknown key: which part of the file it belongs to, or which keys are allowed where it stands.
 
     beside: the keys that are allowed there.
     """

@@ -116,8 +116,8 @@ class Results:
 def columns_axis(sweep: Sweep) -> str | None:
     """The axis whose entries are the columns of a grid; None where the file has none that fits.
 
-    By default the first of servers, sampling, prompts and models with several entries, else the first of them that the
-    file has. Checkpoints are rows, so a sweep over checkpoints never has its models as columns.
+    If the file does not name one: of servers, sampling, prompts and models the first axis with several entries, else
+    the first that the file has. Checkpoints are rows, so a sweep over checkpoints never has its models as columns.
     """
     if sweep.table.columns is not None:
         return sweep.table.columns if sweep.table.columns in sweep.axes else None
@@ -169,8 +169,10 @@ def _read(sweep: Sweep, cell: Cell) -> CellResult:
 
 
 def _base(sweep: Sweep) -> tuple[str, str] | None:
-    """The base of the comparison, as (axis, name of the entry): the one that the file names, else the first column of a
-    grid, else the first entry of the first axis with several entries.
+    """The entry with which the others are compared, as (axis, name of the entry).
+
+    It is the entry that the file names as its base; else the first column of a grid; else, on the first axis with
+    several entries, the first of them.
     """
     if sweep.table.base is not None:
         return next(
