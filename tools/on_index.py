@@ -38,8 +38,8 @@ PAGES: dict[str, tuple[tuple[str, str], ...]] = {
             "`uv tool install 'reasoning-harness[llama-cpp,report]'`",
         ),
         (
-            "`uv tool install --with wandb '.[llama-cpp,report]'`",
-            "`uv tool install --with wandb 'reasoning-harness[llama-cpp,report]'`",
+            "`uv tool install --with trackio '.[llama-cpp,report]'`",
+            "`uv tool install --with trackio 'reasoning-harness[llama-cpp,report]'`",
         ),
     ),
     "docs/experiments.md": (("'.[report]'` in a checkout)", "'reasoning-harness[report]'`)"),),

@@ -28,6 +28,7 @@ from harness.core.records import AnswerKind, Grade, GradeRules, NearMiss, Questi
 from harness.core.records import Verdict as Outcome
 from harness.grading import verifier
 from harness.grading.bounds import MAX_CANDIDATES, MAX_WHOLE_REPLY_CHARS, MIN_ROUNDED
+from harness.grading.compare.plain_numbers import plain_number
 from harness.grading.find.extract import UNSTATED, Extraction, candidates, extract_from, shorten_answer
 from harness.grading.find.reasoning import final_part
 from harness.grading.find.several import parts_of
@@ -88,13 +89,6 @@ _RULES = {
 
 _ONE_VALUE: tuple[AnswerKind, ...] = ("integer", "number", "expression")
 _NO_RULES = GradeRules()
-_RATIONAL = re.compile(
-    r"(-?[1-9][0-9]{0,14}|0)"
-    r"|(-?)\\[dt]?frac\{([1-9][0-9]{0,14})\}\{([1-9][0-9]{0,14})\}"
-    r"|(-?(?:0|[1-9][0-9]{0,5})\.)([0-9]{1,6})"  # too short to stand for an endless one
-)
-"""An integer, a fraction of two, or a short decimal."""
-
 _SHORT = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15}|/[0-9]{1,15})?|-?\\[dt]?frac\{[0-9]{1,15}\}\{[0-9]{1,15}\}")
 """An integer, decimal or fraction with so few digits that a comparison takes no time worth a worker."""
 
@@ -353,18 +347,15 @@ def simple_outcome(question: Question, extraction: Extraction) -> Outcome | None
         return None
     if extraction.answer in question.references:
         return "correct"
-    value = _rational(extraction.answer)
+    value = plain_number(extraction.answer)
     if value is None:
         return None
-    references = list(map(_rational, question.references))
-    for text, reference in zip(question.references, references, strict=True):
-        if "." in text and reference is not None and abs(reference[0]) >= MIN_ROUNDED and reference[0] % reference[1]:
+    for reference in map(plain_number, question.references):
+        if reference is None or reference.top * value.bottom == value.top * reference.bottom:
+            return None
+        if reference.is_decimal and abs(reference.top) >= MIN_ROUNDED and reference.top % reference.bottom:
             return None  # a decimal of three digits may be a rounded value
-    return (
-        "wrong"
-        if all(reference is not None and reference[0] * value[1] != value[0] * reference[1] for reference in references)
-        else None
-    )
+    return "wrong"
 
 
 def _is_simple(question: Question) -> bool:
@@ -386,16 +377,6 @@ def is_short(question: Question, answer: str) -> bool:
     return all(
         _SHORT_EXPRESSION.fullmatch(text) is not None and len(_POWER_OF_BRACKET.findall(text)) <= 1 for text in texts
     )
-
-
-def _rational(text: str) -> tuple[int, int] | None:
-    """Return (numerator, denominator) of a text of the form `_RATIONAL`, else None."""
-    match = _RATIONAL.fullmatch(text)
-    if match is None:
-        return None
-    if match[5]:
-        return int(match[5][:-1] + match[6]), 10 ** len(match[6])
-    return (int(match[1]), 1) if match[1] else (int(match[2] + match[3]), int(match[4]))
 
 
 def _by_rules(question: Question, answer: str, *, with_steps: bool) -> AnswerVerdict:

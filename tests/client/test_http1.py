@@ -219,13 +219,14 @@ def test_a_reader_says_where_it_stands_in_a_chunked_body() -> None:
     assert (reader.started, reader.chunked, reader.ended) == (True, True, False)
     assert reader.eof() == "the connection closed inside the body"
     reader.feed(b"0\r\n\r\n")
-    assert (reader.ended, reader.at_chunk_border, reader.reusable, reader.surplus) == (True, False, True, False)
-    assert (reader.feed(b"x"), reader.surplus, reader.reusable) == (b"", True, False)
+    assert (reader.ended, reader.at_chunk_border, reader.reusable, reader.surplus) == (True, False, True, b"")
+    assert (reader.feed(b"x"), reader.surplus, reader.reusable) == (b"", b"x", False)
+    assert (reader.feed(b"y"), reader.surplus) == (b"", b"x")
     whole = ResponseReader()
-    assert (whole.feed(CHUNKED + b"0\r\n\r\nx"), whole.surplus, whole.reusable) == (b"", True, False)
+    assert (whole.feed(CHUNKED + b"0\r\n\r\nx"), whole.surplus, whole.reusable) == (b"", b"x", False)
     plain = ResponseReader()
     plain.feed(head("Content-Length: 2"))
-    assert (plain.chunked, plain.at_chunk_border, plain.feed(b"abc"), plain.surplus) == (False, False, b"ab", True)
+    assert (plain.chunked, plain.at_chunk_border, plain.feed(b"abc"), plain.surplus) == (False, False, b"ab", b"c")
     assert ResponseReader().eof() == "the connection closed before the reply"
 
 

@@ -358,6 +358,33 @@ def test_what_was_under_way_over_a_used_connection_at_the_first_doubt_is_asked_a
 
 
 @pytest.mark.parametrize("make", KEEPING)
+@pytest.mark.parametrize(("status", "doubted"), [("408 Request Timeout", False), ("200 OK", True)])
+def test_only_the_end_of_an_idle_connection_may_come_with_the_reply(
+    status: str, doubted: bool, make: Callable[[], Transport]
+) -> None:
+    """The client was busy, and reads both at once."""
+
+    def answer(request: Request) -> Iterable[Step]:
+        more = f"HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode()
+        yield reply(word_of(request)) + more
+        yield CLOSE
+
+    async def main(url: str) -> list[tuple[str, ...]]:
+        transport, notes = make(), list[tuple[str, ...]]()
+        for word in OWN[:3]:
+            body = json.dumps({"model": "m", "messages": word}).encode()
+            done = await transport.complete(Endpoint.parse(url), "/chat/completions", body, Deadlines(), 1 << 20)
+            assert done.text == word
+            notes.append(done.notes)
+        await transport.close()
+        return notes
+
+    with FaultServer(answer) as server:
+        assert any(asyncio.run(main(server.base_url))) == doubted
+        assert server.connections == 3
+
+
+@pytest.mark.parametrize("make", KEEPING)
 def test_a_server_that_closes_or_times_out_idle_connections_is_not_doubted(make: Callable[[], Transport]) -> None:
     closed = threading.Event()
 

@@ -264,11 +264,13 @@ def test_a_server_whose_state_file_is_damaged_is_found_and_stopped(
         processes.end(family[:1], 5)
     path = folder / "mine.json"
     content = path.read_bytes()
-    path.unlink()
+    # In one step, for the guard may write the file anew at any moment.
+    damaged = tmp_path / "damaged"
     if damage == "link":
-        path.symlink_to(victim)
+        damaged.symlink_to(victim)
     elif damage != "gone":
-        path.write_bytes(content[: len(content) // 2 if damage == "cut" else 0])
+        damaged.write_bytes(content[: len(content) // 2 if damage == "cut" else 0])
+    path.unlink() if damage == "gone" else damaged.replace(path)
     result = serve(tmp_path, "status")
     assert "its server runs (process" in result.err
     done = serve(tmp_path, "stop", *words)

@@ -38,7 +38,7 @@ def test_disagreements_with_a_second_grader_are_counted_and_listed(
     assert "math-verify 100.0 %" in done.out
     assert "the graders disagree on 1 sample" in done.out
     disputed = harness(tmp_path, "show", "run", "--disputed").out
-    assert "math-verify" in harness(tmp_path, "show", "run", disputed.split(" · ")[1]).out
+    assert "math-verify" in harness(tmp_path, "show", "run", disputed.splitlines()[0].split(" · ")[1]).out
 
 
 def test_two_second_graders_are_asked_once_each_and_shown_one_after_the_other(

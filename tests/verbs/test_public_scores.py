@@ -351,7 +351,7 @@ def test_scores_without_settings_decide_together_and_never_alone(
     assert entry.standing == standing
     assert entry.public is not None
     assert (entry.public.verdict, entry.public.sources) == (verdict, len(percentages))
-    with pytest.raises(UsageError, match="no published score"):
+    with pytest.raises(UsageError, match="holds no score of any model on demo"):
         verify(folder.path, VerifyOptions())
 
 

@@ -497,8 +497,7 @@ class Connection:
         """End the request with the reply that `end` returns, or with the failure that it raises."""
         try:
             reply = end(*arguments)
-            if self._read.http.surplus:
-                self._leftovers.doubt()
+            self._leftovers.judge_unasked(self._read.http.surplus)
             self._before = self._leftovers.check(reply, self._before, self._prompt, used=self._used)
         except RequestFailed as failure:
             return self._over(failure, keep=False)

@@ -85,8 +85,8 @@ class ResponseReader:
     """Parses one HTTP response while its bytes come.
 
     status: 0 until the head is whole. headers: by names in lower case. chunked: whether the body comes in chunks; False
-    until the head is whole. ended: whether the response is whole. started: whether a byte of it has come. surplus:
-    whether bytes came behind its end.
+    until the head is whole. ended: whether the response is whole. started: whether a byte of it has come. surplus: the
+    first bytes that came behind its end, if any did.
     """
 
     __slots__ = (
@@ -114,7 +114,7 @@ class ResponseReader:
         self._interim = 0  # heads of status 1xx
         self._left = 0  # bytes that are still to come: of the body (length), or of the chunk and its CRLF (chunked)
         self._keep_alive = True
-        self.surplus = False
+        self.surplus = b""
 
     @property
     def at_chunk_border(self) -> bool:
@@ -134,7 +134,7 @@ class ResponseReader:
         if not data:
             return b""
         if self.ended:
-            self.surplus = True
+            self.surplus = self.surplus or data[: len(REQUEST_TIMEOUT_HEAD)]
             return b""
         if self.chunked:
             if data == _LAST_CHUNK and not self._left and not self._buffer:
@@ -146,7 +146,7 @@ class ResponseReader:
         body = data[: self._left]
         self._left -= len(body)
         self.ended = not self._left
-        self.surplus |= len(data) > len(body)
+        self.surplus = data[len(body) : len(body) + len(REQUEST_TIMEOUT_HEAD)]
         return body
 
     def eof(self) -> str:
@@ -226,7 +226,7 @@ class ResponseReader:
                 break
             if not size:
                 self.ended = True
-                self.surplus = last + 4 < end
+                self.surplus = data[last + 4 : last + 4 + len(REQUEST_TIMEOUT_HEAD)]
                 break
             position = line + 2
             left = size + 2

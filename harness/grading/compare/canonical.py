@@ -20,8 +20,9 @@ from harness.answers.letters import letter_of
 from harness.answers.words import is_words, without_layout, words_of
 from harness.core.records import Question
 from harness.grading.compare.equations import is_equation, statement
-from harness.grading.compare.exact import PLAIN_FRACTION, exact, quotient
+from harness.grading.compare.exact import exact
 from harness.grading.compare.modular import NotModular, Residues
+from harness.grading.compare.plain_numbers import plain_number
 from harness.grading.compare.polynomials import polynomial
 from harness.grading.compare.radicals import NotExact, freeze, rational
 from harness.grading.compare.realsets import NotASet, RealInterval, real_set
@@ -43,8 +44,8 @@ def canonical(answer: str, question: Question) -> str | None:
     if question.kind == "choice":
         letter = letter_of(answer, any_case=True)
         return letter or words_of(answer)[:200]
-    if (plain := PLAIN_FRACTION.fullmatch(answer)) is not None:
-        return plain[1] or str(Fraction(*quotient(plain)))
+    if (plain := plain_number(answer)) is not None:
+        return str(Fraction(plain.top, plain.bottom))
     if (expression := polynomial(answer)) is not None:
         return _vote_of_residue(expression.residue)
     if is_words(answer):

@@ -22,9 +22,10 @@ from harness.answers.grammar.units import counted_in_words
 from harness.answers.letters import is_one_of_letters, letter_of, letters_of
 from harness.answers.words import is_words, without_layout, without_text_commands, words_of
 from harness.core.records import Form, GradeRules, NearMiss
+from harness.grading.bounds import MIN_ROUNDED
 from harness.grading.compare.dates import same_days
-from harness.grading.compare.exact import PLAIN_FRACTION, quotient
 from harness.grading.compare.forms import has_form
+from harness.grading.compare.plain_numbers import plain_number
 from harness.grading.compare.polynomials import polynomial, same_polynomials
 from harness.grading.compare.scalars import Comparison
 from harness.grading.compare.structures import same
@@ -85,9 +86,9 @@ def near_miss(reference: str, answer: str, kind: str, rules: GradeRules) -> Near
     """How a wrong `answer` misses the reference by little; None if it misses it by more."""
     if rules.form is not None and _equal(reference, answer, kind, replace(rules, form=None), ()).equal:
         return "form"
-    # Two different integers, fractions or polynomials miss each other neither by a unit nor by rounding.
-    plain = all(
-        _INTEGER.fullmatch(text) or PLAIN_FRACTION.fullmatch(text) or polynomial(text) for text in (reference, answer)
+    # Two different numbers or polynomials miss each other neither by a unit nor, without a decimal, by rounding.
+    plain = "." not in reference and all(
+        _INTEGER.fullmatch(text) or plain_number(text) or polynomial(text) for text in (reference, answer)
     )
     if plain or kind in ("choice", "text"):
         return None
@@ -206,22 +207,25 @@ def _compare_trees(reference: str, answer: str, kind: str, rules: GradeRules) ->
 
 
 def _without_trees(reference: str, answer: str, kind: str, rules: GradeRules) -> Comparison | None:
-    """Compare two fractions of integers or two polynomials, with the verdict of `_compare_trees`; None for all others.
+    """Compare two plain numbers or two polynomials, with the verdict of `_compare_trees`; None for all others.
 
-    Most answers are fractions, polynomials or words, and trees take ten to fifty times as long.
+    Most answers are numbers, polynomials or words, and trees take ten to fifty times as long.
     """
     if kind == "text" or rules.relative_tolerance or rules.absolute_tolerance or rules.round_to_reference:
         return None
-    left, right = PLAIN_FRACTION.fullmatch(reference), PLAIN_FRACTION.fullmatch(answer)
+    left, right = plain_number(reference), plain_number(answer)
     if left is None or right is None:
         return same_polynomials(reference, answer)
     # The names of the rules are those that the trees would give, since they stand in the records.
-    if left[0].replace("tfrac", "dfrac") == right[0].replace("tfrac", "dfrac"):
+    if reference.replace("tfrac", "dfrac") == answer.replace("tfrac", "dfrac"):
         return Comparison(True, "text")
-    if left[3] is not None and left.groups() == right.groups():
+    if left.is_fraction and left == right:
         return Comparison(True, "identical")
-    (top, bottom), (other_top, other_bottom) = quotient(left), quotient(right)
-    return Comparison(top * other_bottom == other_top * bottom, "exact")
+    same_value = left.top * right.bottom == right.top * left.bottom
+    # A decimal of three digits or more may be a rounded value, which only the trees compare.
+    if not same_value and left.is_decimal and abs(left.top) >= MIN_ROUNDED:
+        return None
+    return Comparison(same_value, "exact")
 
 
 def _numeral_as_digits(source: str) -> str:

@@ -6,7 +6,6 @@ methods. Each rule estimates the size of its result before it computes the resul
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
@@ -33,14 +32,6 @@ from harness.grading.compare.radicals import (
 
 _MAX_KNOWN = 128
 """Number of trees whose values are kept; one value may take half a megabyte."""
-
-PLAIN_FRACTION = re.compile(r"(-?[1-9][0-9]{0,14}|0)|(-?)\\[dt]?frac\{([1-9][0-9]{0,14})\}\{([1-9][0-9]{0,14})\}")
-"""An integer as its vote is written, or a fraction of two: most answers, and a tree takes fifty times as long."""
-
-
-def quotient(match: re.Match[str]) -> tuple[int, int]:
-    """The numerator and denominator of a match of `PLAIN_FRACTION`, not reduced."""
-    return (int(match[1]), 1) if match[1] is not None else (int(match[2] + match[3]), int(match[4]))
 
 
 def exact(node: Node) -> Value:
