@@ -411,15 +411,17 @@ def keywords() -> str:
     )
     text += "\nFilePath = str | PathLike[str]\nTexts = str | Sequence[str]\n"
     for name, declared in KEYWORDS.items():
-        text += (
-            f'\n\nclass {name}(TypedDict, total=False):\n    """The fields of `{declared.__name__}`. None: the option '
-        )
-        text += "keeps its default; of `seed`: none is sent."
-        wide = len(options_of(declared)) > WIDE
+        declared_options = options_of(declared)
+        text += f'\n\nclass {name}(TypedDict, total=False):\n    """The fields of `{declared.__name__}`. '
+        text += "None leaves an option at its default"
+        if "seed" in declared_options and declared_options["seed"].default is not None:
+            text += "; `seed=None` sends no seed"
+        text += "."
+        wide = len(declared_options) > WIDE
         text += '\n\n    Wide: a field for each option.\n    """\n\n' if wide else '"""\n\n'
         text += "".join(
             f"    {option.name}: {option.accepts}\n"
-            for option in options_of(declared).values()
+            for option in declared_options.values()
             if not (option.argument or option.default is ...)
         )
     return text

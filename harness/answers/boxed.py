@@ -42,7 +42,10 @@ class Box(NamedTuple):
 
 
 def boxes_from_end(text: str, lo: int = 0, hi: int | None = None) -> Iterator[Box]:
-    """Yield the complete boxes of text[lo:hi], the last one first. Gives up after `MAX_OPEN_BOXES` unclosed ones."""
+    """Yield the complete boxes of text[lo:hi], the last box first.
+
+    Stops early after `MAX_OPEN_BOXES` unclosed boxes, `MAX_BOX_SEARCHES` hits of "box", or `MAX_BRACES` braces.
+    """
     hi = len(text) if hi is None else hi
     letters = hi
     unclosed = 0
@@ -69,7 +72,7 @@ def without_boxes(source: str) -> str:
         contents = [box.content for box in boxes_from_end(source)]
         if contents:
             # Only a reference still has several boxes: extraction has left an answer one.
-            return ", ".join(reversed(contents)) if len(contents) > 1 and len(set(contents)) > 1 else contents[0]
+            return ", ".join(reversed(contents)) if len(set(contents)) > 1 else contents[0]
     return source
 
 
@@ -87,7 +90,8 @@ def is_broken(text: str, box: Box, lo: int, hi: int) -> bool:
     while n_openings < MAX_OPEN_BOXES and (opening := _OPENING_JUST_BEFORE.search(text, max(lo, start - 16), start)):
         n_openings, start = n_openings + 1, opening.start()
     closing = _CLOSING_BRACES.match(text, box.outer_end, hi)
-    return n_openings - (closing.group().count("}") if closing else 0) > 1
+    n_closings = closing.group().count("}") if closing else 0
+    return n_openings - n_closings > 1
 
 
 def unclosed_box(text: str, lo: int, hi: int) -> Box | None:

@@ -13,7 +13,7 @@ from harness.answers.bounds import LAST_LETTER
 from harness.answers.grammar.characters import plain_latex
 
 _MAX_CHARS = 2_000
-"""A letter is looked for in the first so many characters of an answer; the rest is ignored."""
+"""Number of characters at the start of an answer in which a letter is searched for; the rest is ignored."""
 
 _WRAPPER = re.compile(
     r"\\(?:text(?:bf|rm|it|sf|tt)?|math(?:rm|bf|it|sf|tt)|boldsymbol|mbox|bf|rm|operatorname|boxed|fbox)(?![A-Za-z])"
@@ -38,7 +38,7 @@ _SAYS_OF_IT = re.compile(
     r"|isn['’]t|doesn['’]t|can['’]t|or|and|not|nor|but|if|unless)\b(?!\s+(?:therefore\s+|thus\s+)?(?:the\s+)?(?:only\s+)?"
     r"(?:correct|right|best|answer)\b)"
 )
-"""An auxiliary verb or a conjunction behind a letter: words about the option, where its text would stand."""
+"""An auxiliary verb or a conjunction behind a letter: "A is wrong" speaks about the option and does not choose it."""
 
 _LABEL = re.compile(r"(?<=[\s,;])([A-J])\)(?=\s)", re.ASCII)
 _LIST_OF_LABELS = re.compile(r"(?:[A-Z][.)]){2,}", re.ASCII)
@@ -63,14 +63,15 @@ def letter_of(answer: str, last: str = "Z", *, any_case: bool = False) -> str | 
         match = _LOWER_WITH_TEXT.match(plain)
     if match is None:
         return None
-    letter = match[match.lastindex or 1].upper()
-    if _SAYS_OF_IT.match(plain, match.end(match.lastindex or 1)):
-        return None
-    if any(label[1] != letter for label in _LABEL.finditer(plain, match.end(match.lastindex or 1))):
+    group = match.lastindex or 1  # of the alternatives in the pattern, the group that holds the letter
+    letter, end = match[group].upper(), match.end(group)
+    if _SAYS_OF_IT.match(plain, end):
+        return None  # "A is wrong" speaks about the option
+    if any(label[1] != letter for label in _LABEL.finditer(plain, end)):
         return None  # "A) true B) false" says something of each option
-    second = _SECOND_LETTER.match(plain, match.end(match.lastindex or 1))
+    second = _SECOND_LETTER.match(plain, end)
     if second is not None and (second[1] or second[2]).upper() != letter:
-        return None
+        return None  # "A or B" names two options
     return letter_up_to(letter, last)
 
 
@@ -84,7 +85,7 @@ def letters_of(answer: str) -> frozenset[str] | None:
 
 
 def is_one_of_letters(answer: str) -> bool:
-    """Whether an answer leaves it open which option is meant: `A or B`."""
+    """Whether an answer only names options joined by "or", and so does not choose between them: `A or B`."""
     return _LETTERS_WITH_OR.fullmatch(_plain(answer)) is not None
 
 

@@ -64,10 +64,14 @@ _EXCLUSIVE = tuple(
 
 
 def words_of(source: str) -> str:
-    """Return `source` as plain words in lower case; a synonym (无解, DNE) becomes the first word of its group."""
+    """Return `source` as words in lower case, without layout, punctuation, articles and words that only lead in.
+
+    A synonym (无解, DNE) becomes the first entry of its group, a Chinese weekday its English name.
+    """
     text = _LAYOUT.sub(" ", _WRAPPERS.sub(" ", _COLOURED.sub(" ", source))).casefold()
     text = _SPACES.sub(" ", _PUNCTUATION.sub(" ", text)).strip().removesuffix("\\").strip()
-    text = _DUE.sub("", _LEAD.sub("", _ARTICLES.sub("", _HYPHEN.sub(" ", text))))
+    text = _ARTICLES.sub("", _HYPHEN.sub(" ", text))
+    text = _DUE.sub("", _LEAD.sub("", text))
     if (condition := _CONDITION.match(text)) is not None:
         text = condition.group()
     if (day := _WEEKDAY.fullmatch(text)) is not None:
@@ -106,7 +110,7 @@ def is_words(source: str) -> bool:
 def without_layout(source: str) -> str:
     """Return `source` without layout and spaces, its case kept; equal results are the same signs in the same order.
 
-    Spaces between digits stay (`1 2` is not `12`), and so does the end of a command before a letter.
+    Spaces between digits stay (`1 2` is not `12`); between a command and a letter `{}` replaces the space.
     """
     text = _LAYOUT.sub(lambda m: m.group() if m.group() in "{}" else " ", plain_latex(source)).strip().rstrip(".")
     text = _COMMAND_AND_LETTER.sub(r"\1{}", text)  # `\sin hx` is not `\sinh x`

@@ -40,8 +40,8 @@ def advise(
         if temperature is not None and temperature > MAX_USUAL_TEMPERATURE:
             watcher.warn(
                 Sentence(
-                    f"{name}: temperature {temperature:g} is above {MAX_USUAL_TEMPERATURE:g}, where replies are nearly "
-                    f"random and many servers refuse; {temperature / 10:g}?"
+                    f"{name}: temperature {temperature:g} is above {MAX_USUAL_TEMPERATURE:g}, at which replies are "
+                    f"nearly random and which many servers refuse: is {temperature / 10:g} meant?"
                 )
             )
         if settings.seed is None and n > 1:
@@ -54,7 +54,7 @@ def advise(
 def _as_cards_see_it(
     settings: RunSettings, options: RunOptions, question_set: QuestionSet, preset: Preset, looks: Looks
 ) -> presets.RunProfile:
-    """The settings of one benchmark in the form in which a preset (facts of the model's card) is compared with them."""
+    """Return the settings of one benchmark as the `RunProfile` that a preset's rules, from a model's card, check."""
     first = question_set.questions[0]
     return presets.RunProfile(
         sampling=settings.benchmarks[question_set.name].sampling,
@@ -66,15 +66,14 @@ def _as_cards_see_it(
         # The user's own fields may switch thinking, under any name that the template knows.
         thinking=options.thinking or ("by hand" if options.chat_template_kwargs or options.extra_body else None),
         prefill=options.prefill,
-        opens=_opens(first, settings, looks, options) if preset.rule("prefill") is not None else None,
+        opens=_opens_reasoning(first, settings, looks, options) if preset.rule("prefill") is not None else None,
     )
 
 
-def _opens(question: Question, settings: RunSettings, looks: Looks, options: RunOptions) -> bool | None:
-    """Whether the chat template of the first server that answers opens the reasoning, so that the prompt ends within
-    it.
+def _opens_reasoning(question: Question, settings: RunSettings, looks: Looks, options: RunOptions) -> bool | None:
+    """Whether the chat template of the first server that answers ends the prompt with an open reasoning block.
 
-    None if the server hides its prompts.
+    None if no server answers, or if the server does not show the tokens of a prompt.
     """
     engine = looks.engine
     look = next((look for look in looks.each if look.failure is None), None)

@@ -68,11 +68,11 @@ class _FormerRun(NamedTuple):
 def allocation(
     source: Path, benchmark: str, question_ids: Sequence[str], mean: int, own: RunFolder | None
 ) -> Allocation:
-    """The samples of each question, by the former run or table at `source`.
+    """Return the samples of each question, by the results of the former run or table at `source`.
 
-    own: the folder of the run that is to begin; where it has this allocation already, that one is used again, so that a
-    resumed run keeps its plan even if the former run has changed or is gone. Raises `UsageError` and `StoreError`.
-    mean: samples of a question on average.
+    mean: samples of a question on average. own: the folder of the new run, None if not known yet. If that run has begun
+    with this allocation already, the stored numbers are returned: a resumed run keeps its plan even if the former run
+    has changed or is gone. Raises `UsageError` and `StoreError`.
     """
     if mean < MIN_ALLOCATED:
         raise UsageError(
@@ -96,7 +96,8 @@ def allocation(
     right, n = (np.array(column, dtype=float) for column in zip(*results, strict=True))
     if not n.any():
         raise UsageError(
-            f"it holds no graded sample of a question of {benchmark}; a question is recognised by its id",
+            f"no sample of a question of {benchmark} is graded there; questions are matched by their id: name a run or "
+            f"table with the ids of {benchmark}",
             field="allocate",
             value=source,
         )
@@ -105,8 +106,9 @@ def allocation(
     unknown = int((n == 0).sum())
     sentence = (
         f"{benchmark}: {_in_words(counts)} by {visible(str(source), 200)}; if the model is like the former one, the "
-        f"sampling interval is that of {worth.equal:.1f} samples of every question ({100 * worth.ratio:.0f} % of the "
-        f"samples)" + (f"; {unknown} questions are unknown there" if unknown else "")
+        f"sampling interval is as wide as with {worth.equal:.1f} samples of every question, at "
+        f"{100 * worth.ratio:.0f} % of those samples"
+        + (f"; {unknown} questions have no graded sample there" if unknown else "")
     )
     by_question = dict(zip(question_ids, counts, strict=True))
     return Allocation(str(source), mean, by_question, sentence, former.model, former.seed)

@@ -9,7 +9,7 @@ from harness.asking.options import RunOptions
 from harness.asking.servers import Look, Looks, ReachedServers
 from harness.client.address.endpoint import Endpoint
 from harness.client.address.providers import Provider
-from harness.core.errors import UsageError
+from harness.core.errors import UsageError, option
 from harness.generation.continuing import Salvage
 from harness.generation.settings import MAX_CONCURRENCY, Batching, RunSettings
 
@@ -21,7 +21,11 @@ def by_batch(settings: RunSettings, options: RunOptions, provider: Provider) -> 
     elif provider.batches is not None:
         batching = Batching(facts=provider.batches)
     else:
-        raise UsageError(f"batches of {provider.name} are not supported", field="batch")
+        raise UsageError(
+            f"batches of {provider.name} are not supported: leave this option out, or write the requests to a file "
+            f"with {option('batch_file')}",
+            field="batch",
+        )
     return replace(
         settings,
         batching=batching,

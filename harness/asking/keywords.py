@@ -24,7 +24,7 @@ Texts = str | Sequence[str]
 
 
 class RunKeywords(TypedDict, total=False):
-    """The fields of `RunOptions`. None: the option keeps its default; of `seed`: none is sent.
+    """The fields of `RunOptions`. None leaves an option at its default; `seed=None` sends no seed.
 
     Wide: a field for each option.
     """
@@ -107,7 +107,7 @@ class RunKeywords(TypedDict, total=False):
 
 
 class ScoreKeywords(TypedDict, total=False):
-    """The fields of `ScoreOptions`. None: the option keeps its default; of `seed`: none is sent."""
+    """The fields of `ScoreOptions`. None leaves an option at its default."""
 
     k: int | Sequence[int]
     tau: float | None
@@ -136,7 +136,7 @@ class ScoreKeywords(TypedDict, total=False):
 
 
 class PlanKeywords(TypedDict, total=False):
-    """The fields of `PlanOptions`. None: the option keeps its default; of `seed`: none is sent."""
+    """The fields of `PlanOptions`. None leaves an option at its default."""
 
     other_samples: int | None
     price_in: float | None
@@ -144,14 +144,14 @@ class PlanKeywords(TypedDict, total=False):
 
 
 class CompareKeywords(TypedDict, total=False):
-    """The fields of `CompareOptions`. None: the option keeps its default; of `seed`: none is sent."""
+    """The fields of `CompareOptions`. None leaves an option at its default."""
 
     baseline: FilePath | None
     at_equal_tokens: bool
 
 
 class VerifyKeywords(TypedDict, total=False):
-    """The fields of `VerifyOptions`. None: the option keeps its default; of `seed`: none is sent."""
+    """The fields of `VerifyOptions`. None leaves an option at its default."""
 
     model: str | None
     published: FilePath | None
@@ -159,19 +159,19 @@ class VerifyKeywords(TypedDict, total=False):
 
 
 class PublishedUpdateKeywords(TypedDict, total=False):
-    """The fields of `PublishedUpdateOptions`. None: the option keeps its default; of `seed`: none is sent."""
+    """The fields of `PublishedUpdateOptions`. None leaves an option at its default."""
 
     source: str
 
 
 class MergeKeywords(TypedDict, total=False):
-    """The fields of `MergeOptions`. None: the option keeps its default; of `seed`: none is sent."""
+    """The fields of `MergeOptions`. None leaves an option at its default."""
 
     accept_server_change: bool
 
 
 class ReportKeywords(TypedDict, total=False):
-    """The fields of `ReportOptions`. None: the option keeps its default; of `seed`: none is sent."""
+    """The fields of `ReportOptions`. None leaves an option at its default."""
 
     k: int | Sequence[int]
     out: FilePath | None
@@ -180,7 +180,7 @@ class ReportKeywords(TypedDict, total=False):
 
 
 class ExportKeywords(TypedDict, total=False):
-    """The fields of `ExportOptions`. None: the option keeps its default; of `seed`: none is sent."""
+    """The fields of `ExportOptions`. None leaves an option at its default."""
 
     out: FilePath | None
     take: Literal["correct", "all"] | None
@@ -193,7 +193,7 @@ class ExportKeywords(TypedDict, total=False):
 
 
 class GradeKeywords(TypedDict, total=False):
-    """The fields of `GradeOptions`. None: the option keeps its default; of `seed`: none is sent."""
+    """The fields of `GradeOptions`. None leaves an option at its default."""
 
     kind: Literal["auto", "integer", "number", "expression", "multiple", "choice", "text", "program"]
     relative_tolerance: float
@@ -205,7 +205,7 @@ class GradeKeywords(TypedDict, total=False):
 
 
 class AuditKeywords(TypedDict, total=False):
-    """The fields of `AuditOptions`. None: the option keeps its default; of `seed`: none is sent."""
+    """The fields of `AuditOptions`. None leaves an option at its default."""
 
     samples: int
     benchmark: str | None
@@ -215,7 +215,7 @@ class AuditKeywords(TypedDict, total=False):
 
 
 class ProbeKeywords(TypedDict, total=False):
-    """The fields of `ProbeOptions`. None: the option keeps its default; of `seed`: none is sent."""
+    """The fields of `ProbeOptions`. None leaves an option at its default."""
 
     model: str | None
     provider: str | None

@@ -52,7 +52,7 @@ class ServedHere:
         from server_launchers.keeping import servers
 
         ready: dict[str, tuple[str, int]] = {}
-        # A state folder in which others may write names nothing.
+        # A state folder in which other users may write is refused, and then no server counts as started here.
         with contextlib.suppress(LaunchError, OSError):
             for server in servers.status():
                 if server.status == "ready":
@@ -63,7 +63,7 @@ class ServedHere:
 
 
 def _host_and_port(url: str) -> str:
-    """Host and port of an address; each name of this machine itself is written `localhost`."""
+    """Return `HOST:PORT` of an address; every name of this machine itself becomes `localhost`."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     return f"{'localhost' if host in _LOOPBACK else host}:{parts.port}"

@@ -387,7 +387,10 @@ def _with_data(
             prompt=None if options.prompt else _prompt_for(options, first),
         ), None
     if len(numbered) > 1:
-        raise UsageError("it works with one benchmark, or with none", field="data")
+        raise UsageError(
+            f"the file holds the questions of one benchmark, but {len(numbered)} are named: name one, or none",
+            field="data",
+        )
     keys = ("question_key", "answer_key", "id_key", "choices_key")
     if any(getattr(options, key) for key in keys):
         raise UsageError(f"{', '.join(map(option, keys))} are only for data without a card: leave out the benchmark")
@@ -427,6 +430,7 @@ def sampling_of(options: RunOptions, preset: Preset | None, card: Sampling) -> t
     given = {name: getattr(options, name) for name in sampling_fields()}
     own = Sampling(**{name: value for name, value in given.items() if value not in (None, ())})
     named = preset.sampling.plain if preset is not None and preset.sampling is not None else None
+    # From the strongest layer to the weakest; the origin of a field is the first layer that sets it.
     layers = {"options": own, f"preset {options.preset}": named, "card": card, "default": DEFAULT_SAMPLING}
     sampling = resolve(own, named, card)
     for name in options.drop:
@@ -571,8 +575,8 @@ def _fingerprinted(questions_asked: Asked, reached: ReachedServers, looks: Looks
     if questions_asked.options.fingerprint is not None:
         return questions_asked.options.fingerprint
     names = [facts.host.get("engine") for facts in looks.facts.values()]
-    ours = bool(names) and all(engines.dialect(name).neutral is not None for name in names)
-    if ours and not reached.provider.hosted:
+    all_known = bool(names) and all(engines.dialect(name).neutral is not None for name in names)
+    if all_known and not reached.provider.hosted:
         return True
     benchmarks = questions_asked.benchmarks
     n_samples = sum(len(each.questions) * benchmarks[each.name].samples for each in questions_asked.sets)

@@ -115,7 +115,10 @@ def find(who: WhichServer, endpoints_file: Path | None = None, *, shared_key: bo
     def complete(url: str | None) -> Endpoint:
         """The endpoint of this address, with key and headers. Raises `UsageError` if it belongs to another provider."""
         if url is not None and who.provider is None and providers.recognise(url).name != provider.name:
-            raise UsageError(f"{visible(url, 200)} belongs to another provider than the run's, {provider.name}.")
+            raise UsageError(
+                f"{visible(url, 200)} belongs to another provider than the run's, {provider.name}: a run speaks to one "
+                "of them"
+            )
         endpoint = provider.endpoint(url, key, who.header)
         if provider.hosted:
             _require_key(provider, endpoint, variable)
@@ -307,18 +310,20 @@ def look(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Looks:
     If only some of several endpoints are down, a warning names them, and the run tries them again while it goes on.
     """
     model, due = who.model, time.monotonic() + LOOK_S
-    listed = model is None or _lists_models(reached.about.get("engine"))
-    counted = not reached.provider.hosted and who.concurrency is None
+    read_lists = model is None or _lists_models(reached.about.get("engine"))
+    ask_concurrency = not reached.provider.hosted and who.concurrency is None
     looks: list[Look] = []
     read: list[discovery.Pages] = []
     waiting = list(reached.endpoints)
     while waiting:
         # Without a model's name, the first endpoint that answers sets it; the others are then asked together.
         now, waiting = (waiting[:1], waiting[1:]) if model is None else (waiting, [])
-        for answer, pages in _ask_all(now, reached.provider, model, who, due, listed=listed, counted=counted):
+        for answer, pages in _ask_all(
+            now, reached.provider, model, who, due, read_lists=read_lists, ask_concurrency=ask_concurrency
+        ):
             if answer.info is not None:
                 model = answer.info.id
-            elif answer.failure is None and _unlisted(reached.provider, listed, model):
+            elif answer.failure is None and read_lists and _should_list(reached.provider, model):
                 watcher.warn(
                     Sentence(f"{reached.provider.name} does not list {visible(model or '', 80)}: is the name right?")
                 )
@@ -355,13 +360,14 @@ def _ask_all(
     who: WhichServer,
     due: float,
     *,
-    listed: bool,
-    counted: bool,
+    read_lists: bool,
+    ask_concurrency: bool,
 ) -> list[tuple[Look, discovery.Pages]]:
     """Ask all endpoints at once; return (its answers, the pages that were read) of each, in their order.
 
-    due: monotonic second at which the looks end. listed: whether to read their lists of models. counted: whether to ask
-    how many requests they run at once. Raises `ServerError` for the first endpoint that refuses.
+    due: monotonic second at which the looks end. read_lists: whether to read the endpoints' lists of models.
+    ask_concurrency: whether to ask how many requests each endpoint runs at once. Raises `ServerError` for the
+    first endpoint that refuses.
     """
     from harness.client.facts.page import NoAnswer
 
@@ -369,10 +375,12 @@ def _ask_all(
         """Ask one endpoint about its models and its concurrency; returns the answers and the pages that were read."""
         pages = discovery.Pages(due=due)
         try:
-            info = _model(provider, endpoint, model, who.ca_file, pages) if listed else None
+            info = _model(provider, endpoint, model, who.ca_file, pages) if read_lists else None
         except NoAnswer as error:
             return Look(endpoint=endpoint, failure=error), pages
-        concurrency = discovery.stated_concurrency(endpoint, ca_file=who.ca_file, pages=pages) if counted else None
+        concurrency = None
+        if ask_concurrency:
+            concurrency = discovery.stated_concurrency(endpoint, ca_file=who.ca_file, pages=pages)
         return Look(endpoint=endpoint, info=info, concurrency=concurrency), pages
 
     if len(endpoints) == 1:
@@ -381,19 +389,18 @@ def _ask_all(
         return list(pool.map(ask, endpoints))
 
 
-def _unlisted(provider: Provider, listed: bool, model: str | None) -> bool:
-    """Whether to warn that a hosted provider, which lists all its models, does not list this one."""
-    return listed and model is not None and provider.hosted and provider.models_list.lists == "all"
+def _should_list(provider: Provider, model: str | None) -> bool:
+    """Whether the list of a hosted provider holds all its models, so that a named model should be in it."""
+    return model is not None and provider.hosted and provider.models_list.lists == "all"
 
 
 def _model(
     provider: Provider, endpoint: Endpoint, model: str | None, ca_file: Path | None, pages: discovery.Pages
 ) -> ModelInfo | None:
-    """The endpoint's entry for `model`; None without one. Raises `ServerError` if it is down, refuses, or lacks the
-    model.
+    """Return the endpoint's entry for `model`. Raises `ServerError` if the endpoint is down, refuses or lacks it.
 
-    A hosted provider's list may be incomplete: a missing name is no error there, and neither is a list that fails where
-    it is known to hold other names.
+    A hosted provider's list may be incomplete: None if the model is missing there, or if a list that is known to be
+    incomplete cannot be read.
     """
     if model is None or not provider.hosted:
         return discovery.find_model(endpoint, model, ca_file=ca_file, pages=pages)
@@ -492,24 +499,30 @@ def over_nodes(engine: str, model: str, by: str, **fields: Any) -> ServerSpec:
     """
     for name in ("node_rank", "head_address", "node_address"):
         if name in fields:
-            raise UsageError(f"{by} sets it for each node: leave it out", field=f"server.{name}", value=fields[name])
+            raise UsageError(
+                f"{by} sets it for each node: leave this option out", field=f"server.{name}", value=fields[name]
+            )
     # A placeholder that satisfies the check: each node gets the true address when the job runs.
     spec = described(engine, model, **fields, head_address="node-0")
     if spec.restarts:
         raise UsageError(
-            "a single part of a model cannot be restarted alone: leave it out",
+            "a single part of a model cannot be restarted alone: leave this option out",
             field="server.restarts",
             value=spec.restarts,
         )
     if engines.launcher_of(spec).always_routed or (spec.dp > 1 and spec.dp_mode != "engine"):
         raise UsageError(
-            f"it would put several replicas into a server of several nodes: set the number of servers with {by}, or "
+            f"it would put several replicas into one server of several nodes: set the number of servers with {by}, or "
             f"let the engine spread the replicas with {option('server.dp_mode', 'engine')}",
             field="server.dp",
             value=spec.dp,
         )
     if (devices := spec.tp * spec.pp * spec.dp) % spec.nodes:
-        raise UsageError(f"{devices} devices cannot be spread evenly", field="server.nodes", value=spec.nodes)
+        raise UsageError(
+            f"{devices} devices cannot be spread evenly: give a number of nodes that divides {devices}",
+            field="server.nodes",
+            value=spec.nodes,
+        )
     return spec
 
 

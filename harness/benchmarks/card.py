@@ -445,10 +445,8 @@ class Card(_Part):
                 changes["dates"] = span.groups("")
             else:
                 choices = [*self.releases, *(["2024-08..2025-01"] if self.date_column else [])]
-                raise UsageError(
-                    f"{quoted(argument)} is no release and no span of dates of {self.name}"
-                    f"{': there are ' + ', '.join(choices) if choices else ', which has none'}"
-                )
+                remedy = f": there are {', '.join(choices)}" if choices else ", which has none"
+                raise UsageError(f"{quoted(argument)} is no release and no span of dates of {self.name}{remedy}")
         card = self.model_copy(update=changes)
         card._own_data = False  # the card's counts and checksums are those of the whole benchmark
         return card

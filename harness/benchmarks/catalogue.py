@@ -142,7 +142,7 @@ def apply_card_rules(
     if all(rules_for(question) == question.rules for question in questions):
         return questions, None
     regraded = (msgspec.structs.replace(question, rules=rules_for(question)) for question in questions)
-    warning = f"graded by the rules of the card as they are now ({file}); the run began with others"
+    warning = f"graded by the rules of the card as they are now ({file}); the run began with other rules"
     return Packed(Question, regraded), warning
 
 

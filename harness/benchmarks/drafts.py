@@ -235,7 +235,8 @@ def drafts(card: Card, rows: Iterable[Row]) -> Iterator[Draft]:
             id_column = _id_column(card, row)
         row_digest = digest(row.value)
         if id_column is None:
-            ordinal = equal_rows[row_digest] = equal_rows.get(row_digest, 0) + 1
+            ordinal = equal_rows.get(row_digest, 0) + 1
+            equal_rows[row_digest] = ordinal
             question_id = row_digest[:16] + (f"-{ordinal}" if ordinal > 1 else "")
         else:
             question_id = _id_of(row, id_column)
@@ -367,7 +368,8 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str, order: int =
 def _cluster(card: Card, row: Row) -> str | int | None:
     """The name of the row's cluster; None for a row that names none and so is a cluster by itself. Raises
     `UsageError`."""
-    value = row.value[column := _require_column(row, card.cluster_key, "the cluster")]
+    column = _require_column(row, card.cluster_key, "the cluster")
+    value = row.value[column]
     if not isinstance(value, str | int | None):
         raise UsageError(f"{row.where}: the cluster column {column!r} must be text or an integer, found {_show(value)}")
     if value in (None, ""):
@@ -379,7 +381,8 @@ def _original(card: Card, row: Row) -> dict[str, str]:
     """The question of which this row is a twin (the same with other numbers), as metadata; empty for a row that is no
     twin. Raises `UsageError`.
     """
-    value = row.value[column := _require_column(row, card.original_key, "the original")]
+    column = _require_column(row, card.original_key, "the original")
+    value = row.value[column]
     if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
         raise UsageError(
             f"{row.where}: the column {column!r} must hold the id or text of the original question, found "
@@ -425,8 +428,10 @@ def _read_answers(card: Card, row: Row) -> tuple[tuple[str, ...], AnswerKind, An
     except ValueError as error:
         raise UsageError(f"{row.where}: the answer column {column!r} {error}") from error
     form = form_of(value, answers[0]) if card.kind == "auto" else card.kind
-    more = [str(value).strip() for name in card.columns.more_answers if (value := row.value.get(name)) is not None]
-    return tuple(dict.fromkeys((*answers, *(text for text in more if text)))), kind, form
+    cells = [row.value.get(name) for name in card.columns.more_answers]
+    more = [str(cell).strip() for cell in cells if cell is not None]
+    distinct = dict.fromkeys((*answers, *(text for text in more if text)))
+    return tuple(distinct), kind, form
 
 
 def _read_choices(card: Card, row: Row, question_id: str, order: int) -> tuple[tuple[str, ...], str, list[int] | None]:

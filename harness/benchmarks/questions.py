@@ -266,15 +266,15 @@ def _from_source(
     source = chooser.read(card)
     selected: Packed[Question] = Packed(Question)
     seen = _Seen(with_answers=card.answers_checksum is not None)
-    stripped = n_all = 0
+    n_with_instruction = n_all = 0
     for original in drafts.drafts(card, source.rows):
         seen.row(original)
         orders = card.choices.orders if card.choices else 1
         for draft in drafts.reorder_choices(card, original, orders):
             n_all += 1
             seen.draft(draft)
-            text, had = _text_of(draft, prompt, system)
-            stripped += had
+            text, had_instruction = _text_of(draft, prompt, system)
+            n_with_instruction += had_instruction
             if selection.takes(draft):
                 selected.append(_question(card, draft, text, prompt, system, blank.api))
     rows_digest = digest_of_each(key.hex() for key in sorted(seen.rows))
@@ -287,8 +287,8 @@ def _from_source(
             f"{repeated} of {count_noun(len(seen.rows), 'row')} {are(repeated)} equal to an earlier "
             "one; each counts as a question of its own"
         )
-    if stripped:
-        notes.append(f"{stripped} of {n_all} questions carry the instruction themselves; it is asked once")
+    if n_with_instruction:
+        notes.append(f"{n_with_instruction} of {n_all} questions carry the instruction themselves; it is asked once")
     return replace(
         blank,
         questions=selected,
@@ -351,7 +351,7 @@ class _Seen:
 
 
 def _text_of(draft: Draft, prompt: Prompt, system: str | None) -> tuple[str, bool]:
-    """(the question's text for this prompt, whether an instruction in the data was removed from it)."""
+    """Return (the question's text for this prompt, whether the text lost an instruction that the data had in it)."""
     if not (prompt.instructs or system):
         return draft.text, False
     return prompts.without_instruction(draft.text, prompt)

@@ -54,7 +54,7 @@ class GradingOptions(AnyK):
     deadline: Annotated[
         float | None,
         Option(
-            "Maximum seconds for grading one answer; a slower one stays undecided. Default: 2.",
+            "Maximum seconds for grading one answer; an answer that takes longer stays undecided. Default: 2.",
             under=HEADING,
             above=0,
             below=MAX_DEADLINE_SECONDS,

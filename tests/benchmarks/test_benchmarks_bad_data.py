@@ -174,7 +174,7 @@ def test_every_format_gives_the_same_rows(tmp_path: Path, name: str, data: bytes
         ("set.csv", b"problem,problem\np,1\n", r"set\.csv:1 names the column 'problem' twice"),
         ("set.csv", b'problem,answer\n"never closed,1\n', r"set\.csv:\d is no valid CSV"),
         ("set.csv", b"", "holds no rows"),
-        ("set.json", b'{"a": 1}', "is a mapping; its lists of rows are: none"),
+        ("set.json", b'{"a": 1}', "is a mapping without a list of rows; expected a list of objects"),
         ("set.json", b'{"train": [], "test": []}', "its lists of rows are: train, test. Name one with split"),
         ("set.json", b"[1]", "row 1 of .* must be an object"),
         ("set.json", b'"text"', "must hold a list of objects, found a text"),

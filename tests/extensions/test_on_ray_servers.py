@@ -172,7 +172,7 @@ def test_what_runs_elsewhere_or_names_its_devices_is_refused(fields: dict[str, o
         (("--on", "ray", "--nodes", "2", "--tp", "3"), "--nodes 2: 3 devices cannot be spread evenly"),
         (
             ("--on", "ray", "--nodes", "2", "--tp", "2", "--dp", "2"),
-            "--dp 2: it would put several replicas into a server of several nodes",
+            "--dp 2: it would put several replicas into one server of several nodes",
         ),
         (
             ("--on", "ray", "--nodes", "2", "--tp", "2", "--restarts", "1"),

@@ -148,9 +148,9 @@ def test_a_key_that_would_stand_in_a_script_or_on_other_nodes_is_refused(
 
 def test_what_the_nodes_are_told_cannot_be_given(tmp_path: Path) -> None:
     for given, message in (
-        (["--node-rank", "1"], "--node-rank 1: --slurm sets it for each node: leave it out"),
+        (["--node-rank", "1"], "--node-rank 1: --slurm sets it for each node: leave this option out"),
         (["--tp", "3"], "--nodes 2: 3 devices cannot be spread evenly"),
-        (["--tp", "2", "--dp", "2"], "--dp 2: it would put several replicas into a server of several nodes"),
+        (["--tp", "2", "--dp", "2"], "--dp 2: it would put several replicas into one server of several nodes"),
     ):
         done = harness(tmp_path, "serve", "vllm", "m", "--nodes", "2", *given, "--slurm", "1", "--print")
         assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)

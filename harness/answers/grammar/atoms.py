@@ -188,7 +188,9 @@ class Atoms(Commands):
         """
         self.enter_rule()
         bars, self.bars = self.bars, 0  # inside brackets a bar opens again
-        is_row, self.rows = self.rows and self.peek(-2).text in ("[", ","), sign == "["
+        # Directly inside square brackets, these brackets may be a row of a matrix.
+        is_row = self.rows and self.peek(-2).text in ("[", ",")
+        self.rows = sign == "["
         if self.accept(")", "]"):
             raise Unreadable("empty brackets")
         node = self.answer()
@@ -227,10 +229,12 @@ class Atoms(Commands):
                 self.depth -= 1
                 return node
             return self.atom() if self.starts_atom() else Node("empty", ())
+        # a degree sign in braces, as behind `30^`
         if self.is_op("°") and self.peek(1).text == "}":
             self.position += 2
             self.depth -= 1
             return Node("degree sign", ())
+        # primes in braces, as behind `f^`
         if self.is_op("'"):
             while self.accept("'"):
                 pass
@@ -267,9 +271,11 @@ class Atoms(Commands):
         node = self.answer()
         if self.is_op("|"):
             node = self.condition(node, "rset")
+        # {x : x > 0}, whose colon was read as that of a ratio
         elif node.op == "ratio" and len(node.args) == 2 and node.args[1].op in ("rel", "member"):
             node = Node("builder", (node.args[0], node.args[1]))
             self.expect("rset")
+        # {x : x > 0, x < 1}, which was read as a list of conditions
         elif node.op == "list" and node.args[0].op == "rel" and self.tokens[start + 1].text == ":":
             first = self.builder_of_colon(node.args[0])
             if first.op != "builder":

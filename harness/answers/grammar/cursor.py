@@ -93,12 +93,12 @@ class Cursor:
             return not begins_condition(token)
         if token.kind == "op":
             if token.text == "|":
-                return self.bars == 0 and self.peek(1).kind in ("num", "sym", "cmd") and self.closing_bar()
+                return self.bars == 0 and self.peek(1).kind in ("num", "sym", "cmd") and self.has_closing_bar()
             return token.text in ("(", "[", "{", "lset", "lfloor", "lceil", "∅", "…")
         return False
 
-    def closing_bar(self) -> bool:
-        """Whether another bar follows within the next 40 tokens, which may close the bar at the position."""
+    def has_closing_bar(self) -> bool:
+        """Whether the bar at the position may be closed: another bar follows fewer than 40 tokens later."""
         near = self.tokens[self.position + 1 : self.position + 40]
         return any(token.kind == "op" and token.text == "|" for token in near)
 

@@ -159,15 +159,16 @@ class Commands(Cursor):
         return call
 
     def log_base(self) -> Node:
-        r"""Parse the base of a logarithm.
+        r"""Parse the base of a logarithm: `\log_{16} 8`, `\log_16 x`.
 
-        Without braces and a further argument it is one digit: `\log_28` is log₂ 8.
+        If no argument follows a number of several digits, its first digit is the base and the rest the argument:
+        `\log_28` is log₂ 8. The 10 of `\log_10` is never split.
         """
         token = self.peek()
-        alone = token.kind == "num" and len(token.text) > 1
+        has_more_digits = token.kind == "num" and len(token.text) > 1
         after = self.peek(1)
         if (
-            alone
+            has_more_digits
             and after.kind not in ("num", "sym", "cmd")
             and after.text not in ("(", "{", "|", "[")
             and token.text != "10"
@@ -182,9 +183,10 @@ class Commands(Cursor):
         factors = [self.power()]
         while self.starts_atom():
             token = self.peek()
-            if (token.kind == "op" and token.text in _BARE_ARGUMENT_STOP) or (
-                token.text == "(" and factors[-1].op != "num"
-            ):
+            if token.kind == "op" and token.text in _BARE_ARGUMENT_STOP:
+                break
+            # `sin 2(x + 1)` goes on, `sin x (x + 1)` ends before the bracket.
+            if token.text == "(" and factors[-1].op != "num":
                 break
             if token.kind == "cmd" and token.text not in ("frac", "sqrt", "pi", "inf", "cbrt"):
                 break

@@ -55,6 +55,7 @@ def number_in_words(words: str) -> str | None:
     below = _PARTS.get(parts[-1].removesuffix("s").replace("halve", "half"))
     if below is not None and len(parts) > 1:
         above = _cardinal(parts[:-1])
+        # Singular and plural must agree: "one thirds" and "two third" are no fractions.
         return None if above is None or (above == 1) == parts[-1].endswith("s") else f"{sign}{above}/{below}"
     value = _cardinal(parts)
     return None if value is None else f"{sign}{value}"
@@ -65,8 +66,10 @@ def _mixed(parts: list[str]) -> str | None:
 
     "One hundred and two thirds" may be 102/3, and gives None.
     """
-    last = len(parts) - 1 - parts[::-1].index("and") if "and" in parts else 0
-    whole, rest = parts[:last], parts[last + 1 :]
+    if "and" not in parts:
+        return None
+    last_and = len(parts) - 1 - parts[::-1].index("and")
+    whole, rest = parts[:last_and], parts[last_and + 1 :]
     if rest[-1:] in (["half"], ["quarter"]) and len(rest) == 1:
         rest = ["one", *rest]  # "two and a half", whose article a comparison of words drops
     above = _cardinal(["one" if word == "a" else word for word in rest[:-1]])
@@ -84,6 +87,7 @@ def _cardinal(parts: list[str]) -> int | None:
     for word in parts:
         if word == "and" and before in ("hundred", *_GROUPS):
             pass
+        # A small number comes first, behind a hundred, or as a digit behind a ten: "twenty-five".
         elif word in _SMALL and (below % 100 == 0 or (below % 10 == 0 and below % 100 > 10 and 0 < _SMALL[word] < 10)):
             if before in _SMALL:
                 return None
@@ -113,11 +117,13 @@ def _in_chinese(text: str) -> str | None:
         value = _chinese_integer(text)
         return None if value is None else f"{sign}{value}"
     bottom, top = (100 if below == "百" else _chinese_integer(below)), _chinese_integer(above)
-    return None if not bottom or top is None else f"{sign}{top}\\%" if bottom == 100 else f"{sign}{top}/{bottom}"
+    if not bottom or top is None:
+        return None
+    return f"{sign}{top}\\%" if bottom == 100 else f"{sign}{top}/{bottom}"
 
 
 def _chinese_integer(text: str) -> int | None:
-    """Return the value of 三万二千零五; None if its signs are in no order of a number."""
+    """Return the value of a numeral such as 三万二千零五; None if its signs are not in the order of a number."""
     for group, size in _CHINESE_GROUPS:
         if group in text:
             high, _, low = text.partition(group)
@@ -126,6 +132,7 @@ def _chinese_integer(text: str) -> int | None:
             if not upper or lower is None or lower >= size or len(low) == 1:  # 三万二 is 32,000
                 return None
             return upper * size + lower
+    # step: the ten, hundred or thousand that was read last; the next must be smaller.
     value, digit, step = 0, None, 10**4
     if text[-2:-1] in ("百", "千") and text[-1] in _CHINESE_DIGITS:
         return None  # 二百五 is 250
@@ -134,6 +141,7 @@ def _chinese_integer(text: str) -> int | None:
             if digit:
                 return None
             digit = _CHINESE_DIGITS[sign]
+        # A digit stands before each of 十, 百, 千; only 十 may be without one.
         elif (
             (tens := _CHINESE_TENS.get(sign)) is not None and tens < step and (digit or (digit is None and tens == 10))
         ):

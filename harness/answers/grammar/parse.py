@@ -86,8 +86,8 @@ _ALIGNED = names("aligned align gathered split eqnarray alignedat")
 def _in_rows(tokens: list[MathToken]) -> list[MathToken]:
     r"""Return `tokens` with line breaks that a parser can read.
 
-    Lines outside of an environment become items between commas. An array behind a `\left\{` that is never closed
-    becomes cases. Alignment marks go.
+    Lines outside of an environment become items between commas. In an environment of aligned lines the marks `&` are
+    removed. An array behind a `\left\{` that is never closed becomes `cases`, and the bracket is removed.
     """
     if not any(token.text in ("row", "&") for token in tokens):
         return tokens
@@ -97,10 +97,11 @@ def _in_rows(tokens: list[MathToken]) -> list[MathToken]:
     if len(begins) > 1:
         return tokens
     begin, name = begins[0], tokens[begins[0]].text
-    opened = begin > 0 and tokens[begin - 1].text == "lset" and not any(token.text == "rset" for token in tokens)
+    behind_brace = begin > 0 and tokens[begin - 1].text == "lset"
+    never_closed = not any(token.text == "rset" for token in tokens)
     if name in _ALIGNED:
         tokens = [token for token in tokens if token.text != "&"]
-    if not opened:
+    if not (behind_brace and never_closed):
         return tokens
     named = "cases" if name == "array" else name
     tokens = [token._replace(text=named) if token.kind in ("begin", "end") else token for token in tokens]
@@ -131,7 +132,8 @@ class _AnswerParser(Powers):
         node: the items as a list; start: index of their first token.
         """
         signs = tuple(token.text for token in self.tokens[start : self.position] if token.text in _CONNECTIVES)
-        if not signs or not any(item.op not in ("rel", "member") and symbols(item) for item in node.args):
+        has_proposition = any(item.op not in ("rel", "member") and symbols(item) for item in node.args)
+        if not signs or not has_proposition:
             return None
         if len(signs) != len(node.args) - 1:
             raise Unreadable("a formula of logic among others")
@@ -143,7 +145,7 @@ class _AnswerParser(Powers):
         return connectives == {"and"} or (not connectives and not _share_a_letter(node.args))
 
     def is_alternative(self, node: Node, start: int) -> bool:
-        """Whether statements joined by "or" are alternatives: `a = 0 or b = 0`. Values of one name are a list."""
+        """Whether statements joined by "or" are alternatives: `a = 0 or b = 0`. `x = 1 or x = 2` is a list."""
         if self.connectives(start) != {"or"} or any(token.text in ",;" for token in self.tokens[start : self.position]):
             return False
         if all(_is_equation(item) for item in node.args):
@@ -256,9 +258,10 @@ class _AnswerParser(Powers):
         return self.is_op(*CLOSING, "row", "&") or self.peek().kind == "end"
 
     def is_one_of_several(self) -> bool:
-        """Whether a condition leads to a second value: `5 if n > 0, 8 if n < 0`, `1 if n > 0 else 0`."""
+        """Whether a condition leads to a second value: `5 if n > 0, 8 if n < 0`, `1 if n > 0 else 0`, `5 with 3`."""
         if self.peek().text.strip().lower() == "with" and self.peek(1).kind == "num":
             return True
+        # A second condition behind a comma belongs to a second value, if a value stands between the two.
         comma = None
         for index, token in enumerate(self.tokens[self.position + 1 :]):
             if token.kind == "text" and _OTHERWISE.search(token.text):
@@ -289,7 +292,7 @@ class _AnswerParser(Powers):
         if len(parts) == 2 and parts[1].op == "rel":  # `11:21 = k`: the parts are 11 and (21 = k)
             operands, signs = parts[1].args
             return Node("rel", ((Node("ratio", (parts[0], operands[0])), *operands[1:]), signs))
-        half = ""
+        half = ""  # of the day: `3:30 p.m.` was read as 3 and 30 with the unit "pm"
         if last.op == "quantity" and last.args[1] in ("am", "pm"):
             half, parts = last.args[1], [*parts[:-1], last.args[0]]
         clock = [part.args[0] for part in parts if part.op == "num" and part.args[0].denominator == 1]
@@ -318,8 +321,9 @@ class _AnswerParser(Powers):
         return Node("rel", (tuple(operands), tuple(signs)))
 
     def classwise(self, sign: str) -> Node:
-        r"""Parse a side with its modulus: `5 (mod 7)`, `5 \pmod 7`. `5 \mod 7` is a remainder unless ≡ stands before.
+        r"""Parse a side with its modulus: `5 (mod 7)`, `5 \pmod 7`.
 
+        `12 \mod 7` is a remainder, unless ≡ stands before it; `5 \mod 7`, which is reduced already, is a congruence.
         sign: the relation before this side, "" for the first one.
         """
         node = self.setwise()
@@ -485,7 +489,7 @@ class _AnswerParser(Powers):
         """
         top = self.take()
         if (
-            whole.op == "num" and whole.args[1] == -1 and top.spaced and top.value is not None
+            _has_no_places(whole) and top.spaced and top.value is not None
             and self.is_op("/") and self.peek(1).kind == "num" and not self.peek().spaced
         ):  # fmt: skip
             self.position += 1
@@ -495,30 +499,32 @@ class _AnswerParser(Powers):
         raise Unreadable("two numbers side by side")
 
     def join_factors(self, left: Node, right: Node, *, mixed: bool) -> Node:
-        r"""Join two factors side by side to a product, a compound quantity, or a mixed number; a unit counts for both.
+        r"""Join two factors side by side to a product, a compound quantity or a mixed number.
 
-        mixed: the factor on the right is written as `\frac` directly behind a number.
+        A unit or degree sign of the factor on the right belongs to both. mixed: the factor on the right is
+        written as `\frac` directly behind a number.
         """
         if (together := _compound_quantity(left, right)) is not None:
             return together
-        if right.op == "quantity" or (right.op in ("pct", "deg") and (mixed or right.op == "deg")):
+        if right.op in ("quantity", "deg") or (right.op == "pct" and mixed):
             inner = self.join_factors(left, right.args[0], mixed=mixed)
             return Node(right.op, (inner, *right.args[1:]))
-        if mixed and right.op == "div" and left.op == "num" and left.args[1] == -1:
+        if mixed and right.op == "div" and _has_no_places(left):
             top, bottom = right.args
-            if (
-                top.op == bottom.op == "num"
-                and top.args[1] == bottom.args[1] == -1
-                and 0 < top.args[0] < bottom.args[0]
-            ):
+            if _has_no_places(top) and _has_no_places(bottom) and 0 < top.args[0] < bottom.args[0]:
                 return num(left.args[0] + top.args[0] / bottom.args[0])
         return times(left, right)
 
 
+def _has_no_places(node: Node) -> bool:
+    """Whether a node is a number without decimal places, such as an integer."""
+    return node.op == "num" and node.args[1] == -1
+
+
 def _multiply(left: Node, right: Node) -> Node:
     """Return the product of two factors; a unit of the last one belongs to both: the metres of `5 × 10^3 m`."""
-    signed = ("quantity", "pct", "deg")
-    if right.op in signed and left.op not in signed:
+    with_unit = ("quantity", "pct", "deg")
+    if right.op in with_unit and left.op not in with_unit:
         return Node(right.op, (times(left, right.args[0]), *right.args[1:]))
     return times(left, right)
 

@@ -152,7 +152,7 @@ class Powers(Atoms):
             return Node("base", (base.args[0], int(index.args[0])))
         if self.tokens[start - 2].text == ")" and index.op == "num" and (digits := self.digits_in_brackets(start - 3)):
             return Node("base", (digits, int(index.args[0])))
-        if base.op in ("num", "digits") or (base.op == "quantity" and base.args[0].op == "num"):
+        if base.op == "num" or (base.op == "quantity" and base.args[0].op == "num"):
             before = self.tokens[start - 2]
             if index.op == "num" and index.args[0].denominator == 1 and before.kind == "num":
                 return Node("base", (before.text, int(index.args[0])))

@@ -190,11 +190,12 @@ def is_own_spelling(source: str) -> bool:
 
 
 def usual_spelling(source: str) -> str:
-    """Return an answer in the spelling that the grammar reads, if it has one of the forms above; else itself."""
+    """Return an answer in the spelling that the grammar reads; `source` itself if it has none of the forms above."""
     flat = _SPACE.sub(" ", _TEXT.sub(r"\1", source)).strip().rstrip(".")
     for form, rewritten in _FORMS:
         if (match := form.fullmatch(flat)) is not None:
             return rewritten(match) or source
+    # Words that only lead to the answer go ("so 14"), if a number in words or no words at all are left.
     if (lead := _LEAD.match(source)) is not None and "=" not in source and source[lead.end() :].strip():
         # A command that holds the lead and the answer is opened anew for the answer.
         within = lead["open"] is not None and not lead["end"].rstrip().endswith("}")

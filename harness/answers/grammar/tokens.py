@@ -204,12 +204,8 @@ class _Lexer:
 
     def follows_listed_number(self) -> bool:
         """Whether "27," stands directly before: then the digits are the next item, and not its thousands."""
-        before = self.source[: self.position].rstrip()
-        return (
-            before.endswith(",")
-            and before[-2:-1].isdigit()
-            and before[-1:] == self.source[self.position - 1 : self.position]
-        )
+        before = self.source[max(0, self.position - 2) : self.position]
+        return before[-1:] == "," and before[:-1].isdigit()
 
     def literal(self, digits: str) -> None:
         """Append the number written as `digits`, perhaps with a point and an exponent."""
@@ -237,7 +233,10 @@ class _Lexer:
         self.named_command(match[1])
 
     def named_command(self, name: str) -> None:
-        """Append the tokens of the command `name`, behind which the position is; read arguments that are no formula."""
+        r"""Append the tokens of the command `name`, whose letters are read already.
+
+        An argument that is no formula, such as the length behind `\hspace`, is read with the command.
+        """
         if name in ("overrightarrow", "vec") and (ends := _DIRECTED.match(self.source, self.position)) is not None:
             self.position = ends.end()
             self.put("cmd", f"directed {ends[1]}{ends[2]}")
@@ -245,7 +244,7 @@ class _Lexer:
             # `\left.` draws no bracket.
             if name in ("left", "right") and self.source[self.position : self.position + 1] == ".":
                 self.position += 1
-            # Their argument is a length, a colour or invisible, and no part of the answer.
+            # The argument of these commands is a length, a colour or invisible, and no part of the answer.
             elif name in ("hspace", "color", "textcolor", "phantom", "vphantom"):
                 self.braced_text()
         elif name in TEXTS:
@@ -342,6 +341,7 @@ class _Lexer:
         if not plain:
             return
         bare = " ".join(_THIN_SPACE.sub(" ", plain).split())
+        as_unit = bare.replace("\\cdot", "*").replace("{", "").replace("}", "")
         if plain in ("\\$", "$"):
             self.put("text", "dollar")
         elif plain in (":", ",", ";"):
@@ -363,8 +363,8 @@ class _Lexer:
             self.put("text", bare)
         elif bare in CONSTANTS or bare.lower() in ("infinity", "nan"):
             self.put("cmd", CONSTANTS.get(bare) or CONSTANTS[bare.lower()])
-        elif unit_of(bare.replace("\\cdot", "*").replace("{", "").replace("}", "")) is not None:
-            self.put("text", bare.replace("\\cdot", "*").replace("{", "").replace("}", ""))
+        elif unit_of(as_unit) is not None:
+            self.put("text", as_unit)
         elif _REMARK.fullmatch(plain):
             self.put("text", plain.strip("()"))
         elif re.search(r"[\d\\$(]", plain):
@@ -486,6 +486,7 @@ class _Lexer:
     def is_plural(self, word: str, previous: MathToken | None) -> bool:
         """Whether a plural behind a number says what was counted (`5 ways`), though its letters could be variables."""
         counted = previous is not None and previous.kind == "num" and self.spaced
+        # `_PRODUCT_LETTERS` has no other vowels than a and u, and a plural has a vowel: `2 abcs` is a product as well.
         return counted and len(word) > 3 and word.islower() and word.endswith("s") and not {"a", "u"}.isdisjoint(word)
 
     def end_of_words(self, end: int) -> int:
@@ -501,8 +502,6 @@ class _Lexer:
     def sign(self, match: re.Match[str]) -> None:
         """Append the token of a sign of plain notation: `<=`, `**`, `+`."""
         sign, self.position = match.group(), match.end()
-        if sign == "<" and self.source.startswith("=", self.position):
-            sign, self.position = "<=", self.position + 1
         if sign == '"':
             return
         if sign == "**":

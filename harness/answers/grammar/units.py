@@ -174,17 +174,15 @@ def unit_of(words: str) -> Unit | None:
     dimension: dict[str, int] = {}
     factor = Fraction(1)
     for index, part in enumerate(text.split("/")):
-        sign = -1 if index else 1
+        sign = -1 if index else 1  # the exponents behind a slash are negative
         start = 0
         while start < len(part):
-            match = _FACTOR.match(part, start) if part[start] not in "*·. " else None
-            if match is None:
-                if part[start] in "*·. ":
-                    start += 1
-                    continue
-                return None
-            base = _named(match[1])
-            if base is None:
+            if part[start] in "*·. ":
+                start += 1
+                continue
+            match = _FACTOR.match(part, start)
+            base = _named(match[1]) if match is not None else None
+            if match is None or base is None:
                 return None
             power = sign * int(match[2] or 1)
             measured, size = base
@@ -192,12 +190,12 @@ def unit_of(words: str) -> Unit | None:
                 dimension[name] = dimension.get(name, 0) + power * times
             factor *= size**power
             start = match.end()
-    left = tuple(sorted((name, power) for name, power in dimension.items() if power))
-    return Unit(left, factor)
+    exponents = tuple(sorted((name, power) for name, power in dimension.items() if power))
+    return Unit(exponents, factor)
 
 
 def _named(word: str) -> tuple[str, Fraction] | None:
-    """(what is measured, factor) of a unit by its symbol or name, singular or plural; None if there is no such unit."""
+    """Return (what a unit measures, factor to the base unit), by its symbol or name; None if there is no such unit."""
     lower = word.lower()
     return _SYMBOLS.get(word) or _BY_NAME.get(lower) or _BY_NAME.get(_singular(lower)) or _IN_ANY_CASE.get(lower)
 
@@ -288,8 +286,10 @@ def split_scale(words: str) -> tuple[Fraction, str]:
 
 
 def smaller_unit(larger: str, smaller: str) -> Fraction | None:
-    """How many of unit `smaller` one `larger` is, as in "1 hour 20 minutes"; None if they measure different things
-    or the second is not the smaller one."""
+    """Return how many units `smaller` make up one unit `larger`: 60 for "hour" and "minutes".
+
+    None if a unit is unknown, if the two measure different things, or if `smaller` is not the smaller one.
+    """
     first, second = unit_of(larger), unit_of(smaller)
     if first is None or second is None or first.dimension != second.dimension or first.factor <= second.factor:
         return None

@@ -108,8 +108,10 @@ class GradeOptions(Options):
     """The kind of a reference answer, and the tolerance of the comparison."""
 
     kind: Annotated[Literal["auto", AnswerKind], Option("Kind of the reference answer.")] = "auto"
-    relative_tolerance: Annotated[float, Option("Accepted distance, as a fraction of the reference.", least=0)] = 0.0
-    absolute_tolerance: Annotated[float, Option("Accepted distance.", least=0)] = 0.0
+    relative_tolerance: Annotated[
+        float, Option("Accepted distance from the reference, as a fraction of it.", least=0)
+    ] = 0.0
+    absolute_tolerance: Annotated[float, Option("Accepted distance from the reference.", least=0)] = 0.0
     round_to_reference: Annotated[bool, Option("Accept a number that rounds to the reference's digits.")] = False
     choices: Annotated[
         tuple[str, ...], Option("Text of an option of a choice question, in order; repeat it for each.", flag="choice")
@@ -121,7 +123,7 @@ class GradeOptions(Options):
     deadline: Annotated[
         float | None,
         Option(
-            "Maximum seconds for grading the answer; a slower one stays undecided. Default: 2.",
+            "Maximum seconds for grading the answer; an answer that takes longer stays undecided. Default: 2.",
             above=0,
             below=MAX_DEADLINE_SECONDS,
         ),

@@ -20,13 +20,16 @@ class Limits(Options):
     budget_tokens: Annotated[
         int | None,
         Option(
-            "Stop before N new tokens are exceeded: no request is sent that could.", under=LIMITS, metavar="N", least=1
+            "Stop before N new tokens are exceeded: a request that could exceed them is not sent.",
+            under=LIMITS,
+            metavar="N",
+            least=1,
         ),
     ] = None
     budget_usd: Annotated[
         float | None,
         Option(
-            "Stop before this much money is exceeded: no request is sent that could. Needs the prices.",
+            "Stop before this much money is exceeded: a request that could exceed it is not sent. Needs the prices.",
             under=LIMITS,
             metavar="USD",
             above=0,

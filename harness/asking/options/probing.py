@@ -21,7 +21,7 @@ class ProbeRules(Options):
         Option(
             "What the server should equal: a server with the true weights, with #MODEL if it has several models; the "
             "model's folder (its template, and its weights by transformers), GGUF or Jinja file; a file of "
-            f"{option('save_reference')}; a run's folder. Only the server at URL is examined in full.",
+            f"{option('save_reference')}; a run's folder. A reference server is compared, not examined.",
             metavar="URL[#MODEL]|PATH",
         ),
     ] = None
@@ -61,8 +61,8 @@ class ProbeRules(Options):
     budget: Annotated[
         int | None,
         Option(
-            "Tokens that the probe may cost: the checks that find most kinds of faults for them are made, others are "
-            "untested. Default: all checks.",
+            "Tokens that the probe may cost: it makes the checks that find the most kinds of faults within this budget "
+            "and names the others as untested. Default: all checks.",
             metavar="TOKENS",
             least=1,
         ),
@@ -98,8 +98,8 @@ _KEY_MARK = ",key="
 def for_each(addresses: Sequence[str], given: Mapping[str, Any]) -> list[ProbeOptions]:
     """The options of a probe of each address `URL[,key=VARIABLE]`; of the running server if there is none.
 
-    given: the other options. Raises `UsageError` for several addresses and a key or header that names none of them, for
-    it would reach servers for which it is not meant.
+    given: the other options. Raises `UsageError` for a key or header beside several addresses: all those servers would
+    get it, and not only the server that it was meant for.
     """
     secret = ("api_key_env", "api_key_file", "header")
     if len(addresses) > 1 and (stray := next((name for name in secret if given.get(name)), None)):
@@ -116,7 +116,8 @@ def for_each(addresses: Sequence[str], given: Mapping[str, Any]) -> list[ProbeOp
             raise UsageError(f"expected the name of an environment variable behind {_KEY_MARK}", field="base_url")
         if mark and given.get("api_key_env"):
             raise UsageError(
-                f"the address names the variable of its key, too ({_KEY_MARK}): leave one out", field="api_key_env"
+                f"the address names the variable of its key, too, by {_KEY_MARK}VARIABLE: leave one of the two out",
+                field="api_key_env",
             )
         own = {"api_key_env": variable} if mark else {}
         probes.append(ProbeOptions.of(base_url=url, **{**given, **own}))

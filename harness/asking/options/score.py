@@ -81,11 +81,19 @@ class ScoreOptions(GradingOptions, OutputsOptions):
     ] = ()
     step: Annotated[
         int | None,
-        Option("Send the scores as step N of one tracker run; its name: `series`.", under=OUTPUT, least=0),
+        Option(
+            f"Send the scores as step N of one tracker run, which {option('series')} names.",
+            under=OUTPUT,
+            least=0,
+        ),
     ] = None
     series: Annotated[
         str | None,
-        Option("Name of the tracker run of all steps. Default: the folder's around RUN.", under=OUTPUT, metavar="NAME"),
+        Option(
+            "Name of the tracker run of all steps. Default: the name of the folder that holds RUN.",
+            under=OUTPUT,
+            metavar="NAME",
+        ),
     ] = None
     on: Annotated[
         str | None,

@@ -1,5 +1,5 @@
-"""All options of a run and what must go together; which verb takes which options, and what both doors say of an option
-that a verb does not take.
+"""All options of a run and what must go together; which verb takes which options; and the error for an option that a
+verb does not take, the same from the command line and from Python.
 """
 
 from __future__ import annotations
@@ -95,7 +95,10 @@ class RunOptions(
             raise UsageError(f"{option('batch')} and {option('batch_file')} exclude each other: give one of them")
         others = ("target_error", "budget_tokens", "budget_usd", "rpm", "tpm", "endpoints_file", "serve", "probe")
         if given := [name for name in others if getattr(self, name) not in (None, False)]:
-            raise UsageError(f"it does not work with {option(way)}, which sends all requests at once", field=given[0])
+            raise UsageError(
+                f"it does not work with {option(way)}, which sends all requests at once: leave one of them out",
+                field=given[0],
+            )
         if len(self.base_url) > 1:
             raise UsageError(f"{option(way)} takes only one address", field="base_url")
         if self.batch_file is not None and not self.model:

@@ -147,8 +147,9 @@ def _listing(source: HubSource, notes: list[str]) -> _Listing:
     The listing of a pinned commit comes from the cache if possible. Without a pin the hub is asked for the newest
     commit, unless HF_HUB_OFFLINE is set.
     """
-    listing = _saved_listing(source)
-    return _fetch_listing(source, notes) if listing is None or not (source.revision or _offline()) else listing
+    saved = _saved_listing(source)
+    may_be_outdated = source.revision is None and not _offline()
+    return _fetch_listing(source, notes) if saved is None or may_be_outdated else saved
 
 
 def is_cached(source: HubSource) -> bool:
@@ -240,8 +241,11 @@ def _from_snapshot(source: HubSource) -> _Listing | None:
     snapshot = folder / "snapshots" / revision
     files = [path.relative_to(snapshot).as_posix() for path in snapshot.rglob("*") if path.is_file()]
     named = {archives.split_path(file)[0] for file in source.files}
-    complete = named and named <= set(files)
-    return _Listing(revision, files) if complete or (files and _offline()) else None
+    has_named_files = bool(named) and named <= set(files)
+    # Without the network the files that are here are all that there is.
+    if has_named_files or (files and _offline()):
+        return _Listing(revision, files)
+    return None
 
 
 def _paths(source: HubSource, listing: _Listing, files: list[str]) -> list[Path]:

@@ -34,11 +34,9 @@ def choose(files: list[str], configs: list[dict[str, Any]], config: str | None, 
         return _choose_described(files, described, config, split, name)
     inside = files if config is None else [f for f in files if _in_config(f, config)]
     if not inside:
-        raise UsageError(
-            f"{name} has no configuration {visible(str(config))!r}; it holds {_show_files(files)}"
-            if files
-            else f"{name} holds no data files that can be read (Parquet, JSONL, JSON, CSV)"
-        )
+        if not files:
+            raise UsageError(f"{name} holds no data files that can be read (Parquet, JSONL, JSON, CSV)")
+        raise UsageError(f"{name} has no configuration {visible(str(config))!r}; it holds {_show_files(files)}")
     paths = [f for f in inside if _split_of(f) == _SPLITS.get(split, split)]
     if not paths and split == "train" and not any(_split_of(f) for f in inside):
         paths = inside
@@ -58,11 +56,12 @@ def _choose_described(
     by_name = {str(entry.get("config_name", "default")): entry for entry in entries}
     if config is None:
         defaults = [key for key, entry in by_name.items() if entry.get("default") is True or key == "default"]
-        config = next(iter(by_name)) if len(by_name) == 1 else defaults[0] if len(defaults) == 1 else None
-        if config is None:
+        candidates = list(by_name) if len(by_name) == 1 else defaults
+        if len(candidates) != 1:
             raise UsageError(
                 f"{name} has the configurations {', '.join(map(visible, by_name))}; name one ({_NAME_ONE})"
             )
+        config = candidates[0]
     if config not in by_name:
         listing = ", ".join(map(visible, by_name))
         raise UsageError(f"{name} has no configuration {config!r}; it has {listing}.{near_names(config, by_name)}")

@@ -191,18 +191,21 @@ def _stream_lines(
                     raise UsageError(f"{shown} unpacks to more than {MAX_DATA_BYTES} bytes")
                 if half_done and not line.endswith(b"\n") and _decode_fast(line) is None:
                     return
-                if not line.isspace():
-                    where = f"{shown}:{number}"
-                    if (value := _decode_fast(line) if again else _decode_without_repeats(line, unread)) is not None:
-                        yield Row(where, value)
-                        continue
-                    try:
-                        # A byte-order mark may begin the file; further on it is text.
-                        text = line.decode("utf-8-sig" if number == 1 else "utf-8").removesuffix("\n")
-                    except UnicodeDecodeError as error:
-                        offset = size - len(line) + error.start
-                        raise UsageError(f"{where} is not UTF-8 (byte {offset}); save the file as UTF-8") from error
-                    yield _row_of(parse_json(text, where, responses), where)
+                if line.isspace():
+                    continue
+                where = f"{shown}:{number}"
+                value = _decode_fast(line) if again else _decode_without_repeats(line, unread)
+                if value is not None:
+                    yield Row(where, value)
+                    continue
+                # The careful parser reads the other lines, or says what is wrong with them.
+                try:
+                    # A byte-order mark may begin the file; further on it is text.
+                    text = line.decode("utf-8-sig" if number == 1 else "utf-8").removesuffix("\n")
+                except UnicodeDecodeError as error:
+                    offset = size - len(line) + error.start
+                    raise UsageError(f"{where} is not UTF-8 (byte {offset}); save the file as UTF-8") from error
+                yield _row_of(parse_json(text, where, responses), where)
     except OSError as error:
         raise UsageError(f"cannot read {shown}: {error.strerror or error}") from error
 
@@ -421,14 +424,18 @@ def _json_rows(data: bytes, shown: str, split: str | None, responses: bool) -> I
         return
     if isinstance(value, dict):
         lists = {key: item for key, item in value.items() if isinstance(item, list)}
-        lists = lists or {key: rows for key, item in value.items() if (rows := _named_rows(item))}
+        if not lists:
+            by_name = {key: _named_rows(item) for key, item in value.items()}
+            lists = {key: rows for key, rows in by_name.items() if rows}
         if split is None and len(lists) == 1:
             value = next(iter(lists.values()))
         elif split in lists:
             value = lists[split]
         else:
+            if not lists:
+                raise UsageError(f"{shown} is a mapping without a list of rows; expected a list of objects")
             near = near_names(split, lists) if split else ""
-            names = ", ".join(map(visible, lists)) or "none"
+            names = ", ".join(map(visible, lists))
             raise UsageError(
                 f"{shown} is a mapping; its lists of rows are: {names}. Name one with {option('split')}.{near}"
             )

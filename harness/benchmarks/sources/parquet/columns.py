@@ -169,7 +169,9 @@ class _Pages:
     def read(self, reader: ByteReader) -> None:
         """Read one page, dictionary or data, and add its values to the column."""
         # Numbers of fields in parquet.thrift: PageHeader has 1 type, 2 uncompressed size, 3 compressed size, and the
-        # headers 5 of a data page, 7 of a dictionary page, 8 of a data page of version 2.
+        # headers 5 of a data page, 7 of a dictionary page, 8 of a data page of version 2. Each of these has 1 number of
+        # values. Header 5 has 2 encoding, 3 and 4 encoding of the definition and repetition levels. Header 8 has
+        # 4 encoding, 5 and 6 bytes of the definition and repetition levels, 7 whether the values are compressed.
         header = reader.metadata()
         kind, n_unpacked, body = header.integer(1), header.integer(2), reader.take(header.integer(3))
         if kind == _DICTIONARY:

@@ -46,9 +46,10 @@ _JULIAN_EPOCH = 2_440_588
 
 @dataclass
 class _Node:
-    """A field of the file's schema. definition, repetition: Parquet's levels, the numbers by which a column says which
-    of its nested fields are absent or repeated; here the lowest of an entry in which the field is present.
+    """A field of the file's schema.
 
+    definition: the lowest definition level of an entry in which the field is present. repetition: number of repeated
+    fields on the path to the field, itself included; an entry of this repetition level is a further item of its list.
     convert: a function from the stored value to the cell's; None if they are the same. column: the leaf's number among
     all leaves; None for a group. width: bytes of a value of `FIXED_BYTES`.
     """
@@ -174,9 +175,12 @@ def _refuse_repeated(names: list[str]) -> None:
 def _group_kind(element: Fields) -> str:
     """Return `list` or `map` if a group of the schema is annotated as one, in the older or newer way; else ""."""
     newer = element.fields(10)
-    return {3: "list", 1: "map", 2: "map"}.get(element.integer(6, -1)) or (
-        "list" if 3 in newer else "map" if 2 in newer else ""
-    )
+    older = {3: "list", 1: "map", 2: "map"}.get(element.integer(6, -1), "")
+    if older:
+        return older
+    if 3 in newer:
+        return "list"
+    return "map" if 2 in newer else ""
 
 
 def _text(value: bytes) -> str:
@@ -232,7 +236,8 @@ def _conversion(element: Fields, physical: PhysicalType) -> Callable[[Any], Any]
     an annotation that is not allowed for that type.
     """
     # Numbers of fields in parquet.thrift, SchemaElement: 6 converted_type (the older annotation), 7 scale,
-    # 10 logicalType (the newer one).
+    # 10 logicalType (the newer one). Inside the newer one: of a decimal 1 scale, of a time 1 whether it is in UTC and
+    # 2 unit, of an integer 2 whether it has a sign.
     older, newer = element.integer(6, -1), element.fields(10)
     annotation = next((_NEWER[number] for number in newer if number in _NEWER), "") or _OLDER.get(older, "")
     if annotation and physical not in _ANNOTATED_TYPES[annotation]:
@@ -257,7 +262,7 @@ def _conversion(element: Fields, physical: PhysicalType) -> Callable[[Any], Any]
             number = 8 if annotation == "timestamp" else 7
             described = newer.fields(number)
             unit = next(iter(described.fields(2)), 0) or _OLDER_UNITS.get(older, 1)
-            # Field 1 states whether the time is in UTC; by the older annotations it always is.
+            # By the older annotations a time is always in UTC.
             zone = datetime.UTC if described.get(1, number not in newer) else None
             return _time_of(_TICKS.get(unit, 1_000), annotation == "timestamp", zone)
         case "unsigned integer":

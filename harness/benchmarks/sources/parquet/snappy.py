@@ -31,10 +31,13 @@ def unpack(data: memoryview, n_bytes: int) -> bytes:
             out += packed[position : position + length]
             position += length
             continue
+        # A copy of `length` bytes that begin `offset` bytes before the end of the output. The low bits of the offset
+        # are the next `extra` bytes; its high bits are in the tag of the shortest kind of copy.
         if kind == _COPY_1:
             length, extra, high = 4 + (tag >> 2 & 7), 1, (tag >> 5) << 8
         else:
-            length, extra, high = (tag >> 2) + 1, 2 if kind == _COPY_2 else 4, 0
+            length, high = (tag >> 2) + 1, 0
+            extra = 2 if kind == _COPY_2 else 4
         offset = high | int.from_bytes(packed[position : position + extra], "little")
         position += extra
         begin = len(out) - offset
