@@ -228,7 +228,7 @@ def _doubtful_columns(options: RunOptions, first: Mapping[str, object]) -> Itera
             file, column = visible(Path(options.data).name, 80), visible(present[0], 40)
             yield Sentence(
                 f"{file}: the {what} is taken from the column {column}, although {also} may hold it too; "
-                f"{option(f'{what}_key')} names another column"
+                f"name another column by {option(f'{what}_key')}"
             )
 
 

@@ -38,7 +38,7 @@ def command(runs: tuple[Path, ...], **given: Any) -> None:
     try:
         page = table.write((options.out or default_folder(runs)).absolute())
     except StoreError as error:
-        raise StoreError(f"{error.sentence.marked}. {option('out')} names another folder for the report") from error
+        raise StoreError(f"{error.sentence.marked}. Name another folder for the report by {option('out')}") from error
     terminal.console().print(table.terminal())
     click.echo(f"report: {page} (also .md, .csv, .tex)")
     if not draw.installed():

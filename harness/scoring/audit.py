@@ -325,11 +325,12 @@ def _limits(part: AuditedPart) -> Interval:
 
 
 def _stretch(correct: float, both_correct: float, called_correct: float) -> float:
-    """Return how many times larger true differences are than those by the grader: 1 / (sensitivity + specificity − 1).
+    """Return the factor from a difference of two graded accuracies to the difference of the true ones.
 
-    correct, both_correct, called_correct: shares of the samples that are right by the person, by both, by the grader.
+    It is 1 / (sensitivity + specificity − 1), from 1 to 1 / `MIN_DISCERNMENT`. correct, both_correct, called_correct:
+    shares of the samples that the person, that both, and that the grader calls right.
     """
-    # Without right samples sensitivity has no denominator, without wrong ones specificity.
+    # Sensitivity is undefined without right samples, specificity without wrong ones.
     if not 0 < correct < 1:
         return 1.0
     discernment = both_correct / correct - (called_correct - both_correct) / (1 - correct)

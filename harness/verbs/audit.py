@@ -165,8 +165,8 @@ def _verdicts(path: Path, opened: OpenRun, only: str | None) -> Iterator[tuple[O
             row = codec.decode(line, _VerdictLine)
         except codec.DecodeError as error:
             raise UsageError(
-                f"{where}: {quoted(str(error))}; expected a line of `harness audit`, its verdict correct, wrong, "
-                "no_answer, undecided or null"
+                f"{where}: {quoted(str(error))}; expected a line of `harness audit` with the verdict `correct`, "
+                "`wrong`, `no_answer`, `undecided` or null"
             ) from error
         if row.verdict is None:
             continue

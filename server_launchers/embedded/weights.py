@@ -108,7 +108,7 @@ def fetch(name: str, progress: OnBytes | None = None) -> Path:
         reason = error.strerror or error
         raise DownloadError(
             f"cannot store {name} in {path.parent}: {reason}; it needs {2 * weights.size >> 20} MiB there "
-            "(HARNESS_CACHE names another folder)"
+            "(set HARNESS_CACHE to another folder)"
         ) from None
     return path
 

@@ -50,10 +50,10 @@ def make_folder(folder: Path) -> None:
         doubt = _doubt(folder)
     except OSError as error:
         raise LaunchError(
-            f"cannot keep server state in {folder}: {error.strerror}; HARNESS_STATE names another folder"
+            f"cannot keep server state in {folder}: {error.strerror}; set HARNESS_STATE to another folder"
         ) from None
     if doubt is not None:
-        raise LaunchError(f"{doubt}, so the state in {folder} cannot be trusted; HARNESS_STATE names another folder")
+        raise LaunchError(f"{doubt}, so the state in {folder} cannot be trusted; set HARNESS_STATE to another folder")
 
 
 def read(path: Path, limit: int) -> bytes | None:

@@ -97,7 +97,10 @@ def test_two_columns_with_usual_names_are_told(tmp_path: Path) -> None:
             told.append(str(sentence))
 
     prepare.questions_of(RunOptions.of(data=str(tmp_path / "class.csv")), Ear())
-    assert "the answer is taken from the column answer, although 答案 may hold it too; answer_key names" in told[1]
+    assert (
+        "the answer is taken from the column answer, although 答案 may hold it too; name another column by answer_key"
+        in told[1]
+    )
     assert told[0].startswith("1 of 3 rows is equal to an earlier one")
     told.clear()
     prepare.questions_of(RunOptions.of(data=str(tmp_path / "class.csv"), answer_key="答案"), Ear())

@@ -172,7 +172,7 @@ def test_a_folder_that_others_can_change_is_refused_wherever_it_is_on_the_way(
         ):
             call()
     done = harness(tmp_path, "serve", "status", extra={"HARNESS_STATE": str(tmp_path / "above" / "state")})
-    assert (done.code, "HARNESS_STATE names another folder" in done.err) == (2, True), done.err
+    assert (done.code, "set HARNESS_STATE to another folder" in done.err) == (2, True), done.err
 
 
 @needs_root

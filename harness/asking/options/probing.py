@@ -116,7 +116,8 @@ def for_each(addresses: Sequence[str], given: Mapping[str, Any]) -> list[ProbeOp
             raise UsageError(f"expected the name of an environment variable behind {_KEY_MARK}", field="base_url")
         if mark and given.get("api_key_env"):
             raise UsageError(
-                f"the address names the variable of its key, too, by {_KEY_MARK}VARIABLE: leave one of the two out",
+                f"the environment variable of the key is named twice, here and behind the address ({_KEY_MARK}…): "
+                "leave one out",
                 field="api_key_env",
             )
         own = {"api_key_env": variable} if mark else {}

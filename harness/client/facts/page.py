@@ -104,7 +104,7 @@ def _get(endpoint: Endpoint, url: str, timeout: float, ca_file: Path | None, con
                     f"{address} does not speak https ({cause}); if it speaks http, give {option('base_url', plain)}"
                 ) from error
             raise ServerError(
-                f"no trusted TLS connection to {address}: {cause}; {option('ca_file')} names the authority to trust"
+                f"no trusted TLS connection to {address}: {cause}; name the authority to trust by {option('ca_file')}"
             ) from error
         raise NoAnswer(f"no server answers at {address} ({cause}); is it started, and is the port right?") from error
     except httpx.RemoteProtocolError as error:

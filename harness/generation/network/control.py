@@ -322,7 +322,7 @@ class Steering:
 
     def _reload(self) -> Answer:
         if self._endpoints_file is None:
-            raise UsageError(f"this run has no file of endpoints; {option('endpoints_file')} names one")
+            raise UsageError(f"this run has no file of endpoints: start it with {option('endpoints_file')}")
         # The user may know of a change that the file's time and size do not show.
         self._endpoints_file.forget()
         return Answer(sentence=self.follow_file())

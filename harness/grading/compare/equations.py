@@ -198,8 +198,9 @@ def solve_for(equation: Node, expression: Node) -> Node | None:
     """Solve `equation` for the one of its letters that `expression` does not have.
 
     None if there is not exactly one, if `expression` has no letters, or if the equation is not linear in that letter.
-    It is linear if it equals (value at 0) + (value at 1 - value at 0) · letter for all values of its letters: |y| is y
-    at 0, 1 and 2. Then the letter is -(value at 0) / (value at 1 - value at 0).
+    Let d(v) be left side − right side with v in place of the letter. The equation is linear if d(v) is
+    d(0) + (d(1) − d(0)) · v as an identity; a few values would not show it, as |v| equals v at 0, 1 and 2. The
+    solution is −d(0) / (d(1) − d(0)).
     """
     zero = difference(equation)
     if zero is None:

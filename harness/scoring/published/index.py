@@ -264,8 +264,8 @@ def _opened(path: Path, *, for_writing: bool = False) -> Iterator[sqlite3.Connec
         ) from error
     except OSError as error:
         raise UsageError(
-            f"cannot write the index of public scores {path}: {error.strerror or error}; HARNESS_CACHE names another "
-            "folder"
+            f"cannot write the index of public scores {path}: {error.strerror or error}; set HARNESS_CACHE to "
+            "another folder"
         ) from error
 
 

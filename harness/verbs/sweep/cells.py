@@ -291,8 +291,8 @@ def _entry(axis: str, name: str, fields: dict[str, Any], where: str) -> Entry:
 def _described(axis: str, fields: Mapping[str, Any], where: str) -> str:
     """A name for an entry without a name: its file of questions, or its prompt or sampling settings (`top_k-20`).
 
-    fields: of the entry. where: "file:line". axis: the key of the file that the entry is listed under, such as
-    "prompts". Raises `UsageError` for an entry that has neither a file nor plain settings only.
+    axis: the key under which the file lists the entry, such as "prompts". fields: of the entry. where: "file:line".
+    Raises `UsageError` if the entry has no such file and a setting that is no text and no number.
     """
     if axis == "benchmarks" and "data" in fields:
         return Path(str(fields["data"])).name.split(".")[0]
