@@ -72,8 +72,8 @@ tokens. A trial of a few samples is not compared with anything.
 class Asked:
     """The questions of a run, with their samples and sampling, before any server is contacted.
 
-    benchmarks: settings by the name of the question set. allocations: samples by question, of each set for which the
-    option `allocate` asks; else empty.
+    benchmarks: settings by the name of the question set. allocations: the samples of each question, one `Allocation`
+    for each question set if the option `allocate` is given; else empty.
     """
 
     options: RunOptions
@@ -199,8 +199,12 @@ def _chosen_by(options: RunOptions, first: Mapping[str, object], *, named: bool)
     """
     own_file = bool(options.data) and not options.benchmarks
     source = "default" if own_file else "card"
-    in_chinese = own_file and _prompt_for(options, first) is not None
-    prompt = "options" if options.prompt is not None else "language of the questions" if in_chinese else source
+    if options.prompt is not None:
+        prompt = "options"
+    elif own_file and _prompt_for(options, first) is not None:
+        prompt = "language of the questions"
+    else:
+        prompt = source
     return {
         "samples": "options" if named or options.samples is not None else source,
         "prompt": prompt,

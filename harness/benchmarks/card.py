@@ -39,7 +39,9 @@ from harness.presets.sampling import Sampling, sampling_fields
 
 
 def _as_tuple(value: Any) -> Any:
-    return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value
+    if isinstance(value, str):
+        return (value,)
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _graders(name: str) -> str:

@@ -97,7 +97,9 @@ def kind_of(reference: str) -> AnswerKind:
         return "text" if is_words(reference) else "expression"
     if node.op == "text" and is_words(reference):
         return "text"
-    return "multiple" if node.op == "list" else "number" if node.op == "num" else "expression"
+    if node.op == "list":
+        return "multiple"
+    return "number" if node.op == "num" else "expression"
 
 
 def read_references(value: Any, form: AnswerForm, kind: CardKind, structured: bool) -> tuple[str, ...]:
@@ -378,8 +380,9 @@ def _cluster(card: Card, row: Row) -> str | int | None:
 
 
 def _original(card: Card, row: Row) -> dict[str, str]:
-    """The question of which this row is a twin (the same with other numbers), as metadata; empty for a row that is no
-    twin. Raises `UsageError`.
+    """Return the metadata that name the original of a twin, which is the same question with other numbers.
+
+    Empty if the row is no twin. Raises `UsageError`.
     """
     column = _require_column(row, card.original_key, "the original")
     value = row.value[column]

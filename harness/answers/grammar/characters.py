@@ -162,6 +162,7 @@ def _turn_open_ends(source: str) -> str:
         return source
     for index, match in enumerate(intervals):
         if match is not None:
-            opening, closing = "[" if match[1] == "[" else "(", "]" if match[3] == "]" else ")"
+            opening = "[" if match[1] == "[" else "("
+            closing = "]" if match[3] == "]" else ")"
             pieces[2 * index] = f"{opening}{match[2].rstrip().removesuffix(_RIGHT)}{closing}"
     return "".join(pieces)

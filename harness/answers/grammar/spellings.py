@@ -186,7 +186,8 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str | None]], ...
 def is_own_spelling(source: str) -> bool:
     """Whether an answer is as a whole one of the forms above that name a value, such as 每小时60千米."""
     flat = _SPACE.sub(" ", _TEXT.sub(r"\1", source)).strip().rstrip(".。")
-    return any((match := form.fullmatch(flat)) is not None and rewritten(match) for form, rewritten in _FORMS)
+    matches = ((form.fullmatch(flat), rewritten) for form, rewritten in _FORMS)
+    return any(match is not None and rewritten(match) is not None for match, rewritten in matches)
 
 
 def usual_spelling(source: str) -> str:

@@ -462,11 +462,11 @@ class _Lexer:
 
     def is_unit(self, word: str, previous: MathToken | None) -> bool:
         """Whether `word` is the unit of the number or bracket before it."""
-        return (
-            previous is not None
-            and (previous.kind == "num" or previous.text in (")", "}", "rset"))
-            and (word in _BARE_UNITS or (len(word) >= 3 and (word in ("pct", "percent") or unit_of(word) is not None)))
-        )
+        if previous is None or (previous.kind != "num" and previous.text not in (")", "}", "rset")):
+            return False
+        if word in _BARE_UNITS or word in ("pct", "percent"):
+            return True
+        return len(word) >= 3 and unit_of(word) is not None
 
     def is_digits(self, word: str, end: int) -> bool:
         """Whether letters are digits of a number with a base: the BBA of 2BBA_14."""

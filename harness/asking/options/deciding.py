@@ -80,7 +80,7 @@ class PlanOptions(Options):
     other_samples: Annotated[
         int | None,
         Option(
-            "Samples per question of the other run of the comparison. Default: as many as of this run.",
+            "Samples per question of the other run of the comparison. Default: as many as this run has.",
             flag="versus",
             least=1,
         ),

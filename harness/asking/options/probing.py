@@ -77,7 +77,9 @@ class ProbeRules(Options):
         super()._check()
         for name in ("reference_api_key_env", "reference_api_key_file"):
             if self.reference is None and getattr(self, name) is not None:
-                raise UsageError(f"it is the key of a server; name the server by {option('reference')}", field=name)
+                raise UsageError(
+                    f"it is the key of a reference server; name that server with {option('reference')}", field=name
+                )
         if self.save_reference is not None and self.save_reference.is_dir():
             raise UsageError("it is a folder; expected a file", field="save_reference", value=self.save_reference)
 

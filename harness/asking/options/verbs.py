@@ -159,7 +159,7 @@ class RepeatedOptions(RunOptions):
     samples: Annotated[
         int | None,
         Option(
-            "Samples per question of each repeat. Default: the most for which repeats share no sample; with "
+            "Samples per question of each repeat. Default: the largest number for which repeats share no sample; with "
             f"{option('real')} the card's.",
             under=ASKED,
             least=1,

@@ -16,7 +16,9 @@ from harness.core.secret import Secret, reveal_secrets
 def _headers(value: Any) -> Any:
     """Headers from a mapping, or from texts NAME:VALUE. Their values are secrets, which no error may repeat."""
     pairs = []
-    headers = value.items() if isinstance(value, Mapping) else ((value,) if isinstance(value, str) else value) or ()
+    if isinstance(value, str):
+        value = (value,)
+    headers = value.items() if isinstance(value, Mapping) else value or ()
     for header in headers:
         if not isinstance(header, str) and not (isinstance(header, Sequence) and len(header) == 2):
             raise UsageError("expected NAME:VALUE", field="header")

@@ -112,9 +112,9 @@ def description(client: httpx.Client, endpoint: str, name: str, revision: str | 
     try:
         value = json.loads(page.getvalue())
     except (ValueError, RecursionError) as error:
-        raise BadDownloadError("it is no JSON") from error
+        raise BadDownloadError("the hub's description of the data set is no JSON") from error
     if not isinstance(value, dict):
-        raise BadDownloadError("it is no description of a data set")
+        raise BadDownloadError("the hub's answer is no description of a data set")
     return value
 
 
@@ -180,7 +180,7 @@ def _fetch_once(client: httpx.Client, url: str, into: BinaryIO, max_bytes: int) 
             raise httpx.RemoteProtocolError(f"asked to begin at byte {start}, the hub began at byte {begins or 0}")
         for piece in response.iter_raw():
             if into.tell() + len(piece) > max_bytes:
-                raise BadDownloadError(f"it is longer than {max_bytes} bytes")
+                raise BadDownloadError(f"the download is longer than {max_bytes} bytes")
             into.write(piece)
         # The hub names the checksum beside the redirect; the store behind it has entity tags of its own.
         tags = [page.headers.get("X-Linked-Etag") for page in (*response.history, response)]
