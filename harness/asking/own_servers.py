@@ -33,7 +33,7 @@ class ServedHere:
         """Name and guard of each server; empty where some endpoint is no server of this machine."""
 
     def lost(self) -> str | None:
-        """Why the last of the servers has ended, in a sentence; None while one of them may answer."""
+        """Return a sentence why the last server has ended, if all have ended; None while one of them may answer."""
         from server_launchers.keeping import servers  # imported late: the first request does not wait for it
 
         if self._servers is None:

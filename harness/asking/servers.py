@@ -349,6 +349,7 @@ def look(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Looks:
         own_pages=not reached.provider.hosted,
         ca_file=who.ca_file,
     )
+    # `described` has the facts of the endpoints that answered, in their order.
     facts = iter(reached.own.over(answer) for answer in described)
     return Looks(model, tuple(answer if answer.failure else replace(answer, facts=next(facts)) for answer in looks))
 

@@ -114,7 +114,7 @@ def _listening(
 
 
 def _lost(prepared: Prepared) -> Callable[[], str | None]:
-    """A function that says why the only server, or each of several, has ended for good; None while one may answer.
+    """Return a function that says in a sentence why all servers of the run have ended; None while one may answer.
 
     This is known only of servers on this machine: the one that was started for the run, or those of `harness serve`.
     """

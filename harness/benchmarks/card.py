@@ -502,6 +502,7 @@ def from_file(
     of the options of multiple-choice questions. prompt: name of a prompt; None: boxed, or boxed_letter with options.
     split: the split of a data set of the hub.
     """
+    # A benchmark's name holds neither a comma nor a colon.
     name = Path(path.rstrip("/")).name.split(".")[0].replace(",", "-").replace(":", "-") or "data"
     source: dict[str, Any] = {"kind": "file", "path": _address(path)}
     if split is not None:

@@ -398,7 +398,8 @@ class _Lexer:
         elif content.lower() in _COMPUTES and _OPERAND.match(self.source, self.position):
             self.put("op", _COMPUTES[content.lower()])
         elif content:
-            for index, part in enumerate(_COMMA.split(content) if _NAMES.fullmatch(content) else [content]):
+            parts = _COMMA.split(content) if _NAMES.fullmatch(content) else [content]
+            for index, part in enumerate(parts):
                 if index:
                     self.put("op", ",")
                 self.put("text", part)

@@ -314,9 +314,9 @@ def is_counted(words: str, singular: bool = False) -> bool:
         return False
     if parts == ["times"]:
         return True  # "3 times" says how often
-    return (singular and parts[-1] not in _SINGULAR_IN_S) or any(
-        is_plural(part) or (len(part) > 1 and unit_of(part)) for part in parts
-    )
+    if singular and parts[-1] not in _SINGULAR_IN_S:
+        return True
+    return any(is_plural(part) or (len(part) > 1 and unit_of(part)) for part in parts)
 
 
 def numeral(words: str) -> int | None:

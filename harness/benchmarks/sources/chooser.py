@@ -28,8 +28,10 @@ def read(card: Card) -> Rows:
             raise UsageError(
                 "only a data set of the hub (hf://datasets/OWNER/NAME) has configurations", field="data_config"
             )
-        path, tests = local_path(card, source), card.program is not None
-        return Rows(tables.stream(path, source.split, shown=source.path, responses=tests), source.path)
+        path = local_path(card, source)
+        # Tests of programs may be as long as a model's outputs, and hold any characters.
+        has_tests = card.program is not None
+        return Rows(tables.stream(path, source.split, shown=source.path, responses=has_tests), source.path)
     if isinstance(source, HubSource):
         return hub.read(source, long_fields=card.program is not None)
     if isinstance(source, UrlSource):
