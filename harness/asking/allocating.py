@@ -143,10 +143,14 @@ def _of_run(source: Path, benchmark: str) -> _FormerRun:
     folder = RunFolder.open(source)
     record = Manifest.load(folder).benchmarks.get(benchmark)
     if record is None:
-        raise UsageError(f"that run has no samples of {benchmark}", field="allocate", value=source)
+        raise UsageError(
+            f"that run has no samples of {benchmark}: name a run of {benchmark}", field="allocate", value=source
+        )
     if not folder.benchmark(benchmark).grades.exists():
         raise UsageError(
-            f"that run is not scored: harness score {visible(str(source), 200)}", field="allocate", value=source
+            f"that run is not scored: score it with `harness score {visible(str(source), 200)}`",
+            field="allocate",
+            value=source,
         )
     right, n = Counter[str](), Counter[str]()
     for grade in grades.read(folder.benchmark(benchmark)):

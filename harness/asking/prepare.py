@@ -362,7 +362,7 @@ def _cards(options: RunOptions, first: Mapping[str, object]) -> list[tuple[Card,
         )
     names = [card.name for card, _ in numbered]
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise UsageError(f"a benchmark is named twice: {', '.join(twice)}")
+        raise UsageError(f"a benchmark is named twice: {', '.join(twice)}; name each once")
     return numbered
 
 

@@ -52,7 +52,7 @@ def prices_of(options: RunOptions, model: str, listed: Mapping[str, Prices] | No
         return None
     if model not in listed:
         raise UsageError(
-            f"the file has no price of {visible(model, 80)}.{near_names(model, listed)}",
+            f"the file has no price of {visible(model, 80)}: add a line for this model.{near_names(model, listed)}",
             field="prices",
             value=options.prices,
         )

@@ -338,7 +338,7 @@ def look(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Looks:
         watcher.warn(
             Sentence(
                 f"no checksum of the weights is stored: {option('hash_weights')} needs a server that `harness serve` "
-                f"or {option('serve')} started on this machine, and {reached.endpoints[0].base_url} is not one."
+                f"or {option('serve')} started on this machine, which {reached.endpoints[0].base_url} is not."
             )
         )
     if model is None:

@@ -389,7 +389,7 @@ class Card(_Part):
             raise ValueError("`original_until` needs an `original_key`")
         if not isinstance(self.source, GymSource):
             if not self.columns.answer and not (self.choices and self.choices.correct) and self.program is None:
-                raise ValueError("`columns` names no answer")
+                raise ValueError("`columns` names no answer: add `answer` with the name of its column")
             if self.id_rule == "column" and not self.columns.id:
                 raise ValueError("`id_rule: column` needs `columns.id`")
         return self

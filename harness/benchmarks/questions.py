@@ -288,7 +288,10 @@ def _from_source(
             "one; each counts as a question of its own"
         )
     if n_with_instruction:
-        notes.append(f"{n_with_instruction} of {n_all} questions carry the instruction themselves; it is asked once")
+        notes.append(
+            f"{n_with_instruction} of {n_all} questions carry the instruction of the prompt already; each request "
+            "holds it once"
+        )
     return replace(
         blank,
         questions=selected,
@@ -478,7 +481,9 @@ class _Selection:
                         f"The first ids are {', '.join(visible(first_id, 40) for first_id in all_ids[:5])}"
                     )
             if not self._n:
-                raise UsageError(f"no question of {name} has one of the ids and passes the filter")
+                raise UsageError(
+                    f"no question of {name} has one of the ids and passes the filter: give other ids or filters"
+                )
         if self._limit is not None and self._limit < 1:
             raise UsageError(f"the limit must be at least 1 question, found {self._limit}")
 

@@ -108,7 +108,7 @@ def test_the_steps_of_a_series_are_one_entry_with_their_steps(tmp_path: Path, se
 def test_a_step_that_is_sent_nowhere_is_refused(tmp_path: Path, sent: list[Tracked]) -> None:
     run = write_run(tmp_path / "run", varied())
     for options, sentence in (
-        ({"step": 1}, "name it with track"),
+        ({"step": 1}, "name the tracker with track"),
         ({"series": "s"}, "give this run's number with step"),
     ):
         with pytest.raises(UsageError, match=sentence):

@@ -109,7 +109,7 @@ def test_what_would_bias_or_cannot_be_read_is_refused(tmp_path: Path) -> None:
         (tmp_path / "bad.csv").write_text("question_id,correct,samples\nq1,5,4\n")
         table = harness(tmp_path, *given, "--samples", "4", "--allocate", "bad.csv", "--out", "new")
     for refused, words in (
-        (unscored, "is not scored: harness score former"),
+        (unscored, "is not scored: score it with `harness score former`"),
         (own, "by its own samples"),
         (alike, "give another --seed"),
         (single, "is 1; give at least 2"),

@@ -625,7 +625,9 @@ def test_a_reference_server_that_wants_a_key_is_named_with_its_option(tmp_path: 
         assert "name the variable that holds it, such as --reference-api-key-env OPENAI_API_KEY" in done.err
         alone = harness(tmp_path, "probe", server.base_url, "--reference-api-key-env", "THEIRS", extra=KEYS)
     assert alone.code == 2
-    assert "--reference-api-key-env: it is the key of a reference server; name that server with --reference" in alone.err
+    assert (
+        "--reference-api-key-env: it is the key of a reference server; name that server with --reference" in alone.err
+    )
 
 
 @pytest.mark.parametrize(

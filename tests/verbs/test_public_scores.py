@@ -407,7 +407,10 @@ def test_the_shipped_scores_are_listed_without_an_index(tmp_path: Path) -> None:
     [
         (("published", "org/unheard-of-3b"), "nothing is published of org/unheard-of-3b"),
         (("published", "update", "--from", "nowhere"), "expected a folder of records"),
-        (("verify", "mine", "--against", "any", "--published", "x.yaml"), "--published adds none"),
+        (
+            ("verify", "mine", "--against", "any", "--published", "x.yaml"),
+            "--against any reads all public scores, --published those of one file: give one of the two",
+        ),
         (("published", "update", "--from", ""), "--from"),
     ],
 )

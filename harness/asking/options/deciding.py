@@ -54,7 +54,8 @@ class VerifyOptions(Options):
         super()._check()
         if self.against == "any" and self.published is not None:
             raise UsageError(
-                f"all public scores are read, so {option('published')} adds none: give one of them", field="against"
+                f"{option('against', 'any')} reads all public scores, {option('published')} those of one file: give "
+                "one of the two"
             )
 
 

@@ -108,7 +108,9 @@ class ScoreOptions(GradingOptions, OutputsOptions):
         """Raise `UsageError` for a step that is sent nowhere, and for a series without a step."""
         super()._check()
         if self.step is not None and not self.track:
-            raise UsageError(f"scores of a step are sent to a tracker: name it with {option('track')}", field="step")
+            raise UsageError(
+                f"scores of a step are sent to a tracker: name the tracker with {option('track')}", field="step"
+            )
         if self.series is not None and self.step is None:
             raise UsageError(
                 f"a series has numbered steps: give this run's number with {option('step')}", field="series"

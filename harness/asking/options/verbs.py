@@ -69,8 +69,8 @@ class RunOptions(
             )
         if self.shard is not None and self.target_error is not None:
             raise UsageError(
-                f"it does not work with {option('shard')}, since a shard's error is not the run's: give all shards as "
-                f"many samples with {option('samples')}",
+                f"it does not work with {option('shard')}, since a shard's error is not the run's: give all "
+                f"shards the same number of samples with {option('samples')}",
                 field="target_error",
                 value=self.target_error,
             )
@@ -100,7 +100,7 @@ class RunOptions(
                 field=given[0],
             )
         if len(self.base_url) > 1:
-            raise UsageError(f"{option(way)} takes only one address", field="base_url")
+            raise UsageError(f"{option(way)} takes only one address: leave the others out", field="base_url")
         if self.batch_file is not None and not self.model:
             raise UsageError(f"it needs {option('model')}, because no server is asked for the name", field="batch_file")
 
@@ -187,7 +187,7 @@ class RepeatedOptions(RunOptions):
         super()._check()
         if self.allocate is not None:
             raise UsageError(
-                "an experiment takes equally many samples of every question: leave it out", field="allocate"
+                "an experiment takes equally many samples of every question: leave this option out", field="allocate"
             )
 
 

@@ -322,7 +322,8 @@ def _refusal(source: HubSource, refusal: HubRefusalError) -> UsageError:
         )
     if code == "RevisionNotFound":
         return UsageError(
-            f"{source.id} has no revision {source.revision} at {host()} any more; look at {page} and pin another"
+            f"{source.id} has no revision {source.revision} at {host()} any more; look at {page} and pin another "
+            "revision"
         )
     if code == "EntryNotFound":
         return UsageError(f"{source.id} no longer has a file that it lists; look at {page}")
