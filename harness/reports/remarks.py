@@ -13,7 +13,7 @@ def why_narrower(sampling: Interval | None, question: Interval | None, *, at_mos
     if sampling is None or question is None or question.high - question.low >= sampling.high - sampling.low:
         return ()
     reason = (
-        "with one sample of each question it is only the widest possible"
+        "with one sample of each question, or with copies among the samples, it is only the widest possible"
         if at_most
         else "with few samples of each question it is kept wide, for they hardly show how much one question varies"
     )
