@@ -63,10 +63,13 @@ def self_test(questions: Iterable[Question]) -> SelfTest:
             if grade(question, boxed(question, changed_reference)).verdict == "correct":
                 not_distinct.append((question.question_id, reference, changed_reference))
     for question, is_right, was_accepted in _by_examples(programs):
-        n_references, n_changed = n_references + is_right, n_changed + (not is_right)
-        if is_right and not was_accepted:
-            not_itself.append((question.question_id, f"the solution of {question.question_id}"))
-        if was_accepted and not is_right:
+        if is_right:
+            n_references += 1
+            if not was_accepted:
+                not_itself.append((question.question_id, f"the solution of {question.question_id}"))
+            continue
+        n_changed += 1
+        if was_accepted:
             not_distinct.append((question.question_id, "", f"a program that does nothing for {question.question_id}"))
     return SelfTest(
         n_references=n_references, n_changed=n_changed, verifiers=sorted(verifiers), not_itself=not_itself,

@@ -255,7 +255,7 @@ def stated(question: Question, sample: Sample) -> list[StatedValue]:
     are characters of the reasoning and the text together.
     """
     if question.kind == "program" or question.rules.whole_reply:
-        return []  # a reply on its way states nothing that could be right or wrong
+        return []  # the answer is the whole reply, so that no part of it can be right or wrong
     reasoning, text = sample.reasoning or "", sample.text or ""
     values = statements(f"{reasoning}\n{text}", question.kind, _last_letter(question))
     # Behind the reasoning, the line break between the two texts counts for neither.
@@ -314,11 +314,14 @@ def _last_letter(question: Question) -> str:
 
 def _other_boxes(text: str | None, extraction: Extraction | None) -> list[str]:
     """Return the contents of the boxes that are not the answer's, the last first, each once."""
-    letters = text.rfind("box") if text else -1
-    if letters >= 0 and extraction is not None and extraction.method == "box":
-        letters = text.rfind("box", 0, letters) if text else -1
-    if not text or letters < 0:
-        return []  # no box, or only the answer's: most texts, so they are not searched any further
+    if not text:
+        return []
+    # A text search first: most texts have no box, or only the answer's, and are not parsed for boxes.
+    box_at = text.rfind("box")
+    if box_at >= 0 and extraction is not None and extraction.method == "box":
+        box_at = text.rfind("box", 0, box_at)
+    if box_at < 0:
+        return []
     answer = extraction.answer if extraction is not None else None
     return [content for content in dict.fromkeys(candidates(text, MAX_CANDIDATES)) if content != answer]
 
@@ -410,7 +413,9 @@ def _near_miss(question: Question, answer: str) -> NearMiss | None:
 def _by_verifier(question: Question, answer: str) -> AnswerVerdict:
     """Return the verdict of the benchmark's own verifier."""
     ruling = verifier.ask(question, answer)
-    outcome: Outcome = "undecided" if ruling.correct is None else "correct" if ruling.correct else "wrong"
+    outcome: Outcome = "undecided"
+    if ruling.correct is not None:
+        outcome = "correct" if ruling.correct else "wrong"
     # A whole reply votes with its equals only: by its checksum, as programs do.
     vote = digest(answer)[:_DIGITS_OF_REPLY] if question.rules.whole_reply else answer[:MAX_VOTE_CHARS]
     return AnswerVerdict(outcome, ruling.rule, vote or None, ruling.steps, parts=ruling.parts)

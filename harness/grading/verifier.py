@@ -77,8 +77,8 @@ def named(questions: Iterable[Question]) -> list[str]:
 def load(grader: str) -> Verifier:
     """Return the function that `grader` names as `package.module:function`.
 
-    Raises `UsageError` if its module is not trusted, `TypeError` if the name is no function of two arguments; and as
-    its import does.
+    Raises `UsageError` if its module is not trusted, `TypeError` if the name is no function of two arguments, and
+    whatever the import of the module raises.
     """
     module, _, name = grader.partition(":")
     if not _trusted(grader):

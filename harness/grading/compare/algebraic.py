@@ -65,7 +65,7 @@ def digits_to_separate(left: Node, right: Node) -> int | None:
 
 
 def _size(node: Node, degrees: dict[Node, int], depth: int) -> _Size:
-    """Return the bounds u and l of the theorem at the top for an expression: of its numerator and its denominator.
+    """Return the bounds of an expression's numerator (u) and denominator (l), by the table at the top of the module.
 
     Raises `NotAlgebraic`.
 
@@ -141,7 +141,7 @@ def _power(base: Node, exponent: Fraction, degrees: dict[Node, int], depth: int)
     inner = _size(base, degrees, depth + 1)
     k = exponent.denominator
     if k > 1:
-        # By degree and base, so that a √2 that occurs twice counts once in D.
+        # The key is the root itself, so that a √2 that occurs twice counts once in D.
         degrees[Node("root", (k, base))] = k
         inner = _Size((inner.u + inner.l * (k - 1)) / k, inner.l)
     times = abs(exponent.numerator)
@@ -161,9 +161,12 @@ def _trigonometric(name: str, angle: Node, degrees: dict[Node, int]) -> _Size:
             value = exact(angle)
         except NotExact as error:
             raise NotAlgebraic("an angle") from error
-        turns = value.get(ONE._replace(pi=Fraction(1))) if len(value) == 1 else Fraction(0) if not value else None
+        # The exact value 0 is the empty dict; a rational multiple of π has the one key π.
+        turns = None if value else Fraction(0)
+        if len(value) == 1:
+            turns = value.get(ONE._replace(pi=Fraction(1)))
     if turns is None:
         raise NotAlgebraic("an angle")
-    # sin kπ/n is a cosine over 2n, half a sum of two roots of unity of order 4n, whose degree is below 4n.
+    # sin kπ/n is half a sum of two roots of unity of order at most 4n. The degree of such a root is below 4n.
     degrees[Node("fn", ("cos", PI, turns.denominator))] = max(4 * turns.denominator, 2)
     return _Size(1, 1) if name != "tan" else _Size(2, 2)

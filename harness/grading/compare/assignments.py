@@ -60,9 +60,9 @@ def assignments(node: Node, *, spread: bool = False) -> list[Assignment] | None:
         if end == len(names) or names[end] in names[start:end]:
             groups.append(Assignment(tuple(names[start:end]), tuple(values[start:end])))
             start = end
+    # A single name is an ordinary equation, which `equations` compares.
     if len(groups[0].names) < 2 or any(set(group.names) != set(groups[0].names) for group in groups):
         return None
-    # A single name is an ordinary equation, which `equations` compares.
     return groups
 
 

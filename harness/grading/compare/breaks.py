@@ -104,18 +104,21 @@ def _conditions(node: Node) -> Iterator[tuple[Node, tuple[int, ...]]]:
 
 # --- conditions as polynomials ---
 def _polynomials_of(node: Node) -> Iterator[Polynomial]:
-    """Yield polynomials of which one is 0 at each point where the function `node` itself breaks, as x - 1 for |x - 1|.
+    """Yield polynomials such that at least one of them is 0 wherever the function `node` breaks: x - 1 for |x - 1|.
 
-    The parts of `node` are left out. Raises `NoBreaks`.
+    Breaks of functions inside `node`, as of |x| in ||x| - 1|, are not covered. Raises `NoBreaks`.
     """
     for condition, values in _conditions(node):
-        for factor in _factors(condition) if values == (0,) else [condition]:
+        # A product is 0 where a factor is 0; where a product is 1 or 2, its factors say nothing.
+        factors = _factors(condition) if values == (0,) else [condition]
+        for factor in factors:
             for top, bottom in _quotients(factor):
                 yield bottom
                 yield from (_sum(top, _scaled(bottom, -value)) for value in values)
     if node.op == "root" or (node.op == "pow" and node.args[1].op == "div"):
+        radicand = node.args[1] if node.op == "root" else node.args[0]
         try:
-            yield from (part for pair in _quotients(node.args[node.op == "root"]) for part in pair)
+            yield from (part for pair in _quotients(radicand) for part in pair)
         except NoBreaks:
             return  # hardly any root hides a corner, and this one's zeros cannot be computed
 
@@ -143,7 +146,7 @@ def _quotients(node: Node) -> list[tuple[Polynomial, Polynomial]]:
     if op == "fn" and args[0] in ("max", "min"):
         return [branch for part in args[1:] for branch in _quotients(part)]
     if op == "pow" and args[1].op == "num" and args[1].args[0] in range(1, _MAX_DEGREE + 1):
-        args, op = (args[0],) * int(args[1].args[0]), "mul"
+        args, op = (args[0],) * int(args[1].args[0]), "mul"  # u³ as u · u · u
     if op not in ("add", "mul", "div"):
         raise NoBreaks(op)
     branches = list[tuple[Polynomial, Polynomial]]()
@@ -212,23 +215,24 @@ def _letters(polynomial: Polynomial) -> set[str]:
 
 # --- points ---
 def _trials(polynomials: list[Polynomial], letters: list[str], integers: bool) -> Iterator[dict[str, Fraction]]:
-    """Yield points, letter → value, such that the polynomials have each possible combination of signs at one of them.
+    """Yield points, letter → value, that show every combination of signs that the polynomials can have together.
 
-    integers: letters stand for integers only.
+    The first letter is eliminated, points of the remaining letters are computed by the same function, and each of them
+    is completed by values of the first letter at, between and beyond the zeros. integers: letters stand for integers
+    only. Raises `NoBreaks`.
     """
     if not letters:
         yield {}
         return
     letter, *rest = letters
-    here = [polynomial for polynomial in polynomials if letter in _letters(polynomial)]
-    below = [polynomial for polynomial in polynomials if letter not in _letters(polynomial)]
-    joined = [polynomial for polynomial in here if len(_letters(polynomial)) > 1]
-    if any(_degree(polynomial) > 1 for polynomial in (here if joined else ())):
-        raise NoBreaks("a condition of several letters that is not linear")
-    if joined:
-        below += [_without(letter, *pair) for pair in combinations(here, 2)]
-    for values in _trials(below, rest, integers):
-        factors = _coprime([_coefficients(_at(polynomial, values)) for polynomial in here])
+    with_letter = [polynomial for polynomial in polynomials if letter in _letters(polynomial)]
+    without_letter = [polynomial for polynomial in polynomials if letter not in _letters(polynomial)]
+    if any(len(_letters(polynomial)) > 1 for polynomial in with_letter):
+        if any(_degree(polynomial) > 1 for polynomial in with_letter):
+            raise NoBreaks("a condition of several letters that is not linear")
+        without_letter += [_without(letter, *pair) for pair in combinations(with_letter, 2)]
+    for values in _trials(without_letter, rest, integers):
+        factors = _coprime([_coefficients(_at(polynomial, values)) for polynomial in with_letter])
         for point in _around([zero for factor in factors for zero in _zeros(factor)], integers):
             yield {**values, letter: point}
 
@@ -275,6 +279,7 @@ def _coprime(polynomials: list[list[Fraction]]) -> list[list[Fraction]]:
         polynomial = polynomials.pop()
         if len(polynomial) < 2:
             continue
+        # A divisor shared with an earlier factor is a repeated zero; one shared with the derivative is a multiple zero.
         for factor in (*factors, _slope(polynomial)):
             common = _common_divisor(polynomial, factor)
             if len(common) > 1:
@@ -334,9 +339,10 @@ def _zeros(coefficients: list[Fraction]) -> list[Fraction]:
 
 
 def _bisected(coefficients: list[Fraction], low: Fraction, high: Fraction) -> Fraction:
-    """Return the zero between two points of different signs: exactly if it is a simple fraction.
+    """Return the zero of a polynomial between two points at which its signs differ, by bisection.
 
-    coefficients: of the polynomial, the constant first.
+    A zero that is a simple fraction is returned exactly, any other to within `_PRECISION`. coefficients: the constant
+    first.
     """
     rises = _value(coefficients, high) > 0
     while high - low > _PRECISION:

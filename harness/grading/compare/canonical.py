@@ -60,9 +60,7 @@ def canonical(answer: str, question: Question) -> str | None:
 
 
 def _form(node: Node, *, ordered: bool = False) -> str:
-    """Return the text by which an answer, given as a tree, is counted for maj@k. ordered: the items of a list keep
-    their order.
-    """
+    """Return the vote of an answer that is given as a tree. ordered: the items of a list keep their order."""
     op, args = node
     if op == "rel" and is_equation(node) and (parts := statement(node)) is not None:
         return _form(parts.values[-1], ordered=ordered)

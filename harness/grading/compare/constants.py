@@ -42,13 +42,17 @@ def same_with_constants(reference: Node, answer: Node) -> bool:
 
 
 def _split_by_values(node: Node) -> Node | None:
-    """Return the value at C = 0 of an expression that is linear in C with a number as factor: (x² + C)/2; else None."""
+    """Return the value at C = 0 of an expression of the form f(x) + number · C: x²/2 for (x² + C)/2.
+
+    None for any other expression.
+    """
     constant = sym("C")
     if "C" not in symbols(node) or not any(name[:1].islower() for name in symbols(node)):
         return None
     from harness.grading.compare.identities import identical
 
     start, first, second = (substitute(node, constant, num(value)) for value in (0, 1, 2))
+    # Linear in C: the step from C = 0 to 1 is the step from 1 to 2, and is the same number for all values of x.
     step, further = Node("add", (first, neg(start))), Node("add", (second, neg(first)))
     factor = step
     for name in symbols(step):
@@ -65,6 +69,7 @@ def exchange_constants(reference: Node, answer: Node) -> bool:
     from harness.grading.compare.identities import identical
 
     for order in permutations(names):
+        # First to names that no answer has: c_1 → c_2 at once would merge with the c_2 that is there.
         exchanged = answer
         for name in names:
             exchanged = substitute(exchanged, sym(name), sym(f"free {name}"))

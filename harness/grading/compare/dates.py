@@ -83,4 +83,5 @@ def same_days(reference: str, answer: str) -> Comparison | None:
         return Comparison(False, "date")
     if left.year is not None and right.year is not None:
         return Comparison(left.year == right.year, "date")
-    return Comparison(True if left.year is right.year else None, "date")
+    both_without_year = left.year is None and right.year is None
+    return Comparison(True if both_without_year else None, "date")

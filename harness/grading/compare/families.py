@@ -44,9 +44,10 @@ def _says_real(item: Node, items: tuple[Node, ...]) -> bool:
     """Whether `item` is the x ∈ ℝ of `f(x) = x^2, x ∈ ℝ`, of `x^2, x ∈ ℝ` or of `x > 2, x ∈ ℝ`."""
     if item.op != "member" or item.args[0].op != "sym" or item.args[1] != sym("R"):
         return False
-    formulas = [it.args[0][0] for it in items if it.op == "rel" and it.args[0][0].op == "apply"]
-    formulas += [it for it in items if it.op != "sym" and is_scalar(it)]
-    formulas += [side for it in items if it.op == "rel" and "=" not in it.args[1] for side in it.args[0]]
+    relations = [part for part in items if part.op == "rel"]
+    formulas = [relation.args[0][0] for relation in relations if relation.args[0][0].op == "apply"]
+    formulas += [part for part in items if part.op != "sym" and is_scalar(part)]
+    formulas += [side for relation in relations if "=" not in relation.args[1] for side in relation.args[0]]
     return any(item.args[0] in walk(formula) for formula in formulas)
 
 
@@ -55,7 +56,8 @@ def leaves_out_reals(reference: Node, answer: Node) -> bool:
     stated, domains = without_conditions(answer)
     if without_conditions(reference)[1] or not _INTEGERS.intersection(domains.values()):
         return False
-    return stated.op == "rel" and stated.args[1] != ("=",) * len(stated.args[1])
+    only_equals = stated.op == "rel" and all(sign == "=" for sign in stated.args[1])
+    return stated.op == "rel" and not only_equals
 
 
 def state_other_domains(left: Node, right: Node) -> bool:
@@ -75,9 +77,10 @@ def _says_integer(item: Node) -> bool:
 
 
 def parameter_of(node: Node, domains: Mapping[str, str]) -> Node | None:
-    """Return the letter of a family that stands for any integer, k of π/4 + kπ; None without one, or if several may be.
+    """Return the letter of a family that stands for any integer: k of π/4 + kπ.
 
-    domains: the letters with a stated domain, by `without_conditions`.
+    None if no letter can be the parameter, or more than one. domains: letter → domain of the answer's conditions (see
+    `without_conditions`).
     """
     if len(domains) == 1 and "R" not in domains.values():
         return sym(*domains)
@@ -90,13 +93,18 @@ def parameter_of(node: Node, domains: Mapping[str, str]) -> Node | None:
 def integer_letter(node: Node, *, beside: Mapping[str, str] | None = None) -> Node | None:
     """Return the only letter of an expression if it may stand for any integer, the k of 7k + 3; else None.
 
-    beside: the domains that the other side states, by `without_conditions`; there must be one, of another letter. The
-    same letter may be the question's: 2n + 1 is not 2n - 1, n ∈ ℤ. By custom k is not.
+    beside: letter → domain of the other answer's conditions (see `without_conditions`), if the two are compared. Then
+    a letter counts only if that answer states a domain, but not for this letter: n in both answers may be a given
+    number of the question, so that 2n + 1 is not "2n - 1, n ∈ ℤ". The letter k always counts; by custom it is free.
     """
     letters = symbols(node)
-    fits = is_scalar(node) and len(letters) == 1 and letters <= INTEGER_LETTERS
-    apart = beside is not None and (letters == {"k"} or not letters & beside.keys())
-    return sym(*letters) if fits and (beside is None or (beside and apart)) else None
+    if not is_scalar(node) or len(letters) != 1 or not letters <= INTEGER_LETTERS:
+        return None
+    if beside is not None:
+        may_be_given = letters != {"k"} and letters & beside.keys()
+        if not beside or may_be_given:
+            return None
+    return sym(*letters)
 
 
 def _letters_of_values(node: Node) -> frozenset[str]:

@@ -25,9 +25,9 @@ def has_form(answer: Node, reference: Node, form: Form) -> bool:
     if form == "fraction":
         return _is_fraction(answer)
     if form == "decimal":
-        return _without_minus(answer).op == "num" and (
-            _without_minus(answer).args[1] >= 0 or _is_integer(_without_minus(answer))
-        )
+        number = _without_minus(answer)
+        has_point = number.op == "num" and number.args[1] >= 0  # the number of digits after the point
+        return has_point or _is_integer(number)
     if form == "expanded":
         return not any(_is_product_of_sums(here) for here in walk(answer))
     if form == "factored":

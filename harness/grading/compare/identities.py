@@ -64,7 +64,7 @@ def identical(left: Node, right: Node, *, positive: bool = False) -> bool | None
     if agreed and _has_steps(left, right):
         integers = _over_integers(left, right)
         wide = _agreement(left, right, _wide_points(integers), real=True)
-        return _agree_at_breaks(left, right, integers) if wide is not False else False
+        return False if wide is False else _agree_at_breaks(left, right, integers)
     if agreed and not positive and _may_break(left, right):
         return _agree_at_roots(left, right)
     return agreed
@@ -99,7 +99,9 @@ def _agree_at_breaks(left: Node, right: Node, integers: bool) -> bool | None:
         verdicts = [_agree_at(*pair, _point(0, [MAX_EVALUATIONS]), real=True) for pair in pairs]
     except NoBreaks:
         agreed = _agreement(left, right, _points_of_all_sizes(), real=True)
-        return False if agreed is False else True if agreed and _shows_both_signs(left, right) else None
+        if agreed is False:
+            return False
+        return True if agreed and _shows_both_signs(left, right) else None
     return False not in verdicts
 
 
@@ -242,8 +244,9 @@ def _integer_points() -> Iterator[PointAt]:
 
 
 def _point(index: int, budget: list[int], **values: Any) -> PointAt:
-    """Return a function: number of digits → point number `index` with so many digits. budget: a list of one number, the
-    evaluations left. values: which values the letters get, as for `Point`.
+    """Return a function that takes a number of digits and returns point number `index` with that precision.
+
+    budget: a list of one number, the evaluations left. values: which values the letters get, as for `Point`.
     """
     return partial(_at, index, budget, values)
 
@@ -290,9 +293,10 @@ def _agree_at(left: Node, right: Node, point_at: PointAt, *, real: bool) -> bool
 
 # --- kinds of expressions ---
 def _over_integers(left: Node, right: Node) -> bool:
-    """Whether all letters usually stand for integers, and a tree holds what is simpler at integers.
+    """Whether the expressions may be meant for integers only: by the names of all letters, and by an operation.
 
-    That is a function of integers such as n!, a power such as (-1)^n, or a sine or cosine: sin(nπ) is 0.
+    Operations that are simpler at integers are functions such as n!, powers such as (-1)^n, and sines and cosines:
+    sin(nπ) is 0.
     """
     variables = symbols(left) | symbols(right)
     if not variables or not all(name.partition("_")[0] in _INTEGER_NAMES for name in variables):

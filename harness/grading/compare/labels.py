@@ -43,11 +43,8 @@ def names_agree(first: Node, second: Node) -> bool:
 
 def _words_of_name(name: Node) -> str | None:
     """Return a name in words, `\\text{maximum}` or `\\max`; None for a letter and any other name."""
-    return (
-        name.args[0]
-        if name.op == "text" or (name.op == "sym" and name.args[0].isalpha() and len(name.args[0]) > 1)
-        else None
-    )
+    is_word = name.op == "sym" and name.args[0].isalpha() and len(name.args[0]) > 1
+    return name.args[0] if name.op == "text" or is_word else None
 
 
 def _words_agree(first: str, second: str) -> bool:
@@ -90,9 +87,14 @@ def _function_and_argument(label: Node) -> tuple[str, Node] | None:
 
 
 def inverse_of(name: Node) -> Node | None:
-    """Return the f of f⁻¹; None for any other node, as a power is a number: x² is no function."""
-    inverse = name.op == "pow" and name.args[0].op == "sym" and name.args[1] == num(-1)
-    return name.args[0] if inverse and (name.args[0].args[0] in "fgh" or name.args[0].args[0].isupper()) else None
+    """Return the f of f⁻¹, where f is f, g, h or a capital letter; None for any other node.
+
+    Another letter is a number: x⁻¹ is 1/x.
+    """
+    if name.op != "pow" or name.args[0].op != "sym" or name.args[1] != num(-1):
+        return None
+    letter = name.args[0].args[0]
+    return name.args[0] if letter in "fgh" or letter.isupper() else None
 
 
 def _is_variables(argument: Node) -> bool:

@@ -252,7 +252,11 @@ class _Point:
         else:
             residue *= self._inverse(100)
         # 180 and 100 have at most 8 bits; a sum of n terms has coefficients up to n times as large.
-        extra = 8 if op in ("deg", "pct") else _bits(len(parts)) if op == "add" else 0
+        extra = 0
+        if op in ("deg", "pct"):
+            extra = 8
+        elif op == "add":
+            extra = _bits(len(parts))
         return _Residue(
             residue % self.prime, sum(part.degree for part in parts) + 1, sum(part.bits for part in parts) + extra
         )
@@ -303,15 +307,16 @@ class _Point:
         if name != "ln" and len(arguments) == 1:
             logarithms.append(self._by_primes(num(10)))
         numbers = [logarithm for logarithm in logarithms if logarithm is not None]
-        if len(numbers) != len(logarithms) or len(numbers) != (1 if name == "ln" else 2):
+        n_expected = 1 if name == "ln" else 2  # the number, and for log and lg the base
+        if len(numbers) != len(logarithms) or len(numbers) != n_expected:
             return None
         self.opaque = True  # whether logarithms are independent of pi is not known
         return numbers[0] if name == "ln" else self._operation("div", numbers)
 
     def _by_primes(self, node: Node) -> _Residue | None:
-        """Return ln of a positive rational number modulo the prime: 2 ln 2 + ln 3 of 12, each ln of a prime a letter.
+        """Return ln of a positive rational number modulo the prime, as ln 12 = 2 ln 2 + ln 3.
 
-        None if `node` is no such number.
+        The logarithm of each prime is a letter. None if `node` is no such number.
         """
         try:
             value = rational(exact(node))

@@ -61,10 +61,10 @@ def evaluations(
 ) -> Iterator[Evaluation]:
     """Calculate the values of all trees with more and more digits, until these suffice to compare; yield each attempt.
 
-    point_at: returns the values of the letters, with a number of digits. least: fewest digits. spans: a factor. The
-    span is the number of digits between the largest and the smallest intermediate value; the digits must exceed so many
-    spans. Raises `NotNumeric`: a tree has no number, or needs more than `MAX_DIGITS`. Raises `Vanishing`: a divisor is
-    0 with all these digits, too.
+    point_at: takes a number of digits and returns the point at which the trees are evaluated with that precision.
+    least: digits that are needed whatever the span is. spans: the digits must be at least this multiple of the span,
+    which the top of the module explains. Raises `NotNumeric`: a tree has no number, or needs more than `MAX_DIGITS`.
+    Raises `Vanishing`: a divisor is 0 even with the digits that suffice.
     """
     digits = FIRST_DIGITS
     while True:
@@ -86,7 +86,11 @@ def evaluations(
 
 
 def _needed(point: Point, least: int, spans: int) -> int:
-    """Digits that an equality needs, by the span that `point` has noted; those of an integral cannot be raised."""
+    """Return how many digits an equality needs, by the span that `point` has noted.
+
+    An integral cannot be computed with more digits: if its span is small, the digits of `point` count as enough;
+    otherwise the result exceeds `MAX_DIGITS`.
+    """
     if point.rough:
         return point.digits if point.span <= _MAX_ROUGH_SPAN else MAX_DIGITS + 1
     return max(least, ceil(max(spans * point.span, 2 * point.span + _SUMS * point.spans)) + _SPARE_DIGITS)

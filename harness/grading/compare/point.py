@@ -370,14 +370,16 @@ class Point:
         body = substitute(body, sym(variable), sym(name))
         constants = Point(_INTEGRAL_DIGITS, self.index, self.budget)
         for literal in (here for here in walk(body) if here.op == "num"):
-            self.widen_span(constants.value(literal))  # of other values in the body only the integral counts
+            # Intermediate values of the integrand do not widen the span; its literals and the integral do.
+            self.widen_span(constants.value(literal))
         self.budget[0] -= _INTEGRAL_COST
 
         def integrand_at(abscissa: Any) -> Any:
             inner.bound[name] = abscissa
             return inner.value(body, depth)
 
-        for method in ("tanh-sinh", "gauss-legendre"):  # the first one bears singular ends, and visits them
+        # tanh-sinh copes with singular ends, but evaluates there; gauss-legendre never does.
+        for method in ("tanh-sinh", "gauss-legendre"):
             with contextlib.suppress(NotNumeric, ZeroDivisionError, ValueError):
                 value, error = inner.mp.quad(integrand_at, ends, method=method, maxdegree=7, error=True)
                 if error <= inner.mp.mpf(10) ** -_INTEGRAL_SHARED_DIGITS * max(abs(value), inner.mp.mpf(1)):

@@ -136,7 +136,7 @@ def divide(left: Value, right: Value) -> Value:
 
 
 def power(base: Value, exponent: Fraction) -> Value:
-    """Return `base` to a rational exponent, the principal value, but the real root of odd degree of a negative number.
+    """Return `base` to a rational exponent: a real root if there is one, as -2 for ∛-8, else the principal value.
 
     Raises `Undefined`: a power of zero that is not positive. Raises `NotExact`.
     """
@@ -149,10 +149,9 @@ def power(base: Value, exponent: Fraction) -> Value:
         ((monomial, coefficient),) = base.items()
         # (ab)^r is a^r · b^r only for positive factors.
         if monomial.i == 0 and coefficient > 0:
-            primes = [((prime, Fraction(1)), e * exponent) for prime, e in monomial.radical]
             result = _radical(coefficient, exponent)
-            for (prime, _), whole in primes:
-                result = multiply(result, _prime_power(prime, whole))
+            for prime, part in monomial.radical:
+                result = multiply(result, _prime_power(prime, part * exponent))
             return multiply(result, {Monomial((), monomial.pi * exponent, monomial.e * exponent, 0): Fraction(1)})
     if exponent.denominator == 2:
         return _whole_power(_denest(base), exponent.numerator)
@@ -195,8 +194,9 @@ def _inverse(monomial: Monomial) -> tuple[Monomial, Fraction]:
 
 
 def _conjugate(value: Value) -> Value:
-    """Return the conjugate of `value`: the sign of one square root, or of i, changed, so that their product lacks this
-    root.
+    """Return `value` with the sign of i, or else of one square root, changed: 1 - √2 for 1 + √2.
+
+    The product of both lacks that root. Raises `NotExact` if `value` holds pi, e or only higher roots.
     """
     # No conjugate removes pi or e, which are no roots.
     if any(monomial.pi or monomial.e for monomial in value):

@@ -37,17 +37,12 @@ def same_ratios(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         return _same_parts(first, second, rules)
     ratio, value = (reference, answer) if reference.op == "ratio" else (answer, reference)
     if len(ratio.args) == 2 and is_scalar(value) and allows(rules, "ratio_as_quotient"):
-        if (
-            ratio.args[0].op == "sym"
-            and re.fullmatch("[a-z]", ratio.args[0].args[0])
-            and not symbols(value)
-            and not symbols(ratio.args[1])
-        ):
-            # `n: 17` names its value
-            named = ratio.args[1]
-            return same_scalar(named, value, rules) if ratio is reference else same_scalar(value, named, rules)
-        quotient = Node("div", ratio.args)
-        return same_scalar(quotient, value, rules) if ratio is reference else same_scalar(value, quotient, rules)
+        label, named = ratio.args
+        is_label = label.op == "sym" and re.fullmatch("[a-z]", label.args[0])
+        # `n: 17` names a value; any other ratio is a quotient.
+        names_value = is_label and not symbols(value) and not symbols(named)
+        ratio_value = named if names_value else Node("div", ratio.args)
+        return same_scalar(ratio_value, value, rules) if ratio is reference else same_scalar(value, ratio_value, rules)
     return Comparison(None, "ratio")
 
 
@@ -98,7 +93,9 @@ def _same_clock(reference: Node, answer: Node, rules: GradeRules) -> bool:
 def _hour(clock: tuple[int, int, str]) -> int:
     """Return the hour from 0 to 24."""
     hours, _, half = clock
-    return hours % 12 + (12 if half == "pm" else 0) if half else hours
+    if half:
+        return hours % 12 + (12 if half == "pm" else 0)
+    return hours
 
 
 def same_classes(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
@@ -114,12 +111,13 @@ def same_classes(reference: Node, answer: Node, rules: GradeRules) -> Comparison
         if not (is_scalar(left) and is_scalar(right)):
             return Comparison(False, "modulus")
         result = same_scalar(left, right, rules)
-        # A number stands for a class as a remainder only: 15 is no remainder modulo 4.
-        # Of a class with letters nobody can tell whether an expression is its remainder: x (mod 7) beside x + 7.
-        unsure = symbols(residue_class.args[0])
-        if unsure if result.equal is False else _is_no_remainder(value, residue_class.args[1]):
-            return Comparison(None, "modulus")
-        return result
+        if result.equal is False:
+            # x + 7 may be the remainder of the class x (mod 7): with letters nobody can tell.
+            undecided = bool(symbols(residue_class.args[0]))
+        else:
+            # A number stands for a class as a remainder only: 15 is no remainder modulo 4.
+            undecided = _is_no_remainder(value, residue_class.args[1])
+        return Comparison(None, "modulus") if undecided else result
     (left, left_modulus), (right, right_modulus) = reference.args, answer.args
     if not (is_scalar(left) and is_scalar(right)) or not same_scalar(left_modulus, right_modulus, rules).equal:
         return Comparison(False, "modulus")
@@ -134,7 +132,7 @@ def same_classes(reference: Node, answer: Node, rules: GradeRules) -> Comparison
 
 
 def _is_no_remainder(value: Node, modulus: Node) -> bool:
-    """Whether two numbers are known and the first is not smaller in size than the second."""
+    """Whether `value` cannot be a remainder modulo `modulus`: |value| ≥ |modulus|; False if either is not rational."""
     try:
         number, divisor = rational(exact(value)), rational(exact(modulus))
     except NotExact:
@@ -204,4 +202,6 @@ def same_base(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         return Comparison(None, "base")
     # Of 1F₁₆ and 31 only one has the digits of its base; 204₅ and 54 may be a question that asks for the base.
     by_letters = not based.args[0].isdigit()
-    return Comparison(False if value != plain.args[0] else True if by_letters else None, "base")
+    if value != plain.args[0]:
+        return Comparison(False, "base")
+    return Comparison(True if by_letters else None, "base")

@@ -152,13 +152,16 @@ def _subject(condition: Node) -> str:
 
 
 def _conditions(items: tuple[Node, ...], depth: int) -> list[RealInterval]:
-    """Return the solutions of a list of conditions on one letter: their union, without the holes (x ≠ 2).
+    """Return the solutions of a list of conditions on one letter: x < 1, x > 5, x ≠ 7 is (-∞, 1) ∪ (5, 7) ∪ (7, ∞).
 
+    Conditions with < or > are alternatives, so their solutions are united; points of conditions with ≠ are left out.
     items: the conditions. depth: how many levels of the formula stand above them; too many raise.
     """
     holes = [item for item in items if item.op == "rel" and item.args[1] == ("!=",)]
     others = [item for item in items if item not in holes]
-    pieces = _merge([piece for item in others or holes[:1] for piece in _pieces(item, depth)])
+    # Without other conditions, the holes are holes in the whole line, which the first of them gives.
+    alternatives = others or holes[:1]
+    pieces = _merge([piece for item in alternatives for piece in _pieces(item, depth)])
     for hole in holes:
         pieces = _intersect(pieces, _merge(_pieces(hole, depth)))
     if len({name for item in items for name in letters(item)}) > 1:
@@ -170,8 +173,10 @@ def letters(condition: Node) -> frozenset[str]:
     """Return the letters of an inequality, or of several that hold together; none for a set."""
     if condition.op == "inter":
         return frozenset().union(*map(letters, condition.args))
-    sides = condition.args[0] if condition.op == "rel" else condition.args[:1] if condition.op == "member" else ()
-    return frozenset(name for operand in sides for name in symbols(operand))
+    if condition.op == "member":
+        return symbols(condition.args[0])
+    sides = condition.args[0] if condition.op == "rel" else ()
+    return frozenset(name for side in sides for name in symbols(side))
 
 
 def _is_value(item: Node) -> bool:
@@ -190,9 +195,9 @@ def _interval(low: Node, high: Node, closed_low: bool, closed_high: bool) -> Rea
 
 # --- equations and inequalities ---
 def solutions_of_equation(left: Node, right: Node) -> list[RealInterval]:
-    """Return the solutions of an equation in one letter, quadratic or |u| = b, as points. Raises `NotASet`.
+    """Return the two solutions of an equation in one letter, quadratic or |u| = b, as points.
 
-    The solutions are the ends of those of the inequality with ≤.
+    They are the ends of the intervals in which left ≤ right. Raises `NotASet`, also if there are not two.
     """
     if right.op == "fn" and right.args[0] == "abs":
         left, right = right, left
@@ -426,22 +431,20 @@ def _intersect(left: list[RealInterval], right: list[RealInterval]) -> list[Real
     common = []
     for left_piece in left:
         for right_piece in right:
-            if (left_low := _key(left_piece.low)) == (right_low := _key(right_piece.low)):
+            left_low, right_low = _key(left_piece.low), _key(right_piece.low)
+            if left_low == right_low:
                 low, closed_low = left_piece.low, left_piece.closed_low and right_piece.closed_low
+            elif left_low > right_low:
+                low, closed_low = left_piece.low, left_piece.closed_low
             else:
-                low, closed_low = (
-                    (left_piece.low, left_piece.closed_low)
-                    if left_low > right_low
-                    else (right_piece.low, right_piece.closed_low)
-                )
-            if (left_high := _key(left_piece.high)) == (right_high := _key(right_piece.high)):
+                low, closed_low = right_piece.low, right_piece.closed_low
+            left_high, right_high = _key(left_piece.high), _key(right_piece.high)
+            if left_high == right_high:
                 high, closed_high = left_piece.high, left_piece.closed_high and right_piece.closed_high
+            elif left_high < right_high:
+                high, closed_high = left_piece.high, left_piece.closed_high
             else:
-                high, closed_high = (
-                    (left_piece.high, left_piece.closed_high)
-                    if left_high < right_high
-                    else (right_piece.high, right_piece.closed_high)
-                )
+                high, closed_high = right_piece.high, right_piece.closed_high
             if _key(low) < _key(high) or (_key(low) == _key(high) and closed_low and closed_high):
                 common.append(RealInterval(low, high, closed_low, closed_high))
     return common

@@ -12,8 +12,12 @@ _SYMMETRIC = frozenset("∧∨∥⊥≅∼≡≈")
 
 
 def same_relations(reference: Node, answer: Node, same: Callable[[Node, Node], bool]) -> Comparison:
-    """Whether two chains are the same: read from either end; in any order if their sign has no direction; or single
-    inequalities whose left − right differ by a positive factor."""
+    """Compare two relations as they are written: equal, or undecided.
+
+    They are equal if one is the other read from its right end (1 < x is x > 1), if their sign has no direction and
+    their sides are the same in any order, or if they are single inequalities whose differences left − right are the
+    same up to a positive factor.
+    """
     left, right = _orient(reference), _orient(answer)
     if left.args[1] == right.args[1] and all(map(same, left.args[0], right.args[0])):
         return Comparison(True, "relation")

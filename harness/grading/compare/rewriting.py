@@ -146,7 +146,7 @@ def _factor(term: Node, unit: Node) -> Node | None:
     if term.op == "mul" and term.args.count(unit) == 1:
         rest = tuple(part for part in term.args if part != unit)
         return rest[0] if len(rest) == 1 else Node("mul", rest)
-    if term.op == "div" and unit not in (term.args[1],):
+    if term.op == "div" and term.args[1] != unit:
         inner = _factor(term.args[0], unit)
         return None if inner is None else Node("div", (inner, term.args[1]))
     return None

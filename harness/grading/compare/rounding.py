@@ -33,14 +33,13 @@ def is_same_or_rounded(left: Node, right: Node) -> bool | None:
         return True
     if _is_whole(left) and _is_whole(right):
         return False  # two integers are no roundings of one another, even if one ends in zeros
-    rounded = any(
-        unit is not None and _stands_for(rounded, value, abs(float(unit)))
-        for unit, rounded, value in (
-            (_unit(left), left_value, right_value),
-            (_unit(right), right_value, left_value),
-        )
-    )
-    return rounded or equal
+    for unit, decimal, value in (
+        (_unit(left), left_value, right_value),
+        (_unit(right), right_value, left_value),
+    ):
+        if unit is not None and _stands_for(decimal, value, abs(float(unit))):
+            return True
+    return equal
 
 
 def _same_exactly(left: Node, right: Node) -> bool | None:
@@ -65,7 +64,10 @@ def _stands_for(rounded: Any, value: Any, unit: float) -> bool:
     if getattr(rounded, "imag", 0) or getattr(value, "imag", 0):
         return False
     # A little over one half, for the unit is a float and the value is exact.
-    return bool(abs(value - rounded) <= unit * 0.5000001 or 0 <= (value - rounded) * (1 if value > 0 else -1) < unit)
+    if abs(value - rounded) <= unit * 0.5000001:
+        return True
+    cut_off = (value - rounded) * (1 if value > 0 else -1)  # the digits that were cut, with the sign of the value
+    return bool(0 <= cut_off < unit)
 
 
 def _unit(node: Node) -> Fraction | None:
@@ -97,8 +99,10 @@ def _unit(node: Node) -> Fraction | None:
 
 def _is_power_of_ten(number: Fraction) -> bool:
     """Whether the number is 10 to an integer exponent."""
-    whole = number if number >= 1 else 1 / number if number > 0 else Fraction(0)
-    return whole.denominator == 1 and whole > 0 and _power_of_ten_in(whole.numerator) == whole
+    if number <= 0:
+        return False
+    whole = number if number >= 1 else 1 / number
+    return whole.denominator == 1 and _power_of_ten_in(whole.numerator) == whole
 
 
 def _power_of_ten_in(number: int) -> int:

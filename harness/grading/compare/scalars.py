@@ -68,7 +68,8 @@ def same_scalar(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     if reference == answer and not _contains_nan(reference):
         return Comparison(True, "identical")
     reference, answer = map(with_one_degree_sign, _with_unit_letters(*map(with_bound_names, (reference, answer))))
-    result = Comparison(False if _measure_other_things(reference, answer) else None, "units")
+    # The result if no reading is left.
+    result = Comparison(False if _have_known_units(reference, answer) else None, "units")
     if (converted := _as_units(reference, answer)) is not None:
         reference, answer = converted
     for reference_value, answer_value in _readings(reference, answer, rules):
@@ -113,14 +114,17 @@ def _as_units(reference: Node, answer: Node) -> tuple[Node, Node] | None:
         return reference, answer
     if reference.op == "quantity" and answer.op == "quantity":
         return None
-    read = _number_and_letters(reference), _number_and_letters(answer)
-    if read[0] is None or read[1] is None or read[0][0] is None or read[1][0] is None or read[0][1] == read[1][1]:
+    reference_read, answer_read = _number_and_letters(reference), _number_and_letters(answer)
+    if reference_read is None or answer_read is None:
         return None
-    for first in _spellings(read[0][1]):
-        for second in _spellings(read[1][1]):
-            units = unit_of(first), unit_of(second)
-            if units[0] is not None and units[1] is not None and units[0].dimension == units[1].dimension:
-                return Node("quantity", (read[0][0], first)), Node("quantity", (read[1][0], second))
+    (reference_number, reference_letters), (answer_number, answer_letters) = reference_read, answer_read
+    if reference_number is None or answer_number is None or reference_letters == answer_letters:
+        return None
+    for first in _spellings(reference_letters):
+        for second in _spellings(answer_letters):
+            unit, answer_unit = unit_of(first), unit_of(second)
+            if unit is not None and answer_unit is not None and unit.dimension == answer_unit.dimension:
+                return Node("quantity", (reference_number, first)), Node("quantity", (answer_number, second))
     return None
 
 
@@ -242,7 +246,9 @@ def _number_and_letters(node: Node) -> tuple[Node | None, _Letters] | None:
         parts[1] = inverse, tuple((letter, -power) for letter, power in below_letters)
     numbers = [number for number, _ in parts if number is not None]
     letters = tuple(letter for _, letters in parts for letter in letters)
-    return (numbers[0] if len(numbers) == 1 else Node("mul", tuple(numbers)) if numbers else None), letters
+    if not numbers:
+        return None, letters
+    return (numbers[0] if len(numbers) == 1 else Node("mul", tuple(numbers))), letters
 
 
 def _small_integer(node: Node) -> int | None:
@@ -263,9 +269,11 @@ def _in_kelvin(value: Node, unit: Unit) -> Node | None:
     return Node("add", (_multiply(value, unit.factor), num(zero, 2 if zero.denominator > 1 else -1)))
 
 
-def _measure_other_things(reference: Node, answer: Node) -> bool:
-    """Whether both sides have a known unit, a percent sign or a degree sign: then they are unequal unless `_readings`
-    brings both to plain values."""
+def _have_known_units(reference: Node, answer: Node) -> bool:
+    """Whether both sides have a known unit, a percent sign or a degree sign.
+
+    Then they measure different things, and are unequal, if no pair of plain values (`_readings`) is left.
+    """
     return all(
         (node.op in ("pct", "deg") or (node.op == "quantity" and unit_of(node.args[1]) is not None))
         and not any(part.op == "text" for part in walk(node))
@@ -283,8 +291,9 @@ def _have_other_letters(reference: Node, answer: Node) -> bool:
 
 
 def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tuple[Node, Node]]:
-    """Return pairs of numbers in place of two quantities of which at least one has a unit; if one pair is equal, so are
-    the quantities.
+    """Return pairs (reference, answer) of plain numbers for two answers of which at least one has a unit.
+
+    The quantities are equal if one pair is. No pair if the units exclude each other, or if one is unknown.
     """
     if reference.op == answer.op == "quantity":
         (reference_value, name), (answer_value, answer_name) = reference.args, answer.args
@@ -338,9 +347,12 @@ def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tup
 
 
 def _measures(name: str, answer_name: str) -> tuple[Unit | None, Unit | None]:
-    """Return the units of two names: 分 is a hundredth of a yuan beside a unit of money, and else a minute."""
+    """Return the units of two names, where a name with two meanings gets the one that fits the name beside it.
+
+    "pound" is a currency beside another name of that currency, else a mass. 分 is 1/100 yuan beside an amount of yuan,
+    else a minute. None for a name that is no known unit.
+    """
     units = unit_of(name), unit_of(answer_name)
-    # "Pounds" are a currency beside another name of it.
     for first, second in ((0, 1), (1, 0)):
         beside = units[second]
         if (
@@ -400,7 +412,10 @@ def _multiply(node: Node, factor: Fraction) -> Node:
 
 
 def _places_gained(factor: Fraction) -> int:
-    """Return how many more decimal places a multiple has, at least so many that it is no less exact: 2 for 1/100."""
+    """Return how many more decimal places a decimal has after multiplication by `factor`: 2 for 1/100, -1 for 10.
+
+    Rounded up for other factors, so that the product is not rounded more than the decimal.
+    """
     return 1 - len(str(floor(factor))) if factor >= 1 else len(str(ceil(1 / factor) - 1))
 
 

@@ -163,12 +163,15 @@ def _same_expressions(reference: Node, answer: Node, rules: GradeRules) -> Compa
         return Comparison(True, "constants")
     if result.equal is False and exchange_constants(reference, answer):
         return Comparison(None, "constants")  # free constants, or given ones in other places
-    if result.equal or (family := _same_family(reference, answer, rules)) is None:
-        residues = result.equal is False and may_be_residues(
-            reference, answer, lambda left, right: bool(same_scalar(left, right, rules).equal)
-        )
-        return Comparison(None, "family") if residues else result
-    return family
+    if result.equal:
+        return result
+    if (family := _same_family(reference, answer, rules)) is not None:
+        return family
+    if result.equal is False and may_be_residues(
+        reference, answer, lambda left, right: bool(same_scalar(left, right, rules).equal)
+    ):
+        return Comparison(None, "family")
+    return result
 
 
 def _same_with_conjugates(reference: Node, answer: Node, rules: GradeRules) -> Comparison | None:
@@ -263,7 +266,10 @@ def _prepare(node: Node) -> Node:
 
 
 def _with_parameters(reference: Node, answer: Node) -> tuple[Node, Node] | None:
-    """Put `PARAMETER` for the letter of each side that stands for any integer; None if no side has such a condition."""
+    """Return both sides without their conditions (k ∈ ℤ), and with `PARAMETER` for the letter that is any integer.
+
+    None if no side has a condition, or if the letter of a side is not known and the rules for families do not apply.
+    """
     (left, left_domains), (right, right_domains) = without_conditions(reference), without_conditions(answer)
     if not (left_domains or right_domains):
         return None
@@ -448,7 +454,11 @@ def _compare_names_with_values(
         return Comparison(None, "names")  # several values of one name, not a value for each
     if swapped and bare.op in ("list", "set") and not rules.ordered and allows(rules, "lists_unordered"):
         return _in_any_order(bare.args, values, rules, "names")
-    entries = _vector(bare) if bare.op == "matrix" else bare.args if bare.op in ("list", "tuple", "set") else None
+    entries: Sequence[Node] | None = None
+    if bare.op == "matrix":
+        entries = _vector(bare)
+    elif bare.op in ("list", "tuple", "set"):
+        entries = bare.args
     if entries is None:
         return Comparison(False if _count(bare) == 1 else None, "names")
     if swapped:
@@ -490,18 +500,15 @@ def _in_any_order(left_items: Sequence[Node], right_items: Sequence[Node], rules
     """Compare two lists of parts that may be paired in any order. rule: the name to record."""
     if len(left_items) != len(right_items):
         return Comparison(_verdict_on_sizes(left_items, right_items), rule)
-    # The same index is tried first: most answers keep the order of the reference.
+    # Most answers keep the order of the reference, so that the first item left over is the partner.
     left_over = list(right_items)
     unsure = False
-    for index, item in enumerate(left_items):
-        order = sorted(
-            range(len(left_over)), key=lambda candidate: abs(candidate - (index - (len(right_items) - len(left_over))))
-        )
-        for candidate in order:
-            result = _same_part(item, left_over[candidate], rules)
+    for item in left_items:
+        for index, candidate in enumerate(left_over):
+            result = _same_part(item, candidate, rules)
             unsure = unsure or result.equal is None
             if result.equal:
-                left_over.pop(candidate)
+                left_over.pop(index)
                 break
         else:
             return Comparison(None if unsure else False, rule)
@@ -651,19 +658,21 @@ def _compare_chains(reference: Statement, answer: Statement, rules: GradeRules) 
     # The last values may agree while a part of the chain is another number: 2 + 2 = 5 = 4.
     pairs = ((left, right) for left in reference.values for right in answer.values)
     if result.equal or any(same(left, right, rules).equal for left, right in pairs):
-        consistent = _is_consistent(reference), _is_consistent(answer)
-        verdict = False if False in consistent else None if None in consistent else True
+        verdict = _all_true((_is_consistent(reference), _is_consistent(answer)))
         return result if result.equal is verdict else Comparison(verdict, "chain")
     return result
 
 
 def _is_consistent(chain: Statement) -> bool | None:
-    """Whether all parts of a chain are one value, exactly or as decimals of it, and no choice of several values.
+    """Whether all parts of a chain are one value, exactly or as rounded decimals; None if that cannot be decided."""
+    return _all_true([is_same_or_rounded(left, right) for left, right in combinations(chain.values, 2)])
 
-    None if that cannot be decided.
-    """
-    verdicts = [is_same_or_rounded(left, right) for left, right in combinations(chain.values, 2)]
-    return False if False in verdicts else None if None in verdicts else True
+
+def _all_true(verdicts: Sequence[bool | None]) -> bool | None:
+    """Return False if any verdict is False, else None if any is undecided, else True."""
+    if False in verdicts:
+        return False
+    return None if None in verdicts else True
 
 
 # --- sets ---
@@ -736,7 +745,8 @@ def _compare_set_with_number(reference: Node, answer: Node, rules: GradeRules) -
     single = len(pieces) == 1 and same_scalar(pieces[0].low, pieces[0].high, rules).equal
     if symbols(scalar) or not (single and pieces[0].closed_low and pieces[0].closed_high):
         return Comparison(None if symbols(scalar) else False, "set")
-    return same_scalar(*((scalar, pieces[0].low) if scalar is reference else (pieces[0].low, scalar)), rules)
+    member = pieces[0].low
+    return same_scalar(scalar, member, rules) if scalar is reference else same_scalar(member, scalar, rules)
 
 
 def _compare_real_sets(reference: Node, answer: Node, rules: GradeRules) -> Comparison | None:
@@ -767,15 +777,21 @@ def _same_matrices(reference: Node, answer: Node, rules: GradeRules) -> Comparis
 
 
 def _by_unit_vectors(reference: Node, answer: Node) -> tuple[Sequence[Node], Sequence[Node]] | None:
-    """The coordinates of both sides, if one is a vector in brackets and the other a sum of i, j and k; else None."""
-    pairs = []
+    """Return the coordinates (of reference, of answer) of a vector in brackets and a sum of i, j and k; else None."""
     for vector, counterpart in ((reference, answer), (answer, reference)):
-        entries = (
-            vector.args if vector.op in ("tuple", "bracket") else _vector(vector) if vector.op == "matrix" else None
-        )
-        if entries is not None and (coordinates := components(counterpart, len(entries))) is not None:
-            pairs.append((entries, coordinates) if vector is reference else (coordinates, entries))
-    return pairs[0] if pairs else None
+        entries: Sequence[Node] | None
+        if vector.op in ("tuple", "bracket"):
+            entries = vector.args
+        elif vector.op == "matrix":
+            entries = _vector(vector)
+        else:
+            continue
+        if entries is None:
+            continue
+        coordinates = components(counterpart, len(entries))
+        if coordinates is not None:
+            return (entries, coordinates) if vector is reference else (coordinates, entries)
+    return None
 
 
 def _same_cases(reference: Node, answer: Node, rules: GradeRules) -> Comparison:

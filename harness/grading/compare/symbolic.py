@@ -63,7 +63,7 @@ def _load() -> Any:
     """sympy, imported on first use."""
     global _sympy  # one import for all answers of this process
     if _sympy is None:
-        # Told to the parent first, for the import takes longer than the deadline of an answer.
+        # The parent must know beforehand, for the import takes longer than the deadline of an answer.
         assert _announce is not None
         _announce(False)
         import sympy

@@ -16,8 +16,8 @@ def same_words(reference: str, answer: str, rules: GradeRules) -> Comparison:
     """
     if allows(rules, "text_case"):
         first, second = words_of(reference), words_of(answer)
-        return Comparison(True if first == second else False if exclude_each_other(first, second) else None, "words")
-    return Comparison(
-        without_layout(without_text_commands(reference)) == without_layout(without_text_commands(answer)) or None,
-        "words",
-    )
+        if first == second:
+            return Comparison(True, "words")
+        return Comparison(False if exclude_each_other(first, second) else None, "words")
+    first, second = (without_layout(without_text_commands(text)) for text in (reference, answer))
+    return Comparison(True if first == second else None, "words")

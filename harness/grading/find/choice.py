@@ -158,7 +158,7 @@ def choices_stated(text: str, last: str = "Z") -> list[StatedChoice]:
 
 
 def _statements(pattern: re.Pattern[str], plain: str, last: str) -> Iterator[StatedChoice]:
-    """Yield the choices among A to `last` that match `pattern`, but for those that the words beside them deny.
+    """Yield the choices among A to `last` that match `pattern`, except those that the words beside them deny.
 
     plain: the text without markup.
     """
@@ -194,10 +194,11 @@ def _stands(plain: str, begin: int, start: int, end: int) -> bool:
         return False
     sentence = max((stop.end() for stop in _SENTENCE_END.finditer(plain, max(0, begin - 240), begin)), default=0)
     head = plain[max(sentence, begin - 240) : start]
-    # What follows from a supposition with its reason is no supposition: "if it is heated, the gas expands, so B".
+    # Words behind "so" state a consequence, even after a supposition: "if it is heated, the gas expands, so B".
     head = _CONSEQUENCE.split(head)[-1]
     stop = _SENTENCE_END.search(plain, end)
     behind = plain[end : stop.start() if stop else len(plain)]
+    # A supposition inside a reason limits nothing: "B, because the gas expands if it is heated".
     supposed, reason = _SUPPOSES.search(behind), _REASON.search(behind)
     in_reason = reason is not None and supposed is not None and reason.start() < supposed.start()
     return _SUPPOSES.search(head) is None and (supposed is None or in_reason)

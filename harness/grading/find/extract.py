@@ -463,20 +463,17 @@ def _announcement_of_box(text: str, lo: int, box: Box) -> int:
 
 def _is_no_statement(tail: str, phrase: re.Match[str]) -> bool:
     """Whether a phrase states no answer: "the wrong answer is 5", or the question "The answer is 5? No, 6."."""
-    if (
-        phrase.group()[:1] in "最答结"
-        and phrase.group()[:2] != "答え"
-        and not is_stated_in_chinese(tail, phrase.start())
-    ):
+    in_chinese = phrase.group()[:1] in "最答结" and phrase.group()[:2] != "答え"  # 答え is Japanese
+    if in_chinese and not is_stated_in_chinese(tail, phrase.start()):
         return True
-    answer = phrase.group().lower().find("answer")
+    word_at = phrase.group().lower().find("answer")  # -1 in other languages
     if (
-        answer >= 0
-        and not phrase.group()[answer + len("answer") :].strip(" s*_")
-        and _IS_BEFORE.search(tail, max(0, phrase.start() - 40), phrase.start() + answer)
+        word_at >= 0
+        and not phrase.group()[word_at + len("answer") :].strip(" s*_")
+        and _IS_BEFORE.search(tail, max(0, phrase.start() - 40), phrase.start() + word_at)
     ):
         return True  # "only if n is even is the answer $5$"
-    if answer >= 0 and is_unstated(tail, phrase.start() + answer):
+    if word_at >= 0 and is_unstated(tail, phrase.start() + word_at):
         begin = phrase.end() - len(phrase.group().lstrip())
         return condition_before(tail, 0, begin) is None  # "when n is even the answer is 5" states one
     # "The answer is 5? No, 6." asks; a question mark at the end of the text may only be a habit.
@@ -535,11 +532,8 @@ def _statement(tail: str, start: int, method: Method, kind: str) -> Extraction |
         return Extraction(numbers[0].group(), begin, begin + len(numbers[0].group()), method)
     if answer:
         begin = tail.find(answer, start)
-        inner = (
-            chinese_statement(answer, announced=True)
-            if kind not in ("text", "choice") and not answer.isascii()
-            else None
-        )
+        may_be_chinese = kind not in ("text", "choice") and not answer.isascii()
+        inner = chinese_statement(answer, announced=True) if may_be_chinese else None
         if begin >= 0 and inner is not None:
             return Extraction(answer[slice(*inner)], begin + inner[0], begin + inner[1], method)
         return Extraction(answer, begin, begin + len(answer), method)
@@ -676,13 +670,16 @@ def _last(pattern: re.Pattern[str], tail: str) -> re.Match[str] | None:
 
 
 def _last_number(tail: str, joins_parts: bool = False) -> Extraction | None:
-    """Return the last number, or the point in brackets that it closes. joins_parts: numbers before it that commas,
-    "and" or "or" join to it belong to the answer.
+    """Return the last number, or the point in brackets that holds it: 4, or (3, 4).
+
+    joins_parts: numbers that commas, "and" or "or" join to the last one belong to the answer. None if there is no
+    number, or if the words beside the last one deny it.
     """
     numbers = list(NUMBER.finditer(tail))
     if not numbers:
         return None
-    start, end = _first_of_chain(numbers, tail).start() if joins_parts else numbers[-1].start(), numbers[-1].end()
+    first = _first_of_chain(numbers, tail) if joins_parts else numbers[-1]
+    start, end = first.start(), numbers[-1].end()
     if (sign := _SIGN_IN_WORDS.search(tail, max(0, start - 12), start)) is not None:
         start = sign.start()
     if is_refused(tail, start, end) or is_echo(tail, start, end):

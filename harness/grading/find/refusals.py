@@ -100,18 +100,18 @@ def is_refused_before(tail: str, start: int) -> bool:
 
 
 def is_unstated(tail: str, start: int) -> bool:
-    """Whether the words before `start`, the position of "answer", leave it unstated: "the wrong answer", "whether the
-    answer".
+    """Whether the words before `start`, the position of the word "answer", show that no answer of the reply follows.
 
-    It is stated if a clause or a line begins with it, its article or its adjective, or if a word of `_LEADS_TO_ANSWER`
-    stands before these.
+    As in "the wrong answer is 5" or "whether the answer is 5". An answer does follow if a line or clause begins with
+    "answer", "the answer" or "the final answer", or if a word of `_LEADS_TO_ANSWER` stands before these.
     """
     first = max(0, start - _MAX_LEAD_CHARS)
     words = tail[max(first, tail.rfind("\n", first, start) + 1) : start].lower().split()
-    adjectives = words[:-1] if words[-1:] == ["final"] else words
-    if adjectives and (adjectives[-1] in _NOT_THE_ANSWER or adjectives[-2:-1] == ["least"]):
+    # Up to the adjective: "wrong final answer" is as wrong as "wrong answer".
+    lead = words[:-1] if words[-1:] == ["final"] else words
+    if lead and (lead[-1] in _NOT_THE_ANSWER or lead[-2:-1] == ["least"]):
         return True
-    before = adjectives[:-1] if adjectives and adjectives[-1] in _ADJECTIVES else adjectives
+    before = lead[:-1] if lead and lead[-1] in _ADJECTIVES else lead
     for index in range(len(words) - 1, max(-1, len(words) - 4), -1):  # at most two adjectives follow the article
         if words[index] in _ARTICLES:
             before = words[:index]

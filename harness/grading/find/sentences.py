@@ -174,7 +174,10 @@ def statement_end(text: str, start: int, end: int) -> int | None:
 
 
 def _before(head: str, *, whole: bool) -> bool:
-    """Whether the words before a value are those of a form. whole: the sentence is the first of the reply."""
+    """Whether `head`, the words before a value in its sentence, begins one of the forms at the top of the module.
+
+    whole: no sentence stands before this one.
+    """
     head = re.sub(r"\$[^$\n]{1,80}\$", "$x$", head)  # a comma in a formula parts no clauses
     reason = _REASON.match(head)
     if reason is not None and not _has_condition(reason.group()):
@@ -213,13 +216,16 @@ _CONDITIONAL = names(
 
 
 def _has_condition(clause: str) -> bool:
-    """Whether a clause has words that begin conditions, or other words than statements of a fact have."""
+    """Whether a clause has a word of conditions or guesses ("if", "perhaps"), or of a way to an answer ("step")."""
     words = {word.lower() for word in re.findall(r"[A-Za-z]+", clause)}
     return not words.isdisjoint(_CONDITIONAL) or not words.isdisjoint(_PROCEDURE)
 
 
 def _is_quantity(words: str) -> bool:
-    """Whether words name a quantity: an article, adjectives, a noun of `QUANTITIES`, and what it belongs to."""
+    """Whether words name a quantity: article, adjectives, a noun of `QUANTITIES`, and to what the noun belongs.
+
+    As in "the total area of the square". A letter may stand for the noun behind a superlative: "the largest $n$".
+    """
     tokens = [token.lower() for token in _TOKEN.findall(words.replace("**", "").replace("`", ""))]
     if tokens and tokens[0] in _DETERMINERS:
         tokens = tokens[1:]
@@ -296,10 +302,11 @@ def _is_difference(tokens: list[str]) -> bool:
 
     Such a value is a difference, not the value of the quantity.
     """
-    counted = [index for index, word in enumerate(tokens) if is_plural(word) or unit_of(word) is not None]
-    return bool(counted) and any(
-        index not in counted and word != "per" for index, word in enumerate(tokens[counted[0] :], counted[0])
-    )
+    counts = [is_plural(word) or unit_of(word) is not None for word in tokens]
+    if True not in counts:
+        return False
+    first = counts.index(True)
+    return any(not counts[index] and tokens[index] != "per" for index in range(first, len(tokens)))
 
 
 _BESIDE_NOUNS = names("such per")

@@ -97,7 +97,9 @@ def _sentence_start(text: str, start: int) -> int:
     """Return where the sentence that holds position `start` begins."""
     first = max(0, start - MAX_CHARS)
     begin = max((stop.end() for stop in _STOP.finditer(text, first, start)), default=first)
-    return begin if begin > first or not first else max(first, text.find(" ", first, start))
+    # A sentence longer than `MAX_CHARS` begins at a word, not in the middle of one.
+    is_cut = begin == first > 0
+    return max(first, text.find(" ", first, start)) if is_cut else begin
 
 
 def _has_plain_start(head: str) -> bool:

@@ -116,7 +116,8 @@ def lasting_verdict(
         verdict = verdict_with(pool, question, sample, with_steps=with_steps)
     if with_steps:
         return verdict
-    if verdict.rule in EXHAUSTED:  # another try may end otherwise, after as long a time
+    # A second try for the steps could take as long, and give another verdict.
+    if verdict.rule in EXHAUSTED:
         decision = AnswerVerdict(verdict.outcome, verdict.rule, verdict.vote)
         return conclude(search(question, sample, with_steps=True), decision, verdict.unextracted)
     return verdict.explained_by(partial(_steps, question, sample, deadline_s))

@@ -149,7 +149,8 @@ def verdicts(
                 names |= grader_names([question], sandbox)
             # Thousands of waiting samples with their reasoning would fill the memory.
             without_text = msgspec.structs.replace(sample, text=None, reasoning=None)
-            if grader != verifier.RULES and is_elsewhere(grader):  # most questions: without a look at the extensions
+            # The cheap test first: most questions are decided by the rules, and need no list of the extensions.
+            if grader != verifier.RULES and is_elsewhere(grader):
                 future = elsewhere.decider(grader).ask(question, sample, with_steps=with_steps)
                 waiting.append(_PendingElsewhere(without_text, future))
                 while waiting and (waiting[0].settled(pool) or len(waiting) > _WINDOW):
@@ -502,7 +503,7 @@ class Pool:
     def ask(self, job: _Job) -> None:
         """Queue `job`, unless it is decided or queued already; send the queue once it makes a full batch."""
         if job.key in self.decisions:
-            self.decisions[job.key] = self.decisions.pop(job.key)  # it is asked last now
+            self.decisions[job.key] = self.decisions.pop(job.key)  # to the end: the latest asked is dropped last
             return
         self.decisions[job.key] = None  # queued
         if len(self.decisions) > MAX_DECISIONS:
@@ -553,7 +554,7 @@ class Pool:
 
     def start(self) -> _Worker:
         """Start a worker, and watch it for replies."""
-        # By the longest deadline, for a running worker cannot be told another one.
+        # By the longest deadline, for a worker keeps the deadline with which it starts.
         worker = self._start(lambda: _Worker(self.longest_deadline))
         self.workers.append(worker)
         self.selector.register(worker.stdout, selectors.EVENT_READ, worker)

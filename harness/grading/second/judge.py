@@ -32,7 +32,8 @@ def in_scope(grade: Grade, scope: Scope) -> bool:
 def answer_for_judge(grade: Grade) -> str | None:
     """Return the extracted answer as the judge sees it; None if nothing was extracted, or if no known form states it.
 
-    Such an answer may be any number of the last sentence, so that the judge reads the sentence itself.
+    An answer that no known form states may be any number of the last sentence. The judge then reads the end of the
+    reply itself (`ending_for_judge`).
     """
     if grade.extracted is None or grade.rule == UNSTATED:
         return None

@@ -204,7 +204,9 @@ class _Child:
     def any_correct(self, references: Iterable[str], response: str, deadline: float) -> bool | None:
         """Whether the response is right by any reference; None if no reference accepts it and one is undecided."""
         verdicts = [self.ask(reference, response, deadline) for reference in references]
-        return True if True in verdicts else None if None in verdicts else False
+        if True in verdicts:
+            return True
+        return None if None in verdicts else False
 
     def ask(self, reference: str, response: str, deadline: float) -> bool | None:
         """Return the verdict on one response, within `deadline` seconds; None if there is none."""

@@ -48,7 +48,7 @@ def solved_puzzle(answer: str, question: Question) -> Parts:
 
 
 def _without_outer_lists(value: list[Any]) -> Any:
-    """The value inside the lists that hold nothing else; the value itself where it is a grid."""
+    """Return `value` without outer lists of one item, down to a grid: [[1, 2]] of [[[1, 2]]]."""
     inner: Any = value
     while isinstance(inner, list) and len(inner) == 1 and not _is_grid(inner):
         (inner,) = inner
