@@ -95,7 +95,7 @@ def integer_letter(node: Node, *, beside: Mapping[str, str] | None = None) -> No
 
     beside: letter → domain of the other answer's conditions (see `without_conditions`), if the two are compared. Then
     a letter counts only if that answer states a domain, but not for this letter: n in both answers may be a given
-    number of the question, so that 2n + 1 is not "2n - 1, n ∈ ℤ". The letter k always counts; by custom it is free.
+    number of the question, so that 2n + 1 is not "2n - 1, n ∈ ℤ". Only k counts in both; by custom it is free.
     """
     letters = symbols(node)
     if not is_scalar(node) or len(letters) != 1 or not letters <= INTEGER_LETTERS:
