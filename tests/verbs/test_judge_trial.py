@@ -7,6 +7,7 @@ For: harness.verbs.judge, harness.verbs.run, harness.cli.run, harness.cli.judge.
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 from collections.abc import Callable, Iterator
@@ -177,3 +178,64 @@ def test_references_in_sentences_are_warned_of_before_sampling_without_a_judge(
         assert ("are sentences" in alone.err) == bool(warned)
         assert warned in alone.err
         assert "are sentences" not in judged.err
+
+
+def test_a_judges_key_variable_that_is_not_set_is_refused_by_run_and_score(tmp_path: Path) -> None:
+    with FaultServer(SERVED) as server, FaultServer(saying("VERDICT: CORRECT")) as judge:
+        words = run_words(tmp_path, server, judge.base_url, "--judge-api-key-env", "NOT_SET_ANYWHERE")
+        refused = harness(tmp_path, *words)
+        assert (refused.code, n_sampled(server), n_sampled(judge)) == (2, 0, 0), refused.err
+        sentence = (
+            "--judge-api-key-env: the environment variable NOT_SET_ANYWHERE is not set or empty: set it to the key"
+        )
+        assert sentence in refused.err
+        harness(tmp_path, *words[: words.index("--judge")])
+        scored = harness(tmp_path, "score", "out", *words[words.index("--judge") :])
+        assert (scored.code, n_sampled(judge)) == (2, 0), scored.err
+        assert sentence in scored.err
+
+
+def test_a_judge_is_asked_about_what_an_own_function_could_not_decide(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.py").write_text("def right(answer, question):\n    return True if answer == 'sure' else None\n")
+    card = {
+        "title": "Own", "kind": "text", "source": {"kind": "file", "path": "set.jsonl"},
+        "columns": {"question": "problem", "answer": "answer"}, "rules": {"grader": "mine:right"},
+    }  # fmt: skip
+    (tmp_path / "own.yaml").write_text(json.dumps(card))
+    (tmp_path / "set.jsonl").write_text(
+        '{"problem": "1+1?", "answer": "sure"}\n{"problem": "2+2?", "answer": "sure"}\n'
+    )
+    monkeypatch.setenv("HARNESS_GRADERS", "mine")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+
+    def reply() -> Iterator[Step]:
+        return completion(r"\boxed{sure}" if len(asked) % 2 else r"\boxed{perhaps}", tokens=5)
+
+    asked: list[Request] = []
+
+    def answer(request: Request) -> Iterator[Step]:
+        if request.method == "POST":
+            asked.append(request)
+        return listing("able", reply)(request)
+
+    with FaultServer(answer) as server, FaultServer(saying("VERDICT: CORRECT")) as judge:
+        words = [
+            "run",
+            "own.yaml",
+            "--samples",
+            "1",
+            "--concurrency",
+            "1",
+            "--base-url",
+            server.base_url,
+            "--out",
+            "out",
+        ]
+        done = harness(tmp_path, *words, "--no-progress", "--no-fingerprint")
+        assert done.code == 0, done.err
+        by_judge = ("--judge", "judge", "--judge-base-url", judge.base_url)
+        scored = harness(tmp_path, "score", "out", *by_judge, "--json")
+        assert (scored.code, n_sampled(judge)) == (0, 1), scored.err
+    assert json.loads(scored.out)[0]["n_correct"] == 2
