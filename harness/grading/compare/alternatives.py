@@ -58,12 +58,12 @@ def _with_signs(node: Node, signs: list[int]) -> Node:
         if sign < 0:
             right = neg(right)
         return right if left == num(0) else Node("add", (left, right))
-    parts = tuple(
-        _with_signs(part, signs)
-        if isinstance(part, Node)
-        else tuple(_with_signs(p, signs) if isinstance(p, Node) else p for p in part)
-        if isinstance(part, tuple)
-        else part
-        for part in node.args
-    )
-    return Node(node.op, parts)
+    parts: list[object] = []
+    for part in node.args:
+        if isinstance(part, Node):
+            parts.append(_with_signs(part, signs))
+        elif isinstance(part, tuple):  # a row of a matrix, or the sides of a relation
+            parts.append(tuple(_with_signs(cell, signs) if isinstance(cell, Node) else cell for cell in part))
+        else:
+            parts.append(part)
+    return Node(node.op, tuple(parts))

@@ -38,7 +38,7 @@ class Day(NamedTuple):
 
 
 def day_of(text: str) -> Day | None:
-    """Return the day that `text` is as a whole, else None; there is no 13th month and no 31 April."""
+    """Return the day that the whole of `text` writes; None if it writes none, or one that does not exist: 31 April."""
     day = _written_day(text)
     if day is None or not 1 <= day.month <= len(_MONTHS):
         return None
@@ -50,7 +50,7 @@ _LEAP_YEAR = 2000
 
 
 def _written_day(text: str) -> Day | None:
-    """Return the day that `text` is as a whole, even an impossible one; else None."""
+    """Return the day that the whole of `text` writes, even one that does not exist; None if it writes none."""
     if len(text) > MAX_CHARS:
         return None
     plain = re.sub(r"[{}$\s]+", " ", without_text_commands(text)).strip(" .").casefold()

@@ -76,14 +76,14 @@ def statement(node: Node) -> Statement | None:
     operands = node.args[0]
     if len(operands) == 2 and operands[1].op == "sym" and not is_label(operands[0]):
         operands = (operands[1], operands[0])  # 5 = x is x = 5
-    names = 0
-    while names < len(operands) - 1 and is_label(operands[names]):
-        names += 1
-    labels, values = operands[:names], operands[names:]
-    if names and len(values) == 1 and _mentions(labels, values[0]):
+    n_names = 0
+    while n_names < len(operands) - 1 and is_label(operands[n_names]):
+        n_names += 1
+    labels, values = operands[:n_names], operands[n_names:]
+    if labels and len(values) == 1 and _mentions(labels, values[0]):
         return None
     # x + y = 3 is an equation proper; (x + 1)^2 = x^2 + 2x + 1 is one value in two forms.
-    if not names and any(symbols(value) for value in values) and not _same_everywhere(values):
+    if not labels and any(symbols(value) for value in values) and not _same_everywhere(values):
         return None
     return Statement(labels, values)
 

@@ -103,10 +103,10 @@ def near_miss(reference: str, answer: str, kind: str, rules: GradeRules) -> Near
         or reference_node.op == answer_node.op != "quantity"
     ):
         return None
-    signed = ("quantity", "deg", "pct")
+    with_unit = ("quantity", "deg", "pct")
     if (
-        reference_node.op in signed
-        and answer_node.op in signed
+        reference_node.op in with_unit
+        and answer_node.op in with_unit
         and same(reference_node.args[0], answer_node.args[0], rules).equal
     ):
         return "unit"

@@ -224,6 +224,7 @@ class Point:
             if mp.re(exponent) > 0:
                 return mp.mpf(0)
             raise Vanishing("a power of zero")
+        # About |log₂| of the result. The logarithm of a negative or complex base also has an imaginary part, below 4.
         size = abs(exponent) * (abs(mp.log(abs(base), 2)) + (4 if mp.im(base) or mp.re(base) < 0 else 0))
         if size > _MAX_LOG2:
             raise NotNumeric("too large a power")

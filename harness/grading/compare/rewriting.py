@@ -126,13 +126,12 @@ def components(node: Node, size: int) -> tuple[Node, ...] | None:
         inside = [index for index, unit in enumerate(_UNIT_VECTORS) if substitute(term, unit, num(0)) != term]
         if len(inside) != 1:
             return None
-        unit = _UNIT_VECTORS[inside[0]]
-        factor = _factor(term, unit)
+        (axis,) = inside
+        factor = _factor(term, _UNIT_VECTORS[axis])
         if factor is None:
             return None
-        coordinates[inside[0]] = (
-            factor if coordinates[inside[0]] == num(0) else Node("add", (coordinates[inside[0]], factor))
-        )
+        is_first = coordinates[axis] == num(0)
+        coordinates[axis] = factor if is_first else Node("add", (coordinates[axis], factor))
     return tuple(coordinates[:size])
 
 

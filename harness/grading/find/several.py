@@ -55,12 +55,14 @@ def join_boxes(text: str, last: Box, earlier: Iterable[Box], parts: int) -> Box:
     chain.reverse()
     # Twenty-four characters hold the longest name, and bound the search before each box.
     labels = [_LABEL.search(text, max(0, box.outer_start - 24), box.outer_start) for box in chain]
-    contents = [
-        # Names only if every box has one: `x = 1, 2` would name the first value alone.
-        f"{label[1]} = {box.content}" if label is not None and None not in labels and "=" not in box.content
-        else box.content
-        for box, label in zip(chain, labels, strict=True)
-    ]  # fmt: skip
+    # Names only if every box has one: `x = 1, 2` would name the first value alone.
+    all_named = None not in labels
+    contents = []
+    for box, label in zip(chain, labels, strict=True):
+        if all_named and label is not None and "=" not in box.content:
+            contents.append(f"{label[1]} = {box.content}")
+        else:
+            contents.append(box.content)
     return Box(", ".join(contents), chain[0].start, last.end, chain[0].outer_start, last.outer_end)
 
 
