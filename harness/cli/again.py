@@ -32,5 +32,7 @@ def _words(parameter: click.Parameter, value: Any) -> Iterator[str]:
         yield flag
         if isinstance(member, dict):
             yield json.dumps(member)
+        elif isinstance(member, list):
+            yield ",".join(map(str, member))
         else:
-            yield "none" if member is None else ",".join(map(str, member)) if isinstance(member, list) else str(member)
+            yield "none" if member is None else str(member)

@@ -31,7 +31,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
     if ctx.invoked_subcommand is None:
         ctx.invoke(list_, as_json=as_json)
     elif as_json:
-        raise UsageError("--json goes behind the word of what it lists: harness benchmarks list --json")
+        raise UsageError("write --json at the end of the list's command: harness benchmarks list --json")
 
 
 @command.command("list")

@@ -60,7 +60,7 @@ def command(samples: int, out: Path | None) -> None:
     if code >= STOPPED:
         click.echo(f"Stopped, and the server with it. To go on: {again}", err=True)
     if code == 0:
-        click.echo("What to do next, as it stands (a table of your own questions, asked; then this run's samples):")
+        click.echo("Commands to paste next: ask a table of your own questions, then read this run's samples:")
         for line in next_lines(folder):
             click.echo(f"  {line}")
     sys.exit(code)

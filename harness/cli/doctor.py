@@ -34,8 +34,8 @@ def command(runs: tuple[Path, ...], benchmarks: tuple[str, ...]) -> None:
     """Check every card whose data are here, or verify every checksum of RUN_FOLDER...
 
     A card passes if the grader accepts each of its reference answers, written in a box, and refuses it with other
-    numbers. A function that a card names decides by a rule of its own, for which a reference need not be an answer, so
-    only its import and its parameters are checked. Exit code 1 if a card does not pass, 3 if a run is damaged.
+    numbers. If a card names a function of its own that decides, a reference need not be an answer, so only the import
+    and the parameters of the function are checked. Exit code 1 if a card does not pass, 3 if a run is damaged.
     """
     if runs:
         damaged = [path for path in runs if _damaged(path)]

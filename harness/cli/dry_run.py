@@ -85,8 +85,10 @@ def _fitted(settings: RunSettings, sets: list[QuestionSet], contexts: list[int])
     """
     from harness.generation.context import fitted_max_tokens
 
+    if not contexts:
+        return {}
     rows = {}
-    for questions in sets if contexts else ():
+    for questions in sets:
         bound = settings.benchmarks[questions.name].sampling.max_tokens
         lowered = fitted_max_tokens(questions.name, questions.questions, bound, min(contexts), fit=settings.fit_context)
         if lowered != bound:

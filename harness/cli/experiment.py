@@ -71,9 +71,9 @@ def repeats(source: str | None, as_json: bool, **given: Any) -> None:
     """Say how much the accuracy varies over --runs repeats, and how much it should by its sampling error.
 
     Give a scored RUN, or with --real a BENCHMARK. Of a RUN, each repeat draws --samples of the samples of each question
-    without replacement; by default the largest number at which no sample falls into two repeats. With --real, BENCHMARK
-    is run anew --runs times, into --out (run-01, run-02 …); the same command resumes an interrupted experiment. Writes
-    a histogram with the predicted curve over it: PNG, SVG, CSV.
+    without replacement; by default as many as leave no sample in two repeats. With --real, BENCHMARK is run anew --runs
+    times, into --out (run-01, run-02 …); the same command resumes an interrupted experiment. Writes a histogram with
+    the predicted curve over it: PNG, SVG, CSV.
 
     \b
     harness experiment repeats results/my-run --runs 30

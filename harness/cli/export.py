@@ -41,7 +41,7 @@ class _Format(click.Option):
 @takes(ExportOptions, classes={"to": _Format})
 @json_option(_prints, "what was written")
 def command(run: Path, as_json: bool, **given: Any) -> None:
-    """Write RUN in the format of another tool: a folder with a file a benchmark.
+    """Write RUN in the format of another tool: a folder with a file for each benchmark.
 
     \b
     harness export results/limo --to sharegpt

@@ -1,8 +1,9 @@
 """The flags of a command: made from its options' declarations, set by typing, a file of variables or the environment.
 
 `flags_of` makes flags from declarations (`harness.core.options`). A flag sets the parameter that has the option's name.
-One that is not typed sets None, and the option keeps its default; only a seed has its default here, since None is a
-seed that is not sent. Flags that describe a server are gathered into the option `serve` (`with_server`).
+A flag that is not typed sets None, and the option keeps its default. Only the flag of a seed sets the default itself,
+since None there means that no seed is sent. Flags that describe a server are gathered into the option `serve`
+(`with_server`).
 
 Defaults of `harness run` come from the environment, as HARNESS_RUN_MAX_TOKENS. A typed option overrides its variable.
 A file of variables is read only if `--env-file` names it. Every run prints which variables it uses: a forgotten
@@ -300,8 +301,8 @@ def typed(given: Mapping[str, Any]) -> dict[str, Any]:
     environment do not.
     """
     context = click.get_current_context()
-    unsaid = (ParameterSource.DEFAULT, ParameterSource.ENVIRONMENT)
-    return {name: value for name, value in given.items() if context.get_parameter_source(name) not in unsaid}
+    not_typed = (ParameterSource.DEFAULT, ParameterSource.ENVIRONMENT)
+    return {name: value for name, value in given.items() if context.get_parameter_source(name) not in not_typed}
 
 
 def run_given(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -110,8 +110,8 @@ class Helping(click.Command):
 
 
 def _counted(hidden: Sequence[str], shown: Sequence[str]) -> str:
-    """How many options the short help hides, and how many of them go with an option that it shows: `--judge-…`."""
-    families = {flag: sum(hidden_flag.startswith(f"{flag}-") for hidden_flag in hidden) for flag in shown}
+    """The words on the options that the short help hides: `40 more options, 12 of them --judge-…`."""
+    families = {flag: sum(name.startswith(f"{flag}-") for name in hidden) for flag in shown}
     parts = ", ".join(f"{n} of them {flag}-…" for flag, n in families.items() if n >= MIN_FAMILY)
     return f"{len(hidden)} more options{', ' if parts else ''}{parts}"
 
@@ -173,9 +173,7 @@ def _no_such(name: str, command: click.Command, ctx: click.Context) -> str:
     meant = ELSEWHERE.get(dashed.removeprefix("--").lower())
     if meant is not None:
         return f"No such option: {name}. {_meant(meant, command, ctx)}"
-    return (
-        f"No such option: {name}.{near_names(name, (parameter for parameter in flags if parameter.startswith('--')))}"
-    )
+    return f"No such option: {name}.{near_names(name, (flag for flag in flags if flag.startswith('--')))}"
 
 
 def _meant(meant: str, command: click.Command, ctx: click.Context) -> str:
@@ -332,8 +330,8 @@ def spelt(sentence: str, command: click.Command | None = None) -> str:
 def _flag(parameters: list[click.Parameter], name: str, value: Any) -> str:
     """The option `name` with its value as a user types it.
 
-    If none of `parameters` sets it: the flag of `harness run` if there is no value, else `name=value` as in Python. A
-    name that begins with `score.` is an option of `harness score`.
+    parameters: those of the command, or for a name that begins with `score.` those of `harness score`. If none of them
+    sets the option: the flag of `harness run` if there is no value, else `name=value` as in Python.
     """
     if name.startswith("score."):
         parameters = _parameters_of("score")
@@ -345,10 +343,15 @@ def _flag(parameters: list[click.Parameter], name: str, value: Any) -> str:
 
 
 def _parameters_of(name: str) -> list[click.Parameter]:
-    """Parameters of another command, found by its name because that command imports this module."""
+    """The parameters of the command `harness NAME`; empty if `harness` is not running.
+
+    An import of the command's module would be circular.
+    """
     context = click.get_current_context(silent=True)
-    root = context.find_root().command if context is not None else None
-    command = root.get_command(context, name) if isinstance(root, click.Group) and context is not None else None
+    if context is None:
+        return []
+    root = context.find_root().command
+    command = root.get_command(context, name) if isinstance(root, click.Group) else None
     return command.params if command is not None else []
 
 
@@ -370,7 +373,8 @@ def _typed(parameter: click.Parameter, value: Any) -> str:
     if isinstance(parameter, click.Option) and parameter.is_flag:
         if parameter.secondary_opts:
             return flag if value else parameter.secondary_opts[-1]
-        return flag if value is (parameter.flag_value is not False) else f"no {flag}"
+        set_by_flag = parameter.flag_value is not False  # A flag such as --no-progress sets False.
+        return flag if value is set_by_flag else f"no {flag}"
     if value is None:
         return f"{flag} none" if isinstance(parameter.type, SeedType) else f"no {flag}"
     if parameter.multiple and isinstance(value, list):

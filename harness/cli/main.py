@@ -189,9 +189,9 @@ def main() -> NoReturn:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-TOO_FEW_FILES = "the limit of open files (ulimit -n) is too low: raise it to 64 and more."
+TOO_FEW_FILES = "the limit of open files is too low: raise it to at least 64 (ulimit -n 64)."
 NO_FOLDER = (
-    "the current folder does not exist any more: change to one that does (cd), or name files by their whole paths."
+    "the current folder does not exist any more: change to an existing folder (cd), or name files by absolute paths."
 )
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}

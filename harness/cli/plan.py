@@ -119,7 +119,7 @@ def _rounded_up(points: float) -> str:
 def _basis(typical: TypicalSpread) -> str:
     """The words on the published models whose spread is assumed."""
     of = "on all benchmarks" if typical.of_all else "on this benchmark"
-    return f"no run of it is in results/: the spread is the median of {typical.n_published} published models {of};"
+    return f"no run in results/ asks it: the spread is the median of {typical.n_published} published models {of};"
 
 
 def _print(plan: Needed, options: PlanOptions) -> None:

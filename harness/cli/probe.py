@@ -45,8 +45,8 @@ def _prints() -> Any:
 @click.option(
     "--history",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="With --matrix: keep a look at each provider in FILE (some 3,000 tokens each), and say which changed since "
-    "the earlier looks and which differs from the others.",
+    help="With --matrix: sample some replies of each provider (about 3,000 tokens), add them to FILE, and say which "
+    "provider changed since the earlier replies in FILE and which differs from the others.",
     metavar="FILE",
 )
 @json_option(_prints, "a list, one report of each server,")
@@ -114,12 +114,15 @@ def _reports(probes: Sequence[ProbeOptions]) -> list[ProbeReport]:
                 raise
             terminal.warn(error.sentence)
     if not reports:
-        raise HarnessError("none of the servers can be asked")
+        raise HarnessError("none of the servers could be probed; the warnings above say why")
     return reports
 
 
 def _earlier(history: Path) -> list[ProviderLook]:
-    """The looks in the history. Read before the probe, so that a damaged file is reported before minutes are spent."""
+    """The replies of earlier probes (looks) in the history file.
+
+    They are read before the probe, so that a damaged file is reported before minutes are spent.
+    """
     from harness.verbs.probe import league
 
     return league.read(history)
@@ -128,9 +131,10 @@ def _earlier(history: Path) -> list[ProviderLook]:
 def _league(
     history: Path, earlier: Sequence[ProviderLook], probes: Sequence[ProbeOptions], reports: Sequence[ProbeReport]
 ) -> list[ProviderStanding]:
-    """Look at each provider that was probed, print and return how they compare, and add the looks to the history.
+    """Sample replies of each provider (a look), print and return how the providers compare, and add the looks to the
+    history. A provider that does not answer gets a warning.
 
-    earlier: the looks in the history. reports: of this probe, one for each of `probes`.
+    earlier: the looks that the history holds. reports: of this probe, one for each server that answered.
     """
     from harness.cli.terminal import Terminal
     from harness.verbs.probe import league
@@ -184,7 +188,7 @@ def _table(report: ProbeReport, reference: str | None) -> None:
     if reference is not None and not Path(reference).exists():
         click.echo(
             f"{visible(reference)} is the reference: its sampling, cuts, prompts and context were not examined; to "
-            "examine it, probe it as URL"
+            "examine them, give it as URL"
         )
 
 
@@ -199,17 +203,13 @@ def _counted(report: ProbeReport) -> str:
 
 def _matrix(reports: list[ProbeReport]) -> None:
     """Print one table of several servers, a column for each, then the findings that spoil a score."""
+
+    def sign(report: ProbeReport, check: str) -> str:
+        """The table's cell for one check of one server."""
+        return SIGNS[next(finding.outcome for finding in report.findings if finding.check == check)]
+
     checks = [finding.check for finding in reports[0].findings]
-    rows = [
-        (
-            check,
-            *(
-                SIGNS[next(finding.outcome for finding in report.findings if finding.check == check)]
-                for report in reports
-            ),
-        )
-        for check in checks
-    ]
+    rows = [(check, *(sign(report, check) for report in reports)) for check in checks]
     terminal.table(("check", *(report.address for report in reports)), rows)
     for report in reports:
         for finding in report.findings:

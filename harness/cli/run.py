@@ -64,8 +64,8 @@ def command(dry_run: bool, pilot: bool, as_json: bool, on: str | None, shards: i
     hf://datasets/OWNER/NAME with an eval.yaml, or the file of a sweep of one cell) into a run folder.
 
     The same command again asks only for what is missing; more --samples extend the run. Score it with
-    `harness score RUN_FOLDER`. A judge that will score it is tried on one answer before the first request, and refused
-    now if it cannot be asked.
+    `harness score RUN_FOLDER`. A judge that will score the run is tried on one answer before the first request; if the
+    judge does not answer, nothing is sampled.
 
     \b
     harness run aime24:64 --model Qwen/QwQ-32B --base-url http://127.0.0.1:8000
@@ -129,7 +129,7 @@ def _pilot(options: RunOptions) -> int:
 def _of_file(given: dict[str, Any]) -> RunOptions | None:
     """The options of the only cell, if the argument BENCHMARKS is a sweep's file; else None."""
     path = Path(given["benchmarks"] or "")
-    # A list of cards ends as a file does.
+    # A list of cards' files, `a.yaml,b.yaml`, ends as one file does.
     if path.suffix not in (".yaml", ".yml") or ("," in str(path) and not path.exists()):
         return None
     from harness.cli.flags import typed

@@ -161,8 +161,8 @@ def _with_shards_joined(sources: tuple[Path, ...], options: ScoreOptions) -> tup
     if files:
         if options.out is not None:
             raise UsageError(
-                f"it needs one file, or the folders of one run; {files[0]} is one of several sources. The grades of "
-                f"each file are in FILE.scored",
+                f"it works with one file, or with the folders of one run, but {files[0]} is one of several sources: "
+                f"leave it out, and the grades of each file go to FILE.scored",
                 field="out",
             )
     elif options.out is not None:
@@ -232,7 +232,7 @@ def _print_tables(scored: list[tuple[str, Scored]], ks: tuple[int, ...]) -> None
     from harness.reports.token_tables import first_right_table
 
     named = [(label, score) for label, source in scored for score in source.scores]
-    cut = [source for source in named if source[1].first_right is not None]  # Only with --cut-text.
+    cut = [(label, score) for label, score in named if score.first_right is not None]  # Only with --cut-text.
     over_k = over_k_table(named, ks) if ks else None
     where_any = (
         over_k,

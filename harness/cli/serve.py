@@ -78,14 +78,14 @@ class _EngineCommand(EngineCommand, SpelledCommand):
 _OURS = (
     click.argument("model", default=""),
     click.option("--name", help="Name in `serve status` and `serve stop`. Default: from the model."),
-    click.option("--detach", is_flag=True, help="Return once it is ready; stop it with `harness serve stop`."),
+    click.option("--detach", is_flag=True, help="Return once the server is ready; stop it with `harness serve stop`."),
     click.option("--dry-run", is_flag=True, help="Print the command line and environment, start nothing."),
     click.option(
         "--register",
         type=click.Path(path_type=Path, dir_okay=False),
         metavar="FILE",
-        help="Once ready, write its address here for other machines, and remove it at the end; a folder of such files "
-        "(*.url) is what `harness run --endpoints` follows.",
+        help="Write the ready server's address to FILE for other machines, and remove it at the end; `harness run "
+        "--endpoints` follows a folder of such files (*.url).",
     ),
     click.option("--until-eof", is_flag=True, help="End when standard input ends, with the program that started it."),
     click.option("--slurm", type=int, metavar="N", help="Start N of these servers as a job array of Slurm."),
@@ -171,7 +171,8 @@ def status(as_json: bool) -> None:
     from harness.cli.printed.lists import ServerRow, Servers
     from server_launchers.keeping import servers
 
-    # In this order: a guard may write its missing file anew between the two, and would be in neither list.
+    # Unreadable files are listed first: a guard process may mend its server's file between the two calls, and in the
+    # other order the server would be in neither list.
     unreadable = servers.unreadable()
     rows = [ServerRow.of(server) for server in servers.status()]
     unreadable = {path: pids for path, pids in unreadable.items() if path.stem not in {row.name for row in rows}}

@@ -39,7 +39,7 @@ def _check_travels(wish: Wish) -> None:
     """Raise `UsageError` if a key would be written to a job's script or to command lines on other nodes."""
     by_slurm = wish.slurm is not None
     where = "in the script of the job, which is stored" if by_slurm else "in command lines on the nodes"
-    way = "where you submit it, which sbatch passes on" if by_slurm else "of the nodes, before `ray start`"
+    way = "from which you submit (sbatch passes it on)" if by_slurm else "of the nodes, before `ray start`"
     instead = f"would stand {where}; set a variable that the engine reads, in the environment {way}"
     for name, value in wish.fields.get("environment", {}).items():
         if is_secret(name, value):

@@ -78,7 +78,7 @@ def command(
     names = [benchmark] if benchmark else list(opened.benchmarks)
     sample, opened_benchmarks = None, [opened.benchmark(name) for name in names]
     if question is not None:
-        opened_benchmarks, question, sample = _asked(opened, opened_benchmarks, question)
+        opened_benchmarks, question, sample = _find_question(opened, opened_benchmarks, question)
     if filters["level"] is not None:
         _require_level(opened_benchmarks, filters["level"])
     choices = _choices(opened_benchmarks, run, disagree, filters)
@@ -131,13 +131,13 @@ def _choices(
         beside = None if theirs is None else theirs.benchmark(benchmark.name)
         choice = choices[benchmark.name] = SampleFilter(verdicts=verdicts, other_run=beside, **filters)
         if choice.of_grades:
-            _graded(benchmark, run)
+            _require_grades(benchmark, run)
             if beside is not None and disagree is not None:
-                _graded(beside, disagree)
+                _require_grades(beside, disagree)
     return choices
 
 
-def _graded(benchmark: OpenBenchmark, run: Path) -> None:
+def _require_grades(benchmark: OpenBenchmark, run: Path) -> None:
     """Raise `UsageError` if no sample has a grade: a filter by verdict would find nothing, and "0 samples" would be
     misleading.
     """
@@ -148,7 +148,9 @@ def _graded(benchmark: OpenBenchmark, run: Path) -> None:
         )
 
 
-def _asked(opened: OpenRun, benchmarks: list[OpenBenchmark], word: str) -> tuple[list[OpenBenchmark], str, int | None]:
+def _find_question(
+    opened: OpenRun, benchmarks: list[OpenBenchmark], word: str
+) -> tuple[list[OpenBenchmark], str, int | None]:
     """Find the question that a user typed: its benchmark (as a list), its id, and the sample's index or None.
 
     word: QUESTION or QUESTION:SAMPLE, as typed. Raises `UsageError` if no benchmark, or several, have the question.

@@ -46,10 +46,10 @@ def _prints() -> Any:
 
 @click.command("status", cls=SpelledCommand)
 @click.argument("run", required=False, type=click.Path(path_type=Path))
-@json_option(_prints, "a list, one of each run, or with --watch one object a line at each look,")
+@json_option(_prints, "a list with an object for each run, or with --watch one object a line each second,")
 @click.option("--watch", is_flag=True, help="Keep showing until the run has ended.")
 def command(run: Path | None, as_json: bool, watch: bool) -> None:
-    """What the run in the folder RUN is doing. Default: the runs of results/ that go on, else the latest one.
+    """Show what the run in the folder RUN is doing. Default: every running run in results/; if none runs, the latest.
 
     \b
     harness status
@@ -138,7 +138,7 @@ def _under_way(results: Path) -> list[RunFolder]:
     runs = [RunFolder(path.parent) for path in results.glob("*/manifest.json")]
     if not runs:
         raise StoreError(f"there is no run in {results.absolute()}. Name a run folder.")
-    # Asked only where a socket lies: results/ may hold hundreds of runs that have ended.
+    # Only runs with a control socket are asked: results/ may hold hundreds of runs that have ended.
     going = [run for run in runs if (run.path / NAME).exists() and progress_of(run) is not None]
     return sorted(going, key=lambda run: run.path) or [max(runs, key=_written)]
 
@@ -200,10 +200,14 @@ def _from_files(files: OnDisk, scores: dict[str, RunningScore]) -> Iterator[str]
             yield f"last session began {when}{_ago(event)}"
         else:
             why = visible(str(event.get("stopped") or ""), 300)
-            yield f"it ended {when}{_ago(event)}{f': {why}' if why else ''}; {event.get('failures', 0)} failed requests"
-    # An orderly end is recorded beside the start; here only the start is.
+            reason = f": {why}" if why else ""
+            yield f"it ended {when}{_ago(event)}{reason}; {event.get('failures', 0)} failed requests"
+    # A session that ends in order records its end as a second event.
     if files.holder is None and len(files.session) == 1:
-        yield "it ended without a record: it was killed, or its machine went down. The same command continues it"
+        yield (
+            "it ended without a record: it was killed, or its machine went down. The same `harness run` command "
+            "continues the run"
+        )
 
 
 def _ago(event: dict[str, Any]) -> str:
@@ -231,7 +235,7 @@ def _plain(status: Status) -> RunStatus:
     )
 
 
-# ---- for as long as it goes on
+# ---- --watch
 
 
 def _watch(folder: RunFolder, as_json: bool) -> None:

@@ -49,7 +49,7 @@ def _prints() -> Any:
     "--follow",
     type=click.FloatRange(0, min_open=True),
     metavar="MINUTES",
-    help="Run and score each checkpoint as it appears, until none has appeared for so many minutes.",
+    help="Run and score each checkpoint as it appears; end after MINUTES without a new checkpoint.",
 )
 @click.option(
     "--k",
@@ -136,7 +136,7 @@ def _follow(file: str, plan: Callable[[], Sweep], patience_s: float, *, verify: 
 
     def run() -> int:
         planned = plan()
-        # Waiting for the next checkpoint would not help.
+        # A machine that can start no server of this sweep cannot do so for the next checkpoint either.
         running.refuse_hopeless(planned, Terminal(progress=False))
         return _run(planned, verify=verify, as_json=False)
 

@@ -61,16 +61,16 @@ def _server(group: ServerGroup) -> str:
 def _row(expected: ExpectedCell) -> tuple[str, ...]:
     """The texts of one row of the table, for one run of the sweep; "?" stands for what is not known."""
     ahead = expected.forecast
-    questions = "?" if expected.n_questions is None else f"{'≤ ' if expected.at_most else ''}{expected.n_questions:,}"
+    at_most = "≤ " if expected.at_most else ""
+    questions = "?" if expected.n_questions is None else f"{at_most}{expected.n_questions:,}"
     most = "?" if expected.most_tokens is None else f"{expected.most_tokens:,}"
     if expected.done:
         return expected.cell.name, expected.benchmark, questions, str(expected.samples), most, "done", "–"
-    tokens = (
-        "?"
-        if ahead is None
-        else f"{ahead.tokens:,.0f}{f' ± {ahead.tokens_error:,.0f}' if ahead.tokens_error >= 1 else ''}"
-    )
-    time = "?" if ahead is None else f"{duration(ahead.least_s)} to {duration(ahead.most_s)}"
+    tokens = time = "?"
+    if ahead is not None:
+        error = f" ± {ahead.tokens_error:,.0f}" if ahead.tokens_error >= 1 else ""
+        tokens = f"{ahead.tokens:,.0f}{error}"
+        time = f"{duration(ahead.least_s)} to {duration(ahead.most_s)}"
     return expected.cell.name, expected.benchmark, questions, str(expected.samples), most, tokens, time
 
 
@@ -84,7 +84,9 @@ def _totals(sweep: Sweep, cells: list[ExpectedCell]) -> list[str]:
     ]
     forecasts = [cell.forecast for cell in left if cell.forecast is not None]
     if forecasts:
-        tokens, least, most = (sum(getattr(cell, key) for cell in forecasts) for key in ("tokens", "least_s", "most_s"))
+        tokens = sum(forecast.tokens for forecast in forecasts)
+        least = sum(forecast.least_s for forecast in forecasts)
+        most = sum(forecast.most_s for forecast in forecasts)
         lines.append(
             f"{len(forecasts)} of them estimated from earlier runs' replies: {tokens:,.0f} new tokens, "
             f"{duration(least)} to {duration(most)} one after the other, without the servers' starts"
@@ -94,5 +96,5 @@ def _totals(sweep: Sweep, cells: list[ExpectedCell]) -> list[str]:
         if len(sources) > SHOWN_SOURCES:
             lines.append(f"  and {len(sources) - SHOWN_SOURCES} more")
     if len(forecasts) < len(left):
-        lines.append("? no earlier run shows how long replies are; a run with two samples (--samples 2) would")
+        lines.append("?: no earlier run shows how long replies are; run the cell with --samples 2 to measure them")
     return lines

@@ -61,10 +61,12 @@ class SweepLanes:
                 self._end(slot)
 
     def _start(self, group: ServerGroup, devices: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Start the child process of a group: this process's own command with two flags added."""
-        own = ["--lane", group.name, "--no-progress", *(["--lane-devices", ",".join(devices)] if devices else [])]
+        """Start the child process of a group: this process's own command, with flags that name the group."""
+        flags = ["--lane", group.name, "--no-progress"]
+        if devices:
+            flags += ["--lane-devices", ",".join(devices)]
         # The pipe stays open as long as this process lives; its end ends the child (`end_with_parent`).
-        return subprocess.Popen(isolated.command("harness", *sys.argv[1:], *own), stdin=subprocess.PIPE)
+        return subprocess.Popen(isolated.command("harness", *sys.argv[1:], *flags), stdin=subprocess.PIPE)
 
     def _end(self, slot: int) -> None:
         """Wait for the child process in this slot to end; after `END_SECONDS` kill it."""

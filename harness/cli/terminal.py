@@ -132,7 +132,7 @@ class Terminal(Watcher):
 
     @property
     def resume_command(self) -> str:
-        """The typed command without its keys; or that of the command which started this one as its child."""
+        """The typed command without its keys; in a child process of `harness demo`, the command of the demo."""
         return os.environ.get(RESUMED_BY) or shlex.join(["harness", *command_words(sys.argv[1:])])
 
     @cached_property

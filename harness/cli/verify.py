@@ -70,7 +70,8 @@ def _public_lines(verified: Verified) -> list[str]:
 
     Empty if nothing of this is known.
     """
-    lines, public = [verified.reason] if verified.reason else [], verified.public
+    lines = [verified.reason] if verified.reason else []
+    public = verified.public
     if public is not None:
         sources = "1 source" if public.sources == 1 else f"{public.sources} sources"
         lines.append(
@@ -112,8 +113,8 @@ def _verdict(comparison: PublishedComparison) -> str:
         seen = "" if comparison.detectable is None else f"; could have seen {100 * comparison.detectable:.1f} points"
         return f"compatible ({ours}{seen})"
     way = "lower" if comparison.difference < 0 else "higher"
-    # An error that would round to 0.0 is printed by its first digit.
-    error = (
-        "" if comparison.error is None else f" ± {100 * comparison.error:.{1 if comparison.error >= 0.0005 else 2}f}"
-    )
+    error = ""
+    if comparison.error is not None:
+        digits = 1 if comparison.error >= 0.0005 else 2  # With one digit, a smaller error would round to 0.0.
+        error = f" ± {100 * comparison.error:.{digits}f}"
     return f"{way} by {100 * abs(comparison.difference):.1f}{error} points ({ours})"

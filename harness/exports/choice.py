@@ -207,8 +207,10 @@ def metrics_of(score: Score) -> dict[str, float]:
     """Name → value of accuracy, pass@k and maj@k for k above 1, as fractions; empty if the score has no sample."""
     if score.accuracy is None:
         return {}
-    named = (("pass", score.pass_at), ("maj", score.maj_at))
-    return {"accuracy": score.accuracy, **{f"{name}@{k}": v for name, by_k in named for k, v in by_k.items() if k > 1}}
+    metrics = {"accuracy": score.accuracy}
+    for name, by_k in (("pass", score.pass_at), ("maj", score.maj_at)):
+        metrics |= {f"{name}@{k}": value for k, value in by_k.items() if k > 1}
+    return metrics
 
 
 def uncertainty(score: Score) -> dict[str, Any]:

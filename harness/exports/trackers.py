@@ -98,13 +98,14 @@ def track(folder: RunFolder, scores: Sequence[Score], tracker: Tracker, step: Se
 def describe_run(manifest: Manifest, name: str, scores: Sequence[Score], step: SeriesStep | None = None) -> Tracked:
     """The facts and scores of a run as a tracker gets them. name: the run folder's name. step: the run's place in a
     series of checkpoints; None: the run stands alone."""
-    run = f"{manifest.created}\n{manifest.model}\n{name}" if step is None else f"series\n{step.name}"
+    # The steps of a series share its key, so that the tracker shows them as one run.
+    identity = f"{manifest.created}\n{manifest.model}\n{name}" if step is None else f"series\n{step.name}"
     facts = dict(_flat("model", manifest.model))
     facts |= {"created": manifest.created, "harness_version": manifest.harness_version}
     for benchmark, record in manifest.benchmarks.items():
         facts |= dict(_flat(_tracker_name(benchmark), without_secrets(record.identity)))
     return Tracked(
-        key=hashlib.sha256(run.encode("utf-8", "surrogatepass")).hexdigest()[:16],
+        key=hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:16],
         name=name if step is None else step.name,
         step=None if step is None else step.step,
         facts=facts,

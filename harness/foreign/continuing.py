@@ -65,8 +65,8 @@ class FileReplies:
         # Raised only at the end, because a file may begin with questions that this run leaves out.
         if n and n == self.n_strange:
             raise UsageError(
-                f"no reply in {visible(str(self._path))} is to a question of this run: is it another benchmark's, or "
-                "were its questions put in other words?"
+                f"no reply in {visible(str(self._path))} is to a question of this run: check that the file is of this "
+                "benchmark and has its questions in the same words"
             )
 
     def _as_run_sample(self, sample: Sample, row_question: Question, question: Question, index: int) -> Sample:

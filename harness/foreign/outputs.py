@@ -67,7 +67,7 @@ class Outputs:
 
     @property
     def digest(self) -> str:
-        """What `digest_of` says of the file. Raises `UsageError`."""
+        """The digest of the file, as `digest_of` makes it. Raises `UsageError`."""
         read = self._checksum
         return _digest_of_files([(self._path.name, read)]) if read.size else digest_of(self._path)
 
@@ -136,7 +136,9 @@ def read(
             f"unknown format; there are {', '.join(FORMATS)}.{near_names(format, FORMATS)}", field="tool", value=format
         )
     if any(keys) and format not in (None, "columns"):
-        raise UsageError(f"column names go with any file, not with the format {format!r}, which knows its own")
+        raise UsageError(
+            f"leave out the names of columns: they go with any file, but the format {format!r} has its own"
+        )
     seen = _RowIdentities()
     checksum = tables.Checksum()
     for row in _read_rows(path, format, keys, questions, half_done=half_done, checksum=checksum):
@@ -268,7 +270,8 @@ def _pairs(rows: Iterable[OutputRow], ids: Iterable[str], name: str) -> Iterator
             question = built[question_id] = row.card_question or _question(row, name, question_id)
         for response in row.responses:
             index = next_index[question_id]
-            # The file's own number is kept, so that samples that it lacks stay missing; a number that was used is not.
+            # The file's own number is kept, so that samples that the file lacks stay missing; but a number that an
+            # earlier sample has is not given twice.
             if response.index is not None and index <= response.index < MAX_INDEX:
                 index = response.index
             next_index[question_id] = index + 1
@@ -340,9 +343,9 @@ def _row_ids(seen: _RowIdentities, repeats: Repeats) -> _RowIds:
         key = identity.content
         question_id = f"row-{position}"
         if key is not None:
-            questions = {"samples": 1, "questions": sizes[key], "auto": max(1, round(sizes[key] / usual))}[repeats]
+            n_questions = {"samples": 1, "questions": sizes[key], "auto": max(1, round(sizes[key] / usual))}[repeats]
             # Which of the equal questions this row belongs to, from 1: they get equal shares of the rows, in order.
-            ordinal = before[key] * questions // sizes[key] + 1
+            ordinal = before[key] * n_questions // sizes[key] + 1
             before[key] += identity.n_responses
             question_id = key if ordinal == 1 else f"{key}-{ordinal}"
         numbers.append(ids.setdefault(question_id, len(ids)))

@@ -58,7 +58,8 @@ class Recognised:
             if question is None:
                 question = by_row_id[row_question.question_id] = self._question(row_question, taken)
                 taken.add(question.question_id)
-            # The file's own number is kept, so that samples that it lacks stay missing; a number that was used is not.
+            # The file's own number is kept, so that samples that the file lacks stay missing; but a number that an
+            # earlier sample has is not given twice.
             index = max(before[question.question_id], sample.sample_index)
             before[question.question_id] = index + 1
             yield (

@@ -185,7 +185,9 @@ class Preset(Part):
         bound = run.sampling.max_tokens
         if bound is None:
             return
-        room = run.context if run.context is not None else self.context.tokens if self.context else None
+        room = run.context
+        if room is None and self.context is not None:
+            room = self.context.tokens
         if room is not None and bound >= room:
             yield f"max_tokens {bound} leaves no room for a prompt in a context of {room} tokens"
         own = self.sampling.plain.max_tokens if self.sampling is not None and self.sampling.card else None

@@ -14,7 +14,8 @@ from harness.scoring.intervals import Interval
 
 
 def paired_table(baseline: str, comparisons: Sequence[tuple[str, PairedComparison]]) -> Table:
-    """The table of differences, question by question, of each run from the baseline. Holm corrects all its p values.
+    """The table of differences, question by question, of each run from the baseline. All p values of the table are
+    corrected together (Holm).
 
     comparisons: (name of the run, the run minus the baseline).
     """

@@ -54,13 +54,15 @@ class _Fitted:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         table = self._table
+        # Numeric column → the width at which neither a word of its heading nor a number is broken.
         least = {
             number: max(map(cell_len, [*heading.split(" "), *(visible(row[number]) for row in table.rows)]))
             for number, heading in enumerate(table.columns)
             if number in table.numeric
         }
-        names = len(table.columns) - len(least)
-        fits = sum(least.values()) + _MIN_NAME * names + 2 * len(table.columns) <= options.max_width
+        n_names = len(table.columns) - len(least)
+        n_padding = 2 * len(table.columns)
+        fits = sum(least.values()) + _MIN_NAME * n_names + n_padding <= options.max_width
         shown = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
         for number, column in enumerate(table.columns):
             if number in table.numeric:

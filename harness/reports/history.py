@@ -80,6 +80,7 @@ def read_history(folder: RunFolder) -> History:
     """The history of a run; empty where it has no log. Damaged lines are skipped."""
     history = History()
     causes: dict[tuple[str, str, int | None], Failures] = {}
+    n_ended = 0
     planned, complete = 0, False  # of the latest session: its samples, and whether it ended with all of them
     for event in _events(folder):
         match event.event:
@@ -89,7 +90,7 @@ def read_history(folder: RunFolder) -> History:
                 history.extended |= complete and event.owed > 0
                 planned, complete = event.owed + event.done, False
             case "session_ended":
-                history.unfinished -= 1
+                n_ended += 1
                 complete = event.done >= planned > 0
                 history.retries += event.retries
                 history.stopped = visible(str(event.stopped or ""), MAX_MESSAGE_CHARS)
@@ -104,7 +105,7 @@ def read_history(folder: RunFolder) -> History:
                     cause = causes.setdefault(key, Failures(*key))
                     cause.count += 1
                     cause.message = visible(event.message, MAX_MESSAGE_CHARS)
-    history.unfinished = max(0, history.unfinished + history.sessions)
+    history.unfinished = max(0, history.sessions - n_ended)
     history.failures = sorted(causes.values(), key=lambda cause: (-cause.count, cause.endpoint, cause.kind))
     return history
 

@@ -54,7 +54,7 @@ def other_questions(benchmark: ScoredBenchmark, references: Sequence[PublishedSc
         return ""
     name = visible(benchmark.name, MAX_NAME_CHARS)
     return (
-        f"no published score stands beside: these questions are not known to be those of {name}; if they are, "
+        f"no published score stands beside this run: its questions are not known to be those of {name}; if they are, "
         f"`harness benchmarks fetch {name}` lets them be compared"
     )
 

@@ -13,11 +13,12 @@ def why_narrower(sampling: Interval | None, question: Interval | None, *, at_mos
     if sampling is None or question is None or question.high - question.low >= sampling.high - sampling.low:
         return ()
     reason = (
-        "with one sample of each question, or with copies among the samples, it is only the widest possible"
+        "with one sample of each question, or with copies among the samples, it is only an upper bound"
         if at_most
-        else "with few samples of each question it is kept wide, for they hardly show how much one question varies"
+        else "with few samples of each question it is kept wide, because they hardly show how much a question varies"
     )
     return (
-        f"the interval for the same questions is wider than that for other questions: {reason}; the other is measured "
-        "on the spread between the questions. More samples of each question narrow the first",
+        f"the interval for the same questions is wider than that for other questions: {reason}; the interval for other "
+        "questions is measured on the spread between questions. More samples of each question narrow the interval for "
+        "the same questions",
     )

@@ -116,18 +116,21 @@ def read_without_grades(folder: RunFolder) -> ScoredRun:
 
 
 def _named_alike(benchmarks: dict[str, ScoredBenchmark], before: Sequence[ScoredRun]) -> dict[str, ScoredBenchmark]:
-    """The benchmarks of a run by name, in which an imported one gets the name that an earlier run gives its questions.
+    """The benchmarks of a run by name; an imported one gets the name under which an earlier run has the same questions.
 
     Another tool's outputs are named after their file, so that the same questions could have a different name in each
     run. before: the runs that come earlier in the report.
     """
+    # Of runs with a benchmark of the same name, the first in the report counts.
     earlier = {name: benchmark for run in reversed(before) for name, benchmark in run.benchmarks.items()}
     renamed = {}
     for name, benchmark in benchmarks.items():
         shared_name = name
         if benchmark.record.imported and name not in earlier:
-            same = (earlier_name for earlier_name, twin in earlier.items() if _same_questions(benchmark, twin))
-            shared_name = next((earlier_name for earlier_name in same if earlier_name not in benchmarks), name)
+            for earlier_name, twin in earlier.items():
+                if earlier_name not in benchmarks and _same_questions(benchmark, twin):
+                    shared_name = earlier_name
+                    break
         renamed[shared_name] = benchmark if shared_name == name else _renamed(benchmark, shared_name)
     return renamed
 

@@ -93,6 +93,7 @@ def series_table(steps: Sequence[Step], across: str = "step") -> Table:
 
 def _ordered(steps: Sequence[Step]) -> list[Step]:
     """The steps that have samples: series in the order of their first occurrence, steps rising."""
-    names = {step.series: number for number, step in reversed(list(enumerate(steps)))}
+    names = dict.fromkeys(step.series for step in steps)
+    position = {name: number for number, name in enumerate(names)}
     present = [step for step in steps if step.score.accuracy is not None]
-    return sorted(present, key=lambda step: (names[step.series], step.step))
+    return sorted(present, key=lambda step: (position[step.series], step.step))

@@ -109,7 +109,7 @@ def decided_table(run: ScoredRun, benchmark: str) -> Table:
     rows = [
         (visible(_name(name), MAX_SETTING_CHARS), in_words(value), _decider(name, deciders))
         for name, value in flat_settings(run, benchmark).items()
-        # A decider whose setting has no value of its own stands under the setting's short name.
+        # For a setting without a value, `flat_settings` has the decider under the setting's short name: no row for it.
         if _is_set(value) and not name.startswith(_DECIDED_BY) and value != deciders.get(name)
     ]
     return Table(f"Settings of {short(benchmark)}", ("setting", "value", "decided by"), tuple(rows))
@@ -152,7 +152,8 @@ def flat_settings(run: ScoredRun, benchmark: str) -> dict[str, object]:
         last = Counter(name.rsplit(".", 1)[-1] for name in flat)
         for name, value in flat.items():
             tail = name.rsplit(".", 1)[-1]
-            by_name[tail if last[tail] == 1 and tail not in by_name else name] = value
+            is_free = last[tail] == 1 and tail not in by_name
+            by_name[tail if is_free else name] = value
     return by_name
 
 

@@ -215,7 +215,7 @@ def speed_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
                 "*" if withheld else _milliseconds(speed.gap_p99),
                 ABSENT if speed.tokens_per_s is None else f"{speed.tokens_per_s:.1f}",
                 _milliseconds(speed.lag),
-                "kernel" if speed.kernel_stamps == 1 else "client" if speed.kernel_stamps == 0 else "both",
+                _stamped_by(speed.kernel_stamps),
             )
         )
     columns = ("run", "benchmark", "first token p50", "p99", "gap p50", "p99", "tokens/s", "lag", "stamps by")
@@ -409,4 +409,13 @@ def short(text: str) -> str:
 
 def _milliseconds(seconds: float | None) -> str:
     """A time in milliseconds, three significant digits below 100 ms."""
-    return ABSENT if seconds is None else f"{1000 * seconds:.3g}" if seconds < 0.1 else f"{1000 * seconds:.0f}"
+    if seconds is None:
+        return ABSENT
+    return f"{1000 * seconds:.3g}" if seconds < 0.1 else f"{1000 * seconds:.0f}"
+
+
+def _stamped_by(kernel_share: float) -> str:
+    """What took the times of tokens: the kernel, the client, or both. kernel_share: fraction of times by the kernel."""
+    if kernel_share == 1:
+        return "kernel"
+    return "client" if kernel_share == 0 else "both"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from harness.showing.lines import Line, Span, line, panel
@@ -114,7 +114,11 @@ class ProgressDisplay:
     """
 
     def __init__(self, folder: RunFolder | None = None) -> None:
-        self._kind = NotebookScreen if in_notebook() else TerminalScreen if can_redraw() else None
+        self._kind: Callable[[], Screen] | None = None  # None: plain lines
+        if in_notebook():
+            self._kind = NotebookScreen
+        elif can_redraw():
+            self._kind = TerminalScreen
         self._screen: Screen | None = None
         self._due = 0.0
         self._stopping = False

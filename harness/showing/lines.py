@@ -80,7 +80,7 @@ def _ending(progress: Progress) -> str:
     """Return what an ending run waits for, how long, and what Ctrl-C does; how to resume a paused run; else ""."""
     n, grace = progress.in_flight, progress.grace_s
     if not progress.stopping:
-        return "paused: `harness ctl … resume` continues it" if progress.paused else ""
+        return "paused: `harness ctl … resume` continues the run" if progress.paused else ""
     if not n:
         return "ending"
     if grace is None:
@@ -286,7 +286,8 @@ def time_range(left: TimeLeft) -> str:
     if first == last:
         return last
     number, *unit = first.split(" ")
-    return f"{number if unit == last.split(' ')[1:] and len(unit) == 1 else first} to {last}"
+    same_unit = len(unit) == 1 and unit == last.split(" ")[1:]
+    return f"{number if same_unit else first} to {last}"
 
 
 def printed_range(left: TimeLeft) -> tuple[int, int]:
@@ -303,8 +304,8 @@ MAX_SHOWN_SECONDS = 1000 * 365 * 24 * 3600
 
 
 def duration(seconds: float) -> str:
-    """Return `42 s`, `12 min`, `3 h 05 min`; beyond a thousand years, and where it is no number, words."""
-    if not seconds <= MAX_SHOWN_SECONDS:
+    """Return `42 s`, `12 min`, `3 h 05 min`; words for NaN and for more than a thousand years."""
+    if not seconds <= MAX_SHOWN_SECONDS:  # true for NaN as well
         return "an unknown time" if math.isnan(seconds) else "more than 1,000 years"
     return f"{seconds:.0f} s" if seconds < 100 else _minutes(round(seconds / 60))
 

@@ -238,8 +238,11 @@ class Viewer:
         def build() -> tuple[str, bytes | None]:
             """(the page's tag; its JSON, None if the browser has it)."""
             benchmark = self._opened(request)
-            tag = f'"{hashlib.sha256(repr((request.path_qs, benchmark.refresh())).encode()).hexdigest()[:32]}"'
-            return tag, None if request.headers.get("If-None-Match") == tag else codec.encode(page(benchmark))
+            state = repr((request.path_qs, benchmark.refresh())).encode()
+            tag = f'"{hashlib.sha256(state).hexdigest()[:32]}"'
+            if request.headers.get("If-None-Match") == tag:
+                return tag, None
+            return tag, codec.encode(page(benchmark))
 
         tag, body = await asyncio.to_thread(build)
         return _tagged(tag, body)

@@ -90,7 +90,7 @@ def _counted(benchmark: OpenBenchmark) -> Sequence[QuestionTally]:
             return items
     raise StoreError(
         f"{visible(benchmark.name, 80)}: its score counts {count_noun(score.n_samples, 'sample')}, but the grades "
-        "are of another number: score it again first."
+        "cover another number: give `harness score` again first."
     )
 
 

@@ -125,7 +125,9 @@ class OpenBenchmark:
         folder, files = self.folder, self._files
         with self._lock:
             score = files.read(folder.scores, lambda: score_file.read(folder), None)
-            self.score = score if score and self._sound.read(folder.questions, self._has_its_questions, False) else None
+            if score is not None and not self._sound.read(folder.questions, self._has_its_questions, False):
+                score = None
+            self.score = score
             self._all_overrides = files.read(folder.overrides, lambda: override_file.read(folder), [])
             self.overrides = override_file.in_force(self._all_overrides)
             self.audits = audits(self._all_overrides)

@@ -139,7 +139,7 @@ class SampleOffsets:
     def _follow_index(self, file: BinaryIO, size: int) -> None:
         """Note the records that the journal's index lists, up to the first entry that the journal contradicts.
 
-        One small read per record checks an entry: it has the end of the record and the beginning of the next one.
+        One small read per record checks an entry: these bytes are the end of the record and the beginning of the next.
         """
         descriptor = file.fileno()
         entries = list(read_entries(self._folder))

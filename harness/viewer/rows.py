@@ -115,6 +115,11 @@ def sample_row(benchmark: OpenBenchmark, key: Key) -> ListedSample:
     """Return the sample's row, graded or not."""
     grade, location = benchmark.grade(key), benchmark.offsets.of(key.question_id).get(key.sample_index)
     override = benchmark.overrides.get(key)
+    truncated, tokens = False, None
+    if grade is not None:
+        truncated, tokens = grade.truncated, grade.completion_tokens
+    elif location is not None:
+        truncated, tokens = location.truncated, location.tokens
     return ListedSample(
         index=key.sample_index,
         verdict=benchmark.verdict(key),
@@ -122,11 +127,11 @@ def sample_row(benchmark: OpenBenchmark, key: Key) -> ListedSample:
         extracted=None if grade is None else grade.extracted,
         vote=None if grade is None else grade.vote,
         rule=None if grade is None else grade.rule,
-        truncated=grade.truncated if grade is not None else location is not None and location.truncated,
+        truncated=truncated,
         near_miss=None if grade is None else near_miss_of(grade),
         anomalies=() if grade is None else grade.anomalies,
         disputed_by=benchmark.disputed_by(key),
-        tokens=grade.completion_tokens if grade is not None else None if location is None else location.tokens,
+        tokens=tokens,
         record_bytes=None if location is None else location.length,
         stored=location is not None,
         labels=benchmark.labels.get(key, ()),

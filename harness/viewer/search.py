@@ -78,7 +78,9 @@ def search(benchmark: OpenBenchmark, sought: str, most: float = math.inf) -> Gen
     places = list(benchmark.offsets.in_file_order())
     starts = [location.offset for _, location in places]
     total = places[-1][1].offset + places[-1][1].length if places else 0
-    done, n_hits, looked_at, tail = 0, 0, -1, b""
+    done = n_hits = 0
+    looked_at = -1  # number of the last record that was searched
+    tail = b""  # the end of the block before
     yield SearchStep(done=0, total=total, hits=_in_questions(benchmark, sought, folded))
     try:
         with open_untrusted(benchmark.folder.samples) as file:
@@ -175,7 +177,7 @@ def _first(haystack: bytes, needles: list[bytes], start: int) -> int:
 
 
 def find(text: str, sought: str, folded: bool) -> int:
-    """Position of `sought` in `text`, -1 when it is not there. folded: A–Z and a–z are one."""
+    """Position of `sought` in `text`; -1 if `text` does not contain it. folded: capitals A–Z count as small letters."""
     if not folded:
         return text.find(sought)
     return text.translate(_LOWER).find(sought)  # Unlike `str.lower`, this never changes a length.

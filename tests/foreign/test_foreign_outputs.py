@@ -141,7 +141,7 @@ def test_without_keys_the_usual_columns_are_found(write_rows: Write) -> None:
         ({"gen": "x", "answer": None}, {}, "the reference answer is null"),
         ({"gen": "x", "answer": 1}, {"format": "limo"}, "is no row of LIMO: it has no 'generated_responses'"),
         ({"gen": "x", "answer": 1}, {"format": "lim"}, r"tool='lim': unknown format; there are .* Did you mean limo"),
-        ({"gen": "x", "answer": 1}, {"format": "limo", "answer_key": "answer"}, "column names go with any file"),
+        ({"gen": "x", "answer": 1}, {"format": "limo", "answer_key": "answer"}, "leave out the names of columns"),
         ({"gen": "x", "answer": 1}, {"format": "sglang"}, "holds no reference answers: .* benchmark"),
     ],
 )

@@ -141,7 +141,7 @@ def test_a_job_is_done_again_once_in_a_new_sandbox(cell_of: CellOf) -> None:
         cell.do(JOB, WORK)
     assert (len(maker.processes), maker.n_ended) == (2, 2)
     assert cell.do(JOB, WORK) == {"report": WORK}, "the failed ones left nothing"
-    with pytest.raises(SandboxFailedError, match="the sandbox sent no message"):
+    with pytest.raises(SandboxFailedError, match="the sandbox sent a message that is no JSON object"):
         cell_of(Maker(listing, listing)).do(JOB, WORK)
     with pytest.raises(SandboxFailedError, match="the sandbox ended: "):
         cell_of(Maker(dead, dead)).do(JOB, WORK)

@@ -154,7 +154,7 @@ def test_a_narrower_interval_for_other_questions_is_explained() -> None:
     wide, narrow = Interval(0.2, 0.8), Interval(0.3, 0.7)
     (single,) = why_narrower(wide, narrow, at_most=True)
     (few,) = why_narrower(wide, narrow, at_most=False)
-    assert "with one sample of each question, or with copies among the samples, it is only the widest" in single
+    assert "with one sample of each question, or with copies among the samples, it is only an upper" in single
     assert "with few samples of each question" in few
     assert [
         why_narrower(*pair, at_most=True) for pair in ((narrow, wide), (wide, wide), (wide, None), (None, wide))

@@ -281,7 +281,7 @@ def test_of_several_sources_each_has_its_scores_and_shards_are_joined(tmp_path: 
     files = [sums(tmp_path / f"{name}.jsonl", 2) for name in "ab"]
     shown = command("score", *files, "--workers", "1")
     assert (shown.exit_code, "a.jsonl" in shown.output, "b.jsonl" in shown.output) == (0, True, True)
-    assert "it needs one file" in refused("score", *files, "--out", tmp_path / "grades")
+    assert "it works with one file" in refused("score", *files, "--out", tmp_path / "grades")
     part = run_of_demo(tmp_path / "part", identity={SHARD: {"part": "1/2", "selection": "x"}})
     assert "part is a shard" in refused("score", part.path, files[0])
     run = run_of_demo(tmp_path / "run")

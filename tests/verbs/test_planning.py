@@ -171,7 +171,7 @@ def test_a_folder_goes_before_a_benchmark_of_its_name(tmp_path: Path) -> None:
 
 def test_without_a_run_of_the_benchmark_it_says_what_to_do(tmp_path: Path) -> None:
     typical = harness(tmp_path, "plan", "demo", "--detect", "2")
-    assert (typical.code, "no run of it is in results/" in typical.out) == (0, True)
+    assert (typical.code, "no run in results/ asks it" in typical.out) == (0, True)
     refused = harness(tmp_path, "plan", "nowhere", "--detect", "2")
     assert refused.code != 0
     assert "harness run nowhere:2" in refused.err

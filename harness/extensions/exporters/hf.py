@@ -1,4 +1,4 @@
-"""The Hugging Face hub's `.eval_results/*.yaml`, to be put into a model's repository: a file a benchmark of the hub.
+"""The Hugging Face hub's `.eval_results/*.yaml`, to be put into a model's repository: a file for each benchmark.
 
 Fields as the hub's documentation has them (huggingface.co/docs/hub/eval-results). The value is a percentage, as in its
 example; errors and intervals stand in the notes, the only place for them.
@@ -54,7 +54,7 @@ def hub(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
 
 def _entry(benchmark: ExportedBenchmark, card: Card, source: HubSource, accuracy: float) -> dict[str, Any]:
     """The entry of one benchmark in the hub's file of results."""
-    # No single configuration of several is the whole benchmark, so then the card's name is given.
+    # If the benchmark joins several configurations, none of them names it: the card's name stands for it.
     dataset = {"id": source.id, "task_id": source.config[0] if len(source.config) == 1 else card.name}
     if source.revision is not None:
         dataset["revision"] = source.revision

@@ -103,7 +103,7 @@ def budget_plot(scores: Sequence[Labelled]) -> Plot | None:
         axis("budget", "completion tokens allowed", scale={"type": "log", "base": 2, "nice": False}, **BUDGET_AXIS),
         "accuracy",
     )
-    summary = "Had every reply longer than the budget counted as wrong. Bands: 95 % sampling intervals "
+    summary = "A reply longer than the budget counts as wrong. Bands: 95 % sampling intervals "
     summary += "(same questions, asked again)."
     if any(row[-1] is not None for row in rows):
         drawing["layer"] += [_broken_line(labels, "cut_text", [6, 3]), _broken_line(labels, "first_right", [2, 3])]

@@ -93,9 +93,9 @@ def interpreter() -> Interpreter:
         probed = _probe(real, arguments)
         if probed is not None and probed.version >= (3, 9):
             stdlib = os.path.realpath(probed.stdlib)
-            # Files below these two folders are bound with them. "\0" stands for no numpy, because no path begins with
-            # it; every path begins with an empty text.
-            files = tuple(file for file in probed.files if not file.startswith((stdlib, numpy or "\0")))
+            # Files below these folders are bound with them.
+            bound = (stdlib,) if numpy is None else (stdlib, numpy)
+            files = tuple(file for file in probed.files if not file.startswith(bound))
             return Interpreter(real, probed.version, stdlib, files, numpy if probed.numpy else None)
     raise UsageError(
         "no Python that the sandbox's user can read: run the harness as an ordinary user, or install python3 for all"

@@ -128,8 +128,9 @@ class SandboxCell:
             # Messages of a job that was cut off would be read as those of the next one.
             self.close()
             raise
-        while "over" not in (last := self._hear(self._silence)):
-            pass
+        last = self._hear(self._silence)
+        while "over" not in last:  # a further message of the job that has ended
+            last = self._hear(self._silence)
         if last.get("used"):  # files are left that the next program would find
             self.close()
 
@@ -162,7 +163,7 @@ class SandboxCell:
         except frames.ClosedError as error:
             raise SandboxFailedError(f"the sandbox ended: {error}") from error
         if not isinstance(message, dict):
-            raise SandboxFailedError("the sandbox sent no message")
+            raise SandboxFailedError("the sandbox sent a message that is no JSON object")
         return message
 
     def _open_socket(self) -> socket.socket:

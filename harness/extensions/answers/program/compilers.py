@@ -1,7 +1,7 @@
 """The C++ compiler of this machine: where it is, and what a sandbox must have for it.
 
-It is g++, since contests' solutions include bits/stdc++.h. Bound read-only into a sandbox for C++, and into no other:
-g++ itself, the assembler and the linker, its folder of parts, the folders of headers, the folder of libraries.
+The compiler is g++, since contests' solutions include bits/stdc++.h. Only a sandbox for C++ has these, read-only: g++
+itself, the assembler and the linker, the folder of g++'s parts, the folders of headers, the folder of libraries.
 """
 
 from __future__ import annotations
@@ -52,7 +52,9 @@ def compiler() -> Compiler | None:
     except (OSError, subprocess.SubprocessError):
         return None
     headers = re.findall(r"^ (/\S+)$", searched, re.MULTILINE)
-    folders = {os.path.realpath(folder) for folder in [*headers, *map(os.path.dirname, [*parts, *libraries])] if folder}
+    # For a file that it does not know, g++ answers with the bare name, whose folder is empty.
+    holding = map(os.path.dirname, [*parts, *libraries])
+    folders = {os.path.realpath(folder) for folder in (*headers, *holding) if folder}
     return Compiler(version, _outermost(folder for folder in folders if Path(folder).is_dir()), tools)
 
 
@@ -67,7 +69,7 @@ def _output(*words: str) -> str:
 
 
 def _outermost(folders: Iterable[str]) -> tuple[str, ...]:
-    """The folders that lie in no other of them."""
+    """Those of the folders that lie inside none of the others."""
     outer: list[str] = []
     for folder in sorted(folders):
         if not any(Path(folder).is_relative_to(above) for above in outer):

@@ -3,7 +3,7 @@
 The container gets no file of this machine: the code that works in it comes with the command line (`carried`), jobs and
 reports go over its standard streams. So the engine may also run on another machine (DOCKER_HOST).
 
-    no network, no capability, no new privileges, own IPC, a read-only image, an empty /tmp, a user that is nobody's,
+    no network, no capability, no new privileges, own IPC, a read-only image, an empty /tmp, a user id of its own,
     bounds on memory and processes
 
 In it, programs are confined as in bubblewrap (`inside.confinement`), except that they share one /tmp and one view of
@@ -51,7 +51,7 @@ class ContainerEngine:
     """A maker of sandboxes (`cells.SandboxMaker`) by docker or podman. _names: process → its container's name."""
 
     def __init__(self, engine: str, image: str = "") -> None:
-        # The engine would read it as an option.
+        # The engine would read a name that begins with a dash as an option.
         if image.startswith("-"):
             raise UsageError(
                 f"expected the name of an image behind {engine}:, such as {engine}:{IMAGE}; a name cannot begin with "
@@ -97,7 +97,7 @@ class ContainerEngine:
             self.path, "run", *_CLOSED, f"--name={name}", f"--memory={memory}", f"--memory-swap={memory}",
             f"--user={user}:{user}", "--entrypoint=python3",
         ]  # fmt: skip
-        if self.engine == "podman":  # else it mounts writable folders over a read-only image
+        if self.engine == "podman":  # podman mounts writable folders over a read-only image unless this is set
             words.append("--read-only-tmpfs=false")
         return [*words, self.image, *OPTIONS, "-c", python_text("cell", "serve_streams()")]
 
@@ -116,7 +116,7 @@ class ContainerEngine:
         """Remove the container that `process`, a killed `docker run`, has left running."""
         name = self._names.pop(process.pid, None)
         if name is not None:
-            with contextlib.suppress(UsageError):  # it has no more to do with any verdict
+            with contextlib.suppress(UsageError):  # a container that stays changes no verdict
                 self._ask(self.path, "rm", "--force", name)
 
 

@@ -141,7 +141,8 @@ class Fusion:
         reply = self._reply(codec.encode(request), seconds)
         if REPORT not in reply.files:
             result = reply.run_result
-            words = reply.message or (result and (result.stderr or result.status)) or reply.status
+            run_message = (result.stderr or result.status) if result is not None else ""
+            words = reply.message or run_message or reply.status
             last = quote_safely(words.strip().rpartition("\n")[2], secrets_of(self._endpoint))
             raise SandboxFailedError(f"the server sent no report ({visible(reply.status, 40)}): {last}")
         try:

@@ -22,7 +22,11 @@ _MEMO = {b"\x94": 0, b"q": 1, b"r": 4}
 
 
 def unpacked_text(packed: str) -> str:
-    """The text in a cell of packed tests. Raises `ValueError` if the cell is not the pickle of exactly one text."""
+    """The text in a cell of packed tests.
+
+    Raises `ValueError` if the cell is not the pickle of exactly one text; the error is the end of a sentence whose
+    subject is the cell ("is cut off …").
+    """
     try:
         reader = zlib.decompressobj()
         data = reader.decompress(base64.b64decode(packed, validate=True), MAX_TESTS_BYTES)
@@ -43,14 +47,14 @@ def pickled_text(data: bytes) -> str:
         elif code == _FRAME:
             offset += 8
         elif code in _LENGTH_BYTES and text is None:
-            size, offset = (
-                int.from_bytes(data[offset : offset + _LENGTH_BYTES[code]], "little"),
-                offset + _LENGTH_BYTES[code],
-            )
+            n_bytes = _LENGTH_BYTES[code]
+            size = int.from_bytes(data[offset : offset + n_bytes], "little")
+            offset += n_bytes
             if offset + size > len(data):
                 break
             # pickle writes lone surrogates in this form, and a strict decoder would refuse them.
-            text, offset = data[offset : offset + size].decode("utf-8", "surrogatepass"), offset + size
+            text = data[offset : offset + size].decode("utf-8", "surrogatepass")
+            offset += size
         elif code in _MEMO and text is not None:
             offset += _MEMO[code]
         elif code == _STOP and text is not None and offset == len(data):

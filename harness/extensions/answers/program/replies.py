@@ -78,7 +78,7 @@ def _continues(code: str, tests: QuestionTests) -> bool:
 
 
 def _lines(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """Yield (start, end) of each line in text[start:end], without its line feed."""
+    """Return (start, end) of each line in text[start:end], without its line feed."""
     spans, begin = [], start
     while begin <= end:
         stop = text.find("\n", begin, end)
@@ -101,8 +101,9 @@ def _last_between_fences(text: str, start: int, end: int) -> tuple[int, int] | N
 
 
 def _blocks(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """Yield (start, end) of each block between fences (lines of three backticks); an open block ends with the reply."""
-    blocks, opened = list[tuple[int, int]](), -1
+    """Return (start, end) of each block between fences (lines of three backticks); the last may end with the reply."""
+    blocks: list[tuple[int, int]] = []
+    opened = -1  # the start of the block that is open; -1: none is open
     for a, b in _lines(text, start, end):
         if not text[a:b].lstrip().startswith(FENCE):
             continue

@@ -139,9 +139,9 @@ def _mbpp(text: str, row: Mapping[str, Any]) -> ReadRow:
     imports = row.get("test_imports") or []
     setup = "\n".join([*map(str, imports), _text(row, "test_setup_code", "")])
     checks = (plus,) if plus else tuple(listed)
-    read_row = f"{text.strip()}\nYour code should satisfy these tests:\n\n" + "\n".join(listed)
+    question = f"{text.strip()}\nYour code should satisfy these tests:\n\n" + "\n".join(listed)
     return ReadRow(
-        read_row, QuestionTests(style="checks", setup=setup, checks=checks, function=name[1], solution=solution)
+        question, QuestionTests(style="checks", setup=setup, checks=checks, function=name[1], solution=solution)
     )
 
 
@@ -153,18 +153,19 @@ def _livecodebench(text: str, row: Mapping[str, Any]) -> ReadRow:
     for column in ("public_test_cases", "private_test_cases"):
         held = _text(row, column)
         try:
-            held = held if held.lstrip()[:1] in ("[", "") else unpacked_text(held)
+            if held.lstrip()[:1] not in ("[", ""):  # neither JSON nor empty, so the tests are packed
+                held = unpacked_text(held)
         except ValueError as error:
             raise ValueError(f"has a column {column!r} that {error}") from error
         cases += _decoded(held, list[_JsonCase], column)
     if not 0 < len(cases) <= MAX_CASES:
         raise ValueError(f"has {len(cases)} tests; 1 to {MAX_CASES} are allowed")
-    read_row = (
+    question = (
         f"### Question:\n{text}\n\n### Format: {_WITH_STARTER if starter else _WITHOUT_STARTER}\n"
         f"```python\n{starter or '# YOUR CODE HERE'}\n```\n\n### Answer: (use the provided format with backticks)\n\n"
     )
     return ReadRow(
-        read_row,
+        question,
         QuestionTests(
             style="calls" if function else "stdin",
             cases=tuple(Case(case.input, case.output) for case in cases),

@@ -4,8 +4,9 @@
     a key, then messages                                                          a seal, then messages
 
 The cell is forked before the input is read, so that neither it nor the program has the key and the tests in its memory.
-The file is written when both have ended. A program may write in the same folder, where it has no name space of its own
-and the server's user: what it leaves under the file's name is moved away, and without the key it can seal no report.
+The file is written when both have ended. A program without a name space of its own runs as the server's user and may
+write in the same folder: a file that it leaves under the report's name is moved away, and without the key it cannot
+seal a report.
 """
 
 from __future__ import annotations

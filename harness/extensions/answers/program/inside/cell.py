@@ -59,7 +59,8 @@ def serve(channel: frames.Channel, *, name_spaces: bool, alone: bool) -> None:
     for name in _LIBRARIES.split():
         importlib.import_module(name)
     # Since 3.11 Python refuses to print integers of more than 4300 digits; LiveCodeBench sets the same limit as here.
-    sys.set_int_max_str_digits(50_000) if hasattr(sys, "set_int_max_str_digits") else None
+    if hasattr(sys, "set_int_max_str_digits"):
+        sys.set_int_max_str_digits(50_000)
     confinement.call("prctl", 36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: orphans of a job come here
     confinement.hide()
     gc.collect()
@@ -153,7 +154,7 @@ class _Supervisor:
 
     def __init__(self, channel: frames.Channel, name_spaces: bool) -> None:
         self._channel, self._name_spaces = channel, name_spaces
-        # One of its own for each job, since the bound on threads counts all processes of a user.
+        # A user of its own for each job: the bound on threads counts all processes of a user.
         self._user = 10_000 + int.from_bytes(os.urandom(4), "big") % 50_000
         self._pid = self._status = 0
         self._replies = self._requests = self._schedstat = -1
@@ -315,6 +316,7 @@ class _Supervisor:
             return {"end": ended.rule, "message": ""}
         if "raised" in reply:
             return {"end": "exception", "message": f"{reply['raised']}: {reply.get('message', '')}"[:MAX_ERROR_CHARS]}
+        # A list arrives as ["l", items], but a hostile program may have sent anything.
         value = reply.get("value")
         names = value[1] if isinstance(value, list) and len(value) == 2 and isinstance(value[1], list) else []
         return {"names": [name for name in names if isinstance(name, str)][:100_000]}
@@ -413,6 +415,7 @@ class _Supervisor:
         if is_binary:
             os.execve(binary, ["program"], {})
         sys.setrecursionlimit(int(limits["recursion"]))
+        # Neither of these calls returns.
         if job["style"] == "stdin":
             served.run_script(job["code"], job["header"])
         served.ServedProgram(3, 4).serve(job["code"], job["header"])

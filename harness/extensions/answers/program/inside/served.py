@@ -141,7 +141,7 @@ class ServedProgram:
         if what == "set":
             return setattr(held, request["name"], arguments[0])
         if what == "items":
-            return _first(held)
+            return _items_of(held)
         if what == "item":
             return held[arguments[0]]
         return _BUILTINS[what](held)
@@ -153,7 +153,7 @@ MAX_ITERATED = 1_000_000
 """Largest number of items that are taken from an iterable of the program, which may be endless."""
 
 
-def _first(iterable: Any) -> list[Any]:
+def _items_of(iterable: Any) -> list[Any]:
     """Return all items of an iterable. Raises `ValueError` for more than `MAX_ITERATED`."""
     items = []
     for item in iterable:

@@ -179,9 +179,9 @@ def shown(value: Any) -> str:
         text = repr(value)
     except Exception as error:  # an integer with too many digits, or a value nested too deeply
         text = f"<{type(value).__name__} that cannot be shown: {type(error).__name__}>"
-    return (
-        text if len(text) <= MAX_SHOWN_CHARS else text[: MAX_SHOWN_CHARS // 2] + " … " + text[-MAX_SHOWN_CHARS // 2 :]
-    )
+    if len(text) <= MAX_SHOWN_CHARS:
+        return text
+    return text[: MAX_SHOWN_CHARS // 2] + " … " + text[-MAX_SHOWN_CHARS // 2 :]
 
 
 def run_tests(setup: str, tests: list[str], own: list[str], offered: list[str], ask: Ask) -> dict[str, Any]:
@@ -210,9 +210,10 @@ def run_tests(setup: str, tests: list[str], own: list[str], offered: list[str], 
         return {"end": "failed", "test": 0, "rule": ended.rule}
     except BaseException as error:
         why = f"{type(error).__name__}: {error}"[:MAX_SHOWN_CHARS]
-        if not isinstance(error, _UnsendableError) and (
-            line.last[0] or isinstance(error, NameError)
-        ):  # the program raised it, or lacks what setup reads
+        if isinstance(error, _UnsendableError):
+            return {"end": "broken", "why": why}
+        # Setup called the program, which failed, or reads a name that the program does not define.
+        if line.last[0] or isinstance(error, NameError):
             return _failed(0, "exception", line, why)
         return {"end": "broken", "why": why}
     # Again: the setup may have defined these names itself.
