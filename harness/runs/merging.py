@@ -180,7 +180,7 @@ def _check_paths(folders: Sequence[RunFolder], out: RunFolder) -> None:
     # Two spellings, or a link, may name the same folder.
     resolved = [folder.path.resolve() for folder in folders]
     if out.path.resolve() in resolved:
-        raise UsageError("it is one of the folders to join: give another one", field="out")
+        raise UsageError("the new folder is one of the folders to join: name another folder", field="out")
     if twice := [path for path in resolved if resolved.count(path) > 1]:
         raise UsageError(f"{twice[0]} is given twice")
 

@@ -414,7 +414,7 @@ def _warnings(ours: ScoredBenchmark, first: ScoredBenchmark) -> list[str]:
             warnings.append(f"{which} was made by another tool: its settings are unknown")
     if mine.get("seed") is not None and mine.get("seed") == theirs.get("seed") and mine == theirs:
         warnings.append(
-            "both runs have the same model, settings and run seed: if the server obeys seeds, one is a copy of the "
-            f"other: sample one of them again with another {option('seed')}"
+            "both runs have the same model, settings and run seed. If the server obeys seeds, one run is a copy of "
+            f"the other: sample one of the two again with another {option('seed')}"
         )
     return warnings

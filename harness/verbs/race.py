@@ -163,9 +163,10 @@ class RacePlan(msgspec.Struct, frozen=True, kw_only=True):
             return first
         if first != self:
             raise UsageError(
-                f"this race was begun with {_in_words(first)}, and its 5 % rate of false verdicts holds for these "
-                f"looks only; found {_in_words(self)}. Give the same settings as at the beginning, or another "
-                f"{option('out')}: only a race that was begun with {option('open_ended')} may change them"
+                f"this race began with {_in_words(first)}, and now {_in_words(self)} is given. The 5 % rate of false "
+                "verdicts holds only for the looks that were planned at the beginning: give the same settings again, "
+                f"or another {option('out')} for a new race. Only a race that began with {option('open_ended')} may "
+                "change them"
             )
         return self
 

@@ -59,8 +59,8 @@ def _for_a_judge(sets: Sequence[QuestionSet]) -> Iterator[Sentence]:
             n_questions = count_noun(len(question_set.questions), "question")
             yield Sentence(
                 f"{visible(question_set.name, 80)}: the answers of {len(sentences)} of {n_questions} are sentences. "
-                "The rules accept only a reply that repeats them and leave every other one undecided: a judge decides "
-                f"these, now or when you score ({as_typed('judge_model')})"
+                "The rules accept only a reply that repeats the answer, and leave all other replies undecided. A judge "
+                f"can decide these replies, now or when you score ({as_typed('judge_model')})"
             )
 
 

@@ -161,7 +161,7 @@ def test_what_must_be_equal_and_is_not_is_named(tmp_path: Path) -> None:
     assert "holds for one look" in unfinished
     assert "race" in unfinished
     assert not any("one look" in warning for warning in second.decision.warnings)
-    assert any("one is a copy of the other" in warning for warning in second.decision.warnings)
+    assert any("one run is a copy of the other" in warning for warning in second.decision.warnings)
     assert any("graded by different graders" in warning for warning in second.decision.warnings)
     assert [one.field for one in first.settings] == ["dataset_digest"]
 

@@ -81,7 +81,7 @@ def test_the_looks_of_a_race_are_fixed_at_its_start_unless_it_is_open_ended(tmp_
         assert harness(tmp_path, *given, "--samples", "4").code == 1
         raised = harness(tmp_path, *given, "--samples", "6")
         assert raised.code == 2
-        assert "begun with 4 samples, a look every 2, 2 candidates" in raised.err
+        assert "began with 4 samples, a look every 2, 2 candidates" in raised.err
         assert "--open-ended" in raised.err
         assert harness(tmp_path, *given, "--samples", "4").code == 1
         given[given.index("out")] = "open"

@@ -251,7 +251,7 @@ class Provider(Part):
         if url is None:
             if self.address.base_url is None:
                 raise UsageError(
-                    f"it has no address of its own: give one with {option('base_url')}"
+                    f"this provider has no fixed address: give the address with {option('base_url')}"
                     + (f" (it ends in {self.address.path})" if self.hosted else ""),
                     field="provider",
                     value=self.name,
@@ -371,8 +371,8 @@ class Provider(Part):
                 else ""
             )
             raise UsageError(
-                f"no field of {self.name} is known that bounds the thinking of {visible(model, 80)}{which}; "
-                f"other fields of a request go into {option('extra_body')}",
+                f"no field of a request is known by which {self.name} limits the thinking of {visible(model, 80)}"
+                f"{which}; if you know one, send it by {option('extra_body')}",
                 field="thinking_tokens",
                 value=tokens,
             )

@@ -299,7 +299,7 @@ def _described(axis: str, fields: Mapping[str, Any], where: str) -> str:
     plain = [f"{key}-{value}" for key, value in fields.items() if isinstance(value, str | int | float)]
     if axis in ("prompts", "sampling") and plain and len(plain) == len(fields):
         return "-".join(plain)
-    raise UsageError(f"{where}: give this entry of {axis} a `name`: folders and tables need one")
+    raise UsageError(f"{where}: give this entry of {axis} a `name`: its folder and the tables need a name")
 
 
 def checkpoint_paths(file: SweepFile) -> list[Path]:
