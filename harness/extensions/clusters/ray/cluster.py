@@ -64,7 +64,8 @@ class Cluster:
         except ImportError as error:
             raise UsageError(f"{option('on', 'ray')} needs the package ray: {install_line('ray')}") from error
         address = (os.environ.get("RAY_ADDRESS") or "auto") if on == "ray" else on
-        for tries_left in reversed(range(TRIES if address.startswith("ray://") else 1)):
+        n_tries = TRIES if address.startswith("ray://") else 1
+        for tries_left in reversed(range(n_tries)):
             try:
                 # Ray adds the folder that is current here to its workers' import path; `_task` enters the caller's.
                 with warnings.catch_warnings(action="ignore"), chdir("/"):
@@ -129,7 +130,9 @@ class Cluster:
             return task.remote(work, __version__, folder, arguments[index])
 
         indices = {begin(index): index for index in range(len(arguments))}
-        waiting, failed, n_restarts = list(indices), dict[int, HarnessError](), Counter[int]()
+        waiting = list(indices)
+        failed: dict[int, HarnessError] = {}
+        n_restarts: Counter[int] = Counter()
         # Ray prints news of its nodes to standard output, where a program may read JSON.
         with redirect_stdout(sys.stderr), Signals(lambda _: "interrupted; the same command continues") as signals:
             signals.attach(lambda _signum, nth: _cancel(ray, waiting, force=nth > 1))
@@ -173,7 +176,9 @@ def _task(work: Callable[..., Any], version: str, folder: str, arguments: tuple[
     """
     try:
         if version != __version__:
-            raise UsageError(f"the node has version {__version__} of this package, the caller {version}: install one")
+            raise UsageError(
+                f"the node has version {__version__} of this package, the caller {version}: install the same on both"
+            )
         try:
             os.chdir(folder)
         except OSError as error:

@@ -128,6 +128,8 @@ def _outcome_of_all(
         examples.setdefault(kind, example)
     # All shards ask the same servers and warn of the same things; each warning is shown once.
     sentences = dict.fromkeys([*notes, *(warning for account in accounts for warning in account["warnings"])])
+    # For each field of `Spent`, the numbers of all shards.
+    spent = zip(*(account["spent"] for account in accounts), strict=True)
     return Outcome(
         complete=all(account["complete"] for account in accounts),
         n_expected=sum(benchmark.n_expected for benchmark in joined),
@@ -136,7 +138,7 @@ def _outcome_of_all(
         elapsed_s=elapsed_s,
         warnings=[Sentence(sentence) for sentence in sentences],
         causes=[Cause(kind, count, examples[kind]) for kind, count in counts.most_common()],
-        spent=Spent(*(sum(column) for column in zip(*(account["spent"] for account in accounts), strict=True))),
+        spent=Spent(*map(sum, spent)),
         **{name: sum(account[name] for account in accounts) for name in _SUMMED},
     )
 

@@ -250,7 +250,8 @@ def _end(ray: Any, names: Sequence[str]) -> None:
     for number, group in ray.util.placement_group_table().items():
         if (name := by_group.get(group["name"])) is not None and group["state"] != "REMOVED":
             groups.append(placement.PlacementGroup(ray.PlacementGroupID(bytes.fromhex(number))))
-            placed |= {name} if group["state"] == "CREATED" else set()
+            if group["state"] == "CREATED":
+                placed.add(name)
     actors = {}
     for name in names:
         with contextlib.suppress(ValueError):  # The actor has ended.
@@ -412,7 +413,8 @@ class Replica:
             return True
         error = runs[first].exception()
         where = f"rank {first}: " if others else ""
-        self._state = ("failed", where + (str(runs[first].result()) if error is None else visible(str(error), 500)))
+        cause = str(runs[first].result()) if error is None else visible(str(error), 500)
+        self._state = ("failed", where + cause)
         return False
 
     def _start_member(self, rank: int) -> Any:
@@ -442,8 +444,10 @@ def _in_thread(work: Callable[..., str], *given: object) -> Future[str]:
 
 def _lost(run: Future[str]) -> bool:
     """Whether a call ended because its worker or node was lost; False if the actor's own start failed."""
-    error = run.exception() if run.done() else None
-    actor_error = importlib.import_module("ray.exceptions").RayActorError if error is not None else ()
+    error: Any = run.exception() if run.done() else None
+    if error is None:
+        return False
+    actor_error = importlib.import_module("ray.exceptions").RayActorError
     return isinstance(error, actor_error) and not error.actor_init_failed
 
 
