@@ -274,7 +274,7 @@ def test_weights_that_cannot_be_hashed_are_told(words: tuple[str, ...], tmp_path
     with FaultServer(Engine("a")) as server:
         where = ("--base-url", server.base_url, "--out", str(tmp_path / "run"))
         stderr = CliRunner().invoke(cli, ["run", "demo:1", "--limit", "1", *where, *words]).stderr
-        assert (f"and {server.base_url} is not one" in " ".join(stderr.split())) == bool(words)
+        assert (f"which {server.base_url} is not" in " ".join(stderr.split())) == bool(words)
 
 
 def test_weights_of_a_server_that_was_started_here_are_hashed(ask: Any, embedded_server: RunningServer) -> None:
