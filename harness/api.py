@@ -162,7 +162,7 @@ async def run_async(
 
     def progressed(now: Progress) -> None:
         if cancelled.is_set():
-            raise Interrupted("the task that runs it was cancelled; what is stored counts.", signal.SIGINT)
+            raise Interrupted("the task that runs it was cancelled; the stored samples are kept.", signal.SIGINT)
         if on_progress is not None:
             loop.call_soon_threadsafe(on_progress, now)
 

@@ -27,7 +27,7 @@ class GradeCommand(SpelledCommand):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the words. A word that looks like a long option but is no flag is refused, with similar flags."""
         flags = {flag for parameter in self.params for flag in (*parameter.opts, *parameter.secondary_opts)}
-        flags.update(self.get_help_option_names(ctx), ("--all",))
+        flags.update(self.get_help_option_names(ctx))
         typed = args[: args.index("--")] if "--" in args else args
         for word in typed:
             name = word.partition("=")[0]

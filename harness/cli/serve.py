@@ -191,8 +191,8 @@ def _warn_of(path: Path, pids: list[int]) -> None:
     """Warn of a server's state file that cannot be read. pids: the living processes of the server, as far as known."""
     runs = f"its server runs (process {', '.join(map(str, pids))})" if pids else "its server may be running unseen"
     terminal.warn(
-        f"{visible(str(path))} is no state file of a server, and {runs}; its log is beside it, "
-        f"and `harness serve stop {visible(path.stem)}` ends it"
+        f"{visible(str(path))} is no state file of a server that can be read, but {runs}. The server's log is in the "
+        f"same folder; `harness serve stop {visible(path.stem)}` stops the server"
     )
 
 

@@ -420,10 +420,11 @@ def read_samples(
 ) -> SampleReader:
     """The samples on disk (of `keys`, if given): the first intact record of a key counts, later ones are reported.
 
-    span: only of the lines that begin in [start, stop), in bytes; spans side by side give every line once.
+    span: read only the lines that begin at bytes [start, stop) of the file; adjoining spans together give every line
+    once.
 
-    No file means no samples. A damaged line is skipped, and its key becomes owed: an index that calls it intact
-    is removed, so that the next resume reads everything.
+    No file means no samples. A damaged line is skipped, and its sample has to be asked for again. If the folder's index
+    lists the line as intact, the index is removed, so that the next resume reads the whole file.
     Raises `StoreError`, while iterating, on a newer schema or a failing read.
     """
     return SampleReader(folder, keys, span)

@@ -235,7 +235,7 @@ def test_a_damaged_file_is_told_by_status_and_removed_by_its_name(folder: Path, 
     assert servers.unreadable() == {folder / "hidden.json": []}
     done = serve(tmp_path, "status")
     assert done.code == 0
-    assert "hidden.json is no state file of a server" in done.err
+    assert "hidden.json is no state file of a server that can be read" in done.err
     assert "forged" in done.out
     assert servers.stop("hidden") == (["hidden"], [])
     assert servers.unreadable() == {}

@@ -39,8 +39,9 @@ class WhatIsAsked(Options):
     allocate: Annotated[
         Path | None,
         Option(
-            "More samples for the questions of which this former run was uncertain, fewer for the others, at least 2 "
-            f"each; {option('samples')} is then their mean. Or a table with question_id, correct, samples.",
+            "A former run, or a table with the columns question_id, correct and samples (both numbers). Questions on "
+            "which it was uncertain get more samples, the others fewer, at least 2 each; "
+            f"{option('samples')} is then the mean of a question.",
             under=ASKED,
             metavar="RUN",
         ),

@@ -230,7 +230,7 @@ class LagMeter:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._busy: dict[int, float] = {}  # bucket → total seconds of the stretches of work of that length
-        self._waited = 0.0  # seconds in polls
+        self._idle = 0.0  # seconds in polls
         self._since: float | None = None  # end of the latest poll
         self._polling_since = clock()
 
@@ -244,18 +244,19 @@ class LagMeter:
     def end_poll(self) -> None:
         """Take note that the poll has returned: bytes that came until now are read at once."""
         now = self._since = self._clock()
-        self._waited += now - self._polling_since
+        self._idle += now - self._polling_since
 
     def lag(self) -> Lag:
         """The quantiles so far; zeros before the first poll."""
         return Lag(self._quantile(0.5), self._quantile(0.99))
 
     def _quantile(self, q: float) -> float:
-        """The lag (how long arrived bytes waited, in seconds) that was not exceeded during the fraction `q` of all
-        time.
+        """The `q` quantile of the lag over time, in seconds: for the fraction `q` of all time the lag was at most this.
+
+        Lag: how long bytes that had arrived lay unread.
         """
-        # The share q of all time must lie at or below the result. Waiting time counts as lag 0, so it comes first.
-        left = q * (self._waited + sum(self._busy.values())) - self._waited
+        # While the loop is idle the lag is 0, so the idle time is counted first.
+        left = q * (self._idle + sum(self._busy.values())) - self._idle
         if left <= 0:
             return 0.0
         for bucket in sorted(self._busy):

@@ -417,7 +417,7 @@ def _deltas(page: ByteReader, n_values: int, n_bits: int) -> list[int]:
             if len(differences) >= n_values - 1:
                 break
             if width > 64:
-                raise DamagedError(f"differences have {width} bits; expected at most 64")
+                raise DamagedError(f"delta-encoded numbers of {width} bits each; expected at most 64")
             above = _packed(page.take(part * width // 8), width, min(part, n_values - 1 - len(differences)))
             differences += [smallest + number for number in above.tolist()]
     half = 1 << (n_bits - 1)
