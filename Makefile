@@ -52,7 +52,7 @@ test: $(VENV)/.installed-test
 tests-of:
 	@$(PYTHON) -m tools.tests_of $(MODULE)
 
-## test-quick: the pure parts, without a server or a process: what to run at each save (under a minute on two cores): a quarter of the generated examples
+## test-quick: the pure parts, without a server or a process: what to run at each save (about a minute on two cores): a quarter of the generated examples
 test-quick: JOBS = $(shell expr 1 + `getconf _NPROCESSORS_ONLN`)
 test-quick: $(VENV)/.installed-test
 	@HARNESS_TEST_EXAMPLES=quick $(BIN)/python -m pytest $(PARALLEL) -q -m "not server and not fuzz and not slow" $(QUICK)
