@@ -47,7 +47,8 @@ def command(
             for line in supervisor.dry_run(spec):
                 click.echo(line)
             return
-        # By default both signals end Python without leaving the `with` block, which ends the server.
+        # By default SIGTERM and SIGHUP end Python at once. As an exception they leave the `with` block, whose end stops
+        # the server.
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, _leave)
         with supervisor.launch(spec, on_progress=Heartbeat(_say)) as server:

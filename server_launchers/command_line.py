@@ -81,7 +81,11 @@ def words_of(
 
     params: parameter of the command → its value. extra_flags: words that go to the engine unchanged.
     """
-    words = [engine, *([model] if model else []), *(["--name", name] if name else [])]
+    words = [engine]
+    if model:
+        words.append(model)
+    if name:
+        words += ["--name", name]
     for option in OPTIONS.values():
         value = params.get(FLAG_PREFIX + option.field)
         if value in (None, ()):
@@ -89,9 +93,13 @@ def words_of(
         if option.kind is bool:
             words.append(option.flag if value else f"--no-{option.flag[2:]}")
         else:
-            for each in value if isinstance(value, tuple) else (value,):
+            # An option that may be given several times has all its values in one tuple.
+            values = value if isinstance(value, tuple) else (value,)
+            for each in values:
                 words += [option.flag, str(each)]
-    return [*words, *(["--", *extra_flags] if extra_flags else [])]
+    if extra_flags:
+        words += ["--", *extra_flags]
+    return words
 
 
 def _variable(text: str) -> tuple[str, str]:

@@ -129,10 +129,10 @@ def _run(program: str, words: list[str]) -> None:
 
 
 class Deadline:
-    """When the answer of a process is late; `close` it with the process.
+    """The deadline for the answer of a process. Call `close` when the process ends.
 
-    ends_at: when it is late, by the monotonic clock, as far as is known. `_waited`: seconds for which the process had
-    waited for a processor when `ends_at` was set.
+    ends_at: the deadline in seconds of the monotonic clock; `is_over` moves it back by the time for which the process
+    waited for a processor. `_waited`: seconds of that waiting when `ends_at` was set.
     """
 
     def __init__(self, pid: int) -> None:
@@ -141,13 +141,13 @@ class Deadline:
         self._waited = 0.0
 
     def start(self, seconds: float) -> None:
-        """The next answer is late `seconds` from now."""
+        """Set the deadline of the next answer to `seconds` from now."""
         self.ends_at = time.monotonic() + seconds
         self._waited = self._seconds_without_processor()
 
     def is_over(self) -> bool:
-        """Whether the deadline of the child's answer is over. Time for which it waited for a processor does not count,
-        so that a busy machine changes no verdict.
+        """Whether the deadline is over. Time for which the process waited for a processor does not count, so that a
+        busy machine changes no verdict.
         """
         if time.monotonic() < self.ends_at:
             return False

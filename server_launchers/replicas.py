@@ -24,7 +24,7 @@ def ports_needed(spec: ServerSpec) -> int:
     launcher = table.launcher_of(spec)
     if launcher.command is None:
         return 0
-    count = _count(spec)
+    count = _engine_processes(spec)
     return count + 2 if launcher.routed(spec) else count
 
 
@@ -41,19 +41,20 @@ def deploy(spec: ServerSpec, ports: Sequence[int], facts: Facts) -> Deployment:
             "or use --dp-mode engine"
         )
     routed = launcher.routed(spec)
-    count = _count(spec)
-    shares = _devices(spec, launcher, count, facts)
+    count = _engine_processes(spec)
+    devices_of_replicas = _devices(spec, launcher, count, facts)
     kind = launcher.runs_on(spec)
     processes = []
     # The router gets the port that the user named, its replicas the ports after it, its metrics the last one.
     replica_ports = ports[1 : count + 1] if routed else ports[:count]
-    for port, share in zip(replica_ports, shares, strict=True):
-        command = launcher.written(spec, facts.flags, port, ",".join(share or ())).adding(facts.environment)
+    for port, devices in zip(replica_ports, devices_of_replicas, strict=True):
+        command = launcher.written(spec, facts.flags, port, ",".join(devices or ())).adding(facts.environment)
         # A container gets its devices by docker's own options.
-        if share is not None and spec.docker is None:
-            command = command.adding({accelerators.VARIABLES[kind]: ",".join(share)})
-        processes.append(PlannedProcess("engine", command, port, share, keeps_folder=launcher.keeps_folder))
-    urls = tuple(f"http://{_reached(spec.host)}:{port}" for port in replica_ports)
+        if devices is not None and spec.docker is None:
+            command = command.adding({accelerators.VARIABLES[kind]: ",".join(devices)})
+        processes.append(PlannedProcess("engine", command, port, devices, keeps_folder=launcher.keeps_folder))
+    host = _host_for_clients(spec.host)
+    urls = tuple(f"http://{host}:{port}" for port in replica_ports)
     readiness = msgspec.structs.replace(launcher.ready_by(spec), owns_port=spec.docker is None)
     if routed:
         router = launcher.router
@@ -61,7 +62,7 @@ def deploy(spec: ServerSpec, ports: Sequence[int], facts: Facts) -> Deployment:
             spec, urls, python=facts.router_python, port=ports[0], metrics_port=ports[count + 1]
         )
         processes.append(PlannedProcess("router", router_command, ports[0]))
-        urls = (f"http://{_reached(spec.host)}:{ports[0]}",)
+        urls = (f"http://{host}:{ports[0]}",)
         readiness = router.readiness
     # Only node 0 answers requests; the others lend their devices.
     if spec.node_rank > 0:
@@ -77,7 +78,8 @@ def lines(spec: ServerSpec, ports: Sequence[int], facts: Facts) -> list[str]:
     return [process.command.line() for node in nodes for process in deploy(node, ports, facts).processes]
 
 
-def _count(spec: ServerSpec) -> int:
+def _engine_processes(spec: ServerSpec) -> int:
+    """Number of engine processes: one per replica, or one that holds all replicas (`--dp-mode engine`)."""
     return 1 if spec.dp_mode == "engine" else spec.dp
 
 
@@ -90,14 +92,16 @@ def _devices(spec: ServerSpec, launcher: Launcher, count: int, facts: Facts) -> 
     # With data parallelism inside the engine, one process holds the devices of all its replicas.
     replicas_inside = spec.dp if count == 1 else 1
     per_process = max(1, spec.tp * spec.pp * replicas_inside // spec.nodes)
-    shares = accelerators.slices(kind, count, per_process, spec.devices, facts.device_ids)
+    # Called for every spec, since it also refuses a spec that needs more devices than there are.
+    slices = accelerators.slices(kind, count, per_process, spec.devices, facts.device_ids)
     # A container on Ascend sees only devices that are passed by name.
-    if count == 1 and spec.devices is None and not (spec.docker and kind == "ascend"):
+    needs_names = spec.docker is not None and kind == "ascend"
+    if count == 1 and spec.devices is None and not needs_names:
         return [None]
-    return list(shares)
+    return list(slices)
 
 
-def _reached(host: str) -> str:
+def _host_for_clients(host: str) -> str:
     """The host by which a client on this machine reaches a server that listens on `host`."""
     # 0.0.0.0 and :: mean every interface; only Linux also lets a client connect to them.
     if host in ("0.0.0.0", ""):  # noqa: S104 (compared, not bound)

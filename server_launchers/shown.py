@@ -37,7 +37,7 @@ def secrets_of(environment: Mapping[str, str]) -> list[str]:
 
 
 def assignments(environment: Mapping[str, str]) -> list[str]:
-    """NAME=VALUE words for a shell, sorted by name; a secret is written as a reference to the variable of its name."""
+    """NAME=VALUE words for a shell, sorted by name; in place of a secret value stands a reference: `NAME="$NAME"`."""
     return [
         f'{name}="${name}"' if is_secret(name, value) else f"{name}={shlex.quote(value)}"
         for name, value in sorted(environment.items())
@@ -46,17 +46,18 @@ def assignments(environment: Mapping[str, str]) -> list[str]:
 
 def words(argv: Iterable[str]) -> Iterator[str]:
     """The words of a command line; values of options and variables called like keys are hidden."""
-    # hide: the words of such an option's value follow. first: the next one is the first, which may begin with a dash.
-    hide = first = False
+    # Whether the words that follow are values of such an option, and whether the next word is the first of them.
+    in_secret = at_first_value = False
     for word in argv:
         name, equals, _ = word.partition("=")
-        # An option with several values extends to the next option.
-        if hide and (first or not word.startswith("-")):
-            first = False
+        # The first value may begin with a dash; after it, a dash begins the next option.
+        if in_secret and (at_first_value or not word.startswith("-")):
+            at_first_value = False
             yield HIDDEN
         elif equals and _NAMES_A_SECRET.search(name):
-            hide = False
+            in_secret = False
             yield f"{name}={HIDDEN}"
         else:
-            hide = first = word.startswith("-") and bool(_NAMES_A_SECRET.search(word))
+            in_secret = word.startswith("-") and bool(_NAMES_A_SECRET.search(word))
+            at_first_value = in_secret
             yield _USER_INFO.sub("", _SECRET_IN_JSON.sub(rf'\1"{HIDDEN}"', word))

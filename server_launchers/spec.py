@@ -94,8 +94,8 @@ class ServerSpec:
     nodes: Annotated[
         int, Flag("Machines that share one model; `serve` with --on or --slurm starts all of them.", minimum=1)
     ] = 1
-    node_rank: Annotated[int, Flag("Number of this machine among them, from 0.", minimum=0)] = 0
-    head_address: Annotated[str | None, Flag("Address of node 0 that the others can reach.")] = None
+    node_rank: Annotated[int, Flag("Number of this machine among the nodes, from 0.", minimum=0)] = 0
+    head_address: Annotated[str | None, Flag("Address of node 0 that the other nodes can reach.")] = None
     head_port: Annotated[int, Flag("Port on node 0 for the nodes' own traffic.", minimum=1, maximum=65535)] = 29500
     node_address: Annotated[
         str | None, Flag("This node's address, where it has several (HCCL_IF_IP, VLLM_HOST_IP, SGLANG_HOST_IP).")
@@ -155,7 +155,7 @@ class ServerSpec:
     start_timeout: Annotated[
         float, Flag("A start fails after this many seconds without progress in the log.", above=0)
     ] = 600.0
-    stop_grace: Annotated[float, Flag("Seconds between TERM and KILL.", minimum=0)] = 20.0
+    stop_grace: Annotated[float, Flag("Seconds from SIGTERM to SIGKILL when a server is stopped.", minimum=0)] = 20.0
     restarts: Annotated[int, Flag("How often a process that dies is started again.", minimum=0)] = 0
     """Number of times that a process is restarted if it dies after the server was ready."""
 
@@ -178,11 +178,18 @@ class ServerSpec:
         if len(ways) > 1:
             raise SpecError(ways[1], "python, uvx and docker are three ways to find the engine: give one")
         if self.node_rank >= self.nodes:
-            raise SpecError("node_rank", f"nodes count from 0: with {self.nodes} nodes, at most {self.nodes - 1}")
+            last = self.nodes - 1
+            raise SpecError(
+                "node_rank",
+                f"{self.node_rank} is too large: nodes count from 0, so with --nodes {self.nodes} at most {last}",
+            )
         if self.nodes > 1 and self.head_address is None:
-            raise SpecError("head_address", "several nodes need the address of node 0 that the others can reach")
+            raise SpecError("head_address", "several nodes need the address of node 0 that the other nodes can reach")
         if self.nodes == 1 and self.head_address is not None:
-            raise SpecError("head_address", "a single node has no other nodes: give the number of nodes (--nodes)")
+            raise SpecError(
+                "head_address",
+                "a single node has no other nodes: give the number of nodes (--nodes) or leave this address out",
+            )
 
 
 @dataclass(frozen=True)
@@ -207,7 +214,7 @@ class ServerOption:
         if self.choices:
             fits = value in self.choices
         elif self.kind in (int, float):
-            # Comparisons written so that "not a number" is out of bounds.
+            # Comparisons that NaN fails (`value >= minimum`, not `not value < minimum`), so that NaN is out of bounds.
             fits = (
                 isinstance(value, int | self.kind)
                 # A bool is an int to `isinstance`: true for a number of devices would count as 1.
@@ -255,11 +262,13 @@ def _options() -> dict[str, ServerOption]:
     for declared in fields(ServerSpec):
         if get_origin(hints[declared.name]) is not Annotated:
             continue
+        # `Annotated[int | None, Flag(…)]`: the type before the flag; of `X | None` X is the kind of the value.
         hint, form = get_args(hints[declared.name])
         alternatives = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-        kind = alternatives[0]
-        choices = get_args(kind) if get_origin(kind) is Literal else ()
-        kind = str if choices else {tuple: tuple, Mapping: dict}.get(get_origin(kind), kind)
+        value_type = alternatives[0]
+        origin = get_origin(value_type)
+        choices = get_args(value_type) if origin is Literal else ()
+        kind = str if choices else {tuple: tuple, Mapping: dict}.get(origin, value_type)
         flag = form.flag or "--" + declared.name.replace("_", "-")
         options[declared.name] = ServerOption(
             declared.name, flag, form, kind, declared.default, choices, NoneType in alternatives

@@ -114,24 +114,24 @@ def download(project: str, filename: str, target: IO[bytes], config: IndexConfig
     DownloadError with the answer of each index; passwords in addresses are hidden.
     """
     session = _Session(config)
-    answers: list[str] = []
+    failures: list[str] = []
     pages = [*config.find_links, *(f"{index.rstrip('/')}/{project}/" for index in config.indexes)]
     for page in pages:
         try:
             link = session.find(page, filename)
             if link is None:
-                answers.append(f"{_shown(page)} has no {filename}")
+                failures.append(f"{_shown(page)} has no {filename}")
                 continue
             # The index before this one may have sent half of the file.
             target.seek(0)
             target.truncate()
             session.copy(link, target, progress)
         except (OSError, HTTPException, ValueError) as error:
-            answers.append(f"{_shown(page)}: {_reason(error)}")
+            failures.append(f"{_shown(page)}: {_reason(error)}")
             continue
         return
-    places = "; ".join(answers) or "no index is configured"
-    raise DownloadError(f"could not download {filename}: {places}. Check the network, PIP_INDEX_URL and pip.conf.")
+    reasons = "; ".join(failures) or "no index is configured"
+    raise DownloadError(f"could not download {filename}: {reasons}. Check the network, PIP_INDEX_URL and pip.conf.")
 
 
 class _Session:

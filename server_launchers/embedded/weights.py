@@ -72,13 +72,12 @@ class KnownModel:
 
 def list_models() -> list[KnownModel]:
     """The models that `fetch` knows, with their paths in the cache."""
-    return [
-        KnownModel(
-            weights.name, weights.size, weights.licence, weights.source, path if _has_size(path, weights) else None
-        )
-        for weights in KNOWN.values()
-        for path in [_path(weights)]
-    ]
+    models = []
+    for weights in KNOWN.values():
+        path = _path(weights)
+        cached = path if _has_size(path, weights) else None
+        models.append(KnownModel(weights.name, weights.size, weights.licence, weights.source, cached))
+    return models
 
 
 def fetch(name: str, progress: OnBytes | None = None) -> Path:

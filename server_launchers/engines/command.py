@@ -38,7 +38,9 @@ def command(spec: ServerSpec, _flags: Flags, port: int) -> ProcessCommand:
     """
     values = dict(zip(PLACEHOLDERS, (str(port), spec.host, spec.model, LAUNCHER.client_name(spec)), strict=True))
     if spec.dp > 1 and not any("{port}" in word for word in spec.extra_flags):
-        raise LaunchError("several replicas need `{port}` in the command line, so that each listens on its own")
+        raise LaunchError(
+            "several replicas (--dp) need `{port}` in the command line, so that each listens on a port of its own"
+        )
     words = []
     for word in spec.extra_flags:
         for placeholder, value in values.items():

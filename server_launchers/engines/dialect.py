@@ -121,7 +121,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """The page that lists the workers behind a router."""
     facts: tuple[FactField, ...] = ()
     context: Reading | None = None
-    """Where the server states the tokens of one request, if the model's entry does not."""
+    """Where the server states how many tokens one request may use, if the model's entry does not."""
     at_once: tuple[Reading, ...] = ()
     """Where the server states how many requests run at once; the first page that states it counts."""
     neutral: Neutral | None = None

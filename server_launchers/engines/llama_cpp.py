@@ -45,7 +45,7 @@ def command(spec: ServerSpec, _flags: Flags, port: int) -> ProcessCommand:
     from server_launchers.embedded import llama_cpp_server
     from server_launchers.machine.known_flags import Flags
 
-    # By path, so that another environment needs xllamacpp only.
+    # The server is started by its file's path, so that the interpreter of `--python` needs no package but xllamacpp.
     python = isolated.PYTHON if spec.python is None else str(spec.python)
     program = isolated.command(str(Path(llama_cpp_server.__file__).absolute()), python=python)
     options = flag_pairs(

@@ -116,9 +116,12 @@ def _environment(spec: ServerSpec) -> dict[str, str]:
     npu = LAUNCHER.runs_on(spec) == "ascend"
     environment = dict(spec.environment)
     if spec.interface is not None:
-        environment |= {f"{part}_SOCKET_IFNAME": spec.interface for part in (("HCCL" if npu else "NCCL"), "GLOO")}
+        device_library = "HCCL" if npu else "NCCL"
+        environment |= {f"{library}_SOCKET_IFNAME": spec.interface for library in (device_library, "GLOO")}
     if spec.node_address is not None:
-        environment |= {"SGLANG_HOST_IP": spec.node_address} | ({"HCCL_IF_IP": spec.node_address} if npu else {})
+        environment["SGLANG_HOST_IP"] = spec.node_address
+        if npu:
+            environment["HCCL_IF_IP"] = spec.node_address
     return environment
 
 

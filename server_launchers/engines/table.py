@@ -96,8 +96,8 @@ def anonymous() -> Dialect:
 
 
 def batch_words(requests: Path, results: Path) -> tuple[str, ...]:
-    """The command line with which an engine answers a file of requests and writes a file of results; of the first
-    engine that can."""
+    """The command line that answers a file of requests and writes a file of results, by the first engine that has such
+    a command."""
     return next(engine.batch_words(requests, results) for engine in every().values() if engine.batch_words is not None)
 
 
@@ -116,7 +116,9 @@ def check(spec: ServerSpec) -> None:
         others = f"; {', '.join(able)} {'do' if len(able) > 1 else 'does'}" if able else ""
         raise SpecError(name, f"{spec.engine} does not support it{others}{launcher.instead}")
     if launcher.command is None and spec.extra_flags:
-        raise SpecError("extra_flags", "nothing is started that could use them; leave out the words after `--`")
+        raise SpecError(
+            "extra_flags", f"{spec.engine} starts no program that could use the words after `--`; leave them out"
+        )
     if spec.dp_mode == "engine" and not launcher.spreads:
         raise SpecError(
             "dp_mode",
@@ -124,7 +126,9 @@ def check(spec: ServerSpec) -> None:
             "over a process per replica) or router (a router does)",
         )
     if spec.router_python is not None and not launcher.always_routed and spec.dp_mode != "router":
-        raise SpecError("router_python", "no router is started: it needs --dp-mode router")
+        raise SpecError(
+            "router_python", "no router is started: give --dp-mode router, or leave the router's interpreter out"
+        )
 
 
 def recorded_facts(spec: ServerSpec) -> Facts:

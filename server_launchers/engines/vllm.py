@@ -163,6 +163,7 @@ def _parallel(spec: ServerSpec, flags: Flags) -> list[str]:
     if spec.nodes == 1:
         return words
     if engine_dp:
+        # Each node runs an equal part of the replicas.
         if spec.dp % spec.nodes:
             raise LaunchError(f"--dp {spec.dp} cannot be spread evenly over --nodes {spec.nodes}")
         local = spec.dp // spec.nodes
@@ -170,6 +171,7 @@ def _parallel(spec: ServerSpec, flags: Flags) -> list[str]:
         words += ["--data-parallel-address", str(spec.head_address), "--data-parallel-rpc-port", str(spec.head_port)]
         words += ["--data-parallel-start-rank", str(spec.node_rank * local)] if spec.node_rank else []
     else:
+        # One replica spans all nodes.
         if "--nnodes" not in flags:
             raise LaunchError(
                 f"vLLM {flags.version} spreads one model over nodes only through Ray: start a Ray cluster, give "

@@ -137,7 +137,7 @@ def _causes() -> tuple[tuple[re.Pattern[str], str], ...]:
 
 
 @cache
-def _tells_no_phase() -> re.Pattern[str]:
+def _phaseless_line() -> re.Pattern[str]:
     """A pattern for lines that contain the words of a phase but show none, such as a list of all settings."""
     settings = dict.fromkeys(pattern for engine in table.every().values() for pattern in engine.log.settings)
     # "disabl": a line such as "torch.compile is disabled" names a phase that will not come.
@@ -146,7 +146,7 @@ def _tells_no_phase() -> re.Pattern[str]:
 
 def phase(lines: Iterable[str]) -> str | None:
     """The phase of the start, by the last line that shows one; None if no line does."""
-    for line in reversed([line for line in lines if not _tells_no_phase().search(line)]):
+    for line in reversed([line for line in lines if not _phaseless_line().search(line)]):
         for pattern, text in _phases():
             if match := pattern.search(line):
                 return text.format(*match.groups())
@@ -179,9 +179,10 @@ def cause(path: Path, exit_code: int | None) -> str:
     errors = [match[1] for match in _ERROR.finditer(text) if not _POINTS_ELSEWHERE.search(match[1])]
     if not errors:
         return _exit_sentence(exit_code)
-    # SGLang kills itself by SIGKILL after any error, so the signal does not show that memory ran out.
-    ended = f"it ended with {'signal' if (exit_code or 0) < 0 else 'exit status'} {abs(exit_code or 0)}"
-    return f"{ended}; its log says: {visible(errors[-1], 300)}"
+    # Not `_exit_sentence`, which reads SIGKILL as a lack of memory: SGLang kills itself by SIGKILL after any error.
+    code = exit_code or 0
+    ending = f"signal {-code}" if code < 0 else f"exit status {code}"
+    return f"it ended with {ending}; its log says: {visible(errors[-1], 300)}"
 
 
 def _exit_sentence(code: int | None) -> str:

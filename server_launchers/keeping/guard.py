@@ -119,7 +119,8 @@ class KeptProcess:
         family = map(processes.process, processes.descendants(self.main.pid))
         # An orphan stays in `seen`: nothing else shows later which member started it.
         seen = {member for member in self.seen if member.alive()} | {member for member in family if member is not None}
-        changed, self.seen = seen != self.seen, seen
+        changed = seen != self.seen
+        self.seen = seen
         self.record["family"] = sorted([member.pid, member.started] for member in seen)
         return changed
 
@@ -147,7 +148,8 @@ class Guard:
         self.grace: float = config["grace"]
         self.restarts: int = config["restarts"]
         # The configuration holds only the name of a key's variable; the value is read here.
-        secrets = [value for name in config["secret_names"] if (value := os.environ.get(name))] + config["secrets"]
+        keys = [os.environ.get(name) for name in config["secret_names"]]
+        secrets = [key for key in keys if key] + config["secrets"]
         self.members = [
             KeptProcess(record, secrets, f"{config['mark']}:{index}")
             for index, record in enumerate(self.state["members"])
@@ -339,6 +341,7 @@ class Guard:
         # A last turn reaps the killed and reads their output before the logs close.
         self._turn(0)
         for member in self.members:
+            # What is left belongs to the whole server; the first log, which people read first, names it.
             if left and member is self.members[0]:
                 member.log.note("still there: " + ", ".join(processes.describe(process.pid) for process in left))
             member.log.close()

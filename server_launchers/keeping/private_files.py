@@ -142,19 +142,22 @@ def _doubt(folder: Path) -> str | None:
 def _way(folder: Path) -> Iterator[Path]:
     """Every folder and link that the system passes on its way to `folder`, without `folder` itself."""
     # `Path.resolve` would show only the end of the way, not the links on it, which an attacker would change.
-    here, left, links = Path("/"), list(folder.absolute().parts[1:-1]), 0
-    yield here
-    while left:
-        part = left.pop(0)
-        here = here.parent if part == ".." else here / part
-        yield here
-        if here.is_symlink():
-            if (links := links + 1) > MAX_LINKS:
+    step = Path("/")
+    parts_left = list(folder.absolute().parts[1:-1])
+    links = 0
+    yield step
+    while parts_left:
+        part = parts_left.pop(0)
+        step = step.parent if part == ".." else step / part
+        yield step
+        if step.is_symlink():
+            links += 1
+            if links > MAX_LINKS:
                 raise OSError(0, "too many links on the way")
-            target = here.readlink()
-            here = Path("/") if target.is_absolute() else here.parent
-            # The target's parts are walked like the rest: it may pass through links itself.
-            left = [*(part for part in target.parts if part != "/"), *left]
+            target = step.readlink()
+            step = Path("/") if target.is_absolute() else step.parent
+            # The target's parts are walked like the rest: the target may pass through links itself.
+            parts_left = [*(part for part in target.parts if part != "/"), *parts_left]
 
 
 def _changed_by_others(status: os.stat_result) -> bool:

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,7 +52,7 @@ def start_of(pid: int) -> str | None:
 
 
 def process(pid: int) -> Process | None:
-    """The living process of number `pid`."""
+    """The living process of number `pid`; None if there is none."""
     started = start_of(pid)
     return None if started is None else Process(pid, started)
 
@@ -87,7 +87,7 @@ def carriers(variable: str) -> dict[str, list[int]]:
         except OSError:
             continue
         for pair in pairs:
-            # Life is asked for only on a match, because it reads one more file per process.
+            # Whether the process lives is checked only on a match, because that reads one more file per process.
             if pair.startswith(beginning) and start_of(pid) is not None:
                 values.setdefault(os.fsdecode(pair[len(beginning) :]), []).append(pid)
     return values
@@ -96,7 +96,7 @@ def carriers(variable: str) -> dict[str, list[int]]:
 def group(pgid: int) -> list[int]:
     """Numbers of the living processes of one process group."""
     if _LINUX:
-        return [pid for pid in _pids() if (f := _stat(pid)) and f[0] not in "ZX" and int(f[2]) == pgid]
+        return [pid for pid, fields in _living() if int(fields[2]) == pgid]
     rows = (line.split() for line in _ps("-A", "-o", "pid=,pgid=,stat=").splitlines())
     return [int(row[0]) for row in rows if len(row) == 3 and int(row[1]) == pgid and not row[2].startswith("Z")]
 
@@ -182,9 +182,18 @@ def _pids() -> list[int]:
         return []
 
 
+def _living() -> Iterator[tuple[int, list[str]]]:
+    """(number, fields of `_stat`) of each process that is neither a zombie nor being removed. Linux only."""
+    for pid in _pids():
+        fields = _stat(pid)
+        if fields and fields[0] not in "ZX":
+            yield pid, fields
+
+
 def _parents() -> list[tuple[int, int]]:
+    """(number, number of the parent) of each living process."""
     if _LINUX:
-        return [(pid, int(f[1])) for pid in _pids() if (f := _stat(pid)) and f[0] not in "ZX"]
+        return [(pid, int(fields[1])) for pid, fields in _living()]
     rows = (line.split() for line in _ps("-A", "-o", "pid=,ppid=,stat=").splitlines())
     return [(int(row[0]), int(row[1])) for row in rows if len(row) == 3 and not row[2].startswith("Z")]
 

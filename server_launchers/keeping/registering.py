@@ -50,7 +50,7 @@ def registered(file: Path, urls: Sequence[str]) -> Iterator[None]:
         temporary.write_text("".join(f"{url}\n" for url in urls), "utf-8")
         temporary.replace(file)
     except OSError as error:
-        raise LaunchError(f"cannot register in {file}: {error.strerror or error}") from error
+        raise LaunchError(f"cannot write the server's address to {file}: {error.strerror or error}") from error
     try:
         yield
     finally:

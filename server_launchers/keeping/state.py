@@ -118,7 +118,8 @@ class ServerState(msgspec.Struct, frozen=True):
         """Living processes of this server, each proven by number and start time to be one that was started."""
         mains = [(m.pid, m.started) for m in self.members if m.pid is not None and m.started]
         pairs = [*mains, *(pair for m in self.members for pair in m.family)]
-        return [process for pair in pairs if (process := processes.Process(*pair)).alive()]
+        recorded = [processes.Process(pid, started) for pid, started in pairs]
+        return [process for process in recorded if process.alive()]
 
 
 def servers_folder() -> Path:

@@ -156,8 +156,8 @@ def dry_run(spec: ServerSpec) -> list[str]:
 
 
 def obstacle(spec: ServerSpec) -> str:
-    """Why `spec` cannot be started on this machine, as far as a look without a start tells: a missing engine, model
-    file or option. Empty: nothing is known that prevents it.
+    """Why `spec` cannot be started on this machine, as far as can be checked without a start: a missing engine, model
+    file or option. Empty if nothing is known that prevents the start.
     """
     try:
         table.inspect(spec)
@@ -319,13 +319,12 @@ def _free_name(spec: ServerSpec) -> str:
         if spec.name in running:
             raise LaunchError(f"a server called {spec.name} is running; stop it or choose another name")
         return spec.name
-    stem = stem_of(spec)
-    return next(
-        name
-        # There is one candidate more than there are running servers, so one of them is free.
-        for number in range(1, len(running) + 2)
-        if (name := stem if number == 1 else f"{stem}-{number}") not in running
-    )
+    name = stem = stem_of(spec)
+    number = 1
+    while name in running:
+        number += 1
+        name = f"{stem}-{number}"
+    return name
 
 
 def _end_guard(guard: subprocess.Popen[bytes], lifeline: IO[bytes] | None) -> None:

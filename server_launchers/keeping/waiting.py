@@ -56,7 +56,7 @@ def until_ready(
     Raises LaunchError once the start has failed.
     """
     model = table.client_name(spec)
-    begun = moved = time.monotonic()
+    begun = last_growth = time.monotonic()
     sizes: list[int] = []
     # One address after the other: a token of the last replica is worth nothing while the first still loads.
     waiting = list(deployment.base_urls)
@@ -67,7 +67,6 @@ def until_ready(
             raise LaunchError(_failure(spec, *now.ended))
         if guard.poll() is not None:
             raise LaunchError(f"the process that watches the server ended; see {state.guard_log(starting.name)}")
-        why = "starting"
         try:
             model = readiness.check(waiting[0], deployment.readiness, model, spec.api_key_env)
             # `readiness.check` would also accept an equal server of another user; whose port it is can be seen only now
@@ -80,13 +79,18 @@ def until_ready(
         except readiness.Foreign as error:
             raise LaunchError(f"another server answers at {waiting[0]}: {error}; choose another --port") from None
         # Unequal, not larger: a rotated log gets smaller, and that is progress too.
-        if (new := [_size(log) for log in starting.logs]) != sizes:
-            sizes, moved = new, time.monotonic()
+        new_sizes = [_size(log) for log in starting.logs]
+        if new_sizes != sizes:
+            sizes = new_sizes
+            last_growth = time.monotonic()
         lines = engine_log.tail(starting.log)
-        on_progress(StartProgress(time.monotonic() - begun, engine_log.phase(lines) or why, lines[-1] if lines else ""))
-        silent = time.monotonic() - moved
-        if silent > HANGING_SECONDS and engine_log.is_fatal(last := lines[-HANGING_LINES:]):
-            cause = engine_log.known_cause(last)
+        last_line = lines[-1] if lines else ""
+        on_progress(StartProgress(time.monotonic() - begun, engine_log.phase(lines) or why, last_line))
+
+        silent = time.monotonic() - last_growth
+        end_of_log = lines[-HANGING_LINES:]
+        if silent > HANGING_SECONDS and engine_log.is_fatal(end_of_log):
+            cause = engine_log.known_cause(end_of_log)
             raise LaunchError(f"{spec.engine} did not start, and does not end: {cause}{_tail_text(starting.log)}")
         if silent > spec.start_timeout:
             raise LaunchError(
@@ -147,4 +151,6 @@ def _failure(spec: ServerSpec, member: MemberState, log: Path) -> str:
 
 def _tail_text(log: Path) -> str:
     lines = engine_log.tail(log)[-engine_log.TAIL_LINES :]
-    return f"\nlast lines of {log}:\n" + "\n".join(f"  {line}" for line in lines) if lines else f" (empty log {log})"
+    if not lines:
+        return f" (empty log {log})"
+    return "\n".join([f"\nlast lines of {log}:", *(f"  {line}" for line in lines)])

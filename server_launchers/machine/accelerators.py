@@ -66,18 +66,22 @@ def slices(
     tool lists them. Raises LaunchError where there are too few, or where one of `devices` does not exist.
     """
     needed = replicas * per_replica
-    if devices is not None and existing is not None and (absent := [name for name in devices if name not in existing]):
-        raise LaunchError(
-            f"no device {', '.join(absent)} here; {VARIABLES[kind]} may name {', '.join(existing) or 'none'}"
-        )
+    if devices is not None and existing is not None:
+        absent = [name for name in devices if name not in existing]
+        if absent:
+            raise LaunchError(
+                f"no device {', '.join(absent)} here: with this {VARIABLES[kind]}, --devices may name "
+                f"{', '.join(existing) or 'none'}"
+            )
     pool = devices if devices is not None else existing
     if pool is None:
         # Numbers from 0 are a guess; the engine reports a wrong one.
         pool = [str(index) for index in range(needed)]
     if len(pool) < needed:
         raise LaunchError(
-            f"{replicas} x {per_replica} = {needed} devices are needed, there are {len(pool)} "
-            f"({', '.join(pool) or 'none'}); lower --tp, --pp or --dp, or name others with --devices"
+            f"{replicas} x {per_replica} = {needed} devices are needed (replicas x devices of each), "
+            f"there are {len(pool)} ({', '.join(pool) or 'none'}); lower --tp, --pp or --dp, or name others with "
+            "--devices"
         )
     return [tuple(pool[index * per_replica : (index + 1) * per_replica]) for index in range(replicas)]
 

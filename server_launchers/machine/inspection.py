@@ -50,6 +50,8 @@ def of_package(spec: ServerSpec, program: Program, kind: Accelerator, facts: Fac
     """
     environments.check_model(spec)
     package = program.package
+
+    # The devices, and a description of them for the record of a run.
     machine = accelerators.Machine(None) if spec.device == "cpu" else accelerators.find(kind)
     versions = {"driver": machine.driver} if machine.driver else {}
     if spec.device == "cpu":
@@ -57,20 +59,24 @@ def of_package(spec: ServerSpec, program: Program, kind: Accelerator, facts: Fac
     elif machine.names:
         versions["devices"] = ", ".join(f"{n} x {name}" for name, n in Counter(machine.names).items())
     facts = replace(facts, device_ids=machine.ids, versions=versions)
+
+    # An image, or the environment that uv makes, cannot be asked before the start: the version is what the spec names.
     if spec.docker is not None or spec.uvx is not None:
         environments.find_program(("docker",) if spec.docker is not None else ("uvx",), program.install)
         version = spec.engine_version or environments.required_version(spec) or _tag_version(spec.docker)
         if not version:
             return facts
         return replace(facts, flags=known_flags.recorded(package, version), versions={**versions, package: version})
+
+    # An installed engine states its version and options itself.
     installed = environments.installed_version(environments.prefix(spec, program), program)
     if installed is None:
         return facts
     if spec.engine_version is None:
         if not version_key(installed):
             raise LaunchError(f"cannot read the version of {package}: {installed!r}; give --engine-version")
-        helping = (*environments.prefix(spec, program), *program.subcommand)
-        facts = replace(facts, flags=known_flags.ask(package, installed, helping))
+        program_words = (*environments.prefix(spec, program), *program.subcommand)
+        facts = replace(facts, flags=known_flags.ask(package, installed, program_words))
     return replace(facts, versions={**versions, package: installed})
 
 

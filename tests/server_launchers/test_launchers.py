@@ -106,7 +106,9 @@ def test_given_devices_are_sliced_in_their_order() -> None:
 
 def test_too_few_devices_are_refused_with_the_sum() -> None:
     facts = Facts(known_flags.recorded("vllm"), device_ids=("0", "1", "2"))
-    with pytest.raises(LaunchError, match=r"2 x 2 = 4 devices are needed, there are 3 \(0, 1, 2\)"):
+    with pytest.raises(
+        LaunchError, match=r"2 x 2 = 4 devices are needed \(replicas x devices of each\), there are 3 \(0, 1, 2\)"
+    ):
         replicas.deploy(spec("vllm", tp=2, dp=2), [8000, 8001], facts)
 
 

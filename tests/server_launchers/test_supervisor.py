@@ -426,7 +426,9 @@ def test_an_ascend_environment_is_checked_for_its_pair_and_gets_its_devices(
     base = {"engine": "vllm_ascend", "model": "faulty", "python": python, "dp": 2, "stop_grace": 0.5}
     with supervisor.launch(ServerSpec(**base)) as server:
         assert [log.read_text()[0] for log in servers.logs(server.name)] == ["4", "5"]
-    with pytest.raises(LaunchError, match=r"1 x 4 = 4 devices are needed, there are 2 \(4, 5\)"):
+    with pytest.raises(
+        LaunchError, match=r"1 x 4 = 4 devices are needed \(replicas x devices of each\), there are 2 \(4, 5\)"
+    ):
         supervisor.launch(ServerSpec(**(base | {"dp": 1, "tp": 4})))
     mismatched = installed_engine(tmp_path / "other", "0.32.0", plugin="0.23.0")
     with pytest.raises(LaunchError, match=r"vllm-ascend 0\.23\.0 does not go with vLLM 0\.32\.0"):

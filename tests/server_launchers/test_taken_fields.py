@@ -93,7 +93,7 @@ def test_replicas_inside_an_engine_that_has_none_are_refused(engine: EngineName)
 
 
 def test_flags_for_an_engine_that_somebody_else_started_are_refused() -> None:
-    with pytest.raises(SpecError, match="extra_flags: nothing is started"):
+    with pytest.raises(SpecError, match="extra_flags: external starts no program"):
         replicas.deploy(
             ServerSpec(engine="external", model="http://h:1", extra_flags=("--x",)),
             [],
@@ -104,7 +104,7 @@ def test_flags_for_an_engine_that_somebody_else_started_are_refused() -> None:
 def test_options_of_nodes_and_routers_are_refused_without_nodes_or_a_router() -> None:
     with pytest.raises(SpecError, match="head_address: a single node has no other nodes"):
         deployed("vllm", {"head_address": "10.0.0.1"})
-    with pytest.raises(SpecError, match="router_python: no router is started: it needs --dp-mode router"):
+    with pytest.raises(SpecError, match="router_python: no router is started: give --dp-mode router"):
         deployed("vllm", {"dp": 2, "router_python": Path("python3")})
     with pytest.raises(LaunchError, match="the engine vllm_ascend"):
         deployed("vllm", {"device": "npu"})
