@@ -152,6 +152,7 @@ def test_functions_fit_a_screen_and_take_few_parameters() -> None:
     assert sorted(found) == [], "split it, or make a value of its parameters"
 
 
+@pytest.mark.slow
 def test_the_tests_of_any_module_are_found_in_one_step() -> None:
     """By `make tests-of MODULE=…`: a test file imports the module, or its docstring names it, or its room."""
     every = tests_of.modules()
@@ -160,6 +161,7 @@ def test_the_tests_of_any_module_are_found_in_one_step() -> None:
     assert named == []
 
 
+@pytest.mark.slow
 def test_who_names_a_module_is_found_before_who_names_its_room() -> None:
     docstring = '"""About.\n\nFor: harness.runs, harness.core.inert.\n"""\n'
     source = docstring + 'from harness.runs import journal\nx = "harness.cli.run.y"'

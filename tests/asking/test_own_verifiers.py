@@ -15,6 +15,8 @@ from harness.asking.watching import Watcher
 from harness.core.errors import UsageError
 from harness.grading.processes import trial
 
+pytestmark = pytest.mark.slow  # Each trial has a process of its own.
+
 CARD = """
 title: Own
 source: {kind: file, path: set.jsonl}

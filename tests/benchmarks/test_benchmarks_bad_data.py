@@ -78,6 +78,7 @@ def test_a_broken_line_is_named_with_its_file_and_line(tmp_path: Path, data: byt
         built(saved(tmp_path, data), answer_key="answer")
 
 
+@pytest.mark.slow
 def test_a_field_of_forty_megabytes_is_refused_by_its_length(tmp_path: Path) -> None:
     path = saved(tmp_path, GOOD + json.dumps({"problem": "x" * 40_000_000, "answer": 1}).encode())
     with pytest.raises(UsageError, match=r"set\.jsonl:2: the column 'problem' has 40000000 characters; at most"):

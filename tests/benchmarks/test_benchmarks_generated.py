@@ -22,6 +22,7 @@ def test_without_the_package_the_message_says_what_to_install(monkeypatch: pytes
         questions.build(catalogue.load("gym:basic_arithmetic"))
 
 
+@pytest.mark.slow
 def test_a_task_is_a_benchmark_and_its_seed_makes_its_questions() -> None:
     pytest.importorskip("reasoning_gym")
     built = questions.build(gym.card_of("basic_arithmetic", size=20, seed=3))

@@ -9,6 +9,8 @@ import math
 import random
 from collections.abc import Callable, Iterator
 
+import pytest
+
 import harness
 
 POINTS = [n / 8 for n in range(-88, 89)]
@@ -47,6 +49,7 @@ def sets(chance: random.Random) -> Iterator[tuple[str, Holds]]:
     yield rf"(-\infty,-{b})\cup({b},\infty)", lambda x: abs(x) > b
 
 
+@pytest.mark.slow
 def test_an_inequality_and_a_set_are_equal_exactly_where_they_hold_the_same_numbers() -> None:
     chance, n_equal = random.Random(15), 0
     for _ in range(60):

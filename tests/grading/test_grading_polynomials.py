@@ -75,6 +75,7 @@ class Pairs:
         )
 
 
+@pytest.mark.slow
 def test_trees_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     pairs, texts = Pairs(1), list[tuple[str, str]]()
     while len(texts) < PAIRS:

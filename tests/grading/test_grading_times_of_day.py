@@ -5,6 +5,8 @@ For: harness.answers.grammar.spellings, harness.grading.compare, harness.grading
 
 from __future__ import annotations
 
+import pytest
+
 import harness
 
 _PARTS = {"凌晨": range(1, 7), "早上": range(5, 12), "上午": range(6, 12), "下午": range(13, 19), "晚上": range(18, 24)}
@@ -21,6 +23,7 @@ def _grade(reference: str, answer: str) -> str:
     return harness.grade(reference, f"\\boxed{{{answer}}}").outcome
 
 
+@pytest.mark.slow
 def test_two_times_are_equal_only_at_one_minute_of_one_hour() -> None:
     differing = [
         (left, right)

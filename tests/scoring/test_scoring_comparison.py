@@ -256,6 +256,7 @@ def test_a_pass_at_k_is_tested_against_the_published_one() -> None:
     assert compare_published(score, tallies, published(10, 200, metric="pass@2"), {}).verdict == "not compatible"
 
 
+@pytest.mark.slow
 def test_an_unknown_number_of_samples_may_be_one() -> None:
     apart = [
         percent

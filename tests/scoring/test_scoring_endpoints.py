@@ -168,6 +168,7 @@ def test_where_every_question_was_cut_the_score_says_that_nothing_is_tested(tmp_
     assert not any(one.outlier for one in score.endpoints)
 
 
+@pytest.mark.slow
 def test_a_broken_replica_stands_out_in_score_warning_and_table(tmp_path: Path) -> None:
     samples = drawn({A: 0.6, B: 0.6, C: 0.3}, seed=1)
     run = stored(tmp_path / "run", [question(f"q{q}") for q in range(30)], samples, 16)

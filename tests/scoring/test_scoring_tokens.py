@@ -234,6 +234,7 @@ def test_a_sentence_that_states_no_answer_has_passed_over_none(text: str, n_pass
     assert (score.first_right.n_passed_over, score.first_right.n_not_right) == (n_passed_over, 1)
 
 
+@pytest.mark.slow
 def test_a_score_says_after_how_many_tokens_the_right_answer_first_stood(tmp_path: Path) -> None:
     answer = r"so \boxed{2}."
     samples = [
