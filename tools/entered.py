@@ -206,8 +206,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 def watched(checkout: Path, verb: str) -> None:
-    """Run `harness run` or `harness score` in this process and print the entered files as JSON; called in a process of
-    its own.
+    """Run `harness run` or `harness score` in this process; print, as JSON, the files whose functions were called.
+
+    A run is watched until its first request, a score to its end. Called in a process of its own, since the profiler,
+    `sys.argv` and the end of the command belong to the process.
     """
     sys.path.insert(0, str(checkout))
     watch = Watch(checkout)

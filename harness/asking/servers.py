@@ -305,9 +305,10 @@ class Looks:
 
 
 def look(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Looks:
-    """Ask each endpoint once for its models and facts. Raises `ServerError` if all are down, or one lacks the model.
+    """Ask each endpoint once for its models and facts.
 
-    If only some of several endpoints are down, a warning names them, and the run tries them again while it goes on.
+    Raises `ServerError` if all are down, one lacks the model, or no model is named and none is listed. If only some of
+    several endpoints are down, a warning names them, and the run tries them again while it goes on.
     """
     model, due = who.model, time.monotonic() + LOOK_S
     read_lists = model is None or _lists_models(reached.about.get("engine"))
@@ -318,18 +319,18 @@ def look(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Looks:
     while waiting:
         # Without a model's name, the first endpoint that answers sets it; the others are then asked together.
         now, waiting = (waiting[:1], waiting[1:]) if model is None else (waiting, [])
-        for answer, pages in _ask_all(
+        for look, pages in _ask_all(
             now, reached.provider, model, who, due, read_lists=read_lists, ask_concurrency=ask_concurrency
         ):
-            if answer.info is not None:
-                model = answer.info.id
-            elif answer.failure is None and read_lists and _should_list(reached.provider, model):
+            if look.info is not None:
+                model = look.info.id
+            elif look.failure is None and read_lists and _should_list(reached.provider, model):
                 watcher.warn(
                     Sentence(f"{reached.provider.name} does not list {visible(model or '', 80)}: is the name right?")
                 )
-            looks.append(answer)
+            looks.append(look)
             read.append(pages)
-    down = [answer.failure for answer in looks if answer.failure is not None]
+    down = [look.failure for look in looks if look.failure is not None]
     if len(down) == len(looks):
         raise down[0]
     for failure in down:
@@ -344,14 +345,17 @@ def look(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Looks:
     if model is None:
         raise ServerError(f"{reached.endpoints[0].base_url} does not list its models: name one with {option('model')}")
     described = discovery.describe(
-        [(answer.endpoint, pages) for answer, pages in zip(looks, read, strict=True) if answer.failure is None],
+        [(look.endpoint, pages) for look, pages in zip(looks, read, strict=True) if look.failure is None],
         model,
         own_pages=not reached.provider.hosted,
         ca_file=who.ca_file,
     )
-    # `described` has the facts of the endpoints that answered, in their order.
-    facts = iter(reached.own.over(answer) for answer in described)
-    return Looks(model, tuple(answer if answer.failure else replace(answer, facts=next(facts)) for answer in looks))
+    # `described` has one entry for each endpoint that answered, in the order of `looks`.
+    facts = iter([reached.own.over(description) for description in described])
+    for i, look in enumerate(looks):
+        if look.failure is None:
+            looks[i] = replace(look, facts=next(facts))
+    return Looks(model, tuple(looks))
 
 
 def _ask_all(

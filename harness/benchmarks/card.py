@@ -50,7 +50,11 @@ def _graders(name: str) -> str:
 
 
 def _as_rules(value: Any) -> Any:
-    """The card's `rules` as `GradeRules`; a plug-in's grader becomes its `module:function`. Raises `ValueError`."""
+    """The card's `rules` as `GradeRules`. Raises `ValueError`.
+
+    `rules.grader` is "rules", the name of a plug-in's kind of answer, or `module:function`; the name of a plug-in's
+    grader is replaced by its `module:function`.
+    """
     if isinstance(value, GradeRules):
         return value
     if not isinstance(value, dict):
@@ -62,17 +66,17 @@ def _as_rules(value: Any) -> Any:
         rules = msgspec.convert(value, GradeRules)
     except msgspec.ValidationError as error:
         raise ValueError(codec.mistake_in_words(error)) from error
-    if rules.grader in plugins.extensions("answer"):
-        return rules
-    if rules.grader != "rules" and (of_plugin := plugins.value_of("grader", rules.grader)):
-        rules = msgspec.structs.replace(rules, grader=of_plugin)
-    if rules.grader != "rules" and not re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", rules.grader):
-        raise ValueError(
-            f'grader must be "rules", "package.module:function" or a plug-in\'s name{_graders(rules.grader)}'
-        )
     for tolerance in (rules.relative_tolerance, rules.absolute_tolerance):
         if not (math.isfinite(tolerance) and tolerance >= 0):
             raise ValueError("a tolerance must be a finite number of at least 0")
+    if rules.grader == "rules" or rules.grader in plugins.extensions("answer"):
+        return rules
+    if of_plugin := plugins.value_of("grader", rules.grader):
+        rules = msgspec.structs.replace(rules, grader=of_plugin)
+    if not re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", rules.grader):
+        raise ValueError(
+            f'grader must be "rules", "package.module:function" or a plug-in\'s name{_graders(rules.grader)}'
+        )
     return rules
 
 

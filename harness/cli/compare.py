@@ -120,7 +120,7 @@ def _print(pair: RunComparison) -> None:
         f"{decision.verdict}"
     )
     if decision.p_question is None:
-        click.echo("    new questions unknown: the runs share only one question")
+        click.echo("  new questions    unknown, since the runs share only one question")
     else:
         click.echo(
             f"  new questions    {_points(paired.question_interval):18} p {_p(decision.p_question)}  "

@@ -204,7 +204,7 @@ class Packed(Blocks[R]):
 
     def __init__(self, type: type[R], records: Iterable[R] = (), *, open_blocks: int | None = None) -> None:
         super().__init__(type, open_blocks=open_blocks)
-        self._blocks = Spilled()
+        self._file = Spilled()
         self._pending: list[bytes] = []  # once the sequence is packed, the plain records as they will be in a block
         self._plain_bytes = 0
         for record in records:
@@ -225,7 +225,7 @@ class Packed(Blocks[R]):
                 self._add(earlier, codec.encode(earlier))
 
     def _add(self, record: R, line: bytes) -> None:
-        """Append a record to those that are in no block yet; compress these into a block once they are enough.
+        """Append a record to those that are in no block yet; once they are many or large, compress them into a block.
 
         line: the record, encoded.
         """
@@ -233,8 +233,8 @@ class Packed(Blocks[R]):
         self._pending.append(line)
         self._plain_bytes += len(line)
         if len(self._pending) >= BLOCK_RECORDS or self._plain_bytes >= BLOCK_BYTES:
-            self._blocks.append(zlib.compress(b"\n".join(self._pending), 1))
-            self._ends.append(len(self._blocks))
+            self._file.append(zlib.compress(b"\n".join(self._pending), 1))
+            self._ends.append(len(self._file))  # The file's length in bytes.
             self._starts.append(self._starts[-1] + len(self._pending))
             self._plain, self._pending, self._plain_bytes = [], [], 0
 
@@ -242,7 +242,7 @@ class Packed(Blocks[R]):
         """The encoded records of a block."""
         begin, end = self._ends[block], self._ends[block + 1]
         # JSON escapes newlines inside texts, so each line is one record.
-        return zlib.decompress(self._blocks.read(begin, end - begin)).split(b"\n")
+        return zlib.decompress(self._file.read(begin, end - begin)).split(b"\n")
 
 
 class Picked(Sequence[R], Generic[R]):

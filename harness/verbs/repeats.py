@@ -119,7 +119,7 @@ def sizes(
         return Experimented(results=results, out=sampled.out, owed=sampled.owed)
     folder, options = _to_draw(source, given)
     if options.samples is not None:
-        raise UsageError(f"{option('n')} says how many samples are drawn: leave it out", field="samples")
+        raise UsageError(f"leave out {option('samples')}: {option('n')} says how many are drawn", field="samples")
     results = sizes_of(folder, rules.n, rules.runs or DRAWS, options.seed or 0)
     return Experimented(results=results, out=options.out or folder.path)
 

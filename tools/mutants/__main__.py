@@ -324,7 +324,8 @@ def _measure(trial: Trial, items: dict[str, pytest.Item]) -> None:
     for file in trial.tests:
         trial.measured |= trial.remembered.measured[file][1]
     if not any(test.passed for test in trial.measured.values()):
-        raise RuntimeError(f"none of the tests passes: {[test.why[-100:] for test in trial.measured.values()][:1]}")
+        reasons = [test.why[-100:] for test in trial.measured.values()] or ["there is no test"]
+        raise RuntimeError(f"no test passes, even without a mutant; the first one says: {reasons[0]}")
 
 
 def _measured(items: dict[str, pytest.Item], trial: Trial) -> dict[str, Measured]:

@@ -229,19 +229,20 @@ class ClockOffset:
         self._measured = time.monotonic()
 
     def monotonic(self, stamps: list[bytes], since: float) -> Sequence[float]:
-        """Convert the kernel's stamps into times of the monotonic clock, in ascending order.
+        """Convert the kernel's stamps, which are times of the wall clock, into times of the monotonic clock, ascending.
 
         since: a time before which none of the bytes can have come.
 
-        If a stamp lies more than a second before `since`, or in the future, the wall clock was set in the meantime, and
-        all times are the present moment.
+        If a stamp lies more than a second before `since`, or in the future, somebody set the wall clock after the last
+        measurement. Then every time returned is the present moment.
         """
         if not stamps:
             return ()
         now = time.monotonic()
         if now > self._measured + 1.0:
             self._measure()
-        # Most reads of a slow stream come alone: the lists and the sort below would cost more than the token.
+        # A read of a slow stream mostly brings one stamp; the lists and the sort below would take longer than all the
+        # rest of what is done for its token.
         if len(stamps) == 1:
             second, nanosecond = _TIMESPEC.unpack(stamps[0])
             arrived = second - self._seconds + (nanosecond - self._nanoseconds) * 1e-9
