@@ -7,7 +7,6 @@ import gc
 import os
 import signal
 import sys
-import threading
 import time
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
@@ -67,10 +66,16 @@ def _unraisable(problem: UnraisableHookArgs) -> None:
     """Handle an exception that Python could only print: raise a Ctrl-C again a moment later, if it came during an
     import, say.
     """
-    if problem.exc_type is KeyboardInterrupt:
-        threading.Thread(target=_interrupt, daemon=True).start()
-    else:
+    if problem.exc_type is not KeyboardInterrupt:
         sys.__unraisablehook__(problem)
+        return
+    while True:
+        try:
+            _thread.start_new_thread(_interrupt, ())
+        except KeyboardInterrupt:
+            # On a busy machine the moment may be over before this function ends, and nothing can be raised from here.
+            continue
+        return
 
 
 def _interrupt() -> None:
