@@ -2,11 +2,12 @@ r"""Pairs of answers that differ by construction, made by the thousand: `pair(se
 
 A pair is a *core*, two expressions that differ by a proof, put into the same surroundings on both sides. Cores: a term
 scaled or added, an exponent, a digit, a bound of a sum, a value that a nested form approximates to many digits, a peak
-between points. Surroundings: functions that take different values to different values (strictly monotone ones), then a
-structure: an equation, a chain, a tuple, an interval, a matrix, cases, a unit.
+between points, a branch beyond them. Surroundings: functions that take different values to different values (strictly
+monotone ones), then a structure: an equation, a chain, a tuple, an interval, a matrix, cases, a unit.
 
 For: harness.grading.compare.numeric, harness.grading.compare.point, harness.grading.compare.identities,
-harness.grading.compare.breaks, harness.grading.compare.modular, harness.grading.compare.algebraic.
+harness.grading.compare.branches, harness.grading.compare.breaks, harness.grading.compare.modular,
+harness.grading.compare.algebraic.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def pair(seed: int) -> Pair:
     core = rng.choice(CLOSED if closed else OF_LETTERS)
     left, right = core(rng)
     steps = [core.__name__]
-    if core is not peak:
+    if core not in (peak, branch):
         for _ in range(rng.choice((0, 0, 1, 1, 2, 3))):
             around = rng.choice(MONOTONE)(rng)
             left, right = around.replace("@", left), around.replace("@", right)
@@ -191,8 +192,29 @@ def peak(rng: Random) -> Core:
     ))  # fmt: skip
 
 
+def branch(rng: Random) -> Core:
+    """A function with a branch, and the formula that it has up to the break: √((2ˣ − 1024)²) beside 1024 − 2ˣ."""
+    size = rng.choice((rng.randint(9, 99), rng.randint(100, 9999), 10 ** rng.randint(4, 40)))
+    small = min(size, 400)
+    inner = rng.choice((
+        f"x-{size}", f"x^3-{size}^3", f"2^x-2^{{{size}}}", f"e^x-e^{{{small}}}", f"10^x-10^{{{small}}}",
+        rf"\ln x-{small}", rf"\sqrt{{x}}-{size}", rf"x+\sqrt{{x}}-{size}", f"xy-{size}", f"x+y-{size}",
+        f"x^2+y^2-{size}", rf"\ln(1+e^x)-{size}",
+        rf"\frac{{x}}{{1+x}}-1+10^{{-{small}}}", rf"x^2+\sin x-{size}",
+    ))  # fmt: skip
+    root = rng.choice((
+        r"\sqrt{(@)^2}", r"((@)^2)^{1/2}", r"((@)^2)^{0.5}", r"\sqrt[4]{(@)^4}", r"\frac{(@)^2}{\sqrt{(@)^2}}",
+        r"((@)^2)^{-1/2}(@)^2", r"((@)^6)^{\frac{1}{6}}", r"\sqrt{@}\sqrt{@}\cdot\frac{\sqrt{(@)^2}}{@}",
+        r"\sqrt{\sqrt{(@)^4}}", r"\sqrt{(@)^2+(@)^2-(@)^2}",
+    ))  # fmt: skip
+    if rng.random() < 0.2:
+        name, inverse = rng.choice((("sin", "arcsin"), ("tan", "arctan")))
+        return rf"\{inverse}(\{name}(\frac{{x}}{{{size}}}))", rf"\frac{{x}}{{{size}}}"
+    return root.replace("@", inner), f"-({inner})"
+
+
 CLOSED = [scaled_value, tiny_term, digit, exponent, nested, tangent]
-OF_LETTERS = [scaled_function, tiny_function, power, nested_function, peak]
+OF_LETTERS = [scaled_function, tiny_function, power, nested_function, peak, branch]
 
 # --- surroundings ---
 MONOTONE: list[Callable[[Random], str]] = [

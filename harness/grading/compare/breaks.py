@@ -7,7 +7,7 @@ So the breaks are computed:
 
     |u|, sgn u           break where u = 0                ⌊u⌋, ⌈u⌉     break where u is an integer
     max(a, b), min       break where a − b = 0            u mod m      breaks where u / m is an integer
-    an even root of u    breaks where u = 0, because √(u²) is |u|
+    √u, arcsin u, …      as `branches` says: √(u²) is |u|
 
 Each of these conditions is written as polynomials of the letters that are 0 at the break (|u| inside u stands for u and
 for −u), and the polynomials are solved:
@@ -28,6 +28,7 @@ from itertools import combinations, pairwise, product
 from math import ceil, floor
 
 from harness.answers.grammar.tree import Node, neg, num, substitute, sym, symbols, walk
+from harness.grading.compare.branches import NoBreaks, conditions_of, free_parts
 from harness.grading.compare.exact import exact
 from harness.grading.compare.modular import proportional_in_field
 from harness.grading.compare.radicals import NotExact, rational
@@ -55,20 +56,27 @@ Polynomial = dict[Monomial, Fraction]
 _ONE: Polynomial = {(): Fraction(1)}
 
 
-class NoBreaks(ValueError):
-    """The breaks of an expression cannot be solved for."""
-
-
-def trial_pairs(left: Node, right: Node, *, integers: bool) -> Iterator[tuple[Node, Node]]:
+def trial_pairs(
+    left: Node, right: Node, *, integers: bool = False, positive: bool = False
+) -> Iterator[tuple[Node, Node]]:
     """Yield both trees, with numbers for their letters, at the breaks of either, between breaks and beyond them.
 
-    integers: letters are integers, so only the integers next to these points count. Raises `NoBreaks`.
+    integers, positive: letters are integers, so only the integers next to these points count, or above 0. Raises
+    `NoBreaks`.
     """
-    polynomials = [polynomial for tree in (left, right) for node in walk(tree) for polynomial in _polynomials_of(node)]
-    letters = sorted(symbols(left) | symbols(right))
+    polynomials = [
+        polynomial for tree in (left, right) for node in free_parts(tree) for polynomial in _polynomials_of(node)
+    ]
+    letters = sorted(
+        {name for tree in (left, right) for node in free_parts(tree) if node.op == "sym" for name in node.args}
+    )
+    if positive:  # Points between 0 and the first break count, too.
+        polynomials += [{((letter, 1),): Fraction(1)} for letter in letters]
     for number, values in enumerate(_trials(polynomials, letters, integers)):
         if number >= _MAX_TRIALS:
             raise NoBreaks("too many")
+        if positive and min(values.values(), default=1) <= 0:
+            continue
         yield _with_values(left, values), _with_values(right, values)
 
 
@@ -115,12 +123,9 @@ def _polynomials_of(node: Node) -> Iterator[Polynomial]:
             for top, bottom in _quotients(factor):
                 yield bottom
                 yield from (_sum(top, _scaled(bottom, -value)) for value in values)
-    if node.op == "root" or (node.op == "pow" and node.args[1].op == "div"):
-        radicand = node.args[1] if node.op == "root" else node.args[0]
-        try:
-            yield from (part for pair in _quotients(radicand) for part in pair)
-        except NoBreaks:
-            return  # hardly any root hides a corner, and this one's zeros cannot be computed
+    for condition in conditions_of(node):
+        for factor in _factors(condition):
+            yield from (part for pair in _quotients(factor) for part in pair)
 
 
 def _factors(node: Node) -> list[Node]:

@@ -15,7 +15,8 @@ from typing import Any
 
 from harness.answers.grammar.tree import Node, names, num, substitute, sym, symbols, walk
 from harness.grading.bounds import IDENTITY_POINTS, MAX_EVALUATIONS
-from harness.grading.compare.breaks import CORNERS, JUMPS, NoBreaks, single_condition, trial_pairs
+from harness.grading.compare.branches import NoBreaks, as_letters, may_break, without_waves
+from harness.grading.compare.breaks import CORNERS, JUMPS, single_condition, trial_pairs
 from harness.grading.compare.modular import identical_in_field, proportional_in_field
 from harness.grading.compare.numeric import FIRST_DIGITS, Evaluation, differ, evaluations, number_of, same_number
 from harness.grading.compare.point import NotNumeric, Point, evaluate_at
@@ -61,31 +62,65 @@ def identical(left: Node, right: Node, *, positive: bool = False) -> bool | None
     # An identity of integers, as cos nπ = (−1)^n, fails at the other points.
     if agreed is not True and _over_integers(left, right):
         agreed = _agreement(left, right, _integer_points())
+    if agreed and _may_break(left, right) and not _over_integers(left, right):
+        as_fractions = without_waves(left, right)
+        if as_fractions is not None:
+            return identical(*as_fractions)
     if agreed and _has_steps(left, right):
         integers = _over_integers(left, right)
         wide = _agreement(left, right, _wide_points(integers), real=True)
         return False if wide is False else _agree_at_breaks(left, right, integers)
-    if agreed and not positive and _may_break(left, right):
-        return _agree_at_roots(left, right)
+    if agreed and may_break(left, right):
+        return _agree_on_branches(left, right, positive)
     return agreed
 
 
-def _agree_at_roots(left: Node, right: Node) -> bool:
-    """Whether two expressions are equal just before and just after each point where a radicand is zero.
+def _agree_on_branches(left: Node, right: Node, positive: bool) -> bool | None:
+    """Whether two expressions that agree at the usual points agree on all branches of their functions (`branches`).
 
-    Expressions that are equal at all other points tried may differ beside such a point: √(u²) is |u|, which has a
-    corner at u = 0. True if no such point can be found.
+    They are tried on both sides of each break. If the breaks cannot be computed, the expressions must be equal with
+    letters in place of those functions; otherwise None. positive: letters are positive numbers.
     """
+    n_points = 0
     try:
-        for pair in trial_pairs(left, right, integers=False):
-            radicands = [radicand for tree in pair for radicand in _radicands(tree)]
-            if any(number_of(radicand).real < 0 for radicand in radicands):
-                continue  # the root is not real there, nor is a product of two that are not
-            if _agree_at(*pair, _point(0, [MAX_EVALUATIONS]), real=True) is False:
-                return False
-    except (NoBreaks, NotNumeric):
-        pass
-    return True
+        for pair in trial_pairs(left, right, positive=positive):
+            if _is_real(*pair):
+                agreed = _agree_at(*pair, _point(0, [MAX_EVALUATIONS]), real=True)
+                if agreed is False:
+                    return False
+                n_points += agreed is True
+    except NoBreaks:
+        n_points = 0
+    return True if n_points else _agree_with_letters(left, right)
+
+
+def _is_real(*trees: Node) -> bool:
+    """Whether all roots in trees without letters are real. A product of two that are not is real, too, and is none."""
+    radicands = [radicand for tree in trees for node in walk(tree) if (radicand := _radicand(node)) is not None]
+    try:
+        return all(number_of(radicand).real >= 0 for radicand in radicands)
+    except NotNumeric:
+        return False
+
+
+def _agree_with_letters(left: Node, right: Node) -> bool | None:
+    """Whether two expressions are equal with letters in place of functions that have branches; None if they are not."""
+    rewritten = as_letters(left, right, _positive_ratio)
+    return True if rewritten is not None and identical(*rewritten) else None
+
+
+def _positive_ratio(left: Node, right: Node) -> Node | None:
+    """Return left / right as an expression without letters if it is one positive number; else None."""
+    if identical(left, right):
+        return num(1)
+    if proportional(left, right) is None:
+        return None
+    ratio = Node("div", _at_one_point(left, right))
+    try:
+        value = number_of(ratio)
+    except NotNumeric:
+        return None
+    return ratio if not value.imag and value.real > 0 else None
 
 
 def _agree_at_breaks(left: Node, right: Node, integers: bool) -> bool | None:
@@ -101,6 +136,8 @@ def _agree_at_breaks(left: Node, right: Node, integers: bool) -> bool | None:
         agreed = _agreement(left, right, _points_of_all_sizes(), real=True)
         if agreed is False:
             return False
+        if may_break(left, right):
+            return _agree_with_letters(left, right)
         return True if agreed and _shows_both_signs(left, right) else None
     return False not in verdicts
 
@@ -154,8 +191,8 @@ def proportional(left: Node, right: Node) -> Any | None:
 
 
 def _may_break(*trees: Node) -> bool:
-    """Whether the trees hold a function with steps or corners, or a root, which may hide a corner."""
-    return _has_steps(*trees) or any(symbols(radicand) for tree in trees for radicand in _radicands(tree))
+    """Whether the trees hold a function with steps, corners or branches."""
+    return _has_steps(*trees) or may_break(*trees)
 
 
 def _crosswise_identical(left: Node, right: Node) -> bool:
@@ -163,16 +200,21 @@ def _crosswise_identical(left: Node, right: Node) -> bool:
 
     The usual points may all lie on one side of a break: |y + 5| is y + 5 at each of them.
     """
-    left_there, right_there = left, right
-    for index, name in enumerate(sorted(symbols(left) | symbols(right))):
-        value = num(Fraction(13 + 6 * index, 17))
-        left_there, right_there = substitute(left_there, sym(name), value), substitute(right_there, sym(name), value)
+    left_there, right_there = _at_one_point(left, right)
     try:
         if not number_of(left_there) or not number_of(right_there):
             return False
     except NotNumeric:
         return False
     return identical(Node("mul", (left, right_there)), Node("mul", (right, left_there))) is True
+
+
+def _at_one_point(left: Node, right: Node) -> tuple[Node, Node]:
+    """Return both trees with a number for each letter."""
+    for index, name in enumerate(sorted(symbols(left) | symbols(right))):
+        value = num(Fraction(13 + 6 * index, 17))
+        left, right = substitute(left, sym(name), value), substitute(right, sym(name), value)
+    return left, right
 
 
 def _ratio_at(left: Node, right: Node, point_at: PointAt) -> Evaluation | None:
@@ -314,11 +356,12 @@ def _has_steps(*trees: Node) -> bool:
     return any(node.op == "fn" and node.args[0] in _STEPS for tree in trees for node in walk(tree))
 
 
-def _radicands(tree: Node) -> Iterator[Node]:
-    """Yield the expressions of which a root is taken."""
-    for op, args in walk(tree):
-        if op == "root" or (op == "pow" and args[1].op == "div"):
-            yield args[op == "root"]
+def _radicand(node: Node) -> Node | None:
+    """The expression of which `node` takes a root, a number; None if it takes none."""
+    if node.op != "root" and not (node.op == "pow" and node.args[1].op in ("div", "neg")):
+        return None
+    radicand: Node = node.args[node.op == "root"]
+    return radicand
 
 
 def _of_complex_parts(*trees: Node) -> bool:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import contextlib
 from fractions import Fraction
 from functools import cache
-from math import ceil, log10
+from math import ceil, log, log10
 from typing import Any
 from zlib import crc32
 
 import mpmath
+from mpmath.libmp import mpf_log, to_float
 
 from harness.answers.bounds import MAX_DEPTH
 from harness.answers.grammar.tree import I, Node, integrand, substitute, sym, symbols, walk
@@ -225,7 +226,7 @@ class Point:
                 return mp.mpf(0)
             raise Vanishing("a power of zero")
         # About |log₂| of the result. The logarithm of a negative or complex base also has an imaginary part, below 4.
-        size = abs(exponent) * (abs(mp.log(abs(base), 2)) + (4 if mp.im(base) or mp.re(base) < 0 else 0))
+        size = abs(exponent) * (abs(_log2(abs(base))) + (4 if mp.im(base) or mp.re(base) < 0 else 0))
         if size > _MAX_LOG2:
             raise NotNumeric("too large a power")
         if exponent_node.op == "div" and mp.im(base) == 0 and base < 0:
@@ -423,6 +424,11 @@ _WITH_ZEROS = frozenset(("sin", "cos", "tan", "cot", "arccos", "arccosh", "arcse
 """Functions that are 0 at other arguments than 0."""
 
 _BRANCHED = frozenset(("arcsin", "arccos", "arcsec", "arccsc", "arccosh", "arctanh"))
+
+
+def _log2(value: Any) -> float:
+    """Return log₂ of a positive number of any precision, to the digits of a float: enough for bounds."""
+    return float(to_float(mpf_log(value._mpf_, 53))) / log(2)
 
 
 def evaluate_at(point: Point, node: Node) -> Any:
