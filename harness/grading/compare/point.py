@@ -225,9 +225,9 @@ class Point:
             if mp.re(exponent) > 0:
                 return mp.mpf(0)
             raise Vanishing("a power of zero")
-        # About |log₂| of the result. The logarithm of a negative or complex base also has an imaginary part, at
-        # most π / ln 2, which is below 5.
-        size = abs(exponent) * (abs(_log2(abs(base))) + (5 if mp.im(base) or mp.re(base) < 0 else 0))
+        # About |log₂| of the result. The logarithm of a negative or complex base also has an imaginary part,
+        # which counts as 4.
+        size = abs(exponent) * (abs(_log2(abs(base))) + (4 if mp.im(base) or mp.re(base) < 0 else 0))
         if size > _MAX_LOG2:
             raise NotNumeric("too large a power")
         if exponent_node.op == "div" and mp.im(base) == 0 and base < 0:
