@@ -172,7 +172,9 @@ def _say_repeats(result: Repeats) -> None:
         f"{result.verdict} (chance alone gives {limits})"
     )
     if result.verdict == "cannot say":
-        click.echo("  the samples of each question are all right or all wrong: no spread is observed or predicted")
+        click.echo(
+            "  the samples of each question are all right or all wrong: without differences there is nothing to check"
+        )
     click.echo(f"  {result.n_within} of {runs} repeats are within 1.96 predicted deviations of the mean")
     if result.source == "draws":
         click.echo(f"  runs that share no samples would deviate by {_points(result.run_error)} points")

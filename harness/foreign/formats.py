@@ -300,7 +300,7 @@ def sglang(path: Path, questions: Sequence[Question]) -> Iterator[OutputRow]:
     for number, block in zip(states[1::2], states[2::2], strict=True):
         match = next(((text, q) for text, q in texts if text in block), None)
         if match is None:
-            raise UsageError(f"{shown}: state {number} holds none of the questions; is it another data set's?")
+            raise UsageError(f"{shown}: state {number} holds the text of no question; is the dump of another data set?")
         text, question = match
         answer = block[block.index(text) + len(text) :].rstrip("\n")
         answer = answer.removesuffix("=" * 80).rstrip("\n")

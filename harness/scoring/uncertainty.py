@@ -108,7 +108,7 @@ def unequal_clusters(items: Sequence[QuestionTally]) -> str | None:
 def unequal_samples(items: Sequence[QuestionTally]) -> str | None:
     """A warning if questions with few samples are easier or harder than those with many, else None.
 
-    The samples of each question then probably depend on its outcomes. Every question has samples.
+    How many samples a question has then probably depends on whether they are correct. Every question has samples.
     """
     counts = np.array([float(item.n) for item in items])
     rates = np.array([float(item.correct) for item in items]) / counts

@@ -89,5 +89,5 @@ def test_help_says_what_an_option_means_to_the_verb() -> None:
     assert "candidate may use at most" in helps["race"]["samples"]
     assert "of each repeat" in helps["experiment repeats"]["samples"]
     assert "with --real" in helps["experiment samples"]["seed"]
-    assert "aime24:64 sets it for this benchmark" in helps["run"]["samples"]
+    assert "`aime24:64` asks for 64 of aime24 alone" in helps["run"]["samples"]
     assert len({helps[verb]["out"] for verb in ("run", "race", "experiment repeats", "sweep", "score")}) == 5

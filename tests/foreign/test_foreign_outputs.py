@@ -273,7 +273,7 @@ def test_sglangs_state_dump_is_matched_by_the_questions_text(write_rows: Write, 
     assert all((s.text or "").endswith(f"It is \\boxed{{{q.references[0]}}}.") for q, s in pairs)
     assert not any("reason step by step" in (s.text or "") for _, s in pairs)
     assert [q.question_id for q, _ in read(dump, questions=known)] == [q.question_id for q, _ in pairs]
-    with pytest.raises(UsageError, match="state 0 holds none of the questions"):
+    with pytest.raises(UsageError, match="state 0 holds the text of no question"):
         read(dump, questions=known[5:10])
 
 

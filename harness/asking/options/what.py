@@ -32,7 +32,9 @@ class WhatIsAsked(Options):
     samples: Annotated[
         int | None,
         Option(
-            "Samples per question; aime24:64 sets it for this benchmark. Default: the card's.", under=ASKED, least=1
+            "Samples per question, for all benchmarks; `aime24:64` asks for 64 of aime24 alone. Default: the card's.",
+            under=ASKED,
+            least=1,
         ),
     ] = None
     """Samples of each question; an error if every benchmark names its own number."""

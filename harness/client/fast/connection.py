@@ -494,7 +494,10 @@ class Connection:
         return self._conclude(self._parser.finish, time.monotonic(), cut)
 
     def _conclude(self, end: Callable[..., Reply], *arguments: object) -> bool:
-        """End the request with the reply that `end` returns, or with the failure that it raises."""
+        """End the request with the reply that `end` returns, or with the failure that it raises. Returns True.
+
+        A reply that may belong to another request of this connection (a leftover) is a failure.
+        """
         try:
             reply = end(*arguments)
             self._leftovers.judge_unasked(self._read.http.surplus)

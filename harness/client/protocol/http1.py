@@ -401,9 +401,7 @@ class Leftovers:
             self.doubted = self._untold = True
 
     def judge_unasked(self, data: bytes) -> None:
-        """Decide whether bytes that came while no request was waiting make the server doubted; empty `data` says that
-        the connection was closed.
-        """
+        """Doubt the server if it sent `data` while no request was waiting. Empty `data`: it closed the connection."""
         if data and not data.startswith(REQUEST_TIMEOUT_HEAD):
             self.doubt()
 
