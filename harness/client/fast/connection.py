@@ -11,7 +11,7 @@
 Reading: the event loop's selector calls `_drain` when bytes come. The bytes of a read are stored with their receive
 stamp and parsed later, many reads at once (a batch, see `batches`):
 
-    a batch is parsed   when 32 KiB have come; after a second if 8 KiB have; after four seconds; at the reply's end
+    a batch is parsed   when 32 KiB have come; after two seconds if 8 KiB have; after four; at the reply's end
 
 So a token costs a system call, two appends and a share of a batch. No task is switched and no timer is set per token.
 
@@ -58,11 +58,11 @@ from harness.client.protocol.sse import ReplyParser
 from harness.client.protocol.written import SoFar
 from harness.core.limits import MAX_ERROR_BODY_BYTES
 
-BATCH_S = 1.0
+BATCH_S = 2.0
 """Seconds after which stored reads are parsed if they have `RIPE_BYTES` bytes, or hold `[DONE]`."""
 
 RIPE_BYTES = 8 * 1024
-"""Smallest batch that is parsed after a second: some thirty events. In a smaller one the fixed cost of a batch would
+"""Smallest batch that is parsed after `BATCH_S`: some thirty events. In a smaller one the fixed cost of a batch would
 weigh on each token."""
 
 SLOW_BATCH_S = 4.0
@@ -549,7 +549,7 @@ class Connection:
 
 def unparsed_bytes(connections: Collection[Connection]) -> int:
     """Memory of the reads that all `connections` have stored, in bytes, about."""
-    # No loop in Python: thousands of connections are counted four times a second.
+    # No loop in Python: thousands of connections are counted each second.
     n_bytes: int = sum(map(_SIZE, connections))
     return n_bytes + _READ_OVERHEAD_BYTES * sum(map(len, map(_PIECES, connections)))
 

@@ -44,7 +44,7 @@ class Memory:
     """Counts the bytes that all unfinished replies of one transport hold, or of several transports that share it.
 
     limit: bound in bytes; None: `MAX_REPLIES_BYTES`. unparsed_bytes: bytes that the fast transport has read and not yet
-    parsed, counted four times a second.
+    parsed, counted once a second.
     """
 
     __slots__ = ("held_bytes", "limit", "unparsed_bytes")
