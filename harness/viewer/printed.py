@@ -59,7 +59,8 @@ def sample_list(rows: Sequence[ListedSample], style: Style) -> Iterator[str]:
         yield f"{facts}  {verdict_words(row, style)}\n"
     counted = votes(rows)
     if counted:
-        words = ", ".join(f"{_short(vote.answer)} ×{vote.n}{' (correct)' if vote.correct else ''}" for vote in counted)
+        marks = {"correct": " (correct)", "wrong": "", "undecided": " (undecided)"}
+        words = ", ".join(f"{_short(vote.answer)} ×{vote.n}{marks[vote.verdict]}" for vote in counted)
         yield f"votes: {words}\n"
 
 

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -51,11 +51,13 @@ class ListedSample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vote:
-    """An answer and the samples that gave it. answer: as the first of these samples wrote it."""
+    """An answer and the samples that gave it. answer: as the first of these samples wrote it. verdict: theirs; if it
+    differs (by hand, by a judge), the first of correct, wrong and undecided.
+    """
 
     answer: str
     n: int
-    correct: bool
+    verdict: Literal["correct", "wrong", "undecided"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +90,7 @@ class QuestionRow:
     interval: Interval | None
     mean_tokens: float | None
     majority: str | None
-    majority_correct: bool
+    majority_verdict: Literal["correct", "wrong", "undecided"] | None
     rules: tuple[str, ...]
     labels: dict[str, int]
 
@@ -143,13 +145,18 @@ def near_miss_of(grade: Grade) -> NearMiss | None:
     return grade.near_miss or ("another box" if grade.unextracted else None)
 
 
+_ANSWERED: tuple[Literal["undecided", "wrong", "correct"], ...] = ("undecided", "wrong", "correct")
+"""The verdicts of samples with an answer; where those of one answer differ, the last of them counts."""
+
+
 def votes(rows: Sequence[ListedSample]) -> list[Vote]:
     """Return the answers, ordered by how many samples gave them."""
-    counts = Counter(row.vote for row in rows if row.vote is not None and row.verdict != "no_answer")
-    right = {row.vote for row in rows if row.verdict == "correct"}
+    counts = Counter(row.vote for row in rows if row.vote is not None and row.verdict in _ANSWERED)
+    verdicts = {row.vote: verdict for verdict in _ANSWERED for row in rows if row.verdict == verdict}
     written = {row.vote: row.extracted for row in reversed(rows) if row.extracted is not None}
     return [
-        Vote(answer=written.get(vote) or vote, n=n, correct=vote in right) for vote, n in counts.most_common(MAX_VOTES)
+        Vote(answer=written.get(vote) or vote or "", n=n, verdict=verdicts[vote])
+        for vote, n in counts.most_common(MAX_VOTES)
     ]
 
 
@@ -179,7 +186,7 @@ def question_row(benchmark: OpenBenchmark, number: int, question: Question) -> Q
         interval=interval(correct, len(graded)),
         mean_tokens=math.fsum(tokens) / len(tokens) if tokens else None,
         majority=None if first is None else first.answer,
-        majority_correct=first is not None and first.correct,
+        majority_verdict=None if first is None else first.verdict,
         rules=tuple(sorted({row.rule for row in rows if row.rule is not None})),
         labels=dict(Counter(label for row in rows for label in row.labels)),
     )

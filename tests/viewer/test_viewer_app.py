@@ -161,7 +161,21 @@ def test_the_page_knows_every_kind_of_near_miss_by_the_grader_s_own_words(client
 def test_a_question_has_its_samples_and_votes(client: httpx.Client) -> None:
     page = client.get("/api/question", params=Q1).json()
     assert [row["verdict"] for row in page["samples"]] == ["correct", "wrong", "wrong"]
-    assert page["votes"][0] == {"answer": "42", "n": 1, "correct": True}
+    assert [(vote["answer"], vote["verdict"]) for vote in page["votes"]] == [
+        ("42", "correct"),
+        ("41", "wrong"),
+        ("43", "wrong"),
+    ]
+
+
+def test_votes_for_an_answer_that_no_rule_decides_are_undecided(results: Path, client: httpx.Client) -> None:
+    replies = [RunReply(f"\\boxed{{{answer}}}") for answer in ("the blue one", "42", "the blue one")]
+    write_run(results / "results" / "open", {"demo": {"q": RunQuestion("?", "42", replies)}})
+    page = client.get("/api/question", params={"run": "open", "benchmark": "demo", "question": "q"}).json()
+    assert {vote["answer"]: (vote["n"], vote["verdict"]) for vote in page["votes"]} == {
+        "the blue one": (2, "undecided"),
+        "42": (1, "correct"),
+    }
 
 
 def test_a_sample_has_its_answer_where_javascript_counts_it(results: Path, client: httpx.Client) -> None:

@@ -14,7 +14,7 @@ const SHOWS = {
   near: ["near misses", (row) => nearMisses(row) > 0],
   odd: ["look wrong", (row) => row.n_anomalous > 0],
   disputed: ["graders disagree", (row) => row.n_disputed > 0],
-  majority: ["majority wrong", (row) => row.majority !== null && !row.majority_correct],
+  majority: ["majority wrong", (row) => row.majority_verdict === "wrong"],
   hand: ["corrected by hand", (row) => row.n_overridden > 0],
 };
 const SORTS = {
@@ -149,7 +149,7 @@ export function questions({ query, run, benchmark, set, other }) {
         h("span", { class: "id", title: plain(row.id) }, foreign(shortId(row.id))),
         h("span", { class: "excerpt", dir: "auto" }, foreign(row.excerpt)),
         h("span", { class: "facts" }, "reference ", h("b", {}, foreign(plain(row.references.join(" or "), 40))),
-          row.majority === null ? null : [", majority ", h("b", { class: row.majority_correct ? "correct" : "wrong" }, foreign(plain(row.majority, 40)))],
+          row.majority === null ? null : [", majority ", h("b", { class: row.majority_verdict }, foreign(plain(row.majority, 40)))],
           row.mean_tokens === null ? null : `, ${count(Math.round(row.mean_tokens))} tokens a sample`,
           row.n_truncated ? `, ${row.n_truncated} cut` : null,
           nearMisses(row) ? `, ${nearMisses(row)} near miss${nearMisses(row) === 1 ? "" : "es"}` : null,
