@@ -482,7 +482,10 @@ def _is_no_statement(tail: str, phrase: re.Match[str]) -> bool:
 
 
 def _statement(tail: str, start: int, method: Method, kind: str) -> Extraction | None:
-    """Return the answer of the sentence from `start` on: its formulas if it begins with them, else its words.
+    """Return the answer of the sentence that begins at `start`; None if it states none.
+
+    The first that applies: the formulas that the sentence begins with; a number before a condition; the number or last
+    formula of a sentence with formulas; the only number of a longer sentence; all its words.
 
     method: the form to record in the result. tail: the end of the response.
     """
@@ -490,54 +493,71 @@ def _statement(tail: str, start: int, method: Method, kind: str) -> Extraction |
         start += 1
     if (code := _CODE_OPENING.match(tail, start)) is not None:
         start = code.end()
-    formula = _MATH.match(tail, start)
-    if formula is not None:
-        end = formula.end()
-        while (link := _FORMULA_LINK.match(tail, end)) and (following := _MATH.match(tail, link.end())):
-            end = following.end()
-        if _ALTERNATIVE.match(tail, end) is not None:  # "$5$ or 6" is no single value
-            stop = _SENTENCE_END.search(tail, end)
-            end = stop.start() if stop is not None else len(tail)
-        unit = _UNIT_BEHIND_FORMULA.match(tail, end)
-        return Extraction(tail[start : unit.end() if unit else end], start, unit.end() if unit else end, method)
+    if (formula := _MATH.match(tail, start)) is not None:
+        end = _end_of_formulas(tail, formula)
+        return Extraction(tail[start:end], start, end, method)
     stop = _SENTENCE_END.search(tail, start)
     end = stop.start() if stop else len(tail)
     special = _SPECIAL.search(tail, start, end)
     end = special.start() if special else end
     if (instead := _INSTEAD.match(tail, start, end)) is not None:  # "not 5 but 6"
         start = instead.end()
-    answer = tail[start:end].strip().strip("*_`").rstrip(".。 ").strip()
-    answer = _TOTAL.sub("", answer)
-    value = NUMBER.match(answer)
-    if value is not None and condition_behind(answer, value.end(), len(answer)) is not None:
-        begin = tail.find(value.group(), start)  # formulas behind it belong to its condition
-        return Extraction(value.group(), begin, begin + len(value.group()), method)
-    formulas = list(_MATH.finditer(answer))
-    if formulas and len(answer) - sum(len(match.group()) for match in formulas) > 3:
-        # "the largest $n$ is 34": words around a formula are not part of the answer
-        after = answer[formulas[-1].end() :].strip()
-        number = _last_number(after) if re.search(r"(?:is|=|are|：|为)\s*\S", after) else None
-        if number is not None:
-            begin = tail.rfind(number.answer, start, end)
-            return Extraction(number.answer, begin, begin + len(number.answer), method)
-        if is_refused_before(answer, formulas[-1].start()):
-            return None
-        return Extraction(formulas[-1].group(), start + formulas[-1].start(), start + formulas[-1].end(), method)
+    sentence = tail[start:end].strip().strip("*_`").rstrip(".。 ").strip()
+    sentence = _TOTAL.sub("", sentence)
+    value = NUMBER.match(sentence)
+    if value is not None and condition_behind(sentence, value.end(), len(sentence)) is not None:
+        # Formulas behind the number belong to its condition.
+        return _at(tail.find(value.group(), start), value.group(), method)
+    formulas = list(_MATH.finditer(sentence))
+    if formulas and len(sentence) - sum(len(match.group()) for match in formulas) > 3:
+        return _beside_words(tail, start, end, sentence, formulas[-1], method)
     # Words may be the answer of a text; in other kinds more than three words make a sentence.
-    numbers = list(NUMBER.finditer(answer)) if kind != "text" and len(_WORD.findall(answer)) > 3 else []
-    alone = len(numbers) == 1 and not makes_bound(answer[: numbers[0].start()])
-    if alone and not is_refused(answer, *numbers[0].span()):
-        # "Jane started 3 hours ago": the only number of a sentence is its answer
-        begin = tail.find(numbers[0].group(), start)
-        return Extraction(numbers[0].group(), begin, begin + len(numbers[0].group()), method)
-    if answer:
-        begin = tail.find(answer, start)
-        may_be_chinese = kind not in ("text", "choice") and not answer.isascii()
-        inner = chinese_statement(answer, announced=True) if may_be_chinese else None
-        if begin >= 0 and inner is not None:
-            return Extraction(answer[slice(*inner)], begin + inner[0], begin + inner[1], method)
-        return Extraction(answer, begin, begin + len(answer), method)
-    return None
+    numbers = list(NUMBER.finditer(sentence)) if kind != "text" and len(_WORD.findall(sentence)) > 3 else []
+    alone = len(numbers) == 1 and not makes_bound(sentence[: numbers[0].start()])
+    if alone and not is_refused(sentence, *numbers[0].span()):  # "Jane started 3 hours ago"
+        return _at(tail.find(numbers[0].group(), start), numbers[0].group(), method)
+    if not sentence:
+        return None
+    begin = tail.find(sentence, start)
+    may_be_chinese = kind not in ("text", "choice") and not sentence.isascii()
+    inner = chinese_statement(sentence, announced=True) if may_be_chinese else None
+    if begin >= 0 and inner is not None:
+        return _at(begin + inner[0], sentence[slice(*inner)], method)
+    return _at(begin, sentence, method)
+
+
+def _at(begin: int, answer: str, method: Method) -> Extraction:
+    """The extraction of `answer`, which begins at `begin` of the text."""
+    return Extraction(answer, begin, begin + len(answer), method)
+
+
+def _end_of_formulas(tail: str, first: re.Match[str]) -> int:
+    """Return where an answer ends that begins with a formula: behind the formulas linked to it, and their unit."""
+    end = first.end()
+    while (link := _FORMULA_LINK.match(tail, end)) and (following := _MATH.match(tail, link.end())):
+        end = following.end()
+    if _ALTERNATIVE.match(tail, end) is not None:  # "$5$ or 6" is no single value
+        stop = _SENTENCE_END.search(tail, end)
+        end = stop.start() if stop is not None else len(tail)
+    unit = _UNIT_BEHIND_FORMULA.match(tail, end)
+    return unit.end() if unit else end
+
+
+def _beside_words(
+    tail: str, start: int, end: int, sentence: str, formula: re.Match[str], method: Method
+) -> Extraction | None:
+    """Return the answer of a sentence of words and formulas: a number behind its last formula, else that formula.
+
+    "the largest $n$ is 34" states 34. None if the sentence refuses the formula. sentence: that of tail[start:end],
+    without decoration. formula: the last one in it.
+    """
+    after = sentence[formula.end() :].strip()
+    number = _last_number(after) if re.search(r"(?:is|=|are|：|为)\s*\S", after) else None
+    if number is not None:
+        return _at(tail.rfind(number.answer, start, end), number.answer, method)
+    if is_refused_before(sentence, formula.start()):
+        return None
+    return _at(start + formula.start(), formula.group(), method)
 
 
 def _chinese(tail: str, kind: str) -> Extraction | None:
