@@ -152,5 +152,5 @@ def test_a_closed_form_has_the_number_that_the_standard_library_gives() -> None:
 )
 def test_a_multiple_of_the_prime_of_the_field_is_not_zero(shape: str, rule: str) -> None:
     prime = str(Residues(0).prime)
-    assert decided("x", shape.format(prime)) == f"differ {rule}"
+    assert decided(shape.format(prime), "x") == f"differ {rule}"
     assert decided("x", f"{shape.format(prime)}-({shape.format(prime)})+x").startswith("equal")

@@ -6,7 +6,11 @@ harness.grading.compare.numeric, harness.grading.compare.rounding.
 
 from __future__ import annotations
 
+from string import ascii_letters
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from harness.benchmarks.drafts import kind_of
 from harness.core.records import GradeRules
@@ -108,4 +112,41 @@ def cases(value: str, rest: str = "0", condition: str = "0<x<2") -> str:
     ],
 )
 def test_what_is_not_proven_is_not_accepted(reference: str, answer: str, expected: bool | None) -> None:
+    assert verdict(reference, answer) is expected
+
+
+LETTERS = [letter for letter in ascii_letters if letter not in "ei"]
+NEW_LETTERS = [*LETTERS, r"\alpha", r"\varphi", r"\zeta", r"\sigma", r"\omega", r"\Phi", "x_1", "XV"]
+SHAPES_OF_LETTERS = (
+    "{0}",
+    "{1}{0}",
+    "{0}({1})",
+    "{1}+{0}",
+    "{0}_3({1})",
+    r"\frac{{{0}}}{{{1}}}",
+    "{0}'({1})",
+    "f({0})",
+)
+
+
+@given(st.sampled_from(NEW_LETTERS), st.sampled_from(SHAPES_OF_LETTERS), st.integers(1, 99), st.integers(-99, 99))
+def test_a_letter_that_nobody_has_explained_decides_nothing(letter: str, shape: str, n: int, reference: int) -> None:
+    """The answer may be right, as \varphi(8) is for 4, or wrong."""
+    assert verdict(str(reference), shape.format(letter, n)) is None
+
+
+@pytest.mark.parametrize(
+    ("reference", "answer", "expected"),
+    [
+        ("5", "x=6", False),  # the letter names the value
+        ("5", "f(2)=6", False),
+        ("7", r"\sum_{k=1}^{3}k", False),  # the sum brings its letter along
+        ("6", r"\sum_{k=1}^{3}k", True),
+        (r"\frac{1}{3}", r"\int_0^1 x\,dx", False),
+        ("x^2", "x^2+x", False),  # the reference has the letter
+        ("f(2)+1", "f(2)-1", False),
+        ("0", "a-a", True),
+    ],
+)
+def test_a_letter_that_is_explained_decides(reference: str, answer: str, expected: bool) -> None:
     assert verdict(reference, answer) is expected

@@ -81,7 +81,9 @@ def test_a_bounded_memory_of_decisions_changes_no_verdict(monkeypatch: pytest.Mo
     """Answers that recur after their decisions were dropped are decided again."""
     answers = [str(n % 97) for n in random.Random(3).sample(range(2_000), 2_000)]
     asked_question = question("5", kind="expression")
-    samples = [sample(rf"\boxed{{{answer} + x - x}}", index=index) for index, answer in enumerate(answers)]
+    samples = [
+        sample(rf"\boxed{{{answer} + \sqrt{{2}} - \sqrt{{2}}}}", index=index) for index, answer in enumerate(answers)
+    ]
     remembered: list[int] = []
     really = Pool.ask
 

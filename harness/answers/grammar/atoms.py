@@ -108,18 +108,25 @@ class Atoms(Commands):
             return Node("fn", ("factorial", Node("add", (argument, num(-1)))))
         if name in ("C", "A", "P") and (node := self.combinations(name)) is not None:
             return node
-        if self.is_op("(") and not self.peek().spaced and self.applies_function(name):
-            self.position += 1
-            arguments = self.answer()
-            self.expect(")")
-            return Node("apply", (name, arguments))
-        return sym(name)
+        return self.applied(name) if self.applies_function(name) else sym(name)
+
+    def applied(self, name: str) -> Node:
+        """Parse the arguments of the function `name`, with their brackets."""
+        self.expect("(")
+        arguments = self.answer()
+        self.expect(")")
+        return Node("apply", (name, arguments))
 
     def applies_function(self, name: str) -> bool:
-        """Whether `name(` applies a function: f, g, h do, and any letter but x, y, z before a single number, `I(0)`."""
-        if name in ("f", "g", "h"):
-            return not (self.peek(1).kind == "sym" and self.peek(1).text == name)
-        return self.peek(1).kind == "num" and self.peek(2).text == ")" and name not in ("x", "y", "z")
+        """Whether `name` is followed by its arguments: f, g, h in front of a bracket are functions, and so is any
+        letter before a single number, `I(0)`. name: a letter, perhaps with an index or primes.
+        """
+        if not self.is_op("(") or self.peek().spaced:
+            return False
+        letter = name.rstrip("'").partition("_")[0]
+        if letter in ("f", "g", "h"):
+            return not (self.peek(1).kind == "sym" and self.peek(1).text == letter)
+        return self.peek(1).kind == "num" and self.peek(2).text == ")"
 
     def combinations(self, name: str) -> Node | None:
         r"""Parse `C_{10}^{3}` and `C(10,3)` as a binomial coefficient, `A_5^2` and `P_5^2` as arrangements.

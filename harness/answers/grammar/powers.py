@@ -57,6 +57,8 @@ class Powers(Atoms):
             elif token.text == "'":
                 self.position += 1
                 node = sym(f"{node.args[0]}'") if node.op == "sym" else Node("fn", ("prime", node))
+            elif node.op == "sym" and not node.args[0].isalpha() and self.applies_function(node.args[0]):
+                node = self.applied(node.args[0])  # f'(2), J_0(0)
             else:
                 return node
 

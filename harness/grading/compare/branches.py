@@ -72,7 +72,7 @@ def free_parts(tree: Node) -> list[Node]:
     Raises `NoBreaks` for a function with breaks that depends on such a letter and on another one, and for a letter that
     stands outside of its sum, too.
     """
-    own = {name for node in walk(tree) for name in _own_letters(node)}
+    own = bound_letters(tree)
     if not own:
         return walk(tree)
     if own & _letters_outside(tree):
@@ -103,6 +103,11 @@ def _letters_outside(tree: Node) -> set[str]:
     return letters
 
 
+def bound_letters(tree: Node) -> frozenset[str]:
+    """Return the letters that sums, products, integrals and limits in the tree bring along."""
+    return frozenset(name for node in walk(tree) for name in _own_letters(node))
+
+
 def _own_letters(node: Node) -> frozenset[str]:
     """Return the letter that a sum, product, integral or limit brings along; empty for any other node."""
     if node.op != "fn" or node.args[0] not in _BINDING:
@@ -110,7 +115,7 @@ def _own_letters(node: Node) -> frozenset[str]:
     if node.args[0] != "int":
         return symbols(node.args[1])
     inside = integrand(node.args[1:])
-    return symbols(node) if inside is None else frozenset((inside[2],))
+    return symbols(node) if inside is None else frozenset((inside[2], "d"))  # the d of dx is read as a letter
 
 
 def root_of(node: Node) -> tuple[Node, Fraction | None] | None:

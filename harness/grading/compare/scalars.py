@@ -28,6 +28,7 @@ from harness.answers.grammar.tree import INFINITY, PI, Node, is_scalar, neg, num
 from harness.answers.grammar.units import Unit, changes_number, is_counted, noun_of, numeral, unit_of
 from harness.core.records import GradeRules
 from harness.grading.bounds import MIN_ROUNDED
+from harness.grading.compare.branches import bound_letters
 from harness.grading.compare.conventions import allows
 from harness.grading.compare.exact import exact
 from harness.grading.compare.modular import identical_in_field
@@ -83,6 +84,8 @@ def same_scalar(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         return Comparison(None, "units")
     if result.equal is False and _equal_by_natural_logarithm(reference, answer, rules):
         return Comparison(None, "logarithm")
+    if result.equal is False and not _is_ohms(answer) and _brings_letters(reference, answer):
+        return Comparison(None, "names")
     return result
 
 
@@ -288,6 +291,19 @@ def _have_other_letters(reference: Node, answer: Node) -> bool:
     """
     left, right = symbols(reference), symbols(answer)
     return bool(left - right and right - left) or "…" in left | right
+
+
+def _brings_letters(reference: Node, answer: Node) -> bool:
+    r"""Whether the answer has a letter, or an unknown function such as f, that the reference lacks.
+
+    Nobody has said what it means, so a difference of the values proves nothing: \varphi(8) may be 4, and XV may be 15.
+    """
+    return bool((symbols(answer) | _applied(answer)) - symbols(reference) - _applied(reference) - bound_letters(answer))
+
+
+def _applied(node: Node) -> frozenset[str]:
+    """Return the names of the unknown functions in the tree, each with its bracket: `f(` of f(2)."""
+    return frozenset(f"{here.args[0]}(" for here in walk(node) if here.op == "apply")
 
 
 def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tuple[Node, Node]]:

@@ -30,6 +30,7 @@ from harness.answers.grammar.units import makes_bound, qualifies
 from harness.core.records import GradeRules
 from harness.grading.compare.alternatives import has_signs, items_of, values_of_signs
 from harness.grading.compare.assignments import Assignment, assignments, same_assignments
+from harness.grading.compare.branches import bound_letters
 from harness.grading.compare.constants import exchange_constants, same_with_constants
 from harness.grading.compare.conventions import allows
 from harness.grading.compare.equations import (
@@ -157,17 +158,17 @@ def _same_expressions(reference: Node, answer: Node, rules: GradeRules) -> Compa
     if reference.op == "base" or answer.op == "base":
         return same_base(reference, answer, rules)
     result = same_scalar(reference, answer, rules)
-    if result.equal is False:
+    if may_differ := result.equal is False or result.rule == "names":
         result = _same_with_conjugates(reference, answer, rules) or result
     if not result.equal and same_with_constants(reference, answer):
         return Comparison(True, "constants")
-    if result.equal is False and exchange_constants(reference, answer):
+    if may_differ and exchange_constants(reference, answer):
         return Comparison(None, "constants")  # free constants, or given ones in other places
     if result.equal:
         return result
     if (family := _same_family(reference, answer, rules)) is not None:
         return family
-    if result.equal is False and may_be_residues(
+    if may_differ and may_be_residues(
         reference, answer, lambda left, right: bool(same_scalar(left, right, rules).equal)
     ):
         return Comparison(None, "family")
@@ -364,10 +365,19 @@ def _same_lists(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
             if result is not None:
                 return result
     if len(reference_items) != len(answer_items):
+        if not symbols(reference) and not _is_set_like(reference) and any(map(_is_of_letters, answer_items)):
+            return Comparison(None, "list")  # -3 beside the steps `|x| = 3, x < 0`
         return Comparison(_verdict_on_sizes(reference_items, answer_items), "list")
     if rules.ordered or not allows(rules, "lists_unordered"):
         return _in_order(reference_items, answer_items, rules, "list")
     return _in_any_order(reference_items, answer_items, rules, "list")
+
+
+def _is_of_letters(item: Node) -> bool:
+    """Whether a part of an answer has letters, besides those that only name its value."""
+    parts = statement(item) if is_equation(item) else None
+    value = parts.values[-1] if parts is not None and parts.labels else item
+    return bool(symbols(value) - bound_letters(value))
 
 
 def _has_inequality_list(reference: Node, answer: Node) -> bool:
