@@ -272,7 +272,9 @@ class Pilot:
     expected: dict[str, ExpectedScore]
 
     def records(self) -> list[dict[str, Any]]:
-        """Return one flat dictionary for each benchmark: samples, accuracy, sampling error now and at the end."""
+        """Return one flat dictionary for each benchmark: its samples and accuracy, the sampling error now, and that of
+        the whole run.
+        """
         return [
             {
                 "benchmark": name,

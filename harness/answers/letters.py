@@ -67,6 +67,9 @@ def letter_of(answer: str, last: str = "Z", *, any_case: bool = False) -> str | 
     letter, end = match[group].upper(), match.end(group)
     if _SAYS_OF_IT.match(plain, end):
         return None  # "A is wrong" speaks about the option
+    behind = _ALONE.fullmatch(plain[end:].lstrip(")]）.:、．。： ").replace(" ", ""))
+    if behind is not None and behind[1] != letter:
+        return None  # "(A)(B)" names two options
     if any(label[1] != letter for label in _LABEL.finditer(plain, end)):
         return None  # "A) true B) false" says something of each option
     second = _SECOND_LETTER.match(plain, end)

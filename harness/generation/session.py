@@ -336,9 +336,9 @@ class SamplingSession:
         for endpoint in expected:
             if endpoint.base_url not in given:
                 self.warn(
-                    f"{endpoint.base_url} gave no fingerprint within {fingerprint.SECONDS:g} s. By these eight short "
-                    "greedy replies another model or precision would show; this session is not checked for them, and "
-                    "its samples count all the same."
+                    f"{endpoint.base_url} did not finish its fingerprint within {fingerprint.SECONDS:g} s. A "
+                    "fingerprint is eight short greedy replies, which differ if the model or its precision has "
+                    "changed. This session cannot notice such a change; its samples count all the same."
                 )
         if not given:
             return

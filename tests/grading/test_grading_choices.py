@@ -5,7 +5,7 @@ For: harness.answers.letters, harness.grading.find.choice.
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import permutations, product
 
 import pytest
 
@@ -119,6 +119,15 @@ def test_an_option_that_is_named_and_one_that_is_chosen(reply: str, letter: str 
 def test_words_about_the_option_in_a_box_are_no_choice(words: str) -> None:
     for reference in "CD":
         assert harness.grade(f"({reference})", rf"\boxed{{\text{{(C) {words}}}}}").outcome != "correct"
+
+
+@pytest.mark.parametrize(
+    "form", ["({})({})", "({}) ({})", "[{}][{}]", "{}: {}", "{}) ({})", r"\textbf{{({})}} \textbf{{({})}}"]
+)
+def test_two_letters_choose_nothing(form: str) -> None:
+    for first, second in permutations("ABCDE", 2):
+        answer = rf"\boxed{{{form.format(first, second)}}}"
+        assert {harness.grade(letter, answer).outcome for letter in (first, second)} == {"undecided"}
 
 
 @pytest.mark.parametrize("words", ["is correct", "is the answer", "12 cm", "the second law", "isomer"])

@@ -143,7 +143,7 @@ def test_a_server_that_does_not_answer_it_in_time_is_asked_all_the_same(
     assert run.outcome.complete
     assert same(run) == {}
     assert not warned(run)
-    (missed,) = [one for one in run.outcome.warnings if "gave no fingerprint within 0.3 s" in one]
+    (missed,) = [one for one in run.outcome.warnings if "did not finish its fingerprint within 0.3 s" in one]
     assert server.base_url in missed
 
 

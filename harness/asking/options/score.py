@@ -46,7 +46,8 @@ class OutputsOptions(Options):
     written_by: Annotated[
         str | None,
         Option(
-            "Published name of the model that wrote FILE; `harness verify` and `report` compare its published scores.",
+            "Name of the model that wrote FILE, as in published tables: `harness verify` and `report` look up its "
+            "scores there.",
             under=OUTPUTS,
             metavar="MODEL",
         ),

@@ -365,19 +365,31 @@ def _same_lists(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
             if result is not None:
                 return result
     if len(reference_items) != len(answer_items):
-        if not symbols(reference) and not _is_set_like(reference) and any(map(_is_of_letters, answer_items)):
-            return Comparison(None, "list")  # -3 beside the steps `|x| = 3, x < 0`
+        if _is_no_list_of_values(reference, answer_items):
+            return Comparison(None, "list")
         return Comparison(_verdict_on_sizes(reference_items, answer_items), "list")
     if rules.ordered or not allows(rules, "lists_unordered"):
         return _in_order(reference_items, answer_items, rules, "list")
     return _in_any_order(reference_items, answer_items, rules, "list")
 
 
-def _is_of_letters(item: Node) -> bool:
-    """Whether a part of an answer has letters, besides those that only name its value."""
+def _is_no_list_of_values(reference: Node, items: Sequence[Node]) -> bool:
+    """Whether the parts of an answer are no values beside a reference that consists of values.
+
+    They are conditions or steps, such as the `|x| = 3, x < 0` beside -3, or have letters that nobody has explained.
+    """
+    if _is_set_like(reference) or any(part.op == "rel" for part in walk(reference)):
+        return False
+    values = [_value_of(item) for item in items]
+    if any(value.op == "rel" for value in values):
+        return True
+    return not symbols(reference) and any(symbols(value) - bound_letters(value) for value in values)
+
+
+def _value_of(item: Node) -> Node:
+    """Return the value that an equation such as `x = 3` gives to a name; any other node as it is."""
     parts = statement(item) if is_equation(item) else None
-    value = parts.values[-1] if parts is not None and parts.labels else item
-    return bool(symbols(value) - bound_letters(value))
+    return parts.values[-1] if parts is not None and parts.labels else item
 
 
 def _has_inequality_list(reference: Node, answer: Node) -> bool:

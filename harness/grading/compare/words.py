@@ -12,8 +12,10 @@ def same_words(reference: str, answer: str, rules: GradeRules) -> Comparison:
     """Compare two answers in words; with the convention `text_case` off, upper and lower case count.
 
     Different words are undecided, for they may say the same. They are wrong only if both stand on a closed list of
-    words that cannot both be right, such as yes and no.
+    words that cannot both be right, such as yes and no. A question ("yes?") states nothing.
     """
+    if answer.rstrip().endswith(("?", "？")):
+        return Comparison(None, "words")
     if allows(rules, "text_case"):
         first, second = words_of(reference), words_of(answer)
         if first == second:
