@@ -165,7 +165,7 @@ class ServerSpec:
             object.__setattr__(self, option.field, option.checked(getattr(self, option.field)))
         object.__setattr__(self, "extra_flags", tuple(self.extra_flags))
         if self.engine not in ENGINES:
-            raise SpecError("engine", f"there is no {self.engine!r}; there are {', '.join(ENGINES)}")
+            raise SpecError("engine", f"there is no engine {self.engine!r}; the engines are {', '.join(ENGINES)}")
         if self.name is not None and not _NAME.match(self.name):
             raise SpecError("name", "a server's name is 1 to 80 letters, digits, dots, dashes and underscores")
         if self.api_key_env is not None and not _VARIABLE.match(self.api_key_env):

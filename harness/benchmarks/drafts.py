@@ -552,6 +552,8 @@ def _no_column(row: Row, names: Names, role: str) -> UsageError:
     """The error for a row that has none of these columns. role: what the column is for, such as "the answer"."""
     shown = [name for name in names if name not in IN_OTHER_LANGUAGES] or names
     expected = " or ".join(repr(visible(name, 100)) for name in shown) or "named"
+    if len(shown) < len(names):
+        expected += " (nor the usual name in another language)"
     have = ", ".join(visible(name, 60) for name in list(row.value)[:40]) or "no columns"
     near = near_names(names[0], row.value) if names else ""
     key = _KEYS.get(tuple(names))

@@ -7,20 +7,19 @@ def _capitalised(*names: str) -> tuple[str, ...]:
 
 
 _QUESTIONS_ELSEWHERE = _capitalised(
-    "问题", "题目", "试题", "問題", "題目", "문제", "질문", "pregunta", "problema", "pergunta", "questão", "enunciado",
-    "frage", "aufgabe", "problème", "énoncé", "domanda", "вопрос", "задача", "سؤال", "प्रश्न",
+    "问题", "题目", "试题", "题干", "問題", "題目", "문제", "질문", "pregunta", "problema", "pergunta", "questão",
+    "enunciado", "frage", "aufgabe", "problème", "énoncé", "domanda", "вопрос", "задача", "سؤال", "प्रश्न",
 )  # fmt: skip
 _ANSWERS_ELSEWHERE = _capitalised(
-    "答案", "参考答案", "正确答案", "标准答案", "正解", "答え", "정답", "respuesta", "resposta", "antwort", "réponse",
-    "risposta",
-    "ответ", "إجابة", "उत्तर",
+    "答案", "参考答案", "正确答案", "标答", "标准答案", "正解", "答え", "정답", "respuesta", "resposta", "antwort",
+    "réponse", "risposta", "ответ", "إجابة", "उत्तर",
 )  # fmt: skip
 
 QUESTION_COLUMNS = ("problem", "Problem", "question", "Question", "prompt", "Prompt", *_QUESTIONS_ELSEWHERE)
 ANSWER_COLUMNS = (
     "answer", "Answer", "expected_answer", "final_answer", "gold", "target", "reference", *_ANSWERS_ELSEWHERE,
 )  # fmt: skip
-ID_COLUMNS = ("id", "编号")
+ID_COLUMNS = ("id", "编号", "序号", "题号")
 
-IN_OTHER_LANGUAGES = frozenset((*_QUESTIONS_ELSEWHERE, *_ANSWERS_ELSEWHERE, "编号"))
+IN_OTHER_LANGUAGES = frozenset((*_QUESTIONS_ELSEWHERE, *_ANSWERS_ELSEWHERE, *ID_COLUMNS[1:]))
 """The names that messages leave out, because they would hide the few that a reader needs."""

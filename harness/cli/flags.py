@@ -136,7 +136,7 @@ def _type(option: Option) -> Any:
     if option.kind is SERIES:
         return click.STRING
     plain: dict[Any, Any] = {int: click.INT, float: click.FLOAT, tuple[int, ...]: click.INT}
-    # A text: the option refuses an empty path, but here it would mean the current folder.
+    # A path stays a text here: as a Path, an empty one would become the current folder, which the option accepts.
     return click.Path() if option.type is Path else plain.get(option.type, click.STRING)
 
 

@@ -63,6 +63,8 @@ def _lines(report: JudgeReport, judge: JudgeSettings) -> Iterator[str]:
     if report.n_hidden:
         parts.append(f"{count_noun(report.n_hidden, 'sample')} without text, which the judge cannot see")
     yield f"  {', '.join(parts)}; {count_noun(report.n_decided, 'sample')} decided by the judge"
+    for words, n in report.failures.items():
+        yield f"  the verifier {visible(words)} on {count_noun(n, 'sample')}, which the judge decided in its place"
     yield f"  cost: {_cost(report)}"
     counts = (
         "the judge's verdict counts"

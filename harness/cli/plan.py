@@ -56,14 +56,23 @@ def command(run: Path, as_json: bool, **given: Any) -> None:
     if given["detect"] is None and (named is None or as_json):
         raise UsageError(
             f"give the difference to find, as {option('detect', 2)}"
-            + ("" if as_json else "; or a number of samples behind the name, as in aime24:64 or results/mine:64")
+            + (
+                "; --json prints only the samples that a difference needs"
+                if as_json
+                else "; or a number of samples behind the name, as in aime24:64 or results/mine:64"
+            )
+        )
+    # Checks the other options, also where no difference is given.
+    options = PlanOptions.of(**given | {"detect": 1.0 if given["detect"] is None else given["detect"]})
+    if given["detect"] is None and (options.price_in is not None or options.price_out is not None):
+        raise UsageError(
+            f"a cost is computed for a difference to find: add {option('detect', 2)}, or leave out the prices"
         )
     if named is not None and not as_json:
         for answer in detectable(*named, given["other_samples"]):
             _print_detectable(answer, given["other_samples"])
     if given["detect"] is None:
         return
-    options = PlanOptions.of(**given)
     planned = plan_from(Path(named[0]) if named else run, options)
     if not run.exists() and planned[0].run:
         click.echo(f"from {visible(planned[0].run, 200)}:", err=as_json)
@@ -86,7 +95,7 @@ def _print_detectable(answer: Detectable, versus: int | None) -> None:
     name = visible(answer.benchmark, 80)
     beside = f"compared with {versus} stored samples" if versus else "in each of two runs"
     click.echo(
-        f"{name}: {count_noun(answer.samples, 'sample')} a question {beside} find a difference of "
+        f"{name}: {count_noun(answer.samples, 'sample')} a question {beside} {_find(answer.samples)} a difference of "
         f"{_rounded_up(100 * answer.difference)} points on the same {count_noun(answer.n_questions, 'question')} in 80 "
         f"% of repetitions"
     )
@@ -110,6 +119,11 @@ def _print_detectable(answer: Detectable, versus: int | None) -> None:
 _OF_NEW_QUESTIONS = "  for a claim about other questions like these, more samples help little; it takes more questions"
 
 
+def _find(samples: int) -> str:
+    """The verb behind a number of samples."""
+    return "finds" if samples == 1 else "find"
+
+
 def _rounded_up(points: float) -> str:
     """A number of points with two digits, never below `points`: fewer samples would not find the printed one."""
     step = 10.0 ** (math.floor(math.log10(points)) - 1)
@@ -119,7 +133,9 @@ def _rounded_up(points: float) -> str:
 def _basis(typical: TypicalSpread) -> str:
     """The words on the published models whose spread is assumed."""
     of = "on all benchmarks" if typical.of_all else "on this benchmark"
-    return f"no run in results/ asks it: the spread is the median of {typical.n_published} published models {of};"
+    return (
+        f"results/ holds no scored run of it: the spread is the median of {typical.n_published} published models {of};"
+    )
 
 
 def _print(plan: Needed, options: PlanOptions) -> None:
@@ -130,18 +146,24 @@ def _print(plan: Needed, options: PlanOptions) -> None:
     detect, versus = options.detect, options.other_samples
     name = visible(plan.benchmark, 80)
     if plan.samples is None:
-        click.echo(f"{name}: no number of samples finds {detect:g} points beside {versus} samples a question")
+        click.echo(
+            f"{name}: no number of samples finds {detect:g} point{'' if detect == 1 else 's'} beside {versus} samples "
+            "a question"
+        )
         return
     beside = f"compared with {versus} stored samples" if versus else "in each of two runs"
     whose = "" if plan.run else ", the median of published models"
     click.echo(
-        f"{name}: {count_noun(plan.samples, 'sample')} a question {beside} find a difference of {detect:g} "
-        f"points on the same {count_noun(plan.n_questions, 'question')} in 80 % of repetitions (accuracy about "
-        f"{100 * plan.accuracy:.1f} %{whose})"
+        f"{name}: {count_noun(plan.samples, 'sample')} a question {beside} {_find(plan.samples)} a difference of "
+        f"{detect:g} point{'' if detect == 1 else 's'} on the same {count_noun(plan.n_questions, 'question')} in 80 % "
+        f"of repetitions (accuracy about {100 * plan.accuracy:.1f} %{whose})"
     )
     if plan.forecast is None:
         basis = _basis(typical_spread(plan.benchmark))
         click.echo(f"  {basis} a pilot of two samples a question measures the spread of your model")
+        if options.price_in is not None or options.price_out is not None:
+            click.echo("  the cost is unknown until a pilot shows how many tokens a sample takes")
         return
+    click.echo("  for this run alone:")
     for line in forecast_lines(plan.forecast, plan.concurrency):
         click.echo(f"  {line}")

@@ -107,7 +107,7 @@ class Spilled:
         except OSError as error:
             where = tempfile.gettempdir()
             raise StoreError(
-                f"cannot read a temporary file in {where} again ({error.strerror or error}): set TMPDIR to a folder on "
+                f"cannot read back a temporary file in {where} ({error.strerror or error}): set TMPDIR to a folder on "
                 "another disk and give the command again"
             ) from error
         return parts[0] if len(parts) == 1 else b"".join(parts)

@@ -368,5 +368,7 @@ def _require_column(row: Row, column: str | None, usual: Iterable[str], role: st
     name = _find_column(row, column, usual, role)
     if name is None:
         have = ", ".join(visible(name, 60) for name in list(row.value)[:40])
-        raise UsageError(f"{row.where} has no usual column for {role}; name one with {option(field)}. It has {have}")
+        raise UsageError(
+            f"{row.where} has no usual column for {role}. It has {have}: name the column of {role} with {option(field)}"
+        )
     return name

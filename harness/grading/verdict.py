@@ -323,7 +323,9 @@ def _other_boxes(text: str | None, extraction: Extraction | None) -> list[str]:
     if box_at < 0:
         return []
     answer = extraction.answer if extraction is not None else None
-    return [content for content in dict.fromkeys(candidates(text, MAX_CANDIDATES)) if content != answer]
+    return [
+        content for content in dict.fromkeys(candidates(text, MAX_CANDIDATES)) if content.strip() and content != answer
+    ]
 
 
 # --- deciding ---

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
+import re
 import sysconfig
 import traceback
 from collections.abc import Callable, Iterable
@@ -31,6 +32,12 @@ TRUST_VARIABLE = "HARNESS_GRADERS"
 _RAISED, _RETURNED, _LATE = "verifier raised ", "verifier returned ", "verifier took longer than "
 """The rule of a grade begins with one of these if the verifier raised an exception, returned no verdict, or was stopped
 at the deadline."""
+
+ENDED = "verifier ended its process"
+"""The rule of a grade if the verifier ended the process that called it."""
+
+_SPELLING = re.compile(r"(?:[^\W\d]\w*\.)*(?!py:)[^\W\d]\w*:[^\W\d]\w*")
+"""MODULE:FUNCTION. A module named py would be a file's ending."""
 
 _DIGEST_DIGITS = 12
 _MAX_MESSAGE_CHARS = 200
@@ -60,8 +67,13 @@ class Ruling(NamedTuple):
 
 
 def require_trusted(questions: Iterable[Question]) -> None:
-    """Raise `UsageError` for the first verifier whose module is not trusted; imports nothing."""
+    """Raise `UsageError` for the first verifier that is misspelt, or whose module is not trusted; imports nothing."""
     for grader in named(questions):
+        if _SPELLING.fullmatch(grader) is None:
+            raise UsageError(
+                f"the grader {quoted(grader)} is not spelt MODULE:FUNCTION, as mine:is_right for the function is_right "
+                "of mine.py: the module without .py and folder, a colon, and the function"
+            )
         if not _trusted(grader):
             raise UsageError(
                 f"the grader {quoted(grader)} is code that comes with the benchmark, and runs only if you trust it; to "
@@ -104,7 +116,7 @@ def failure(rule: str) -> str | None:
     """What the verifier did in place of a verdict, such as "raised ValueError (mine.py:2)"; None if `rule`, the rule of
     a grade, is another one.
     """
-    return rule.removeprefix("verifier ") if rule.startswith((_RAISED, _RETURNED, _LATE)) else None
+    return rule.removeprefix("verifier ") if rule.startswith((_RAISED, _RETURNED, _LATE, ENDED)) else None
 
 
 def late(grader: str, seconds: float) -> str:
@@ -117,6 +129,19 @@ def late(grader: str, seconds: float) -> str:
 def is_late(rule: str) -> bool:
     """Whether `rule`, the rule of a grade, is that of a user's verifier that was stopped at the deadline."""
     return rule.startswith(_LATE)
+
+
+def seconds_of(rule: str) -> float | None:
+    """The deadline at which a user's verifier was stopped, in seconds; None if `rule` says nothing of one."""
+    try:
+        return float(rule.removeprefix(_LATE).removesuffix(" s")) if is_late(rule) else None
+    except ValueError:
+        return None
+
+
+def ended(grader: str) -> str:
+    """The rule of a grade on which two workers ended without a reply: a user's own verifier ended the process."""
+    return "crash" if grader == RULES or _is_shipped(grader) else ENDED
 
 
 def ask(question: Question, answer: str) -> Ruling:

@@ -140,7 +140,8 @@ class RunFolder:
         if folder.path.is_file():
             raise StoreError(
                 f"{folder.path} is a file; a run is a folder. Outputs of another tool are scored by "
-                f"`harness score {folder.path.name}`."
+                f"`harness score {folder.path.name}`; the verdict on each row is then in a file grades.jsonl below "
+                f"{folder.path.name}.scored."
             )
         if folder.path.is_dir():
             raise StoreError(f"{folder.path} is no run folder: it holds no manifest.json. Name the folder of a run.")

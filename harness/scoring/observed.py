@@ -39,6 +39,7 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.packed import Packed, Spilled
 from harness.core.records import FROM_FILE, Anomaly, Grade, Question, Sample
+from harness.grading import verifier
 from harness.grading.processes import pool
 from harness.runs import BenchmarkFolder, JournalReport, grades, read_samples
 from harness.scoring.anomalies import Texts, signs_of
@@ -300,9 +301,12 @@ class _Marks:
 
 
 class _Former:
-    """The grades of an earlier scoring that are still valid: same question, grader and basis."""
+    """The grades of an earlier scoring that are still valid: same question, grader and basis, and no deadline passed
+    that is longer now."""
 
-    def __init__(self, folder: BenchmarkFolder, by_id: ById, bases: Sequence[str], sandbox: str | None) -> None:
+    def __init__(
+        self, folder: BenchmarkFolder, by_id: ById, bases: Sequence[str], sandbox: str | None, deadline_s: float
+    ) -> None:
         names = pool.grader_names(by_id.questions, sandbox)
         graders = [names[question.rules.grader] for question in by_id.questions]
         self.grades: Packed[Grade] = Packed(Grade)
@@ -310,7 +314,10 @@ class _Former:
         with contextlib.suppress(StoreError):  # Unreadable grades are made again.
             for grade in grades.read(folder):
                 number = by_id.numbers.get(grade.question_id)
-                if number is not None and (grade.grader, grade.basis) == (graders[number], bases[number]):
+                if number is None or (grade.grader, grade.basis) != (graders[number], bases[number]):
+                    continue
+                stopped_after = verifier.seconds_of(grade.rule)
+                if stopped_after is None or deadline_s <= stopped_after:
                     marks.append(_mark(number, grade.sample_index))
                     self.grades.append(grade)
         # Stable, so that of several grades of a sample the last stays last.
@@ -348,7 +355,7 @@ def grade_journal(
     interned: dict[str, str] = {}  # Equal digests share one object: a large set repeats a few references.
     bases = [interned.setdefault(text, text) for text in map(basis, by_id.questions)]
     ids = [*by_id]
-    former = None if fresh or not folder.grades.exists() else _Former(folder, by_id, bases, sandbox)
+    former = None if fresh or not folder.grades.exists() else _Former(folder, by_id, bases, sandbox, deadline_s)
     reader, observed = read_samples(folder, span=span), Observed()
     reused, new = _Marks(), _Marks()
     former_positions = array("q")  # Positions in `former.grades` of the samples in `reused`.

@@ -515,7 +515,7 @@ def _verifier_errors(kinds: Mapping[GradeKind, int]) -> tuple[str, ...]:
     for kind, n in kinds.items():
         if failure(kind.rule) is not None:
             failures[kind.rule] += n
-    slower = "; to allow more time, score again (fresh) with a longer deadline"
+    slower = "; to allow more time, score again with a longer deadline"
     return tuple(
         f"the verifier {visible(rule.removeprefix('verifier '))} on {count_noun(count, 'sample')}: undecided, and "
         f"counted as wrong{slower if is_late(rule) else ''}"

@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import shlex
 import shutil
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -37,6 +37,7 @@ from harness.generation.plan import owed
 from harness.generation.progress import Progress
 from harness.generation.runner import Listener, ServerSide, generate, stated_context
 from harness.generation.settings import DEFAULT_CONCURRENCY, BenchmarkSettings, Patience, RunSettings, with_neutral
+from harness.grading import verifier
 from harness.grading.second import judge_prompts
 from harness.grading.second.judge import (
     Scope,
@@ -239,7 +240,8 @@ class JudgeReport:
     agreement: rules against judge, over the samples that the judge ruled on or had no opinion of; its disagreements
     leave out what the rules left undecided. n_answers: distinct answers in scope. n_silent: those without a majority
     for either verdict. n_mute: those of them for which no reply had a verdict. n_owed: those with replies missing.
-    n_decided: samples whose verdict is now the judge's. n_hidden: samples in scope with nothing to show. prompt_tokens,
+    n_decided: samples whose verdict is now the judge's. n_hidden: samples in scope with nothing to show. failures: what
+    the benchmark's own verifier did in place of a verdict → samples that the judge decided. prompt_tokens,
     completion_tokens: of all replies that count, as the server states them; None if it states none.
     """
 
@@ -251,6 +253,7 @@ class JudgeReport:
     n_owed: int
     n_decided: int
     n_hidden: int
+    failures: Mapping[str, int]
     prompt_tokens: int | None
     completion_tokens: int | None
 
@@ -482,6 +485,17 @@ def _question_set(cases: _Cases, judge: JudgeSettings, folder: RunFolder) -> Que
     )
 
 
+def _failures(before: Iterable[Grade], after: Iterable[Grade]) -> dict[str, int]:
+    """What the verifier did in place of a verdict → number of samples that the judge decided then.
+
+    A verifier that returns None leaves an answer to the judge, which is no failure.
+    """
+    rules = (former.rule for former, grade in zip(before, after, strict=True) if grade.rule == "judge")
+    failures = Counter(words for rule in rules if (words := verifier.failure(rule)) is not None)
+    failures.pop("returned NoneType", None)
+    return dict(failures)
+
+
 def _apply(
     graded: GradedBenchmark, cases: _Cases, replies: _Replies, judge: JudgeSettings
 ) -> tuple[GradedBenchmark, JudgeReport]:
@@ -511,6 +525,7 @@ def _apply(
         n_owed=len(replies.owed),
         n_decided=sum(grade.rule == "judge" for grade in grades),
         n_hidden=cases.n_hidden,
+        failures=_failures(graded.grades, grades),
         prompt_tokens=replies.prompt_tokens,
         completion_tokens=replies.completion_tokens,
     )

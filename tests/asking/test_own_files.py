@@ -37,7 +37,10 @@ def test_columns_are_known_in_the_main_languages(tmp_path: Path, question: str, 
 
 
 def test_a_column_that_nobody_knows_is_refused_in_a_short_sentence(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"has no column 'problem' or .* or 'Prompt' for the question; it has tehtävä"):
+    with pytest.raises(
+        UsageError,
+        match=r"no column 'problem' or .* \(nor the usual name in another language\) for the question; it has tehtävä",
+    ):
         asked(tmp_path, {"tehtävä": "1 + 1 = ?", "答案": "2"})
 
 

@@ -111,7 +111,7 @@ def test_a_verifier_that_decides_only_some_answers_is_a_warning(
 def test_a_relative_folder_of_modules_is_named_as_the_cause(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", ".")
     monkeypatch.chdir(own)
-    with pytest.raises(UsageError, match="relative entries of PYTHONPATH are not searched"):
+    with pytest.raises(UsageError, match="its folder must be in PYTHONPATH, as an absolute path"):
         warnings_of(own, "right")
 
 

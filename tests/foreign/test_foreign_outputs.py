@@ -132,9 +132,13 @@ def test_without_keys_the_usual_columns_are_found(write_rows: Write) -> None:
         (
             {"gen": "x", "truth": 1},
             {"response_key": "gen"},
-            "no usual column for the reference; name one with answer_key",
+            r"no usual column for the reference\. It has .*: name the column of the reference with answer_key",
         ),
-        ({"text": "x", "answer": 1}, {}, "no usual column for the response; name one with response_key"),
+        (
+            {"text": "x", "answer": 1},
+            {},
+            r"no usual column for the response\. It has .*: name the column of the response with response_key",
+        ),
         ({"gen": 5, "answer": 1}, {}, "the column 'gen' must be text or a list of texts, found 5"),
         ({"gen": {"usage": 3}, "answer": 1}, {}, "must be text or a list of texts, found {'usage': 3}"),
         ({"gen": [], "answer": 1}, {}, "the column 'gen' is an empty list"),

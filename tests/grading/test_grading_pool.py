@@ -110,8 +110,8 @@ def test_pool_agrees_with_grading_in_this_process() -> None:
         ("spin", "verifier took longer than 1 s"),
         ("child of a process", "verifier took longer than 1 s"),
         ("memory", "memory"),
-        ("segfault", "crash"),
-        ("exit", "crash"),
+        ("segfault", "verifier ended its process"),
+        ("exit", "verifier ended its process"),
         ("raise", "verifier raised ValueError (verifiers.py:38)"),
     ],
 )
@@ -355,6 +355,23 @@ def test_scoring_tells_what_a_function_returned_that_is_neither_right_nor_wrong(
     rules = own(tmp_path, monkeypatch, "def judge(answer, question):\n    return 0.2 if answer == '5' else True\n")
     score = score_benchmark([question("4", kind="text", rules=rules)], graded(["4", "5"], rules), None)
     assert score.verifier_errors == ("the verifier returned float on 1 sample: undecided, and counted as wrong",)
+
+
+def test_a_verifier_that_ends_its_process_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = own(tmp_path, monkeypatch, "import os\ndef judge(answer, question):\n    os._exit(0)\n")
+    done = CliRunner().invoke(cli, ["grade", "4", r"\boxed{4}", "--grader", rules.grader])
+    assert (done.exit_code, done.output.splitlines()[-1]) == (1, "undecided")
+    assert "the verifier ended its process" in done.output.splitlines()
+    score = score_benchmark([question("4", kind="text", rules=rules)], graded(["4"], rules), None)
+    assert score.verifier_errors == ("the verifier ended its process on 1 sample: undecided, and counted as wrong",)
+
+
+@pytest.mark.parametrize(
+    "grader", ["mine.py:judge", "./mine.py:judge", "mine.judge", "mine", "mine:", ":judge", "a b:c"]
+)
+def test_a_misspelt_verifier_is_told_how_to_be_spelt(grader: str) -> None:
+    done = CliRunner().invoke(cli, ["grade", "4", r"\boxed{4}", "--grader", grader])
+    assert "is not spelt MODULE:FUNCTION" in str(done.exception)
 
 
 def test_scoring_with_a_late_verifier_says_so_and_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

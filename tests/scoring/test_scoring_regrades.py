@@ -57,6 +57,18 @@ def test_a_changed_verifier_grades_again_by_itself_and_an_unchanged_one_does_not
     assert {grader for _, grader in graders(run)}.isdisjoint({grader for _, grader in first})
 
 
+@pytest.mark.slow
+def test_an_answer_that_exceeded_a_deadline_is_graded_anew_under_a_longer_one(tmp_path: Path, own: Path) -> None:
+    own.write_text("import time\ndef judge(answer, question):\n    time.sleep(0.6)\n    return True\n")
+    run = run_with(tmp_path / "run", [sample(0, r"\boxed{7}", "")], rules=GradeRules(grader="own_verifier:judge"))
+    (first,) = score_run(run, GradingOptions(workers=1, deadline=0.2))
+    assert (first.n_undecided, first.verifier_errors[0][:35]) == (1, "the verifier took longer than 0.2 s")
+    (shorter,) = score_run(run, GradingOptions(workers=1, deadline=0.1))
+    assert shorter.verifier_errors == first.verifier_errors, "the former grade is reused"
+    (longer,) = score_run(run, GradingOptions(workers=1, deadline=30))
+    assert (longer.n_undecided, longer.accuracy, longer.verifier_errors) == (0, 1.0, ())
+
+
 def test_a_verifier_that_broke_is_told_before_a_grade_is_lost(tmp_path: Path, own: Path) -> None:
     rules = GradeRules(grader="own_verifier:judge")
     run = run_with(tmp_path / "run", [sample(0, r"\boxed{7}", "")], rules=rules)

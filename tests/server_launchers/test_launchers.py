@@ -272,7 +272,7 @@ def test_placeholders_in_a_programs_command_line_are_filled_in() -> None:
 @pytest.mark.parametrize(
     ("fields", "field", "message"),
     [
-        ({"engine": "vlm", "model": "m"}, "engine", "there is no 'vlm'; there are llama_cpp, vllm"),
+        ({"engine": "vlm", "model": "m"}, "engine", "there is no engine 'vlm'; the engines are llama_cpp, vllm"),
         ({"engine": "vllm", "model": ""}, "model", "needs a model"),
         ({"engine": "command"}, "extra_flags", "needs the command line after"),
         ({"engine": "vllm", "model": "m", "tp": 0}, "tp", "0 does not fit; expected a whole number at least 1"),

@@ -13,6 +13,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from harness.cli.help import spelt
@@ -20,10 +21,11 @@ from harness.cli.score import command as score
 from harness.client.address.endpoint import Endpoint
 from harness.client.asker import Asker
 from harness.core.errors import ServerError
+from harness.core.records import GradeRules
 from harness.grading import GRADER
 from harness.grading.second.judge_prompts import LIMO, VERDICT
 from harness.presets.grading import GradingOptions
-from harness.runs import Manifest, RunFolder, read_samples
+from harness.runs import Manifest, RunFolder, questions, read_samples
 from harness.scoring.pipeline import score_run
 from harness.verbs.judge import JudgeSettings, Serve, Server
 from server_launchers.keeping.supervisor import RunningServer
@@ -88,6 +90,25 @@ def test_the_judge_decides_what_the_rules_left_undecided_and_nothing_else(run: R
     assert report.agreement.matrix == {("undecided", "correct"): 3, ("undecided", "wrong"): 1}
     assert report.agreement.disagreements == []
     assert (report.prompt_tokens, report.completion_tokens) == (18, 22)
+
+
+@pytest.mark.parametrize(
+    ("body", "failures"), [("1 / 0", {"raised ZeroDivisionError (own_words.py:2)": 2}), ("pass", {})]
+)
+def test_a_verifier_that_failed_is_named_beside_the_judge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, failures: dict[str, int]
+) -> None:
+    """None leaves an answer to the judge; an exception is a fault, though the judge decides."""
+    (tmp_path / "own_words.py").write_text(f"def judge(answer, question):\n    {body}\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("HARNESS_GRADERS", "own_words")
+    folder = write_run(tmp_path / "own", {"q1": ("2", [r"\boxed{2}", r"\boxed{3}"])})
+    place = folder.benchmark("prose")
+    rules = GradeRules(grader="own_words:judge")
+    questions.write(place, [msgspec.structs.replace(asked, rules=rules) for asked in questions.read(place)])
+    with FaultServer(ruling_by({"2": True, "3": False})) as server:
+        (report,) = judge_run(folder, serve(server)).reports
+    assert (report.n_decided, report.failures) == (2, failures)
 
 
 def test_a_score_by_the_rules_names_the_judge_whose_grades_it_replaces(tmp_path: Path, run: RunFolder) -> None:

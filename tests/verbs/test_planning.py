@@ -112,9 +112,13 @@ def test_what_cannot_be_found_is_said(tmp_path: Path) -> None:
     write_run(tmp_path / "pilot", benchmarks=[("demo", 30, 2)])
     done = harness(tmp_path, "plan", "pilot", "--detect", "1", "--versus", "4")
     assert done.code == 0
-    assert "no number of samples finds 1 points beside 4 samples" in done.out
+    assert "no number of samples finds 1 point beside 4 samples" in done.out
     refused = harness(tmp_path, "plan", "pilot", "--detect", "0")
     assert (refused.code, "--detect" in refused.err) == (2, True)
+    for words in (("aime24:64", "--versus", "0"), ("aime24:64", "--versus", "-5"), ("aime24:64", "--price-in", "1")):
+        refused = harness(tmp_path, "plan", *words)
+        assert (refused.code, words[1] in refused.err or "--detect" in refused.err) == (2, True)
+        assert "Traceback" not in refused.err
 
 
 def test_one_sample_a_question_shows_no_spread(tmp_path: Path) -> None:
@@ -171,7 +175,7 @@ def test_a_folder_goes_before_a_benchmark_of_its_name(tmp_path: Path) -> None:
 
 def test_without_a_run_of_the_benchmark_it_says_what_to_do(tmp_path: Path) -> None:
     typical = harness(tmp_path, "plan", "demo", "--detect", "2")
-    assert (typical.code, "no run in results/ asks it" in typical.out) == (0, True)
+    assert (typical.code, "results/ holds no scored run of it" in typical.out) == (0, True)
     refused = harness(tmp_path, "plan", "nowhere", "--detect", "2")
     assert refused.code != 0
     assert "harness run nowhere:2" in refused.err

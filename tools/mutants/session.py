@@ -176,8 +176,8 @@ class _Fixtures:
 
 
 def measure(items: Mapping[str, pytest.Item], files: Sequence[str], say: Say) -> None:
-    """Run each test once, and tell what they do (`Measured`)."""
-    n_started = 0
+    """Run each test once, and report its time, the lines it runs, whether it starts a process, and whether it fails."""
+    n_started = 0  # processes begun so far
 
     starting = _STARTS  # the hook outlives the names of this module
 

@@ -294,6 +294,9 @@ _COMPRESSED = (".gz", ".gzip", ".zst", ".zstd")
 _KNOWN = (".jsonl", ".json", ".csv", ".tsv", ".parquet", ".ndjson", ".txt")
 
 
+_WORKBOOK = b"PK\x03\x04"
+"""First bytes of a zip archive, which an .xlsx or .ods file is."""
+
 _CONVERTED = {
     ".xz": "unpack it: `xz -dk FILE`",
     ".bz2": "unpack it: `bzip2 -dk FILE`",
@@ -395,8 +398,11 @@ def _text(data: bytes, shown: str) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
+        if data.startswith(_WORKBOOK):
+            raise UsageError(f"{shown} is a workbook, whatever its name says: {_CONVERTED['.xlsx']}") from error
         line = data.count(b"\n", 0, error.start) + 1
-        raise UsageError(f"{shown}:{line} is not UTF-8 (byte {error.start}); save the file as UTF-8") from error
+        how = "save the file as UTF-8 (in Excel: CSV UTF-8)"
+        raise UsageError(f"{shown}:{line} is not UTF-8 (byte {error.start}); {how}") from error
 
 
 def _json_lines(data: bytes, shown: str, responses: bool) -> Iterator[Row]:
@@ -477,8 +483,12 @@ def _csv_rows(text: str, shown: str, delimiter: str, damaged_rows: int = 0) -> I
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=not damaged_rows)
     damaged = 0
     try:
-        header = next(reader, [])
+        header = [name.strip() for name in next(reader, [])]
+        if len(header) == 1 and "，" in header[0]:
+            raise UsageError(f"{shown}:1 parts its names by ，: the sign between two cells must be a comma (,)")
         repeated = {name for name in header if header.count(name) > 1}
+        if "" in repeated:
+            raise UsageError(f"{shown}:1 has several columns without a name: the first line must name each column")
         if repeated:
             raise UsageError(f"{shown}:1 names the column {visible(min(repeated))!r} twice")
         for cells in reader:

@@ -349,7 +349,9 @@ def _identity(grader: str) -> str:
         checked = Checked(error="its import ends the process")
     if checked.error:
         # A worker starts in a folder of its own, where a relative entry would name another module.
-        where = "; relative entries of PYTHONPATH are not searched" if "ModuleNotFoundError" in checked.error else ""
+        where = (
+            "; its folder must be in PYTHONPATH, as an absolute path" if "ModuleNotFoundError" in checked.error else ""
+        )
         raise UsageError(
             f"the verifier {quoted(grader)} cannot be used: {checked.error}{where}. Correct its module, or name "
             "another grader"
@@ -671,7 +673,9 @@ class Pool:
             job = owed.pop(0)
             if rule == "time":
                 rule = verifier.late(job.question.rules.grader, self.deadline)
-            steps = (f"the {rule}",) if verifier.is_late(rule) else ()
+            elif rule == "crash":
+                rule = verifier.ended(job.question.rules.grader)
+            steps = (f"the {rule}",) if verifier.failure(rule) is not None else ()
             self.decisions[job.key] = AnswerVerdict("undecided", rule, job.answer[:200] or None, steps)
         # At the front and in their order, since samples wait for the oldest jobs first.
         self.queue.extendleft(reversed(owed))

@@ -65,7 +65,8 @@ def try_verifier(question: Question) -> list[str]:
         raise UsageError(f"the verifier {grader} gives no verdict on question {question_id}: {why}. Correct it")
     return [
         *warnings,
-        f"the verifier {grader} gives no verdict on some answers to question {question_id}: {why}; they count as wrong",
+        f"the verifier {grader} gives no verdict on some answers to question {question_id}: {why}; they count as "
+        "wrong, unless a judge decides them",
     ]
 
 
@@ -88,7 +89,12 @@ def _cause(verdict: Verdict) -> str | None:
     """Why the verifier gave no verdict; None if it gave a verdict, or if the answer never reached the verifier."""
     if verdict.outcome != "undecided":
         return None
-    stopped = {"time": "it took too long", "memory": "it needed too much memory", "crash": "it ended its process"}
+    stopped = {
+        "time": "it took too long",
+        "memory": "it needed too much memory",
+        "crash": "it ended its process",
+        verifier.ENDED: "it ended its process",
+    }
     # Otherwise a step has the verifier as its subject: what it raised or returned.
     own_words = (step for step in verdict.steps if step.startswith("the verifier "))
     return stopped.get(verdict.rule) or visible(next(own_words, verdict.rule), _MAX_CAUSE_CHARS)
