@@ -171,7 +171,7 @@ def test_every_format_gives_the_same_rows(tmp_path: Path, name: str, data: bytes
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
-        ("set.csv", b"problem,answer\np,1,extra\n", r"set\.csv:2 has 3 cells, but the header names 2 columns"),
+        ("set.csv", b"problem,answer\np,1,extra\n", r"set\.csv:2 has 3 cells, but the first line names 2 columns"),
         ("set.csv", b"problem,problem\np,1\n", r"set\.csv:1 names the column 'problem' twice"),
         ("set.csv", b'problem,answer\n"never closed,1\n', r"set\.csv:\d is no valid CSV"),
         ("set.csv", b"", "holds no rows"),

@@ -40,6 +40,7 @@ from harness.benchmarks.sources import json_array
 from harness.core.errors import UsageError, near_names, option
 from harness.core.files import open_named
 from harness.core.inert import quoted, visible
+from harness.core.nouns import count_noun
 
 
 class Row(NamedTuple):
@@ -499,7 +500,8 @@ def _csv_rows(text: str, shown: str, delimiter: str, damaged_rows: int = 0) -> I
                 damaged += 1
                 continue
             if len(cells) != len(header):
-                raise UsageError(f"{where} has {len(cells)} cells, but the header names {len(header)} columns")
+                names = count_noun(len(header), "column")
+                raise UsageError(f"{where} has {count_noun(len(cells), 'cell')}, but the first line names {names}")
             yield Row(where, dict(zip(header, cells, strict=True)))
         if damaged < damaged_rows:
             raise UsageError(f"{shown} has {damaged} damaged rows, but the card says {damaged_rows}")
