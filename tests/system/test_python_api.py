@@ -212,7 +212,7 @@ def test_another_tools_outputs_are_scored(questions: Path) -> None:
     Path("outputs.jsonl").write_text('{"gen": "$5$", "right": 5}\n{"gen": "$6$", "right": 5}\n')
     scores = harness.score("outputs.jsonl", response_key="gen", answer_key="right", repeats="questions", workers=1)
     assert scores[0].accuracy == 0.5
-    with pytest.raises(harness.UsageError, match="name one with answer_key"):
+    with pytest.raises(harness.UsageError, match="name the column of the reference with answer_key"):
         harness.score("outputs.jsonl", response_key="gen", workers=1)
 
 
