@@ -163,8 +163,8 @@ def _refusal(endpoint: Endpoint, path: str, status: int, body: bytes) -> str:
     """The sentence for a page that answers with an error status, with what to do."""
     words = _quote_error(endpoint, body)
     if status in (401, 403):
-        found, which = ("the key was not accepted", "the right key") if endpoint.api_key else ("no key was sent", "it")
-        cure = f"{found}: name the variable that holds {which}, such as {option('api_key_env', 'OPENAI_API_KEY')}"
+        problem, key = ("the key was not accepted", "the right key") if endpoint.api_key else ("no key was sent", "it")
+        cure = f"{problem}: name the variable that holds {key}, such as {option('api_key_env', 'OPENAI_API_KEY')}"
         return f"{endpoint.base_url} answers HTTP {status} ({words}); {cure}"
     if status == 404:
         return f"{endpoint.base_url}{path} does not exist (HTTP 404); {option('base_url')} usually ends in /v1"
