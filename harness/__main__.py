@@ -63,10 +63,10 @@ def _leave(signum: int, _frame: FrameType | None) -> None:
 
 
 def _unraisable(problem: UnraisableHookArgs) -> None:
-    """Handle an exception that Python could only print: raise a Ctrl-C again a moment later, if it came during an
-    import, say.
+    """Handle an exception that Python could only print: raise a Ctrl-C, or what a session raises for a signal, again a
+    moment later; it came during an import, say.
     """
-    if problem.exc_type is not KeyboardInterrupt:
+    if not issubclass(problem.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(problem)
         return
     while True:

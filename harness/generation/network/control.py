@@ -334,10 +334,15 @@ class Steering:
 class Signals:
     """Catches SIGINT, SIGTERM and SIGHUP for the length of a `with` block, on the main thread only.
 
-    Before `attach`, a signal raises `Interrupted` at the line that runs. After `attach`, each signal calls
+    Before `attach`, a signal ends the block with `Interrupted`. After `attach`, each signal calls
     `on_signal(signum, nth)` on the main thread between two bytecodes; so `on_signal` must return at once and only start
     the end. A signal that the parent process told this one to ignore (nohup) stays ignored.
     """
+
+    class _Caught(KeyboardInterrupt):
+        """Raised by a signal at the line that runs, whatever code that is. Only a KeyboardInterrupt passes through all
+        code: asyncio handles any other exception, and `threading.Thread.start` takes an `Exception` for a failure to
+        start, after which the thread ends with a KeyError."""
 
     def __init__(self, message: Callable[[int], str]) -> None:
         self.caught: int | None = None
@@ -348,7 +353,11 @@ class Signals:
         self._before: dict[int, Any] = {}
 
     def attach(self, on_signal: Callable[[int, int], None]) -> None:
+        """Have `on_signal` called by each signal from now on. It is also called at once if a signal came before, whose
+        exception was lost: Python can only print what is raised in a finalizer."""
         self._on_signal = on_signal
+        if self.caught is not None:
+            on_signal(self.caught, self._n)
 
     def __enter__(self) -> Signals:
         if threading.current_thread() is threading.main_thread():
@@ -362,16 +371,18 @@ class Signals:
     ) -> None:
         for signum, handler in self._before.items():
             signal.signal(signum, handler)
+        if isinstance(error, self._Caught) and self.caught is not None:
+            raise Interrupted(self._message(self.caught), self.caught) from None
 
     def take(self, signum: int) -> None:
         """Act as if the signal `signum` had come. Used for a broken pipe, which reaches Python as an exception."""
         self._handle(signum, None)
 
     def _handle(self, signum: int, _frame: FrameType | None) -> None:
-        """Note a signal: the session ends in order if it is running, else `Interrupted` is raised."""
+        """Note a signal: the session ends in order if it is running, else the block ends."""
         self._n += 1
         # The first signal decides the exit code.
         self.caught = self.caught or signum
         if self._on_signal is None:
-            raise Interrupted(self._message(signum), signum)
+            raise self._Caught
         self._on_signal(signum, self._n)
