@@ -42,9 +42,13 @@ _SAYS_OF_IT = re.compile(
 
 _LABEL = re.compile(r"(?<=[\s,;])([A-J])\)(?=\s)", re.ASCII)
 _LIST_OF_LABELS = re.compile(r"(?:[A-Z][.)]){2,}", re.ASCII)
-_BETWEEN = r"(?:[\s,，、;/&()\[\]]|and\b|和|及)*"
+_BETWEEN = r"(?:[\s,，、;/&]|and\b|和|及)*"
 _LETTERS_WITH_OR = re.compile(r"[(\[]?[A-J][)\]]?(?:\s*(?:,\s*)?(?:\bor\b|或)\s*[(\[]?[A-J][)\]]?)+", re.ASCII)
-_LETTERS_TOGETHER = re.compile(rf"{_BETWEEN}[A-Z]{_BETWEEN}(?:[A-Z]{_BETWEEN})+", re.ASCII)
+_BRACKETED = r"[(\[][A-Z][)\]]"
+_LETTERS_TOGETHER = re.compile(
+    rf"[(\[]?\s*[A-Z](?:{_BETWEEN}[A-Z])+\s*[)\]]?|{_BRACKETED}(?:{_BETWEEN}{_BRACKETED})+", re.ASCII
+)
+"""Letters in one bracket or none, or each in a bracket of its own; E(AB) is a function of A and B."""
 
 
 def letter_of(answer: str, last: str = "Z", *, any_case: bool = False) -> str | None:

@@ -34,7 +34,7 @@ from harness.grading.find.reasoning import final_part
 from harness.grading.find.several import parts_of
 from harness.grading.find.stated import StatedValue, statements
 
-VERSION = "17"
+VERSION = "18"
 """Version of the rules. It goes up whenever any pair of reference and response may get another verdict."""
 
 GRADER = f"rules/{VERSION}"
@@ -71,6 +71,8 @@ _RULES = {
     "field": "one evaluation in a finite field",
     "numeric": "evaluated with 70 digits, or more where these do not suffice; with variables, at fixed sample points",
     "symbolic": "sympy simplified the difference of the two",
+    "matrices": "equal if its letters are numbers, but they may be matrices, whose order counts",
+    "vectors": "equal if its letters are numbers, but a product of vectors depends on its sign and their order",
     "rounded": "the answer rounds to the reference, which may be rounded or exact",
     "decimal comma": "equal if the comma is a decimal comma, and else a list of two",
     "tolerance": "within the tolerance that the benchmark states",

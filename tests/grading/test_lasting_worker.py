@@ -34,6 +34,7 @@ def workers() -> list[int]:
 
 @pytest.fixture(autouse=True)
 def _ends() -> Any:
+    lasting._lasting.close()  # that of another file's tests
     yield
     lasting._lasting.close()
 

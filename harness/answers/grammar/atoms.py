@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 
+from harness.answers.grammar.cursor import CLOSING, OPENING
 from harness.answers.grammar.latex_commands import Commands
 from harness.answers.grammar.literals import Unreadable, places_of
 from harness.answers.grammar.remarks import APPROXIMATE, leads_to_value
 from harness.answers.grammar.tokens import MathToken
 from harness.answers.grammar.tree import E, I, Node, num, sym
+from harness.answers.grammar.units import unit_of
 
 _COPULA = re.compile(r"(?i)\s*(?::|\b(?:is|are|equals|was|will\s+be)|等于|为|是|：)[\s:]*\Z")
 """Matches the last word or colon of a text that names the value behind it: "The area is", 最大值是."""
@@ -17,6 +19,13 @@ _CURRENCIES = {
     "dollar": "dollar", "euro": "euro", "sterling": "sterling", "yuan": "yuan", "usd": "dollar", "us dollar": "dollar",
     "eur": "euro", "gbp": "sterling", "cny": "yuan", "rmb": "yuan",
 }  # fmt: skip
+_DIFFERENTIAL = ("d", "partial", "Delta", "delta")
+"""Letters that make one quantity with the letter behind them: dx, ∂f, Δt are no products."""
+
+_SIGNS = ("+", "-", "±", "∓")
+_INSIDE_TERMS = (*_SIGNS, "*", "/", "^", "_", "!", "'", *OPENING, *CLOSING)
+"""Signs of the arguments of a function; with another sign a bracket is a list, a remark, a set …"""
+
 _DENIES = re.compile(r"(?i)\b(?:not|no|nor|neither|never|wrong|incorrect|except)\b|n't|[不非没无否]")
 
 
@@ -108,25 +117,51 @@ class Atoms(Commands):
             return Node("fn", ("factorial", Node("add", (argument, num(-1)))))
         if name in ("C", "A", "P") and (node := self.combinations(name)) is not None:
             return node
+        if name in _DIFFERENTIAL and self.peek().kind == "sym" and not self.is_factor(name):
+            return sym(f"{name} {self.take().text}")
         return self.applied(name) if self.applies_function(name) else sym(name)
+
+    def is_factor(self, name: str) -> bool:
+        """Whether the letter `name` of a differential stands for itself: the d that ends an integral, or that of dm."""
+        return name == "d" and (self.integrals > 0 or unit_of(f"d{self.peek().text}") is not None)
 
     def applied(self, name: str) -> Node:
         """Parse the arguments of the function `name`, with their brackets."""
-        self.expect("(")
+        self.position += 1
         arguments = self.answer()
-        self.expect(")")
+        if not self.accept(")", "]"):
+            raise Unreadable("an open bracket")
         return Node("apply", (name, arguments))
 
     def applies_function(self, name: str) -> bool:
-        """Whether `name` is followed by its arguments: f, g, h in front of a bracket are functions, and so is any
-        letter before a single number, `I(0)`. name: a letter, perhaps with an index or primes.
+        """Whether `name` is followed by its arguments. f, g, h in front of a bracket are functions. So is any letter in
+        front of a bracket that no product needs, since it holds one term: I(0), P(A), φ(n²); and a capital in front of
+        a sum with a capital: E[X + Y], but not P(1 + r). name: a letter, perhaps with an index or primes.
         """
-        if not self.is_op("(") or self.peek().spaced:
+        if not self.is_op("(", "[") or self.peek().spaced:
             return False
         letter = name.rstrip("'").partition("_")[0]
-        if letter in ("f", "g", "h"):
+        if letter in ("f", "g", "h") and self.is_op("("):
             return not (self.peek(1).kind == "sym" and self.peek(1).text == letter)
-        return self.peek(1).kind == "num" and self.peek(2).text == ")"
+        inside = self.inside_brackets()
+        if not all(token.kind in ("num", "sym", "cmd") or token.text in _INSIDE_TERMS for token in inside):
+            return False
+        if not any(token.text in _SIGNS for token in inside):
+            return True
+        return letter.isupper() and any(token.kind == "sym" and token.text.isupper() for token in inside)
+
+    def inside_brackets(self) -> list[MathToken]:
+        """Return the tokens inside the bracket that comes next, without those of brackets inside it."""
+        inside: list[MathToken] = []
+        depth = 1
+        for token in self.tokens[self.position + 1 :]:
+            depth -= token.kind == "op" and token.text in CLOSING
+            if depth == 0:
+                break
+            if depth == 1:
+                inside.append(token)
+            depth += token.kind == "op" and token.text in OPENING
+        return inside
 
     def combinations(self, name: str) -> Node | None:
         r"""Parse `C_{10}^{3}` and `C(10,3)` as a binomial coefficient, `A_5^2` and `P_5^2` as arrangements.

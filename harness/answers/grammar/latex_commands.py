@@ -7,7 +7,7 @@ from fractions import Fraction
 from harness.answers.grammar.cursor import Cursor, times
 from harness.answers.grammar.literals import Unreadable
 from harness.answers.grammar.tokens import MathToken
-from harness.answers.grammar.tree import INFINITY, PI, I, Node, names, neg, num, sym
+from harness.answers.grammar.tree import INFINITY, PI, I, Node, names, neg, num, sym, symbols
 
 _CONDITIONAL = ("if", "for", "when", "where", "若", "当")
 _MATRICES = names("matrix pmatrix bmatrix Bmatrix vmatrix Vmatrix array smallmatrix")
@@ -99,6 +99,8 @@ class Commands(Cursor):
         top, bottom = self.argument(), self.argument()
         if any(part.op in ("empty", "list", "set") for part in (top, bottom)):
             raise Unreadable("a fraction without a part")
+        if _differentiates(top, bottom):
+            raise Unreadable("a derivative that is not worked out")
         return Node("div", (top, bottom))
 
     def root(self, name: str) -> Node:
@@ -265,6 +267,14 @@ class Commands(Cursor):
         if not parts:
             raise Unreadable("an empty environment")
         return Node("list", parts)
+
+
+def _differentiates(top: Node, bottom: Node) -> bool:
+    r"""Whether a fraction is an operator without its function: `\frac{d}{dx}`, `\frac{d^2}{dx^2}`."""
+    name = top.args[0] if top.op == "pow" else top
+    if name not in (sym("d"), sym("partial")):
+        return False
+    return any(letter.startswith(f"{name.args[0]} ") for letter in symbols(bottom))
 
 
 def _is_function(node: Node) -> bool:

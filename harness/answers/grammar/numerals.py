@@ -52,6 +52,10 @@ def number_in_words(words: str) -> str | None:
         return f"{sign}1/2"
     if (mixed := _mixed(parts)) is not None:
         return sign + mixed
+    if parts[0] in ("a", "an") and len(parts) > 1:
+        parts = ["one", *parts[1:]]
+    elif parts[0] in ("hundred", *_GROUPS):
+        parts = ["one", *parts]  # "a hundred", whose article a comparison of words drops
     below = _PARTS.get(parts[-1].removesuffix("s").replace("halve", "half"))
     if below is not None and len(parts) > 1:
         above = _cardinal(parts[:-1])

@@ -122,6 +122,8 @@ class _AnswerParser(Powers):
             return node
         if (formula := self.formula_of_logic(node, start)) is not None:
             return formula
+        if any(item.op == "text" for item in node.args) and "or" in self.connectives(start):
+            raise Unreadable("alternatives in words")  # "red or blue" leaves open which; "red and blue" names both
         if all(_is_inequality(item) for item in node.args) and self.are_together(node, start):
             return Node("inter", node.args)
         return Node("either", node.args) if self.is_alternative(node, start) else node

@@ -50,6 +50,8 @@ class Powers(Atoms):
                 node = Node("fn", ("double factorial" if double else "factorial", node))
             elif token.text == "°":
                 self.position += 1
+                if node.op in ("sym", "apply") and self.starts_atom():
+                    raise Unreadable("a composition of functions")  # f ∘ g is no product
                 node = self.degrees(node)
             elif token.text == "%":
                 self.position += 1
@@ -57,8 +59,8 @@ class Powers(Atoms):
             elif token.text == "'":
                 self.position += 1
                 node = sym(f"{node.args[0]}'") if node.op == "sym" else Node("fn", ("prime", node))
-            elif node.op == "sym" and not node.args[0].isalpha() and self.applies_function(node.args[0]):
-                node = self.applied(node.args[0])  # f'(2), J_0(0)
+            elif node.op == "sym" and self.applies_function(node.args[0]):
+                node = self.applied(node.args[0])  # f'(2), J_0(0), \mathbb{E}(X)
             else:
                 return node
 

@@ -450,7 +450,7 @@ class _Lexer:
             self.position += len(run_on[1])
             self.put("cmd", run_on[1])
         elif (
-            self.is_unit(word, previous) or self.is_word(word) or self.is_plural(word, previous)
+            self.is_unit(word, previous) or self.is_word(word, previous) or self.is_plural(word, previous)
         ) and not self.is_digits(word, match.end()):
             self.position = self.end_of_words(match.end())
             self.words(source[match.start() : self.position])
@@ -462,8 +462,8 @@ class _Lexer:
                     self.spaced = False
 
     def is_unit(self, word: str, previous: MathToken | None) -> bool:
-        """Whether `word` is the unit of the number or bracket before it."""
-        if previous is None or (previous.kind != "num" and previous.text not in (")", "}", "rset")):
+        """Whether `word` is the unit of the number, π or bracket before it."""
+        if previous is None or (previous.kind != "num" and previous.text not in (")", "}", "rset", "pi")):
             return False
         if word in _BARE_UNITS or word in ("pct", "percent"):
             return True
@@ -473,13 +473,15 @@ class _Lexer:
         """Whether letters are digits of a number with a base: the BBA of 2BBA_14."""
         return word.isupper() and self.source.startswith("_", end)
 
-    def is_word(self, word: str) -> bool:
-        """Whether two or more letters are an English word or the end of an ordinal (`th`), not a product of variables.
+    def is_word(self, word: str, previous: MathToken | None) -> bool:
+        """Whether two or more letters are an English word or the end of an ordinal (`2nd`), not a product of variables.
 
         Two letters count only if they are listed. `nRT` and up to six usual variables are a product.
         """
         if len(word) == 2:
-            return word.lower() in ("no", "is", "of", "th", "at", "by", "in", "as", "if", "to", "st", "nd", "rd")
+            if word in ("st", "nd", "rd"):
+                return previous is not None and (previous.kind == "num" or previous.text in ("^", "{"))  # a + nd
+            return word.lower() in ("no", "is", "of", "th", "at", "by", "in", "as", "if", "to")
         if len(word) <= 4 and word[0].islower() and word[-1].isupper():
             return False  # nRT is a product
         return not (len(word) <= 6 and _PRODUCT_LETTERS.issuperset(word))

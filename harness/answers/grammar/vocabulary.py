@@ -54,7 +54,7 @@ TEXTS = names("text textbf textrm textit textsf texttt mbox hbox mathrm operator
 """Commands whose argument is words, or mathematics set upright."""
 
 OPERATORS = {
-    "cdot": "*", "times": "*", "ast": "*", "star": "*", "bullet": "*", "div": "/", "pm": "±", "mp": "∓", "cup": "∪",
+    "cdot": "*", "times": "*", "ast": "*", "div": "/", "pm": "±", "mp": "∓", "cup": "∪",
     "cupdot": "∪", "bigcup": "∪", "sqcup": "∪", "uplus": "∪", "cap": "∩", "bigcap": "∩", "setminus": "∖",
     "backslash": "∖",
     "mid": "|", "vert": "|", "lvert": "|", "rvert": "|", "lbrace": "lset", "rbrace": "rset", "langle": "(",

@@ -27,6 +27,7 @@ from harness.grading.compare.dates import same_days
 from harness.grading.compare.forms import has_form
 from harness.grading.compare.plain_numbers import plain_number
 from harness.grading.compare.polynomials import polynomial, same_polynomials
+from harness.grading.compare.products import multiplies_matrices, multiplies_vectors
 from harness.grading.compare.scalars import Comparison
 from harness.grading.compare.structures import same
 from harness.grading.compare.words import same_words
@@ -46,6 +47,7 @@ _FORMS: dict[Form, str] = {
     "expanded": "expanded",
 }
 
+_FIGURE = re.compile(r"\\(angle|triangle)(?![a-zA-Z])")
 _ALL_REALS = words_of("all real numbers")
 _THOUSANDS_OR_LIST = re.compile(r"\d,\s?\d{3}(?!\d)")
 # Possessive quantifiers and bounds, so that no answer can make the match backtrack for long.
@@ -197,6 +199,12 @@ def _compare_trees(reference: str, answer: str, kind: str, rules: GradeRules) ->
     if isinstance(answer_node, str):
         return Comparison(None, "unreadable", (f"the answer is not mathematics: {answer_node}",))
     result = same(reference_node, answer_node, rules)
+    if result.equal and _names_another_figure(reference, answer):
+        return Comparison(None, "names")
+    if result.equal and (multiplies_vectors(reference) or multiplies_vectors(answer)):
+        return Comparison(None, "vectors")
+    if result.equal and result.rule != "identical" and any(map(multiplies_matrices, (reference_node, answer_node))):
+        return Comparison(None, "matrices")
     if not result.equal and (_THOUSANDS_OR_LIST.search(reference) or _THOUSANDS_OR_LIST.search(answer)):
         # "1,234" can be a number or a list of two; both sides are read the other way round as well.
         reference_node, answer_node = _read(reference, not listed), _read(answer, not listed)
@@ -204,6 +212,12 @@ def _compare_trees(reference: str, answer: str, kind: str, rules: GradeRules) ->
             again = same(reference_node, answer_node, rules)
             result = again if again.equal else result
     return result
+
+
+def _names_another_figure(reference: str, answer: str) -> bool:
+    """Whether one side writes the sign of an angle and the other that of a triangle before its letters."""
+    marks = [set(_FIGURE.findall(text)) for text in (reference, answer)]
+    return bool(marks[0] and marks[1]) and marks[0] != marks[1]
 
 
 def _without_trees(reference: str, answer: str, kind: str, rules: GradeRules) -> Comparison | None:

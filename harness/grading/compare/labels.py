@@ -37,7 +37,7 @@ def names_agree(first: Node, second: Node) -> bool:
     for letter, named in ((first, other_function), (second, function)):
         if letter.op == "sym" and named is not None:
             # A graph is y = 2x, the function of it f(x) = 2x, or f = 2x.
-            return letter.args[0] in ("y", named[0]) and named[1].op == "sym"
+            return letter.args[0] in ("y", named[0]) and _is_variables(named[1])
     return bool(symbols(first) & symbols(second)) and _same_product(first, second)
 
 
@@ -98,9 +98,9 @@ def inverse_of(name: Node) -> Node | None:
 
 
 def _is_variables(argument: Node) -> bool:
-    """Whether an argument is a letter, or several."""
+    """Whether an argument is a small letter, or several. A capital may be an event or a set: P(A) is not P(B)."""
     parts = argument.args if argument.op in ("list", "tuple") else (argument,)
-    return all(part.op == "sym" for part in parts)
+    return all(part.op == "sym" and not part.args[0][0].isupper() for part in parts)
 
 
 def _same_product(first: Node, second: Node) -> bool:

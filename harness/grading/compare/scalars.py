@@ -294,16 +294,18 @@ def _have_other_letters(reference: Node, answer: Node) -> bool:
 
 
 def _brings_letters(reference: Node, answer: Node) -> bool:
-    r"""Whether the answer has a letter, or an unknown function such as f, that the reference lacks.
+    r"""Whether the answer has a letter, or a value of an unknown function such as f, that the reference lacks.
 
-    Nobody has said what it means, so a difference of the values proves nothing: \varphi(8) may be 4, and XV may be 15.
+    Nobody has said what it means, so a difference of the values proves nothing: \varphi(8) may be 4, XV may be 15, and
+    E(X) + E(Y) may be E(X + Y).
     """
-    return bool((symbols(answer) | _applied(answer)) - symbols(reference) - _applied(reference) - bound_letters(answer))
+    letters = symbols(answer) - symbols(reference) - bound_letters(answer)
+    return bool(letters or _applied(answer) - _applied(reference))
 
 
-def _applied(node: Node) -> frozenset[str]:
-    """Return the names of the unknown functions in the tree, each with its bracket: `f(` of f(2)."""
-    return frozenset(f"{here.args[0]}(" for here in walk(node) if here.op == "apply")
+def _applied(node: Node) -> frozenset[Node]:
+    """Return the values of unknown functions in the tree, such as f(2)."""
+    return frozenset(here for here in walk(node) if here.op == "apply")
 
 
 def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tuple[Node, Node]]:
