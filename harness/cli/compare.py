@@ -72,11 +72,27 @@ def command(
     else:
         for pair in pairs:
             _print(pair)
+        if any(map(_decided_by_correction, pairs)):
+            n_lines = sum(1 + (pair.decision.p_question is not None) for pair in pairs)
+            click.echo(
+                "  an interval above excludes 0 where no difference is seen: each interval is for its line alone; p is "
+                f"raised for {n_lines} lines, and decides"
+            )
     if fail_if_worse is not None:
         code = _gate(pairs, fail_if_worse / 100)
         sys.exit(EXIT_COMPLETE if pass_unseen and code == EXIT_OWED else code)
     if pass_unseen:
         raise UsageError("--pass-unseen changes what --fail-if-worse returns: give --fail-if-worse POINTS too")
+
+
+def _decided_by_correction(pair: RunComparison) -> bool:
+    """Whether an interval excludes 0 beside the verdict that no difference is seen."""
+    decision, paired = pair.decision, pair.decision.paired
+    lines = ((decision.verdict, paired.sampling_interval), (decision.kind_verdict, paired.question_interval))
+    return any(
+        verdict == "no difference seen" and interval is not None and not interval.low <= 0 <= interval.high
+        for verdict, interval in lines
+    )
 
 
 def _gate(pairs: list[RunComparison], margin: float) -> int:

@@ -99,7 +99,7 @@ def command(
     harness sweep limo10 --model GAIR/LIMO --serve vllm --tp 8 --judge org/judge --judge-base-url URL
     """
     from harness.cli import sweep_plan
-    from harness.verbs.sweep import whole
+    from harness.verbs.sweep import expected, whole
 
     without_cells = {"--schema": schema, "--list": list_suites, "--dry-run": dry_run}
     if as_json and (flags := [flag for flag, asks in without_cells.items() if asks]):
@@ -114,7 +114,10 @@ def command(
     if follow is not None:
         if dry_run or as_json:
             raise UsageError("--follow runs checkpoints as they appear: leave out --dry-run and --json")
-        sys.exit(_follow(file, lambda: plan(run_given(words), judge_given(words)), 60 * follow, verify=verify))
+        given_options = run_given(words), judge_given(words)
+        # All else is checked now: the first checkpoint may come in hours.
+        expected.expected(plan(*given_options, before_checkpoints=True))
+        sys.exit(_follow(file, lambda: plan(*given_options), 60 * follow, verify=verify))
     planned = plan(run_given(words), judge_given(words))
     if dry_run:
         n_without_score = sweep_plan.show(planned)

@@ -11,6 +11,7 @@ from harness.core.errors import HarnessError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.showing.lines import duration
+from harness.verbs.sweep.checkpoints import NO_STEP
 from server_launchers.errors import LaunchError
 
 if TYPE_CHECKING:
@@ -32,12 +33,22 @@ def show(sweep: Sweep) -> int:
             ("cell", "benchmark", "questions", "samples", "new tokens at most", "new tokens", "time"),
             [_row(by_cell[cell.name]) for cell in group.cells],
         )
-    for line in _totals(sweep, list(by_cell.values())):
+    for line in (*_totals(sweep, list(by_cell.values())), *_steps(sweep)):
         click.echo(line)
     lost = [ahead for ahead in by_cell.values() if ahead.lost]
     for ahead in lost:
         click.echo(f"harness: {ahead.cell.name} would end without a score: {visible(ahead.lost)}", err=True)
     return len(lost)
+
+
+def _steps(sweep: Sweep) -> list[str]:
+    """A line for each series of checkpoints, with the steps that were read from their names; then what is left out."""
+    series: dict[str, list[str]] = {}
+    for entry in sweep.axes.get("models", ()):
+        if (checkpoint := entry.checkpoint) is not None:
+            series.setdefault(checkpoint.series, []).append(str(checkpoint.step))
+    lines = [f"steps of {visible(name, 100) or 'the training'}: {', '.join(steps)}" for name, steps in series.items()]
+    return [*lines, *(f"{visible(str(path), 200)} is left out: {NO_STEP}" for path in sweep.left_out)]
 
 
 def _server(group: ServerGroup) -> str:

@@ -21,7 +21,7 @@ from harness.reports.plots.published import MAX_SOURCES
 from harness.reports.published import beside, other_questions, published_of, reported_by, source_title, verdict
 from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
 from harness.runs.layout import RunFolder
-from harness.runs.manifest import UNKNOWN_MODEL, BenchmarkRecord, Difference, differences
+from harness.runs.manifest import UNKNOWN_MODEL, BenchmarkRecord, Difference, changes_of, differences
 from harness.scoring import (
     PairedComparison,
     PublishedComparison,
@@ -126,9 +126,9 @@ def compare(sources: Sequence[Path], options: CompareOptions) -> list[RunCompari
             baseline_samples=_kinds_of(first),
             samples=_kinds_of(benchmark),
             moved=moves(first.questions, benchmark.questions),
-            settings=_differences(first.record, benchmark.record),
+            settings=[*_differences(first.record, benchmark.record), *_servers_apart(base, run)],
         )
-        for decision, (_, benchmark, first) in zip(decide(compared), compared_to, strict=True)
+        for decision, (run, benchmark, first) in zip(decide(compared), compared_to, strict=True)
     ]
 
 
@@ -332,6 +332,13 @@ def _differences(first: BenchmarkRecord, second: BenchmarkRecord) -> Sequence[Di
     return [*differences(first.identity, second.identity), questions]
 
 
+def _servers_apart(base: ScoredRun, run: ScoredRun) -> Sequence[Difference]:
+    """The facts of the model, such as its file, in which the servers of `run` differ from those of `base`."""
+    servers = base.manifest.provenance, run.manifest.provenance
+    changed = changes_of(servers[0], servers[1].servers).model if servers[0].servers else []
+    return [Difference(f"server's {change.field}", change.before, change.now) for change in changed]
+
+
 def _chosen(ids: set[str] | None) -> str:
     """A selection of questions in words. ids: None = all questions."""
     return "all" if ids is None else f"{len(ids):,} chosen"
@@ -378,8 +385,8 @@ def _undecided(ours: Sequence[QuestionTally], theirs: Sequence[QuestionTally]) -
     return [
         f"undecided answers count as wrong: {counts[0]:,} of {samples[0]:,} of the run, {counts[1]:,} of "
         f"{samples[1]:,} of the baseline. By them the difference may lie anywhere from "
-        f"{lowest[0] - highest(theirs):+.1f} to {highest(ours) - lowest[1]:+.1f} points, which no interval above "
-        "includes: read them with `harness show`, or let a judge decide"
+        f"{lowest[0] - highest(theirs):+.1f} to {highest(ours) - lowest[1]:+.1f} points, for which the intervals "
+        "above do not allow: read them with `harness show`, or let a judge decide"
     ]
 
 

@@ -72,7 +72,12 @@ def look(spec: ServerSpec, facts: Facts) -> Facts:
     from server_launchers.embedded import llama_cpp_server, openmp
     from server_launchers.machine import accelerators
 
-    if not Path(spec.model).expanduser().is_file():
+    path = Path(spec.model).expanduser()
+    if path.is_dir():
+        raise LaunchError(
+            f"{spec.model} is a folder; llama_cpp serves GGUF files: name the file in it, as {path}/*.gguf"
+        )
+    if not path.is_file():
         raise LaunchError(
             f"no model file at {spec.model}; llama_cpp serves GGUF files (`harness models fetch smollm2-135m` gets one)"
         )

@@ -16,8 +16,10 @@ import pytest
 import harness as reasoning_harness
 from harness.asking.options.deciding import CompareOptions, VerifyOptions
 from harness.core.errors import StoreError, UsageError
-from harness.runs import RunFolder, grades
+from harness.core.records import ServerFacts
+from harness.runs import Manifest, RunFolder, grades
 from harness.runs.layout import RunLog
+from harness.runs.manifest import Provenance
 from harness.scoring.deciding import RunPair, decide
 from harness.verbs.compare import compare, verify
 from harness.verbs.plan import plan
@@ -215,6 +217,44 @@ def test_a_run_that_an_interruption_cut_in_two_did_not_grow(tmp_path: Path) -> N
             log.write("session_ended", done=done_after)
     (compared,) = compare([base, tuned], CompareOptions())
     assert not any("extended" in warning for warning in compared.decision.warnings)
+
+
+def with_server(run: RunFolder, **facts: str) -> RunFolder:
+    """The run, with one server that stated these facts of its model."""
+    manifest = Manifest.load(run)
+    provenance = Provenance().after("t", {"http://h/v1": ServerFacts(model=facts, host={"version": "1"})}, [])
+    msgspec.structs.replace(manifest, provenance=provenance).save(run)
+    return run
+
+
+def test_servers_that_served_other_weights_are_named(tmp_path: Path) -> None:
+    base, tuned = two_runs(tmp_path)
+    with_server(base, model_path="a.gguf", root="m")
+    with_server(tuned, model_path="b.gguf", root="m")
+    done = harness(tmp_path, "compare", "base", "tuned")
+    assert '  differs: server\'s model_path: "a.gguf" → "b.gguf"\n' in done.out
+    assert "root" not in done.out
+    with_server(tuned, model_path="a.gguf", root="m")
+    assert "server's" not in harness(tmp_path, "compare", "base", "tuned").out
+
+
+def test_an_interval_that_excludes_0_beside_no_difference_is_explained(tmp_path: Path) -> None:
+    words = "each interval is for its line alone; p is raised for "
+    base = write_run(tmp_path / "base", benchmarks=[("demo", 30, 16)], strength=0.5)
+    seen = set()
+    for seed in range(2, 12):
+        folder = tmp_path / str(seed)
+        write_run(folder, benchmarks=[("demo", 30, 16)], strength=0.44, seed=seed)
+        (pair,) = compare([base, RunFolder(folder)], CompareOptions())
+        interval = pair.decision.paired.sampling_interval
+        excludes = not interval.low <= 0 <= interval.high
+        done = harness(tmp_path, "compare", "base", str(seed))
+        if pair.decision.verdict == "no difference seen" and excludes:
+            assert f"{words}2 lines" in done.out
+        elif pair.decision.kind_verdict == pair.decision.verdict != "no difference seen":
+            assert words not in done.out
+        seen.add((pair.decision.verdict, excludes))
+    assert ("no difference seen", True) in seen
 
 
 def test_verdicts_are_corrected_for_all_that_is_printed(tmp_path: Path) -> None:

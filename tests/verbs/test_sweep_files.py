@@ -18,9 +18,11 @@ from harness.core.errors import UsageError
 from harness.core.options import options_of
 from harness.verbs.sweep import cells, file, records, schema
 from harness.verbs.sweep.cells import Sweep
+from harness.verbs.sweep.checkpoints import checkpoint_at
 from harness.verbs.sweep.results import results
 from harness.verbs.sweep.table import write
 from server_launchers.spec import OPTIONS
+from tests.system.command import harness
 
 BUDGETS = """\
 models:
@@ -88,10 +90,67 @@ def test_checkpoints_are_a_series_by_step(tmp_path: Path, monkeypatch: pytest.Mo
     for name in ("a/step_100", "a/step_20", "b/step_3"):
         (tmp_path / "runs" / name).mkdir(parents=True)
     sweep = planned(tmp_path, "checkpoints: runs/*/step_*\nbenchmarks: [demo]\n")
-    assert [(one.name, one.step) for one in sweep.axes["models"]] == [
-        ("a-step_20", 20), ("a-step_100", 100), ("b-step_3", 3),
+    assert [(one.name, sweep.step_of(cell)) for one, cell in zip(sweep.axes["models"], sweep.cells, strict=True)] == [
+        ("a-step_20", ("a", 20)), ("a-step_100", ("a", 100)), ("b-step_3", ("b", 3)),
     ]  # fmt: skip
     assert sweep.cells[1].options.model == "runs/a/step_100"
+
+
+@pytest.mark.parametrize(
+    ("path", "series", "step"),
+    [
+        ("ck/step_100.gguf", "ck", 100),
+        ("n1/epoch1-iter500-loss2.95.gguf", "n1", 500),
+        ("n1/epoch2-iter1000-loss2.31-Q4_1.gguf", "n1", 1000),
+        ("runs/lr1e-4/step_500", "lr1e-4", 500),
+        ("runs/a/qwen3-8b-step-500", "a-qwen3-8b", 500),
+        ("runs/a/qwen3-8b-500", "a-qwen3-8b", 500),
+        ("runs/lr3e-4/checkpoint-500/model-Q8_0.gguf", "lr3e-4", 500),
+        ("actor/global_step_40", "actor", 40),
+        ("iter_0000500", "", 500),
+        ("epoch_3", "", 3),
+        ("s500", "", 500),
+        ("ck/500", "ck", 500),
+    ],
+)
+def test_a_step_is_read_where_the_name_leaves_no_doubt(path: str, series: str, step: int) -> None:
+    checkpoint = checkpoint_at(Path(path))
+    assert checkpoint is not None
+    assert (checkpoint.series, checkpoint.step) == (series, step)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["step_1e3", "step_2k", "step_last", "runs/lr1e-4.gguf", "model-Q8_0.gguf", "model-500-Q4_1.gguf", "2024-05-01",
+     "loss2.95", "run3/step_last.gguf", "model-Q8.gguf", "step_500.5"],
+)  # fmt: skip
+def test_a_number_that_may_be_no_step_is_none(path: str) -> None:
+    assert checkpoint_at(Path(path)) is None
+
+
+def test_a_checkpoint_without_a_step_is_left_out_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("step_1", "step_last"):
+        (tmp_path / "ck" / name).mkdir(parents=True)
+    sweep = planned(tmp_path, "checkpoints: ck/*\nbenchmarks: [demo]\n")
+    assert [cell.options.model for cell in sweep.cells] == ["ck/step_1"]
+    assert sweep.left_out == (Path("ck/step_last"),)
+    text = "checkpoints: ck/*\nbenchmarks: [demo]\nservers: [{engine: llama_cpp}]\n"
+    (tmp_path / "s.yaml").write_text(text)
+    shown = harness(tmp_path, "sweep", "s.yaml", "--dry-run")
+    assert "steps of ck: 1\n" in shown.out
+    assert "ck/step_last is left out: its name has no training step" in shown.out
+    (tmp_path / "ck" / "step_1").rmdir()
+    with pytest.raises(UsageError, match=r"no checkpoint fits ck/\*. ck/step_last: its name has no training step"):
+        planned(tmp_path, "checkpoints: ck/*\nbenchmarks: [demo]\n")
+
+
+def test_two_checkpoints_of_one_step_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("epoch1-step5", "epoch2-step5"):
+        (tmp_path / "ck" / name).mkdir(parents=True)
+    with pytest.raises(UsageError, match="ck/epoch1-step5 and ck/epoch2-step5 are both step 5 of ck"):
+        planned(tmp_path, "checkpoints: ck/*\nbenchmarks: [demo]\n")
 
 
 D = "benchmarks: [demo]\n"
@@ -119,7 +178,7 @@ M = D + "models: [m]\n"
         ("benchmarks:\n  - demo\n  - {samples: 3}\n", 3, "give this entry of benchmarks a `name`"),
         ("benchmarks:\n  - demo\n  - {name: x}\n", 3, "name a `benchmark`, or a file"),
         (D + "table: {base: fll}\nservers: [{name: full, run: {seed: 1}}]\n", 2, "Did you mean full?"),
-        (D + "checkpoints: nowhere/step_*\n", 2, "no folder fits nowhere/step_*"),
+        (D + "checkpoints: nowhere/step_*\n", 2, "no file or folder fits nowhere/step_*"),
         (D + "judge: {model: j, scope: some}\n", 2, "judge.scope"),
         (D + "run: {price_in: 1.0}\n", 1, "price_out"),
     ],

@@ -78,6 +78,31 @@ def test_without_a_checkpoint_it_says_what_it_waited_for(tmp_path: Path) -> None
     assert training.runs == []
 
 
+def test_a_path_without_a_step_is_no_checkpoint(tmp_path: Path) -> None:
+    training = Training(tmp_path / "ck", {})
+    training.events = {20: lambda: training.write("step_last")}
+    with pytest.raises(UsageError, match=r"appeared in 2 min\. .*step_last: its name has no training step"):
+        follow(sweep(tmp_path), training.run, 120, now=lambda: training.time, sleep=training.sleep)
+    training.events = {training.time + 20: lambda: training.write("step_1")}
+    assert follow(sweep(tmp_path), training.run, 120, now=lambda: training.time, sleep=training.sleep) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "reason"),
+    [
+        ("benchmarks: [dmo]\n", (), "Did you mean demo?"),
+        ("benchmarks: [demo]\n", ("--track", "trakio"), "Did you mean trackio?"),
+        ("benchmarks: [demo]\nrun: {filter: [topc=word]}\n", (), "topc"),
+    ],
+)
+def test_mistakes_are_named_before_the_first_checkpoint(
+    tmp_path: Path, text: str, words: tuple[str, ...], reason: str
+) -> None:
+    (tmp_path / "s.yaml").write_text(f"checkpoints: ck/step_*\nservers: [{{engine: llama_cpp}}]\n{text}")
+    done = harness(tmp_path, "sweep", "s.yaml", "--follow", "60", *words)
+    assert (done.code, reason in done.err, "waiting" in done.err) == (2, True, False), done.err
+
+
 def test_a_sweep_of_models_has_nothing_to_follow(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text("models: [m]\nbenchmarks: [demo]\n")
     done = harness(tmp_path, "sweep", "s.yaml", "--follow", "1")

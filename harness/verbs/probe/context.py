@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from harness.core.errors import option
 from harness.core.inert import quoted
 from harness.verbs.probe.asking import Inquiry, ProbeReply, Refused
 from harness.verbs.probe.effect import MIN_EFFECT, MIN_REPEATS, Shift, Top, ask, shift_of
@@ -163,7 +162,7 @@ def _depths(subject: Subject, words: int, reply: str) -> tuple[dict[str, bool], 
         missing = ", ".join(depth for depth in DEPTHS if depth not in reached)
         return reached, (
             f"the reply does not repeat the code words at its {missing}; whether they reached the model takes "
-            f"{EFFECT_PROMPTS} more long prompts, for which the budget is too small: raise {option('budget')}"
+            f"{EFFECT_PROMPTS} more long prompts, for which the budget of tokens is too small"
         )
     try:
         shifts = _shifts(subject, words, set(reached))

@@ -28,6 +28,7 @@ from harness.verbs.probe import (
     mixture,
     opening,
     protocol,
+    reference,
     refusals,
     sampling,
     template,
@@ -76,6 +77,12 @@ def select(names: Sequence[str] = (), *, quick: bool = False, checks: Sequence[C
     """The checks of these names or groups; all if no name is given. quick: only short checks. Raises `UsageError`."""
     words = {check.name for check in checks} | {check.group for check in checks}
     for name in names:
+        if name in reference.NAMES and name not in words:
+            raise UsageError(
+                f"this check compares the server with a reference: give {option('reference')}, such as the address of "
+                "another server of the model, or a file of its weights",
+                field="checks", value=name,
+            )  # fmt: skip
         if name not in words:
             raise UsageError(f"no such check.{near_names(name, words)}", field="checks", value=name)
     return [

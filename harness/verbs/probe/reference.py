@@ -396,7 +396,8 @@ def weighed(comparisons: Sequence[TokenComparison], named: str) -> tuple[Outcome
             else f"{n_far} of {len(comparisons)} places the distributions are more than {FAR:g} nats apart"
         )
         return "spoils", (
-            f"{sentence}; in {which} (at worst {worst:.2f} nats apart): other weights there, or several models"
+            f"{sentence}; in {which} (the largest divergence of a place: {worst:.2f} nats): other weights there, or "
+            "several models"
         )
     if not odd:
         return "sound", sentence
@@ -500,6 +501,10 @@ def _greedy(server: ProbedServer, template_of: Callable[[Asker], RequestTemplate
     return choices
 
 
+WEIGHTS, DRAWS, GREEDY_REPLIES = "weights", "draws", "greedy replies"
+NAMES = ("reference", WEIGHTS, DRAWS, GREEDY_REPLIES)
+"""The group of the checks that need a reference, and their names."""
+
 WHY = "A quantised copy, another checkpoint or a broken kernel under the same name gives other scores."
 MEND = "Compare quantisation, checkpoint and engine of both; where a copy is quantised, say so beside the score."
 
@@ -526,18 +531,19 @@ def against(reference: ProbeReference) -> tuple[Check, ...]:
         """Check that both servers run the same weights: compare their next-token probabilities at many places of the
         same texts.
         """
+        before, before_there = subject.server.n_tokens, reference.n_tokens
         try:
             comparisons = seen(subject)
         except Refused as refused:
             return untested(sent, refused.whose)
+        there = f" here, {reference.n_tokens - before_there:,} on the reference" if reference.n_tokens else ""
         outcome, sentence = weighed(comparisons, reference.named)
         ratio, low, high = interval([(token.passage, token.ratio) for token in comparisons])
         n_same = sum(token.same for token in comparisons)
         came = (
             f"{sentence}; likeliest token the same in {n_same} of {len(comparisons)} places; mean "
             f"log-ratio of its own draws "
-            f"{ratio:+.4f} ({low:+.4f} to {high:+.4f}); {subject.server.n_tokens:,} tokens "
-            f"{f'here, {reference.n_tokens:,} on the reference' if reference.n_tokens else 'so far'}"
+            f"{ratio:+.4f} ({low:+.4f} to {high:+.4f}); {subject.server.n_tokens - before:,} tokens{there}"
         )
         return Seen(outcome=outcome, sent=sent, came=came)
 
@@ -560,8 +566,8 @@ def against(reference: ProbeReference) -> tuple[Check, ...]:
         )
 
     return (
-        Check(name="weights", group="reference", look=weights, why=WHY, mend=MEND, quick=False, tokens=1_600),
-        Check(name="draws", group="reference", look=draws, why=WHY, mend=MEND, quick=False, tokens=1_600),
+        Check(name=WEIGHTS, group="reference", look=weights, why=WHY, mend=MEND, quick=False, tokens=1_600),
+        Check(name=DRAWS, group="reference", look=draws, why=WHY, mend=MEND, quick=False, tokens=1_600),
         begun_alike(reference),
     )
 
@@ -594,7 +600,7 @@ def begun_alike(reference: Begun, as_run: RunSpelling | None = None) -> Check:
         return warns(sent, came) if n_same < fingerprint.MIN_SAME else sound(sent, came)
 
     return Check(
-        name="greedy replies", group="reference", look=look, quick=False, tokens=600, why=WHY,
+        name=GREEDY_REPLIES, group="reference", look=look, quick=False, tokens=600, why=WHY,
         mend="Compare the chat template first (its check is in this report); then quantisation, checkpoint and engine.",
     )  # fmt: skip
 

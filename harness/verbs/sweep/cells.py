@@ -11,7 +11,7 @@ import itertools
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from harness.asking.options import GradingOptions, JudgeOptions, RunOptions
 from harness.core.errors import UsageError, near_names, option
 from harness.core.inert import visible
 from harness.verbs.sweep import schema
+from harness.verbs.sweep.checkpoints import NO_STEP, Checkpoint, checkpoint_at
 from harness.verbs.sweep.file import Keys, SweepFile, refused
 from server_launchers.engines.table import ANY_PROGRAM
 
@@ -39,8 +40,6 @@ _LAUNCHERS = ("port", "host", "model", "served_name")
 """Placeholders in a user's command that the code that starts the server fills in, such as the port."""
 
 _PLACEHOLDER = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
-# The last number of a checkpoint's name: in `qwen3-8b-step-500` the earlier ones belong to the model.
-_STEP = re.compile(r"(\d+)(?!.*\d)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,8 +47,8 @@ class Entry:
     """One value of an axis, such as a model or a server.
 
     options: options of a run that it sets. server: fields of the server's spec that it sets. where: "file:line" in the
-    sweep's file. engine: of the server to start; None on other axes, and where no server is started. step: the training
-    step of a checkpoint; None for other models.
+    sweep's file. engine: of the server to start; None on other axes, and where no server is started. checkpoint: None
+    for other models.
     """
 
     name: str
@@ -58,7 +57,7 @@ class Entry:
     options: Mapping[str, Any] = field(default_factory=dict)
     server: Mapping[str, Any] = field(default_factory=dict)
     engine: str | None = None
-    step: int | None = None
+    checkpoint: Checkpoint | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +92,8 @@ class Sweep:
 
     axes: every entry of every axis in the file, in order. slots: for each server that may run at once, its devices; an
     empty tuple: those that the file gives the server. suite: the published suite that the sweep repeats; None for a
-    file without one. track: names of the trackers that get each cell's scores.
+    file without one. track: names of the trackers that get each cell's scores. left_out: paths that match a pattern of
+    checkpoints, and whose names leave their step open.
     """
 
     name: str
@@ -106,6 +106,7 @@ class Sweep:
     slots: tuple[tuple[str, ...], ...]
     suite: schema.Suite | None
     track: tuple[str, ...] = ()
+    left_out: tuple[Path, ...] = ()
 
     @property
     def cells(self) -> list[Cell]:
@@ -119,15 +120,15 @@ class Sweep:
         """
         named = cell.point.get("models", "")
         entry = next((entry for entry in self.axes.get("models", ()) if entry.name == named), None)
-        if entry is None or entry.step is None:
+        if entry is None or entry.checkpoint is None:
             return None
-        run = entry.label.rpartition("-")[0]
+        run = entry.checkpoint.series
         rest = [
             self.label(axis, name)
             for axis, name in cell.point.items()
             if axis not in ("models", "benchmarks") and len(self.axes[axis]) > 1
         ]
-        return " ".join([*([run] if run else []), *rest]), entry.step
+        return " ".join([*([run] if run else []), *rest]), entry.checkpoint.step
 
     def folder(self, cell: Cell) -> Path:
         """The cell's run folder."""
@@ -177,7 +178,14 @@ def plan(
         table=table,
         slots=_slots(content.get("slots", 1)),
         suite=schema.Suite(**content["suite"]) if "suite" in content else None,
+        left_out=tuple(path for path in checkpoint_paths(file) if checkpoint_at(path) is None),
     )
+
+
+def before_checkpoints(file: SweepFile) -> SweepFile:
+    """Return the file with a made-up model in place of its checkpoints, for a plan before there is one."""
+    content = {key: value for key, value in file.content.items() if key not in ("checkpoints", "table")}
+    return replace(file, content=content | {"models": ["step_0"]})
 
 
 def only_run(sweep: Sweep) -> RunOptions:
@@ -303,13 +311,13 @@ def _described(axis: str, fields: Mapping[str, Any], where: str) -> str:
 
 
 def checkpoint_paths(file: SweepFile) -> list[Path]:
-    """The folders that the checkpoint patterns match now, none if there are none yet."""
+    """The paths that the checkpoint patterns match now, none if there are none yet."""
     return [path for pattern in _patterns(file) for path in _matches(pattern)]
 
 
 def _patterns(file: SweepFile) -> Sequence[str]:
     """The checkpoint patterns of the file; a single one may stand there without a list."""
-    patterns = file.content["checkpoints"]
+    patterns = file.content.get("checkpoints", [])
     return [patterns] if isinstance(patterns, str) else patterns
 
 
@@ -321,31 +329,37 @@ def _matches(pattern: str) -> list[Path]:
 
 
 def _checkpoints(file: SweepFile) -> list[Entry]:
-    """An entry for each folder that the checkpoint patterns match, ordered by step."""
-    entries = []
+    """An entry for each checkpoint that the patterns match, ordered by series and step."""
+    entries: dict[tuple[str, int], Entry] = {}
     for index, pattern in enumerate(_patterns(file)):
         where = file.where(("checkpoints", index))
         matches = _matches(pattern)
         if not matches:
             raise UsageError(
-                f"{where}: no folder fits {visible(pattern, 200)}, seen from {Path.cwd()}; correct the pattern"
+                f"{where}: no file or folder fits {visible(pattern, 200)}, seen from {Path.cwd()}; correct the pattern"
             )
-        for path in matches:
-            step = _STEP.search(path.name)
-            if step is None:
+        checkpoints = [checkpoint for path in matches if (checkpoint := checkpoint_at(path)) is not None]
+        if not checkpoints:
+            raise UsageError(
+                f"{where}: no checkpoint fits {visible(pattern, 200)}. {visible(str(matches[0]), 200)}: {NO_STEP}"
+            )
+        for checkpoint in checkpoints:
+            key = checkpoint.series, checkpoint.step
+            options = {"model": str(checkpoint.path)}
+            entry = Entry(
+                name=_slug(checkpoint.name), label=checkpoint.name, where=where, options=options, checkpoint=checkpoint
+            )
+            if (earlier := entries.setdefault(key, entry)).options != options:
+                both = f"{visible(earlier.options['model'], 200)} and {visible(str(checkpoint.path), 200)}"
+                training = visible(checkpoint.series) or "one training"
                 raise UsageError(
-                    f"{where}: {visible(str(path), 200)} has no step number in its name; rename it, to step_500 for "
-                    "instance"
+                    f"{where}: {both} are both step {checkpoint.step} of {training}: narrow the pattern, or rename one"
                 )
-            name = f"{path.parent.name}-{path.name}" if path.parent.name else path.name
-            entries.append(
-                Entry(name=_slug(name), label=name, where=where, options={"model": str(path)}, step=int(step[1]))
-            )
-    if len({entry.name for entry in entries}) < len(entries):
+    if len({entry.name for entry in entries.values()}) < len(entries):
         raise UsageError(
             f"{file.where(('checkpoints',))}: two checkpoints have the same name: rename one of their folders"
         )
-    return sorted(entries, key=lambda entry: (entry.name.rsplit("-", 1)[0], entry.step or 0))
+    return [entries[key] for key in sorted(entries)]
 
 
 # ---- cells

@@ -16,6 +16,7 @@ from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.verbs.sweep.cells import checkpoint_paths
+from harness.verbs.sweep.checkpoints import NO_STEP, checkpoint_at
 from harness.verbs.sweep.file import SweepFile
 
 SETTLED_S = 30.0
@@ -44,15 +45,15 @@ def follow(
     patterns = visible(str(file.content["checkpoints"]), 200)
     minutes = f"{patience_s / 60:g} min"
     waiting = (
-        f"waiting for checkpoints that fit {patterns}: each is run once it has not changed for {SETTLED_S:g} s; the "
-        f"sweep ends when none has appeared for {minutes}"
+        f"waiting for checkpoints that fit {patterns}, seen from {Path.cwd()}: each is run once it has not changed for "
+        f"{SETTLED_S:g} s; the sweep ends when none has appeared for {minutes}"
     )
     done: set[Path] = set()
     say(waiting)
     # since: when `run` last ended, or when following began.
     code, since = None, now()
     while True:
-        changed = {path: changed_at(path) for path in checkpoint_paths(file)}
+        changed = {path: changed_at(path) for path in checkpoint_paths(file) if checkpoint_at(path) is not None}
         if changed.keys() - done and all(now() - time_s >= SETTLED_S for time_s in changed.values()):
             code = run()
             done |= changed.keys()
@@ -64,7 +65,8 @@ def follow(
             break
         sleep(POLL_S)
     if code is None:
-        raise UsageError(f"{file.path}: no checkpoint that fits {patterns} appeared in {minutes}")
+        without = "".join(f". {visible(str(path), 200)}: {NO_STEP}" for path in checkpoint_paths(file)[:1])
+        raise UsageError(f"{file.path}: no checkpoint that fits {patterns} appeared in {minutes}{without}")
     say(f"no new checkpoint for {minutes}: the sweep ends after {count_noun(len(done), 'checkpoint')}")
     return code
 

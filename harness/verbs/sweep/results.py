@@ -121,7 +121,7 @@ def columns_axis(sweep: Sweep) -> str | None:
     """
     if sweep.table.columns is not None:
         return sweep.table.columns if sweep.table.columns in sweep.axes else None
-    series = any(entry.step is not None for entry in sweep.axes.get("models", ()))
+    series = any(entry.checkpoint is not None for entry in sweep.axes.get("models", ()))
     order = ("servers", "sampling", "prompts", *(() if series else ("models",)))
     present = [axis for axis in order if axis in sweep.axes]
     long_axes = [axis for axis in present if len(sweep.axes[axis]) > 1]

@@ -14,13 +14,14 @@ from harness.asking.options import JudgeOptions
 from harness.asking.options.verbs import SweepOptions
 from harness.asking.options.whom import SERVED
 from harness.asking.watching import Watcher
-from harness.core.errors import UsageError
+from harness.core.errors import Sentence, UsageError
 from harness.core.inert import visible
 from harness.verbs.judge import try_judge
 from harness.verbs.score import trackers_named
 from harness.verbs.sweep import cells, running, table
 from harness.verbs.sweep import file as files
 from harness.verbs.sweep.cells import Cell, ServerGroup, Sweep
+from harness.verbs.sweep.checkpoints import NO_STEP
 from harness.verbs.sweep.results import CellResult, Results, results
 from harness.verbs.sweep.scorer import score_cell
 
@@ -37,12 +38,15 @@ def planned(
     judge: Mapping[str, Any],
     k: int | None = None,
     track: Sequence[str] = (),
+    *,
+    before_checkpoints: bool = False,
 ) -> Sweep:
     """The plan of a sweep's file, or of a suite.
 
     given: options of a run that override the file's, `serve` among them. judge: options of a judge that override the
     file's. Of both, an option that is None stays as the file has it, except a seed. k: of pass@k in the tables, in
-    place of the file's. track: names of the trackers that get each cell's scores. Raises `UsageError` with file and
+    place of the file's. track: names of the trackers that get each cell's scores. before_checkpoints: plan with a
+    made-up checkpoint, to check all else while there is none. Raises `UsageError` with file and
     line, or with the option.
     """
     over = SweepOptions.without_unset(given)
@@ -50,7 +54,10 @@ def planned(
         serve = SERVED.parse(over.pop("serve", None))
     except ValueError as error:
         raise UsageError(str(error), field="serve", value=given["serve"]) from error
-    sweep = cells.plan(files.read(files.find(name)), over, serve, JudgeOptions.without_unset(judge))
+    file = files.read(files.find(name))
+    if before_checkpoints:
+        file = cells.before_checkpoints(file)
+    sweep = cells.plan(file, over, serve, JudgeOptions.without_unset(judge))
     trackers_named(track)  # An unknown name is refused now, not after the first cell.
     sweep = replace(sweep, track=tuple(track))
     return sweep if k is None else replace(sweep, table=sweep.table.model_copy(update={"k": k}))
@@ -86,6 +93,8 @@ def carry_out(
     on the devices of the first slot. Raises `Interrupted`, KeyboardInterrupt, and `StoreError` where another process
     holds the folder; every other failure is recorded with its cell.
     """
+    for path in sweep.left_out:
+        watcher.warn(Sentence(f"{visible(str(path), 200)} is left out: {NO_STEP}"))
     with running.held(sweep):
         groups = running.owing(sweep)
         if sweep.judge is not None and groups:
