@@ -143,7 +143,7 @@ def test_a_file_of_a_benchmarks_questions_stands_beside_its_runs(tmp_path: Path)
     assert {one["run"]: one["accuracy"] for one in scores} == {"run": 0.0, "theirs.jsonl": 1.0}
     (found,) = harness.compare([run.path, file])
     assert (found.decision.paired.n_questions, found.decision.paired.difference) == (10, 1.0)
-    assert found.settings == ()
+    assert found.settings == []
     assert any("made by another tool" in one for one in found.decision.warnings)
     assert not any("settings of the runs differ" in one for one in found.decision.warnings)
 
