@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -54,7 +55,10 @@ def first_problem(error: ValidationError, names: Collection[str] = ()) -> Proble
     )
     complaint = visible(spoken.removeprefix("Value error, ").removeprefix("Assertion failed, "))
     input_text = "" if _may_be_secret(first["loc"], first["input"]) else quoted(repr(first["input"]))
-    sentence = f"{complaint}{f', found {input_text}' if input_text else ''}{more}"
+    near = ""
+    if first["type"] in ("literal_error", "enum") and input_text:
+        near = near_names(str(first["input"]), re.findall(r"'([^']*)'", complaint))
+    sentence = f"{complaint}{f', found {input_text}' if input_text else ''}{more}{f'.{near}' if near else ''}"
     return Problem(field, complaint, input_text, f"{field}: {sentence}" if field else sentence)
 
 

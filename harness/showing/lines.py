@@ -29,6 +29,9 @@ MAX_FAILURES = 3
 MAX_CAUSE_CHARS = 240
 """Longest message of a server that is shown whole, in characters; a longer one is clipped."""
 
+MAX_CAUSE_IN_LINE = 80
+"""The same for the one line of a log, which has many other parts."""
+
 _BAR = {"done": "█", "in flight": "▓", "retrying": "▒", "given up": "×", "": "·"}
 _ASCII_BAR = {"done": "#", "in flight": ">", "retrying": "?", "given up": "x", "": "."}
 
@@ -63,10 +66,11 @@ def line(progress: Progress, scores: Mapping[str, RunningScore] | None = None) -
         parts.append(count_noun(progress.failures, "failed request"))
     if progress.given_up:
         parts.append(f"{progress.given_up} given up")
-    present = [e.state for e in progress.endpoints if e.state != "left"]
-    n_waiting = len(present) - present.count("open")
-    if n_waiting:
-        parts.append(f"{n_waiting} of {len(present)} endpoints waiting")
+    present = [endpoint for endpoint in progress.endpoints if endpoint.state != "left"]
+    troubled = [endpoint for endpoint in present if endpoint.state != "open"]
+    if troubled:
+        why = visible(troubled[0].why, MAX_CAUSE_IN_LINE)
+        parts.append(f"{len(troubled)} of {len(present)} endpoints waiting{f' ({why})' if why else ''}")
     parts += [f"{visible(name, 40)} {score_in_words(score)}" for name, score in (scores or {}).items()]
     parts.append(f"{duration(progress.elapsed_s)} so far")
     if ending := _ending(progress):
