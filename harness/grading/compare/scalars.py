@@ -294,13 +294,15 @@ def _have_other_letters(reference: Node, answer: Node) -> bool:
 
 
 def _brings_letters(reference: Node, answer: Node) -> bool:
-    r"""Whether the answer has a letter, or a value of an unknown function such as f, that the reference lacks.
+    r"""Whether the answer has a letter, or a value of an unknown function such as f, that the reference lacks; or the
+    reference has such a value at a number.
 
     Nobody has said what it means, so a difference of the values proves nothing: \varphi(8) may be 4, XV may be 15, and
     E(X) + E(Y) may be E(X + Y).
     """
     letters = symbols(answer) - symbols(reference) - bound_letters(answer)
-    return bool(letters or _applied(answer) - _applied(reference))
+    mine, theirs = _applied(reference), _applied(answer)
+    return bool(letters or theirs - mine) or any(not symbols(value) for value in mine - theirs)
 
 
 def _applied(node: Node) -> frozenset[Node]:
