@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from harness.core.errors import near_names
 from harness.core.inert import quoted, visible
-from harness.core.nouns import count_noun
 from harness.core.secret import seal_secrets, secrets_in
 
 if TYPE_CHECKING:  # a caller with such an error has imported pydantic already
     from pydantic import ValidationError
+    from pydantic_core import ErrorDetails
 
 
 _HOLD_KEYS = frozenset({"environment", "env", "header", "extra_body", "chat_template_kwargs", "api_key_file"})
 """Fields that may hold a key under any name or under none, so their values are never shown."""
+
+
+MAX_OTHERS = 5
+"""Largest number of other fields that a sentence names beside the first problem."""
 
 
 class Problem(NamedTuple):
@@ -39,8 +43,7 @@ def first_problem(error: ValidationError, names: Collection[str] = ()) -> Proble
     # A misspelt key causes two errors, "unknown" and "missing"; the first helps more.
     first = next((problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0])
     field = visible(".".join(str(part) for part in first["loc"]), 200)
-    n_more = len(problems) - 1
-    more = f" (and {count_noun(n_more, 'more mistake')})" if n_more else ""
+    more = _others([problem for problem in problems if problem is not first])
     if first["type"] == "extra_forbidden":
         near = near_names(str(first["loc"][-1]), names)
         return Problem(field, f"is unknown.{near}", "", f"unknown key {field!r}{more}.{near}")
@@ -60,6 +63,21 @@ def first_problem(error: ValidationError, names: Collection[str] = ()) -> Proble
         near = near_names(str(first["input"]), re.findall(r"'([^']*)'", complaint))
     sentence = f"{complaint}{f', found {input_text}' if input_text else ''}{more}{f'.{near}' if near else ''}"
     return Problem(field, complaint, input_text, f"{field}: {sentence}" if field else sentence)
+
+
+def _others(problems: Sequence[ErrorDetails]) -> str:
+    """The fields of the other problems in brackets, such as " (also wrong: a, b; also missing: c)"; empty for none."""
+    parts = []
+    for kind, are_missing in (("wrong", False), ("missing", True)):
+        fields = dict.fromkeys(
+            visible(".".join(map(str, problem["loc"])), 80)
+            for problem in problems
+            if (problem["type"] == "missing") is are_missing
+        )
+        if fields:
+            rest = f" and {len(fields) - MAX_OTHERS} more" if len(fields) > MAX_OTHERS else ""
+            parts.append(f"also {kind}: {', '.join([*fields][:MAX_OTHERS])}{rest}")
+    return f" ({'; '.join(parts)})" if parts else ""
 
 
 def _may_be_secret(where: Sequence[object], value: object) -> bool:

@@ -46,8 +46,13 @@ def test_a_value_out_of_bounds_is_named_with_its_path_and_what_was_found() -> No
 
 def test_a_misspelt_key_is_told_before_the_missing_one_that_it_caused() -> None:
     first = problem({"titel": "x"})
-    assert first.sentence == "unknown key 'titel' (and 1 more mistake). Did you mean title?"
+    assert first.sentence == "unknown key 'titel' (also missing: title). Did you mean title?"
     assert problem({}).sentence == "the key 'title' is missing"
+
+
+def test_the_fields_of_all_other_mistakes_are_named() -> None:
+    sentence = problem({"titel": "x", "sampling": {"top_p": 1.5, "temprature": 1}}).sentence
+    assert sentence == "unknown key 'sampling.temprature' (also wrong: sampling.top_p, titel; also missing: title)."
 
 
 def test_our_own_objections_lose_pydantics_prefix_and_python_words_become_yamls() -> None:

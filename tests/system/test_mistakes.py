@@ -178,19 +178,16 @@ def test_a_misspelt_command_or_flag_is_answered_with_the_near_name(tmp_path: Pat
     assert (done.code, "--samples" in done.err) == (2, True)
 
 
-def test_the_key_of_the_environment_is_not_in_what_is_printed_or_stored(
-    tmp_path: Path, embedded_server: RunningServer
-) -> None:
+def test_the_key_of_the_environment_is_not_in_what_is_printed_or_stored(tmp_path: Path, server: FaultServer) -> None:
     key = "sk-canary-5up3rs3cr3t"
-    url = embedded_server.base_urls[0]
-    done = harness(
-        tmp_path, "run", "demo:1", "--limit", "2", "--base-url", url, "--out", "run", extra={"OPENAI_API_KEY": key}
-    )
+    words = ("run", "demo:1", "--limit", "2", "--base-url", server.base_url, "--out", "run", "--no-fingerprint")
+    done = harness(tmp_path, *words, "--api-key-env", "OPENAI_API_KEY", extra={"OPENAI_API_KEY": key})
     assert done.code == 0, done.err
     written = [path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()]
     assert written
     assert not any(key.encode() in data for data in [*written, done.out.encode(), done.err.encode()])
-    assert json.loads((tmp_path / "run" / "manifest.json").read_bytes())["model"] == embedded_server.model
+    assert json.loads((tmp_path / "run" / "manifest.json").read_bytes())["model"] == "m"
+    assert any(key in request.headers.get("authorization", "") for request in server.requests), "it was sent"
 
 
 @pytest.fixture
