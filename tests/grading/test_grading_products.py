@@ -134,6 +134,8 @@ def test_a_product_of_vectors_is_no_product_of_numbers(
         (r"\text{red and blue}", r"\text{blue and red}", True),
         (r"O(n\log n)", r"\mathcal{O}(\log n\cdot n)", True),
         ("V=IR", "V=RI", True),
+        ("kT^{-1}", r"\frac{k}{T}", True),
+        ("KT^{-1}", r"\frac{K}{T}", None),
         ("O(n^2)", "O(n^3)", None),
         ("E(AB)", "E(A)B", None),
         ("(A)(B)", "AB", True),

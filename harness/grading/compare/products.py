@@ -4,11 +4,11 @@ The methods that decide about expressions take each letter for a number, so that
 both are false, and a product of two vectors depends on its sign: a × b is not b × a, nor a · b. Two answers that are
 equal for numbers only are therefore undecided as soon as one of them shows such letters:
 
-    matrices    a capital letter, or a product of capitals, is inverted or transposed (A^{-1}, (AB)^T), and another
-                factor is beside it; or two capitals are multiplied in both orders (AB - BA)
+    matrices    a capital letter, or a product of capitals, is inverted or transposed (A^{-1}, (AB)^T), and there is
+                another capital; or two capitals are multiplied in both orders (AB - BA)
     vectors     × or · stands between two letters that are set as vectors (\vec a \times \vec b), or behind ∇
 
-Letters that show nothing of the kind are numbers: V = RI is V = IR.
+Letters that show nothing of the kind are numbers: V = RI is V = IR, and kT^{-1} is k/T.
 """
 
 from __future__ import annotations
@@ -36,12 +36,13 @@ def multiplies_vectors(source: str) -> bool:
 
 def multiplies_matrices(node: Node) -> bool:
     """Whether the capital letters of a tree may be matrices, whose order in a product counts."""
-    orders: set[tuple[Node, Node]] = set()
-    for here in walk(node):
-        if here.op == "pow" and here != node and _is_capital(here.args[0]) and _makes_a_matrix(here.args[1]):
-            return True
-        if here.op == "pow" and here.args[0].op == "mul" and _makes_a_matrix(here.args[1]):
-            return all(map(_is_capital, here.args[0].args))
+    nodes, orders = walk(node), set[tuple[Node, Node]]()
+    has_several = sum(here.op == "sym" and _is_capital(here) for here in nodes) > 1
+    for here in nodes:
+        if here.op == "pow" and _makes_a_matrix(here.args[1]):
+            base = here.args[0]
+            if (_is_capital(base) and has_several) or (base.op == "mul" and all(map(_is_capital, base.args))):
+                return True
         if here.op == "mul":
             orders.update(pair for pair in pairwise(here.args) if pair[0] != pair[1] and all(map(_is_capital, pair)))
     return any((second, first) in orders for first, second in orders)
