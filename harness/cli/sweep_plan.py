@@ -11,7 +11,6 @@ from harness.core.errors import HarnessError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.showing.lines import duration
-from harness.verbs.sweep.checkpoints import NO_STEP
 from server_launchers.errors import LaunchError
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ def _steps(sweep: Sweep) -> list[str]:
         if (checkpoint := entry.checkpoint) is not None:
             series.setdefault(checkpoint.series, []).append(str(checkpoint.step))
     lines = [f"steps of {visible(name, 100) or 'the training'}: {', '.join(steps)}" for name, steps in series.items()]
-    return [*lines, *(f"{visible(str(path), 200)} is left out: {NO_STEP}" for path in sweep.left_out)]
+    return [*lines, *(f"{visible(str(path), 200)} is left out: {why}" for path, why in sweep.left_out.items())]
 
 
 def _server(group: ServerGroup) -> str:

@@ -18,7 +18,7 @@ from harness.core.errors import UsageError
 from harness.core.options import options_of
 from harness.verbs.sweep import cells, file, records, schema
 from harness.verbs.sweep.cells import Sweep
-from harness.verbs.sweep.checkpoints import checkpoint_at
+from harness.verbs.sweep.checkpoints import NO_STEP, checkpoint_at
 from harness.verbs.sweep.results import results
 from harness.verbs.sweep.table import write
 from server_launchers.spec import OPTIONS
@@ -134,7 +134,7 @@ def test_a_checkpoint_without_a_step_is_left_out_and_named(tmp_path: Path, monke
         (tmp_path / "ck" / name).mkdir(parents=True)
     sweep = planned(tmp_path, "checkpoints: ck/*\nbenchmarks: [demo]\n")
     assert [cell.options.model for cell in sweep.cells] == ["ck/step_1"]
-    assert sweep.left_out == (Path("ck/step_last"),)
+    assert sweep.left_out == {Path("ck/step_last"): NO_STEP}
     text = "checkpoints: ck/*\nbenchmarks: [demo]\nservers: [{engine: llama_cpp}]\n"
     (tmp_path / "s.yaml").write_text(text)
     shown = harness(tmp_path, "sweep", "s.yaml", "--dry-run")

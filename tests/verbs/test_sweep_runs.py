@@ -27,8 +27,9 @@ from harness.asking.options import ScoreOptions
 from harness.asking.watching import Watcher
 from harness.benchmarks import catalogue
 from harness.cli.main import main
-from harness.core.errors import HarnessError
+from harness.core.errors import HarnessError, StoreError
 from harness.scoring import intervals
+from harness.verbs.sweep import running, table, training
 from harness.verbs.sweep import whole as sweeps
 from harness.verbs.sweep.scorer import CellScore
 from tests.conftest import CHECKOUT
@@ -510,6 +511,79 @@ def test_the_cells_of_a_series_are_steps_of_one_tracker_run(tmp_path: Path, monk
         assert sum(request.path.endswith("/completions") for request in server.requests) == 1, (
             "no sample is asked again"
         )
+
+
+def test_a_deleted_checkpoint_keeps_its_place_in_the_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    folders = {step: tmp_path / f"ck/step_{step}" for step in (20, 100, 300)}
+    folders[20].mkdir(parents=True)
+    questions(tmp_path, "a", 1, 3)
+    with FaultServer(answering("ck/step_20")) as server:
+        content = {"checkpoints": "ck/step_*", "benchmarks": [{"data": "a.jsonl", "samples": 1}]}
+        run = {"base_url": server.base_url, "fingerprint": False, "canary": False}
+        (tmp_path / "s.yaml").write_text(json.dumps(content | {"run": run}))
+        sweeps.carry_out(sweeps.planned("s.yaml", {}, {}), Watcher())
+        folders[20].rmdir()
+        folders[100].mkdir()
+        server.answer = answering("ck/step_100")
+        ended = sweeps.carry_out(sweeps.planned("s.yaml", {}, {}), Watcher())
+        assert [row.accuracy for row in table.records(ended.results)] == [1.0, 1.0]
+        assert [row[1] for row in table.tables(ended.results)[-1].rows] == ["20", "100"], "both are points of the curve"
+        # Deleted while it was not yet run: nothing is known of it, so it is left out, and said to be.
+        folders[300].mkdir()
+        sweep = sweeps.planned("s.yaml", {}, {})
+        training.take_up(sweep.out, sweep.checkpoints)
+        for folder in (folders[100], folders[300]):
+            folder.rmdir()
+        later = sweeps.planned("s.yaml", {}, {})
+        assert [checkpoint.step for checkpoint in later.checkpoints] == [20, 100]
+        assert later.left_out == {Path("ck/step_300"): training.DELETED}
+        # One that is written anew takes the place of the deleted one of its step.
+        (tmp_path / "ck/step_0100").mkdir()
+        assert [str(kept.path) for kept in sweeps.planned("s.yaml", {}, {}).checkpoints] == [
+            "ck/step_20",
+            "ck/step_0100",
+        ]
+        # Another pattern is another training.
+        (tmp_path / "s.yaml").write_text(json.dumps(content | {"run": run, "checkpoints": "ck/step_0*"}))
+        assert [checkpoint.step for checkpoint in sweeps.planned("s.yaml", {}, {}).checkpoints] == [100]
+        assert sum(request.path.endswith("/completions") for request in server.requests) == 2
+
+
+def test_a_checkpoint_deleted_in_the_middle_of_its_run_is_a_lost_cell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ck/step_20").mkdir(parents=True)
+    questions(tmp_path, "a", 1, 3)
+    content = {
+        "checkpoints": "ck/step_*",
+        "servers": [{"engine": "vllm", "python": "/nowhere"}],
+        "benchmarks": [{"data": "a.jsonl", "samples": 1}],
+    }
+    (tmp_path / "s.yaml").write_text(json.dumps(content))
+    sweep = sweeps.planned("s.yaml", {}, {})
+    training.take_up(sweep.out, sweep.checkpoints)
+    folder = sweep.folder(sweep.cells[0])
+    folder.mkdir(parents=True)
+    (folder / "manifest.json").write_text("{}")
+    (tmp_path / "ck/step_20").rmdir()
+    later = sweeps.planned("s.yaml", {}, {})
+    with running.Hold(Watcher()) as hold:
+        running.run_group(later, later.groups[0], lambda *_: CellScore(code=0), hold)
+    assert [why for _, why in running.swept(later).lost] == [
+        "the checkpoint ck/step_20 was deleted before all its samples were made"
+    ]
+
+
+def test_a_damaged_record_of_checkpoints_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ck/step_20").mkdir(parents=True)
+    (tmp_path / "results/s").mkdir(parents=True)
+    (tmp_path / "results/s/checkpoints.json").write_text('{"paths": [1]')
+    (tmp_path / "s.yaml").write_text("checkpoints: ck/step_*\nbenchmarks: [demo]\n")
+    with pytest.raises(StoreError, match=r"checkpoints.json is not a record of checkpoints .*; remove it"):
+        sweeps.planned("s.yaml", {}, {})
 
 
 def test_a_server_that_serves_another_model_now_is_not_taken_for_the_former(tmp_path: Path) -> None:

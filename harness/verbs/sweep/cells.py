@@ -19,16 +19,14 @@ from harness.asking import servers
 from harness.asking.options import GradingOptions, JudgeOptions, RunOptions
 from harness.core.errors import UsageError, near_names, option
 from harness.core.inert import visible
-from harness.verbs.sweep import schema
-from harness.verbs.sweep.checkpoints import NO_STEP, Checkpoint, checkpoint_at
+from harness.verbs.sweep import schema, training
+from harness.verbs.sweep.checkpoints import Checkpoint
+from harness.verbs.sweep.entry import JOIN, Entry, short_name, slug
 from harness.verbs.sweep.file import Keys, SweepFile, refused
 from server_launchers.engines.table import ANY_PROGRAM
 
 AXES = ("models", "servers", "prompts", "sampling", "benchmarks")
 """The axes of a sweep, in the order in which they make a cell's name."""
-
-JOIN = "+"
-"""Stands between the parts of a cell's name; the name of an entry must not contain it."""
 
 MAX_CELLS = 10_000
 """Largest number of cells of one sweep; if the axes give more, the file has a mistake."""
@@ -40,24 +38,6 @@ _LAUNCHERS = ("port", "host", "model", "served_name")
 """Placeholders in a user's command that the code that starts the server fills in, such as the port."""
 
 _PLACEHOLDER = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Entry:
-    """One value of an axis, such as a model or a server.
-
-    options: options of a run that it sets. server: fields of the server's spec that it sets. where: "file:line" in the
-    sweep's file. engine: of the server to start; None on other axes, and where no server is started. checkpoint: None
-    for other models.
-    """
-
-    name: str
-    label: str
-    where: str = ""
-    options: Mapping[str, Any] = field(default_factory=dict)
-    server: Mapping[str, Any] = field(default_factory=dict)
-    engine: str | None = None
-    checkpoint: Checkpoint | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,8 +72,8 @@ class Sweep:
 
     axes: every entry of every axis in the file, in order. slots: for each server that may run at once, its devices; an
     empty tuple: those that the file gives the server. suite: the published suite that the sweep repeats; None for a
-    file without one. track: names of the trackers that get each cell's scores. left_out: paths that match a pattern of
-    checkpoints, and whose names leave their step open.
+    file without one. track: names of the trackers that get each cell's scores. left_out: path that matches or has
+    matched a pattern of checkpoints and is none of the sweep → why.
     """
 
     name: str
@@ -106,7 +86,7 @@ class Sweep:
     slots: tuple[tuple[str, ...], ...]
     suite: schema.Suite | None
     track: tuple[str, ...] = ()
-    left_out: tuple[Path, ...] = ()
+    left_out: Mapping[Path, str] = field(default_factory=dict)
 
     @property
     def cells(self) -> list[Cell]:
@@ -118,17 +98,31 @@ class Sweep:
 
         The name consists of the training run and the entries of the other axes, without the benchmark.
         """
-        named = cell.point.get("models", "")
-        entry = next((entry for entry in self.axes.get("models", ()) if entry.name == named), None)
-        if entry is None or entry.checkpoint is None:
+        checkpoint = self._checkpoint_of(cell)
+        if checkpoint is None:
             return None
-        run = entry.checkpoint.series
+        run = checkpoint.series
         rest = [
             self.label(axis, name)
             for axis, name in cell.point.items()
             if axis not in ("models", "benchmarks") and len(self.axes[axis]) > 1
         ]
-        return " ".join([*([run] if run else []), *rest]), entry.checkpoint.step
+        return " ".join([*([run] if run else []), *rest]), checkpoint.step
+
+    @property
+    def checkpoints(self) -> list[Checkpoint]:
+        """The checkpoints that are models of the sweep."""
+        return [entry.checkpoint for entry in self.axes.get("models", ()) if entry.checkpoint is not None]
+
+    def deleted_checkpoint(self, cell: Cell) -> Path | None:
+        """The path of the cell's checkpoint if the checkpoint no longer exists; else None."""
+        checkpoint = self._checkpoint_of(cell)
+        return checkpoint.path if checkpoint is not None and not checkpoint.path.exists() else None
+
+    def _checkpoint_of(self, cell: Cell) -> Checkpoint | None:
+        """The checkpoint that the cell runs; None for another model."""
+        named = cell.point.get("models", "")
+        return next((entry.checkpoint for entry in self.axes.get("models", ()) if entry.name == named), None)
 
     def folder(self, cell: Cell) -> Path:
         """The cell's run folder."""
@@ -153,7 +147,7 @@ def plan(
     """
     content, over = file.content, dict(over or {})
     out = Path(over.pop("out", None) or content.get("out") or Path("results") / file.name)
-    axes = {axis: _axis(file, axis, over, serve) for axis in AXES}
+    axes = {axis: _axis(file, axis, over, serve, out) for axis in AXES}
     n_cells = 1
     for entries in axes.values():
         n_cells *= len(entries) or 1
@@ -178,7 +172,7 @@ def plan(
         table=table,
         slots=_slots(content.get("slots", 1)),
         suite=schema.Suite(**content["suite"]) if "suite" in content else None,
-        left_out=tuple(path for path in checkpoint_paths(file) if checkpoint_at(path) is None),
+        left_out=training.left_out(file, out),
     )
 
 
@@ -202,29 +196,29 @@ def only_run(sweep: Sweep) -> RunOptions:
 # ---- axes
 
 
-def _axis(file: SweepFile, axis: str, over: dict[str, Any], serve: Mapping[str, Any] | None) -> list[Entry]:
+def _axis(file: SweepFile, axis: str, over: dict[str, Any], serve: Mapping[str, Any] | None, out: Path) -> list[Entry]:
     """The entries of one axis, from the file or from the options that override it. Raises `UsageError`.
 
     over: options from the command line, which replace the file's. serve: the server from the command line; None: the
-    file's.
+    file's. out: the sweep's folder.
     """
     content = file.content
     if axis == "models":
         if (model := over.pop("model", None)) is not None:
-            return [Entry(name=_slug(model), label=_short(model), options={"model": model})]
+            return [Entry(name=slug(model), label=short_name(model), options={"model": model})]
         if "checkpoints" in content:
             if "models" in content:
                 raise UsageError(
                     f"{file.where(('checkpoints',))}: `checkpoints` and `models` exclude each other: give one of them"
                 )
-            return _checkpoints(file)
+            return training.entries(file, out)
     if axis == "servers" and serve is not None:
         if "servers" in content:
             raise UsageError(
                 f"{file.where(('servers',))}: the file names servers, so {option('serve')} cannot name another"
             )
         fields = dict(serve)
-        return [Entry(name=_slug(fields["engine"]), label=fields["engine"], engine=fields.pop("engine"), server=fields)]
+        return [Entry(name=slug(fields["engine"]), label=fields["engine"], engine=fields.pop("engine"), server=fields)]
     entries: list[Entry] = []
     for index, given in enumerate(content.get(axis, ())):
         entries += _entries(file, axis, (axis, index), given)
@@ -271,7 +265,7 @@ def _entry(axis: str, name: str, fields: dict[str, Any], where: str) -> Entry:
 
     where: its file and line, for the `UsageError`.
     """
-    slug = _slug(name)
+    folder_name = slug(name)
     if axis == "servers":
         engine, options = fields.pop("engine", None), fields.pop("run", {})
         if ANY_PROGRAM in fields:
@@ -282,18 +276,18 @@ def _entry(axis: str, name: str, fields: dict[str, Any], where: str) -> Entry:
             engine, fields["extra_flags"] = ANY_PROGRAM, fields.pop(ANY_PROGRAM)
         if engine is None and fields:
             raise UsageError(f"{where}: {next(iter(fields))} describes a server to start: add its `engine`")
-        return Entry(name=slug, label=name, where=where, options=options, server=_spec(fields), engine=engine)
+        return Entry(name=folder_name, label=name, where=where, options=options, server=_spec(fields), engine=engine)
     if axis == "models":
         server = _spec(fields.pop("server", {})) if isinstance(fields.get("server"), Mapping) else {}
-        return Entry(name=slug, label=_short(name), where=where, options=fields, server=server)
+        return Entry(name=folder_name, label=short_name(name), where=where, options=fields, server=server)
     if axis == "benchmarks" and (benchmark := fields.get("benchmark")) is not None:
         card, colon, number = benchmark.rpartition(":")
         if colon and number.isdigit():  # NAME:SAMPLES
             fields = {"samples": int(number)} | fields | {"benchmark": card}
         # An entry that is named by its benchmark alone is called by the card, without number and folder.
-        if slug == _slug(benchmark):
-            slug = name = _slug(Path(fields["benchmark"]).stem if "/" in benchmark else fields["benchmark"])
-    return Entry(name=slug, label=name, where=where, options=fields)
+        if folder_name == slug(benchmark):
+            folder_name = name = slug(Path(fields["benchmark"]).stem if "/" in benchmark else fields["benchmark"])
+    return Entry(name=folder_name, label=name, where=where, options=fields)
 
 
 def _described(axis: str, fields: Mapping[str, Any], where: str) -> str:
@@ -308,58 +302,6 @@ def _described(axis: str, fields: Mapping[str, Any], where: str) -> str:
     if axis in ("prompts", "sampling") and plain and len(plain) == len(fields):
         return "-".join(plain)
     raise UsageError(f"{where}: give this entry of {axis} a `name`: its folder and the tables need a name")
-
-
-def checkpoint_paths(file: SweepFile) -> list[Path]:
-    """The paths that the checkpoint patterns match now, none if there are none yet."""
-    return [path for pattern in _patterns(file) for path in _matches(pattern)]
-
-
-def _patterns(file: SweepFile) -> Sequence[str]:
-    """The checkpoint patterns of the file; a single one may stand there without a list."""
-    patterns = file.content.get("checkpoints", [])
-    return [patterns] if isinstance(patterns, str) else patterns
-
-
-def _matches(pattern: str) -> list[Path]:
-    """The paths that match a pattern, sorted."""
-    anchor = Path(pattern).anchor
-    # `Path.glob` takes no absolute pattern.
-    return sorted(Path(anchor or ".").glob(pattern[len(anchor) :]))
-
-
-def _checkpoints(file: SweepFile) -> list[Entry]:
-    """An entry for each checkpoint that the patterns match, ordered by series and step."""
-    entries: dict[tuple[str, int], Entry] = {}
-    for index, pattern in enumerate(_patterns(file)):
-        where = file.where(("checkpoints", index))
-        matches = _matches(pattern)
-        if not matches:
-            raise UsageError(
-                f"{where}: no file or folder fits {visible(pattern, 200)}, seen from {Path.cwd()}; correct the pattern"
-            )
-        checkpoints = [checkpoint for path in matches if (checkpoint := checkpoint_at(path)) is not None]
-        if not checkpoints:
-            raise UsageError(
-                f"{where}: no checkpoint fits {visible(pattern, 200)}. {visible(str(matches[0]), 200)}: {NO_STEP}"
-            )
-        for checkpoint in checkpoints:
-            key = checkpoint.series, checkpoint.step
-            options = {"model": str(checkpoint.path)}
-            entry = Entry(
-                name=_slug(checkpoint.name), label=checkpoint.name, where=where, options=options, checkpoint=checkpoint
-            )
-            if (earlier := entries.setdefault(key, entry)).options != options:
-                both = f"{visible(earlier.options['model'], 200)} and {visible(str(checkpoint.path), 200)}"
-                training = visible(checkpoint.series) or "one training"
-                raise UsageError(
-                    f"{where}: {both} are both step {checkpoint.step} of {training}: narrow the pattern, or rename one"
-                )
-    if len({entry.name for entry in entries.values()}) < len(entries):
-        raise UsageError(
-            f"{file.where(('checkpoints',))}: two checkpoints have the same name: rename one of their folders"
-        )
-    return [entries[key] for key in sorted(entries)]
 
 
 # ---- cells
@@ -543,14 +485,3 @@ def _filled(value: Any, values: Mapping[str, Any]) -> Any:
             str(_filled(member, values)) if isinstance(member, str) else _filled(member, values) for member in value
         ]
     return value
-
-
-def _slug(name: str) -> str:
-    """A name as a part of a folder's name: `Qwen/Qwen3-8B` becomes qwen3-8b."""
-    short = _short(str(name)).casefold()
-    return re.sub(r"[^a-z0-9._-]+", "-", short).strip("-._")[:80] or "x"
-
-
-def _short(model: str) -> str:
-    """The last part of a model's path or repository name."""
-    return model.rstrip("/").rsplit("/", 1)[-1] if "/" in model else model

@@ -33,12 +33,16 @@ NO_STEP = "its name has no training step, or several numbers that may be one; re
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
-    """A checkpoint: its path, the name of its series and its training step. name: of its cells' folders."""
+    """A checkpoint: its path, the name of its series and its training step.
+
+    name: of its cells' folders. pattern: of the sweep's file, which the path matches; empty if there is none.
+    """
 
     path: Path
     name: str
     series: str
     step: int
+    pattern: str = ""
 
 
 def checkpoint_at(path: Path) -> Checkpoint | None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
-from harness.verbs.sweep.cells import checkpoint_paths
+from harness.verbs.sweep import training
 from harness.verbs.sweep.checkpoints import NO_STEP, checkpoint_at
 from harness.verbs.sweep.file import SweepFile
 
@@ -53,7 +53,7 @@ def follow(
     # since: when `run` last ended, or when following began.
     code, since = None, now()
     while True:
-        changed = {path: changed_at(path) for path in checkpoint_paths(file) if checkpoint_at(path) is not None}
+        changed = {path: changed_at(path) for path in training.paths(file) if checkpoint_at(path) is not None}
         if changed.keys() - done and all(now() - time_s >= SETTLED_S for time_s in changed.values()):
             code = run()
             done |= changed.keys()
@@ -65,7 +65,7 @@ def follow(
             break
         sleep(POLL_S)
     if code is None:
-        without = "".join(f". {visible(str(path), 200)}: {NO_STEP}" for path in checkpoint_paths(file)[:1])
+        without = "".join(f". {visible(str(path), 200)}: {NO_STEP}" for path in training.paths(file)[:1])
         raise UsageError(f"{file.path}: no checkpoint that fits {patterns} appeared in {minutes}{without}")
     say(f"no new checkpoint for {minutes}: the sweep ends after {count_noun(len(done), 'checkpoint')}")
     return code

@@ -10,12 +10,15 @@ import msgspec
 
 from harness.core import codec
 from harness.core.codec import digest
-from harness.core.errors import StoreError
-from harness.core.files import open_named, open_untrusted, write_atomically
+from harness.core.files import open_named, write_atomically
 from harness.core.records import SCHEMA_VERSION
+from harness.verbs.sweep import stored
 from harness.verbs.sweep.cells import Cell, ServerGroup, Sweep
 
 Stage = Literal["sampled", "scored", "judged", "failed"]
+
+CELLS = "cells"
+"""Name of the folder of the records in the sweep's folder."""
 
 MAX_BYTES = 64 * 1024
 """Largest record that is read; a larger file is refused."""
@@ -59,34 +62,29 @@ def path_of(sweep: Sweep, cell: Cell) -> Path:
 
     It lies outside the run folder, so that a cell whose server never started has a record too.
     """
-    return sweep.out / "cells" / f"{cell.name}.json"
+    return sweep.out / CELLS / f"{cell.name}.json"
 
 
 def read(sweep: Sweep, cell: Cell) -> CellRecord | None:
     """The record of the cell; None before its first stage. Raises `StoreError` for a damaged file."""
-    path = path_of(sweep, cell)
-    try:
-        with open_untrusted(path) as file:
-            data = file.read(MAX_BYTES + 1)
-        if len(data) > MAX_BYTES:
-            raise StoreError(
-                f"{path} is larger than {MAX_BYTES} bytes, too large for a cell's record; remove it, and the sweep "
-                "looks at the cell again."
-            )
-        return codec.decode(data, CellRecord)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise StoreError(f"cannot read {path}: {error.strerror or error}.") from error
-    except codec.DecodeError as error:
-        raise StoreError(
-            f"{path} is no record of a cell ({error}); remove it, and the sweep looks at the cell again."
-        ) from error
+    return _read(path_of(sweep, cell))
+
+
+def recorded(out: Path) -> list[CellRecord]:
+    """The records in the sweep's folder `out`, by name. Raises `StoreError` for a damaged file."""
+    found = [_read(path) for path in sorted((out / CELLS).glob("*.json"))]
+    return [record for record in found if record is not None]
+
+
+def _read(path: Path) -> CellRecord | None:
+    """The record in the file; None if there is no file. Raises `StoreError` for a damaged file."""
+    removed = "the sweep looks at the cell again."
+    return stored.read(path, CellRecord, MAX_BYTES, what="a cell's record", removed=removed)
 
 
 def write(sweep: Sweep, record: CellRecord) -> None:
     """Write the record. Raises `StoreError` when the disk refuses."""
-    write_atomically(sweep.out / "cells" / f"{record.cell}.json", codec.pretty(record))
+    write_atomically(sweep.out / CELLS / f"{record.cell}.json", codec.pretty(record))
 
 
 def of_samples(group: ServerGroup, cell: Cell) -> str:

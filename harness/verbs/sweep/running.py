@@ -178,7 +178,12 @@ def run_group(
     todo = []
     for cell in group.cells:
         if records.sampled(sweep, group, cell) is None:
-            todo.append(cell)
+            deleted = sweep.deleted_checkpoint(cell) if group.spec is not None else None
+            if deleted is None:
+                todo.append(cell)
+            else:
+                reason = f"the checkpoint {visible(str(deleted), 200)} was deleted before all its samples were made"
+                work.ended(cell, "failed", reason, EXIT_OWED)
         elif not _is_done(sweep, group, cell, judging=_judges_late(sweep)):
             work.scored(cell)
     if group.spec is None:

@@ -18,10 +18,9 @@ from harness.core.errors import Sentence, UsageError
 from harness.core.inert import visible
 from harness.verbs.judge import try_judge
 from harness.verbs.score import trackers_named
-from harness.verbs.sweep import cells, running, table
+from harness.verbs.sweep import cells, running, table, training
 from harness.verbs.sweep import file as files
 from harness.verbs.sweep.cells import Cell, ServerGroup, Sweep
-from harness.verbs.sweep.checkpoints import NO_STEP
 from harness.verbs.sweep.results import CellResult, Results, results
 from harness.verbs.sweep.scorer import score_cell
 
@@ -93,9 +92,11 @@ def carry_out(
     on the devices of the first slot. Raises `Interrupted`, KeyboardInterrupt, and `StoreError` where another process
     holds the folder; every other failure is recorded with its cell.
     """
-    for path in sweep.left_out:
-        watcher.warn(Sentence(f"{visible(str(path), 200)} is left out: {NO_STEP}"))
+    for path, reason in sweep.left_out.items():
+        watcher.warn(Sentence(f"{visible(str(path), 200)} is left out: {reason}"))
     with running.held(sweep):
+        if sweep.checkpoints:
+            training.take_up(sweep.out, sweep.checkpoints)
         groups = running.owing(sweep)
         if sweep.judge is not None and groups:
             try_judge(sweep.judge, watcher, may_start=any(group.spec is not None for group in sweep.groups))

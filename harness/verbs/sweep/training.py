@@ -1,0 +1,163 @@
+"""The checkpoints of a training as the models of a sweep.
+
+They are the paths that match the patterns of the sweep's file. A training often deletes its older checkpoints, and
+their scores stay in the tables: the sweep's folder holds a record of the checkpoints that the sweep has taken up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from harness.core import codec
+from harness.core.errors import UsageError
+from harness.core.files import write_atomically
+from harness.core.inert import visible
+from harness.core.records import SCHEMA_VERSION
+from harness.verbs.sweep import stored
+from harness.verbs.sweep.checkpoints import NO_STEP, Checkpoint, checkpoint_at
+from harness.verbs.sweep.entry import JOIN, Entry, slug
+from harness.verbs.sweep.file import SweepFile
+
+DELETED = "it was deleted before it was run"
+"""The sentence about a checkpoint that the sweep has taken up and that is gone without a sample."""
+
+FILE = "checkpoints.json"
+"""Name of the record in the sweep's folder."""
+
+MAX_BYTES = 16 * 1024 * 1024
+"""Largest record that is read; a larger file is refused."""
+
+
+class TakenUp(msgspec.Struct, frozen=True, kw_only=True):
+    """The checkpoints that a sweep has taken up. paths: pattern of the sweep's file → paths that have matched it."""
+
+    paths: dict[str, list[str]]
+    schema: int = SCHEMA_VERSION
+
+
+def taken_up(out: Path) -> dict[str, list[str]]:
+    """Pattern → paths of the checkpoints that the sweep in the folder `out` has taken up; empty before its first start.
+
+    Raises `StoreError` for a damaged record.
+    """
+    removed = "the tables list only checkpoints that still exist."
+    record = stored.read(out / FILE, TakenUp, MAX_BYTES, what="a record of checkpoints", removed=removed)
+    return record.paths if record is not None else {}
+
+
+def take_up(out: Path, checkpoints: Iterable[Checkpoint]) -> None:
+    """Add checkpoints to the record in the sweep's folder `out`. Raises `StoreError`."""
+    known = taken_up(out)
+    by_pattern = {pattern: dict.fromkeys(paths) for pattern, paths in known.items()}
+    for checkpoint in checkpoints:
+        by_pattern.setdefault(checkpoint.pattern, {})[str(checkpoint.path)] = None
+    after = {pattern: list(paths) for pattern, paths in by_pattern.items()}
+    if after != known:
+        write_atomically(out / FILE, codec.pretty(TakenUp(paths=after)))
+
+
+def paths(file: SweepFile) -> list[Path]:
+    """The paths that the checkpoint patterns match now, none if there are none yet."""
+    return [path for pattern in _patterns(file) for path in _matches(pattern)]
+
+
+def _patterns(file: SweepFile) -> Sequence[str]:
+    """The checkpoint patterns of the file; a single one may stand there without a list."""
+    patterns = file.content.get("checkpoints", [])
+    return [patterns] if isinstance(patterns, str) else patterns
+
+
+def _matches(pattern: str) -> list[Path]:
+    """The paths that match a pattern, sorted."""
+    anchor = Path(pattern).anchor
+    # `Path.glob` takes no absolute pattern.
+    return sorted(Path(anchor or ".").glob(pattern[len(anchor) :]))
+
+
+def _deleted(file: SweepFile, out: Path) -> list[tuple[str, Path]]:
+    """The pattern and the path of each checkpoint that the sweep in the folder `out` has taken up and that is gone."""
+    known = taken_up(out) if "checkpoints" in file.content else {}
+    paths = [(pattern, Path(name)) for pattern in _patterns(file) for name in known.get(pattern, ())]
+    return [(pattern, path) for pattern, path in paths if not path.exists()]
+
+
+def _has_run(out: Path, entry: Entry) -> bool:
+    """Whether the sweep's folder has a run of this model."""
+    return any(True for _ in out.glob(f"{entry.name}{JOIN}*/manifest.json"))
+
+
+def left_out(file: SweepFile, out: Path) -> dict[Path, str]:
+    """Path that matches or has matched a pattern of checkpoints and is none of the sweep → why."""
+    without_step = {path: NO_STEP for path in paths(file) if checkpoint_at(path) is None}
+    deleted = [(path, _entry(file, pattern, path)) for pattern, path in _deleted(file, out)]
+    return without_step | {path: DELETED for path, entry in deleted if entry is not None and not _has_run(out, entry)}
+
+
+def _entry(file: SweepFile, pattern: str, path: Path) -> Entry | None:
+    """The entry of the checkpoint at `path`; None if its name leaves the step open."""
+    checkpoint = checkpoint_at(path)
+    if checkpoint is None:
+        return None
+    return Entry(
+        name=slug(checkpoint.name),
+        label=checkpoint.name,
+        where=_where(file, pattern),
+        options={"model": str(path)},
+        checkpoint=replace(checkpoint, pattern=pattern),
+    )
+
+
+def _where(file: SweepFile, pattern: str) -> str:
+    """The file and line of a pattern of checkpoints."""
+    return file.where(("checkpoints", [*_patterns(file)].index(pattern)))
+
+
+def entries(file: SweepFile, out: Path) -> list[Entry]:
+    """An entry for each checkpoint that the patterns match, ordered by series and step.
+
+    A checkpoint that matched at an earlier start of the sweep and was deleted after it was run is among them.
+    """
+    deleted = [(pattern, _entry(file, pattern, path)) for pattern, path in _deleted(file, out)]
+    runs = [(pattern, entry) for pattern, entry in deleted if entry is not None and _has_run(out, entry)]
+    by_step: dict[tuple[str, int], Entry] = {}
+    for pattern in _patterns(file):
+        matches = _matches(pattern)
+        found = [entry for path in matches if (entry := _entry(file, pattern, path)) is not None]
+        if not found and pattern not in dict(runs):
+            raise _no_checkpoint(file, pattern, matches)
+        for entry in found:
+            earlier = by_step.setdefault(_place(entry), entry)
+            if earlier.options != entry.options:
+                both = " and ".join(visible(one.options["model"], 200) for one in (earlier, entry))
+                training = visible(_place(entry)[0], 100) or "the training"
+                raise UsageError(
+                    f"{entry.where}: {both} are both step {_place(entry)[1]} of {training}: narrow the pattern, or "
+                    "rename one"
+                )
+    if len({entry.name for entry in by_step.values()}) < len(by_step):
+        raise UsageError(
+            f"{file.where(('checkpoints',))}: two checkpoints have the same name: rename one of their folders"
+        )
+    # A checkpoint that exists replaces a deleted one of its step or name.
+    for _, entry in runs:
+        if entry.name not in {other.name for other in by_step.values()}:
+            by_step.setdefault(_place(entry), entry)
+    return [by_step[key] for key in sorted(by_step)]
+
+
+def _place(entry: Entry) -> tuple[str, int]:
+    """The series and the step of a checkpoint's entry."""
+    assert entry.checkpoint is not None
+    return entry.checkpoint.series, entry.checkpoint.step
+
+
+def _no_checkpoint(file: SweepFile, pattern: str, matches: Sequence[Path]) -> UsageError:
+    """The error for a pattern without a checkpoint. matches: the paths that match it, all without a step."""
+    where, shown = _where(file, pattern), visible(pattern, 200)
+    if not matches:
+        return UsageError(f"{where}: no file or folder fits {shown}, seen from {Path.cwd()}; correct the pattern")
+    return UsageError(f"{where}: no checkpoint fits {shown}. {visible(str(matches[0]), 200)}: {NO_STEP}")
