@@ -1,10 +1,14 @@
-"""`harness status`: shows what a run is doing, from another terminal: from the running process, else from its files."""
+"""`harness status`: shows what a run or a sweep is doing, from another terminal.
+
+A running process is asked; without one, the run's files are read.
+"""
 
 from __future__ import annotations
 
 import shutil
 import sys
 import time
+from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,13 +23,14 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from harness.cli.printed.lists import RunStatus
     from harness.generation.progress import Progress
     from harness.runs.going import OnDisk
     from harness.runs.layout import RunFolder
     from harness.showing.running_score import RunningScore
+    from harness.verbs.sweep.seen import SeenSweep
 
 WATCH_SECONDS = 1.0
 """Seconds between two looks at a watched run."""
@@ -47,25 +52,36 @@ def _prints() -> Any:
 @click.command("status", cls=SpelledCommand)
 @click.argument("run", required=False, type=click.Path(path_type=Path))
 @json_option(_prints, "a list with an object for each run, or with --watch one object a line each second,")
-@click.option("--watch", is_flag=True, help="Keep showing until the run has ended.")
+@click.option("--watch", is_flag=True, help="Keep showing until the run or the sweep has ended.")
 def command(run: Path | None, as_json: bool, watch: bool) -> None:
     """Show what the run in the folder RUN is doing. Default: every running run in results/; if none runs, the latest.
+
+    RUN may be the folder of a sweep: then the state of its cells and their running runs are shown.
 
     \b
     harness status
     harness status results/qwq-32b --watch
     harness status results/qwq-32b --json
+    harness status results/my-sweep
     """
     from harness.runs.layout import RunFolder
+    from harness.verbs.sweep import seen
 
-    folders = [RunFolder.open(run)] if run is not None else _under_way(Path("results"))
+    sweep = seen.look(run) if run is not None else None
+    folders = [RunFolder.open(run)] if run is not None and sweep is None else _under_way(run or Path("results"))
     if watch:
-        _watch(folders[0], as_json)
+        if sweep is not None and sweep.running:
+            _watch_sweep(sweep.path, as_json)
+        else:
+            _watch(folders[0], as_json)
         return
     states = [look(folder) for folder in folders]
     if as_json:
         say([_plain(status) for status in states])
         return
+    if sweep is not None:
+        for line in _cells(sweep):
+            click.echo(line)
     for number, status in enumerate(states):
         if number:
             click.echo()
@@ -131,16 +147,26 @@ def progress_of(folder: RunFolder) -> Progress | None:
 
 
 def _under_way(results: Path) -> list[RunFolder]:
-    """The runs that answer; else the one with the latest log. Raises `StoreError` if there is none."""
-    from harness.generation.network.control import NAME
-    from harness.runs.layout import RunFolder
+    """The runs that answer; else the one with the latest log. Raises `StoreError` if there is none.
 
-    runs = [RunFolder(path.parent) for path in results.glob("*/manifest.json")]
+    results: a folder of runs and of sweeps, or a sweep's.
+    """
+    from harness.runs.layout import MANIFEST, RunFolder
+
+    found = [path for pattern in ("*", "*/*") for path in results.glob(f"{pattern}/{MANIFEST}")]
+    runs = [RunFolder(path.parent) for path in found]
     if not runs:
         raise StoreError(f"there is no run in {results.absolute()}. Name a run folder.")
+    return _answering(runs) or [max(runs, key=_written)]
+
+
+def _answering(runs: Sequence[RunFolder]) -> list[RunFolder]:
+    """Those runs whose process answers, by path."""
+    from harness.generation.network.control import NAME
+
     # Only runs with a control socket are asked: results/ may hold hundreds of runs that have ended.
     going = [run for run in runs if (run.path / NAME).exists() and progress_of(run) is not None]
-    return sorted(going, key=lambda run: run.path) or [max(runs, key=_written)]
+    return sorted(going, key=lambda run: run.path)
 
 
 def _written(run: RunFolder) -> float:
@@ -150,6 +176,19 @@ def _written(run: RunFolder) -> float:
 
 
 # ---- in words
+
+
+def _cells(sweep: SeenSweep) -> Iterator[str]:
+    """The lines on the cells of a sweep that have ended; none for a folder without cells."""
+    if not sweep.cells and not sweep.running:
+        return
+    stages = Counter("failed" if record.lost else record.stage for record in sweep.cells)
+    counts = ", ".join(f"{number} {stage}" for stage, number in stages.items())
+    cells = f"cells: {counts}" if counts else "no cell has ended yet"
+    yield f"{visible(str(sweep.path))}: sweep {'running' if sweep.running else 'ended'}; {cells}"
+    for record in sweep.cells:
+        if record.lost:
+            yield f"failed: {visible(record.cell, 200)}: {visible(record.reason, 300)}"
 
 
 def lines(status: Status) -> Iterator[str]:
@@ -236,6 +275,17 @@ def _plain(status: Status) -> RunStatus:
 
 
 # ---- --watch
+
+
+def _watch_sweep(path: Path, as_json: bool) -> None:
+    """Watch the runs of a sweep one after the other until its process has ended."""
+    from harness.runs.layout import MANIFEST, RunFolder
+    from harness.verbs.sweep import seen
+
+    while (sweep := seen.look(path)) is not None and sweep.running:
+        for run in _answering([RunFolder(found.parent) for found in path.glob(f"*/{MANIFEST}")])[:1]:
+            _watch(run, as_json)
+        time.sleep(WATCH_SECONDS)
 
 
 def _watch(folder: RunFolder, as_json: bool) -> None:

@@ -16,6 +16,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from harness.cli.following import follow
+from harness.cli.status import progress_of
 from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder, RunLock
 from harness.runs.going import holder_of
@@ -78,11 +79,48 @@ def test_a_watched_run_is_followed_to_its_end(tmp_path: Path) -> None:
             watching.communicate()
 
 
+def test_a_sweep_is_seen_by_its_cells_and_their_running_run(tmp_path: Path) -> None:
+    holding = Holding()
+    rows = [{"id": f"q{n}", "problem": f"What is {n}?", "answer": "1"} for n in range(2)]
+    (tmp_path / "sums.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    cells = [{"name": name, "data": "sums.jsonl", "samples": 1} for name in ("one", "two")]
+    lost = {"name": "lost", "data": "missing.jsonl"}
+    with FaultServer(holding) as server:
+        run = {"base_url": server.base_url, "fingerprint": False, "canary": False, "id_key": "id"}
+        content = {"models": ["test-model"], "benchmarks": [lost, *cells], "run": run}
+        (tmp_path / "s.yaml").write_text(json.dumps(content), encoding="utf-8")
+        sweep = start(tmp_path, ["sweep", "s.yaml"])
+        try:
+            first = RunFolder(tmp_path / "results" / "s" / "test-model+one")
+            assert server.wait_for(lambda: (facts := progress_of(first)) is not None and facts.in_flight == 2)
+            shown = harness(tmp_path, "status", "results/s").out.splitlines()
+            assert shown[0].endswith("results/s: sweep running; cells: 1 failed")
+            assert shown[1].startswith("failed: test-model+lost: there is no file ")
+            assert shown[2].endswith("results/s/test-model+one: running")
+            assert harness(tmp_path, "status").out.startswith(f"{first.path}: running\n")
+            (reported,) = json.loads(harness(tmp_path, "status", "results/s", "--json").out)
+            assert (reported["run"], reported["state"]) == (str(first.path), "running")
+            watching = start(tmp_path, ["status", "results/s", "--watch", "--json"])
+            assert watching.stdout is not None
+            assert json.loads(watching.stdout.readline())["run"] == str(first.path)
+            holding.let_go.set()
+            sweep.communicate(timeout=PATIENCE_SECONDS)
+            assert json.loads(watching.communicate(timeout=PATIENCE_SECONDS)[0].splitlines()[-1])["state"] == "ended"
+        finally:
+            sweep.kill()
+            sweep.communicate()
+    ended = harness(tmp_path, "status", "results/s").out
+    assert "results/s: sweep ended; cells: 1 failed, 2 scored\n" in ended
+    assert "results/s/test-model+two: ended\n" in ended
+
+
 def test_a_shard_says_which_part_it_is(tmp_path: Path) -> None:
     write(tmp_path / "results" / "part", [sampled(0, 0)], n_questions=2, planned=1, shard="2/8")
     write(tmp_path / "results" / "whole", [sampled(0, 0)], n_questions=2, planned=1)
     assert "part · shard 2/8: ended\n" in harness(tmp_path, "status", "results/part").out
     assert "whole: ended\n" in harness(tmp_path, "status", "results/whole").out
+    # A folder of several runs that is no sweep has no cells.
+    assert harness(tmp_path, "status", "results").out.startswith(str(tmp_path / "results"))
     reports = [json.loads(harness(tmp_path, "status", f"results/{one}", "--json").out)[0] for one in ("part", "whole")]
     assert [one["shard"] for one in reports] == ["2/8", None]
 
