@@ -153,8 +153,8 @@ def _under_way(results: Path) -> list[RunFolder]:
     """
     from harness.runs.layout import MANIFEST, RunFolder
 
-    found = [path for pattern in ("*", "*/*") for path in results.glob(f"{pattern}/{MANIFEST}")]
-    runs = [RunFolder(path.parent) for path in found]
+    manifests = [path for pattern in ("*", "*/*") for path in results.glob(f"{pattern}/{MANIFEST}")]
+    runs = [RunFolder(path.parent) for path in manifests]
     if not runs:
         raise StoreError(f"there is no run in {results.absolute()}. Name a run folder.")
     return _answering(runs) or [max(runs, key=_written)]
@@ -283,7 +283,7 @@ def _watch_sweep(path: Path, as_json: bool) -> None:
     from harness.verbs.sweep import seen
 
     while (sweep := seen.look(path)) is not None and sweep.running:
-        for run in _answering([RunFolder(found.parent) for found in path.glob(f"*/{MANIFEST}")])[:1]:
+        for run in _answering([RunFolder(manifest.parent) for manifest in path.glob(f"*/{MANIFEST}")])[:1]:
             _watch(run, as_json)
         time.sleep(WATCH_SECONDS)
 

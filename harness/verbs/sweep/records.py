@@ -72,8 +72,8 @@ def read(sweep: Sweep, cell: Cell) -> CellRecord | None:
 
 def recorded(out: Path) -> list[CellRecord]:
     """The records in the sweep's folder `out`, by name. Raises `StoreError` for a damaged file."""
-    found = [_read(path) for path in sorted((out / CELLS).glob("*.json"))]
-    return [record for record in found if record is not None]
+    stored_records = [_read(path) for path in sorted((out / CELLS).glob("*.json"))]
+    return [record for record in stored_records if record is not None]
 
 
 def _read(path: Path) -> CellRecord | None:

@@ -51,12 +51,12 @@ def taken_up(out: Path) -> dict[str, list[str]]:
 
 def take_up(out: Path, checkpoints: Iterable[Checkpoint]) -> None:
     """Add checkpoints to the record in the sweep's folder `out`. Raises `StoreError`."""
-    known = taken_up(out)
-    by_pattern = {pattern: dict.fromkeys(paths) for pattern, paths in known.items()}
+    before = taken_up(out)
+    by_pattern = {pattern: dict.fromkeys(paths) for pattern, paths in before.items()}
     for checkpoint in checkpoints:
         by_pattern.setdefault(checkpoint.pattern, {})[str(checkpoint.path)] = None
     after = {pattern: list(paths) for pattern, paths in by_pattern.items()}
-    if after != known:
+    if after != before:
         write_atomically(out / FILE, codec.pretty(TakenUp(paths=after)))
 
 
@@ -80,8 +80,8 @@ def _matches(pattern: str) -> list[Path]:
 
 def _deleted(file: SweepFile, out: Path) -> list[tuple[str, Path]]:
     """The pattern and the path of each checkpoint that the sweep in the folder `out` has taken up and that is gone."""
-    known = taken_up(out) if "checkpoints" in file.content else {}
-    paths = [(pattern, Path(name)) for pattern in _patterns(file) for name in known.get(pattern, ())]
+    earlier = taken_up(out) if "checkpoints" in file.content else {}
+    paths = [(pattern, Path(name)) for pattern in _patterns(file) for name in earlier.get(pattern, ())]
     return [(pattern, path) for pattern, path in paths if not path.exists()]
 
 
@@ -126,10 +126,10 @@ def entries(file: SweepFile, out: Path) -> list[Entry]:
     by_step: dict[tuple[str, int], Entry] = {}
     for pattern in _patterns(file):
         matches = _matches(pattern)
-        found = [entry for path in matches if (entry := _entry(file, pattern, path)) is not None]
-        if not found and pattern not in dict(runs):
+        existing = [entry for path in matches if (entry := _entry(file, pattern, path)) is not None]
+        if not existing and pattern not in dict(runs):
             raise _no_checkpoint(file, pattern, matches)
-        for entry in found:
+        for entry in existing:
             earlier = by_step.setdefault(_place(entry), entry)
             if earlier.options != entry.options:
                 both = " and ".join(visible(one.options["model"], 200) for one in (earlier, entry))
