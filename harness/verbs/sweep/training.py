@@ -132,7 +132,7 @@ def entries(file: SweepFile, out: Path) -> list[Entry]:
         for entry in existing:
             earlier = by_step.setdefault(_place(entry), entry)
             if earlier.options != entry.options:
-                both = " and ".join(visible(one.options["model"], 200) for one in (earlier, entry))
+                both = " and ".join(visible(twin.options["model"], 200) for twin in (earlier, entry))
                 training = visible(_place(entry)[0], 100) or "the training"
                 raise UsageError(
                     f"{entry.where}: {both} are both step {_place(entry)[1]} of {training}: narrow the pattern, or "
@@ -143,8 +143,9 @@ def entries(file: SweepFile, out: Path) -> list[Entry]:
             f"{file.where(('checkpoints',))}: two checkpoints have the same name: rename one of their folders"
         )
     # A checkpoint that exists replaces a deleted one of its step or name.
+    names = {entry.name for entry in by_step.values()}
     for _, entry in runs:
-        if entry.name not in {other.name for other in by_step.values()}:
+        if entry.name not in names:
             by_step.setdefault(_place(entry), entry)
     return [by_step[key] for key in sorted(by_step)]
 
