@@ -21,7 +21,8 @@ from harness.core.errors import EXIT_OWED, StoreError, option
 def command(runs: tuple[Path, ...], **given: Any) -> None:
     """Print one table for RUNS, benchmarks as columns, and write it as Markdown, CSV, LaTeX and HTML.
 
-    A run is a run folder, or another tool's outputs that `harness score` has graded. The files go to --out, else into
+    A run is a run folder, or another tool's outputs that `harness score` has graded; the folder of a sweep stands for
+    all its runs. The files go to --out, else into
     the run folder; for several runs, into the folder that holds the first. Exit code 1: none of RUNS is scored.
     """
     from harness.cli.again import run_command

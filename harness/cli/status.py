@@ -151,10 +151,9 @@ def _under_way(results: Path) -> list[RunFolder]:
 
     results: a folder of runs and of sweeps, or a sweep's.
     """
-    from harness.runs.layout import MANIFEST, RunFolder
+    from harness.runs.layout import runs_in
 
-    manifests = [path for pattern in ("*", "*/*") for path in results.glob(f"{pattern}/{MANIFEST}")]
-    runs = [RunFolder(path.parent) for path in manifests]
+    runs = [run for folder in (results, *filter(Path.is_dir, results.glob("*"))) for run in runs_in(folder)]
     if not runs:
         raise StoreError(f"there is no run in {results.absolute()}. Name a run folder.")
     return _answering(runs) or [max(runs, key=_written)]
@@ -279,11 +278,11 @@ def _plain(status: Status) -> RunStatus:
 
 def _watch_sweep(path: Path, as_json: bool) -> None:
     """Watch the runs of a sweep one after the other until its process has ended."""
-    from harness.runs.layout import MANIFEST, RunFolder
+    from harness.runs.layout import runs_in
     from harness.verbs.sweep import seen
 
     while (sweep := seen.look(path)) is not None and sweep.running:
-        for run in _answering([RunFolder(manifest.parent) for manifest in path.glob(f"*/{MANIFEST}")])[:1]:
+        for run in _answering(runs_in(path))[:1]:
             _watch(run, as_json)
         time.sleep(WATCH_SECONDS)
 

@@ -12,6 +12,7 @@ Beside each file that lines are appended to, NAME.set-aside keeps its torn tails
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -110,6 +111,22 @@ def run_around(file: Path) -> Path | None:
     return next((folder for folder in file.absolute().parents[:2] if (folder / MANIFEST).is_file()), None)
 
 
+def runs_in(folder: Path) -> list[RunFolder]:
+    """The runs whose folders lie in `folder`, such as the cells of a sweep; none for a run's own folder.
+
+    Ordered by name, and numbers in names by size: step_200 comes before step_1000.
+    """
+    if (folder / MANIFEST).is_file():
+        return []
+    runs = [RunFolder(manifest.parent) for manifest in folder.glob(f"*/{MANIFEST}") if manifest.is_file()]
+    return sorted(runs, key=_natural)
+
+
+def _natural(run: RunFolder) -> list[str | int]:
+    """The parts of a run's name: texts and, at every second place, numbers."""
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", run.path.name)]
+
+
 class RunFolder:
     """A run's folder by its path; making the object touches no disk."""
 
@@ -143,6 +160,8 @@ class RunFolder:
                 f"`harness score {folder.path.name}`; the verdict on each row is then in a file grades.jsonl below "
                 f"{folder.path.name}.scored."
             )
+        if runs := runs_in(folder.path):
+            raise StoreError(f"{folder.path} is a folder of runs. Name one of them, such as {runs[0].path}.")
         if folder.path.is_dir():
             raise StoreError(f"{folder.path} is no run folder: it holds no manifest.json. Name the folder of a run.")
         siblings = [p.name for p in folder.path.parent.iterdir()] if folder.path.parent.is_dir() else []

@@ -11,7 +11,7 @@ from harness.reports.report import report as report_of
 from harness.reports.scored import read_without_grades
 from harness.reports.settings import decided_table, failure_table, run_table
 from harness.runs import Manifest
-from harness.runs.layout import RunFolder
+from harness.runs.layout import RunFolder, runs_in
 from harness.scoring.published.index import scores_of_models
 from harness.verbs.known_questions import known_as
 from harness.verbs.outputs import open_scored
@@ -21,10 +21,10 @@ from harness.viewer.pages import RunFacts, ShownTable
 def report(sources: Sequence[Path], options: ReportOptions, repeat: Repeat) -> Report:
     """The report of these run folders, or scored outputs of other tools; the first is the baseline. Nothing is written.
 
-    repeat: returns the command (for the command line) or the Python call that repeats a run. Raises `UsageError`,
-    `StoreError`.
+    A folder of runs, such as a sweep's, stands for the runs in it. repeat: returns the command (for the command line)
+    or the Python call that repeats a run. Raises `UsageError`, `StoreError`.
     """
-    folders = [open_scored(source) for source in sources]
+    folders = [folder for source in sources for folder in runs_in(source) or [open_scored(source)]]
     published = scores_of_models(Manifest.load(folder).model for folder in folders)
     return report_of(
         folders, published, repeat=repeat, show_withheld=options.show_withheld, ks=options.k, known_as=known_as
@@ -55,5 +55,7 @@ def run_facts(folder: RunFolder, repeat: Repeat) -> RunFacts:
 
 def default_folder(sources: Sequence[Path]) -> Path:
     """The default folder of a report: the run folder; of several runs, the folder that holds the first."""
+    if runs_in(sources[0]):
+        return sources[0]
     first = open_scored(sources[0]).path
     return first if len(sources) == 1 else first.parent

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from harness.reports import to_markdown
 from harness.reports.plots import draw
 from harness.reports.series import Step, series_plot, series_table
 from harness.scoring import Score, score_benchmark
+from tests.reports.run_folders import write_run
 from tests.scoring.graded import graded
+from tests.system.command import harness
 
 
 def scored(*rows: str) -> Score:
@@ -59,3 +63,19 @@ def test_a_foreign_name_stays_text_in_the_picture(name: str) -> None:
     picture = draw.svg(plot)
     assert "<script" not in picture
     assert "<text" in picture
+
+
+def test_the_runs_of_a_sweep_are_reported_in_the_order_of_their_steps(tmp_path: Path) -> None:
+    for step in (1000, 200, 30):
+        write_run(tmp_path / "sweep" / f"step_{step}+demo", seed=step)
+    (tmp_path / "sweep" / "cells").mkdir()
+    done = harness(tmp_path, "report", "sweep")
+    assert done.code == 0, done.err
+    rows = [line.split()[0] for line in done.out.splitlines() if line.strip().startswith("step_")]
+    assert rows[:3] == ["step_30+demo", "step_200+demo", "step_1000+demo"]
+    assert (tmp_path / "sweep" / "report.html").is_file()
+    refused = harness(tmp_path, "score", "sweep")
+    assert (refused.code, refused.err) == (
+        3,
+        f"harness: {tmp_path}/sweep is a folder of runs. Name one of them, such as {tmp_path}/sweep/step_30+demo.\n",
+    )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.runs import RunFolder
-from harness.runs.layout import MANIFEST
+from harness.runs.layout import runs_in
 from harness.runs.lock import is_alive, last_holder
 from harness.verbs.sweep import records
 from harness.verbs.sweep.records import CellRecord
@@ -27,7 +27,7 @@ def look(path: Path) -> SeenSweep | None:
 
     Raises `StoreError` for a damaged record of a cell.
     """
-    if RunFolder(path).manifest.is_file() or not any(path.glob(f"*/{MANIFEST}")):
+    if not runs_in(path):
         return None
     holder = last_holder(RunFolder(path))
     return SeenSweep(
