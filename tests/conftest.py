@@ -36,8 +36,8 @@ for _signal, _handler in (
         signal.signal(_signal, _handler)
 
 pytest_plugins = [
-    *("tests.embedded", "tests.kept_graders", "tests.scored_here", "tests.left_behind"),
-    *("tests.processes", "tests.order", "tests.processor_time", "tests.warm"),
+    *("tests.warm", "tests.embedded", "tests.kept_graders", "tests.scored_here", "tests.left_behind"),
+    *("tests.processes", "tests.order", "tests.processor_time"),
 ]
 
 TESTS = Path(__file__).resolve().parent

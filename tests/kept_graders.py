@@ -1,21 +1,29 @@
-"""Grading workers that serve one score after another, so that not each of some 600 starts costs a fifth of a second.
+"""Grading workers that serve one score after another, and that are forks of a process which has their imports.
+
+Not each of some 600 starts costs a fifth of a second of the processor then.
 
 A pool that ends hands back a worker that owes nothing; the next pool of the same deadline and environment takes it. A
 worker decides each answer by itself, so verdicts do not depend on what it decided before. The tests of the workers'
-own processes, in `OF_PROCESSES`, start and end them as the product does.
+own processes, in `OF_PROCESSES`, start and end them as often as the product does; those of what an interpreter does
+when it starts, in `NOT_FORKED`, start a new one for each.
 """
 
 from __future__ import annotations
 
 import os
+import subprocess
 import threading
 from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from harness.grading.processes import pool
 from harness.grading.processes.pool import Pool, _Worker
 from server_launchers import isolated
+from tests import warm
 
 OF_PROCESSES = (
     "tests/grading/test_grading_pool.py",
@@ -27,6 +35,9 @@ OF_PROCESSES = (
 )
 """Beginnings of the names of tests whose workers are not kept."""
 
+NOT_FORKED = ("tests/system/", "tests/grading/test_grading_pool.py::test_a_worker_that_is_killed")
+"""Beginnings of the names of tests whose workers are children of the tests' process, each a new interpreter."""
+
 MAX_KEPT = 4
 
 
@@ -37,6 +48,7 @@ class KeptWorkers:
         self.idle: list[tuple[object, _Worker]] = []
         self.started_with: dict[_Worker, object] = {}
         self.on = False
+        self.forked = False
 
     def take(self, deadline: float) -> _Worker:
         """An idle worker of this deadline and environment, or a new one."""
@@ -77,15 +89,25 @@ class KeptWorkers:
 _kept = KeptWorkers()
 
 
+def _started(line: list[str], **options: Any) -> subprocess.Popen[bytes]:
+    """Start a worker as a fork of the warm process; for a test of processes as the product does."""
+    if not (_kept.forked and warm.AT_HAND):
+        return subprocess.Popen(line, **options)
+    program = str(Path(isolated.__file__).absolute())
+    return warm.WarmProcess(line[line.index(program) :], kind=warm.WORKERS, text=False, **options)
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Say whether the workers of this test are kept."""
+    """Say whether the workers of this test are kept, and whether they are forks."""
     _kept.on = not item.nodeid.startswith(OF_PROCESSES)
+    _kept.forked = not item.nodeid.startswith(NOT_FORKED)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _grading_workers_are_kept() -> Iterator[None]:
     """Put `KeptWorkers` between all pools of this process and their workers."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pool, "subprocess", SimpleNamespace(**{**vars(subprocess), "Popen": _started}))
         patch.setattr(pool, "_Worker", _kept.take)
         patch.setattr(Pool, "__exit__", lambda self, *_: _kept.leave(self))
         yield

@@ -38,15 +38,26 @@ import pytest
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 
-IMPORTED = (
+COMMANDS, WORKERS = "commands", "workers"
+"""The two warm processes, by what they fork: commands, and the workers that grade."""
+
+IMPORTED = {COMMANDS: (
     *(f"harness.cli.{name}" for name in ("main", "run", "score", "status", "following", "sweep", "view", "dry_run")),
     *(f"harness.verbs.{name}" for name in ("run", "score", "judge", "repeats", "sweep.running", "sweep.scorer")),
     *("harness.generation.runner", "harness.client.fast.transport", "harness.client.facts.page"),
     *("harness.showing.running_score", "harness.reports.scored", "harness.verbs.twins", "harness.viewer.serving"),
     *("harness.grading.processes.pool", "server_launchers.keeping.supervisor", "httpx", "rich"),
     "tests.faults.server",
-)
-"""What the warm process imports: most of what the programs of tests need. A program imports the rest by itself."""
+), WORKERS: (
+    *(f"harness.grading.{name}" for name in ("verdict", "verifier", "compare.canonical", "compare.equivalence")),
+)}  # fmt: skip
+"""What a warm process imports: most of what the programs of tests need. A program imports the rest by itself."""
+
+STARTED_WITH: dict[str, tuple[list[str], dict[str, str]]] = {
+    COMMANDS: (["-W", "error"], {}),
+    WORKERS: ([], {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}),
+}
+"""Flags and variables of a warm process's interpreter: those that its programs are started with."""
 
 AT_HAND = hasattr(os, "pidfd_open") and not any(name.startswith("COVERAGE_") for name in os.environ)
 """Whether there is a warm process: coverage begins with an interpreter."""
@@ -60,7 +71,8 @@ def started(args: list[str], *, limits: Mapping[int, int] | None = None, **optio
     args: a module that runs as `__main__`, and its words. limits: resource limits of the process, each to be both the
     soft and the hard one. options: those of `Popen`.
     """
-    return (WarmProcess if AT_HAND else started_cold)(args, limits=limits, **options)
+    begin_process = WarmProcess if AT_HAND else started_cold
+    return begin_process(args, limits=limits, **options)
 
 
 def started_cold(args: list[str], *, limits: Mapping[int, int] | None = None, **options: Any) -> subprocess.Popen[str]:
@@ -78,13 +90,22 @@ def _narrow(limits: Mapping[int, int]) -> None:
         resource.setrlimit(kind, (limit, limit))
 
 
-class WarmProcess(subprocess.Popen[str]):
-    """A `Popen` whose program the warm process forks."""
+class WarmProcess(subprocess.Popen[Any]):
+    """A `Popen` whose program a warm process forks. kind: the warm process; text: whether the streams are of text."""
 
-    def __init__(self, args: list[str], *, limits: Mapping[int, int] | None, **options: Any) -> None:
+    def __init__(
+        self,
+        args: list[str],
+        *,
+        limits: Mapping[int, int] | None = None,
+        kind: str = COMMANDS,
+        text: bool = True,
+        **options: Any,
+    ) -> None:
         self._limits = dict(limits or {})
+        self._kind = kind
         self._status: int | None = None
-        super().__init__(args, text=True, **options)
+        super().__init__(args, text=text, **options)
 
     def _execute_child(self, *args: Any) -> None:
         """In the place of a fork of this process."""
@@ -94,7 +115,7 @@ class WarmProcess(subprocess.Popen[str]):
         sys.audit("subprocess.Popen", sys.executable, given["args"], given["cwd"], given["env"])
         streams = [given["p2cread"], given["c2pwrite"], given["errwrite"]]
         self._channel = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._channel.connect(begin())
+        self._channel.connect(begin(self._kind))
         asks = {
             "words": list(map(str, given["args"])), "folder": str(given["cwd"] or Path.cwd()),
             "variables": dict(os.environ if given["env"] is None else given["env"]), "limits": self._limits,
@@ -126,13 +147,14 @@ class WarmProcess(subprocess.Popen[str]):
 
 
 @functools.cache
-def begin() -> str:
-    """Start the warm process at the first call; return the address of its socket."""
+def begin(kind: str = COMMANDS) -> str:
+    """Start the warm process of this kind at the first call; return the address of its socket."""
     address = f"\0harness-tests-{os.getpid()}-{time.monotonic_ns()}"
     ready, theirs = os.pipe()
-    code = f"from tests.warm import serve; serve({address!r}, {theirs})()"
+    code = f"from tests.warm import serve; serve({kind!r}, {address!r}, {theirs})()"
+    flags, variables = STARTED_WITH[kind]
     child = subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", code],
+        [sys.executable, *flags, "-c", code], env={**os.environ, **variables},
         cwd=CHECKOUT, stdin=subprocess.PIPE, pass_fds=[theirs], start_new_session=True,
     )  # fmt: skip
     os.close(theirs)
@@ -152,18 +174,19 @@ def _end(child: subprocess.Popen[bytes], owner: int) -> None:
 def pytest_runtestloop(session: pytest.Session) -> None:
     """Begin before the tests' processes are forked (`tests.processes`): all of them use it."""
     if AT_HAND and session.config.getoption("processes") > 1:
-        begin()
+        begin(COMMANDS)
+        begin(WORKERS)
 
 
 # -- in the warm process ----------------------------------------------------------------------------------------------
 
 
-def serve(address: str, ready: int) -> Callable[[], object]:
+def serve(kind: str, address: str, ready: int) -> Callable[[], object]:
     """Fork what is asked for; in a fork, return what it is to do. Ends when standard input does.
 
     A process that has ended stays a zombie until its test knows: its number is not given to another one before.
     """
-    _import()
+    _import(IMPORTED[kind])
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listener.bind(address)
     listener.listen(64)
@@ -215,11 +238,11 @@ def _status(pidfd: int) -> int:
     return ended.si_status << 8 if ended.si_code == os.CLD_EXITED else ended.si_status
 
 
-def _import() -> None:
+def _import(modules: Iterable[str]) -> None:
     # As `harness.__main__` begins.
     for unused in ("httpx._main", "trio"):
         sys.modules[unused] = None  # type: ignore[assignment]
-    for name in IMPORTED:
+    for name in modules:
         importlib.import_module(name)
     gc.collect()
     gc.freeze()  # what is never looked at for garbage is not copied either
@@ -256,4 +279,8 @@ def _run(asks: dict[str, Any], streams: list[int], channel: socket.socket) -> No
     sys.stderr = sys.__stderr__ = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
     _narrow({int(kind): limit for kind, limit in asks["limits"].items()})
     program, *sys.argv[1:] = asks["words"]
-    runpy.run_module(program, run_name="__main__", alter_sys=True)
+    if program.endswith(".py"):
+        sys.path.remove("")  # a file's folder is searched, or nothing; never the folder of the process
+        runpy.run_path(program, run_name="__main__")
+    else:
+        runpy.run_module(program, run_name="__main__", alter_sys=True)
