@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 import click
@@ -41,7 +43,7 @@ def command(runs: tuple[Path, ...], port: int | None, no_open: bool) -> None:
         click.echo(address)
         n = len(library.runs)
         click.echo(f"{n} run{'' if n == 1 else 's'}. Ctrl-C ends the viewer.")
-        if not no_open:
+        if not no_open and _has_screen():
             click.launch(address)
 
     def facts(folder: RunFolder) -> RunFacts:
@@ -50,3 +52,10 @@ def command(runs: tuple[Path, ...], port: int | None, no_open: bool) -> None:
 
     ports = (port,) if port is not None else (DEFAULT_PORT, 0)
     serve(library, announce, published=published_beside, facts=facts, ports=ports)
+
+
+def _has_screen() -> bool:
+    """Whether a browser can be opened here: on Linux, programs that open one print errors where there is no screen."""
+    return sys.platform != "linux" or any(
+        map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "WSL_DISTRO_NAME"))
+    )

@@ -49,18 +49,26 @@ def numbers(score: Score) -> dict[str, object]:
         row |= _both(f"{name}_cut_text", budget.accuracy_of_cut_text_intervals)
         row[f"{name}_first_right"] = budget.accuracy_of_first_right
         row |= _both(f"{name}_first_right", budget.accuracy_of_first_right_intervals)
-    if score.first_right is not None:
-        numbers_of = _fields(score.first_right)
-        row |= {f"first_right_tokens_{name}": value for name, value in _fields(score.first_right.tokens).items()}
-        row |= {f"first_right_{name}": value for name, value in numbers_of.items() if name != "tokens"}
-    if score.tokens is not None:
-        for which, counts in msgspec.structs.asdict(score.tokens).items():
-            row |= {f"tokens_{which}_{name}": value for name, value in _fields(counts).items()}
-    return row | {f"speed_{name}": value for name, value in _fields(score.speed).items()}
+    for name, record in (("first_right", score.first_right), ("tokens", score.tokens), ("speed", score.speed)):
+        row |= {} if record is None else _flat(name, record)
+    return row
 
 
-def _fields(record: msgspec.Struct | None) -> dict[str, object]:
-    return {} if record is None else msgspec.structs.asdict(record)
+def _flat(name: str, value: object) -> dict[str, object]:
+    """The columns of a value: one for a number, two for each interval, those of all its fields for a record."""
+    if isinstance(value, Intervals):
+        return _both(name.removesuffix("_intervals"), value)
+    if isinstance(value, Interval):
+        return _ends(name.removesuffix("_interval"), value)
+    if not isinstance(value, msgspec.Struct):
+        return {name: value}
+    columns: dict[str, object] = {}
+    for field in msgspec.structs.fields(value):
+        member = getattr(value, field.name)
+        # A record that is missing has no columns; a number that is missing has an empty one.
+        if member is not None or field.type in (int | None, float | None):
+            columns |= _flat(f"{name}_{field.name}", member)
+    return columns
 
 
 def _both(name: str, intervals: Intervals | None) -> dict[str, object]:

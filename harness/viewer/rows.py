@@ -153,7 +153,12 @@ def votes(rows: Sequence[ListedSample]) -> list[Vote]:
     """Return the answers, ordered by how many samples gave them."""
     counts = Counter(row.vote for row in rows if row.vote is not None and row.verdict in _ANSWERED)
     verdicts = {row.vote: verdict for verdict in _ANSWERED for row in rows if row.verdict == verdict}
-    written = {row.vote: row.extracted for row in reversed(rows) if row.extracted is not None}
+    # Answers of one vote may differ in their units, and so in their verdicts.
+    written = {
+        row.vote: row.extracted
+        for row in reversed(rows)
+        if row.extracted is not None and row.verdict == verdicts.get(row.vote)
+    }
     return [
         Vote(answer=written.get(vote) or vote or "", n=n, verdict=verdicts[vote])
         for vote, n in counts.most_common(MAX_VOTES)

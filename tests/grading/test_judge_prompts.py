@@ -132,6 +132,7 @@ def test_a_rubric_of_ones_own_takes_the_place_of_the_rule(tmp_path: Path) -> Non
     [message] = render(prompt, "Why?", ("rain",), "MARK")
     assert "Only the cause counts; \\frac{1}{2} stays.\n\nCompare briefly" in message.content
     assert "exact value" not in message.content
+    assert "agrees with the reference answer" not in message.content, "the rubric alone says what is correct"
     assert "MARK</answer-" in message.content
     assert verdict(prompt, "VERDICT: CORRECT") is True
     file.write_text("Anything goes.", "utf-8")

@@ -271,6 +271,9 @@ def test_a_score_says_after_how_many_tokens_the_right_answer_first_stood(tmp_pat
     (row,) = csv.DictReader(of_run.csv().splitlines())
     assert (row["first_right_tokens_n"], row["first_right_n_passed_over"]) == ("2", "1")
     assert row["accuracy_within_1024_first_right"] == "0.5"
+    texts = {name for name, cell in row.items() if cell and not cell.replace(".", "").replace("-", "").isdigit()}
+    assert texts <= {"run", "model", "benchmark", "partial"}, "every other cell is a number"
+    assert float(row["tokens_completion_mean_sampling_low"]) <= float(row["tokens_completion_mean"])
 
 
 def test_within_smaller_budgets_a_right_answer_stood_no_later_than_its_reply_ended(tmp_path: Path) -> None:

@@ -178,6 +178,13 @@ def test_votes_for_an_answer_that_no_rule_decides_are_undecided(results: Path, c
     }
 
 
+def test_a_vote_is_named_by_an_answer_that_has_its_verdict(results: Path, client: httpx.Client) -> None:
+    replies = [RunReply(f"\\boxed{{{answer}}}") for answer in ("5 pears", "5", "5 pears")]
+    write_run(results / "results" / "fruit", {"demo": {"q": RunQuestion("?", "5 apples", replies)}})
+    page = client.get("/api/question", params={"run": "fruit", "benchmark": "demo", "question": "q"}).json()
+    assert [(vote["answer"], vote["n"], vote["verdict"]) for vote in page["votes"]] == [("5", 3, "correct")]
+
+
 def test_a_sample_has_its_answer_where_javascript_counts_it(results: Path, client: httpx.Client) -> None:
     text = "𝔸 😀 so $\\boxed{42}$"
     write_run(results / "results" / "wide", {"demo": {"q": RunQuestion("?", "42", [RunReply(text)])}})

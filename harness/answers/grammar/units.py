@@ -59,6 +59,7 @@ _UNIT_TABLE: tuple[tuple[str, str | int, str], ...] = (
     ("gallon", "1/4", "quart qt"),
     ("gallon", "1/8", "pint pt"),
     ("gallon", "1/16", "cup"),
+    ("area", 1, "平米"),
     ("area", 10000, "hectare ha 公顷"),
     ("acre", 1, "acre"),
     ("speed", "44704/100000", "mph"),
@@ -317,6 +318,14 @@ def is_counted(words: str, singular: bool = False) -> bool:
     if singular and parts[-1] not in _SINGULAR_IN_S:
         return True
     return any(is_plural(part) or (len(part) > 1 and unit_of(part)) for part in parts)
+
+
+def share_classifier(first: str, second: str) -> bool:
+    """Whether of two words behind numbers one is the Chinese classifier of the other, which names what was counted: 个
+    and 个苹果.
+    """
+    shorter, longer = sorted((first.strip(), second.strip()), key=len)
+    return shorter in _CLASSIFIERS and longer.startswith(shorter) and is_counted(longer)
 
 
 def numeral(words: str) -> int | None:

@@ -18,7 +18,7 @@ from harness.answers.grammar.literals import Unreadable
 from harness.answers.grammar.numerals import number_in_words
 from harness.answers.grammar.parse import parse
 from harness.answers.grammar.tree import Node, sym
-from harness.answers.grammar.units import counted_in_words
+from harness.answers.grammar.units import counted_in_words, unit_of
 from harness.answers.letters import is_one_of_letters, letter_of, letters_of
 from harness.answers.words import is_words, without_layout, without_text_commands, words_of
 from harness.core.records import Form, GradeRules, NearMiss
@@ -49,6 +49,7 @@ _FORMS: dict[Form, str] = {
 
 _FIGURE = re.compile(r"\\(angle|triangle)(?![a-zA-Z])")
 _ALL_REALS = words_of("all real numbers")
+_NUMBER_AND_LETTERS = re.compile(r"\s*([-−]?[\d.,/]{1,40})[\s~]+([A-Za-zµμ][A-Za-zµμ/^²³·0-9]{0,20})\s*")
 _THOUSANDS_OR_LIST = re.compile(r"\d,\s?\d{3}(?!\d)")
 # Possessive quantifiers and bounds, so that no answer can make the match backtrack for long.
 _REPEATED = re.compile(
@@ -201,6 +202,11 @@ def _compare_trees(reference: str, answer: str, kind: str, rules: GradeRules) ->
     result = same(reference_node, answer_node, rules)
     if result.equal and _names_another_figure(reference, answer):
         return Comparison(None, "names")
+    in_units = "quantity" in (reference_node.op, answer_node.op)
+    if result.equal is False and not in_units and (number := _number_before_unit(reference)) is not None:
+        number_node = _read(number, listed)
+        if not isinstance(number_node, str) and same(number_node, answer_node, rules).equal:
+            return Comparison(None, "names")
     if result.equal and (multiplies_vectors(reference) or multiplies_vectors(answer)):
         return Comparison(None, "vectors")
     if result.equal and result.rule != "identical" and any(map(multiplies_matrices, (reference_node, answer_node))):
@@ -212,6 +218,16 @@ def _compare_trees(reference: str, answer: str, kind: str, rules: GradeRules) ->
             again = same(reference_node, answer_node, rules)
             result = again if again.equal else result
     return result
+
+
+def _number_before_unit(reference: str) -> str | None:
+    """Return the number of a reference such as `5 m`, whose letters are read as variables and name a unit, too.
+
+    None for any other reference.
+    """
+    match = _NUMBER_AND_LETTERS.fullmatch(reference)
+    unit = match[2].replace("²", "^2").replace("³", "^3") if match is not None else ""
+    return match[1] if match is not None and unit_of(unit) is not None else None
 
 
 def _names_another_figure(reference: str, answer: str) -> bool:

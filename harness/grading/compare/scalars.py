@@ -25,7 +25,7 @@ from math import ceil, floor
 from typing import Any, NamedTuple
 
 from harness.answers.grammar.tree import INFINITY, PI, Node, is_scalar, neg, num, sym, symbols, walk
-from harness.answers.grammar.units import Unit, changes_number, is_counted, noun_of, numeral, unit_of
+from harness.answers.grammar.units import Unit, changes_number, is_counted, noun_of, numeral, share_classifier, unit_of
 from harness.core.records import GradeRules
 from harness.grading.bounds import MIN_ROUNDED
 from harness.grading.compare.branches import bound_letters
@@ -320,7 +320,8 @@ def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tup
         measure, answer_measure = _measures(name, answer_name)
         if measure is None or answer_measure is None:
             symbols_differ = name != answer_name and max(len(name), len(answer_name)) <= _MAX_SYMBOL_CHARS  # MB and Mb
-            if measure is answer_measure is None and noun_of(name) == noun_of(answer_name) and not symbols_differ:
+            same_noun = noun_of(name) == noun_of(answer_name) and not symbols_differ
+            if measure is answer_measure is None and (same_noun or share_classifier(name, answer_name)):
                 return [(reference_value, answer_value)]
             # An unknown name can be neither converted nor called another unit.
             return []

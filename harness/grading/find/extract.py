@@ -32,6 +32,7 @@ from harness.answers.grammar.units import changes_number, makes_bound
 from harness.answers.grammar.vocabulary import is_command
 from harness.answers.letters import letter_of
 from harness.grading.bounds import MAX_EXTRACTED_CHARS, TAIL_CHARS
+from harness.grading.find.beside_box import beside_box
 from harness.grading.find.conditions import condition_before, condition_behind, conditional_sentence
 from harness.grading.find.reasoning import final_part
 from harness.grading.find.refusals import (
@@ -247,7 +248,7 @@ def extract_from(
         if statement is not None:
             return statement
         whole = with_exact_value(text, box, boxes) if parts is None else join_boxes(text, box, boxes, parts)
-        answer = Extraction(whole.content, whole.start, whole.end, "box" if whole is box else "boxes")
+        answer = _of_boxes(text, box, whole, lo, hi, kind)
         return _under_condition(answer, text, box.outer_end, hi, lo, _announcement_of_box(text, lo, box))
     # Only the tail is searched, so that the patterns below see a bounded text.
     lo = max(lo, hi - TAIL_CHARS)
@@ -295,6 +296,18 @@ def extract_from(
         supposed = is_supposed(tail, extraction.start)
         extraction = extraction._replace(method=UNSTATED) if supposed else extraction
     return extraction._replace(start=lo + extraction.start, end=lo + extraction.end)
+
+
+def _of_boxes(text: str, box: Box, whole: Box, lo: int, hi: int, kind: str) -> Extraction:
+    """Return the answer of the last box of text[lo:hi], with what belongs to it beside the box.
+
+    whole: the box joined with earlier ones, or the box itself.
+    """
+    answer = Extraction(whole.content, whole.start, whole.end, "box" if whole is box else "boxes")
+    if whole is not box or kind not in ("integer", "number", "expression"):
+        return answer
+    value = beside_box(text, box, lo, hi)
+    return answer._replace(method=UNSTATED) if value is None else answer._replace(answer=value)
 
 
 def _last_filled_box(boxes: Iterator[Box], hi: int) -> tuple[Box | None, int]:

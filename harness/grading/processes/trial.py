@@ -31,7 +31,9 @@ def try_verifier(question: Question) -> list[str]:
     `UsageError` if it gives none on either, or takes longer than `TRIAL_SECONDS` on one.
     """
     answers = dict.fromkeys((question.references[0], WRONG_ANSWER))
-    grader, question_id = quoted(question.rules.grader), visible(question.question_id, 60)
+    grader = quoted(question.rules.grader)
+    words = (question.messages[-1].content if question.messages else question.prompt).split()
+    subject = f'question {visible(question.question_id, 60)} ("{visible(" ".join(words), 60)}")'
     causes: dict[str, str] = {}
     slow: list[str] = []
     for answer in answers:
@@ -42,7 +44,7 @@ def try_verifier(question: Question) -> list[str]:
         if verifier.is_late(verdict.rule):
             # No further answer is tried: each would cost as much time again.
             raise UsageError(
-                f"the verifier {grader} gives no verdict on question {question_id}: it "
+                f"the verifier {grader} gives no verdict on {subject}: it "
                 f"{verifier.failure(verdict.rule)} on the answer {slow[-1]}. Make it faster"
             )
         if (cause := _cause(verdict)) is not None:
@@ -62,10 +64,10 @@ def try_verifier(question: Question) -> list[str]:
         for cause, by_cause in _by_cause(causes).items()
     )
     if len(causes) == len(answers):
-        raise UsageError(f"the verifier {grader} gives no verdict on question {question_id}: {why}. Correct it")
+        raise UsageError(f"the verifier {grader} gives no verdict on {subject}: {why}. Correct it")
     return [
         *warnings,
-        f"the verifier {grader} gives no verdict on some answers to question {question_id}: {why}; they count as "
+        f"the verifier {grader} gives no verdict on some answers to {subject}: {why}; they count as "
         "wrong, unless a judge decides them",
     ]
 

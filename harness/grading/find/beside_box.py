@@ -1,0 +1,219 @@
+r"""What stands directly beside a box and belongs to its value: `\boxed{12}` cm is 12 cm, `x=-\boxed{12}` is -12.
+
+What may stand beside a box without changing its value is a closed list: the ends of the formula, relations, marks of
+punctuation, spaces, styles, words. A unit, a counted noun, a percent sign, a degree sign and a minus sign are taken
+into the answer. Anything else in the same formula (a factor, a power, an operator, a fraction around the box) makes the
+box a part of a larger expression, whose value nobody has stated; so the answer is undecided.
+
+Positions are characters of the text. Only `BEFORE_CHARS` before and `BEHIND_CHARS` behind the box are read.
+"""
+
+from __future__ import annotations
+
+import re
+
+from harness.answers.boxed import Box
+from harness.answers.grammar.units import FUNCTION_WORDS, is_counted, unit_of
+
+BEFORE_CHARS, BEHIND_CHARS = 2000, 200
+"""Longest text before and behind a box that is read."""
+
+_DELIMITER = re.compile(r"\\\\|\\[()\[\]$]|\$\$?")
+_CLOSING = {"$": r"(?<!\\)\$", "$$": r"\$\$", "\\(": r"\\\)", "\\[": r"\\\]"}
+"""Delimiter that opens a formula → pattern of the one that closes it."""
+
+_NUMBER = re.compile(
+    r"(?:[\s\d.,{}()^+\-−*/×·√π]|\\(?:[dt]?frac|sqrt|pi|cdot|times|left|right)(?![A-Za-z])|\\[,;! ]"
+    r"|(?<=\d)[eE](?=[-+\d]))+"
+)
+"""The content of a box that a unit may follow: a number without letters, or a fraction, root or multiple of π."""
+
+_RELATIONS = (
+    r"(?:[=≈≃≡<>≤≥→⇒⟹∴:：,，;；&]|\\(?:approx|equiv|simeq|sim|cong|doteq|triangleq|to|mapsto|longmapsto|implies|iff"
+    r"|(?:[Ll]ong)?[Rr]ightarrow|(?:[Ll]ong)?[Ll]eftrightarrow|therefore|because|leq?|geq?|leqslant|geqslant|lt|gt|neq?"
+    r"|in|colon|newline)(?![A-Za-z])|\\\\(?:\[[^\]\n]{0,20}\])?)"
+)
+_COMMANDED_SPACES = r"\\[,;:! ]|\\q?quad(?![A-Za-z])"
+_SPACES = (
+    rf"(?:\s|~|\{{\s*\}}|{_COMMANDED_SPACES}"
+    r"|\\(?:displaystyle|textstyle|[Ll]arge|LARGE|[Hh]uge|bf|rm)(?![A-Za-z]))"
+)
+_WORDS = r"\\(?:text|mbox|textbf|textit|textrm|mathrm|mathbf|operatorname)\s*\{[^{}]{0,200}\}"
+_STYLE = (
+    r"(?:\\(?:boxed|fbox|framebox|mathbf|boldsymbol|bm|textbf|textit|text|mathrm|mbox|underline|overline|uline|displaystyle|large)\s*"
+    r"|\\(?:color|textcolor)\s*\{[\w!#]{1,30}\}\s*)"
+)
+_STYLES = rf"{_STYLE}?\{{"
+_OPENS_BEFORE = re.compile(
+    rf"(?:\A|{_RELATIONS}|{_WORDS}|\\begin\s*\{{[a-z]+\*?\}}(?:\{{[^{{}}]{{0,20}}\}})?|\\item(?![A-Za-z])"
+    rf"|\\color\s*\{{[\w!#]{{1,30}}\}}|[\u3400-\u9fff])"
+    rf"(?:{_SPACES}|{_STYLES})*(?P<sign>[-−+]?){_SPACES}*(?:\\?[$€£¥])?(?:{_SPACES}|{_STYLES})*\Z"
+)
+r"""The end of what stands before a box in its formula: the beginning, a relation or words; then a sign, a currency."""
+
+_SIGN_IN_TEXT = re.compile(r"[=≈≡]\s*(?P<sign>[-−])\s*\Z")
+_FACTOR_IN_TEXT = re.compile(
+    r"(?:(?<![A-Za-z\\])[A-Za-z]|[\d^/+]|(?<![=≈≡])(?<![=≈≡]\s)[-−]|\\[A-Za-z]+\s*(?:\{[^{}]*\}\s*)?\{)\Z"
+)
+_STYLE_IN_TEXT = re.compile(rf"{_STYLE}\{{\Z")
+
+_BARE_CHARS = 12
+_BARE_BEFORE = re.compile(r"(?:(?<!\\)\$|\\\(|\\\[|=)[ \n]?\Z")
+_BARE_BEHIND = re.compile(r"\s?(?:\$\$?|\\\)|\\\])(?:[.。]?(?:\s*\Z|\n)|[.。]\s)")
+"""A formula that ends in the box, and its sentence."""
+
+_PERCENT = re.compile(r"\\?%|(?i:percent)\b")
+_DEGREES = re.compile(
+    r"(?:\^\s*\{?\s*\\circ\s*\}?|\\(?:degree|deg)(?![A-Za-z])|°)(?:\s|~)*"
+    r"(?:(?:\\(?:text|mathrm)\s*\{)?\s*(?P<scale>[CFK])(?![A-Za-z]))?"
+)
+_SCALES = {
+    "C": "\\text{ degrees Celsius }",
+    "F": "\\text{ degrees Fahrenheit }",
+    "K": "\\text{ kelvin }",
+    None: "^\\circ",
+}
+_FACTOR_OF_UNIT = (
+    r"(?:\\(?:text|mathrm|mbox|textrm|operatorname|mathit|mathsf|rm)\s*\{[^{}]{0,60}\}"
+    r"|\{\s*(?:\\rm\s)?[A-Za-z ~]{1,20}\}|[A-Za-zµμΩ]{1,12}|\\(?:mu|Omega)(?![A-Za-z]))(?:\s*\^\s*\{?\s*-?\d\s*\}?)?"
+)
+_UNIT = re.compile(rf"(?:/\s*)?{_FACTOR_OF_UNIT}(?:(?:{_SPACES}|/|\\cdot(?![A-Za-z])|·)*{_FACTOR_OF_UNIT}){{0,4}}")
+"""A unit in a formula, perhaps: names in upright type or bare letters, with exponents, products and slashes."""
+
+_MICRO = re.compile(r"\\mu\s*(?:\\(?:mathrm|text)\s*\{\s*~?)?")
+_COMMAND_OF_GROUP = re.compile(r"\\(?:text|mathrm|mbox|textrm|operatorname|mathit|mathsf|rm)(?![A-Za-z])")
+_PASSED_BEHIND = re.compile(
+    rf"\Z|{_RELATIONS}|{_WORDS}|[.?？。!！](?=[\s}}]|\Z)|/\s*\Z|\\AA(?![A-Za-z])|\^\s*\{{?\s*(?:\\prime|['′″])|\[|\}}|\||\(\s*(?:{_WORDS}|[A-Za-z]{{3}}|[\u3400-\u9fff])|[\u3400-\u9fff]"
+    r"|\\(?:pmod|bmod|mod|pm|tag|blacksquare|square|Box|qed|checkmark|end|label|nonumber|hline|vphantom)(?![A-Za-z])"
+    r"|\\right\b|[A-Za-z]{3,}"
+)
+r"""Everything that may stand behind a box in its formula: its end, a relation, words, punctuation, `\pmod{7}`."""
+
+_PART_IN_TEXT = re.compile(r"[\^‰‱]|[+/]\s?[\w\\(]|\*(?!\*)\s?[\d(\\]|-\d|\d|[A-Za-z](?![A-Za-z])|\((?=\s*[-\d])")
+_CHINESE = re.compile(r"[\u4e00-\u9fff]{1,12}")
+_LATIN_WORDS = re.compile(r"[A-Za-zµμΩ°¢][A-Za-zµμΩ°/^·²³0-9-]*(?: [A-Za-z][A-Za-z/^·²³0-9-]*){0,4}")
+_ENDS = re.compile(r"\s*(?:\Z|[.,;:!?…)\]*_|。，；！？）]|\\\\|\n|\\[\])]|\$|<)")
+_NEXT_WORD = re.compile(r"\s+([A-Za-z]+)\b")
+_AMBIGUOUS = frozenset(("in", "am", "a", "as", "us"))
+"""Names of units that are words, too: they are units only alone and at the end of a statement."""
+
+_LINKS = FUNCTION_WORDS - {"per"}
+"""Words that may follow a unit: "12 cm of rope"; "per" goes on with the unit."""
+
+
+def beside_box(text: str, box: Box, lo: int, hi: int) -> str | None:
+    """Return the value of a box of text[lo:hi] together with what belongs to it; None if it is a part of a formula."""
+    if _BARE_BEFORE.search(text, max(lo, box.outer_start - 4), box.outer_start) and _BARE_BEHIND.match(
+        text, box.outer_end, min(hi, box.outer_end + _BARE_CHARS)
+    ):
+        return box.content  # the way of most boxes
+    opening = _formula_around(text, box.outer_start, lo)
+    behind = text[box.outer_end : min(hi, box.outer_end + BEHIND_CHARS)]
+    value = box.content
+    if opening is None:
+        line = text[max(lo, box.outer_start - BEFORE_CHARS) : box.outer_start].rpartition("\n")[2]
+        factor = _FACTOR_IN_TEXT.search(line)
+        if factor is not None and _STYLE_IN_TEXT.search(line) is None:
+            return None
+        sign = _SIGN_IN_TEXT.search(line)
+        belongs = _behind_in_text(behind, value)
+    else:
+        delimiter, start = opening
+        sign = _OPENS_BEFORE.search(text[start : box.outer_start])
+        if sign is None:
+            return None
+        closing = re.search(_CLOSING[delimiter], behind)
+        inside = behind if closing is None else behind[: closing.start()]
+        belongs = _behind_in_formula(inside, value)
+        if belongs == "" and closing is not None and not re.sub(rf"{_SPACES}|}}", "", inside):
+            belongs = _behind_in_text(behind[closing.end() :], value, touches=False)
+    if belongs is None:
+        return None
+    if sign is not None and sign["sign"] in ("-", "−"):
+        value = f"-{value}" if re.fullmatch(r"\s*[\d.,]+\s*", value) else f"-({value})"
+    return f"{value}{belongs}"
+
+
+def _formula_around(text: str, position: int, lo: int) -> tuple[str, int] | None:
+    """Return the delimiter that opens the formula around `position`, and where the formula begins; None outside."""
+    start = max(lo, position - BEFORE_CHARS)
+    start = max(start, text.rfind("\n\n", start, position) + 1)
+    opening: tuple[str, int] | None = None
+    for match in _DELIMITER.finditer(text, start, position):
+        sign = match.group()
+        if sign in ("\\(", "\\["):
+            opening = sign, match.end()
+        elif sign in ("\\)", "\\]"):
+            opening = None
+        elif sign in ("$", "$$"):
+            opening = None if opening is not None and opening[0] in ("$", "$$") else (sign, match.end())
+    return opening
+
+
+def _behind_in_formula(inside: str, value: str) -> str | None:
+    """Return what `inside`, the rest of the formula behind a box, adds to its value, a text; None if it is a part."""
+    touching = inside
+    inside = re.sub(rf"\A(?:{_SPACES}|\}})*", "", inside)
+    number = _NUMBER.fullmatch(value) is not None
+    if (percent := _PERCENT.match(inside)) is not None:
+        return "\\%" if number and percent is not None else ""
+    if (degrees := _DEGREES.match(inside)) is not None:
+        return _SCALES[degrees["scale"]] if number else ""
+    if touching[:1] == "!":
+        return None
+    if number and (name := _unit_in_formula(inside)):
+        return f"\\text{{ {name} }}"
+    return "" if _PASSED_BEHIND.match(inside) is not None else None
+
+
+def _unit_in_formula(inside: str) -> str:
+    """Return the unit that a part of a formula begins with, as words; empty if it begins with none."""
+    unit = _UNIT.match(inside)
+    if unit is None:
+        return ""
+    name = _COMMAND_OF_GROUP.sub("", _MICRO.sub("u", unit.group()).replace("\\cdot", "·"))
+    name = re.sub(rf"{_SPACES}|[{{}}]", " ", name).strip()
+    return name if unit_of(name) is not None else ""
+
+
+def _behind_in_text(behind: str, value: str, *, touches: bool = True) -> str | None:
+    """Return what the text behind a box adds to its value, a text; None if it is a part.
+
+    touches: nothing, and no end of a formula, stands between the box and the text.
+    """
+    if touches and _PART_IN_TEXT.match(behind) is not None and not _is_unit(behind):
+        return None
+    if _NUMBER.fullmatch(value) is None:
+        return ""
+    behind = re.sub(rf"\A(?:[ \t*_`~]|{_COMMANDED_SPACES})*", "", behind)
+    if (percent := _PERCENT.match(behind)) is not None:
+        return "\\%" if percent else ""
+    if (degrees := _DEGREES.match(behind)) is not None:
+        return _SCALES[degrees["scale"]]
+    name = _unit_in_formula(behind) if behind[:1] in "\\{" else _unit_named(behind)
+    return f"\\text{{ {name} }}" if name else ""
+
+
+def _is_unit(behind: str) -> bool:
+    return bool(_unit_named(behind))
+
+
+def _unit_named(behind: str) -> str:
+    """Return the unit or the counted noun that the text begins with; empty if it begins with neither."""
+    if (chinese := _CHINESE.match(behind)) is not None:
+        name = chinese.group().partition("的")[0]
+        return name if name and (unit_of(name) is not None or is_counted(name)) else ""
+    words = _LATIN_WORDS.match(behind)
+    if words is None:
+        return ""
+    parts = words.group().split(" ")
+    names = [" ".join(parts[:n_words]).rstrip("-") for n_words in range(len(parts), 0, -1)]
+    for name in names:
+        if " " in name and not _AMBIGUOUS.isdisjoint(name.lower().split()):
+            continue  # "degrees in the triangle" names no inches
+        if unit_of(name) is not None:
+            after = behind[len(name) :]
+            following = _NEXT_WORD.match(after)
+            links = following is not None and following[1].lower() in _LINKS and name.lower() not in _AMBIGUOUS
+            return name if links or _ENDS.match(after) is not None else ""
+    return next((name for name in names if _ENDS.match(behind[len(name) :]) and is_counted(name)), "")

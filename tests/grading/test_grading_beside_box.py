@@ -1,0 +1,157 @@
+r"""What stands directly beside a box, made by the thousand: a unit and a sign are compared, a part decides nothing.
+
+For: harness.grading.find.beside_box.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from harness.answers.grammar.units import unit_of
+from harness.core.records import Question
+from harness.grading import verdict as deciding
+from harness.grading.processes.pool import question_on
+
+
+def outcome(reference: str, reply: str) -> str:
+    question: Question = question_on(reference)
+    extraction = deciding.find(question, reply, truncated=False)
+    assert extraction is not None, reply
+    if extraction.method == "sentence":
+        return "undecided"
+    return deciding.decide(question, extraction.answer).outcome
+
+
+NUMBERS = st.integers(2, 9000)
+FORMULAS = [
+    ("$", "$"),
+    ("$$", "$$"),
+    (r"\(", r"\)"),
+    (r"\[", r"\]"),
+    ("$ ", " $"),
+    (r"$x = ", "$"),
+    (r"\[ A \approx ", r" \]"),
+]
+ENGLISH = [
+    "cm", "m", "km", "mm", "kg", "g", "inches", "feet", "miles", "hours", "minutes", "dollars", "cents",
+    "square inches", "cubic feet", "miles per hour", "cm^2", "m/s", "degrees", "liters",
+]  # fmt: skip
+CHINESE = ["厘米", "米", "千米", "平方米", "立方米", "升", "毫升", "元", "美元", "角", "小时", "分钟", "千克", "吨"]
+BEHIND_TEXT = [" {}.", " {}", " {} of it.", r"\text{{ {} }}.", " {}, as asked."]
+BEHIND_FORMULA = [r"\text{{ {} }}", r"\ \text{{{}}}", r"\,\mathrm{{{}}}", r"~\mathrm{{~{}}}", r"\quad\text{{{}}}"]
+
+
+@st.composite
+def boxed_with(draw: st.DrawFn, number: int, unit: str) -> str:
+    """A reply whose box holds the number, with the unit behind it, inside or outside of its formula."""
+    before, behind = draw(st.sampled_from([*FORMULAS, ("", "")]))
+    box = rf"\boxed{{{number}}}"
+    if unit in CHINESE:
+        return f"所以答案是{before}{box}{behind}{unit}" + draw(st.sampled_from(["。", "", "，谢谢。"]))
+    simple = unit.replace(" ", "").isalpha() and " " not in unit
+    if before and draw(st.booleans()) and simple:
+        inside = draw(st.sampled_from(BEHIND_FORMULA)).format(unit)
+        return f"The answer is {before}{box}{inside}{behind}."
+    return f"The answer is {before}{box}{behind}" + draw(st.sampled_from(BEHIND_TEXT)).format(unit)
+
+
+def size(unit: str) -> tuple[object, Fraction]:
+    named = unit_of(unit)
+    assert named is not None
+    return named.dimension, named.factor
+
+
+@given(st.data(), NUMBERS, st.sampled_from([ENGLISH, CHINESE]))
+def test_another_unit_behind_the_box_is_another_answer(data: st.DataObject, number: int, units: list[str]) -> None:
+    unit, other = data.draw(st.sampled_from(units)), data.draw(st.sampled_from(units))
+    assume(size(unit) != size(other))
+    assert outcome(f"{number} {unit}", data.draw(boxed_with(number, other))) != "correct"
+
+
+@given(st.data(), NUMBERS, st.sampled_from([*ENGLISH, *CHINESE]))
+def test_the_same_unit_and_a_unit_on_one_side_are_the_answer(data: st.DataObject, number: int, unit: str) -> None:
+    reply = data.draw(boxed_with(number, unit))
+    assert outcome(str(number), reply) == "correct", reply
+    assert outcome(rf"{number}\text{{ {unit} }}", reply) == "correct", reply
+
+
+@pytest.mark.parametrize(
+    ("reference", "reply", "expected"),
+    [
+        ("3700升", r"所以 \boxed{3.7}立方米", "correct"),
+        ("90分", r"\boxed{1.5}小时", "correct"),
+        ("0.3 m", r"The answer is \boxed{30} cm.", "correct"),
+        ("5个苹果", r"\boxed{5}个苹果", "correct"),
+        ("5个苹果", r"\boxed{5}个", "correct"),
+        ("5个苹果", r"\boxed{5}个梨", "undecided"),
+        ("5 apples", r"\boxed{5} pears.", "undecided"),
+        ("0.5", r"$\boxed{50}\%$", "correct"),
+        ("0.5", r"$\boxed{50}$ percent", "correct"),
+        ("5%", r"\boxed{5}‰", "undecided"),
+        ("20 degrees Celsius", r"$\boxed{20}^\circ\mathrm{F}$", "wrong"),
+        ("120", r"$\boxed{120}^{\circ}$", "correct"),
+        ("25 um", r"$\boxed{25}\ \mu\mathrm{m}$", "correct"),
+        ("12", r"There are $\boxed{12}$ degrees in it.", "correct"),
+        ("12 cm", r"it is \boxed{12} in the end", "correct"),
+        ("12", r"\boxed{12}\n\n5 cm are left over", "correct"),
+        ("12 cm", "\\boxed{12}\nmiles are units", "correct"),
+    ],
+)
+def test_what_is_read_behind_a_box(reference: str, reply: str, expected: str) -> None:
+    assert outcome(reference, reply) == expected
+
+
+@pytest.mark.parametrize(
+    "form", ["$-{}$", "$x = -{}$", "so $x=-{}$", r"\[ y \approx - {} \]", "so x = -{}.", r"\(\Rightarrow -{}\)"]
+)
+@given(number=NUMBERS)
+def test_a_minus_before_the_box_is_its_sign(form: str, number: int) -> None:
+    reply = form.format(rf"\boxed{{{number}}}")
+    assert (outcome(str(-number), reply), outcome(str(number), reply)) == ("correct", "wrong")
+
+
+PARTS = [
+    "${0}x$", "${0}^2$", "${0}^{{n}}$", "${0}+1$", "${0} - 1$", "${0}/2$", r"${0}\cdot 3$", r"${0}\times 3$",
+    "${0}!$", r"${0}\pi$", "$2{0}$", "$x{0}$", r"$3\cdot{0}$", "$(2+1){0}$", r"$\frac{{{0}}}{{2}}$",
+    r"$\frac12{0}$", r"$\sqrt{{{0}}}$", "$x^{{{0}}}$", "$1+{0}$", "$1-{0}$", r"$\left({0},3\right)$", r"$\log{0}$",
+    r"$\binom{{{0}}}{{2}}$", "$5 {0}$", r"${0}\sqrt2$", "${0}(x+1)$", r"${0}_{{7}}$", "x{0}", "3{0}", "{0}x",
+    "{0}^2", "{0}+1", "{0}/2", "2/{0}", r"\frac{{{0}}}{{2}}", r"\sqrt{{{0}}}", "-{0}", "{0}‰",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", PARTS)
+@given(number=NUMBERS, lead=st.sampled_from(["", "The answer is ", "Hence we have "]))
+def test_a_part_of_a_formula_decides_nothing(form: str, number: int, lead: str) -> None:
+    reply = lead + form.format(rf"\boxed{{{number}}}")
+    assert outcome(str(number), reply) == outcome(str(number + 1), reply) == "undecided"
+
+
+WHOLE = [
+    "${0}$", "$${0}$$", r"\({0}\)", r"\[{0}\]", r"\[ x = {0} \]", r"\[ x = {0}. \]", "{0}", "**{0}**", "`{0}`",
+    "<b>{0}</b>", "({0})", "- {0}", "1. {0}", "x={0}", "$x={0}$, so we are done", "${0}$-th", "{0}!", "{0}?",
+    "答案是{0}。", "答案是${0}$。", r"$\text{{(a) }}{0}$", r"$\textbf{{{0}}}$", r"$\color{{red}}{{{0}}}$",
+    r"$\therefore {0}$", r"$x \to {0}$", r"$\large {0}$", r"$\underline{{{0}}}$",
+    r"\begin{{align*}} x &= {0} \end{{align*}}", r"\begin{{aligned}} x &= 1 \\ &= {0} \end{{aligned}}",
+    r"${0}\text{{, as asked}}$", r"${0} \pmod{{10007}}$", r"${0} \quad \blacksquare$", r"$x = {0} = y$",
+    r"${0}, \quad x > 0$", "{0}</answer>", "{0}<|im_end|>", r"Answer: {0} \\", "{0} because it is",
+    "{0} (see above)", "{0}; done", r"$\$ {0}$", r"\${0}", "{0}🎉",
+]  # fmt: skip
+"""Surroundings that leave a box its value."""
+
+
+@pytest.mark.parametrize("form", WHOLE)
+@given(number=NUMBERS)
+def test_ends_relations_words_and_styles_leave_the_value(form: str, number: int) -> None:
+    reply = form.format(rf"\boxed{{{number}}}")
+    assert (outcome(str(number), reply), outcome(str(number + 1), reply)) == ("correct", "wrong")
+
+
+@pytest.mark.parametrize("unit", ["m", "g", "s", "L", "N", "m/s", "m²", "mL"])
+def test_a_reference_with_a_letter_that_names_a_unit_does_not_refuse_its_number(unit: str) -> None:
+    assert outcome(f"5 {unit}", r"\boxed{5}") == "undecided"
+    assert outcome(f"5 {unit}", r"\boxed{6}") == "wrong"
+    assert outcome("5 x", r"\boxed{5}") == outcome("5m", r"\boxed{5}") == "wrong", "a letter is a variable"
