@@ -268,12 +268,12 @@ def test_a_score_says_after_how_many_tokens_the_right_answer_first_stood(tmp_pat
     of_run = report([run])
     for document in (of_run.markdown(), of_run.html(), of_run.latex()):
         assert "right answer first stands" in document
-    (row,) = csv.DictReader(of_run.csv().splitlines())
-    assert (row["first_right_tokens_n"], row["first_right_n_passed_over"]) == ("2", "1")
-    assert row["accuracy_within_1024_first_right"] == "0.5"
-    texts = {name for name, cell in row.items() if cell and not cell.replace(".", "").replace("-", "").isdigit()}
+    (cells,) = csv.DictReader(of_run.csv().splitlines())
+    assert (cells["first_right_tokens_n"], cells["first_right_n_passed_over"]) == ("2", "1")
+    assert cells["accuracy_within_1024_first_right"] == "0.5"
+    texts = {name for name, cell in cells.items() if cell and not cell.replace(".", "").replace("-", "").isdigit()}
     assert texts <= {"run", "model", "benchmark", "partial"}, "every other cell is a number"
-    assert float(row["tokens_completion_mean_sampling_low"]) <= float(row["tokens_completion_mean"])
+    assert float(cells["tokens_completion_mean_sampling_low"]) <= float(cells["tokens_completion_mean"])
 
 
 def test_within_smaller_budgets_a_right_answer_stood_no_later_than_its_reply_ended(tmp_path: Path) -> None:
