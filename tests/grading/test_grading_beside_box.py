@@ -150,6 +150,37 @@ def test_ends_relations_words_and_styles_leave_the_value(form: str, number: int)
     assert (outcome(str(number), reply), outcome(str(number + 1), reply)) == ("correct", "wrong")
 
 
+@given(
+    st.data(),
+    NUMBERS,
+    st.sampled_from([ENGLISH, CHINESE]),
+    st.sampled_from(["The answer is {}.", "Answer: {}", "答案是{}。"]),
+)
+def test_a_unit_behind_a_formula_is_compared_too(data: st.DataObject, number: int, units: list[str], form: str) -> None:
+    unit, other = data.draw(st.sampled_from(units)), data.draw(st.sampled_from(units))
+    assume(size(unit) != size(other))
+    before, behind = data.draw(st.sampled_from([("$", "$"), (r"\(", r"\)")]))
+    space = "" if unit in CHINESE else " "
+    assert outcome(f"{number} {unit}", form.format(f"{before}{number}{behind}{space}{other}")) != "correct"
+    assert outcome(rf"{number}\text{{ {unit} }}", form.format(f"{before}{number}{behind}{space}{unit}")) == "correct"
+    assert outcome(str(number), form.format(f"{before}{number}{behind}{space}{unit}")) == "correct"
+
+
+@pytest.mark.parametrize(
+    ("reference", "reply", "expected"),
+    [
+        ("12 euros", r"It costs $\$\boxed{12}$.", "wrong"),
+        ("12 dollars", r"It costs \$\boxed{12}.", "correct"),
+        ("12 dollars", r"It costs £\boxed{12}.", "wrong"),
+        ("12", r"It costs £\boxed{12}.", "correct"),
+        ("-12", r"$x = -\$\boxed{12}$", "correct"),
+        ("3/4", r"$\$\boxed{\frac34}$", "correct"),
+    ],
+)
+def test_a_currency_before_the_box_is_compared(reference: str, reply: str, expected: str) -> None:
+    assert outcome(reference, reply) == expected
+
+
 @pytest.mark.parametrize("unit", ["m", "g", "s", "L", "N", "m/s", "m²", "mL"])
 def test_a_reference_with_a_letter_that_names_a_unit_does_not_refuse_its_number(unit: str) -> None:
     assert outcome(f"5 {unit}", r"\boxed{5}") == "undecided"

@@ -47,11 +47,11 @@ _STYLES = rf"{_STYLE}?\{{"
 _OPENS_BEFORE = re.compile(
     rf"(?:\A|{_RELATIONS}|{_WORDS}|\\begin\s*\{{[a-z]+\*?\}}(?:\{{[^{{}}]{{0,20}}\}})?|\\item(?![A-Za-z])"
     rf"|\\color\s*\{{[\w!#]{{1,30}}\}}|[\u3400-\u9fff])"
-    rf"(?:{_SPACES}|{_STYLES})*(?P<sign>[-−+]?){_SPACES}*(?:\\?[$€£¥])?(?:{_SPACES}|{_STYLES})*\Z"
+    rf"(?:{_SPACES}|{_STYLES})*(?P<sign>[-−+]?){_SPACES}*(?P<money>\\[$]|[€£¥])?(?:{_SPACES}|{_STYLES})*\Z"
 )
 r"""The end of what stands before a box in its formula: the beginning, a relation or words; then a sign, a currency."""
 
-_SIGN_IN_TEXT = re.compile(r"[=≈≡]\s*(?P<sign>[-−])\s*\Z")
+_SIGN_IN_TEXT = re.compile(r"(?:[=≈≡]\s*(?P<sign>[-−]))?\s*(?P<money>\\[$]|[€£¥])?\s*\Z")
 _FACTOR_IN_TEXT = re.compile(
     r"(?:(?<![A-Za-z\\])[A-Za-z]|[\d^/+]|(?<![=≈≡])(?<![=≈≡]\s)[-−]|\\[A-Za-z]+\s*(?:\{[^{}]*\}\s*)?\{)\Z"
 )
@@ -129,9 +129,16 @@ def beside_box(text: str, box: Box, lo: int, hi: int) -> str | None:
             belongs = _behind_in_text(behind[closing.end() :], value, touches=False)
     if belongs is None:
         return None
+    if sign is not None and sign["money"] and _NUMBER.fullmatch(value):
+        value = sign["money"] + value
     if sign is not None and sign["sign"] in ("-", "−"):
-        value = f"-{value}" if re.fullmatch(r"\s*[\d.,]+\s*", value) else f"-({value})"
+        value = f"-{value}" if re.fullmatch(r"\s*\\?[$€£¥]?[\d.,]+\s*", value) else f"-({value})"
     return f"{value}{belongs}"
+
+
+def unit_behind(value: str, behind: str) -> str:
+    """Return what the text behind a formula of this value adds to it, as LaTeX: a unit, a counted noun; else empty."""
+    return _behind_in_text(behind[:BEHIND_CHARS], value, touches=False) or ""
 
 
 def _formula_around(text: str, position: int, lo: int) -> tuple[str, int] | None:

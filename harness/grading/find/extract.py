@@ -32,7 +32,7 @@ from harness.answers.grammar.units import changes_number, makes_bound
 from harness.answers.grammar.vocabulary import is_command
 from harness.answers.letters import letter_of
 from harness.grading.bounds import MAX_EXTRACTED_CHARS, TAIL_CHARS
-from harness.grading.find.beside_box import beside_box
+from harness.grading.find.beside_box import beside_box, unit_behind
 from harness.grading.find.conditions import condition_before, condition_behind, conditional_sentence
 from harness.grading.find.reasoning import final_part
 from harness.grading.find.refusals import (
@@ -246,7 +246,7 @@ def extract_from(
         if statement is None and kind == "choice" and letter_of(box.content, last, any_case=True) is None:
             statement = _choice_beside(text, box, lo, hi, last)
         if statement is not None:
-            return statement
+            return _with_unit(statement, text, hi, kind)
         whole = with_exact_value(text, box, boxes) if parts is None else join_boxes(text, box, boxes, parts)
         answer = _of_boxes(text, box, whole, lo, hi, kind)
         return _under_condition(answer, text, box.outer_end, hi, lo, _announcement_of_box(text, lo, box))
@@ -280,9 +280,8 @@ def extract_from(
             or _plain_formula(tail, kind)
             or _last_formula(tail, joins_parts)
             or _last_number(tail, joins_parts)
+            or (_last_words(tail) if kind == "text" else None)
         )
-        if extraction is None and kind == "text":
-            extraction = _last_words(tail)
     if extraction is None or not without_boxes(extraction.answer).strip():
         return None  # an empty box behind a phrase states nothing
     if extraction.method in ("formula", "number"):
@@ -295,6 +294,7 @@ def extract_from(
     if extraction.method in ("formula", "number", "line") and kind != "choice":
         supposed = is_supposed(tail, extraction.start)
         extraction = extraction._replace(method=UNSTATED) if supposed else extraction
+    extraction = _with_unit(extraction, tail, len(tail), kind)
     return extraction._replace(start=lo + extraction.start, end=lo + extraction.end)
 
 
@@ -308,6 +308,16 @@ def _of_boxes(text: str, box: Box, whole: Box, lo: int, hi: int, kind: str) -> E
         return answer
     value = beside_box(text, box, lo, hi)
     return answer._replace(method=UNSTATED) if value is None else answer._replace(answer=value)
+
+
+def _with_unit(answer: Extraction, text: str, hi: int, kind: str) -> Extraction:
+    """Add the unit that stands directly behind an answer that is one formula: "$12$ cm" is 12 cm."""
+    formula = _MATH.fullmatch(answer.answer) if kind in ("integer", "number", "expression") else None
+    if formula is None or formula.lastindex is None:
+        return answer
+    value = formula[formula.lastindex].strip()
+    unit = unit_behind(value, text[answer.end : hi])
+    return answer._replace(answer=f"${value}{unit}$") if unit else answer
 
 
 def _last_filled_box(boxes: Iterator[Box], hi: int) -> tuple[Box | None, int]:
