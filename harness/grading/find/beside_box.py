@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 
 from harness.answers.boxed import Box
-from harness.answers.grammar.units import FUNCTION_WORDS, is_counted, unit_of
+from harness.answers.grammar.units import FUNCTION_WORDS, is_counted, split_scale, unit_of
 
 BEFORE_CHARS, BEHIND_CHARS = 2000, 200
 """Longest text before and behind a box that is read."""
@@ -30,7 +30,7 @@ _NUMBER = re.compile(
 
 _RELATIONS = (
     r"(?:[=≈≃≡<>≤≥→⇒⟹∴:：,，;；&]|\\(?:approx|equiv|simeq|sim|cong|doteq|triangleq|to|mapsto|longmapsto|implies|iff"
-    r"|(?:[Ll]ong)?[Rr]ightarrow|(?:[Ll]ong)?[Ll]eftrightarrow|therefore|because|leq?|geq?|leqslant|geqslant|lt|gt|neq?"
+    r"|(?:[Ll]ong)?[Rr]ightarrow|(?:[Ll]ong)?[Ll]eftrightarrow|therefore|because|leq?|geq?|leqslant|geqslant|lt|gt"
     r"|in|colon|newline)(?![A-Za-z])|\\\\(?:\[[^\]\n]{0,20}\])?)"
 )
 _COMMANDED_SPACES = r"\\[,;:! ]|\\q?quad(?![A-Za-z])"
@@ -90,6 +90,14 @@ _PASSED_BEHIND = re.compile(
 r"""Everything that may stand behind a box in its formula: its end, a relation, words, punctuation, `\pmod{7}`."""
 
 _PART_IN_TEXT = re.compile(r"[\^‰‱]|[+/]\s?[\w\\(]|\*(?!\*)\s?[\d(\\]|-\d|\d|[A-Za-z](?![A-Za-z])|\((?=\s*[-\d])")
+_COMPUTES = re.compile(
+    r"(?i)\s*(?:squared|cubed|factorial|plus|minus|divided\s+by|multiplied\s+by|times\s+(?=[\d$\\])|to\s+the\s+power)\b"
+)
+_DENIED_OR_TURNED = re.compile(r"(?i)\b(?:minus|negative|not|isn['’]t)\s+[$\\(\[]*\Z")
+_ALTERNATIVE = re.compile(r"\s*(?:or|或者?)\s+[$\\(\s]*([-−]?\d[\d.,/]*\d|\d)")
+"""A second value: "12 or 13"."""
+
+_BRACKET = re.compile(r"[(\[（]\s*(?:in\s+)?([^()\[\]（）]{1,60})[)\]）]")
 _CHINESE = re.compile(r"[\u4e00-\u9fff]{1,12}")
 _LATIN_WORDS = re.compile(r"[A-Za-zµμΩ°¢][A-Za-zµμΩ°/^·²³0-9-]*(?: [A-Za-z][A-Za-z/^·²³0-9-]*){0,4}")
 _ENDS = re.compile(r"\s*(?:\Z|[.,;:!?…)\]*_|。，；！？）]|\\\\|\n|\\[\])]|\$|<)")
@@ -103,6 +111,8 @@ _LINKS = FUNCTION_WORDS - {"per"}
 
 def beside_box(text: str, box: Box, lo: int, hi: int) -> str | None:
     """Return the value of a box of text[lo:hi] together with what belongs to it; None if it is a part of a formula."""
+    if _DENIED_OR_TURNED.search(text, max(lo, box.outer_start - 20), box.outer_start):
+        return None
     if _BARE_BEFORE.search(text, max(lo, box.outer_start - 4), box.outer_start) and _BARE_BEHIND.match(
         text, box.outer_end, min(hi, box.outer_end + _BARE_CHARS)
     ):
@@ -159,28 +169,15 @@ def _formula_around(text: str, position: int, lo: int) -> tuple[str, int] | None
 
 def _behind_in_formula(inside: str, value: str) -> str | None:
     """Return what `inside`, the rest of the formula behind a box, adds to its value, a text; None if it is a part."""
-    touching = inside
-    inside = re.sub(rf"\A(?:{_SPACES}|\}})*", "", inside)
-    number = _NUMBER.fullmatch(value) is not None
-    if (percent := _PERCENT.match(inside)) is not None:
-        return "\\%" if number and percent is not None else ""
-    if (degrees := _DEGREES.match(inside)) is not None:
-        return _SCALES[degrees["scale"]] if number else ""
-    if touching[:1] == "!":
+    if inside[:1] == "!":
         return None
-    if number and (name := _unit_in_formula(inside)):
-        return f"\\text{{ {name} }}"
+    inside = re.sub(rf"\A(?:{_SPACES}|\}})*", "", inside)
+    belongs = _sign_or_bracket(inside)
+    if not belongs and (name := _unit_in_formula(inside)):
+        belongs = f"\\text{{ {name} }}"
+    if belongs:
+        return belongs if _NUMBER.fullmatch(value) is not None else ""
     return "" if _PASSED_BEHIND.match(inside) is not None else None
-
-
-def _unit_in_formula(inside: str) -> str:
-    """Return the unit that a part of a formula begins with, as words; empty if it begins with none."""
-    unit = _UNIT.match(inside)
-    if unit is None:
-        return ""
-    name = _COMMAND_OF_GROUP.sub("", _MICRO.sub("u", unit.group()).replace("\\cdot", "·"))
-    name = re.sub(rf"{_SPACES}|[{{}}]", " ", name).strip()
-    return name if unit_of(name) is not None else ""
 
 
 def _behind_in_text(behind: str, value: str, *, touches: bool = True) -> str | None:
@@ -188,28 +185,50 @@ def _behind_in_text(behind: str, value: str, *, touches: bool = True) -> str | N
 
     touches: nothing, and no end of a formula, stands between the box and the text.
     """
-    if touches and _PART_IN_TEXT.match(behind) is not None and not _is_unit(behind):
+    if touches and _PART_IN_TEXT.match(behind) is not None and not _unit_named(behind):
+        return None
+    if _COMPUTES.match(behind) is not None:
         return None
     if _NUMBER.fullmatch(value) is None:
         return ""
+    if (alternative := _ALTERNATIVE.match(behind)) is not None:
+        return f" (or {alternative[1]})"
     behind = re.sub(rf"\A(?:[ \t*_`~]|{_COMMANDED_SPACES})*", "", behind)
-    if (percent := _PERCENT.match(behind)) is not None:
-        return "\\%" if percent else ""
-    if (degrees := _DEGREES.match(behind)) is not None:
-        return _SCALES[degrees["scale"]]
+    if belongs := _sign_or_bracket(behind):
+        return belongs
     name = _unit_in_formula(behind) if behind[:1] in "\\{" else _unit_named(behind)
     return f"\\text{{ {name} }}" if name else ""
 
 
-def _is_unit(behind: str) -> bool:
-    return bool(_unit_named(behind))
+def _sign_or_bracket(behind: str) -> str:
+    """Return a percent sign, a degree sign or a unit in brackets that the text begins with; empty without one."""
+    if _PERCENT.match(behind) is not None:
+        return "\\%"
+    if (degrees := _DEGREES.match(behind)) is not None:
+        return _SCALES[degrees["scale"]]
+    bracket = _BRACKET.match(behind)
+    name = _unit_in_formula(bracket[1], whole=True) if bracket is not None else ""
+    return f"\\text{{ {name} }}" if name else ""
+
+
+def _unit_in_formula(inside: str, *, whole: bool = False) -> str:
+    """Return the unit that a part of a formula begins with, as words; empty if it begins with none.
+
+    whole: the part must be nothing but the unit.
+    """
+    unit = _UNIT.fullmatch(inside) if whole else _UNIT.match(inside)
+    if unit is None:
+        return ""
+    name = _COMMAND_OF_GROUP.sub("", _MICRO.sub("u", unit.group()).replace("\\cdot", "·"))
+    name = re.sub(rf"{_SPACES}|[{{}}]", " ", name).strip()
+    return name if unit_of(name) is not None else ""
 
 
 def _unit_named(behind: str) -> str:
-    """Return the unit or the counted noun that the text begins with; empty if it begins with neither."""
+    """Return the unit, the numeral of scale or the counted noun that the text begins with; empty if with none."""
     if (chinese := _CHINESE.match(behind)) is not None:
         name = chinese.group().partition("的")[0]
-        return name if name and (unit_of(name) is not None or is_counted(name)) else ""
+        return name if name and (_measures(name) or is_counted(name)) else ""
     words = _LATIN_WORDS.match(behind)
     if words is None:
         return ""
@@ -218,9 +237,17 @@ def _unit_named(behind: str) -> str:
     for name in names:
         if " " in name and not _AMBIGUOUS.isdisjoint(name.lower().split()):
             continue  # "degrees in the triangle" names no inches
-        if unit_of(name) is not None:
+        if _measures(name):
             after = behind[len(name) :]
             following = _NEXT_WORD.match(after)
             links = following is not None and following[1].lower() in _LINKS and name.lower() not in _AMBIGUOUS
             return name if links or _ENDS.match(after) is not None else ""
     return next((name for name in names if _ENDS.match(behind[len(name) :]) and is_counted(name)), "")
+
+
+def _measures(name: str) -> bool:
+    """Whether words are a unit, or a numeral of scale with or without a unit or a noun: "cm", "million", "万元"."""
+    if unit_of(name) is not None:
+        return True
+    factor, rest = split_scale(name)
+    return factor != 1 and (not rest or unit_of(rest) is not None or is_counted(rest))
