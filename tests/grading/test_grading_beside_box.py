@@ -121,7 +121,7 @@ def test_what_is_read_behind_a_box(reference: str, reply: str, expected: str) ->
 @pytest.mark.parametrize(
     "form", ["$-{}$", "$x = -{}$", "so $x=-{}$", r"\[ y \approx - {} \]", "so x = -{}.", r"\(\Rightarrow -{}\)"]
 )
-@given(number=NUMBERS)
+@pytest.mark.parametrize("number", [7, 2024])
 def test_a_minus_before_the_box_is_its_sign(form: str, number: int) -> None:
     reply = form.format(rf"\boxed{{{number}}}")
     assert (outcome(str(-number), reply), outcome(str(number), reply)) == ("correct", "wrong")
@@ -137,7 +137,7 @@ PARTS = [
 
 
 @pytest.mark.parametrize("form", PARTS)
-@given(number=NUMBERS, lead=st.sampled_from(["", "The answer is ", "Hence we have "]))
+@pytest.mark.parametrize(("number", "lead"), [(7, ""), (2024, "The answer is "), (12, "Hence we have ")])
 def test_a_part_of_a_formula_decides_nothing(form: str, number: int, lead: str) -> None:
     reply = lead + form.format(rf"\boxed{{{number}}}")
     assert outcome(str(number), reply) == outcome(str(number + 1), reply) == "undecided"
@@ -157,7 +157,7 @@ WHOLE = [
 
 
 @pytest.mark.parametrize("form", WHOLE)
-@given(number=NUMBERS)
+@pytest.mark.parametrize("number", [7, 2024])
 def test_ends_relations_words_and_styles_leave_the_value(form: str, number: int) -> None:
     reply = form.format(rf"\boxed{{{number}}}")
     assert (outcome(str(number), reply), outcome(str(number + 1), reply)) == ("correct", "wrong")
