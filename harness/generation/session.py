@@ -37,7 +37,15 @@ from harness.generation.settings import RunSettings
 from harness.runs import questions as stored_questions
 from harness.runs.journal import Journal
 from harness.runs.layout import RunFolder, RunLog
-from harness.runs.manifest import SELECTED, BenchmarkRecord, Manifest, Provenance, changes_of, servers_refusal
+from harness.runs.manifest import (
+    SELECTED,
+    BenchmarkRecord,
+    Manifest,
+    Provenance,
+    changes_of,
+    differences,
+    servers_refusal,
+)
 from harness.runs.record import KeySet, Plan
 
 if TYPE_CHECKING:
@@ -47,6 +55,12 @@ LONG_PROMPT_CHARS = 2000
 """A prompt of so many characters (some 500 tokens) is long: an endpoint that has read it gets more of its samples."""
 
 _MISSING = "never_succeeds"
+
+_ROWS = "dataset_digest"
+"""The field of a run's identity that changes with any row of the data."""
+
+_WORDING = ("prompt_digest", "system_prompt", "api")
+"""The fields of a run's identity that change the text of every question."""
 
 
 class SamplingSession:
@@ -125,7 +139,7 @@ class SamplingSession:
         # All identities before the first journal: a refused session must not touch any file of the run.
         for name, question_set in self._question_sets.items():
             self.fitted[name] = self._recorded_fit(name)
-            self._manifest = self._manifest.extend(name, self._record(name, question_set))
+            self._manifest = self._extended(name, question_set)
         for name, question_set in self._question_sets.items():
             journal = Journal.open(self._folder.benchmark(name), log=self._log)
             self.journals[name] = journal
@@ -232,6 +246,27 @@ class SamplingSession:
         self._manifest = msgspec.structs.replace(
             self._manifest, benchmarks=records_left, environment=environment, provenance=recorded
         )
+
+    def _extended(self, name: str, question_set: QuestionSet) -> Manifest:
+        """The manifest with this session's record of a benchmark. Raises `StoreError` when the identity changed; where
+        the data changed, it names the row.
+        """
+        record = self._record(name, question_set)
+        try:
+            return self._manifest.extend(name, record)
+        except StoreError as error:
+            former = self._manifest.benchmarks.get(name)
+            if former is None:
+                raise
+            changed = {
+                difference.field.partition(".")[0] for difference in differences(former.identity, record.identity)
+            }
+            if _ROWS not in changed or not changed.isdisjoint(_WORDING):
+                raise
+            row = stored_questions.changed_row(self._folder.benchmark(name), question_set.questions)
+            if row is None:
+                raise
+            raise StoreError(f"{error}\n{row}") from None
 
     def _record(self, name: str, question_set: QuestionSet) -> BenchmarkRecord:
         """Return the manifest's record of a benchmark: identity, plan and settings of this session."""
@@ -403,7 +438,7 @@ class SamplingSession:
                 )
                 rest = {n: r for n, r in self._manifest.benchmarks.items() if n != name}
                 self._manifest = msgspec.structs.replace(self._manifest, benchmarks=rest)
-                self._manifest = self._manifest.extend(name, self._record(name, question_set))
+                self._manifest = self._extended(name, question_set)
 
     def _smallest_context(self, context_of: Callable[[Endpoint, str], int | None]) -> int | None:
         """Return the smallest context that the endpoints state, in tokens; None if none does. Raises `ServerError`."""

@@ -65,6 +65,35 @@ def write(folder: BenchmarkFolder, questions: Sequence[Question]) -> None:
         write_lines(folder.questions, together)
 
 
+def changed_row(folder: BenchmarkFolder, questions: Sequence[Question]) -> str | None:
+    """A sentence that says which row of the data changed: the first stored question that differs from its present one.
+
+    A question that has another id now is found by its prompt. questions: those of the data as they are now, selected
+    as the stored ones. None if the file cannot be read.
+    """
+    by_id = {question.question_id: question for question in questions}
+    by_prompt = {question.prompt_digest: question for question in questions}
+    gone = None
+    try:
+        for before in iterate(folder):
+            now = by_id.get(before.question_id) or by_prompt.get(before.prompt_digest)
+            if now is None:
+                gone = gone or before
+                continue
+            if now.prompt_digest != before.prompt_digest:
+                return f"Question {_name(folder, before)} has another text now."
+            if now.references != before.references:
+                was, present = (" or ".join(map(quoted, each.references)) or "missing" for each in (before, now))
+                return f"The reference answer of question {_name(folder, before)} was {was} and is {present} now."
+            if now.choices != before.choices:
+                return f"Question {_name(folder, before)} has other choices now."
+    except StoreError:
+        return None
+    if gone is not None:
+        return f"Question {_name(folder, gone)} is not among the questions of this command."
+    return "The questions that this run holds are as they were: another row of the data changed."
+
+
 def _fixed_fields(question: Question) -> tuple[str, str, tuple[str, ...]]:
     """The fields that must stay unchanged, besides the id."""
     return question.question_id, question.prompt_digest, question.references
@@ -76,7 +105,11 @@ def _content_digest(question: Question) -> bytes:
 
 
 def _named(folder: BenchmarkFolder, question: Question) -> str:
-    return f"question {quoted(question.question_id)} of {quoted(folder.name)}"
+    return f"question {_name(folder, question)}"
+
+
+def _name(folder: BenchmarkFolder, question: Question) -> str:
+    return f"{quoted(question.question_id)} of {quoted(folder.name)}"
 
 
 def _same(left: Iterable[object], right: Iterable[object]) -> bool:

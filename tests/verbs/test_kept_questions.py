@@ -138,6 +138,37 @@ def test_a_file_that_is_not_as_it_was_noted_is_not_taken(
         assert questions_of(options(tmp_path)).sets[0].note is not None
 
 
+CHANGED_ROWS = {
+    "reference": ({"answer": "7"}, {}, "The reference answer of question q3 of sums was 4 and is 7 now."),
+    "text": ({"question": "What is 3 + 2?"}, {}, "Question q3 of sums has another text now."),
+    "id": ({"id": "q9", "answer": "7"}, {}, "The reference answer of question q3 of sums was 4 and is 7 now."),
+    "another row": ({"id": "q9", "question": "And now?"}, {}, "Question q3 of sums is not among the questions of"),
+    "a row that is not asked": (
+        {"answer": "7"},
+        {"limit": 3},
+        "this run holds are as they were: another row of the data",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CHANGED_ROWS)
+def test_a_changed_row_is_named(tmp_path: Path, case: str) -> None:
+    changed, asked, sentence = CHANGED_ROWS[case]
+    data(tmp_path, ROWS)
+    asked_by(tmp_path, **asked)
+    data(tmp_path, [{**row, **changed} if row["id"] == "q3" else row for row in ROWS])
+    with pytest.raises(StoreError, match="dataset_digest") as refused:
+        asked_by(tmp_path, **asked)
+    assert sentence in str(refused.value).splitlines()[-1]
+
+
+def test_of_other_words_for_every_question_no_row_is_named(run: RunFolder, tmp_path: Path) -> None:
+    data(tmp_path, [{**row, "answer": "7"} for row in ROWS])
+    with pytest.raises(StoreError, match="dataset_digest") as refused:
+        asked_by(tmp_path, system_prompt="Be brief.")
+    assert "q0" not in str(refused.value)
+
+
 def test_a_file_that_holds_more_than_the_selection_is_not_taken(run: RunFolder, tmp_path: Path) -> None:
     assert asked_by(tmp_path, limit=3) == 0
     assert questions_of(options(tmp_path, limit=3)).sets[0].note is None
