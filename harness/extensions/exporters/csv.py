@@ -1,0 +1,42 @@
+"""Every chosen sample as a row of a CSV file, for spreadsheets."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Any
+
+from harness.core import codec
+from harness.core.files import replacing
+from harness.core.inert import csv_cell, safe_name
+from harness.exports import ExportedBenchmark, Exporter, File
+from harness.exports.fields import FIELDS
+
+
+def csv_tables(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
+    """Write a file for each benchmark: UTF-8 with a byte-order mark, without which Excel garbles other scripts."""
+    files = []
+    for benchmark in benchmarks:
+        path, n = out / f"{safe_name(benchmark.name)}.csv", 0
+        with replacing(path) as file:
+            text = TextIOWrapper(file, encoding="utf-8-sig", newline="", write_through=True)
+            writer = csv.writer(text)
+            writer.writerow(field.name for field in FIELDS)
+            for row in benchmark.rows():
+                writer.writerow(_cell(field.value(row)) for field in FIELDS)
+                n += 1
+            text.detach()
+        files.append(File(path, n))
+    return files
+
+
+def _cell(value: Any) -> Any:
+    """A value as it stands in the file. NUL is left out, since readers of CSV end a text there."""
+    if isinstance(value, list):
+        value = value[0] if len(value) == 1 else codec.encode(value).decode()
+    return csv_cell(value.replace("\0", "")) if isinstance(value, str) else value
+
+
+EXPORTER = Exporter(kind="samples", about="every field of every sample, a row each, for spreadsheets", write=csv_tables)
