@@ -89,6 +89,9 @@ _RULES = {
 }
 """Rule of a grade → its meaning in words."""
 
+_REASONS = frozenset(("prose", "unreadable", "matrices", "vectors", "decimal comma", UNSTATED)) | EXHAUSTED
+"""Rules whose words say why an answer is undecided; the others only say how it was compared."""
+
 _ONE_VALUE: tuple[AnswerKind, ...] = ("integer", "number", "expression")
 _NO_RULES = GradeRules()
 _SHORT = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15}|/[0-9]{1,15})?|-?\\[dt]?frac\{[0-9]{1,15}\}\{[0-9]{1,15}\}")
@@ -101,6 +104,11 @@ _SHORT_EXPRESSION = re.compile(
 """A quotient of polynomials, which the field decides if it has no power of a power; random ones took up to 0.1 s."""
 
 _POWER_OF_BRACKET = re.compile(r"[)}]\s*\^")
+
+
+def undecided_reason(rule: str) -> str:
+    """Why an answer that `rule` left undecided is so, in words."""
+    return _RULES[rule] if rule in _REASONS else "no rule can tell whether the answer equals the reference"
 
 
 class Search(NamedTuple):

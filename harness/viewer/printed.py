@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from harness.core.errors import option
 from harness.core.inert import visible
+from harness.core.nouns import count_noun
 from harness.core.records import Grade, Key, Question, Sample, Verdict
 from harness.grading.elsewhere import shown_references
-from harness.grading.verdict import NEAR_MISSES
+from harness.grading.verdict import NEAR_MISSES, undecided_reason
 from harness.viewer.library import OpenBenchmark
 from harness.viewer.rows import ListedSample, QuestionRow, sample_row, text_of, votes
 
@@ -40,10 +41,16 @@ def lines(text: str) -> str:
     return "\n".join(visible(line.expandtabs(4)) for line in text.replace("\r\n", "\n").split("\n"))
 
 
-def question_text(question: Question, style: Style) -> Iterator[str]:
-    """Yield the question with its options, reference answers and metadata."""
+def question_text(question: Question, style: Style, *, whole: bool) -> Iterator[str]:
+    """Yield the question with its options, reference answers and metadata. whole: also the messages before it, which
+    are worked examples or the system prompt.
+    """
     yield f"{style.title(f'{visible(question.benchmark)} · {visible(question.question_id)}')}\n"
-    yield f"{lines(text_of(question))}\n"
+    if whole or len(question.messages) < 2:
+        yield f"{lines(text_of(question))}\n"
+    else:
+        before = f"[{count_noun(len(question.messages) - 1, 'message')} before the question]"
+        yield f"{style.quiet(before)}\n{lines(question.messages[-1].content)}\n"
     if question.metadata:
         words = ", ".join(
             f"{visible(str(name))} {visible(str(value), 200)}" for name, value in question.metadata.items()
@@ -98,7 +105,10 @@ def sample_text(
     yield from _override(benchmark, key)
     if grade is not None:
         yield f"answer: {_short(grade.extracted)}   rule: {visible(grade.rule, 60)}   "
-    yield f"reference: {' or '.join(visible(reference, 400) for reference in shown_references(question))}\n\n"
+    yield f"reference: {' or '.join(visible(reference, 400) for reference in shown_references(question))}\n"
+    if grade is not None and grade.verdict == "undecided":
+        yield f"undecided because {undecided_reason(grade.rule)}\n"
+    yield "\n"
     if sample.reasoning:
         if reasoning:
             yield f"{style.quiet('[reasoning]')}\n{lines(sample.reasoning)}\n{style.quiet('[end of reasoning]')}\n\n"

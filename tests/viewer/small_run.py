@@ -42,6 +42,7 @@ class RunQuestion:
     reference: str
     replies: Sequence[RunReply]
     kind: AnswerKind = "integer"
+    before: Sequence[Message] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -74,7 +75,7 @@ def question(benchmark: str, question_id: str, asked: RunQuestion) -> Question:
     return Question(
         benchmark=benchmark,
         question_id=question_id,
-        messages=(Message("user", asked.text),),
+        messages=(*asked.before, Message("user", asked.text)),
         references=(asked.reference,),
         kind=asked.kind,
         metadata=dict(asked.metadata),

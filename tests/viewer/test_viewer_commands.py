@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness.core.records import Key
+from harness.core.records import Key, Message
 from harness.runs import RunFolder, grades, opinions, overrides
 from tests.reports.payloads import PAYLOADS
 from tests.system.command import harness
@@ -102,6 +102,34 @@ def test_filtered_samples_stand_below_their_question_which_is_printed_once(resul
     assert out.index("demo · q1\n") < out.index("demo · q1 · sample 1") < out.index("demo · q1 · sample 2")
     assert out.count("demo · q1\n") == 1
     assert "reference: 42" in out
+
+
+def test_worked_examples_are_printed_with_the_question_and_not_with_each_filtered_sample(tmp_path: Path) -> None:
+    examples = (Message("user", "What is 4 + 3?"), Message("assistant", r"\boxed{7}"))
+    asked = RunQuestion("What is 9 / 9?", "1", [RunReply("It is 9 less than 10, so 9 is »1« indeed.")], before=examples)
+    write_run(tmp_path / "a", {"demo": {"q1": asked}})
+    filtered = shown(tmp_path, "a", "--undecided")
+    assert "[2 messages before the question]\nWhat is 9 / 9?\n" in filtered
+    assert "4 + 3" not in filtered
+    for words in (["q1"], ["q1:0"]):
+        assert "[user] What is 4 + 3?" in shown(tmp_path, "a", *words)
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        ("It is 9 less than 10, so 9 is »1« indeed.", "the sentence of the value has no form that states an answer"),
+        (r"\boxed{A B C}", "no rule can tell whether the answer equals the reference"),
+        (r"\boxed{1}", None),
+        (r"\boxed{2}", None),
+    ],
+)
+def test_an_undecided_sample_says_why(tmp_path: Path, reply: str, reason: str | None) -> None:
+    write_run(tmp_path / "a", {"demo": {"q1": RunQuestion("What is 9 / 9?", "1", [RunReply(reply)])}})
+    lines = shown(tmp_path, "a", "q1:0").splitlines()
+    assert [line for line in lines if line.startswith("undecided because")] == (
+        [] if reason is None else [f"undecided because {reason}"]
+    )
 
 
 def test_a_level_that_no_question_has_is_refused_with_those_that_there_are(results: Path) -> None:
