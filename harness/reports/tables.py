@@ -337,7 +337,8 @@ def budget_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
         for label, score in scores
         for budget in score.budgets
     ]
-    if not rows:
+    # All replies fit into the last budget of a score: alone, and without graded cuts, it repeats the accuracy.
+    if not rows or (not with_cut and all(len(score.budgets) < 2 for _, score in scores)):
         return None
     graded = ("cut text graded", "right answer stood") if with_cut else ()
     columns = ("run", "benchmark", "tokens", "accuracy", "sampling interval", "question interval", *graded, "longer %")
