@@ -205,8 +205,9 @@ def _code(swept: EndedSweep, *, verify: bool) -> int:
 
 
 def _say(swept: EndedSweep, *, verify: bool, as_json: bool) -> None:
-    """Print the tables, the lost cells with their reasons, and with `verify` the cells that disagree with published
-    scores.
+    """Print the tables, how many cells are incomplete, and with `verify` the cells that disagree with published scores.
+
+    as_json: print no table, and the reasons of the incomplete cells in its place.
     """
     from harness.core.about import install_line
     from harness.reports.formats import to_terminal
@@ -220,15 +221,16 @@ def _say(swept: EndedSweep, *, verify: bool, as_json: bool) -> None:
     terminal.note(f"tables: {', '.join(visible(str(path)) for path in swept.written)}")
     if table.plots(swept.results) and not draw.installed():
         terminal.note(f"the curve over steps is not drawn; to draw it: {install_line(draw.EXTRA)}")
-    state = {cell.name: "unscored" if reason.startswith(UNSCORED) else "lost" for cell, reason in swept.lost}
-    for cell, reason in swept.lost:
-        click.echo(f"harness: {state[cell.name]}: {cell.name}: {visible(reason)}", err=True)
+    state = ["unscored" if reason.startswith(UNSCORED) else "incomplete" for _, reason in swept.lost]
+    if as_json:  # a table has the reasons in its notes
+        for word, (cell, reason) in zip(state, swept.lost, strict=True):
+            click.echo(f"harness: {word}: {cell.name}: {visible(reason)}", err=True)
     if verify:
         for result in swept.disagreeing:
             click.echo(f"harness: {disagreement(result)}", err=True)
     n = len(swept.results.results)
     if state:
-        counts = {word: list(state.values()).count(word) for word in ("lost", "unscored")}
+        counts = {word: state.count(word) for word in ("incomplete", "unscored")}
         listed = " and ".join(f"{k} of {count_noun(n, 'cell')} {are(k)} {word}" for word, k in counts.items() if k)
         click.echo(f"harness: {listed}; the same command tries them again", err=True)
     else:

@@ -13,7 +13,7 @@ import pytest
 
 from harness.core.errors import UsageError
 from harness.verbs.sweep import file as files
-from harness.verbs.sweep.following import POLL_S, SETTLED_S, follow
+from harness.verbs.sweep.following import MAX_LOOKS, POLL_S, SETTLED_S, follow
 from tests.system.command import harness
 
 
@@ -69,6 +69,36 @@ def test_each_checkpoint_is_run_once_it_is_settled(tmp_path: Path) -> None:
     assert 40 + SETTLED_S <= first <= 40 + SETTLED_S + POLL_S
     assert second >= 300 + SETTLED_S
     assert second + 100 + 600 <= training.time <= second + 100 + 600 + POLL_S
+
+
+def test_a_checkpoint_that_was_written_on_is_looked_at_again(tmp_path: Path) -> None:
+    training = Training(tmp_path / "ck", {})
+    training.events = {20: lambda: training.write("step_1"), 260: lambda: training.write("step_1")}
+    code = follow(sweep(tmp_path), training.run, 300, now=lambda: training.time, sleep=training.sleep)
+    assert (code, [names for _, names in training.runs]) == (2, [["step_1"], ["step_1"]])
+    assert training.runs[1][0] >= 260 + SETTLED_S
+
+
+def test_a_change_while_the_sweep_runs_is_not_missed(tmp_path: Path) -> None:
+    training = Training(tmp_path / "ck", {20: lambda: training.write("step_1")})
+
+    def run() -> int:
+        if not training.runs:
+            training.time += 50
+            training.write("step_1")
+        return training.run()
+
+    assert follow(sweep(tmp_path), run, 300, now=lambda: training.time, sleep=training.sleep) == 2
+
+
+def test_a_folder_that_its_own_server_changes_is_not_run_for_ever(tmp_path: Path) -> None:
+    training = Training(tmp_path / "ck", {20: lambda: training.write("step_1")})
+
+    def run() -> int:
+        training.write("step_1")
+        return training.run()
+
+    assert follow(sweep(tmp_path), run, 300, now=lambda: training.time, sleep=training.sleep) == MAX_LOOKS
 
 
 def test_without_a_checkpoint_it_says_what_it_waited_for(tmp_path: Path) -> None:

@@ -190,13 +190,15 @@ def test_a_lost_cell_stops_no_other_and_is_named_with_its_reason(tmp_path: Path)
     )
     done = harness(tmp_path, "sweep", name, "--no-progress")
     assert done.code == 1, done.err
-    lost = [line for line in done.err.splitlines() if line.startswith("harness: lost: ")]
-    assert [line.split()[2] for line in lost] == ["able+broken+a:", "able+broken+absent:", "able+good+absent:"]
-    assert "the server did not start" in lost[0]
+    lost = [line for line in done.err.splitlines() if line.startswith("harness: able+")]
+    assert [line.split()[1] for line in lost] == ["able+broken+absent:", "able+broken+a:", "able+good+absent:"]
+    assert "the server did not start" in lost[1]
     assert "absent.jsonl" in lost[2]
+    for line in lost:
+        assert line.removeprefix("harness: ")[:60] in " ".join(done.out.split())
     assert "missing [1]" in done.out
     assert "100.0" in done.out
-    assert "3 of 4 cells are lost" in done.err
+    assert "3 of 4 cells are incomplete; the same command tries them again" in done.err
     questions(tmp_path, "absent", 3, 2)
     again = harness(tmp_path, "sweep", name, "--no-progress")
     assert again.code == 1
@@ -303,7 +305,7 @@ def test_a_cell_whose_judge_gave_no_verdict_is_unscored_until_a_later_call_gets_
         words = ["sweep", name, "--base-url", server.base_url, *judged, "--no-progress"]
         mute = harness(tmp_path, *words)
         assert mute.code == 1, mute.err
-        assert "unscored: able+a: scoring ended with 1: the judge was asked about" in mute.err
+        assert "able+a: scoring ended with 1: the judge was asked about" in mute.out
         assert "1 of 1 cell is unscored; the same command tries them again" in mute.err
         assert "lost" not in mute.err
         n_sampled = sum(request.method == "POST" for request in server.requests)
@@ -598,4 +600,4 @@ def test_a_server_that_serves_another_model_now_is_not_taken_for_the_former(tmp_
         server.answer = answering("other")
         other = harness(tmp_path, "sweep", name, "--no-progress")
     assert other.code == 1
-    assert "model" in next(line for line in other.err.splitlines() if line.startswith("harness: lost: x+a"))
+    assert "model" in next(line for line in other.err.splitlines() if line.startswith("harness: x+a"))

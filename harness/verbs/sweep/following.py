@@ -4,6 +4,7 @@
 
 A training run writes a checkpoint for minutes, and a server that starts from an incomplete one fails. So the sweep
 waits until no file has changed for `SETTLED_S`. It plans anew each time, and cells that are done are not run again.
+A checkpoint that was written on after that is looked at again, since its server may have failed for want of a file.
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ SETTLED_S = 30.0
 
 POLL_S = 10.0
 """Seconds between two looks at the folders."""
+
+MAX_LOOKS = 5
+"""Largest number of times that a checkpoint whose files go on changing calls for the sweep: a server may itself write
+into the folder of its model."""
 
 
 def follow(
@@ -48,26 +53,33 @@ def follow(
         f"waiting for checkpoints that fit {patterns}, seen from {Path.cwd()}: each is run once it has not changed for "
         f"{SETTLED_S:g} s; the sweep ends when none has appeared for {minutes}"
     )
-    done: set[Path] = set()
+    looks: dict[Path, int] = {}
+    settled: dict[Path, float] = {}  # when each checkpoint had last changed, as the sweep went on with it
     say(waiting)
     # since: when `run` last ended, or when following began.
     code, since = None, now()
     while True:
         changed = {path: changed_at(path) for path in training.paths(file) if checkpoint_at(path) is not None}
-        if changed.keys() - done and all(now() - time_s >= SETTLED_S for time_s in changed.values()):
+        news = {
+            path: time_s
+            for path, time_s in changed.items()
+            if time_s > settled.get(path, -1.0) and looks.get(path, 0) < MAX_LOOKS
+        }
+        if news and all(now() - time_s >= SETTLED_S for time_s in changed.values()):
             code = run()
-            done |= changed.keys()
+            looks |= {path: looks.get(path, 0) + 1 for path in news}
+            settled |= changed
             since = now()
             say(waiting)
             continue
         # A checkpoint that is still being written counts as news, too: its last change starts the wait anew.
-        if now() - max([since, *(changed[path] for path in changed.keys() - done)]) >= patience_s:
+        if now() - max([since, *news.values()]) >= patience_s:
             break
         sleep(POLL_S)
     if code is None:
         without = "".join(f". {visible(str(path), 200)}: {NO_STEP}" for path in training.paths(file)[:1])
         raise UsageError(f"{file.path}: no checkpoint that fits {patterns} appeared in {minutes}{without}")
-    say(f"no new checkpoint for {minutes}: the sweep ends after {count_noun(len(done), 'checkpoint')}")
+    say(f"no new checkpoint for {minutes}: the sweep ends after {count_noun(len(settled), 'checkpoint')}")
     return code
 
 

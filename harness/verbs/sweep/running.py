@@ -244,6 +244,14 @@ def _is_done(sweep: Sweep, group: ServerGroup, cell: Cell, *, judging: bool) -> 
     return judging or records.scored(sweep, group, cell) is not None
 
 
+def _in_one_line(sentence: str) -> str:
+    """`sentence` without line breaks, for tables and footnotes."""
+    joined = ""
+    for line in filter(None, map(str.strip, sentence.splitlines())):
+        joined += ("" if not joined else " " if joined.endswith((":", ".", ";")) else "; ") + line
+    return joined
+
+
 class _Group:
     """Carries out the cells of one server, one after the other."""
 
@@ -261,7 +269,7 @@ class _Group:
             of_samples=records.of_samples(self._group, cell),
             scoring=records.scoring(self._sweep),
             tracked=self._sweep.track if stage in ("scored", "judged") and self._sweep.track else msgspec.UNSET,
-            reason=quoted(reason),
+            reason=quoted(_in_one_line(reason)),
             code=code,
         )
         records.write(self._sweep, record)
