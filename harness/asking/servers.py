@@ -195,6 +195,14 @@ def _running(who: WhichServer, provider: Provider) -> ReachedServers:
     return ReachedServers(provider=provider, endpoints=endpoints, about=about, own=own)
 
 
+def address_of_running(name: str) -> str | None:
+    """The address of the running server of this name that was started here; None if there is none."""
+    from server_launchers.keeping import servers
+
+    urls = (server.base_urls for server in servers.status() if server.status == "ready" and server.name == name)
+    return next((addresses[0] for addresses in urls if addresses), None)
+
+
 def _key_of(who: WhichServer, variable: str) -> Secret | None:
     """The API key that `who` names, else the one in `variable`.
 

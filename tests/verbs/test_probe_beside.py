@@ -373,6 +373,16 @@ def test_a_file_of_weights_is_served_and_compared(embedded_server: RunningServer
     assert [(one.check, one.outcome) for one in report.findings] == [("greedy replies", "sound")]
 
 
+@pytest.mark.server
+def test_a_running_server_is_a_reference_by_its_name(
+    embedded_server: RunningServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # a path of that name would come first
+    address = embedded_server.base_urls[0]
+    named = ProbeOptions(base_url=address, reference=embedded_server.name, checks=["greedy replies"])
+    assert [finding.outcome for finding in probe.probe(named).findings] == ["sound"]
+
+
 def test_a_divergence_is_that_of_the_definition() -> None:
     server, other = ({name: math.log(p) for name, p in zip("ab", ps, strict=True)} for ps in ((0.5, 0.2), (0.4, 0.3)))
     place = reference.compared(0, "b", server, other)

@@ -19,10 +19,11 @@ class ProbeRules(Options):
     reference: Annotated[
         str | None,
         Option(
-            "What the server should equal: a server with the true weights, with #MODEL if it has several models; the "
-            "model's folder (its template, and its weights by transformers), GGUF or Jinja file; a file of "
-            f"{option('save_reference')}; a run's folder. A reference server is compared, not examined.",
-            metavar="URL[#MODEL]|PATH",
+            "What the server should equal: a server with the true weights (its address, with #MODEL if it has several "
+            "models, or the name of a running one); the model's folder (its template, and its weights by "
+            f"transformers), GGUF or Jinja file; a file of {option('save_reference')}; a run's folder. A reference "
+            "server is compared, not examined.",
+            metavar="URL[#MODEL]|NAME|PATH",
         ),
     ] = None
     reference_api_key_env: Annotated[

@@ -259,12 +259,13 @@ def counterpart(options: ProbeOptions, watcher: Watcher) -> Iterator[Counterpart
 
 
 def _of_address(named: str, options: ProbeOptions, watcher: Watcher) -> Counterpart:
-    """The checks against the server at `named`, an address with or without #MODEL.
+    """The checks against the server at `named`: an address with or without #MODEL, or the name of a running server.
 
     That server never gets the probed server's key or headers: options of its own name its key, else its provider has
     one.
     """
     url, _, model = named.partition("#")
+    url = servers.address_of_running(url) or url
     keys = {name: getattr(options, f"reference_{name}") for name in KEY_OPTIONS}
     who = WhichServer.of(base_url=url, model=model or None, ca_file=options.ca_file, **keys)
     try:
