@@ -29,12 +29,12 @@ def _prints() -> Any:
 
 
 @click.command("plan", cls=SpelledCommand, verb="plan")
-@click.argument("run", metavar="RUN|BENCHMARK[:SAMPLES]", type=click.Path(path_type=Path))
+@click.argument("runs", metavar="RUN|BENCHMARK[:SAMPLES]...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @json_option(_prints, "a list, one plan of each benchmark,")
 @takes(PlanOptions)
-def command(run: Path, as_json: bool, **given: Any) -> None:
+def command(runs: tuple[Path, ...], as_json: bool, **given: Any) -> None:
     """Say how many samples per question it takes to find a true difference of --detect points in 80 % of repetitions,
-    and their tokens, time and money. RUN is scored and has at least two samples per question: a pilot, or a former run
+    and their tokens, time and money. Each RUN is scored and has at least two samples per question: a pilot, or a former run
     of a similar model. For the name of a BENCHMARK, its latest scored run in results/ is used, and named; if there is
     none, the spread that published runs had. BENCHMARK:SAMPLES or RUN:SAMPLES asks the other way round: how small a
     difference do these samples find?
@@ -50,16 +50,19 @@ def command(run: Path, as_json: bool, **given: Any) -> None:
     harness plan aime24 --detect 2
     harness plan aime24:64
     """
-    from harness.verbs.plan import detectable, numbered, plan_from
+    from harness.verbs.plan import check_source, numbered
 
-    named = numbered(run)
-    if given["detect"] is None and (named is None or as_json):
+    sources = [(run, numbered(run)) for run in runs]
+    for run, named in sources:
+        check_source(named[0] if named else str(run))
+    bare = [run for run, named in sources if named is None]
+    if given["detect"] is None and (bare or as_json):
         raise UsageError(
             f"give the difference to find, as {option('detect', 2)}"
             + (
                 "; --json prints only the samples that a difference needs"
                 if as_json
-                else "; or a number of samples behind the name, as in aime24:64 or results/mine:64"
+                else f"; or a number of samples behind the name, as in {visible(str(bare[0]), 200)}:64"
             )
         )
     # Checks the other options, also where no difference is given.
@@ -68,19 +71,33 @@ def command(run: Path, as_json: bool, **given: Any) -> None:
         raise UsageError(
             f"a cost is computed for a difference to find: add {option('detect', 2)}, or leave out the prices"
         )
-    if named is not None and not as_json:
-        for answer in detectable(*named, given["other_samples"]):
-            _print_detectable(answer, given["other_samples"])
-    if given["detect"] is None:
-        return
-    planned = plan_from(Path(named[0]) if named else run, options)
-    if not run.exists() and planned[0].run:
-        click.echo(f"from {visible(planned[0].run, 200)}:", err=as_json)
+    plans = [plan for run, named in sources for plan in _answer(run, named, given["detect"], options, as_json)]
     if as_json:
-        say(planned)
-        return
-    for plan in planned:
-        _print(plan, options)
+        say(plans)
+
+
+def _answer(
+    run: Path, named: tuple[str, int] | None, detect: float | None, options: PlanOptions, as_json: bool
+) -> list[Needed]:
+    """Print what one argument asks; with `as_json`, only return its plans.
+
+    named: the name and the number of samples where the argument has both. detect: the difference to find, in points;
+    None: only the number of samples is asked about.
+    """
+    from harness.verbs.plan import detectable, plan_from
+
+    if named is not None and not as_json:
+        for answer in detectable(*named, options.other_samples):
+            _print_detectable(answer, options.other_samples)
+    if detect is None:
+        return []
+    plans = plan_from(Path(named[0]) if named else run, options)
+    if not run.exists() and plans[0].run:
+        click.echo(f"from {visible(plans[0].run, 200)}:", err=as_json)
+    if not as_json:
+        for plan in plans:
+            _print(plan, options)
+    return plans
 
 
 # BENCHMARK:SAMPLES is the one argument that needs no difference; Python has a parameter for it instead.

@@ -79,19 +79,34 @@ LISTED_POINTS = (1.0, 2.0, 5.0, 10.0)
 
 
 def numbered(source: Path) -> tuple[str, int] | None:
-    """Split the argument `aime24:64` or `results/mine:64` into name and number; else None.
+    """Split the argument `aime24:64` or `results/mine:64` into name and number; None where it has no number.
 
-    Raises `UsageError` for two numbers.
+    Raises `UsageError` for two numbers, as in `aime24:64:2`.
     """
     name, colon, number = str(source).rpartition(":")
     if source.exists() or not (name and colon and number.isdecimal()):
         return None
-    if (":" in name and not Path(name).exists()) or not 1 <= int(number) <= MAX_SAMPLES:
+    two_numbers = name.rpartition(":")[2].isdecimal() and ":" in name and not Path(name).exists()
+    if two_numbers or not 1 <= int(number) <= MAX_SAMPLES:
         raise UsageError(
             f"{visible(str(source), 80)}: expected a benchmark or a run, and one number of samples from 1 to "
             f"{MAX_SAMPLES}, as in aime24:64"
         )
     return name, int(number)
+
+
+def check_source(source: str) -> None:
+    """Raise `UsageError` if `source` is neither a path nor a benchmark that has a card or a run in `results`."""
+    if Path(source).exists() or len(Path(source).parts) != 1:
+        return
+    if not _runs_of(source, Path("results")):
+        catalogue.load(source)
+
+
+def _runs_of(benchmark: str, results: Path) -> list[RunFolder]:
+    """The runs of this benchmark in the folder `results`."""
+    folders = [RunFolder(path.parent) for path in sorted(results.glob("*/manifest.json"))]
+    return [folder for folder in folders if folder.benchmark(benchmark).path.is_dir()]
 
 
 def detectable(source: str, samples: int, other_samples: int | None = None) -> list[Detectable]:
@@ -146,8 +161,7 @@ def former_run(benchmark: str, results: Path) -> RunFolder | None:
     None if no run has this benchmark. Raises `StoreError` where a run of it exists but none is scored, `UsageError`
     where every scored run has one sample of each question.
     """
-    folders = [RunFolder(path.parent) for path in sorted(results.glob("*/manifest.json"))]
-    of_it = [folder for folder in folders if folder.benchmark(benchmark).path.is_dir()]
+    of_it = _runs_of(benchmark, results)
     with_scores = [folder for folder in of_it if folder.benchmark(benchmark).scores.is_file()]
     latest = sorted(with_scores, key=lambda folder: folder.benchmark(benchmark).scores.stat().st_mtime, reverse=True)
     for folder in latest:
@@ -189,16 +203,10 @@ def plan_from(source: Path, options: PlanOptions) -> list[Needed]:
 
 
 def _typical_plan(name: str, detect: float, other_samples: int | None) -> Needed:
-    """The plan of a benchmark that no run here has, without a forecast. Raises `UsageError`.
+    """The plan of a benchmark that no run here has, without a forecast. Raises `UsageError` if no card has this name.
 
     detect: the difference to find, a fraction. other_samples: samples of each question in the other run; None: as many.
     """
-    if not catalogue.knows(name):
-        shown = visible(name, 80)
-        raise UsageError(
-            f"{shown} is no run folder, and results/ holds no run of a benchmark of that name. Take two samples of "
-            f"each question and score them: harness run {shown}:2 … && harness score results/…"
-        )
     typical = typical_spread(name)
     return Needed(
         benchmark=name,

@@ -5,6 +5,7 @@ For: harness.verbs.plan_typical.
 
 from __future__ import annotations
 
+import json
 import math
 import shutil
 from pathlib import Path
@@ -65,9 +66,33 @@ def test_the_command_answers_both_and_never_names_two_numbers(empty: Path) -> No
     assert "64:2" not in done.out + back.out
 
 
-@pytest.mark.parametrize("words", ["aime24", "aime24:64:2", "aime24:0", "nothing:4", "aime24:64 --json"])
-def test_what_is_no_plan_is_refused(empty: Path, words: str) -> None:
-    assert harness(empty, "plan", *words.split()).code == 2
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("aime24", "or a number of samples behind the name, as in aime24:64"),
+        ("aime24:64 aime25", "or a number of samples behind the name, as in aime25:64"),
+        ("aime24:64:2", "one number of samples"),
+        ("aime24:0", "one number of samples"),
+        ("aime24:many", "unknown benchmark 'aime24:many'. Did you mean aime24"),
+        ("aime,aime25:64", "unknown benchmark 'aime,aime25'. Did you mean aime25"),
+        ("nothing", "unknown benchmark 'nothing'"),
+        ("nothing:4", "unknown benchmark 'nothing'"),
+        ("results/nothing:4", "there is no run at"),
+        ("aime24:64 --json", "--json prints only"),
+    ],
+)
+def test_what_is_no_plan_is_refused(empty: Path, words: str, expected: str) -> None:
+    done = harness(empty, "plan", *words.split())
+    assert done.code != 0
+    assert done.out == ""
+    assert expected in done.err
+
+
+def test_several_benchmarks_are_planned_in_their_order(empty: Path) -> None:
+    alone = [harness(empty, "plan", words).out for words in ("aime25:16", "aime24:64")]
+    assert harness(empty, "plan", "aime25:16", "aime24:64").out == "".join(alone)
+    both = json.loads(harness(empty, "plan", "aime25", "aime24", "--detect", "2", "--json").out)
+    assert [plan["benchmark"] for plan in both] == ["aime25", "aime24"]
 
 
 def test_a_run_of_ones_own_goes_before_the_published_ones(empty: Path) -> None:
