@@ -34,9 +34,9 @@ def _prints() -> Any:
 @takes(PlanOptions)
 def command(runs: tuple[Path, ...], as_json: bool, **given: Any) -> None:
     """Say how many samples per question it takes to find a true difference of --detect points in 80 % of repetitions,
-    and their tokens, time and money. Each RUN is scored and has at least two samples per question: a pilot, or a former run
-    of a similar model. For the name of a BENCHMARK, its latest scored run in results/ is used, and named; if there is
-    none, the spread that published runs had. BENCHMARK:SAMPLES or RUN:SAMPLES asks the other way round: how small a
+    and their tokens, time and money. Each RUN is scored and has at least two samples per question: a pilot, or a former
+    run of a similar model. For the name of a BENCHMARK, its latest scored run in results/ is used, and named; if there
+    is none, the spread that published runs had. BENCHMARK:SAMPLES or RUN:SAMPLES asks the other way round: how small a
     difference do these samples find?
 
     "In 80 % of repetitions": if the models truly differ by that much and the two runs are made again and again, four

@@ -175,7 +175,7 @@ def _table(report: ProbeReport, reference: str | None) -> None:
     rows = [
         (finding.check, SIGNS[finding.outcome], finding.sent, finding.came[:SHOWN_CHARS]) for finding in report.findings
     ]
-    terminal.table(("check", "result", "sent", "came"), rows)
+    terminal.table(("check", "result", "sent", "came"), rows, prose=True)
     for finding in report.findings:
         if finding.outcome in ("spoils", "warns"):
             click.echo(f"{finding.check}: {finding.why} {spelt(finding.mend)}")
@@ -185,6 +185,11 @@ def _table(report: ProbeReport, reference: str | None) -> None:
         f"{count_noun(report.requests, 'request')}, {count_noun(report.tokens, 'token')}, {report.seconds:g} s; "
         f"seed {report.seed}"
     )
+    left_out = [finding.beyond_budget for finding in report.findings if finding.beyond_budget]
+    if left_out:
+        click.echo(
+            f"--budget left out {count_noun(len(left_out), 'check')}; about {sum(left_out):,} more tokens make them"
+        )
     if reference is not None and not Path(reference).exists():
         click.echo(
             f"{visible(reference)} is the reference: its sampling, cuts, prompts and context were not examined; to "

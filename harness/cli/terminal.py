@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 PIPED_COLUMNS = 1000
 """Width of output that is no terminal: rows stay whole for grep and cut."""
 
+PROSE_COLUMNS = 160
+"""Width of a table of sentences where the output is no terminal. On one line each, a log would show mostly spaces."""
+
 
 def console(*, stderr: bool = False) -> Console:
     """Make a console of `rich` that shows text as it is: it reads no markup in it and adds no colours."""
@@ -48,8 +51,11 @@ def console(*, stderr: bool = False) -> Console:
     return Console(stderr=stderr, markup=False, highlight=False, emoji=False, width=width)
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows under a header; foreign text is made visible. Piped output is not wrapped."""
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, prose: bool = False) -> None:
+    """Print rows under a header; foreign text is made visible.
+
+    prose: the cells hold sentences. They are wrapped in piped output, too; other cells are not.
+    """
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -58,7 +64,8 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         shown.add_column(name, overflow="fold")
     for row in rows:
         shown.add_row(*(visible(cell) for cell in row))
-    console().print(shown)
+    screen = console()
+    screen.print(shown, width=PROSE_COLUMNS if prose and not screen.is_terminal else None)
 
 
 def note(text: str) -> None:

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import harness as product
 from harness.asking.options import ProbeOptions
+from harness.cli.terminal import PROSE_COLUMNS
 from harness.verbs.probe import exact, league, probe
 from harness.verbs.probe.counterparts import SavedReference
 from harness.verbs.probe.findings import ProbeReport
@@ -122,6 +123,18 @@ def test_a_league_keeps_a_look_at_each_provider(tmp_path: Path, monkeypatch: pyt
     assert "beside its earlier looks" in (tmp_path / "page.html").read_text("utf-8")
     assert alone.code == 2
     assert "--matrix" in alone.err
+
+
+def test_a_budget_says_how_many_tokens_the_rest_would_take_and_a_log_has_short_lines(tmp_path: Path) -> None:
+    with FaultServer(answering(Toy(), Fault())) as server:
+        words = ["probe", server.base_url, "--checks", "length,temperature 1,top_k"]
+        some = harness(tmp_path, *words, "--budget", "1000")
+        rest = harness(tmp_path, *words)
+    assert "--budget left out 2 checks; about 6,300 more tokens make them" in some.out
+    assert "left out" not in rest.out
+    table = some.out.split("\n\n")[0]
+    assert "it costs about 4,500 tokens" in table
+    assert max(map(len, table.splitlines())) <= PROSE_COLUMNS
 
 
 def test_several_servers_need_a_matrix(tmp_path: Path) -> None:

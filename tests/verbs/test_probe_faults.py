@@ -28,7 +28,7 @@ from harness.verbs.probe.page import standing_table
 from harness.verbs.probe.sampling import CUTS
 from harness.verbs.probe.subject import listed
 from tests.verbs import toy_model
-from tests.verbs.toy_faults import FAULTS, SOUND, DeafToTheTail
+from tests.verbs.toy_faults import FAULTS, SOUND, DeafToTheTail, Drops
 from tests.verbs.toy_model import Fault, Toy, ToyAsker
 
 
@@ -382,6 +382,24 @@ def test_a_budget_takes_the_checks_that_find_most_and_says_what_it_leaves_out() 
     assert [finding.outcome for finding in report.findings] == ["sound", "untested"]
     assert "left of the budget; it alone finds 5 kinds of faults" in report.findings[1].came
     assert report.tokens == sum(finding.tokens for finding in report.findings) <= 1_000
+
+
+@pytest.mark.parametrize("names", [["temperature 1", "top_k", "tool calls"], ["whole distribution"]])
+def test_the_budget_is_no_reason_where_the_server_shows_no_probabilities(names: list[str]) -> None:
+    checks = probe.select(names)
+    dear, blind = (
+        probe.examine(ToyAsker(Toy(), fault), checks, seed=1, budget=1_500)
+        for fault in (Fault(), Drops("logprobs", (), ""))
+    )
+    assert {finding.outcome for finding in (*dear.findings, *blind.findings)} == {"untested"}
+    assert all("left of the budget" in finding.came for finding in dear.findings)
+    assert [finding.beyond_budget for finding in dear.findings] == [check.tokens for check in checks]
+    for finding in blind.findings:
+        left_out = finding.check == "tool calls"
+        assert ("left of the budget" in finding.came, finding.beyond_budget > 0) == (left_out, left_out)
+        assert ("no log-probabilities" in finding.came) == (not left_out)
+    for report in (dear, blind):
+        assert report.tokens == sum(finding.tokens for finding in report.findings) <= 1_500
 
 
 # ---- a league of providers

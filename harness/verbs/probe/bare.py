@@ -195,7 +195,8 @@ CHECKS = (
     Check(
         name="added words", group="template", look=_added,
         why="A system prompt that nobody asked for makes the same weights act as another model.",
-        mend="Send a system prompt of your own, or ask the provider for a route that adds none.",
+        mend="Where the model's own chat template adds one, as Qwen2.5's does, each server of the model does, and "
+        "nothing is wrong. Else send a system prompt of your own, or ask the provider for a route that adds none.",
     ),
     Check(
         name="copied text", group="protocol", look=_copied, quick=False, tokens=1_500,

@@ -46,7 +46,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one check.
 
     why: why it matters for a score; mend: what to do if the check fails. tokens: what the check cost, as the server
-    counts.
+    counts. beyond_budget: about how many tokens it would cost, if the budget left it out; else 0.
     """
 
     check: str
@@ -58,6 +58,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     mend: str
     p: float | None = None
     tokens: int = 0
+    beyond_budget: int = 0
 
 
 class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,7 +99,8 @@ class Check:
 
     look: makes the check. quick: whether it takes a few short requests only, so that it can precede each run. tokens:
     about how many it costs, by which a budget chooses its checks; the true cost is in the `Finding`. shortest: about
-    how many tokens its shortest form costs, if it has several forms.
+    how many tokens its shortest form costs, if it has several forms. draws: whether it can be made only where
+    `Subject.open` finds a prompt to draw tokens after.
     """
 
     name: str
@@ -109,6 +111,7 @@ class Check:
     quick: bool = True
     tokens: int = 140
     shortest: int | None = None
+    draws: bool = False
 
     @property
     def least_tokens(self) -> int:

@@ -77,7 +77,7 @@ def _one_model(subject: Subject) -> Seen:
 
 CHECKS = (
     Check(
-        name="one model", group="sampling", look=_one_model, quick=False, tokens=1_800,
+        name="one model", group="sampling", look=_one_model, quick=False, tokens=1_800, draws=True,
         why="Behind one address there may be several replicas; a score over two models is no model's score.",
         mend="Ask each replica by an address of its own, and probe each; a provider's route can often be pinned.",
     ),

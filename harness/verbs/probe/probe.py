@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -72,6 +72,9 @@ CHECKS: tuple[Check, ...] = (
 
 MAX_SEED = 2**30
 
+OPENING_TOKENS = 400
+"""About how many tokens `Subject.open` costs at most: four short prompts behind a chat template."""
+
 
 def select(names: Sequence[str] = (), *, quick: bool = False, checks: Sequence[Check] = CHECKS) -> list[Check]:
     """The checks of these names or groups; all if no name is given. quick: only short checks. Raises `UsageError`."""
@@ -112,12 +115,10 @@ def examine(
     subject = Subject(server, first_seed, context)
     seen: dict[str, Seen] = {}
     costs = dict[str, int]()
+    beyond = dict[str, int]()
     # In rounds: checks often cost less than was estimated, and the tokens left over pay for further checks.
     while waiting := [check for check in checks if check.name not in seen]:
-        # The checks of this round, and how many tokens each may cost; None: any number.
-        allowed: dict[str, int | None] = {check.name: None for check in waiting}
-        if budget is not None:
-            allowed = {**worth.allotted(waiting, budget - server.n_tokens, seen)}
+        allowed = _allowed(waiting, subject, budget, seen, costs)
         for check in waiting:
             if check.name not in allowed:
                 continue
@@ -131,11 +132,12 @@ def examine(
             if watcher is not None:
                 watcher.checking(check.name)
             seen[check.name] = _observation(check, subject)
-            costs[check.name] = server.n_tokens - before
+            costs[check.name] = costs.get(check.name, 0) + server.n_tokens - before
         # The budget pays for none of the waiting checks, so they are reported as untested.
         if not allowed:
             unfound = worth.unfound(waiting, seen)
             seen |= {check.name: _left_out(check, unfound[check.name]) for check in waiting}
+            beyond = {check.name: check.tokens for check in waiting}
     if watcher is not None:
         watcher.checked()
     return ProbeReport(
@@ -145,13 +147,43 @@ def examine(
         version=__version__,
         seed=first_seed,
         findings=[
-            msgspec.structs.replace(finding, tokens=costs.get(finding.check, 0))
+            msgspec.structs.replace(
+                finding, tokens=costs.get(finding.check, 0), beyond_budget=beyond.get(finding.check, 0)
+            )
             for finding in _judged(checks, [seen[check.name] for check in checks])
         ],
         requests=server.n_requests,
         tokens=server.n_tokens,
         seconds=round(time.monotonic() - begun, 1),
     )
+
+
+def _allowed(
+    waiting: Sequence[Check], subject: Subject, budget: int | None, seen: Mapping[str, Seen], costs: dict[str, int]
+) -> Mapping[str, int | None]:
+    """The checks of one round → how many tokens each may cost (None: any number). Empty if the budget pays for none.
+
+    costs: what each check cost so far; grows by what it costs here to learn whether tokens can be drawn at all.
+    """
+    if budget is None:
+        return {check.name: None for check in waiting}
+    left = budget - subject.server.n_tokens
+    allotted = worth.allotted(waiting, left, seen)
+    # Checks that cannot draw say so at no cost; else the budget would pass for the reason.
+    drawing = [check.name for check in waiting if check.draws]
+    if not allotted and drawing and left >= OPENING_TOKENS:
+        if _cannot_draw(subject):
+            allotted = dict.fromkeys(drawing, 0)
+        costs[drawing[0]] = left - (budget - subject.server.n_tokens)
+    return {**allotted}
+
+
+def _cannot_draw(subject: Subject) -> bool:
+    """Whether the server is known to have no prompt to draw tokens after."""
+    try:
+        return subject.open is None
+    except ServerError:
+        return False
 
 
 def _left_out(check: Check, n: int) -> Seen:
