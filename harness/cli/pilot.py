@@ -28,11 +28,18 @@ def forecast_lines(ahead: Forecast, concurrency: int) -> list[str]:
     """
     if not ahead.n_samples:
         return ["forecast: no sample is left"]
+    in_flight = f"with {count_noun(concurrency, 'request')} in flight"
+    shortest, longest = duration(ahead.least_s), duration(ahead.most_s)
+    time = f"about {shortest} {in_flight}"
+    if shortest != longest:
+        time = (
+            f"{shortest} to {longest} {in_flight} (shorter time: each stream keeps its speed; longer time: the total "
+            "speed stays as it was)"
+        )
     lines = [
         f"forecast: {count_noun(ahead.n_samples, 'sample')} {are(ahead.n_samples)} left, "
         f"{_tokens(ahead.tokens, ahead.tokens_error)}",
-        f"  time: {duration(ahead.least_s)} to {duration(ahead.most_s)} with {concurrency} requests in flight "
-        f"(shorter time: each stream keeps its speed; longer time: the total speed stays as it was)",
+        f"  time: {time}",
     ]
     if ahead.usd is not None:
         lines.append(f"  cost: about {ahead.usd:,.2f} USD")

@@ -185,10 +185,10 @@ def _table(report: ProbeReport, reference: str | None) -> None:
         f"{count_noun(report.requests, 'request')}, {count_noun(report.tokens, 'token')}, {report.seconds:g} s; "
         f"seed {report.seed}"
     )
-    left_out = [finding.beyond_budget for finding in report.findings if finding.beyond_budget]
-    if left_out:
+    if report.left_out:
         click.echo(
-            f"--budget left out {count_noun(len(left_out), 'check')}; about {sum(left_out):,} more tokens make them"
+            f"--budget left out {count_noun(len(report.left_out), 'check')}; about "
+            f"{sum(report.left_out.values()):,} more tokens make them"
         )
     if reference is not None and not Path(reference).exists():
         click.echo(

@@ -23,7 +23,7 @@ from harness.cli import ctl
 from harness.cli.main import main
 from harness.cli.pilot import forecast_lines
 from harness.core.records import Sample, Timing, Usage
-from harness.generation.forecast import TimeLeft, forecast
+from harness.generation.forecast import Forecast, TimeLeft, forecast
 from harness.generation.network.control import VERBS
 from harness.generation.progress import BenchmarkProgress, EndpointProgress, Progress
 from harness.generation.spending import Prices
@@ -382,6 +382,22 @@ def test_a_forecast_of_nothing_or_of_unknown_usage_says_so() -> None:
     unknown = [piloted("q0", index, None, 0.0, 1.0) for index in range(2)]
     assert forecast(unknown, {"sums": (1, 4)}, 4, None).tokens == 2
     assert forecast([], {"sums": (3, 4)}, 4, Prices(1, 1)).n_samples == 0
+
+
+@pytest.mark.parametrize(
+    ("least_s", "most_s", "concurrency", "expected"),
+    [
+        (240.0, 250.0, 4, "  time: about 4 min with 4 requests in flight"),
+        (240.0, 300.0, 1, "  time: 4 min to 5 min with 1 request in flight (shorter time: "),
+    ],
+)
+def test_a_forecast_gives_one_time_where_both_read_the_same(
+    least_s: float, most_s: float, concurrency: int, expected: str
+) -> None:
+    ahead = Forecast(
+        n_samples=9, tokens=90, tokens_error=1, prompt_tokens=None, least_s=least_s, most_s=most_s, usd=None
+    )
+    assert forecast_lines(ahead, concurrency)[1].startswith(expected)
 
 
 def test_a_run_goes_over_a_unix_socket(

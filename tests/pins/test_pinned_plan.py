@@ -18,7 +18,7 @@ def a_stored_run(stage: Stage) -> None:
     stage.alike([row["samples"] for row in printed.json], [one.samples for one in needed])
     stage.command("plan", "first", "--detect", "5", "--versus", "64", "--price-in", "1", "--price-out", "10")
     stage.python("plan", "first", 5, other_samples=64, price_in=1.0, price_out=10.0)
-    stage.command("plan", "nowhere", "--detect", "5", show_errors=True)
+    stage.command("plan", "math5000", "--detect", "5", show_errors=True)
     stage.command("plan", "first", "--detect", "0", show_errors=True)
 
 

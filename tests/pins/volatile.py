@@ -28,6 +28,8 @@ PADDING = re.compile(r" {2,}")
 """Blanks of a table's line, where the line holds a folder or an address."""
 
 SECONDS_IN_TEXT: tuple[tuple[re.Pattern[str], str], ...] = (
+    # A forecast gives one time where the shortest and the longest one read the same.
+    (re.compile(r"time: (about \d+ s|\d+ s to \d+ s) (with \d+ requests? in flight)( \(.*\))?"), r"time: <n> s \2"),
     (re.compile(r"\b\d[\d,.]* (s|ms|seconds|tokens/s)\b"), r"<n> \1"),
 )
 """Measured durations in a sentence, in scenes that ask a server."""

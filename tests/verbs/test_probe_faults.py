@@ -393,11 +393,11 @@ def test_the_budget_is_no_reason_where_the_server_shows_no_probabilities(names: 
     )
     assert {finding.outcome for finding in (*dear.findings, *blind.findings)} == {"untested"}
     assert all("left of the budget" in finding.came for finding in dear.findings)
-    assert [finding.beyond_budget for finding in dear.findings] == [check.tokens for check in checks]
+    assert dear.left_out == {check.name: check.tokens for check in checks}
+    assert blind.left_out == {name: n for name, n in dear.left_out.items() if name == "tool calls"}
     for finding in blind.findings:
-        left_out = finding.check == "tool calls"
-        assert ("left of the budget" in finding.came, finding.beyond_budget > 0) == (left_out, left_out)
-        assert ("no log-probabilities" in finding.came) == (not left_out)
+        assert ("left of the budget" in finding.came) == (finding.check in blind.left_out)
+        assert ("no log-probabilities" in finding.came) == (finding.check not in blind.left_out)
     for report in (dear, blind):
         assert report.tokens == sum(finding.tokens for finding in report.findings) <= 1_500
 

@@ -46,7 +46,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one check.
 
     why: why it matters for a score; mend: what to do if the check fails. tokens: what the check cost, as the server
-    counts. beyond_budget: about how many tokens it would cost, if the budget left it out; else 0.
+    counts.
     """
 
     check: str
@@ -58,14 +58,14 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     mend: str
     p: float | None = None
     tokens: int = 0
-    beyond_budget: int = 0
 
 
 class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
     """All findings about one server.
 
     requests, tokens: sent and billed by the probe, as the server counts. seed: the source of the probe's own seeds.
-    seconds: how long the probe took.
+    seconds: how long the probe took. left_out: the checks that the budget did not pay for → about how many tokens each
+    would have cost.
     """
 
     address: str
@@ -77,6 +77,7 @@ class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
     requests: int
     tokens: int
     seconds: float
+    left_out: dict[str, int] = {}
 
     def count(self, outcome: Outcome) -> int:
         """Number of findings with that outcome."""

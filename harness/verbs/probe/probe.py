@@ -115,7 +115,7 @@ def examine(
     subject = Subject(server, first_seed, context)
     seen: dict[str, Seen] = {}
     costs = dict[str, int]()
-    beyond = dict[str, int]()
+    left_out = dict[str, int]()
     # In rounds: checks often cost less than was estimated, and the tokens left over pay for further checks.
     while waiting := [check for check in checks if check.name not in seen]:
         allowed = _allowed(waiting, subject, budget, seen, costs)
@@ -137,7 +137,7 @@ def examine(
         if not allowed:
             unfound = worth.unfound(waiting, seen)
             seen |= {check.name: _left_out(check, unfound[check.name]) for check in waiting}
-            beyond = {check.name: check.tokens for check in waiting}
+            left_out = {check.name: check.tokens for check in waiting}
     if watcher is not None:
         watcher.checked()
     return ProbeReport(
@@ -147,14 +147,13 @@ def examine(
         version=__version__,
         seed=first_seed,
         findings=[
-            msgspec.structs.replace(
-                finding, tokens=costs.get(finding.check, 0), beyond_budget=beyond.get(finding.check, 0)
-            )
+            msgspec.structs.replace(finding, tokens=costs.get(finding.check, 0))
             for finding in _judged(checks, [seen[check.name] for check in checks])
         ],
         requests=server.n_requests,
         tokens=server.n_tokens,
         seconds=round(time.monotonic() - begun, 1),
+        left_out=left_out,
     )
 
 
