@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from harness.answers.grammar import characters, tokens, units
+from harness.answers.grammar import characters, spellings, tokens, units
 
 REPEATS = 4_000
 GROWTH = 8
@@ -36,10 +36,11 @@ def seconds(pattern: re.Pattern[str], text: str) -> float:
         (units._SCALE, " "),
         (tokens._OPERAND, "{ "),
         (characters._OUTWARD, "[1,"),
-        (characters._DURATION, "1"),
-        (characters._DURATION, " "),
+        (spellings._COMPOUND, "1"),
+        (spellings._COMPOUND, " "),
+        (spellings._COMPOUND, "1 h "),
     ],
-    ids=["scale", "operand", "outward", "duration digits", "duration spaces"],
+    ids=["scale", "operand", "outward", "quantity digits", "quantity spaces", "quantities"],
 )
 def test_a_pattern_is_linear(pattern: re.Pattern[str], piece: str) -> None:
     assert seconds(pattern, piece * REPEATS * GROWTH) < MAX_GROWTH * seconds(pattern, piece * REPEATS)

@@ -6,6 +6,7 @@ For: harness.answers.grammar.spellings, harness.grading.compare.scalars, harness
 from __future__ import annotations
 
 import random
+from fractions import Fraction
 
 import pytest
 
@@ -157,6 +158,61 @@ def test_times_of_the_day_and_lengths_of_time_in_chinese() -> None:
         money = f"{hours}元{minutes % 10}角{other % 10}分"
         graded = harness.grade(f"{hours}.{minutes % 10}{minutes % 10}元", rf"\boxed{{{money}}}").outcome
         assert graded == ("correct" if other % 10 == minutes % 10 else "wrong"), money
+
+
+def test_times_of_the_clock_in_words() -> None:
+    numerals = ["", *"一两三四五六七八九十", "十一", "十二"]
+    minutes = {"钟": 0, "整": 0, "一刻": 15, "半": 30, "三刻": 45, "二十分": 20, "五分": 5}
+    chance = random.Random(15)
+    for _ in range(300):
+        hour, other = chance.randrange(1, 13), chance.randrange(1, 13)
+        words = chance.choice([*minutes])
+        theirs = chance.choice((minutes[words], chance.choice([*minutes.values()])))
+        answer = f"{chance.choice((numerals[hour], hour))}点{words}"
+        for hours in (hour, other):
+            graded = harness.grade(f"{hours}:{theirs:02}", rf"\boxed{{{answer}}}").outcome
+            same = (hours, theirs) == (hour, minutes[words])
+            assert (graded == "correct") == same, (hours, theirs, answer)
+    # 三点五 is 3.5, and 25点半 no time.
+    assert harness.grade("3:05", r"\boxed{三点五}").outcome != "correct"
+    assert harness.grade("1:30", r"\boxed{25点半}").outcome != "correct"
+
+
+@pytest.mark.parametrize(
+    ("larger", "smaller", "ratio"),
+    [("m", "cm", 100), ("kg", "g", 1000), ("L", "mL", 1000), ("h", "min", 60), ("ft", "in", 12), ("km", "m", 1000),
+     ("米", "厘米", 100), ("千克", "克", 1000), ("小时", "分钟", 60), (r"\text{ m }", r"\text{ cm}", 100)],
+)  # fmt: skip
+def test_two_joined_units_are_one_quantity_in_either_unit(larger: str, smaller: str, ratio: int) -> None:
+    chance = random.Random(16)
+    for _ in range(40):
+        large, small = chance.randrange(1, 40), chance.randrange(1, ratio)
+        gap = chance.choice(("", " "))
+        quantity = f"{large}{gap}{larger}{gap}{small}{gap}{smaller}"
+        whole = large * ratio + small
+        right = {Fraction(whole), Fraction(whole, ratio)}
+        values = [*right, Fraction(large), Fraction(small), Fraction(large + small), Fraction(small * ratio + large)]
+        values += [Fraction(whole + 1), Fraction(whole, ratio) + 1, Fraction(whole * ratio)]
+        for value in values:
+            bare = (
+                str(value.numerator)
+                if value.denominator == 1
+                else rf"\frac{{{value.numerator}}}{{{value.denominator}}}"
+            )
+            for reference, answer in ((quantity, bare), (bare, quantity)):
+                graded = harness.grade(reference, rf"\boxed{{{answer}}}").outcome
+                assert graded == ("correct" if value in right else "wrong"), (reference, answer)
+            named = harness.grade(
+                quantity,
+                rf"\boxed{{{bare}\text{{ {larger} }}}}" if "text" not in larger else rf"\boxed{{{bare}{larger}}}",
+            ).outcome
+            assert named == ("correct" if value == Fraction(whole, ratio) else "wrong"), (quantity, bare, larger)
+
+
+@pytest.mark.parametrize("answer", ["2 m 3 km", "2 a 3 b", "3 m 2 h", "2 x 5 y", "2 m 5", "1.5 m 2 m", "3 m 2 n 4 k"])
+def test_letters_that_are_no_joined_units_stay_letters(answer: str) -> None:
+    for value in ("7", "3002", "302", "2005", "2.05", "3.5"):
+        assert harness.grade(value, rf"\boxed{{{answer}}}").outcome != "correct"
 
 
 def test_days_are_equal_exactly_where_they_are_the_same_day() -> None:

@@ -93,9 +93,6 @@ _OUTWARD = re.compile(r"\s*+(?:\\left\s*+)?([\[\](])((?=[^\[\]()]*[,;])[^\[\]()]
 
 _RIGHT = "\\right"
 _SET_SIGN = re.compile(r"(\\cup(?![a-zA-Z])|\\cap(?![a-zA-Z])|[∪∩])")
-_DURATION = re.compile(r"\s*+(\d++)\s*+h\s*+(\d++)\s*+m(?:in)?\s*+")
-"""Hours and minutes: `2 h 30 min`. The grammar would read their letters as variables."""
-
 _CHEMICAL = re.compile(r"\\ce\s*\{([A-Za-z0-9]{1,40})\}")
 _COUNT_OF_ATOMS = re.compile(r"([A-Za-z]+)(\d+)")
 """Atoms in a chemical formula with their number: the H4 of `\\ce{CH4}`."""
@@ -141,8 +138,6 @@ def plain_source(source: str) -> str:
         source = _OHMS.sub(lambda unit: rf"\text{{ {unit[1]}ohm}}", source)
     if "\\ce" in source:
         source = _CHEMICAL.sub(lambda formula: _COUNT_OF_ATOMS.sub(r"\\text{\1}_{\2}", formula[1]), source)
-    if (duration := _DURATION.fullmatch(source)) is not None:
-        source = rf"{duration[1]}\text{{ h }}{duration[2]}\text{{ min}}"
     return plain_latex(source.replace("{:}", ":").replace("{.}", ".")).strip()
 
 

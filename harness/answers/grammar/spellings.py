@@ -8,7 +8,8 @@ r"""Whole answers that have a spelling of their own, brought to the one that the
     9:40 in the morning, 11:05 at night 9:40 a.m., 11:05 p.m.
     one out of three, 百分之25, 3分之2      1/3, 25%, 2/3
     3又1/2, 七五折, 3……2                  3\frac{1}{2}, 7.5 折, 3余2
-    下午3时30分, 3点20分                    3:30 p.m., 3:20
+    下午3时30分, 3点20分, 三点半, 5点一刻       3:30 p.m., 3:20, 3:30, 5:15
+    2 kg 500 g, 2 h 30 m                2 kg 500 g with units in place of letters
     三小时二十分, 一个半小时, 1元2角5分, 1米52    3小时20分, 1.5小时, 1.25元, 1.52米
     x is odd                            x \equiv 1 \pmod{2}
     A=2 \quad B=-1                      A=2, B=-1
@@ -22,9 +23,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import pairwise
 
 from harness.answers.grammar.numerals import number_in_words
-from harness.answers.grammar.units import unit_of
+from harness.answers.grammar.units import smaller_unit, unit_of
 
 _TEXT = re.compile(r"\\(?:text|textbf|textrm|mathrm|mathbf|mbox)\s*\{([^{}]*)\}")
 _SPACE = re.compile(r"\\[,;! ]|~|\s+")
@@ -40,6 +42,11 @@ _DEGREES = re.compile(r"(-?\d+)\s*degrees?,?\s*(?:and\s+)?(\d+)\s*minutes?(?:,?\
 _CLOCK = re.compile(r"(?i)(1[0-2]|[1-9]):([0-5]\d)\s*(?:in\s+the\s+(morning|afternoon|evening)|(at\s+night))")
 _NUMERAL = r"[零〇一二两三四五六七八九十百千]{1,8}"
 _DAYTIME = re.compile(r"(上午|早上|凌晨|下午|晚上)?\s*(\d{1,2})(?:([点时])(\d{1,2})分?|(:)(\d\d))")
+_HOUR_PART = re.compile(
+    rf"(上午|早上|凌晨|下午|晚上)?\s*(\d{{1,2}}|{_NUMERAL})点(?:(钟|整|半|一刻|三刻)|({_NUMERAL})分)"
+)
+_COMPOUND = re.compile(r"(?:\d++\s*+[A-Za-z]++\s*+){1,3}\d++(?:\.\d++)?\s*+[A-Za-z]++")
+_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
 _PERCENT = re.compile(r"百分之(\d+(?:\.\d+)?)")
 _PARTS = re.compile(r"(\d+)分之(\d+)")
 _MIXED = re.compile(r"(\d+)又(?:(\d+)/(\d+)|(\d+)分之(\d+))")
@@ -124,18 +131,44 @@ def _count(text: str) -> int:
 
 
 def _daytime(match: re.Match[str]) -> str | None:
-    """`下午3时30分` as `3:30 p.m.`; None without 点 or a time of day, as `3时20分` may be a length of time.
+    """`下午3时30分` as `3:30 p.m.`; None without 点 or a time of day, as `3时20分` may be a length of time."""
+    if match[1] is None and match[3] != "点":
+        return None
+    return _at(match[1], int(match[2]), int(match[4] or match[6]))
 
-    None also for an hour that its part of the day does not surely have: 晚上12点 is midnight to most, no noon.
-    """
-    when, hour, minute = match[1], int(match[2]), int(match[4] or match[6])
-    if (when is None and match[3] != "点") or hour >= _HOURS or minute >= _SIXTY:
+
+def _hour_part(match: re.Match[str]) -> str | None:
+    """`三点半` as `3:30`, `下午5点一刻` as `5:15 p.m.`; None where no such time is."""
+    return _at(match[1], _count(match[2]), _count(match[4]) if match[4] else _MINUTES_OF_PART[match[3]])
+
+
+_MINUTES_OF_PART = {"钟": 0, "整": 0, "一刻": 15, "半": 30, "三刻": 45}
+
+
+def _at(when: str | None, hour: int, minute: int) -> str | None:
+    """A time of day; None where no clock shows it or `when`, a part of the day, does not surely have the hour."""
+    if hour >= _HOURS or minute >= _SIXTY:
         return None
     if when is not None and hour not in _HOURS_OF_PART[when]:
         return None
     if when is None or hour > _NOON:
         return f"{hour}:{minute:02}"
     return f"{hour}:{minute:02} {'p' if when in ('下午', '晚上') else 'a'}.m."
+
+
+def _compound(match: re.Match[str]) -> str | None:
+    """`2 kg 500 g` with its units as units, not as letters; None unless each unit is known and smaller than the last.
+
+    Behind hours an m is minutes.
+    """
+    parts = [(number, unit) for number, unit in _QUANTITY.findall(match[0])]
+    parts = [
+        (number, "min" if unit == "m" and last and unit_of(last[1]) == unit_of("h") else unit)
+        for (number, unit), last in zip(parts, [None, *parts], strict=False)
+    ]
+    if any(smaller_unit(larger[1], smaller[1]) is None for larger, smaller in pairwise(parts)):
+        return None
+    return "".join(rf"{number}\text{{ {unit} }}" for number, unit in parts)
 
 
 def _half(match: re.Match[str]) -> str:
@@ -154,7 +187,8 @@ _HOURS_OF_PART = {
     "凌晨": (*range(1, 7),), "早上": (*range(4, 12),), "上午": (*range(6, 12),),
     "下午": (*range(1, 12), *range(13, 24)), "晚上": (*range(5, 12), *range(17, 24)),
 }  # fmt: skip
-"""Hours that a part of the day has, counted to 12 or to 24; 12 and 0 are in none, since usage differs."""
+"""Hours that a part of the day has, counted to 12 or to 24; 12 and 0 are in none, since usage differs: 晚上12点 is
+midnight to most, no noon."""
 
 _SIXTY = 60
 """Minutes of a degree, and seconds of a minute."""
@@ -171,6 +205,8 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str | None]], ...
     (_OUT_OF, _out_of),
     (_PARITY, _parity),
     (_DAYTIME, _daytime),
+    (_HOUR_PART, _hour_part),
+    (_COMPOUND, _compound),
     (_PERCENT, lambda match: rf"{match[1]}\%"),
     (_PARTS, lambda match: rf"\frac{{{match[2]}}}{{{match[1]}}}"),
     (_MIXED, lambda match: rf"{match[1]}\frac{{{match[2] or match[5]}}}{{{match[3] or match[4]}}}"),

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from fractions import Fraction
+from functools import cache
 from typing import NamedTuple
 
 from harness.answers.grammar.numerals import number_in_words
@@ -295,6 +296,16 @@ def smaller_unit(larger: str, smaller: str) -> Fraction | None:
     if first is None or second is None or first.dimension != second.dimension or first.factor <= second.factor:
         return None
     return first.factor / second.factor
+
+
+def is_unit(unit: Unit) -> bool:
+    """Whether a unit of this dimension and size has a name."""
+    return unit in _named_units()
+
+
+@cache
+def _named_units() -> frozenset[Unit | None]:
+    return frozenset(map(unit_of, _BY_NAME))
 
 
 def is_counted(words: str, singular: bool = False) -> bool:

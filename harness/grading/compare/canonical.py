@@ -14,6 +14,7 @@ from harness.answers.grammar.literals import Unreadable
 from harness.answers.grammar.numerals import number_in_words
 from harness.answers.grammar.parse import parse
 from harness.answers.grammar.shown import show
+from harness.answers.grammar.spellings import is_own_spelling
 from harness.answers.grammar.tree import Node, symbols
 from harness.answers.grammar.units import counted_in_words, is_counted, noun_of, unit_of
 from harness.answers.letters import letter_of
@@ -48,7 +49,7 @@ def canonical(answer: str, question: Question) -> str | None:
         return str(Fraction(plain.top, plain.bottom))
     if (expression := polynomial(answer)) is not None:
         return _vote_of_residue(expression.residue)
-    if is_words(answer):
+    if is_words(answer) and not is_own_spelling(answer):
         words = words_of(answer)
         answer = number_in_words(words) or counted_in_words(words) or ""
         if not answer:

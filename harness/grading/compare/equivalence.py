@@ -17,6 +17,7 @@ from harness.answers.boxed import without_boxes
 from harness.answers.grammar.literals import Unreadable
 from harness.answers.grammar.numerals import number_in_words
 from harness.answers.grammar.parse import parse
+from harness.answers.grammar.spellings import is_own_spelling
 from harness.answers.grammar.tree import Node, sym
 from harness.answers.grammar.units import counted_in_words, unit_of
 from harness.answers.letters import is_one_of_letters, letter_of, letters_of
@@ -260,8 +261,8 @@ def _without_trees(reference: str, answer: str, kind: str, rules: GradeRules) ->
 
 def _numeral_as_digits(source: str) -> str:
     """Return a number in words, perhaps with a Chinese unit behind it, as digits; any other text as it is."""
-    if len(source) > _MAX_NUMERAL_CHARS or not is_words(source):
-        return source
+    if len(source) > _MAX_NUMERAL_CHARS or not is_words(source) or is_own_spelling(source):
+        return source  # 三点整 is a time, and no number of 点
     words = words_of(source)
     return number_in_words(words) or counted_in_words(words) or source
 

@@ -25,7 +25,16 @@ from math import ceil, floor
 from typing import Any, NamedTuple
 
 from harness.answers.grammar.tree import INFINITY, PI, Node, is_scalar, neg, num, sym, symbols, walk
-from harness.answers.grammar.units import Unit, changes_number, is_counted, noun_of, numeral, share_classifier, unit_of
+from harness.answers.grammar.units import (
+    Unit,
+    changes_number,
+    is_counted,
+    is_unit,
+    noun_of,
+    numeral,
+    share_classifier,
+    unit_of,
+)
 from harness.core.records import GradeRules
 from harness.grading.bounds import MIN_ROUNDED
 from harness.grading.compare.branches import bound_letters
@@ -364,7 +373,25 @@ def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tup
     values = [inner]
     if measure is not None and measure.dimension == (("dollar", 1),) and measure.factor != 1:
         values.append(_multiply(inner, measure.factor))  # 50 cents are 0.50 (dollars)
+    if measure is not None and (larger := _in_larger_unit(inner, measure)) is not None:
+        values.append(larger)  # of 2 m 5 cm a bare number may count the metres or the centimetres
     return [(value, bare) if quantity is reference else (bare, value) for value in values]
+
+
+def _in_larger_unit(value: Node, measure: Unit) -> Node | None:
+    """Return the value of two joined quantities in the larger unit: 2.05 for 2 m 5 cm; None for any other value.
+
+    value: as the grammar joins them, `100·2 + 5`, in the smaller unit `measure`.
+    """
+    if value.op != "add" or len(value.args) != 2 or value.args[0].op != "mul" or len(value.args[0].args) != 2:
+        return None
+    parts = (*value.args[0].args, value.args[1])
+    if any(part.op != "num" for part in parts):
+        return None
+    ratio, large, small = (part.args[0] for part in parts)
+    if not 0 <= small < ratio or not is_unit(Unit(measure.dimension, measure.factor * ratio)):
+        return None
+    return num(large + small / ratio)
 
 
 def _measures(name: str, answer_name: str) -> tuple[Unit | None, Unit | None]:
