@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -137,8 +138,8 @@ def _follow(file: str, plan: Callable[[], Sweep], patience_s: float, *, verify: 
     from harness.verbs.sweep import file as files
     from harness.verbs.sweep import following, running
 
-    def run() -> int:
-        planned = plan()
+    def run(written: Collection[Path]) -> int:
+        planned = plan().of_checkpoints(written, following.WRITING)
         # A machine that can start no server of this sweep cannot do so for the next checkpoint either.
         running.refuse_hopeless(planned, Terminal(progress=False))
         return _run(planned, verify=verify, as_json=False)
@@ -232,9 +233,22 @@ def _say(swept: EndedSweep, *, verify: bool, as_json: bool) -> None:
     if state:
         counts = {word: state.count(word) for word in ("incomplete", "unscored")}
         listed = " and ".join(f"{k} of {count_noun(n, 'cell')} {are(k)} {word}" for word, k in counts.items() if k)
-        click.echo(f"harness: {listed}; the same command tries them again", err=True)
+        click.echo(f"harness: {listed}; {_next(swept)}", err=True)
     else:
         terminal.note(f"complete: {count_noun(n, 'cell')}")
+
+
+def _next(swept: EndedSweep) -> str:
+    """What the same command does about the cells that are incomplete or unscored."""
+    sweep = swept.results.sweep
+    served = {cell.name for group in sweep.groups if group.spec is not None for cell in group.cells}
+    # Any other server may have loaded the checkpoint before it was deleted.
+    n_gone = sum(cell.name in served and sweep.deleted_checkpoint(cell) is not None for cell, _ in swept.lost)
+    n_left = len(swept.lost) - n_gone
+    if not n_gone:
+        return "the same command tries them again"
+    gone = f"the checkpoint{'' if n_gone == 1 else 's'} of {n_gone} {are(n_gone)} deleted"
+    return f"the same command tries {n_left} again; {gone}" if n_left else f"{gone}, so nothing tries them again"
 
 
 def _schema() -> None:

@@ -6,14 +6,15 @@ For: harness.verbs.sweep.following.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import pytest
 
 from harness.core.errors import UsageError
 from harness.verbs.sweep import file as files
-from harness.verbs.sweep.following import MAX_LOOKS, POLL_S, SETTLED_S, follow
+from harness.verbs.sweep.following import MAX_LOOKS, POLL_S, SETTLED_S, WRITING, follow
+from harness.verbs.sweep.whole import planned
 from tests.system.command import harness
 
 
@@ -39,9 +40,10 @@ class Training:
         for at in sorted(at for at in self.events if at <= self.time):
             self.events.pop(at)()
 
-    def run(self) -> int:
-        self.runs.append((self.time, sorted(path.name for path in self.folder.iterdir())))
-        self.time += 100
+    def run(self, written: Collection[Path]) -> int:
+        self.runs.append((self.time, sorted(path.name for path in written)))
+        for _ in range(10):
+            self.sleep(10)  # the training goes on meanwhile
         return len(self.runs)
 
 
@@ -82,11 +84,11 @@ def test_a_checkpoint_that_was_written_on_is_looked_at_again(tmp_path: Path) -> 
 def test_a_change_while_the_sweep_runs_is_not_missed(tmp_path: Path) -> None:
     training = Training(tmp_path / "ck", {20: lambda: training.write("step_1")})
 
-    def run() -> int:
+    def run(written: Collection[Path]) -> int:
         if not training.runs:
             training.time += 50
             training.write("step_1")
-        return training.run()
+        return training.run(written)
 
     assert follow(sweep(tmp_path), run, 300, now=lambda: training.time, sleep=training.sleep) == 2
 
@@ -94,11 +96,45 @@ def test_a_change_while_the_sweep_runs_is_not_missed(tmp_path: Path) -> None:
 def test_a_folder_that_its_own_server_changes_is_not_run_for_ever(tmp_path: Path) -> None:
     training = Training(tmp_path / "ck", {20: lambda: training.write("step_1")})
 
-    def run() -> int:
+    def run(written: Collection[Path]) -> int:
         training.write("step_1")
-        return training.run()
+        return training.run(written)
 
     assert follow(sweep(tmp_path), run, 300, now=lambda: training.time, sleep=training.sleep) == MAX_LOOKS
+
+
+def test_one_that_is_written_for_long_does_not_hold_up_the_others(tmp_path: Path) -> None:
+    training = Training(tmp_path / "ck", {20: lambda: training.write("step_1")})
+    for second in range(20, 900, 20):  # three runs long
+        training.events[second + 1] = lambda: training.write("step_2")
+    assert follow(sweep(tmp_path), training.run, 300, now=lambda: training.time, sleep=training.sleep) == 2
+    (first, alone), (last, both) = training.runs
+    assert (alone, both) == (["step_1"], ["step_1", "step_2"])
+    assert first < 100
+    assert last >= 881 + SETTLED_S
+
+
+def test_one_that_the_sweep_has_run_stays_in_it_while_it_changes(tmp_path: Path) -> None:
+    training = Training(tmp_path / "ck", {20: lambda: training.write("step_1")})
+    for second in range(200, 900, 20):
+        training.events[second] = lambda: training.write("step_1")
+    training.events[305] = lambda: training.write("step_2")
+    assert follow(sweep(tmp_path), training.run, 300, now=lambda: training.time, sleep=training.sleep) == 3
+    assert [names for _, names in training.runs] == [["step_1"], ["step_1", "step_2"], ["step_1", "step_2"]]
+    assert training.runs[2][0] >= 880 + SETTLED_S, "what was written into step_1 calls for another look"
+
+
+def test_the_plan_leaves_out_what_is_still_being_written(tmp_path: Path) -> None:
+    for name in ("step_1", "step_2"):
+        (tmp_path / "ck" / name).mkdir(parents=True)
+    file = sweep(tmp_path)
+    plan = planned(str(file.path), {"out": tmp_path / "out"}, {})
+    part = plan.of_checkpoints({tmp_path / "ck" / "step_1"}, WRITING)
+    assert [cell.point["models"] for cell in plan.cells] == ["ck-step_1", "ck-step_2"]
+    assert [cell.point["models"] for cell in part.cells] == ["ck-step_1"]
+    assert [checkpoint.path.name for checkpoint in part.checkpoints] == ["step_1"]
+    assert part.left_out == {tmp_path / "ck" / "step_2": WRITING}
+    assert plan.of_checkpoints({tmp_path / "ck" / name for name in ("step_1", "step_2")}, WRITING) is plan
 
 
 def test_without_a_checkpoint_it_says_what_it_waited_for(tmp_path: Path) -> None:

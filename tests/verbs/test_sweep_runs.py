@@ -578,6 +578,30 @@ def test_a_checkpoint_deleted_in_the_middle_of_its_run_is_a_lost_cell(
     ]
 
 
+def test_cells_of_deleted_checkpoints_are_not_promised_again(tmp_path: Path) -> None:
+    (tmp_path / "ck/step_20").mkdir(parents=True)
+    questions(tmp_path, "a", 1, 3)
+    content = {
+        "checkpoints": "ck/step_*",
+        "servers": [{"command": command("--model", "{model}")}],
+        "run": {"fingerprint": False, "canary": False},
+    }
+
+    def swept(samples: int) -> Result:
+        benchmarks = [{"data": "a.jsonl", "samples": samples}]
+        (tmp_path / "s.yaml").write_text(json.dumps(content | {"benchmarks": benchmarks}))
+        return harness(tmp_path, "sweep", "s.yaml", "--no-progress")
+
+    assert swept(1).code == 0
+    (tmp_path / "ck/step_20").rmdir()
+    gone = swept(2)
+    assert "1 of 1 cell is incomplete; the checkpoint of 1 is deleted, so nothing tries them again" in gone.err
+    (tmp_path / "ck/step_30").mkdir()
+    content["servers"] = [{"command": [sys.executable, "-c", "exit(1)", "{port}"]}]
+    both = swept(2)
+    assert "2 of 2 cells are incomplete; the same command tries 1 again; the checkpoint of 1 is deleted" in both.err
+
+
 def test_a_damaged_record_of_checkpoints_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "ck/step_20").mkdir(parents=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -113,6 +113,27 @@ class Sweep:
     def checkpoints(self) -> list[Checkpoint]:
         """The checkpoints that are models of the sweep."""
         return [entry.checkpoint for entry in self.axes.get("models", ()) if entry.checkpoint is not None]
+
+    def of_checkpoints(self, paths: Collection[Path], reason: str) -> Sweep:
+        """The plan with the checkpoints at `paths` and the deleted ones alone. reason: why the others are left out."""
+        models = self.axes.get("models", ())
+        others = {
+            entry.name: entry.checkpoint.path
+            for entry in models
+            if entry.checkpoint is not None and entry.checkpoint.path.exists() and entry.checkpoint.path not in paths
+        }
+        if not others:
+            return self
+        kept = [
+            replace(group, cells=tuple(cell for cell in group.cells if cell.point["models"] not in others))
+            for group in self.groups
+        ]
+        return replace(
+            self,
+            axes={**self.axes, "models": tuple(entry for entry in models if entry.name not in others)},
+            groups=tuple(group for group in kept if group.cells),
+            left_out={**self.left_out, **dict.fromkeys(others.values(), reason)},
+        )
 
     def deleted_checkpoint(self, cell: Cell) -> Path | None:
         """The path of the cell's checkpoint if the checkpoint no longer exists; else None."""

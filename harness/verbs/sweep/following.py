@@ -3,14 +3,15 @@
     a folder fits the pattern ──▶ no file of it changes for `SETTLED_S` ──▶ the sweep goes on with it ──▶ wait again
 
 A training run writes a checkpoint for minutes, and a server that starts from an incomplete one fails. So the sweep
-waits until no file has changed for `SETTLED_S`. It plans anew each time, and cells that are done are not run again.
-A checkpoint that was written on after that is looked at again, since its server may have failed for want of a file.
+waits until no file of a checkpoint has changed for `SETTLED_S`; checkpoints that are still being written are left out
+until then. It plans anew each time, and cells that are done are not run again. A checkpoint that was written on after
+that is looked at again, since its server may have failed for want of a file.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from harness.core.errors import UsageError
@@ -19,6 +20,9 @@ from harness.core.nouns import count_noun
 from harness.verbs.sweep import training
 from harness.verbs.sweep.checkpoints import NO_STEP, checkpoint_at
 from harness.verbs.sweep.file import SweepFile
+
+WRITING = "it is still being written; the sweep comes back to it"
+"""Why a checkpoint is left out for now."""
 
 SETTLED_S = 30.0
 """Seconds without a change after which a checkpoint counts as written."""
@@ -33,7 +37,7 @@ into the folder of its model."""
 
 def follow(
     file: SweepFile,
-    run: Callable[[], int],
+    run: Callable[[Collection[Path]], int],
     patience_s: float,
     say: Callable[[str], None] = lambda _sentence: None,
     *,
@@ -42,8 +46,9 @@ def follow(
 ) -> int:
     """Call `run` whenever new checkpoints are written, until none has appeared or changed for `patience_s` seconds.
 
-    Returns the last exit code of `run`. say: gets a sentence before each wait. now: seconds since the epoch, as the
-    times of files. Raises `UsageError` if the file names no checkpoints, or if none appears in time.
+    Returns the last exit code of `run`. run: gets the checkpoints that are written whole. say: gets a sentence before
+    each wait. now: seconds since the epoch, as the times of files. Raises `UsageError` if the file names no
+    checkpoints, or if none appears in time.
     """
     if "checkpoints" not in file.content:
         raise UsageError(f"{file.path}: a sweep that follows a folder needs the key 'checkpoints', such as ck/step_*")
@@ -65,10 +70,12 @@ def follow(
             for path, time_s in changed.items()
             if time_s > settled.get(path, -1.0) and looks.get(path, 0) < MAX_LOOKS
         }
-        if news and all(now() - time_s >= SETTLED_S for time_s in changed.values()):
-            code = run()
-            looks |= {path: looks.get(path, 0) + 1 for path in news}
-            settled |= changed
+        whole = {path: time_s for path, time_s in changed.items() if now() - time_s >= SETTLED_S}
+        if written := news.keys() & whole.keys():
+            # One that the sweep has gone on with before stays in the tables, whatever is written into it.
+            code = run({*whole, *settled})
+            looks |= {path: looks.get(path, 0) + 1 for path in written}
+            settled |= whole
             since = now()
             say(waiting)
             continue
