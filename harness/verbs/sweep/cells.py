@@ -124,14 +124,14 @@ class Sweep:
         }
         if not others:
             return self
-        kept = [
+        groups = [
             replace(group, cells=tuple(cell for cell in group.cells if cell.point["models"] not in others))
             for group in self.groups
         ]
         return replace(
             self,
             axes={**self.axes, "models": tuple(entry for entry in models if entry.name not in others)},
-            groups=tuple(group for group in kept if group.cells),
+            groups=tuple(group for group in groups if group.cells),
             left_out={**self.left_out, **dict.fromkeys(others.values(), reason)},
         )
 
