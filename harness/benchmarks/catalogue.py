@@ -67,9 +67,8 @@ def load(name_or_path: str) -> Card:
     if path.is_file():
         raise UsageError(f"{visible(name_or_path, 100)} is a file: give it with {option('data')}")
     listing = names()
-    every = {*listing, *(alias for c in cards() for alias in c.aliases)}
     # Beside names that are near, the whole list would hide them.
-    near = near_names(name_or_path, every)
+    near = near_names(name_or_path, listing, {alias: card.name for card in cards() for alias in card.aliases})
     listed = f".{near} `harness benchmarks` lists all" if near else f"; there are {', '.join(listing)}"
     raise UsageError(
         f"unknown benchmark {visible(name_or_path, 100)!r}{listed}; or give the path of a card (.yaml), or a file with "

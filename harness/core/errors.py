@@ -167,11 +167,20 @@ class Interrupted(HarnessError):
         self.exit_code = 128 + signum
 
 
-def near_names(name: str, names: Iterable[str]) -> str:
-    """The end of a message about a misspelt name: ` Did you mean a, b?`, or empty if no name is near."""
-    folded = {candidate.casefold(): candidate for candidate in names}
-    near = difflib.get_close_matches(name.casefold(), folded, n=3, cutoff=0.6)
+MAX_NEAR = 3
+"""Largest number of names that a message suggests."""
+
+
+def near_names(name: str, names: Iterable[str], aliases: Mapping[str, str] | None = None) -> str:
+    """The end of a message about a misspelt name: ` Did you mean a, b?`, or empty if no name is near.
+
+    aliases: alias → the name that is shown in its place.
+    """
+    shown = {candidate: candidate for candidate in sorted(names)} | dict(aliases or {})
+    folded = {candidate.casefold(): named for candidate, named in shown.items()}
+    # More than are shown, since several may be aliases of one name.
+    near = difflib.get_close_matches(name.casefold(), folded, n=4 * MAX_NEAR, cutoff=0.6)
     ratios = [difflib.SequenceMatcher(None, candidate, name.casefold()).ratio() for candidate in near]
     # A name that is much less alike than the nearest one is not what was meant.
-    near = [candidate for candidate, ratio in zip(near, ratios, strict=True) if ratio > ratios[0] - 0.1]
-    return f" Did you mean {', '.join(folded[n] for n in near)}?" if near else ""
+    likely = [folded[candidate] for candidate, ratio in zip(near, ratios, strict=True) if ratio > ratios[0] - 0.1]
+    return f" Did you mean {', '.join([*dict.fromkeys(likely)][:MAX_NEAR])}?" if likely else ""
