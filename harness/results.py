@@ -222,7 +222,7 @@ class Swept:
     @property
     def lost(self) -> dict[str, str]:
         """The cells that failed or are incomplete, each with the reason."""
-        return {cell.name: reason for cell, reason in self.ended.lost}
+        return {result.cell.name: result.reason for result in self.ended.lost}
 
     @property
     def disagreeing(self) -> list[str]:

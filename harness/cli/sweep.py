@@ -222,10 +222,10 @@ def _say(swept: EndedSweep, *, verify: bool, as_json: bool) -> None:
     terminal.note(f"tables: {', '.join(visible(str(path)) for path in swept.written)}")
     if table.plots(swept.results) and not draw.installed():
         terminal.note(f"the curve over steps is not drawn; to draw it: {install_line(draw.EXTRA)}")
-    state = ["unscored" if reason.startswith(UNSCORED) else "incomplete" for _, reason in swept.lost]
+    state = ["unscored" if result.reason.startswith(UNSCORED) else "incomplete" for result in swept.lost]
     if as_json:  # a table has the reasons in its notes
-        for word, (cell, reason) in zip(state, swept.lost, strict=True):
-            click.echo(f"harness: {word}: {cell.name}: {visible(reason)}", err=True)
+        for word, result in zip(state, swept.lost, strict=True):
+            click.echo(f"harness: {word}: {result.cell.name}: {visible(result.reason)}", err=True)
     if verify:
         for result in swept.disagreeing:
             click.echo(f"harness: {disagreement(result)}", err=True)
@@ -242,13 +242,19 @@ def _next(swept: EndedSweep) -> str:
     """What the same command does about the cells that are incomplete or unscored."""
     sweep = swept.results.sweep
     served = {cell.name for group in sweep.groups if group.spec is not None for cell in group.cells}
+    readable = [result.cell for result in swept.lost if not result.damaged]
     # Any other server may have loaded the checkpoint before it was deleted.
-    n_gone = sum(cell.name in served and sweep.deleted_checkpoint(cell) is not None for cell, _ in swept.lost)
-    n_left = len(swept.lost) - n_gone
-    if not n_gone:
-        return "the same command tries them again"
-    gone = f"the checkpoint{'' if n_gone == 1 else 's'} of {n_gone} {are(n_gone)} deleted"
-    return f"the same command tries {n_left} again; {gone}" if n_left else f"{gone}, so nothing tries them again"
+    n_gone = sum(cell.name in served and sweep.deleted_checkpoint(cell) is not None for cell in readable)
+    n_left, n_damaged = len(readable) - n_gone, len(swept.lost) - len(readable)
+    parts = []
+    if n_left:
+        parts.append(f"the same command tries {n_left if n_left < len(swept.lost) else 'them'} again")
+    if n_gone:
+        end = "" if n_left else ", so nothing tries them again"
+        parts.append(f"the checkpoint{'' if n_gone == 1 else 's'} of {n_gone} {are(n_gone)} deleted{end}")
+    if n_damaged:
+        parts.append(f"files of {n_damaged} are damaged: the reason says what to do")
+    return "; ".join(parts)
 
 
 def _schema() -> None:

@@ -31,6 +31,7 @@ from harness.core.errors import HarnessError, StoreError
 from harness.scoring import intervals
 from harness.verbs.sweep import running, table, training
 from harness.verbs.sweep import whole as sweeps
+from harness.verbs.sweep.results import results
 from harness.verbs.sweep.scorer import CellScore
 from tests.conftest import CHECKOUT
 from tests.faults.server import FaultServer, Request, Step, completion, models
@@ -573,7 +574,7 @@ def test_a_checkpoint_deleted_in_the_middle_of_its_run_is_a_lost_cell(
     later = sweeps.planned("s.yaml", {}, {})
     with running.Hold(Watcher()) as hold:
         running.run_group(later, later.groups[0], lambda *_: CellScore(code=0), hold)
-    assert [why for _, why in running.swept(later).lost] == [
+    assert [result.reason for result in results(later).results] == [
         "the checkpoint ck/step_20 was deleted before all its samples were made"
     ]
 
@@ -610,6 +611,27 @@ def test_a_damaged_record_of_checkpoints_is_named(tmp_path: Path, monkeypatch: p
     (tmp_path / "s.yaml").write_text("checkpoints: ck/step_*\nbenchmarks: [demo]\n")
     with pytest.raises(StoreError, match=r"checkpoints.json is not a record of checkpoints .*; remove it"):
         sweeps.planned("s.yaml", {}, {})
+
+
+@pytest.mark.parametrize("damaged", ["manifest.json", "b/scores.json", "b/questions.jsonl"])
+def test_damaged_files_of_one_cell_leave_the_scores_of_the_others(tmp_path: Path, damaged: str) -> None:
+    with FaultServer(answering("able")) as server:
+        content = {
+            "models": [{"name": "x", "model": "able", "base_url": server.base_url}],
+            "benchmarks": [{"data": "a.jsonl", "samples": 1}, {"data": "b.jsonl", "samples": 1}],
+        }
+        name = write(tmp_path, "s.yaml", content)
+        assert harness(tmp_path, "sweep", name, "--no-progress").code == 0
+        (tmp_path / "results/s/x+b" / damaged).write_text("[]\n")
+        again = harness(tmp_path, "sweep", name, "--no-progress")
+    assert again.code == 1
+    assert "1 of 2 cells is incomplete; files of 1 are damaged: the reason says what to do" in again.err
+    table_lines = (tmp_path / "results/s/table.csv").read_text("utf-8").splitlines()
+    rows = {row["cell"]: row for row in csv.DictReader(table_lines)}
+    assert rows["x+a"]["accuracy"]
+    assert not rows["x+a"]["reason"]
+    assert not rows["x+b"]["accuracy"]
+    assert Path(damaged).name in rows["x+b"]["reason"]
 
 
 def test_a_server_that_serves_another_model_now_is_not_taken_for_the_former(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from harness.runs import RunFolder
 from harness.scoring.pipeline import score_run
 from harness.verbs.sweep import cells, file
 from harness.verbs.sweep.results import results
-from harness.verbs.sweep.running import Hold, run_group, swept
+from harness.verbs.sweep.running import Hold, run_group
 from harness.verbs.sweep.scorer import CellScore
 from harness.verbs.sweep.table import tables, write
 from server_launchers.errors import LaunchError
@@ -147,7 +147,7 @@ def test_a_series_is_served_by_one_start_and_one_more_where_a_swap_fails(
     assert [sentence for sentence in watcher.said if "started again" in sentence] == watcher.said
     assert "No such file" in watcher.said[0]
     assert starts == ["ck/step_100", "ck/step_300"]
-    assert swept(sweep).lost == []
+    assert not any(result.reason for result in results(sweep).results)
     found = results(sweep)
     accuracies = [one.score.accuracy for one in found.results if one.score is not None]
     assert len(accuracies) == 3

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from harness.asking.options import VerifyOptions
-from harness.core.errors import HarnessError, UsageError
+from harness.core.errors import HarnessError, StoreError, UsageError
+from harness.core.inert import quoted
 from harness.reports.scored import ScoredBenchmark, read_runs
 from harness.runs import RunFolder
 from harness.scoring import PairedComparison, PublishedComparison, Score, beside, compare_runs
@@ -30,7 +31,8 @@ from harness.verbs.sweep.cells import AXES, Cell, Sweep
 
 @dataclass(frozen=True, kw_only=True)
 class CellResult:
-    """One cell. reason: why it has no score, or not the whole one; empty where all is well.
+    """One cell. reason: why it has no score, or not the whole one; empty where all is well. damaged: a file of the cell
+    cannot be read, and the reason says what to do.
 
     against_base: the cell minus its base cell; None for the base itself and without a base. p: of that difference, for
     the same questions asked again, corrected by Holm. published: comparisons with published scores, the nearest first,
@@ -41,6 +43,7 @@ class CellResult:
     cell: Cell
     benchmark: ScoredBenchmark | None = None
     reason: str = ""
+    damaged: bool = False
     against_base: PairedComparison | None = None
     p: float | None = None
     published: Sequence[PublishedComparison] = ()
@@ -131,7 +134,7 @@ def columns_axis(sweep: Sweep) -> str | None:
 def results(sweep: Sweep) -> Results:
     """Read the results of a sweep from disk and compare each cell with its base; correct all p values by Holm.
 
-    Nothing is contacted. Raises `StoreError` for a damaged run.
+    Nothing is contacted. A cell whose files are damaged has no score, and its reason names the file.
     """
     cells = [_read(sweep, cell) for cell in sweep.cells]
     base = _base(sweep)
@@ -149,9 +152,21 @@ def results(sweep: Sweep) -> Results:
 
 
 def _read(sweep: Sweep, cell: Cell) -> CellResult:
-    """The cell's result from its record, its run folder and the published scores of its model."""
-    record = records.read(sweep, cell)
-    reason = "not run" if record is None else record.reason
+    """The cell's result. Damaged files of one cell cost only its own score: those of the others may have cost days."""
+    reason = ""
+    try:
+        record = records.read(sweep, cell)
+        reason = "not run" if record is None else record.reason
+        return _read_run(sweep, cell, reason)
+    except StoreError as error:
+        return CellResult(cell=cell, reason=reason or quoted(error.sentence), damaged=True)
+
+
+def _read_run(sweep: Sweep, cell: Cell, reason: str) -> CellResult:
+    """The cell's result from its run folder and the published scores of its model. Raises `StoreError`.
+
+    reason: why the cell has not its whole score, as its record says.
+    """
     folder = RunFolder(sweep.folder(cell))
     if not folder.manifest.is_file():
         return CellResult(cell=cell, reason=reason or "its run folder is missing")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -43,27 +43,6 @@ UNSCORED = "scoring ended with "
 
 OnCell = Callable[[CellRecord], None]
 """A callback that receives the record of each cell that ended, well or not."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class SweepRecords:
-    """How a sweep ended: a record of each cell, in order; None = the sweep did not reach the cell."""
-
-    records: Sequence[tuple[Cell, CellRecord | None]]
-
-    @property
-    def lost(self) -> list[tuple[Cell, str]]:
-        """The cells that failed or miss samples, each with the reason."""
-        return [
-            (cell, "not run" if record is None else record.reason)
-            for cell, record in self.records
-            if record is None or record.lost
-        ]
-
-
-def swept(sweep: Sweep) -> SweepRecords:
-    """The stored records of a sweep's cells."""
-    return SweepRecords(records=[(cell, records.read(sweep, cell)) for cell in sweep.cells])
 
 
 def note_suite(sweep: Sweep) -> None:

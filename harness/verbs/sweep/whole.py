@@ -20,7 +20,7 @@ from harness.verbs.judge import try_judge
 from harness.verbs.score import trackers_named
 from harness.verbs.sweep import cells, running, table, training
 from harness.verbs.sweep import file as files
-from harness.verbs.sweep.cells import Cell, ServerGroup, Sweep
+from harness.verbs.sweep.cells import ServerGroup, Sweep
 from harness.verbs.sweep.results import CellResult, Results, results
 from harness.verbs.sweep.scorer import score_cell
 
@@ -64,14 +64,15 @@ def planned(
 
 @dataclass(frozen=True, kw_only=True)
 class EndedSweep:
-    """A finished sweep.
-
-    lost: cells that failed or miss samples, each with the reason. written: the files of the tables.
-    """
+    """A finished sweep. written: the files of the tables."""
 
     results: Results
-    lost: Sequence[tuple[Cell, str]]
     written: Sequence[Path]
+
+    @property
+    def lost(self) -> list[CellResult]:
+        """The cells that failed, miss samples or cannot be read."""
+        return [result for result in self.results.results if result.reason]
 
     @property
     def disagreeing(self) -> list[CellResult]:
@@ -109,7 +110,7 @@ def carry_out(
         running.judge_late(sweep, score, watcher, on_cell)
         running.note_suite(sweep)
         cell_results = results(sweep)
-        return EndedSweep(results=cell_results, lost=running.swept(sweep).lost, written=table.write(cell_results))
+        return EndedSweep(results=cell_results, written=table.write(cell_results))
 
 
 def disagreement(result: CellResult) -> str:
