@@ -44,9 +44,12 @@ def serve(pipe: Connection) -> None:
 
 
 def main() -> int:
-    """Carry out the run, and print and check its numbers. Returns the exit code."""
+    """Run the client in batch mode against the test server; print its seconds, memory and numbers of requests.
+
+    Returns the exit code: 0 if every sample was requested and stored exactly once and no file exceeds a limit.
+    """
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--samples", type=int, default=100_000, help="in all, a multiple of 1,000")
+    parser.add_argument("--samples", type=int, default=100_000, help="samples of the whole run, a multiple of 1,000")
     parser.add_argument("--prompt-bytes", type=int, default=500)
     arguments = parser.parse_args()
     ours, theirs = multiprocessing.Pipe()
@@ -73,21 +76,22 @@ def main() -> int:
         client.returncode = os.waitstatus_to_exitcode(status)
         seconds = time.monotonic() - begun
         ours.send(None)
-        handed, distinct, files, most, most_bytes = ours.recv()
+        n_requests, n_distinct, n_files, most_requests, most_bytes = ours.recv()
         benchmark = RunFolder(folder / "run").benchmark("bench")
         stored = Counter(sample.key for sample in read_samples(benchmark))
         n_lines = sum(1 for _ in benchmark.samples.open("rb"))
+    # The limits by default; the two fields are required and not used here.
     limits = Batches.model_validate({"page": "", "checked": False})
     print(
         f"client: {seconds:.0f} s, {used.ru_utime + used.ru_stime:.0f} s of processor, peak {used.ru_maxrss >> 10} MB"
     )
     print(
-        f"handed in: {handed} requests, {distinct} distinct, in {files} files of {most} requests and "
-        f"{most_bytes:,} bytes at most"
+        f"sent: {n_requests} requests, {n_distinct} of them different, in {n_files} files of at most {most_requests} "
+        f"requests and {most_bytes:,} bytes"
     )
     print(f"stored: {n_lines} lines, {len(stored)} samples; exit code {client.returncode}")
-    sound = handed == distinct == n_lines == len(stored) == arguments.samples and client.returncode == 0
-    return int(not (sound and most <= limits.most_requests and most_bytes <= limits.most_bytes))
+    sound = n_requests == n_distinct == n_lines == len(stored) == arguments.samples and client.returncode == 0
+    return int(not (sound and most_requests <= limits.most_requests and most_bytes <= limits.most_bytes))
 
 
 if __name__ == "__main__":

@@ -65,7 +65,9 @@ def main() -> None:
     parser.add_argument("--model", type=Path)
     parser.add_argument("--copies", type=Path, help="folder that keeps the copies")
     parser.add_argument("--only", nargs="+", choices=COPIES, default=COPIES)
-    parser.add_argument("--repeats", type=int, default=3, help="probes of each server, with other seeds")
+    parser.add_argument(
+        "--repeats", type=int, default=3, help="times that each server is probed, each time with another seed"
+    )
     parser.add_argument("--passages", type=Path, help="JSON lines: weights alone, on other passages in each repeat")
     parser.add_argument("--sound", action="store_true", help="the whole probe of the model itself")
     parser.add_argument("--without", nargs="+", default=[], help="checks that --sound leaves out")

@@ -60,9 +60,11 @@ def answer(sock: socket.socket) -> None:
         sock.send(frame("{}", '"stop"') + b"0\r\n\r\n")
 
 
-async def errors(port: int, requests: int, busy_ms: float, kernel: bool) -> list[float]:
-    """Send requests, and return by how many seconds the time stamp of each first token is wrong. busy_ms: CPU that the
-    loop uses in each round.
+async def stamp_errors(port: int, requests: int, busy_ms: float, kernel: bool) -> list[float]:
+    """Send requests; return the sorted stamp_errors, in seconds, of the client's time stamps of first tokens.
+
+    The first token of each reply is the time at which the server sent it, in ns. busy_ms: milliseconds for which
+    another task blocks the event loop in each of its turns. kernel: the kernel makes the time stamps.
     """
     transport = FastTransport(kernel_stamps=kernel)
     endpoint = Endpoint.parse(f"http://127.0.0.1:{port}")
@@ -110,7 +112,7 @@ def main() -> None:
             for kernel in (False, True):
                 loop = StreamLoop()
                 with asyncio.Runner(loop_factory=lambda loop=loop: loop) as runner:  # type: ignore[misc]
-                    delays = runner.run(errors(port, arguments.requests, busy_ms, kernel))
+                    delays = runner.run(stamp_errors(port, arguments.requests, busy_ms, kernel))
                     p50, p99, worst = (
                         delays[min(int(len(delays) * q), len(delays) - 1)] * 1e3 for q in (0.5, 0.99, 1.0)
                     )

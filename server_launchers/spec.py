@@ -90,7 +90,7 @@ class ServerSpec:
         tuple[str, ...] | None, Flag("Accelerators to use, e.g. 0,1,2,3. Default: all.", metavar="LIST")
     ] = None
     """Devices as the engine's visible-devices variable names them; None asks the system."""
-    device: Annotated[Literal["cuda", "npu", "cpu"] | None, Flag("Kind of device. Default: the engine's own.")] = None
+    device: Annotated[Literal["cuda", "npu", "cpu"] | None, Flag("Kind of device. Default: the engine chooses.")] = None
     nodes: Annotated[
         int, Flag("Machines that share one model; `serve` with --on or --slurm starts all of them.", minimum=1)
     ] = 1

@@ -96,8 +96,8 @@ def allocation(
     right, n = (np.array(column, dtype=float) for column in zip(*results, strict=True))
     if not n.any():
         raise UsageError(
-            f"no sample of a question of {benchmark} is graded there; questions are matched by their id: name a run or "
-            f"table with the ids of {benchmark}",
+            f"it has no graded sample of a question of {benchmark}; questions are matched by their id: give a run or a "
+            f"table that has ids of {benchmark}",
             field="allocate",
             value=source,
         )

@@ -376,7 +376,7 @@ def _ask_all(
     read_lists: bool,
     ask_concurrency: bool,
 ) -> list[tuple[Look, discovery.Pages]]:
-    """Ask all endpoints at once; return (its answers, the pages that were read) of each, in their order.
+    """Ask all endpoints at once; return (answers, pages that were read) of each, in order.
 
     due: monotonic second at which the looks end. read_lists: whether to read the endpoints' lists of models.
     ask_concurrency: whether to ask how many requests each endpoint runs at once. Raises `ServerError` for the

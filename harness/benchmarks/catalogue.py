@@ -71,8 +71,8 @@ def load(name_or_path: str) -> Card:
     near = near_names(name_or_path, listing, {alias: card.name for card in cards() for alias in card.aliases})
     listed = f".{near} `harness benchmarks` lists all" if near else f"; there are {', '.join(listing)}"
     raise UsageError(
-        f"unknown benchmark {visible(name_or_path, 100)!r}{listed}; or give the path of a card (.yaml), or a file with "
-        f"{option('data')}"
+        f"unknown benchmark {visible(name_or_path, 100)!r}{listed}; or give the path of a benchmark's card "
+        f"(.yaml), or a file of questions with {option('data')}"
     )
 
 

@@ -207,7 +207,7 @@ def _read_columns(spec: _Task, where: str) -> tuple[dict[str, Any], dict[str, An
 
 
 def _read_solvers(spec: _Task, where: str) -> tuple[str, str | None, dict[str, Any]]:
-    """Translate a task's solvers, in their order, into the user's message, the system message and the sampling."""
+    """Translate a task's solvers, in order, into the user's message, the system message and the sampling."""
     template, system, sampling = "{question}", None, dict[str, Any]()
     for index, step in enumerate(spec.solvers):
         here = f"{where}: solvers[{index}] ({visible(step.name, 40)})"

@@ -84,7 +84,7 @@ def command(
     else:
         _closing(raced)
     if raced.owed:
-        click.echo(f"harness: {raced.owed}; the same command asks for them again", err=True)
+        click.echo(f"harness: {raced.owed}; give the same command again to request them", err=True)
     sys.exit(code)
 
 

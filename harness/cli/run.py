@@ -230,5 +230,5 @@ def _print_outcome(outcome: Outcome, out: Path, prices: Prices | None) -> int:
         return EXIT_COMPLETE
     why = f" ({spelt(outcome.stopped)})" if outcome.stopped else ""
     owed = f"{outcome.n_owed} of {count_noun(outcome.n_expected, 'sample')} {are(outcome.n_owed)} missing{why}"
-    click.echo(f"harness: {owed}; the same command asks for them again", err=True)
+    click.echo(f"harness: {owed}; give the same command again to request them", err=True)
     return EXIT_OWED

@@ -43,7 +43,7 @@ LEGEND = "+ correct, - wrong, o no answer, ? undecided"
 @click.option(
     "--near-miss",
     is_flag=True,
-    help="Samples that nearly hit a right answer: in another box, in another form, in another unit, not rounded.",
+    help="Wrong samples that came close: the right answer is in another \\boxed{}, form or unit, or it is not rounded.",
 )
 @click.option(
     "--anomaly",

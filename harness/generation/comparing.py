@@ -20,7 +20,7 @@ import msgspec
 
 from harness.client.spelling import RequestTemplate
 from harness.core.choices import SalvageMode
-from harness.generation.continuing import Continuation, Salvage, WrittenAnew, over_ids
+from harness.generation.continuing import Continuation, Salvage, WrittenAnew, by_token_ids
 
 BOUND_NATS = 0.25
 """Mean absolute difference in nats above which the server counts as another model.
@@ -77,9 +77,9 @@ def bodies(
 
     tokens: the tokens before the seam. prompt: the token ids that the continuation sends.
     """
-    onward = over_ids(template, salvage)
-    body = {**onward.spelling.extra_body, "logprobs": LIKELIEST, "return_tokens_as_token_ids": True}
-    single = replace(onward, spelling=replace(onward.spelling, stream=False, token_ids=False, extra_body=body))
+    by_ids = by_token_ids(template, salvage)
+    body = {**by_ids.spelling.extra_body, "logprobs": LIKELIEST, "return_tokens_as_token_ids": True}
+    single = replace(by_ids, spelling=replace(by_ids.spelling, stream=False, token_ids=False, extra_body=body))
     return (single.body_after_tokens(prompt[: token.n_before], None, 1) for token in tokens)
 
 

@@ -142,7 +142,7 @@ def continuation(
     if is_open(begun) and salvage.dialect.tokens is not None:
         begun = _with_reasoning_closed(begun, tokens)
     # Three ways, the most exact first: the stored token ids, ids that the tokenizer makes of the text, a begun message.
-    ids = _stored_ids(begun, question, template, salvage, tokens)
+    ids = _certain_ids(begun, question, template, salvage, tokens)
     exact = ids is not None
     by_message = salvage.prefill if _is_plain(begun, template) else None
     if ids is None and salvage.mode == "near" and salvage.dialect.tokens is not None:
@@ -150,11 +150,11 @@ def continuation(
     if ids is not None:
         prompt, written = ids
         seam = _seam(begun, len(written), exact)
-        onward = over_ids(template, salvage)
+        by_ids = by_token_ids(template, salvage)
         left = _left(max_tokens, seam)
-        body = onward.body_after_tokens([*prompt, *written], _next_seed(seed, question, seam), left)
+        body = by_ids.body_after_tokens([*prompt, *written], _next_seed(seed, question, seam), left)
         return Continuation(
-            begun=begun, path=onward.path, body=body, seam=seam, prompt=[*prompt, *written], n_prompt=len(prompt)
+            begun=begun, path=by_ids.path, body=body, seam=seam, prompt=[*prompt, *written], n_prompt=len(prompt)
         )
     if salvage.mode == "near" and by_message is not None:
         # Chat templates and providers strip blanks at the end of a message, so the model writes these again.
@@ -171,11 +171,11 @@ def continuation(
     )
 
 
-def over_ids(template: RequestTemplate, salvage: Salvage) -> RequestTemplate:
-    """The same requests when they send token ids: plain completions."""
+def by_token_ids(template: RequestTemplate, salvage: Salvage) -> RequestTemplate:
+    """The template of the same requests with the prompt as token ids, which only the completions API takes."""
     spelling = template.spelling
     body = {name: value for name, value in spelling.extra_body.items() if name not in _OF_THE_CHAT}
-    # A switch in chat requests, but a number of likeliest tokens in completions.
+    # In chat requests `logprobs` is true or false; in completions it is the number of likeliest tokens.
     if spelling.api == "chat" and "logprobs" in body:
         switched_on, top = body.pop("logprobs"), body.pop("top_logprobs", None)
         body |= {"logprobs": top or 1} if switched_on else {}
@@ -198,14 +198,18 @@ def _with_reasoning_closed(begun: Partial, tokens: Tokens) -> Partial:
     return msgspec.structs.replace(begun, text="") if tag[0] in (begun.ids or ()) else begun
 
 
-def _stored_ids(
+def _certain_ids(
     begun: Partial, question: Question, template: RequestTemplate, salvage: Salvage, tokens: Tokens
 ) -> tuple[list[int], list[int]] | None:
-    """Return the token ids of the prompt and of the written part if both are known for certain; else None."""
+    """The token ids of the prompt and of the written part, if they are certainly those that the model read and wrote;
+    else None.
+
+    begun: the written part. It stores the ids of its tokens, or else the length in characters of each stream event.
+    """
     if begun.ids and begun.prompt_ids:
         return list(begun.prompt_ids), list(begun.ids)
     text, lengths = begun.text or "", begun.lengths or ()
-    # Only where each event is one token do the lengths of the pieces give back the token ids.
+    # The lengths of the events cut the text into its tokens only if each event was exactly one token.
     if not salvage.dialect.event_is_token or begun.reasoning is not None or sum(lengths) != len(text):
         return None
     pieces, begin = [], 0

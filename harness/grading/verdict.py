@@ -41,8 +41,8 @@ GRADER = f"rules/{VERSION}"
 """Name of the grader in a grade, if no verifier decided."""
 
 NEAR_MISSES: dict[NearMiss, str] = {
-    "another box": "another box of the text holds the right answer",
-    "form": "right but for the form that was asked for",
+    "another box": "another box of the reply holds the right answer",
+    "form": "the right value, but not in the form that the question asks for",
     "rounded": "the exact value of a rounded reference",
     "unit": "the right number with another unit",
 }
@@ -71,10 +71,10 @@ _RULES = {
     "field": "one evaluation in a finite field",
     "numeric": "evaluated with 70 digits, or more where these do not suffice; with variables, at fixed sample points",
     "symbolic": "sympy simplified the difference of the two",
-    "matrices": "equal if its letters are numbers, but they may be matrices, whose order counts",
-    "vectors": "equal if its letters are numbers, but a product of vectors depends on its sign and their order",
+    "matrices": "equal if the letters are numbers; if they are matrices, the order of factors counts",
+    "vectors": "equal if the letters are numbers; if they are vectors, a product's sign and the order of factors count",
     "rounded": "the answer rounds to the reference, which may be rounded or exact",
-    "decimal comma": "equal if the comma is a decimal comma, and else a list of two",
+    "decimal comma": "equal if the comma is a decimal comma; otherwise the answer is a list of two numbers",
     "tolerance": "within the tolerance that the benchmark states",
     "prose": "the reference is a sentence, which no rule can compare",
     "unreadable": "the answer is no mathematics that the grammar reads",

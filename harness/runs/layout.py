@@ -184,7 +184,10 @@ class RunFolder:
         return self.path / "log.jsonl"
 
     def logs(self) -> list[Path]:
-        """The logs of the folders that were joined here, by name, then its own log, if any."""
+        """The log files here: first those of the folders that were joined into this one, sorted by name, then the log
+        of this folder, if there is one.
+        """
+        # A broken link counts as a log, so that reading it fails in words.
         own = [self.log] if self.log.is_symlink() or self.log.exists() else []
         return [*sorted(self.path.glob("log.*.jsonl")), *own]
 

@@ -48,14 +48,14 @@ def pairs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]) -> li
 
 
 def moves(first: Sequence[QuestionTally], second: Sequence[QuestionTally]) -> list[Move]:
-    """Every question whose fraction correct differs, largest fall first."""
+    """Every question whose fraction correct differs between the two runs, largest fall first."""
     shared = pairs(first, second)
-    # Over all shared questions, the unmoved ones too: fewer tests would correct too little.
+    # Holm's correction counts the unchanged questions too; over the changed ones alone the p values would be too small.
     tested = holm([fisher(a.correct, a.n, b.correct, b.n) for a, b in shared])
     changed = [
         Move(a.question, a.correct, a.n, b.correct, b.n, p)
         for (a, b), p in zip(shared, tested, strict=True)
-        # Crosswise in whole numbers, so that equal fractions are equal.
+        # Multiplied crosswise as integers: as floats, two equal fractions may differ.
         if a.correct * b.n != b.correct * a.n
     ]
     return sorted(changed, key=lambda move: (move.change, move.p, move.question.question_id))

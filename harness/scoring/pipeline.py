@@ -438,7 +438,8 @@ def _journal_warnings(folder: BenchmarkFolder, report: JournalReport) -> list[st
         named = ", ".join(f"line {d.number} ({d.reason})" for d in report.damaged[:MAX_NAMED])
         more = f" and {len(report.damaged) - MAX_NAMED} more" if len(report.damaged) > MAX_NAMED else ""
         sentences.append(
-            f"{folder.samples.name}: damaged and not counted: {named}{more}; `harness run` asks for them again"
+            f"{folder.samples.name}: damaged and not counted: {named}{more}; give the command of the run "
+            "again to request them"
         )
     if report.n_duplicates:
         sentences.append(f"{report.n_duplicates} repeated records of a sample left out; the first counts")

@@ -202,7 +202,8 @@ def sample_repeats(
     for name in ("target_error", "budget_tokens", "budget_usd"):
         if getattr(options, name) is not None:
             raise UsageError(
-                "all repeats have the same number of samples, so none may end early: leave this option out", field=name
+                "all repeats need the same number of samples, and this option would end some early: leave it out",
+                field=name,
             )
     sizes: list[int | None] = [*sorted(set(ns))] or [None]
     paths = {n: [_folder(out, n, number) for number in range(1, runs + 1)] for n in sizes}
@@ -219,7 +220,9 @@ def sample_repeats(
     if owed:
         listed = ", ".join(owed[:5]) + (f" and {len(owed) - 5} more" if len(owed) > 5 else "")
         return SampledRepeats(
-            out=out, folders=folders, owed=f"samples are missing in {listed}; the same command asks for them again"
+            out=out,
+            folders=folders,
+            owed=f"samples are missing in {listed}; give the same command again to request them",
         )
     for repeated in folders.values():
         for folder in repeated:

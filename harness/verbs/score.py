@@ -47,7 +47,7 @@ class Scored:
 
     @property
     def owed(self) -> tuple[str, ...]:
-        """The reasons why replies of the judge are missing, empty if none are; the same call asks for them again."""
+        """The reasons why replies of the judge are missing; empty if none are. The same call requests them again."""
         outcome = None if self.judged is None else self.judged.outcome
         if outcome is None or outcome.complete:
             return ()

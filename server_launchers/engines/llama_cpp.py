@@ -68,7 +68,11 @@ def command(spec: ServerSpec, _flags: Flags, port: int) -> ProcessCommand:
 
 
 def look(spec: ServerSpec, facts: Facts) -> Facts:
-    """The facts with the build and the processor added. Raises LaunchError where the file or xllamacpp is missing."""
+    """The facts with the processor added. If the server runs in this Python, xllamacpp's version and the environment
+    variables for OpenMP are added, too.
+
+    Raises LaunchError where the model's file or xllamacpp is missing.
+    """
     from server_launchers.embedded import llama_cpp_server, openmp
     from server_launchers.machine import accelerators
 

@@ -65,7 +65,7 @@ class Flags(msgspec.Struct, frozen=True):
 
 
 def recorded_versions(engine: str) -> list[str]:
-    """The versions of `engine` with a recorded list, oldest first."""
+    """The versions of `engine` whose command-line options are recorded in a file here, oldest first."""
     versions = [path.stem.removeprefix(f"{engine}-") for path in _RECORDED.glob(f"{engine}-*.txt")]
     return sorted(versions, key=version_key)
 

@@ -120,7 +120,7 @@ class _AnswerParser(Powers):
             return whole  # "1 hour and 20 minutes" is one quantity
         if node.op != "list":
             return node
-        if (formula := self.formula_of_logic(node, start)) is not None:
+        if (formula := self.logic_formula(node, start)) is not None:
             return formula
         if any(item.op == "text" for item in node.args) and "or" in self.connectives(start):
             raise Unreadable("alternatives in words")  # "red or blue" leaves open which; "red and blue" names both
@@ -128,17 +128,18 @@ class _AnswerParser(Powers):
             return Node("inter", node.args)
         return Node("either", node.args) if self.is_alternative(node, start) else node
 
-    def formula_of_logic(self, node: Node, start: int) -> Node | None:
-        r"""Return the proposition `p \lor q` as one relation; None for `x < 1 \lor x > 3`, whose items are statements.
+    def logic_formula(self, node: Node, start: int) -> Node | None:
+        r"""Return `p \lor q`, letters joined by connectives, as one `rel` node; None where every item is itself a
+        relation, as in `x < 1 \lor x > 3`.
 
-        node: the items as a list; start: index of their first token.
+        node: the list of items; start: index of the first token of the list.
         """
         signs = tuple(token.text for token in self.tokens[start : self.position] if token.text in _CONNECTIVES)
         has_proposition = any(item.op not in ("rel", "member") and symbols(item) for item in node.args)
         if not signs or not has_proposition:
             return None
         if len(signs) != len(node.args) - 1:
-            raise Unreadable("a formula of logic among others")
+            raise Unreadable("a formula of logic in a list with other items")
         return Node("rel", (node.args, signs))
 
     def are_together(self, node: Node, start: int) -> bool:

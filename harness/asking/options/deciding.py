@@ -129,7 +129,7 @@ class SizesRules(Reality):
 
     n: Annotated[
         tuple[int, ...],
-        Option("Numbers of samples, such as 8,16,32 or 8,16,…,256.", metavar="N,N,…", kind=SERIES),
+        Option("Numbers of samples, such as 8,16,32; 8,16,…,256 doubles up to 256.", metavar="N,N,…", kind=SERIES),
     ]
     runs: Annotated[
         int | None,

@@ -1,4 +1,4 @@
-"""The headings under which a command's help shows its options, in their order."""
+"""The headings under which a command's help shows its options, in order."""
 
 from __future__ import annotations
 

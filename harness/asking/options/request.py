@@ -20,7 +20,7 @@ class WhichPreset(Options):
     preset: Annotated[
         str | None,
         Option(
-            "Settings by name: a model's (qwq-32b, deepseek-r1 …) or a sampling's (r1, greedy …).",
+            "Name of a preset: a model's recommended settings (qwq-32b, deepseek-r1 …) or a sampling (r1, greedy …).",
             under=SAMPLING,
             complete="presets",
         ),

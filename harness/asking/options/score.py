@@ -119,5 +119,5 @@ class ScoreOptions(GradingOptions, OutputsOptions):
 
     @property
     def of_outputs(self) -> list[str]:
-        """Names of the options for files that are set, in their order."""
+        """Names of the options for files that are set, in order."""
         return [name for name in self.changed if name in options_of(OutputsOptions)]

@@ -129,7 +129,11 @@ class FastTransport:
         return n_doubtful
 
     def _take_idle(self, peer: Peer) -> Connection | None:
-        """Return an idle connection for the next request. Once the server is doubted (`Leftovers`), close them all."""
+        """Return an idle connection to `peer` for the next request; None if there is none.
+
+        None as well if the server has sent bytes that belong to no request (`Leftovers.doubted`): then no connection is
+        used twice, and all idle ones are closed.
+        """
         idle = self._idle.get(peer)
         if not idle:
             return None

@@ -70,6 +70,10 @@ _MAX_NOTES = 20
 """Largest number of notes on a reply: a note may name a field, and a server can invent any number of field names."""
 
 _FIELD_NAME = re.compile(r"[A-Za-z_]{1,40}\Z")
+_TEXT: Final = 0
+_REASONING: Final = 1
+"""Which of the two texts of a reply a piece belongs to: indexes of its lists."""
+
 _VARYING: Final = "\0"
 """Stands for "each event has another id" where the id of the events with text is kept; no server can send it as one."""
 
@@ -190,24 +194,24 @@ class Completion:
         for choice in event.choices:
             delta = choice.delta
             before = self._n_taken
-            came = False
+            added = False
             if delta.content is not None:
-                came = self._take(0, delta.content)
-            reasoned = delta.reasoning_content is not None and self._take(1, delta.reasoning_content)
-            if not reasoned and delta.reasoning is not None:
-                reasoned = self._take(1, delta.reasoning)
+                added = self._take(_TEXT, delta.content)
+            has_reasoning = delta.reasoning_content is not None and self._take(_REASONING, delta.reasoning_content)
+            if not has_reasoning and delta.reasoning is not None:
+                has_reasoning = self._take(_REASONING, delta.reasoning)
             logprobs: list[float | None] = []
             if choice.logprobs is not None and choice.logprobs.content:
                 logprobs = [token.logprob for token in choice.logprobs.content]
                 self._count_logprobs(logprobs)
             if self.written is not None:
                 self.written.add_event(self._n_taken - before, choice.token_ids, logprobs)
-            came = came or reasoned
+            added = added or has_reasoning
             reason = choice.finish_reason
-            if came or reason:
+            if added or reason:
                 if event.id != self._text_id or event.model != self._text_model:
                     self._attribute(event.id, event.model)
-                if came:
+                if added:
                     self.stamps.append(arrived)
                     if self.finish_reason is not None:
                         self.note(LATE_TEXT)
@@ -321,13 +325,13 @@ class Completion:
             raise BadEvent("a whole message beside parts of one")
         body = message if delta is None else delta
         if body is None:
-            came = self._take_text(0, "text", text)
+            added = self._take_text(_TEXT, "text", text)
         elif type(body) is dict:
-            came = self._add_delta(body)
+            added = self._add_delta(body)
             if text and text != body.get("content"):  # Together states both, and they are the same
                 raise BadEvent("a text beside another in its message")
         elif body == []:  # what a gateway written in PHP makes of an empty object
-            came = False
+            added = False
         else:
             raise BadEvent(f"its message is no object but {json_kind(body)}")
         stated = choice.get("logprobs")
@@ -341,9 +345,9 @@ class Completion:
         reason = choice.get("finish_reason")
         if reason is not None and type(reason) is not str:
             raise BadEvent(f"its finish_reason is {json_kind(reason)}")
-        if came or reason:
+        if added or reason:
             self._attribute(reply_id, model)
-        if came:
+        if added:
             self.stamps.append(arrived)
             if self.finish_reason is not None:
                 self.note(LATE_TEXT)
@@ -351,35 +355,43 @@ class Completion:
             self._finish(reason)
 
     def _add_delta(self, delta: dict[str, Any]) -> bool:
-        """Add the text and reasoning of a streamed event's delta, or of a whole reply's message. Returns whether it has
-        any.
+        """Add the text and reasoning of `delta`, which a streamed event holds, or a whole reply as its message.
+
+        Returns whether `delta` has any text or reasoning.
         """
-        came = False
+        added = False
         content = delta.get("content")
         if type(content) is list:
             for is_reasoning, part in self._parts(content):
-                came |= self._take(is_reasoning, part)
+                added |= self._take(is_reasoning, part)
         else:
-            came = self._take_text(0, "content", content)
-        reasoned = False  # some servers send the same reasoning under both names, or one of the two empty
+            added = self._take_text(_TEXT, "content", content)
+        # Some servers send the same reasoning in both fields, or leave one empty: the first with characters counts.
+        has_reasoning = False
         for name in ("reasoning_content", "reasoning"):
-            if not reasoned:
-                reasoned = self._take_text(1, name, delta.get(name))
+            if not has_reasoning:
+                has_reasoning = self._take_text(_REASONING, name, delta.get(name))
         if delta.get("refusal"):
             self.note("refusal")
         if delta.get("tool_calls") or delta.get("function_call"):
             self.note("tool call")
         for name, value in delta.items():
             # `reasoning_details`, `thinking_blocks` and the like repeat the reasoning, with a signature.
-            again = reasoned and ("reason" in name or "think" in name)
-            if not again and name not in _READ_FIELDS and name not in _SILENT_FIELDS and may_hold_text(value):
+            repeats_reasoning = has_reasoning and ("reason" in name or "think" in name)
+            if (
+                not repeats_reasoning
+                and name not in _READ_FIELDS
+                and name not in _SILENT_FIELDS
+                and may_hold_text(value)
+            ):
                 self._note_unread(name)
-        return came or reasoned
+        return added or has_reasoning
 
     def _take_text(self, which: int, name: str, text: object) -> bool:
-        """Store the field `name` as a piece of the text number `which` (0: text, 1: reasoning), if it has any.
+        """Store `text`, the value of the field `name`, as a piece of the reply's text or reasoning.
 
-        Returns whether it has characters. Raises `BadEvent` if it is neither a string nor null.
+        which: `_TEXT` or `_REASONING`. Returns whether `text` has characters. Raises `BadEvent` if it is neither a
+        string nor null.
         """
         if text is None:
             return False
@@ -412,7 +424,10 @@ class Completion:
             self._n_odd_logprobs += type(value) not in (int, float)
 
     def _take(self, which: int, piece: str) -> bool:
-        """Store a piece of the text number `which` (0: text, 1: reasoning); returns whether it has any characters."""
+        """Store a piece of the text or the reasoning (`which`: `_TEXT` or `_REASONING`).
+
+        Returns whether the piece has any characters.
+        """
         self._came[which] = True
         if not piece:
             return False
@@ -492,7 +507,7 @@ class Completion:
             self.notes.append(note)
 
     def _text(self, which: int) -> str | None:
-        """The text number `which` (0: text, 1: reasoning), joined from its pieces; None if it never came."""
+        """The text or the reasoning (`which`: `_TEXT` or `_REASONING`), joined from its pieces; None if none came."""
         if not self._came[which]:
             return None
         text = "".join([*self._blocks[which], *self._pieces[which]])

@@ -190,9 +190,10 @@ class OneByOne:
         )
 
     def _begin(self, task: Task, arriving: Arriving, going_on: Continuation | None, checksum: str) -> None:
-        """Let the keeper, if there is one, store what arrives of this reply.
+        """Let the keeper, if the run has one, store this reply while it arrives, with what continues it after a break.
 
-        checksum: of the sample's first request.
+        going_on: the continuation that is being sent; None for a whole request. checksum: of the sample's first
+        request.
         """
         if self._keeper is not None:
             self._keeper.begin(task, arriving, partial(onward, going_on, checksum, self._settings.salvage.engine))

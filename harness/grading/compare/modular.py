@@ -232,10 +232,11 @@ class _Point:
         raise NotModular(op)
 
     def _operation(self, op: str, parts: list[_Residue]) -> _Residue:
-        """Calculate a sum, product or quotient modulo the prime from its parts, and the bounds of the result.
+        """Calculate a sum, product or quotient modulo the prime, with upper bounds on the degree of the result and on
+        the bits of its coefficients.
 
-        The bounds of the parts add up: brought to one denominator, a fraction has the product of their denominators.
-        op: the kind of the node, such as "add", "mul" or "div".
+        The bounds of the parts are added, even for a sum: over the common denominator, each term is multiplied by the
+        denominators of the other terms. op: the kind of the node, such as "add", "mul" or "div". parts: its operands.
         """
         residue = parts[0].residue
         if op == "add":
@@ -249,7 +250,7 @@ class _Point:
             residue *= self._inverse(parts[1].residue)
         elif op == "deg":
             residue *= self._letter("const", "pi") * self._inverse(180)
-        else:
+        else:  # "pct"
             residue *= self._inverse(100)
         # 180 and 100 have at most 8 bits; a sum of n terms has coefficients up to n times as large.
         extra = 0

@@ -152,7 +152,9 @@ _UNIT_SIGNS = ("quantity", "deg")
 
 
 def _may_be_unit(quantity: Node, lettered: Node) -> bool:
-    """Whether one side has a known unit, and the other is a number with capital letters behind it."""
+    """Whether the letters behind the number in `lettered` may be a unit: one of them is a capital, and `quantity`, the
+    other side, has a known unit.
+    """
     if quantity.op != "quantity" or lettered.op == "quantity" or unit_of(quantity.args[1]) is None:
         return False
     read = _number_and_letters(lettered)

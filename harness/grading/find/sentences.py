@@ -167,7 +167,7 @@ def statement_end(text: str, start: int, end: int) -> int | None:
     head = text[begin:start].strip().rstrip(_MARKS).lstrip("*_ #>")
     head = head.lstrip("$") if head.count("$") % 2 else head
     tail = _ENVIRONMENT.sub("", text[end:finish]).lstrip('*_$`)}\\"”').rstrip(" *_`\"'”|~")
-    if not _behind(tail) or not _before(_ENVIRONMENT.sub("", head), whole=not text[:begin].strip()):
+    if not _leaves_value(tail) or not _before(_ENVIRONMENT.sub("", head), whole=not text[:begin].strip()):
         return None
     unit = _UNIT_BEHIND.match(text, end, finish)
     return unit.end() if unit is not None and unit_of(unit.group()) is not None else end
@@ -272,8 +272,11 @@ def _is_subject(words: str) -> bool:
     return tokens[0] in _ARTICLES and not changes_number(words) and _are_plain(tokens[1:], names(""))
 
 
-def _behind(tail: str) -> bool:
-    """Whether the words behind a value are units or nouns, or say again that the value is the answer."""
+def _leaves_value(tail: str) -> bool:
+    """Whether the text behind a value does not change the value.
+
+    Such texts: none, a unit, plain nouns, a reason ("because …"), and the words that it is the answer.
+    """
     if not tail.strip(" .,)") or _IS_ANSWER.match(tail) or _REASON_BEHIND.match(tail):
         return True
     nouns = _TAIL_NOUNS.fullmatch(tail)
@@ -290,6 +293,7 @@ def _behind(tail: str) -> bool:
     if words[:1] != " " or changes_number(words) or not words.replace(" ", "").replace("-", "").isalpha():
         return False  # 18x, 18^2, "18 squared"
     tokens = [token.lower() for token in words.split()]
+    # "18 apples left", "18 cm long"
     if tokens[-1:] == ["left"] or (
         len(tokens) > 1 and tokens[-1] in _EXTENT and unit_of(" ".join(tokens[:-1])) is not None
     ):

@@ -107,7 +107,7 @@ def grade_all(
     answer_from_reasoning: bool = False,
     sandbox: str | None = None,
 ) -> Iterator[Grade]:
-    """Yield the grades of `samples`, in their order. answer_from_reasoning: search the reasoning too if the final part
+    """Yield the grades of `samples`, in order. answer_from_reasoning: search the reasoning too if the final part
     gives no answer. sandbox: where programs run; None: the default.
 
     Raises `UsageError`: a sample's question is unknown, a verifier is not trusted.

@@ -5,7 +5,7 @@ no effect on the verdict of the next; the worker ends when its parent dies.
 Not covered: an answer that takes too long. The parent holds the deadline and kills.
 
 A frame is four bytes of length, big-endian, and JSON. The parent sends lists of tasks, the worker a reply for each task
-in their order; between replies it may send `WARMING` and `READY`, which stop and start the parent's clock.
+in order; between replies it may send `WARMING` and `READY`, which stop and start the parent's clock.
 """
 
 from __future__ import annotations

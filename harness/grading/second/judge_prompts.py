@@ -128,18 +128,18 @@ PROMPTS = {prompt.name: prompt for prompt in (VERDICT, LIMO)}
 
 
 def named(name: str) -> JudgePrompt:
-    """Return the prompt called `name`, or made of the rubric in the file `name`.
+    """Return the built-in prompt `name`; if `name` has a `/` or a `.`, the prompt made of the rubric in that file.
 
-    A name with a `/` or a `.` is a file. Raises `UsageError` that lists the prompts and names that are spelt alike, or
-    says why the file is no rubric.
+    Raises `UsageError`: there is no such prompt (the message lists all, and suggests names with a similar spelling), or
+    the file is no rubric (the message says why).
     """
     if name in PROMPTS:
         return PROMPTS[name]
     if "/" in name or "." in name:
         return with_rubric(_read_rubric(name))
     raise UsageError(
-        f"unknown judge prompt {visible(name, 60)!r}; expected one of {', '.join(PROMPTS)}, or a file with a rubric, "
-        f"such as ./rubric.txt.{near_names(name, PROMPTS)}"
+        f"unknown judge prompt {visible(name, 60)!r}; expected one of {', '.join(PROMPTS)}, or a file with a rubric "
+        f"(./rubric.txt).{near_names(name, PROMPTS)}"
     )
 
 

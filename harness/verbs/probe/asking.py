@@ -271,11 +271,11 @@ class ProbedServer(Protocol):
         ...
 
     def many(self, bodies: Sequence[Fields], path: str = CHAT) -> list[ProbeReply | Refused]:
-        """The replies to several requests, in their order; at most `AT_ONCE` are in flight."""
+        """The replies to several requests, in order; at most `AT_ONCE` are in flight."""
         ...
 
     def streamed(self, bodies: Sequence[Fields], at_once: int = 1) -> list[Reply | RequestFailed]:
-        """Several chat requests as streams, in their order, read as a run reads them; `at_once` of them in flight."""
+        """Several chat requests as streams, in order, read as a run reads them; `at_once` of them in flight."""
         ...
 
     def posted(self, content: bytes) -> tuple[int, bytes]:

@@ -111,7 +111,7 @@ class Subject:
         return self.server.whole(inquiry.body(self.server.asker), inquiry.path)
 
     def streamed(self, inquiries: Sequence[Inquiry], at_once: int = 1) -> list[Reply | RequestFailed]:
-        """The streams of several requests, in their order."""
+        """The streams of several requests, in order."""
         return self.server.streamed([inquiry.body(self.server.asker, stream=True) for inquiry in inquiries], at_once)
 
     @cached_property

@@ -358,7 +358,7 @@ def _runs(page: ByteReader, width: int, n_values: int) -> npt.NDArray[np.int64]:
     bits.
     """
     if width > 32:
-        raise DamagedError(f"integers in runs have {width} bits; expected at most 32")
+        raise DamagedError(f"integers in run-length encoding have {width} bits; expected at most 32")
     pieces: list[npt.NDArray[np.int64]] = [np.zeros(0, np.int64)]
     missing = n_values
     while missing > 0:

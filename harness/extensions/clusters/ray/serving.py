@@ -418,9 +418,10 @@ class Replica:
         return False
 
     def _start_member(self, rank: int) -> Any:
-        """Start the actor of that rank in its part of the placement group."""
+        """Start the member with this rank, an actor, in its part of the placement group."""
         placed = _placing(self._group, rank, self._replicas.resources)
-        # Ray ends a member with this actor, its owner. One of its threads runs the command, the other answers `stop`.
+        # The actor that runs this code owns the member, so Ray ends the member when this actor ends. The member has two
+        # threads: one runs the command, the other answers `stop`.
         return self._ray.remote(NodeMember).options(**placed, max_concurrency=2).remote(self._here, self._version)
 
     def _unregister(self) -> None:
