@@ -10,13 +10,17 @@ from typing import TypeAlias
 import msgspec
 
 from harness.benchmarks import catalogue
+from harness.core.nouns import are, count_noun
 from harness.core.records import Question
 from harness.reports.history import History, read_history
 from harness.runs import grades as grade_file
 from harness.runs import questions as question_file
 from harness.runs import suite_file
+from harness.runs.going import holder_of
 from harness.runs.layout import BenchmarkFolder, RunFolder, labels
 from harness.runs.manifest import BenchmarkRecord, Manifest
+from harness.runs.record import KeySet
+from harness.runs.survey import stored_keys
 from harness.scoring import QuestionTally, Score, score_file
 from harness.scoring.score import counted_copies, with_ks
 from harness.scoring.tally import slim, tally
@@ -32,7 +36,8 @@ class ScoredBenchmark:
     score: None before `harness score`. questions: its grades by question; the first `MAX_QUESTION_ROWS` have their
     texts and are listed. withheld: its card asks to keep questions, answers and samples unpublished. known_as: the name
     under which scores of these questions are published: `name`, or a card's name if a user's file holds that card's
-    questions. None: a file that is named like a card holds other questions.
+    questions. None: a file that is named like a card holds other questions. n_ungraded: planned samples that were
+    stored after the last scoring, so that the score leaves them out.
     """
 
     name: str
@@ -41,6 +46,7 @@ class ScoredBenchmark:
     questions: tuple[QuestionTally, ...]
     withheld: bool
     known_as: str | None
+    n_ungraded: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +54,7 @@ class ScoredRun:
     """One run.
 
     label: its folder's name, with as much of the path as needed to tell it from the other runs. history: what its log
-    records. suite: the note of the sweep that made it.
+    records. suite: the note of the sweep that made it. is_sampling: a process of this host adds samples at this moment.
     """
 
     label: str
@@ -56,6 +62,7 @@ class ScoredRun:
     benchmarks: dict[str, ScoredBenchmark]
     history: History
     suite: suite_file.SuiteNote = field(default_factory=suite_file.SuiteNote)
+    is_sampling: bool = False
 
 
 KnownAs: TypeAlias = Callable[[str, BenchmarkRecord, Sequence[Question]], str | None]
@@ -95,7 +102,8 @@ def read_runs(
             for name, record in manifest.benchmarks.items()
         }
         named = _named_alike(benchmarks, runs)
-        runs.append(ScoredRun(label, manifest, named, read_history(folder), suite_file.read(folder)))
+        is_sampling = any(item.n_ungraded for item in named.values()) and holder_of(folder) is not None
+        runs.append(ScoredRun(label, manifest, named, read_history(folder), suite_file.read(folder), is_sampling))
     return runs
 
 
@@ -181,8 +189,18 @@ def _benchmark(
         question if number < MAX_QUESTION_ROWS else slim(question, row=not alone)
         for number, question in enumerate(planned)
     ]
-    tallies = tally(questions, grade_file.read(folder), record.planned).questions if questions else ()
-    tallies = counted_copies(score, tallies)
+    grades = grade_file.read(folder)
+    tallied = tally(questions, grades, record.planned) if questions else None
+    tallies = () if tallied is None else counted_copies(score, tallied.questions)
     if ks and tallies:
         score = with_ks(score, tallies, ks)
-    return ScoredBenchmark(folder.name, record, score, tallies, withheld, known_as(folder.name, record, planned))
+    n_ungraded = 0
+    if tallied is not None and tallied.missing and not record.imported:
+        graded = KeySet(grade.key for grade in grades)
+        ungraded = KeySet(key for key in stored_keys(folder) if key not in graded)
+        n_ungraded = record.plan.n_stored(ungraded, [question.question_id for question in questions])
+    if n_ungraded:
+        later = f"{count_noun(n_ungraded, 'sample')} stored since the last scoring {are(n_ungraded)} not in this score"
+        score = msgspec.structs.replace(score, warnings=(later, *score.warnings))
+    known_name = known_as(folder.name, record, planned)
+    return ScoredBenchmark(folder.name, record, score, tallies, withheld, known_name, n_ungraded)

@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from harness.core import codec
-from harness.core.errors import StoreError
 from harness.core.files import open_untrusted
 from harness.runs import questions
 from harness.runs.layout import RunFolder
 from harness.runs.lock import Holder, is_alive, last_holder
 from harness.runs.manifest import Manifest
-from harness.runs.record import KeySet
-from harness.runs.survey import survey
+from harness.runs.survey import stored_keys
 
 LOG_BYTES = 4 * 1024 * 1024
 """Bytes at the end of the log that are searched for the last session's beginning and end."""
@@ -82,14 +80,7 @@ def _stored(folder: RunFolder, manifest: Manifest, name: str, *, held: bool) -> 
     # A process that begins writes the questions before the manifest that fits them.
     read = questions.read(files) if held else questions.read_planned(files, record)
     ids = plan.question_ids if plan.question_ids is not None else [question.question_id for question in read]
-    try:
-        with open_untrusted(files.samples) as file:
-            keys = survey(file.fileno(), files).keys
-    except FileNotFoundError:
-        keys = KeySet()
-    except OSError as error:
-        raise StoreError(f"cannot read {files.samples}: {error.strerror or error}.") from error
-    return Stored(name=name, done=plan.n_stored(keys, ids), total=plan.total(ids))
+    return Stored(name=name, done=plan.n_stored(stored_keys(files), ids), total=plan.total(ids))
 
 
 def _last_session(folder: RunFolder) -> tuple[dict[str, Any], ...]:

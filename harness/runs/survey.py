@@ -214,6 +214,17 @@ class Survey:
     unlisted: bytearray
 
 
+def stored_keys(folder: BenchmarkFolder) -> KeySet:
+    """The keys of the stored samples; none without a journal. Raises `StoreError` as `survey` does."""
+    try:
+        with open_untrusted(folder.samples) as file:
+            return survey(file.fileno(), folder).keys
+    except FileNotFoundError:
+        return KeySet()
+    except OSError as error:
+        raise StoreError(f"cannot read {folder.samples}: {error.strerror or error}.") from error
+
+
 def survey(descriptor: int, folder: BenchmarkFolder, *, trust_index: bool = True) -> Survey:
     """The state of the journal open at `descriptor`. Raises `StoreError` on a newer schema or a failing read.
 

@@ -308,9 +308,19 @@ def _beside_all(benchmark: ScoredBenchmark, references: Sequence[PublishedScore]
 
 
 def scored(run: ScoredRun, benchmark: ScoredBenchmark) -> tuple[QuestionTally, ...]:
-    """The counted questions of a scored benchmark. Raises `StoreError` where it is not scored."""
+    """The counted questions of a scored benchmark.
+
+    Raises `StoreError` where it is not scored, or has samples that were stored after the scoring. While a run is being
+    sampled, such samples come all the time; then they are left out.
+    """
     if benchmark.score is None or not benchmark.questions:
         raise StoreError(f"{visible(benchmark.name, 80)} of {visible(run.label, 80)} is not scored; score it first.")
+    if benchmark.n_ungraded and not run.is_sampling:
+        raise StoreError(
+            f"{visible(benchmark.name, 80)} of {visible(run.label, 80)} was scored before "
+            f"{count_noun(benchmark.n_ungraded, 'sample')} of it {'was' if benchmark.n_ungraded == 1 else 'were'} "
+            "stored; score it again first."
+        )
     return benchmark.questions
 
 

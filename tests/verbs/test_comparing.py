@@ -16,8 +16,8 @@ import pytest
 import harness as reasoning_harness
 from harness.asking.options.deciding import CompareOptions, VerifyOptions
 from harness.core.errors import StoreError, UsageError
-from harness.core.records import ServerFacts
-from harness.runs import Manifest, RunFolder, grades
+from harness.core.records import Grade, ServerFacts
+from harness.runs import Manifest, RunFolder, grades, record
 from harness.runs.layout import RunLog
 from harness.runs.manifest import Provenance
 from harness.scoring.deciding import RunPair, decide
@@ -25,6 +25,7 @@ from harness.verbs.compare import compare, verify
 from harness.verbs.plan import plan
 from tests.reports.run_folders import write_run
 from tests.system.command import harness
+from tests.verbs import judged_runs
 
 R1 = "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B"
 
@@ -60,6 +61,22 @@ def test_the_same_runs_the_other_way_round_pass_the_gate(tmp_path: Path) -> None
     assert (decision["run"], decision["baseline"], decision["verdict"]) == ("base", "tuned", "better")
     low, high = decision["paired"]["sampling_interval"]
     assert 0 < low < decision["paired"]["difference"] < high
+
+
+def test_a_score_older_than_its_samples_is_refused_and_one_of_an_unfinished_run_is_not(tmp_path: Path) -> None:
+    _, run = two_runs(tmp_path)
+    demo = run.benchmark("demo")
+    lines = demo.grades.read_text("utf-8").splitlines(keepends=True)
+    demo.grades.write_text("".join(lines[:-7]), encoding="utf-8")
+    assert harness(tmp_path, "compare", "base", "tuned").code == 0, "the seven samples are missing"
+    later = [msgspec.json.decode(line, type=Grade) for line in lines[-7:]]
+    stored = (judged_runs.sample("demo", grade.question_id, grade.sample_index, "5") for grade in later)
+    demo.samples.write_bytes(b"".join(record.encode(sample).line for sample in stored))
+    for command in ("compare base tuned", "verify tuned", "plan tuned --detect 2"):
+        done = harness(tmp_path, *command.split())
+        assert done.code == 3, (command, done.err)
+        assert "demo of tuned was scored before 7 samples of it were stored; score it again first." in done.err
+    assert "7 samples stored since the last scoring are not in this score" in harness(tmp_path, "report", "tuned").out
 
 
 def test_at_equal_tokens_a_majority_of_k_costs_k_samples(tmp_path: Path) -> None:
