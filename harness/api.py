@@ -82,7 +82,7 @@ from harness.verbs.export import export as export_source
 from harness.verbs.grade import grade as grade_response
 from harness.verbs.merge import merge as merge_runs
 from harness.verbs.pilot import pilot as take_pilot
-from harness.verbs.plan import Needed, plan_from
+from harness.verbs.plan import Needed, plan_from, sources_of
 from harness.verbs.probe.findings import ProbeReport
 from harness.verbs.probe.probe import probe as probe_server
 from harness.verbs.published import PublicScores, PublishedUpdate
@@ -336,11 +336,14 @@ def plan(
 
     To find means: with a probability of 80 % if the true difference is that large. source: a scored run with at least
     two samples a question, from which the spread is taken; or a benchmark's name: then the run in `results` with the
-    latest scores of this benchmark. other_samples: samples a question of the run to compare with; None: as many.
+    latest scores of this benchmark, or without one the spread of published runs. With a number of samples behind the
+    name (`aime24:64`), `smallest_difference` says what so many samples find. accuracy: of your model in %, where no run
+    shows it. other_samples: samples a question of the run to compare with; None: as many.
     price_in, price_out: USD per million tokens. Raises `UsageError`, `StoreError`.
     """
     verbs.check("plan", options)
-    return plan_from(Path(source), PlanOptions.of(detect=detect, **options))
+    (planned,) = sources_of([str(Path(source))])
+    return plan_from(planned, PlanOptions.of(detect=detect, **options))
 
 
 def race(

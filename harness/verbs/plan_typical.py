@@ -27,8 +27,9 @@ MIN_PUBLISHED = 10
 class TypicalSpread:
     """The spread of one sample around its question's chance of being right, as published runs show it.
 
-    variance, wide: median and upper quartile of that variance over published models. accuracy: their median accuracy, a
-    fraction. n_published: how many models; of_all: whether they are those of all benchmarks.
+    variance, wide: median and upper quartile of that variance over published models. accuracy: the fraction that these
+    belong to: the given one; else the median of the models on this benchmark; else 0.5, where the spread is largest.
+    n_published: how many models; of_all: whether they are those of all benchmarks.
     """
 
     n_questions: int
@@ -39,8 +40,12 @@ class TypicalSpread:
     of_all: bool
 
 
-def typical_spread(benchmark: str) -> TypicalSpread:
-    """The typical spread of a benchmark. Raises `UsageError` if no card has this name or it states no questions."""
+def typical_spread(benchmark: str, accuracy: float | None = None) -> TypicalSpread:
+    """The typical spread of a benchmark for a model of this accuracy, a fraction; None: of the typical accuracy.
+
+    benchmark: a card's name, or the path of its file. Raises `UsageError` if there is no such card or it states no
+    questions.
+    """
     card = catalogue.load(benchmark)
     if not card.questions:
         raise UsageError(
@@ -49,12 +54,13 @@ def typical_spread(benchmark: str) -> TypicalSpread:
         )
     rows = _published()
     own = [(accuracy, variance) for name, accuracy, variance in rows if name == card.name]
-    if len(own) >= MIN_PUBLISHED:
-        accuracy, variances = np.median([row[0] for row in own]), [row[1] for row in own]
-        return _spread(card.questions, float(accuracy), variances, of_all=False)
-    # Accuracies differ between benchmarks, so the variance is taken as a share of the largest possible, a · (1 − a).
-    shares = [variance / (accuracy * (1 - accuracy)) for _, accuracy, variance in rows]
-    return _spread(card.questions, 0.5, [share / 4 for share in shares], of_all=True)
+    enough = len(own) >= MIN_PUBLISHED
+    if enough and accuracy is None:
+        return _spread(card.questions, float(np.median([row[0] for row in own])), [row[1] for row in own], of_all=False)
+    # At another accuracy than its own, a model's variance is taken as a share of the largest possible, a · (1 − a).
+    taken = 0.5 if accuracy is None else accuracy
+    shares = [row[-1] / (row[-2] * (1 - row[-2])) for row in (own if enough else rows)]
+    return _spread(card.questions, taken, [share * taken * (1 - taken) for share in shares], of_all=not enough)
 
 
 def _spread(n_questions: int, accuracy: float, variances: Sequence[float], *, of_all: bool) -> TypicalSpread:

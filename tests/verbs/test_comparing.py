@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 import harness as reasoning_harness
-from harness.asking.options.deciding import CompareOptions, VerifyOptions
+from harness.asking.options.deciding import CompareOptions, PlanOptions, VerifyOptions
 from harness.core.errors import StoreError, UsageError
 from harness.core.records import Grade, ServerFacts
 from harness.runs import Manifest, RunFolder, grades, record
@@ -155,7 +155,8 @@ def test_python_decides_as_the_command_does(tmp_path: Path) -> None:
     (beside,) = reasoning_harness.compare([base, tuned.path])
     assert (beside.decision.verdict, beside.decision.p_sampling) == (told["verdict"], told["p_sampling"])
     assert reasoning_harness.compare([base, tuned], baseline=tuned)[0].decision.verdict == "better"
-    assert [one.samples for one in reasoning_harness.plan(base, 2)] == [one.samples for one in plan(base, 0.02)]
+    planned = plan(base, PlanOptions.of(detect=2))
+    assert [one.samples for one in reasoning_harness.plan(base, 2)] == [one.samples for one in planned]
 
 
 def test_a_run_alone_or_without_scores_is_refused_in_one_sentence(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import harness as reasoning_harness
+from harness.asking.options import PlanOptions
 from harness.core.errors import UsageError
 from harness.scoring.differences import holm, question_difference_variance, samples_to_detect, score_variance
 from harness.scoring.intervals import Z_95, normal_two_sided, t_two_sided
@@ -105,7 +106,7 @@ def test_a_plan_names_samples_tokens_time_and_money(tmp_path: Path) -> None:
 def plan_of(folder: Path, detect: float):  # type: ignore[no-untyped-def]
     from harness.runs import RunFolder
 
-    return plan(RunFolder(folder / "pilot"), detect)
+    return plan(RunFolder(folder / "pilot"), PlanOptions.of(detect=100 * detect))
 
 
 def test_what_cannot_be_found_is_said(tmp_path: Path) -> None:

@@ -87,6 +87,15 @@ class PlanOptions(Options):
         ),
     ] = None
     """Samples of each question in the other run; None: as many as in this run."""
+    accuracy: Annotated[
+        float | None,
+        Option(
+            "Accuracy of your model in %, if you know it and no run shows it; published spreads are scaled to it.",
+            above=0,
+            below=100,
+            kind=POINTS,
+        ),
+    ] = None
     price_in: Annotated[float | None, Option("USD per million prompt tokens.", least=0)] = None
     price_out: Annotated[float | None, Option("USD per million completion tokens.", least=0)] = None
 
