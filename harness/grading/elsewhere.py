@@ -54,7 +54,7 @@ class AnswerExtension(Protocol):
         ...
 
     def examples(self, reference: str) -> tuple[str, str] | None:
-        """Return (right reply, wrong reply) for the self-test of the grader; None if the reference holds no solution."""
+        """Return (right reply, wrong reply) to test the grader with; None if the reference holds no solution."""
         ...
 
     def condition(self) -> str:
