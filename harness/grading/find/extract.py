@@ -372,7 +372,7 @@ def _choice_beside(text: str, box: Box, lo: int, hi: int, last: str) -> Extracti
 
 
 def _stated_behind(text: str, lo: int, hi: int, kind: str) -> Extraction | None:
-    """Return the answer that a phrase of text[lo:hi] states; None without one. The text took back the box before `lo`."""
+    """Return the answer that a phrase of text[lo:hi] states; None without one. The box before `lo` was taken back."""
     lo = max(lo, hi - TAIL_CHARS)
     statement = _after_phrase(text[lo:hi], kind, takes_back=True)
     return None if statement is None else statement._replace(start=lo + statement.start, end=lo + statement.end)
