@@ -205,9 +205,7 @@ class _Lexer:
         self.literal(match.group())
 
     def follows_listed_number(self) -> bool:
-        """Whether a number and a comma stand directly before: then the digits are the next item of a list, not thousands
-        that belong to that number.
-        """
+        """Whether a number and a comma stand directly before: then the digits are the next item of a list."""
         before = self.source[max(0, self.position - 2) : self.position]
         return before[-1:] == "," and before[:-1].isdigit()
 

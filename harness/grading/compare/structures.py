@@ -668,7 +668,7 @@ def _has_no_letter(node: Node) -> bool:
 
 
 def _compare_solved(equation: Node, expression: Node, rules: GradeRules) -> Comparison:
-    """Compare an expression with the one that `equation` gives for its remaining letter."""
+    """Compare an expression with what `equation` gives for the letter that the expression lacks; else undecided."""
     if allows(rules, "equations_solved") and is_scalar(expression):
         solution = solve_for(equation, expression)
         if solution is not None:
