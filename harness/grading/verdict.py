@@ -7,7 +7,7 @@ for hostile text it must run in a process that can be killed (`processes.pool`).
 and the answer, so equal answers of many samples are decided once. `conclude` makes the verdict from both results.
 `harness score`, `harness grade` and Python get the same `Verdict`.
 
-Long: the code that puts the steps into words stands beside the code that takes them.
+Long: the functions that put the steps into words stand beside those that take the steps.
 """
 
 from __future__ import annotations
@@ -335,7 +335,7 @@ def _last_letter(question: Question) -> str:
 
 
 def _other_boxes(text: str | None, extraction: Extraction | None) -> list[str]:
-    """Return the contents of the boxes other than the answer's: the last box first, equal contents once, no blanks."""
+    """Return the contents of the boxes other than the answer's: the last box first, equal contents once, no blank ones."""
     if not text:
         return []
     # A text search first: most texts have no box, or only the answer's, and are not parsed for boxes.

@@ -360,9 +360,9 @@ def _has_steps(*trees: Node) -> bool:
 
 
 def _radicand(node: Node) -> Node | None:
-    """Return the expression under the root if `node` is a root or a power with a quotient or a negative exponent.
+    """Return the expression under the root if `node` is a root, or a power whose exponent is a quotient or has a minus.
 
-    None for any other node. `node` has no letters.
+    None for any other node.
     """
     if node.op != "root" and not (node.op == "pow" and node.args[1].op in ("div", "neg")):
         return None

@@ -123,7 +123,7 @@ def proportional_in_field(left: Node, right: Node) -> bool | None:
             first, second = Residues(index), Residues(index, salt=1)
             left_values, right_values = ([point.value(tree) for point in (first, second)] for tree in (left, right))
             if 0 in (*left_values, *right_values):
-                return False  # a side is 0, and 0 is a multiple of anything
+                return False  # a side is 0: as a multiple of anything, it proves nothing
             crossed = left_values[0] * right_values[1] - left_values[1] * right_values[0]
             if crossed % first.prime:
                 return None if first.opaque else False

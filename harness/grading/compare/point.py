@@ -98,8 +98,8 @@ class Point:
     def variable(self, name: str) -> Any:
         """Return the number that a letter stands for here: a pseudo-random number that depends on letter and point.
 
-        It lies between 0.3 and 2.3, times `stretch`; its sign may be negative, or it may be complex or a small integer,
-        as the point was made. The variable of a sum or integral has its current value.
+        It lies between 0.3 and 2.3, times `stretch`; the parameters of the point may make it negative, complex or a
+        small integer. The variable of a sum or integral has its current value.
         """
         if name in self.bound:
             return self.bound[name]

@@ -22,7 +22,10 @@ Radical = tuple[tuple[int, Fraction], ...]
 
 
 class Monomial(NamedTuple):
-    """prod(prime ** exponent) · pi**pi · e**e · i**i, with 0 < exponent < 1, ascending primes, and i either 0 or 1."""
+    """A product of powers of primes, pi, e and i. radical: pairs (prime, exponent), ascending, 0 < exponent < 1.
+
+    pi, e, i: the exponents of these three; that of i is 0 or 1.
+    """
 
     radical: Radical
     pi: Fraction | int

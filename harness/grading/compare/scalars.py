@@ -328,7 +328,7 @@ def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tup
     """Return pairs (reference, answer) of plain numbers for two answers of which at least one has a unit.
 
     The answers are equal if the numbers of one pair are. The list is empty if the units exclude each other, if a unit
-    is unknown, or if only one side has a unit and the rules do not let it be dropped.
+    is unknown and the other side does not name it too, or if one side has no unit and the rules let none be dropped.
     """
     if reference.op == answer.op == "quantity":
         (reference_value, name), (answer_value, answer_name) = reference.args, answer.args
@@ -509,7 +509,7 @@ def _same_value(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
             return Comparison(True, "tolerance")
         return _ROUNDED if _may_be_rounded(reference, answer, answer_exact) else Comparison(False, "exact")
     verdict, rule = identical_in_field(reference, answer), "field"
-    # Different residues refute only rational functions; the verdict on anything else is None, and numbers are tried.
+    # Different residues refute only rational functions; other expressions then get None, and numbers are tried.
     if verdict is None:
         verdict, rule = _compare_numbers(reference, answer, rules), "numeric"
     unnamed = verdict is False and _have_other_letters(reference, answer)

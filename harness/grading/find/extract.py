@@ -627,7 +627,7 @@ def _whole_line(tail: str, kind: str) -> Extraction | None:
     begin = tail.find(answer)
     if begin < 0:
         return None
-    # This costly test comes last.
+    # This test comes last, since it takes longest.
     states = kind in ("text", "choice") or _line_states(tail, line)
     return Extraction(answer, begin, begin + len(answer), "line" if states else UNSTATED)
 

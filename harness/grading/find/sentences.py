@@ -303,7 +303,7 @@ def _leaves_value(tail: str) -> bool:
 
 
 def _is_difference(tokens: list[str]) -> bool:
-    """Whether a unit or a plural is followed by another word, as in "36 cm taller" and "36 cards extra".
+    """Whether a word that is neither follows a unit or a plural, as in "36 cm taller" and "36 cards extra".
 
     Such a value is a difference, not the value of the quantity.
     """

@@ -62,7 +62,7 @@ _SUPPOSES = re.compile(
     r"(?i)(?:assum\w*|suppos\w*|imagine|if|unless|when|whenever|as\s+long\s+as|take\s+the\s+case|provided|providing|ignor\w*|neglect\w*|given|under|were|had"
     r"|consider\s+(?:only\s+)?the)\b|(?:假设|假如|如果|若|设(?!\s*[$\\(]*[a-zA-Z]))"
 )
-"""How a supposition begins. If it has a comma, a conclusion follows: "If it is hot, the gas expands"."""
+"""How a supposition begins. A sentence with a comma goes on to a conclusion: "If it is hot, the gas expands"."""
 
 _RESULT = re.compile(r"[0-9=$\\,，:：]")
 """Signs of a calculation, or of a conclusion behind a comma."""

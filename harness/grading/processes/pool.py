@@ -322,7 +322,8 @@ def grader_names(questions: Iterable[Question], sandbox: str | None = None) -> d
     A name is the version of the rules, a verifier's identity, or what an extension calls itself. Each verifier is
     imported in a process of its own to learn its identity. Raises `UsageError`: a verifier is not trusted, or broken.
 
-    sandbox: where programs are run (`harness.presets.grading`); the name of their extension tells sandboxes apart.
+    sandbox: where programs are run (`harness.presets.grading`). It is part of the name, so that grades of different
+    sandboxes are not mixed.
     """
     of_grader: dict[str, Question] = {}
     for question in questions:
@@ -365,7 +366,7 @@ def _identity(grader: str) -> str:
 
 
 class _Pending(NamedTuple):
-    """A sample that waits for its verdict. jobs: of its answer, if it gives one, then of its other boxes."""
+    """A sample that waits for its verdict. jobs: that of its answer, if it gives one, then those of its other boxes."""
 
     sample: Sample
     grader: str
@@ -478,8 +479,8 @@ class Pool:
 
     deadline: of each answer, in seconds; it may change, up to `longest_deadline`. start: is given the function that
     starts a worker, and calls it in a thread of its choice. workers: the live workers, at most `size`. queue: jobs that
-    were sent to no worker. decisions: key of a job → its verdict, None while the verdict is due; the job that was asked
-    last is the last. At most `MAX_DECISIONS` are kept, except that a verdict that is due is never dropped.
+    were sent to no worker. decisions: key of a job → its verdict, None while the verdict is due; in the order in which
+    jobs were last asked. At most `MAX_DECISIONS` are kept, except that a verdict that is due is never dropped.
     """
 
     def __init__(

@@ -16,7 +16,7 @@ from harness.grading.verdict import Verdict
 from harness.presets.grading import DEADLINE_SECONDS
 
 TRIAL_SECONDS = WARMING_SECONDS
-"""Deadline of one answer in the trial, in seconds: more than grading allows by default; its option can allow more."""
+"""Deadline of one answer in the trial, in seconds; longer than the default of grading, which an option can raise."""
 
 WRONG_ANSWER = "no such answer"
 """The second answer of the trial: a model may give it to any question, and it is wrong for nearly every question."""
