@@ -335,7 +335,7 @@ def _last_letter(question: Question) -> str:
 
 
 def _other_boxes(text: str | None, extraction: Extraction | None) -> list[str]:
-    """Return the contents of the boxes other than the answer's: the last box first, equal contents once, no blank ones."""
+    """Return the contents of the boxes other than the answer's: the last box first, equal contents once, no blanks."""
     if not text:
         return []
     # A text search first: most texts have no box, or only the answer's, and are not parsed for boxes.
