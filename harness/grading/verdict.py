@@ -171,7 +171,7 @@ class Verdict(_Explained):
     parts: verifier.Parts | None = None
 
     def explained_by(self, explain: Callable[[], tuple[str, ...]]) -> Verdict:
-        """Have `explain` make the steps of this verdict when they are first read; return this verdict."""
+        """This verdict with `explain`, a function that makes its steps; it is called when the steps are first read."""
         # By `object`, since the class is frozen. With its slot empty, the first read of `steps` calls `__getattr__`.
         object.__setattr__(self, "explain", explain)
         object.__delattr__(self, "steps")
