@@ -97,7 +97,7 @@ def is_broken(text: str, box: Box, lo: int, hi: int) -> bool:
 def unclosed_box(text: str, lo: int, hi: int) -> Box | None:
     """Return the only box of text[lo:hi] if it lacks its closing brace; its content ends with the formula or the line.
 
-    None if every box is closed, if there are several boxes, or if the content is empty or lacks more than 3 braces.
+    None if there is no open box or a second box, or if the content is empty, too long, or lacks more than 3 braces.
     """
     letters = text.rfind("box", lo, hi)
     if letters < 0:
@@ -140,7 +140,7 @@ def _command_start(text: str, letters: int, lo: int) -> int:
 
 
 def _box_at(text: str, letters: int, lo: int, hi: int, budget: list[int]) -> Box | None:
-    """Return the complete box whose letters "box" stand at `letters`, or None.
+    """Return the complete box whose letters "box" stand at `letters`; None if there is no box or no closing brace.
 
     lo, hi: the part of the text that is searched. budget: a list of one number, the steps that are left for the whole
     text.

@@ -64,7 +64,7 @@ _EXCLUSIVE = tuple(
 
 
 def words_of(source: str) -> str:
-    """Return `source` as words in lower case, without layout, punctuation, articles and words that only lead in.
+    """Return `source` as words in lower case, without layout, punctuation, articles and words that only lead to it.
 
     A synonym (无解, DNE) becomes the first entry of its group, a Chinese weekday its English name.
     """

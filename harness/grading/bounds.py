@@ -18,7 +18,7 @@ answer.
 """
 
 MAX_STATED_CHARS = 80
-"""Longest value that a reply states before its answer and that is read, in characters; a longer one is ignored."""
+"""Longest value that is read where a reply states values before its answer, in characters; a longer one is ignored."""
 
 MAX_STATEMENTS = 256
 """Largest number of different values of one reply that are compared to find where it is first right; later values are
@@ -54,7 +54,7 @@ MAX_DIGITS = 8_000
 """Largest number of significant digits with which values are compared; a pair that needs more is undecided."""
 
 MAX_SYMPY_NODES = 400
-"""Largest number of nodes of the two trees together that are handed to the symbolic stage."""
+"""Largest number of nodes, in the trees of reference and answer together, that sympy is given."""
 
 MIN_ROUNDED = 100
 """A decimal may be a rounded value if its digits without the point, as an integer, are at least this: three digits."""

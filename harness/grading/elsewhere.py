@@ -54,10 +54,7 @@ class AnswerExtension(Protocol):
         ...
 
     def examples(self, reference: str) -> tuple[str, str] | None:
-        """Return (a right reply, a wrong reply) for the check of the grader.
-
-        None if the reference holds no solution.
-        """
+        """Return (right reply, wrong reply) to test the grader with; None if the reference holds no solution."""
         ...
 
     def condition(self) -> str:
@@ -65,7 +62,7 @@ class AnswerExtension(Protocol):
         ...
 
     def start(self, workers: int, sandbox: str | None) -> Decider:
-        """Start a decider with `workers` processes. sandbox: a value of the option of this name; None: the default.
+        """Start a decider with `workers` processes. sandbox: a value of the option `sandbox`; None: the default.
 
         Raises `UsageError` if the sandbox is not available.
         """

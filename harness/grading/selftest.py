@@ -21,7 +21,7 @@ _NUMBER = re.compile(r"\d+")
 class SelfTest(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a self-test: how many references and changed references were graded, and the failures.
 
-    verifiers: the functions that decide the other questions, by rules of their own. not_itself: (question id,
+    verifiers: the benchmark's own verifiers; questions that they decide are not tested. not_itself: (question id,
     reference) of each reference that was not accepted as its own answer. not_distinct: (question id, reference, changed
     reference) of each changed reference that was accepted.
     """
@@ -78,7 +78,7 @@ def self_test(questions: Iterable[Question]) -> SelfTest:
 
 
 def _by_examples(questions: Sequence[Question]) -> Iterator[tuple[Question, bool, bool]]:
-    """Grade the example replies of questions that an extension decides.
+    """Grade the example replies of questions that an extension decides; questions without examples are left out.
 
     Yields (question, whether the reply is right, whether it was graded as right).
     """
@@ -109,7 +109,7 @@ def boxed(question: Question, answer: str) -> Sample:
 
 
 def _sample(question: Question, text: str) -> Sample:
-    """A reply with this text to the question."""
+    """Return a sample of no run that answers the question with `text`."""
     return Sample(
         benchmark=question.benchmark,
         question_id=question.question_id,

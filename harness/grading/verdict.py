@@ -7,7 +7,7 @@ for hostile text it must run in a process that can be killed (`processes.pool`).
 and the answer, so equal answers of many samples are decided once. `conclude` makes the verdict from both results.
 `harness score`, `harness grade` and Python get the same `Verdict`.
 
-Long: the steps in words stand beside what they describe.
+Long: the functions that put the steps into words stand beside those that take the steps.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ NEAR_MISSES: dict[NearMiss, str] = {
     "rounded": "the exact value of a rounded reference",
     "unit": "the right number with another unit",
 }
-"""Kinds of near misses, answers that are wrong by little, each in words."""
+"""Kind of a near miss (an answer that is wrong by little) → its meaning in words."""
 EXHAUSTED = frozenset(("time", "memory", "depth", "crash"))
 """Rules of grades that are undecided because a worker reached a bound, not because of a comparison."""
 
 MAX_VOTE_CHARS = 200
-"""Longest vote of an answer that a verifier judged, in characters."""
+"""Longest vote (the text by which maj@k counts an answer) where a verifier judged, in characters; the rest is cut."""
 
 _DIGITS_OF_REPLY = 16
-"""Number of digits of the checksum of a whole reply that is its vote."""
+"""Number of digits of the checksum that is the vote of a whole reply."""
 
 MAX_STEP_CHARS = 600
 """Longest step of a verdict, in characters; a longer one is cut in its middle."""
@@ -101,18 +101,24 @@ _SHORT_EXPRESSION = re.compile(
     r"(?=.{1,60}\Z)(?:[0-9]{1,4}(?![0-9])|[a-zA-Z](?![a-zA-Z])|[-+*/(){} ]"
     r"|\^(?:[2-9](?![0-9])|\{[2-9]\})|\\[dt]?frac(?=\{)|\\(?:pi|cdot)(?![a-zA-Z]))++"
 )
-"""A quotient of polynomials, which the field decides if it has no power of a power; random ones took up to 0.1 s."""
+"""A quotient of polynomials, of at most 60 characters. One evaluation in a finite field decides it, in at most 0.1 s
+for random ones, if it has no power of a power.
+"""
 
 _POWER_OF_BRACKET = re.compile(r"[)}]\s*\^")
 
 
 def undecided_reason(rule: str) -> str:
-    """Why an answer that `rule` left undecided is so, in words."""
+    """Return in words why `rule` left an answer undecided."""
     return _RULES[rule] if rule in _REASONS else "no rule can tell whether the answer equals the reference"
 
 
 class Search(NamedTuple):
-    """What `search` found in a response: the answer, the contents of other boxes if they count, the steps in words."""
+    """What `search` found in a response.
+
+    extraction: the answer, None if the response gives none. other_boxes: the contents of the boxes beside the answer;
+    empty if none of them can change the verdict. steps: the search in words; empty unless requested.
+    """
 
     extraction: Extraction | None
     other_boxes: list[str]
@@ -133,8 +139,8 @@ class AnswerVerdict(NamedTuple):
 
 
 class _Explained:
-    """Holds the function that makes the steps of a verdict, which is called when the steps are first read; the function
-    is no field of the record.
+    """Base class of `Verdict` with a slot for the function that makes the steps when they are first read. A slot of the
+    base class is no field of the dataclass.
     """
 
     __slots__ = ("explain",)
@@ -166,7 +172,7 @@ class Verdict(_Explained):
 
     def explained_by(self, explain: Callable[[], tuple[str, ...]]) -> Verdict:
         """This verdict with `explain`, a function that makes its steps; it is called when the steps are first read."""
-        # The class is frozen; only this slot is emptied and later filled.
+        # By `object`, since the class is frozen. With its slot empty, the first read of `steps` calls `__getattr__`.
         object.__setattr__(self, "explain", explain)
         object.__delattr__(self, "steps")
         return self
@@ -244,14 +250,17 @@ def search(
     if extraction is None and answer_from_reasoning:
         extraction = _find_in_reasoning(question, sample)
     steps = _steps_of_search(question, sample.text or "", extraction) if with_steps else ()
-    # Beside a right answer no other box counts, and to look for one in a long text takes longer than all else here.
+    # Other boxes do not count beside a right answer, and the search for boxes in a long text takes most of the time.
     is_right = extraction is not None and extraction.answer in question.references and _is_simple(question)
     boxes = [] if question.rules.whole_reply or is_right else _other_boxes(sample.text, extraction)
     return Search(extraction, boxes, tuple(steps))
 
 
 def find(question: Question, text: str | None, *, truncated: bool = False) -> Extraction | None:
-    """Return the answer to `question` in a response, or None. truncated: the token budget cut the response off."""
+    """Return the answer to `question` in the final part of a response; None if that part is missing or gives no answer.
+
+    truncated: the token budget cut the response off.
+    """
     part = final_part(text) if text else None
     if text is None or part is None:
         return None
@@ -261,14 +270,14 @@ def find(question: Question, text: str | None, *, truncated: bool = False) -> Ex
 def stated(question: Question, sample: Sample) -> list[StatedValue]:
     """Return the values that a reply states before its answer, each where it first occurs, and then its answer.
 
-    An answer whose sentence has no form that states an answer is left out, as it is undecided (`as_stated`). Ends
-    are characters of the reasoning and the text together.
+    An answer whose sentence has no form that states an answer is left out, as it is undecided (`as_stated`). The end of
+    a value is counted in characters from the start of the reasoning, with the text directly behind the reasoning.
     """
     if question.kind == "program" or question.rules.whole_reply:
         return []  # the answer is the whole reply, so that no part of it can be right or wrong
     reasoning, text = sample.reasoning or "", sample.text or ""
     values = statements(f"{reasoning}\n{text}", question.kind, _last_letter(question))
-    # Behind the reasoning, the line break between the two texts counts for neither.
+    # Ends behind the reasoning are one less, since the line break that joins the two texts belongs to neither.
     stated_values = [StatedValue(value.answer, value.end - (value.end > len(reasoning))) for value in values]
     answer = find(question, sample.text, truncated=sample.truncated)
     if answer is None or answer.method == UNSTATED:
@@ -277,20 +286,23 @@ def stated(question: Question, sample: Sample) -> list[StatedValue]:
 
 
 def _find_in_reasoning(question: Question, sample: Sample) -> Extraction | None:
-    """The answer in the reasoning, a field of its own or part of the text; its span is in characters of that field."""
+    """Return the answer in `sample.reasoning`, or in the text where that field is empty; None if there is no answer.
+
+    The span of the answer counts characters of the field that was searched.
+    """
     text = sample.reasoning or sample.text
     # Reasoning may stop anywhere, so that its last line or number is no answer.
     return _find_in(question, text, 0, len(text), truncated=True) if text else None
 
 
 def _find_in(question: Question, text: str, start: int, end: int, *, truncated: bool) -> Extraction | None:
-    """Return the answer to `question` in text[start:end], of bounded length.
+    """Return the answer to `question` in text[start:end], cut to the bound of an answer; None if there is no answer.
 
     truncated: max_tokens cut the reply.
     """
     if question.rules.whole_reply:
         whole = text[start:end].strip()
-        # Of a longer reply no part is judged: the instructions that it must follow hold for all of it.
+        # A longer reply is not judged by a part of it: the instructions that it must follow hold for all of it.
         return Extraction(whole, start, end, "reply") if whole and len(whole) <= MAX_WHOLE_REPLY_CHARS else None
     extraction = extract_from(
         text, start, end, kind=question.kind, parts=_parts(question), truncated=truncated,
@@ -302,7 +314,7 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
 def _parts(question: Question) -> int | None:
     """Return how many values the answer may have in boxes of their own; None if only the last box counts.
 
-    Several boxes may be one answer if the reference has several values, or if the card says so.
+    Several boxes may be one answer if a reference has several values, the card says so, or the kind is "multiple".
     """
     if question.kind == "choice":
         return None
@@ -318,12 +330,12 @@ def _most_parts(references: tuple[str, ...]) -> int:
 
 
 def _last_letter(question: Question) -> str:
-    """Return the last option letter of a choice."""
+    """Return the letter of the question's last option; `LAST_LETTER` if the question lists no options."""
     return chr(ord("A") + len(question.choices) - 1) if question.choices else LAST_LETTER
 
 
 def _other_boxes(text: str | None, extraction: Extraction | None) -> list[str]:
-    """Return the contents of the boxes that are not the answer's, the last first, each once."""
+    """Return the contents of the boxes other than the answer's: the last box first, equal contents once, no blanks."""
     if not text:
         return []
     # A text search first: most texts have no box, or only the answer's, and are not parsed for boxes.
@@ -342,7 +354,7 @@ def _other_boxes(text: str | None, extraction: Extraction | None) -> list[str]:
 def decide(question: Question, answer: str, *, with_steps: bool = False) -> AnswerVerdict:
     """Compare an extracted answer with each reference of the question, or ask the benchmark's own verifier.
 
-    with_steps: describe the comparison.
+    An answer that is nested too deeply is undecided. with_steps: describe the comparison.
     """
     try:
         by_rules = question.rules.grader == verifier.RULES
@@ -374,7 +386,7 @@ def simple_outcome(question: Question, extraction: Extraction) -> Outcome | None
 
 
 def _is_simple(question: Question) -> bool:
-    """Whether an answer with the text of a reference is correct, whatever it says."""
+    """Whether an answer with the text of a reference is correct without a comparison: one value, no special rules."""
     return question.kind in _ONE_VALUE and question.rules == _NO_RULES
 
 
@@ -395,7 +407,9 @@ def is_short(question: Question, answer: str) -> bool:
 
 
 def _by_rules(question: Question, answer: str, *, with_steps: bool) -> AnswerVerdict:
-    """Return the verdict of the rules: correct if any reference is equal, undecided if any comparison was."""
+    """Return the verdict of the rules: correct if the answer equals any reference, else undecided if any comparison was
+    undecided, else wrong.
+    """
     # Imported here: a process that only searches does not need the rules.
     from harness.grading.compare.canonical import canonical
     from harness.grading.compare.equivalence import equal
@@ -428,7 +442,7 @@ def _by_verifier(question: Question, answer: str) -> AnswerVerdict:
     outcome: Outcome = "undecided"
     if ruling.correct is not None:
         outcome = "correct" if ruling.correct else "wrong"
-    # A whole reply votes with its equals only: by its checksum, as programs do.
+    # The vote of a whole reply is its checksum, so that only equal replies have the same vote, as with programs.
     vote = digest(answer)[:_DIGITS_OF_REPLY] if question.rules.whole_reply else answer[:MAX_VOTE_CHARS]
     return AnswerVerdict(outcome, ruling.rule, vote or None, ruling.steps, parts=ruling.parts)
 
@@ -437,20 +451,19 @@ NO_ANSWER = AnswerVerdict("no_answer", "no answer", None)
 
 
 def no_answer(empty: AnswerVerdict) -> AnswerVerdict:
-    """Return the verdict on a reply without an answer to a question that a verifier decides. empty: the verifier's
-    verdict on an empty reply.
+    """Return the verdict on a reply that gives no answer to a question that a verifier decides.
 
-    The empty reply says how many parts the question has, of which none is right.
+    empty: the verifier's verdict on an empty reply. If it counts parts, the reply has none of these parts right.
     """
     return NO_ANSWER if empty.parts is None else NO_ANSWER._replace(parts=verifier.Parts(0, empty.parts.total))
 
 
 def as_stated(extraction: Extraction, decision: AnswerVerdict) -> AnswerVerdict:
-    """Return the verdict on an extracted answer: `decision`, the verdict on its text, but undecided if its sentence has
-    no form that states an answer.
+    """Return `decision`, the verdict on the text of an extracted answer, but undecided if the sentence around the
+    answer has no form that states an answer.
 
     A value in such a sentence may be a number mentioned in passing, so it proves neither that the response is right nor
-    that it is wrong. Every road from a response to a verdict passes here.
+    that it is wrong. Every verdict on a response passes here.
     """
     if extraction.method != UNSTATED or decision.outcome == "undecided":
         return decision
@@ -458,7 +471,7 @@ def as_stated(extraction: Extraction, decision: AnswerVerdict) -> AnswerVerdict:
 
 
 def _rule_in_words(rule: str) -> str:
-    """The step that names the rule by which an answer was decided, and says what it does."""
+    """Return the step that names the rule by which an answer was decided, and says what the rule does."""
     if verifier.failure(rule) is not None:
         return f"rule {rule}"
     return f"rule {rule}: {_RULES.get(rule, 'compared part by part')}"
@@ -527,8 +540,9 @@ def _steps_of_comparison(reference: str, answer: str, kind: AnswerKind, more: tu
 
 @lru_cache(maxsize=1_024)
 def _reading(text: str, kind: AnswerKind) -> str:
-    """Return how `text` was parsed, on one line, with its exact value if it has one; `words (reason)` if it cannot be
-    parsed."""
+    """Return how `text` is parsed, on one line, with its exact value if it has one; `words (reason)` if it cannot be
+    parsed.
+    """
     from harness.answers.grammar.literals import Unreadable
     from harness.answers.grammar.parse import parse
     from harness.answers.grammar.shown import show

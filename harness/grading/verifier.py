@@ -24,20 +24,21 @@ from harness.core.inert import quoted, visible
 from harness.core.records import Question
 
 RULES = "rules"
-"""The `grader` of a question that the rules decide, and no verifier."""
+"""The `grader` of a question that the rules of `harness.grading` decide, not a verifier."""
 
 TRUST_VARIABLE = "HARNESS_GRADERS"
 """Environment variable that lists trusted modules, separated by commas."""
 
 _RAISED, _RETURNED, _LATE = "verifier raised ", "verifier returned ", "verifier took longer than "
 """The rule of a grade begins with one of these if the verifier raised an exception, returned no verdict, or was stopped
-at the deadline."""
+at the deadline.
+"""
 
 ENDED = "verifier ended its process"
 """The rule of a grade if the verifier ended the process that called it."""
 
 _SPELLING = re.compile(r"(?:[^\W\d]\w*\.)*(?!py:)[^\W\d]\w*:[^\W\d]\w*")
-"""MODULE:FUNCTION. A module named py would be a file's ending."""
+"""MODULE:FUNCTION; MODULE may have dots. A MODULE that ends in `.py` is refused, since it is the name of a file."""
 
 _DIGEST_DIGITS = 12
 _MAX_MESSAGE_CHARS = 200
@@ -45,7 +46,8 @@ _MAX_MESSAGE_CHARS = 200
 
 class Parts(NamedTuple):
     """How much of an answer is right: `right` of `total` parts, such as cells of a table. All must be right for the
-    answer to be right. total: at least 1, and the same for each answer to one question."""
+    answer to be right. total: at least 1, and the same for each answer to one question.
+    """
 
     right: int
     total: int
@@ -57,7 +59,7 @@ Verifier = Callable[[str, Question], bool | Parts]
 
 class Ruling(NamedTuple):
     """A verifier's result: right, wrong, or undecided (None) if it raised an exception or returned neither a bool nor
-    `Parts`; `rule` says which of these. parts: None if it returned a bool.
+    `Parts`; `rule` says which of these. parts: None unless it returned valid `Parts`.
     """
 
     correct: bool | None
@@ -107,21 +109,23 @@ def load(grader: str) -> Verifier:
 
 def identity(grader: str) -> str:
     """Return the verifier's name with a digest of the file that defines it, as each grade records it."""
-    # The file of a decorator would stay the same when the verifier changes.
+    # Unwrapped: the file of a decorator would stay the same when the verifier changes.
     source = Path(inspect.getsourcefile(inspect.unwrap(load(grader))) or "")
     return f"{grader}@{sha256(source.read_bytes()).hexdigest()[:_DIGEST_DIGITS]}"
 
 
 def failure(rule: str) -> str | None:
-    """What the verifier did in place of a verdict, such as "raised ValueError (mine.py:2)"; None if `rule`, the rule of
-    a grade, is another one.
+    """Return what the verifier did in place of a verdict, such as "raised ValueError (mine.py:2)"; None if `rule`, the
+    rule of a grade, names no failure of a verifier.
     """
     return rule.removeprefix("verifier ") if rule.startswith((_RAISED, _RETURNED, _LATE, ENDED)) else None
 
 
 def late(grader: str, seconds: float) -> str:
-    """The rule of a grade whose worker was stopped at the deadline of `seconds`. A user's own verifier is named as the
-    cause, since its author can make it faster or allow more; a shipped verifier, as the rules, met a hard answer.
+    """The rule of a grade whose worker was stopped at the deadline of `seconds`.
+
+    A user's own verifier is named as the cause, since its author can make it faster or allow more time. For the rules
+    and the verifiers of the harness, the cause is a hard answer, and the rule is "time".
     """
     return "time" if grader == RULES or _is_shipped(grader) else f"{_LATE}{seconds:g} s"
 
@@ -132,7 +136,7 @@ def is_late(rule: str) -> bool:
 
 
 def seconds_of(rule: str) -> float | None:
-    """The deadline at which a user's verifier was stopped, in seconds; None if `rule` says nothing of one."""
+    """The deadline at which a user's verifier was stopped, in seconds; None if `rule` does not name such a deadline."""
     try:
         return float(rule.removeprefix(_LATE).removesuffix(" s")) if is_late(rule) else None
     except ValueError:
@@ -140,7 +144,9 @@ def seconds_of(rule: str) -> float | None:
 
 
 def ended(grader: str) -> str:
-    """The rule of a grade on which two workers ended without a reply: a user's own verifier ended the process."""
+    """The rule of a grade on whose answer two workers in turn ended without a reply: "crash", but `ENDED` for a user's
+    own verifier, which must have ended the process.
+    """
     return "crash" if grader == RULES or _is_shipped(grader) else ENDED
 
 
@@ -148,14 +154,14 @@ def ask(question: Question, answer: str) -> Ruling:
     """Call the question's verifier on `answer`, in this process; if it raises, the answer is undecided."""
     try:
         correct: object = load(question.rules.grader)(answer, question)
-    # The worker reports it by the rule "memory", and is replaced.
+    # The worker reports this exception by the rule "memory", and is then replaced.
     except MemoryError:
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001  foreign code; what it raised is told in the grade
         return Ruling(None, f"{_RAISED}{described(error, message=False)}", (f"the verifier raised {described(error)}",))
     if isinstance(correct, Parts):
         return _by_parts(*correct)
-    if type(correct).__name__ not in ("bool", "bool_"):  # numpy's is called bool_, or bool
+    if type(correct).__name__ not in ("bool", "bool_"):  # bool_ is numpy 1's
         returned = visible(type(correct).__name__, 40)
         step = f"the verifier returned a value of type {returned}, neither True nor False"
         return Ruling(None, f"{_RETURNED}{returned}", (step,))
@@ -163,7 +169,9 @@ def ask(question: Question, answer: str) -> Ruling:
 
 
 def _by_parts(right: object, total: object) -> Ruling:
-    """The ruling on an answer of which `right` of `total` parts are right; undecided if these are no such numbers."""
+    """The ruling on an answer of which `right` of `total` parts are right; undecided unless both are integers,
+    0 ≤ right ≤ total and total ≥ 1.
+    """
     if type(right) is not int or type(total) is not int or not (0 <= right <= total and total >= 1):
         step = f"the verifier returned {visible(repr(right), 40)} right parts of {visible(repr(total), 40)}"
         return Ruling(None, f"{_RETURNED}no parts: not two whole numbers, 0 to the total", (step,))

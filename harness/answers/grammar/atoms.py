@@ -24,13 +24,13 @@ _DIFFERENTIAL = ("d", "partial", "Delta", "delta")
 
 _SIGNS = ("+", "-", "±", "∓")
 _INSIDE_TERMS = (*_SIGNS, "*", "/", "^", "_", "!", "'", *OPENING, *CLOSING)
-"""Signs of the arguments of a function; with another sign a bracket is a list, a remark, a set …"""
+"""Signs that may stand in the arguments of a function. A bracket with any other sign is a list, a remark, a set …"""
 
 _DENIES = re.compile(r"(?i)\b(?:not|no|nor|neither|never|wrong|incorrect|except)\b|n't|[不非没无否]")
 
 
 class Atoms(Commands):
-    """The rules for the smallest parts of an answer that are nodes."""
+    """The rules of the grammar for atoms: numbers, letters, words and brackets."""
 
     def atom(self) -> Node:
         """Parse the atom that begins at the next token. Raises `Unreadable` if none can begin there."""
@@ -77,7 +77,7 @@ class Atoms(Commands):
         return Node("text", (text,))
 
     def is_digit_run(self) -> bool:
-        """Whether capitals and digits without spaces up to an index come next, as the `A3` of `1A3_{16}`."""
+        """Whether capitals and digits without spaces come next, with an index behind them: `A3` in `1A3_{16}`."""
         index = self.position
         while index < len(self.tokens):
             token = self.tokens[index]
@@ -90,7 +90,7 @@ class Atoms(Commands):
         return bool(after) and after[0].kind == "op" and after[0].text == "_"
 
     def long_digits(self, first: MathToken) -> Node:
-        """Parse a number in a base above ten, whose digits are several tokens; `first` is the first of them."""
+        """Parse a number in a base above ten, whose digits are several tokens; `first` is the first of these tokens."""
         digits = first.text
         while self.peek().kind in ("num", "sym"):
             digits += self.take().text
@@ -122,7 +122,7 @@ class Atoms(Commands):
         return self.applied(name) if self.applies_function(name) else sym(name)
 
     def is_factor(self, name: str) -> bool:
-        """Whether the letter `name` of a differential stands for itself: the d that ends an integral, or that of dm."""
+        """Whether the letter `name` begins no differential: the d at the end of an integral, or that of the unit dm."""
         return name == "d" and (self.integrals > 0 or unit_of(f"d{self.peek().text}") is not None)
 
     def applied(self, name: str) -> Node:
@@ -134,9 +134,11 @@ class Atoms(Commands):
         return Node("apply", (name, arguments))
 
     def applies_function(self, name: str) -> bool:
-        """Whether `name` is followed by its arguments. f, g, h in front of a bracket are functions. So is any letter in
-        front of a bracket that no product needs, since it holds one term: I(0), P(A), φ(n²); and a capital in front of
-        a sum with a capital: E[X + Y], but not P(1 + r). name: a letter, perhaps with an index or primes.
+        """Whether `name` is a function whose arguments come next.
+
+        f, g and h before a round bracket are functions. So is any letter before a bracket that holds a single term,
+        which a product would not need: I(0), P(A), φ(n²). So is a capital before a bracket that holds a sum with a
+        capital: E[X + Y], but not P(1 + r). name: a letter, perhaps with an index or primes.
         """
         if not self.is_op("(", "[") or self.peek().spaced:
             return False
@@ -260,7 +262,7 @@ class Atoms(Commands):
         raise Unreadable("brackets of two kinds")
 
     def group(self) -> Node:
-        """Parse the inside of LaTeX's braces, from behind the opening one: a group, or a set if it has commas or |."""
+        """Parse the inside of LaTeX's braces, behind the opening brace: a group, or a set if it has commas or |."""
         token, after = self.peek(), self.peek(1)
         if token.kind == "num" and after.kind == "op" and after.text == "}" and token.text.isdigit():
             self.position += 2

@@ -63,7 +63,7 @@ class Cursor:
 
     def accept(self, *signs: str) -> bool:
         """Move past the next token if it is one of `signs`; return whether it was."""
-        # Not by `is_op`: most calls of the grammar are this one, and most find another token.
+        # `is_op` is written out here, since this is the most frequent call of the grammar.
         token = self.tokens[self.position] if self.position < len(self.tokens) else _END
         if token[0] == "op" and token[1] in signs:
             self.position += 1
@@ -107,7 +107,7 @@ class Cursor:
         raise NotImplementedError
 
     def setwise(self) -> Node:
-        """Parse one side of an equation or inequality: sums joined by ∪, ∩ and ∖. The module `parse` has its body."""
+        """Parse one side of an equation or inequality: sums joined by ∪, ∩ and ∖; defined in `parse`."""
         raise NotImplementedError
 
     def product(self) -> Node:

@@ -144,7 +144,7 @@ class Commands(Cursor):
         else:
             raise Unreadable(f"{name} without an argument")
         if name in ("max", "min") and base is None and len(call.args) == 2 and _is_function(call.args[1]):
-            return sym(f"{name}_{call.args[1].args[0]}")  # the largest value of a function, and no function of it
+            return sym(f"{name}_{call.args[1].args[0]}")  # `max f` names the largest value of the function f
         if base is not None:
             if name == "log":
                 call = Node("fn", ("log", call.args[1], base))
@@ -278,7 +278,7 @@ def _differentiates(top: Node, bottom: Node) -> bool:
 
 
 def _is_function(node: Node) -> bool:
-    """Whether the node is a function as such: a name, or a name with a letter, as f(x); not a value of it, as f(2)."""
+    """Whether the node is a function: a name, or a name with a letter, f(x); not a value of a function, f(2)."""
     return node.op == "sym" or (node.op == "apply" and node.args[1].op == "sym")
 
 

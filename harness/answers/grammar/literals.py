@@ -33,8 +33,8 @@ def number_value(digits: str) -> Fraction:
 def places_of(digits: str) -> int:
     """Return the decimal places of a literal as written, minus its exponent: `1.5` has 1, `1.5e3` has -2.
 
-    An integer and a repeating decimal are not rounded; for them it is -1, as for `1.5e2`. digits: the literal as it
-    stands in the text.
+    -1 for an integer and a repeating decimal, which are not rounded; `1.5e2` has -1 too. digits: the literal as it
+    stands in the text, or "repeating".
     """
     mantissa, _, exponent = digits.lower().partition("e")
     if digits == "repeating":

@@ -55,7 +55,7 @@ def number_in_words(words: str) -> str | None:
     if parts[0] in ("a", "an") and len(parts) > 1:
         parts = ["one", *parts[1:]]
     elif parts[0] in ("hundred", *_GROUPS):
-        parts = ["one", *parts]  # "a hundred", whose article a comparison of words drops
+        parts = ["one", *parts]  # "a hundred" may come without its article, which `words_of` drops
     below = _PARTS.get(parts[-1].removesuffix("s").replace("halve", "half"))
     if below is not None and len(parts) > 1:
         above = _cardinal(parts[:-1])
@@ -75,7 +75,7 @@ def _mixed(parts: list[str]) -> str | None:
     last_and = len(parts) - 1 - parts[::-1].index("and")
     whole, rest = parts[:last_and], parts[last_and + 1 :]
     if rest[-1:] in (["half"], ["quarter"]) and len(rest) == 1:
-        rest = ["one", *rest]  # "two and a half", whose article a comparison of words drops
+        rest = ["one", *rest]  # "two and a half" may come without its article, which `words_of` drops
     above = _cardinal(["one" if word == "a" else word for word in rest[:-1]])
     below = _PARTS.get(rest[-1].removesuffix("s").replace("halve", "half")) if len(rest) > 1 else None
     integer = _cardinal(whole) if whole and whole[-1] not in ("hundred", *_GROUPS) else None

@@ -57,10 +57,7 @@ def parse(source: str, *, list_commas: bool = False) -> Node:
 
 @lru_cache(maxsize=4_096)
 def _parse(source: str, list_commas: bool) -> Node:
-    """The tree of an answer; see `parse`. Raises `Unreadable`.
-
-    list_commas: a comma separates the parts of a list, never the thousands of a number.
-    """
+    """Return what `parse` returns, from a cache. Raises `Unreadable`."""
     if len(source) > MAX_ANSWER_CHARS:
         raise Unreadable("too long")
     if _DIGITS.fullmatch(source):
@@ -423,7 +420,7 @@ class _AnswerParser(Powers):
     def product(self) -> Node:
         """Parse factors joined by `*`, `/`, `mod` or nothing, from the left; `1 1/2` is a mixed number.
 
-        A `(mod m)` behind them is left to the caller, and an `(n integer)` is passed over.
+        A `(mod m)` behind the factors is left to the caller, and a condition such as `(k ∈ ℤ)` is passed over.
         """
         node = self.signed_power()
         while True:
@@ -458,7 +455,7 @@ class _AnswerParser(Powers):
                 return node
 
     def accept_integer_condition(self) -> bool:
-        """Move past "(k ∈ Z)" if it comes next; return whether it did."""
+        """Move past a condition in brackets such as "(k ∈ Z)" if it comes next; return whether it did."""
         if self.peek(1).kind == "sym" and self.peek(2).text == "∈":
             while self.position < len(self.tokens) and not self.accept(")"):
                 self.position += 1
@@ -466,7 +463,7 @@ class _AnswerParser(Powers):
         return False
 
     def signed_power(self) -> Node:
-        """Parse a factor with its sign, as the -3 of `2 * -3`."""
+        """Parse a factor with its sign, such as the -3 of `2 * -3`."""
         if self.peek().kind != "op":
             return self.power()
         if self.accept("-"):
@@ -479,7 +476,7 @@ class _AnswerParser(Powers):
         return self.power()
 
     def signed_power_of(self) -> Node:
-        """Parse a factor with its sign, counted as one level deeper: `MAX_DEPTH` also bounds a run of signs."""
+        """Parse a factor behind a sign, as one level deeper, so that `MAX_DEPTH` also bounds a run of signs."""
         self.enter_rule()
         node = self.signed_power()
         self.depth -= 1

@@ -40,13 +40,14 @@ def leads_to_value(words: str) -> bool:
 
 
 def says_nothing(tokens: Sequence[MathToken]) -> bool:
-    """Whether a remark behind a value only names the letters for which it holds: "for all real x", "where C is a
-    constant"."""
+    """Whether a remark behind a value adds nothing: it only names letters, or the kind of numbers that they are, as in
+    "for all real x" and "where C is a constant".
+    """
     return _PASSED.fullmatch(words_of_remark(tokens)) is not None
 
 
 def words_of_remark(tokens: Sequence[MathToken]) -> str:
-    """A remark as one line in lower case, for comparison; a letter of mathematics has a dollar sign before it."""
+    """Return a remark as one line for comparison, its words in lower case, with a dollar sign before each variable."""
     words = (
         f"${token.text}" if token.kind == "sym" else token.text.strip().lower()
         for token in tokens

@@ -62,6 +62,6 @@ def _part(part: object) -> str:
 
 
 def _inner(node: Node) -> str:
-    """Return `node` as part of another one: in brackets where it would read otherwise without them."""
+    """Return `node` as part of another node: in brackets if the line could be misread without them."""
     shown = show(node)
     return f"({shown})" if node.op in ("add", "neg", "div", "mul", "pm", "mp", "union") else shown

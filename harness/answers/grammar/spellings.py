@@ -1,4 +1,4 @@
-r"""Whole answers that have a spelling of their own, brought to the one that the grammar reads.
+r"""Whole answers that have a spelling of their own, brought to the spelling that the grammar reads.
 
     每小时60千米, 时速60千米             60千米/时
     30 m2, 12 cm3, 30 sq m              30 m^2, 12 cm^3, 30 square m
@@ -16,7 +16,7 @@ r"""Whole answers that have a spelling of their own, brought to the one that the
     so 14, it equals 6, exactly six     14, 6, six
     \{x \in \mathbb{R} : -7 \le x\}     \{x : -7 \le x\}
 
-Each form is that of the whole answer, so that no part of another answer changes its meaning.
+Each form applies to a whole answer only, so that no part of another answer changes its meaning.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ _FOR_ALL = re.compile(
 
 
 def _each(match: re.Match[str]) -> str | None:
-    """每小时60千米 as 60 千米/小时; None if a part is no unit."""
+    """Return 60 千米/小时 for 每小时60千米; None if a part is no unit."""
     are_units = unit_of(match["of"]) is not None and unit_of(match["unit"]) is not None
     return rf"{match['n']}\text{{ {match['unit']}/{match['of']}}}" if are_units else None
 
@@ -89,7 +89,7 @@ def _square(match: re.Match[str]) -> str:
 
 
 def _based(match: re.Match[str]) -> str | None:
-    """`2046 (base 7)` as `2046_{7}`; None if a digit does not exist in this base."""
+    """Return `2046_{7}` for `2046 (base 7)`; None if a digit does not exist in this base."""
     base = int(match[2] or match[3])
     try:
         int(match[1], base)
@@ -99,7 +99,7 @@ def _based(match: re.Match[str]) -> str | None:
 
 
 def _degrees(match: re.Match[str]) -> str | None:
-    """`36 degrees 15 minutes` as `36°15'`; None for 60 minutes and more."""
+    """Return `36°15'` for `36 degrees 15 minutes`; None for 60 minutes or seconds and more."""
     small = [int(part) for part in match.groups()[1:] if part is not None]
     if any(part >= _SIXTY for part in small):
         return None
@@ -108,7 +108,7 @@ def _degrees(match: re.Match[str]) -> str | None:
 
 
 def _clock(match: re.Match[str]) -> str | None:
-    """`9:40 in the morning` as `9:40 a.m.`; None for an hour that no such time has, such as 2:00 at night."""
+    """Return `9:40 a.m.` for `9:40 in the morning`; None for an hour not in that part of the day: 2:00 at night."""
     hour, when = int(match[1]), (match[3] or "night").lower()
     hours = {"morning": range(1, 12), "afternoon": (12, *range(1, 7)), "evening": range(4, 12), "night": range(8, 12)}
     if hour not in hours[when]:
@@ -126,19 +126,19 @@ def _parity(match: re.Match[str]) -> str:
 
 
 def _count(text: str) -> int:
-    """A number in digits or Chinese numerals."""
+    """Return the value of a number in digits or Chinese numerals."""
     return int(number_in_words(text) or text)
 
 
 def _daytime(match: re.Match[str]) -> str | None:
-    """`下午3时30分` as `3:30 p.m.`; None without 点 or a time of day, as `3时20分` may be a length of time."""
+    """Return `3:30 p.m.` for `下午3时30分`; None with neither 点 nor a part of the day: `3时20分` may be a duration."""
     if match[1] is None and match[3] != "点":
         return None
     return _at(match[1], int(match[2]), int(match[4] or match[6]))
 
 
 def _hour_part(match: re.Match[str]) -> str | None:
-    """`三点半` as `3:30`, `下午5点一刻` as `5:15 p.m.`; None where no such time is."""
+    """Return `3:30` for `三点半`, `5:15 p.m.` for `下午5点一刻`; None if there is no such time."""
     return _at(match[1], _count(match[2]), _count(match[4]) if match[4] else _MINUTES_OF_PART[match[3]])
 
 
@@ -146,7 +146,7 @@ _MINUTES_OF_PART = {"钟": 0, "整": 0, "一刻": 15, "半": 30, "三刻": 45}
 
 
 def _at(when: str | None, hour: int, minute: int) -> str | None:
-    """A time of day; None where no clock shows it or `when`, a part of the day, does not surely have the hour."""
+    """Return a time of day; None if no clock shows it, or if `when`, a part of the day, may not include the hour."""
     if hour >= _HOURS or minute >= _SIXTY:
         return None
     if when is not None and hour not in _HOURS_OF_PART[when]:
@@ -157,9 +157,9 @@ def _at(when: str | None, hour: int, minute: int) -> str | None:
 
 
 def _compound(match: re.Match[str]) -> str | None:
-    """`2 kg 500 g` with its units as units, not as letters; None unless each unit is known and smaller than the last.
+    """Return `2 kg 500 g` with its units marked as units, since bare letters are variables.
 
-    Behind hours an m is minutes.
+    None unless each unit is known and smaller than the unit before it. An m behind hours is minutes.
     """
     parts = [(number, unit) for number, unit in _QUANTITY.findall(match[0])]
     parts = [
@@ -172,13 +172,13 @@ def _compound(match: re.Match[str]) -> str | None:
 
 
 def _half(match: re.Match[str]) -> str:
-    """一个半小时 as 1.5 小时, 半小时 as 0.5 小时."""
+    """Return 1.5 小时 for 一个半小时, 0.5 小时 for 半小时."""
     unit = (match[2] or match[3]).replace("钟头", "小时").replace("个月", "月")
     return rf"{_count(match[1]) if match[1] else 0}.5\text{{ {unit}}}"
 
 
 def _money(match: re.Match[str]) -> str:
-    """1元2角5分 as 1.25 元."""
+    """Return 1.25 元 for 1元2角5分."""
     return rf"{_count(match[1])}.{_count(match[2])}{_count(match[3]) if match[3] else ''}\text{{ 元}}"
 
 
@@ -187,8 +187,9 @@ _HOURS_OF_PART = {
     "凌晨": (*range(1, 7),), "早上": (*range(4, 12),), "上午": (*range(6, 12),),
     "下午": (*range(1, 12), *range(13, 24)), "晚上": (*range(5, 12), *range(17, 24)),
 }  # fmt: skip
-"""Hours that a part of the day has, counted to 12 or to 24; 12 and 0 are in none, since usage differs: 晚上12点 is
-midnight to most, no noon."""
+"""Part of the day → its hours, counted to 12 or to 24. 12 and 0 belong to no part, since usage differs: 晚上12点 is
+midnight to most people.
+"""
 
 _SIXTY = 60
 """Minutes of a degree, and seconds of a minute."""
@@ -232,7 +233,7 @@ def usual_spelling(source: str) -> str:
     for form, rewritten in _FORMS:
         if (match := form.fullmatch(flat)) is not None:
             return rewritten(match) or source
-    # Words that only lead to the answer go ("so 14"), if a number in words or no words at all are left.
+    # Words that only lead to the answer ("so 14") are dropped if a number in words, or no words at all, remain.
     if (lead := _LEAD.match(source)) is not None and "=" not in source and source[lead.end() :].strip():
         # A command that holds the lead and the answer is opened anew for the answer.
         within = lead["open"] is not None and not lead["end"].rstrip().endswith("}")

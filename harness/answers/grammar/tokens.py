@@ -12,8 +12,8 @@ What depends on characters is decided here, so that the grammar sees only tokens
     op      a sign, a bracket, ","          + ^ ( lset rset row ° …; "lset" is \{
     begin, end   the environment            \begin{cases}
 
-Letters without a command: a name of a function or constant is one; behind a number or bracket a known unit is one;
-else three or more letters are a word unless all of them are usual variables (`is_word`), and then a product.
+Letters without a backslash: the name of a function or constant stands for that; a known unit behind a number or bracket
+is a unit; else three or more letters are a word, or a product if all of them are usual variables (`is_word`).
 
 Long: the tokens are made in one pass over the characters, whose rules share the position and the tokens so far.
 """
@@ -104,9 +104,11 @@ _PRODUCT_LETTERS = frozenset("abcdkmnpqrstxyzuvw")
 
 
 def tokenize(source: str, *, list_commas: bool = False) -> list[MathToken]:
-    """The tokens of `source`, which `plain_source` returned. list_commas: a plain comma separates items, never digits.
+    """Return the tokens of `source`, a result of `plain_source`. list_commas: a plain comma separates items, never
+    digits.
 
-    Raises `Unreadable`: a character that the grammar does not know, or a bound is exceeded.
+    Raises `Unreadable`: the grammar does not know a character or cannot read a number or command, or a bound is
+    exceeded.
     """
     return _Lexer(source, list_commas).run()
 
@@ -203,7 +205,7 @@ class _Lexer:
         self.literal(match.group())
 
     def follows_listed_number(self) -> bool:
-        """Whether "27," stands directly before: then the digits are the next item, and not its thousands."""
+        """Whether a number and a comma stand directly before: then the digits are the next item of a list."""
         before = self.source[max(0, self.position - 2) : self.position]
         return before[-1:] == "," and before[:-1].isdigit()
 
@@ -375,7 +377,7 @@ class _Lexer:
             self.words(plain)
 
     def follows_number(self) -> bool:
-        """Whether a number stands before: then `min` is minutes, not the minimum."""
+        """Whether a number is the last token: `min` behind it is minutes, not the minimum."""
         return bool(self.tokens) and self.tokens[-1].kind == "num"
 
     def words(self, content: str) -> None:
@@ -493,7 +495,7 @@ class _Lexer:
         return counted and len(word) > 3 and word.islower() and word.endswith("s") and not {"a", "u"}.isdisjoint(word)
 
     def end_of_words(self, end: int) -> int:
-        """Return where a phrase ends. end: the end of its first word; words with only spaces between belong to it."""
+        """Return where a phrase ends, a run of words with only spaces between. end: the end of the first word."""
         source = self.source
         while (space := _BETWEEN_WORDS.match(source, end)) is not None:
             more = _WORD.match(source, space.end())

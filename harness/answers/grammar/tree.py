@@ -1,7 +1,7 @@
 """The tree that an answer is read into: nodes with a name and parts, immutable and hashable.
 
 A node says how the answer is written, not what it is worth: `1/2` is div(num 1, num 2), `0.5` is num(1/2, places 1).
-That both are one number is found by `harness.grading.compare`. The grammar makes these nodes:
+`harness.grading.compare` finds that both are the same number. The grammar makes these nodes:
 
 Scalars          num(value: Fraction, places: int) · sym(name) · const("pi"|"e"|"i"|"inf"|"nan")
                  add(*terms) · mul(*factors) · div(a, b) · pow(base, exponent) · neg(a) · root(degree, a)
@@ -102,7 +102,7 @@ def _substituted(part: Any, variable: Node, value: Node) -> Any:
 
 
 def is_scalar(node: Node) -> bool:
-    """Whether the tree is one number or expression: no part is a structure, but for the matrix of a determinant."""
+    """Whether the tree is one number or expression: no part is a structure, except the matrix of a determinant."""
     stack = [node]
     while stack:
         op, args = stack.pop()
@@ -114,9 +114,10 @@ def is_scalar(node: Node) -> bool:
 
 
 def integrand(arguments: tuple[Any, ...]) -> tuple[Node, Node, str, Node] | None:
-    r"""Return (low, high, name of the variable, integrand) of the arguments of fn("int"); None for another integral.
+    r"""Return (low, high, name of the variable, integrand) of the arguments of fn("int"); None for an integral without
+    two limits or without a differential.
 
-    The body was read as a product: its last factors are d and a letter, or a fraction that has them on top,
+    The grammar reads the body as a product: its last factors are d and a letter, or a fraction that has them on top,
     `\frac{dx}{x}`.
     """
     if len(arguments) != 3:

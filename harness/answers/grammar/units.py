@@ -1,9 +1,9 @@
 """Units: what each measures and how many base units it is, exactly; numerals of scale; words for what is counted.
 
-A unit is a dimension, that is a product of base dimensions with integer exponents (speed is length¹ time⁻¹), and a
-factor to the base unit of it. Two units are convertible if their dimensions are equal. Dimensions that physics would
-convert and school answers do not are kept apart: pounds from kilograms, months from seconds, gallons from litres,
-currencies from one another. `harness.grading.compare.scalars` says what follows for two answers.
+A unit has a dimension, which is a product of base dimensions with integer exponents (speed is length¹ time⁻¹), and a
+factor: how many base units of this dimension it is. Two units are convertible if their dimensions are equal. Dimensions
+that physics would convert and school answers do not are kept apart: pounds from kilograms, months from seconds, gallons
+from litres, currencies from one another. `harness.grading.compare.scalars` says what follows for two answers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from harness.answers.grammar.tree import names
 
 
 class Unit(NamedTuple):
-    """dimension: (base dimension, exponent) pairs, sorted, no exponent 0; factor: how many base units it is."""
+    """A unit. dimension: sorted pairs (base dimension, exponent), no exponent 0. factor: how many base units it is."""
 
     dimension: tuple[tuple[str, int], ...]
     factor: Fraction
@@ -105,7 +105,7 @@ _UNIT_TABLE: tuple[tuple[str, str | int, str], ...] = (
     ("energy_ev", 1, "electronvolt"),
     ("sided", 1, "unit 单位"),
 )
-"""Units by name: what they measure, the factor to the base unit, and their names; `_` stands for a space."""
+"""Rows (what the unit measures, its factor to the base unit, its names); `_` in a name stands for a space."""
 
 _BY_NAME = {
     name.replace("_", " "): (dimension, Fraction(factor))
@@ -332,8 +332,8 @@ def is_counted(words: str, singular: bool = False) -> bool:
 
 
 def share_classifier(first: str, second: str) -> bool:
-    """Whether of two words behind numbers one is the Chinese classifier of the other, which names what was counted: 个
-    and 个苹果.
+    """Whether one of two words behind numbers is a Chinese classifier, and the other is the same classifier with what
+    was counted: 个 and 个苹果.
     """
     shorter, longer = sorted((first.strip(), second.strip()), key=len)
     return shorter in _CLASSIFIERS and longer.startswith(shorter) and is_counted(longer)
@@ -398,13 +398,12 @@ _MAX_CHINESE_NUMERAL = 24
 _MAX_COUNTED_SIGNS = 8
 """Largest number of Chinese characters of a classifier and its noun; more are a sentence."""
 
-
 _MAX_COUNTED_WORDS = 4
 """Largest number of words that say what was counted; more are a sentence."""
 
 
 def _is_noun(word: str) -> bool:
-    """Whether a word may be part of what was counted: it links no others, or stands alone ("3 each")."""
+    """Whether a word may be part of what was counted: it is no function word, but for a few ("3 each")."""
     word = word.strip(".,")
     return (
         len(word) > 1

@@ -1,8 +1,8 @@
 """Computes how many digits tell two algebraic numbers apart: the root separation bound of Burnikel, Funke, Mehlhorn,
 Schirra and Schmitt (BFMSS).
 
-For an expression of integers, + − · / and roots the bound follows from the expression alone. Each node gets numbers
-u and l, by which it is a quotient of algebraic integers whose conjugates are at most u and l in size:
+For an expression of integers, + − · / and roots the bound follows from the expression alone. Each node gets two numbers
+u and l: its value is a quotient of two algebraic integers, whose conjugates are at most u and at most l in size:
 
     integer n     u = |n|                   l = 1
     a ± b         u = u_a l_b + u_b l_a     l = l_a l_b
@@ -67,11 +67,8 @@ def digits_to_separate(left: Node, right: Node) -> int | None:
 def _size(node: Node, degrees: dict[Node, int], depth: int) -> _Size:
     """Return the bounds of an expression's numerator (u) and denominator (l), by the table at the top of the module.
 
-    Raises `NotAlgebraic`.
-
-    degrees: root → its degree; the roots of this node are added.
-
-    depth: how many levels of the formula stand above this part; too many raise.
+    degrees: root → its degree; the roots of this node are added. depth: how many levels of the formula stand above this
+    part; too many raise. Raises `NotAlgebraic`.
     """
     if depth > 4 * MAX_DEPTH:
         raise NotAlgebraic("nested too deeply")
@@ -106,8 +103,10 @@ def _log2(number: int) -> float:
 
 
 def _sum(sizes: list[_Size]) -> _Size:
-    """Bound the numerator (u) and the denominator (l) of a sum, from the bounds of its terms. A sum is at most its
-    largest term times their number; adding the powers themselves would overflow a float.
+    """Bound the numerator (u) and the denominator (l) of a sum, from the bounds of its terms.
+
+    A sum is at most its largest term times the number of terms. To add the bounds, not their logarithms, would overflow
+    a float.
     """
     below = sum(size.l for size in sizes)
     return _Size(max(size.u + below - size.l for size in sizes) + log2(len(sizes)), below)
@@ -132,9 +131,8 @@ def _rational(node: Node) -> Fraction:
 def _power(base: Node, exponent: Fraction, degrees: dict[Node, int], depth: int) -> _Size:
     """Bound the numerator (u) and the denominator (l) of `base` to the power `exponent`.
 
-    degrees: root → its degree; a root that the power needs is added.
-
-    Raises `NotAlgebraic`. depth: how many levels of the formula stand above this part; too many raise.
+    degrees: root → its degree; a root that the power needs is added. depth: how many levels of the formula stand above
+    this part; too many raise. Raises `NotAlgebraic`.
     """
     if not 0 < exponent.denominator < 1_000 or abs(exponent.numerator) > 1 << 20 or not exponent:
         raise NotAlgebraic("an exponent")

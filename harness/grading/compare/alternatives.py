@@ -51,7 +51,7 @@ def values_of_signs(node: Node, independent: bool) -> Node | None:
 
 
 def _with_signs(node: Node, signs: list[int]) -> Node:
-    """`node` with its ± and ∓ replaced, from left to right, by the signs 1 and -1 in `signs`, which are used up."""
+    """Return `node` with its ± and ∓ replaced from left to right by `signs`, each 1 or -1; the list is emptied."""
     if node.op in ("pm", "mp"):
         sign = signs.pop(0) * (1 if node.op == "pm" else -1)
         left, right = _with_signs(node.args[0], signs), _with_signs(node.args[1], signs)

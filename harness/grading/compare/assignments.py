@@ -14,7 +14,7 @@ from harness.answers.grammar.tree import Node
 from harness.grading.compare.equations import is_equation, statement
 
 Same = Callable[[Node, Node], bool | None]
-"""Whether two values are equal; None if no rule can tell."""
+"""Function that says whether two values are equal; None if no rule can tell."""
 
 _COORDINATES = "xyzw"
 

@@ -1,19 +1,19 @@
-"""Functions with branches, such as √u: where their formula may change without a sign that points which look random see.
+"""Functions with branches, such as √u: the places where their formula may change, which random points easily miss.
 
 √(u²) is |u|. So √((2ˣ − 1024)²) and 1024 − 2ˣ are equal at all points up to x = 10, and differ beyond. A *break* is a
-point at which such a change may lie:
+point at which a formula may change:
 
     an even root of u                  where u = 0
     arcsin u, arccos u, artanh u …     where u = ±1
     arctan u, arccot u                 where a denominator within u is 0; for arccot also where u = 0
 
-Odd roots have no breaks: the real cube root of a product is the product of the cube roots, whatever the signs. Neither
-has a function whose u is positive wherever it is defined (`is_positive`).
+Odd roots have no breaks: the real cube root of a product is the product of the cube roots, whatever the signs. An even
+root has none either if its u is positive wherever it is defined (`is_positive`).
 
 Sines and cosines of one letter are fractions of t = tan(x/2) (`without_waves`), whose breaks can be computed.
 
-Two expressions whose breaks cannot be computed may still be equal for reasons that no branch can change: they are, if
-they stay equal once a letter stands in place of each such function (`as_letters`).
+If the breaks of two expressions cannot be computed, the expressions are still equal if they stay equal with a letter in
+place of each function with branches (`as_letters`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from harness.grading.compare.radicals import NotExact, rational
 _WITHIN_ONE = names("arcsin arccos arcsec arccsc arccosh arctanh")
 _WITHOUT_POLES = names("sin cos sinh cosh tanh exp arcsin arccos arctan arcsinh abs")
 _BINDING = names("sum prod int lim")
-"""Functions with a letter of their own, which stands for no number outside of them."""
+"""Functions with a letter of their own, such as the n of a sum, which stands for no number outside of the function."""
 
 _ONE = num(1)
 
@@ -40,9 +40,9 @@ class NoBreaks(ValueError):
 
 
 def conditions_of(node: Node) -> list[Node]:
-    """Return expressions of which one is 0, or has no value, wherever the function `node` breaks; empty without breaks.
+    """Return expressions of which one is 0, or has no value, wherever the function `node` breaks.
 
-    Breaks of functions inside `node` are not covered. Raises `NoBreaks`.
+    The list is empty if `node` has no breaks. Breaks of functions inside `node` are not covered. Raises `NoBreaks`.
     """
     root = root_of(node)
     if root is not None:
@@ -59,7 +59,7 @@ def conditions_of(node: Node) -> list[Node]:
 
 
 def may_break(*trees: Node) -> bool:
-    """Whether the trees hold a function with breaks, or one of which that is not known."""
+    """Whether the trees hold a function that has breaks, or of which this is not known."""
     try:
         return any(conditions_of(node) for tree in trees for node in free_parts(tree))
     except NoBreaks:
@@ -67,10 +67,10 @@ def may_break(*trees: Node) -> bool:
 
 
 def free_parts(tree: Node) -> list[Node]:
-    """Return every node of the tree, but none that only depends on the letter of a sum, product, integral or limit.
+    """Return every node of the tree, except those whose only letters belong to a sum, product, integral or limit.
 
-    Raises `NoBreaks` for a function with breaks that depends on such a letter and on another one, and for a letter that
-    stands outside of its sum, too.
+    Raises `NoBreaks` for a function with breaks that depends both on such a letter and on a free one, and for a letter
+    of a sum that also stands outside of the sum.
     """
     own = bound_letters(tree)
     if not own:
@@ -88,7 +88,7 @@ def free_parts(tree: Node) -> list[Node]:
 
 
 def _letters_outside(tree: Node) -> set[str]:
-    """Return the letters that stand outside of every function with a letter of its own."""
+    """Return the letters that stand outside of every sum, product, integral and limit."""
     letters: set[str] = set()
     pending: list[Any] = [tree]
     while pending:
@@ -104,12 +104,15 @@ def _letters_outside(tree: Node) -> set[str]:
 
 
 def bound_letters(tree: Node) -> frozenset[str]:
-    """Return the letters that sums, products, integrals and limits in the tree bring along."""
+    """Return the letters that belong to sums, products, integrals and limits in the tree, as n does to a sum over n."""
     return frozenset(name for node in walk(tree) for name in _own_letters(node))
 
 
 def _own_letters(node: Node) -> frozenset[str]:
-    """Return the letter that a sum, product, integral or limit brings along; empty for any other node."""
+    """Return the letter that belongs to a sum, product, integral or limit; empty for any other node.
+
+    An integral that cannot be read returns all of its letters.
+    """
     if node.op != "fn" or node.args[0] not in _BINDING:
         return frozenset()
     if node.args[0] != "int":
@@ -121,8 +124,8 @@ def _own_letters(node: Node) -> frozenset[str]:
 def root_of(node: Node) -> tuple[Node, Fraction | None] | None:
     """Return (u, exponent) if `node` is an even root of u, such as √u, u^(3/2) or u^(-0.25); None for any other node.
 
-    An irrational exponent counts as one of an even root; it is returned as None. A power or root with a letter in its
-    exponent is taken for positive numbers only, as is usual, and has no branches.
+    A power with an irrational exponent counts as an even root, and its exponent is returned as None. A power or root
+    with a letter in its exponent is taken for positive numbers only, as is usual, and has no branches.
     """
     if node.op == "root":
         degree, base = node.args
@@ -154,7 +157,7 @@ def _poles(node: Node) -> Iterator[Node]:
 
 
 def _number(node: Node) -> Fraction | None:
-    """The rational number that an expression is; None if it is none, or that is not known."""
+    """Return the rational number that an expression is; None if it is irrational or has no exact value."""
     if node.op == "num":
         value: Fraction = node.args[0]
         return value
@@ -166,10 +169,10 @@ def _number(node: Node) -> Fraction | None:
 
 # --- signs ---
 def is_positive(node: Node) -> bool:
-    """Whether a real expression is above 0 wherever it is defined, but for places that divide nothing.
+    """Whether a real expression is known to be above 0 wherever it is defined, except at single points.
 
-    x² + y² is 0 at a single point, around which every two points are connected; (x - y)² is 0 on a line, which divides
-    the plane.
+    A single point, as for x² + y², does not divide the plane into regions with different branches; a line, as for
+    (x - y)², does.
     """
     op, args = node
     if op == "num":
@@ -201,7 +204,7 @@ def is_positive(node: Node) -> bool:
 
 
 def _is_at_least_zero(node: Node) -> bool:
-    """Whether a real expression is nowhere below 0."""
+    """Whether a real expression is known to be nowhere below 0."""
     op, args = node
     if op == "num":
         return bool(args[0] >= 0)
@@ -215,7 +218,7 @@ def _is_at_least_zero(node: Node) -> bool:
 
 
 def _swing(node: Node) -> Fraction | None:
-    """Return the largest size of a sine or cosine times a number; None for any other expression."""
+    """Return the largest absolute value of a number times sines and cosines; None for any other expression."""
     size = Fraction(1)
     n_waves = 0
     for factor in node.args if node.op == "mul" else (node,):
@@ -238,7 +241,7 @@ _WAVES: dict[str, Callable[[Node, Node], Node]] = {
     "sec": lambda _, cosine: Node("div", (_ONE, cosine)),
     "csc": lambda sine, _: Node("div", (_ONE, sine)),
 }
-"""Name of a function → its value from those of the sine and the cosine."""
+"""Name of a function → its value, from the values of the sine and the cosine."""
 
 _MAX_WAVES = 4
 """Largest n of sin nx beside sin x: the degree of its polynomial is 2n."""
@@ -259,7 +262,7 @@ def without_waves(left: Node, right: Node) -> tuple[Node, Node] | None:
         }
         if not waves:
             continue
-        # The slowest wave, of which all others are multiples.
+        # All waves are multiples of the slowest.
         slowest = Fraction(
             gcd(*(abs(factor.numerator) for factor in waves.values())),
             lcm(*(factor.denominator for factor in waves.values())),
@@ -372,7 +375,7 @@ def _has_breaks(node: Node) -> bool:
 
 
 def _with(left: Node, right: Node, values: dict[Node, Node]) -> tuple[Node, Node]:
-    """Return both trees with other nodes in place of some; the largest are replaced first."""
+    """Return both trees with each key of `values` replaced by its value; the largest keys are replaced first."""
     for node in sorted(values, key=lambda node: -len(walk(node))):
         left, right = substitute(left, node, values[node]), substitute(right, node, values[node])
     return left, right
@@ -381,7 +384,7 @@ def _with(left: Node, right: Node, values: dict[Node, Node]) -> tuple[Node, Node
 def _solved(node: Node, value: Node) -> tuple[Node, Node] | None:
     """Return (a letter, its value) such that `node` has this value; None if no letter can be solved for.
 
-    A letter can be if it stands in the expression once, and only sums, products and quotients contain it.
+    This works for a letter that stands in the expression once, and only within sums, products and quotients.
     """
     counts: dict[str, int] = {}
     for part in walk(node):

@@ -59,10 +59,10 @@ _ONE: Polynomial = {(): Fraction(1)}
 def trial_pairs(
     left: Node, right: Node, *, integers: bool = False, positive: bool = False
 ) -> Iterator[tuple[Node, Node]]:
-    """Yield both trees, with numbers for their letters, at the breaks of either, between breaks and beyond them.
+    """Yield both trees, with numbers for their letters, at the breaks of either tree, between breaks and beyond them.
 
-    integers, positive: letters are integers, so only the integers next to these points count, or above 0. Raises
-    `NoBreaks`.
+    integers: letters stand for integers, so the integers next to these points are tried instead. positive: letters are
+    above 0. Raises `NoBreaks` if the breaks cannot be solved for, or are too many.
     """
     polynomials = [
         polynomial for tree in (left, right) for node in free_parts(tree) for polynomial in _polynomials_of(node)
@@ -81,7 +81,9 @@ def trial_pairs(
 
 
 def single_condition(*trees: Node) -> Node | None:
-    """Return u if |u|, or another corner at u = 0, is the only break of all trees; None if there are others."""
+    """Return u if |u|, or another corner at u = 0, is the only break of all trees; None for corners at several
+    conditions, corners within a condition, and jumps.
+    """
     steps = [node for tree in trees for node in walk(tree) if node.op == "fn" and node.args[0] in CORNERS | JUMPS]
     conditions = [condition for node in steps for condition, _ in _conditions(node)]
     if any(node.args[0] in JUMPS for node in steps) or any(
@@ -173,7 +175,7 @@ def _quotients(node: Node) -> list[tuple[Polynomial, Polynomial]]:
 
 
 def _constant(node: Node) -> Polynomial:
-    """A number as a polynomial. Raises `NoBreaks` if it is not rational."""
+    """Return a number as a polynomial. Raises `NoBreaks` if it is not rational."""
     try:
         value = rational(exact(node))
     except NotExact as error:
@@ -197,7 +199,7 @@ def _scaled(polynomial: Polynomial, factor: int) -> Polynomial:
 
 
 def _product(left: Polynomial, right: Polynomial) -> Polynomial:
-    """The product of two polynomials. Raises `NoBreaks` for too high a degree or too many terms."""
+    """Return the product of two polynomials. Raises `NoBreaks` for too high a degree or too many terms."""
     if left is _ONE or right is _ONE:
         return right if left is _ONE else left
     total: Polynomial = {}
@@ -248,7 +250,7 @@ def _degree(polynomial: Polynomial) -> int:
 
 
 def _without(letter: str, first: Polynomial, second: Polynomial) -> Polynomial:
-    """Return the linear polynomial without `letter` that is 0 wherever both of these are."""
+    """Return the linear polynomial without `letter` that is 0 wherever `first` and `second` both are."""
     factor, other_factor = (polynomial[((letter, 1),)] for polynomial in (first, second))
     return _sum(
         {monomial: coefficient * other_factor for monomial, coefficient in first.items()},
@@ -267,7 +269,7 @@ def _at(polynomial: Polynomial, values: dict[str, Fraction]) -> Polynomial:
 
 
 def _coefficients(polynomial: Polynomial) -> list[Fraction]:
-    """Return the coefficients of a polynomial of one letter, of its powers from 0 on."""
+    """Return the coefficients of a polynomial of one letter, the constant first."""
     coefficients = [Fraction(0)] * (_degree(polynomial) + 1 if polynomial else 1)
     for monomial, coefficient in polynomial.items():
         coefficients[monomial[0][1] if monomial else 0] = coefficient
@@ -323,7 +325,7 @@ def _divided(top: list[Fraction], bottom: list[Fraction]) -> tuple[list[Fraction
 
 
 def _zeros(coefficients: list[Fraction]) -> list[Fraction]:
-    """Return the real zeros of a polynomial, of which none is double; irrational ones within `_PRECISION`.
+    """Return the real zeros of a polynomial without multiple zeros; an irrational zero to within `_PRECISION`.
 
     coefficients: the constant first.
     """

@@ -65,7 +65,7 @@ def _form(node: Node, *, ordered: bool = False) -> str:
     op, args = node
     if op == "rel" and is_equation(node) and (parts := statement(node)) is not None:
         return _form(parts.values[-1], ordered=ordered)
-    # A noun that is neither unit nor counter says what is meant: 5 red and 5 blue are two votes.
+    # A word that is neither a unit nor a counted thing says what is meant: 5 red and 5 blue are two votes.
     if op == "quantity" and unit_of(args[1]) is None and not is_counted(args[1]):
         return f"{_form(args[0])} {noun_of(args[1])}"
     if op in ("quantity", "pct", "deg"):
@@ -87,7 +87,7 @@ def _form(node: Node, *, ordered: bool = False) -> str:
         return " ∪ ".join(_interval_vote(piece) for piece in pieces)
     try:
         value = exact(node)
-        # Only rational values vote by their exact form: an equal answer may be written so that it has none.
+        # Only rational values vote by their exact form: equal irrational values may be written in a way that has none.
         if rational(value) is not None:
             return freeze(value)
     except NotExact:
@@ -106,7 +106,7 @@ def _vote_of_residue(residue: int) -> str:
 
 
 def _digits(node: Node) -> str | None:
-    """Return the text by which a number is counted for maj@k, from its digits; None if it has none.
+    """Return the text by which a number is counted for maj@k, from its digits; None if they cannot be computed.
 
     If the digits are those of a simple fraction, the text is that fraction, as 1 for `(π + 1)/(π + 1)`.
     """

@@ -16,7 +16,7 @@ _FACTOR = re.compile(r"[CAKB](?:_\w+)?")
 _FREE = re.compile(r"C(?:_\w+)?")
 _INDEXED = re.compile(r"[Cc]_\d")
 _MAX_INDEXED = 3
-"""Constants that may change places, at most; three have six orders."""
+"""Largest number of constants that may change places; three have six orders."""
 
 _POINTS = (2, 1, -1)
 """Values that all letters get to compute a difference, which is then compared with the difference everywhere."""

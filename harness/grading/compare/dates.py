@@ -42,7 +42,7 @@ def day_of(text: str) -> Day | None:
     day = _written_day(text)
     if day is None or not 1 <= day.month <= len(_MONTHS):
         return None
-    # A year without 29 February would refuse that day where the text has no year.
+    # A text without a year is read as of a leap year, so that 29 February is a day.
     return day if 1 <= day.day <= calendar.monthrange(day.year or _LEAP_YEAR, day.month)[1] else None
 
 

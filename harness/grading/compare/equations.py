@@ -103,7 +103,7 @@ def _same_everywhere(values: tuple[Node, ...]) -> bool:
 
 
 def difference(node: Node) -> Node | None:
-    """left − right of a relation with two scalar sides; None for any other."""
+    """Return left − right of a relation with two scalar sides; None for any other relation."""
     operands = node.args[0]
     if len(operands) != 2 or not all(is_scalar(operand) for operand in operands):
         return None
@@ -229,7 +229,7 @@ def _vanishes(node: Node) -> bool:
 
 
 def labels_agree(reference: Statement, answer: Statement, rules: GradeRules) -> bool:
-    """Whether the last name of one side is a name of the other; a missing name stands for any."""
+    """Whether the last name of one side is a name of the other side; a side without names agrees with any."""
     if not reference.labels or not answer.labels:
         return True
     agree = names_agree if allows(rules, "labels_dropped") else eq
@@ -261,9 +261,9 @@ def rename_variables(reference: Statement, answer: Statement, rules: GradeRules)
 
 
 def _exchange_names(node: Node, given: tuple[Node, ...], replacements: tuple[Node, ...]) -> Node:
-    """Return `node` with each name of `given` replaced by that of `replacements`, so that x and y may change places.
+    """Return `node` with each name of `given` replaced by the name at its place in `replacements`.
 
-    All are replaced at once: first by names that nobody writes, then by the replacements.
+    The names may change places, as x and y: all are replaced by names that nobody writes before these get the new ones.
     """
     for index, name in enumerate(given):
         node = substitute(node, name, sym(f"argument {index}"))
@@ -273,7 +273,9 @@ def _exchange_names(node: Node, given: tuple[Node, ...], replacements: tuple[Nod
 
 
 def _arguments(label: Node) -> tuple[Node, ...]:
-    """The variables of f(x), f(x, y); () if the label is no function, or an argument is no letter or occurs twice."""
+    """Return the variables of f(x) or f(x, y); () if the label is no function, or an argument is no letter or occurs
+    twice.
+    """
     inner = label.args[1] if label.op in ("apply", "mul") and len(label.args) == 2 else None
     parts = inner.args if isinstance(inner, Node) and inner.op in ("list", "tuple") else (inner,)
     if not all(isinstance(part, Node) and part.op == "sym" for part in parts) or len(set(parts)) < len(parts):

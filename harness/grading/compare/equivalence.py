@@ -37,9 +37,9 @@ _INTEGER = re.compile(r"\s*\$?\s*([-+]?)0*(\d{1,400})\s*\$?\s*")
 _VALUE_UNDER_LETTER = re.compile(
     r"[\s{]*(?:\([A-J]\)|[A-J]\)|[A-J][.、:](?=\s))[\s}~]*(?:\\[ ,;])*(\S.*)|\(?[a-j]\)\s+([-\d.\\$].*)", re.DOTALL
 )
-"""An option letter and the value behind it, as in `(B) 12`. If the reference is no letter, the value is compared."""
+"""An option letter and the value behind it, as in `(B) 12`. If the other side has no letter, the value is compared."""
 
-# Form → its name in the sentence on a right value in a wrong form.
+# Form → its name in the step that says that the value is right, but not its form.
 _FORMS: dict[Form, str] = {
     "fraction": "one integer over another",
     "decimal": "a decimal",
@@ -56,17 +56,17 @@ _THOUSANDS_OR_LIST = re.compile(r"\d,\s?\d{3}(?!\d)")
 _REPEATED = re.compile(
     r"(?s)\A\s*+([^()]{1,200}+)\(\s*+(?:\\text\{)?\s*(?:or|i\.e\.,?|that\s+is,?|=)(?![a-z])\s*\}?\s*([^()]{1,200})\)\s*\Z"
 )
-"""A value and another form of it in brackets, `3/5 (or 0.6)`; compared as if it were written 3/5 = 0.6."""
+"""A value with another form of the value in brackets, `3/5 (or 0.6)`, which is compared as `3/5 = 0.6`."""
 
 _DECIMAL_COMMA = re.compile(
     r"((?:[^,(){}\[\]|]|\\(?:text|mathrm)\{[^{},]*\})*\d),(?:(?<=\b0,)|(?!\d{3}(?!\d)|\d*,))(\d(?:[^,(){}\[\]|]|\\(?:text|mathrm)\{[^{},]*\})*)"
 )
-"""Two runs of digits with a comma between that parts no thousands, and nothing else that parts values: `12,5`."""
+"""A text whose only comma may be a decimal comma, `12,5`: it separates no thousands; the text has no brackets."""
 
 _DIGIT = re.compile(r"-?\d")
 _MAX_NUMERAL_CHARS = 200
 _MAX_WORDS = 6
-"""A reference with more words than this is prose, which another answer may say in other words; then none is wrong."""
+"""A reference with more words than this is prose. An answer may say the same in other words, so it is never wrong."""
 
 _MAX_CHINESE_SIGNS = 12
 """A reference with more Chinese characters than this is prose."""
@@ -87,10 +87,10 @@ def equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: tu
 
 
 def near_miss(reference: str, answer: str, kind: str, rules: GradeRules) -> NearMiss | None:
-    """How a wrong `answer` misses the reference by little; None if it misses it by more."""
+    """Return how a wrong `answer` misses the reference by little; None if it is no near miss."""
     if rules.form is not None and _equal(reference, answer, kind, replace(rules, form=None), ()).equal:
         return "form"
-    # Two different numbers or polynomials miss each other neither by a unit nor, without a decimal, by rounding.
+    # Two plain numbers or polynomials have no units that could differ, and without a decimal nothing is rounded.
     plain = "." not in reference and all(
         _INTEGER.fullmatch(text) or plain_number(text) or polynomial(text) for text in (reference, answer)
     )
@@ -144,7 +144,7 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
     if is_one_of_letters(reference) != is_one_of_letters(answer) and (letters_of(reference) or letters_of(answer)):
         return Comparison(False, "choices")
     signs = without_layout(answer)
-    # A `nan` is no value, so that two of them are not equal.
+    # `nan` is no value, so that two of these texts are not equal.
     if signs and without_layout(reference) == signs and signs.lower() not in ("nan", "\\text{nan}"):
         return Comparison(True, "text")
     if is_words(reference) or is_words(answer) or kind == "text":
@@ -155,7 +155,7 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
     result = same_days(reference, answer) or _compare_trees(reference, answer, kind, rules)
     if result.equal is False and _equal_by_decimal_comma(reference, answer, rules):
         return Comparison(None, "decimal comma")
-    # Only after the whole answer has failed: (B) 12 can also be a product.
+    # The value alone is tried last, since (B) 12 can also be a product.
     if not result.equal and (value := _value_under_letter(answer)) is not None and not _names_choice(reference):
         return _compare_trees(reference, value, kind, rules)
     if not result.equal and (value := _value_under_letter(reference)) is not None and letter_of(answer) is None:
@@ -213,7 +213,7 @@ def _compare_trees(reference: str, answer: str, kind: str, rules: GradeRules) ->
     if result.equal and result.rule != "identical" and any(map(multiplies_matrices, (reference_node, answer_node))):
         return Comparison(None, "matrices")
     if not result.equal and (_THOUSANDS_OR_LIST.search(reference) or _THOUSANDS_OR_LIST.search(answer)):
-        # "1,234" can be a number or a list of two; both sides are read the other way round as well.
+        # "1,234" can be a number or a list of two numbers; both sides are read in the other way as well.
         reference_node, answer_node = _read(reference, not listed), _read(answer, not listed)
         if not isinstance(reference_node, str) and not isinstance(answer_node, str):
             again = same(reference_node, answer_node, rules)
@@ -222,9 +222,8 @@ def _compare_trees(reference: str, answer: str, kind: str, rules: GradeRules) ->
 
 
 def _number_before_unit(reference: str) -> str | None:
-    """Return the number of a reference such as `5 m`, whose letters are read as variables and name a unit, too.
-
-    None for any other reference.
+    """Return the number of a reference such as `5 m`, whose letters are read as variables, but may name a unit; None
+    for any other reference.
     """
     match = _NUMBER_AND_LETTERS.fullmatch(reference)
     unit = match[2].replace("²", "^2").replace("³", "^3") if match is not None else ""
@@ -273,7 +272,7 @@ def _integer(match: re.Match[str]) -> int:
 
 
 def _undecided_words(reference: str) -> Comparison:
-    """Return "undecided" for an answer that does not repeat the reference's words, but may say the same in others.
+    """Return "undecided" for an answer that does not repeat the reference's words, but may say the same in other words.
 
     The rule is "prose" for a long reference, else "words".
     """
@@ -299,7 +298,7 @@ def _names_choice(reference: str) -> bool:
 
 
 def _same_choice(reference: str, answer: str, choices: tuple[str, ...]) -> Comparison | None:
-    """The comparison of option letters, or of the answer with the texts of the options; None without a letter."""
+    """Compare option letters, or the answer with the texts of the options; None if the reference has no letter."""
     last = chr(ord("A") + len(choices) - 1) if choices else "Z"
     # A model may write its letter small; a small letter as reference is a variable.
     reference_letter, answer_letter = letter_of(reference, last), letter_of(answer, last, any_case=True)

@@ -31,13 +31,13 @@ from harness.grading.compare.radicals import (
 )
 
 _MAX_KNOWN = 128
-"""Number of trees whose values are kept; one value may take half a megabyte."""
+"""Number of trees whose values are cached; one value may take half a megabyte."""
 
 
 def exact(node: Node) -> Value:
     """Return the value of a closed form, canonical: equal values have equal dicts. Raises `NotExact`, `Undefined`.
 
-    The dict is shared, so nobody changes it.
+    The dict belongs to the cache, and must not be changed.
     """
     value = _cached_value(node)
     if isinstance(value, NotExact):
@@ -48,7 +48,10 @@ def exact(node: Node) -> Value:
 
 @lru_cache(maxsize=_MAX_KNOWN)
 def _cached_value(node: Node) -> Value | NotExact:
-    """The value of a tree, or why it has none: a comparison, a near miss and a vote ask for the same ones."""
+    """Return the value of a tree, or the exception that says why it has none.
+
+    Cached, since a comparison, a near miss and a vote need the same values.
+    """
     try:
         return _exact(node, 0)
     except NotExact as error:
@@ -56,7 +59,7 @@ def _cached_value(node: Node) -> Value | NotExact:
 
 
 def _exact(node: Node, depth: int) -> Value:
-    """The exact value of a node. depth: how deep it is nested. Raises `NotExact`."""
+    """Return the exact value of a node. depth: how deep the node is nested. Raises `NotExact`."""
     if depth > 4 * MAX_DEPTH:
         raise NotExact("nested too deeply")
     rule = _RULES.get(node.op)
@@ -110,7 +113,7 @@ def _root(node: Node, depth: int) -> Value:
 
 
 def _const(node: Node, _depth: int) -> Value:
-    """The value of a constant: π, e or i."""
+    """Return the value of a constant: π, e or i."""
     name = node.args[0]
     if name == "pi":
         return {ONE._replace(pi=Fraction(1)): Fraction(1)}
@@ -152,7 +155,7 @@ def _fn(node: Node, depth: int) -> Value:
     if rule is None:
         raise NotExact(name)
     values = [rational(_exact(argument, depth)) for argument in arguments]
-    # Of an irrational argument floor, max or sgn would need digits, which `numeric` computes.
+    # floor, max or sgn of an irrational argument needs digits, which `numeric` computes.
     if any(value is None for value in values):
         raise NotExact(name)
     try:
@@ -162,7 +165,7 @@ def _fn(node: Node, depth: int) -> Value:
 
 
 def _integers(*values: Fraction) -> list[int]:
-    """Return the values as integers. Raises `NotExact` if one is none."""
+    """Return the values as integers. Raises `NotExact` if one of them is no integer."""
     if any(value.denominator != 1 for value in values):
         raise NotExact("integers expected")
     return [value.numerator for value in values]
@@ -224,7 +227,7 @@ def _logarithm(value: Fraction, base: Fraction = Fraction(10)) -> Value:
 
 
 def _natural_logarithm(value: Fraction) -> Value:
-    """Return the logarithm if it is a fraction, as only that of 1 is; else raise `NotExact`."""
+    """Return ln of a rational number if it is rational, which only ln 1 is. Raises `NotExact` for any other number."""
     if value == 1:
         return {}
     raise NotExact("a logarithm")

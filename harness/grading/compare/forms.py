@@ -93,7 +93,7 @@ def _has_fraction(node: Node) -> bool:
 
 
 def _is_rational(node: Node) -> bool:
-    """Whether `node` is a number or a fraction of two."""
+    """Whether `node` is a number or a fraction of two numbers."""
     node = _without_minus(node)
     return node.op == "num" or (node.op == "div" and all(_without_minus(part).op == "num" for part in node.args))
 
@@ -107,7 +107,7 @@ def _is_squarefree(degree: Node, radicand: Node) -> bool:
         return False  # the root is a number
     try:
         return all(count < int(degree.args[0]) for _, count in factors(number))
-    # Too hard to factor: only a full square can still be seen.
+    # The number is too hard to factor: only a full square is still recognised.
     except NotExact:
         return isqrt(number) ** 2 != number
 
@@ -119,7 +119,7 @@ def _same_factors(answer: Node, reference: Node) -> bool:
 
 
 def _factors(node: Node) -> Counter[int]:
-    """How often each factor with letters occurs, by its residue, which does not depend on how the factor is written."""
+    """Return the residue of each factor with letters → how often the factor occurs, in whatever way it is written."""
     from harness.grading.compare.modular import NotModular, Residues
 
     count: Counter[int] = Counter()

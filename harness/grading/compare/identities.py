@@ -1,9 +1,9 @@
 """Identities: whether two expressions with letters are equal, or proportional, for all values of their letters.
 
 Two methods, in this order. A finite field (`modular`) decides every pair of rational functions; with functions such as
-sin it can only prove identities that follow by algebra. Then both are evaluated at fixed points that look random: one
-point at which they differ refutes the identity; to accept it takes three points or more, at the digits that `numeric`
-asks for.
+sin it can only prove identities that follow by algebra. Then both expressions are evaluated at fixed points that look
+random: one point at which they differ refutes the identity; to accept it takes three points or more, with as many
+digits as `numeric` asks for.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _STRETCHES = (Fraction(1, 8), 3, 17, 131)
 """Factors by which variables are moved away from the usual points, if too few of those give real values."""
 
 _SPANS_OF_A_RATIO = 10
-"""A ratio is compared with this multiple of the span in digits (`numeric` explains the span), a value with less: one
-changed term of a sum changes a ratio by less than it changes the sum.
+"""A ratio is compared with this multiple of the span in digits (`numeric` explains the span). A value needs fewer
+digits: one changed term of a sum changes a ratio by less than it changes the sum.
 """
 
 PointAt = Callable[[int], Point]
@@ -42,7 +42,7 @@ PointAt = Callable[[int], Point]
 def identical(left: Node, right: Node, *, positive: bool = False) -> bool | None:
     """Whether two expressions are equal at all points where both are defined and real; None if no method can decide.
 
-    Expressions that are real together almost nowhere, as those with i, are compared at their complex values.
+    Expressions that are almost nowhere both real, such as those with i, are compared by their complex values.
     positive: letters are positive numbers.
     """
     proven = identical_in_field(left, right)
@@ -59,7 +59,7 @@ def identical(left: Node, right: Node, *, positive: bool = False) -> bool | None
         agreed = _agreement(left, right, _spread_points(positive), real=True)
     if agreed is None:
         agreed = _agreement(left, right, _points(positive))
-    # An identity of integers, as cos nπ = (−1)^n, fails at the other points.
+    # An identity that only integers fulfil, such as cos nπ = (−1)^n, fails at other points.
     if agreed is not True and _over_integers(left, right):
         agreed = _agreement(left, right, _integer_points())
     if agreed and _may_break(left, right) and not _over_integers(left, right):
@@ -78,8 +78,9 @@ def identical(left: Node, right: Node, *, positive: bool = False) -> bool | None
 def _agree_on_branches(left: Node, right: Node, positive: bool) -> bool | None:
     """Whether two expressions that agree at the usual points agree on all branches of their functions (`branches`).
 
-    They are tried on both sides of each break. If the breaks cannot be computed, the expressions must be equal with
-    letters in place of those functions; otherwise None. positive: letters are positive numbers.
+    The expressions are evaluated on both sides of each break; False if they differ. If the breaks cannot be computed,
+    the expressions must be equal with letters in place of those functions, or the result is None. positive: letters are
+    positive numbers.
     """
     n_points = 0
     try:
@@ -95,7 +96,10 @@ def _agree_on_branches(left: Node, right: Node, positive: bool) -> bool | None:
 
 
 def _is_real(*trees: Node) -> bool:
-    """Whether all roots in trees without letters are real. A product of two that are not is real, too, and is none."""
+    """Whether all roots in trees without letters are real.
+
+    The value alone does not tell: the product of two imaginary roots is real.
+    """
     radicands = [radicand for tree in trees for node in walk(tree) if (radicand := _radicand(node)) is not None]
     try:
         return all(number_of(radicand).real >= 0 for radicand in radicands)
@@ -110,7 +114,7 @@ def _agree_with_letters(left: Node, right: Node) -> bool | None:
 
 
 def _positive_ratio(left: Node, right: Node) -> Node | None:
-    """Return left / right as an expression without letters if it is one positive number; else None."""
+    """Return left / right as an expression without letters if it is the same positive number everywhere; else None."""
     if identical(left, right):
         return num(1)
     if proportional(left, right) is None:
@@ -124,10 +128,9 @@ def _positive_ratio(left: Node, right: Node) -> Node | None:
 
 
 def _agree_at_breaks(left: Node, right: Node, integers: bool) -> bool | None:
-    """Whether two expressions that agree at all other points agree at their breaks, too; None if the breaks cannot be
-    computed.
+    """Whether two expressions that agree at the usual points agree at their breaks, too; None if that cannot be told.
 
-    integers: letters stand for integers only.
+    If the breaks cannot be computed, points of all sizes are tried instead. integers: letters stand for integers only.
     """
     try:
         pairs = trial_pairs(left, right, integers=integers)
@@ -164,7 +167,7 @@ def _shows_both_signs(left: Node, right: Node) -> bool:
 def proportional(left: Node, right: Node) -> Any | None:
     """Return the constant ratio left / right, a number, if it is the same for all values of the letters; else None.
 
-    By numbers the ratio must be the same at three points, and beyond the breaks of steps and corners.
+    If the field cannot tell, the ratio must be the same at three points, and on all sides of the functions' breaks.
     """
     constant = proportional_in_field(left, right)
     if constant is False:
@@ -210,7 +213,7 @@ def _crosswise_identical(left: Node, right: Node) -> bool:
 
 
 def _at_one_point(left: Node, right: Node) -> tuple[Node, Node]:
-    """Return both trees with a number for each letter."""
+    """Return both trees with a number for each letter: the same numbers at each call."""
     for index, name in enumerate(sorted(symbols(left) | symbols(right))):
         value = num(Fraction(13 + 6 * index, 17))
         left, right = substitute(left, sym(name), value), substitute(right, sym(name), value)
@@ -245,7 +248,7 @@ def _points(positive: bool) -> Iterator[PointAt]:
 
 
 def _spread_points(positive: bool) -> Iterator[PointAt]:
-    """Points of other sizes, for expressions that are real only near zero or far from it.
+    """Yield points of other sizes, for expressions that are real only near zero or far from it.
 
     positive: letters stand for positive numbers only.
     """
@@ -257,21 +260,21 @@ def _spread_points(positive: bool) -> Iterator[PointAt]:
 
 
 def _complex_points() -> Iterator[PointAt]:
-    """Points off the real line, where Re z and z differ."""
+    """Yield points off the real line, where Re z and z differ."""
     budget = [MAX_EVALUATIONS]
     for index in range(IDENTITY_POINTS):
         yield _point(index, budget, complex_values=True)
 
 
 def _wide_points(integers: bool) -> Iterator[PointAt]:
-    """Many points of different sizes, for functions that are constant in between, such as floor."""
+    """Yield many points of different sizes, for functions such as floor that are constant between their steps."""
     budget = [MAX_EVALUATIONS]
     for index in range(6 * IDENTITY_POINTS):
         yield _point(index, budget, integers=integers, stretch=(7, 41, 293)[index % 3])
 
 
 def _points_of_all_sizes() -> Iterator[PointAt]:
-    """Points of either sign, from ten thousandths to hundreds."""
+    """Yield points of either sign, with letters from ten thousandths to hundreds."""
     budget = [MAX_EVALUATIONS]
     for power in range(-4, 3):
         for index in range(IDENTITY_POINTS):
@@ -279,7 +282,7 @@ def _points_of_all_sizes() -> Iterator[PointAt]:
 
 
 def _integer_points() -> Iterator[PointAt]:
-    """Points at which the letters are integers."""
+    """Yield points at which the letters are integers."""
     budget = [MAX_EVALUATIONS]
     for index in range(2 * IDENTITY_POINTS):
         yield _point(index, budget, integers=True)
@@ -335,10 +338,10 @@ def _agree_at(left: Node, right: Node, point_at: PointAt, *, real: bool) -> bool
 
 # --- kinds of expressions ---
 def _over_integers(left: Node, right: Node) -> bool:
-    """Whether the expressions may be meant for integers only: by the names of all letters, and by an operation.
+    """Whether the expressions may be meant for integers only: all letters have names that integers often have, and an
+    operation is simpler at integers.
 
-    Operations that are simpler at integers are functions such as n!, powers such as (-1)^n, and sines and cosines:
-    sin(nπ) is 0.
+    Such operations are functions such as n!, powers such as (-1)^n, and sines and cosines: sin(nπ) is 0.
     """
     variables = symbols(left) | symbols(right)
     if not variables or not all(name.partition("_")[0] in _INTEGER_NAMES for name in variables):
@@ -357,7 +360,10 @@ def _has_steps(*trees: Node) -> bool:
 
 
 def _radicand(node: Node) -> Node | None:
-    """The expression of which `node` takes a root, a number; None if it takes none."""
+    """Return the expression under the root if `node` is a root, or a power whose exponent is a quotient or has a minus.
+
+    None for any other node.
+    """
     if node.op != "root" and not (node.op == "pow" and node.args[1].op in ("div", "neg")):
         return None
     radicand: Node = node.args[node.op == "root"]

@@ -6,7 +6,7 @@ is not 0, it is not 0 modulo one of any b / 254 + 1 primes of 255 bits, and ther
 below d / 2²⁵⁴ (Schwartz and Zippel). Bounds of d and b are computed beside the residues.
 
 A function such as sin u is treated as a new letter, whose residue depends on its name and on the residue of u. Then
-equal residues still prove the identity, but different ones prove nothing; the attribute `opaque` records this case.
+equal residues still prove the identity, but different residues prove nothing; the attribute `opaque` records this case.
 Logarithms of numbers are resolved: ln 12 is 2 ln 2 + ln 3, and log₂ 12 is the quotient of ln 12 and ln 2.
 """
 
@@ -32,7 +32,7 @@ _MAX_COEFFICIENT_BITS = 20_000
 _MAX_EXPONENT = 1 << 64
 
 _MAX_KNOWN = 256
-"""Number of residues of trees that are kept."""
+"""Number of trees whose residues are cached."""
 
 
 MAX_PRIMES = 2 * _MAX_COEFFICIENT_BITS // PRIME_BITS + 1
@@ -92,7 +92,7 @@ def _is_prime(number: int) -> bool:
 @lru_cache(maxsize=128)
 def _root_of_minus_one(prime: int) -> int:
     """Return a square root of -1 modulo the prime, as the residue of i."""
-    # About every other base is no square, and gives a root.
+    # About every second base is no square, and such a base gives a root.
     roots = (pow(base, (prime - 1) // 4, prime) for base in range(2, 1_000))
     return next(root for root in roots if root * root % prime == prime - 1)
 
@@ -104,8 +104,8 @@ def identical_in_field(left: Node, right: Node) -> bool | None:
             field = Residues(index)
             if field.value(left) != field.value(right):
                 return None if field.opaque else False
-            # A difference that is not 0, with coefficients of so many bits, vanishes modulo fewer primes than were
-            # tried.
+            # A difference that is not 0, with coefficients of at most `bits` bits, vanishes modulo fewer primes than
+            # were tried.
             if index >= field.bits // (PRIME_BITS - 1):
                 return True
     except NotModular:
@@ -116,14 +116,14 @@ def identical_in_field(left: Node, right: Node) -> bool | None:
 def proportional_in_field(left: Node, right: Node) -> bool | None:
     """Whether left / right is a constant; None if values modulo primes cannot tell.
 
-    It is constant if left(p) · right(q) = left(q) · right(p) for two points p and q.
+    It is constant if left(p) · right(q) = left(q) · right(p) for two points p and q. False also if a side is 0.
     """
     try:
         for index in range(MAX_PRIMES):
             first, second = Residues(index), Residues(index, salt=1)
             left_values, right_values = ([point.value(tree) for point in (first, second)] for tree in (left, right))
             if 0 in (*left_values, *right_values):
-                return False  # a side is 0 everywhere: that 0 is a multiple of the other side proves nothing
+                return False  # a side is 0: as a multiple of anything, it proves nothing
             crossed = left_values[0] * right_values[1] - left_values[1] * right_values[0]
             if crossed % first.prime:
                 return None if first.opaque else False
@@ -143,7 +143,7 @@ def inverse(residue: int, prime: int) -> int:
 
 
 def _bits(number: int) -> int:
-    """Return an upper bound of log₂ |number|, in whole bits; 0 for 0 and 1."""
+    """Return an upper bound of log₂ |number|, in whole bits; 0 for -1, 0 and 1."""
     return (abs(number) - 1).bit_length() if number else 0
 
 
@@ -178,8 +178,8 @@ class Residues:
 def _cached_residue(node: Node, index: int, salt: int) -> tuple[_Residue, bool] | None:
     """Return an expression's value modulo a prime, and whether a letter replaced a function in it (`opaque`).
 
-    None if it has no such value. Cached, because a comparison and a vote (maj@k) need the same one. index: number of
-    the prime. salt: number of the point.
+    None if the expression has no value modulo the prime. Cached, because a comparison and a vote (maj@k) need the same
+    value. index: number of the prime. salt: number of the point.
     """
     point = _Point(index, salt)
     try:
@@ -315,7 +315,7 @@ class _Point:
         return numbers[0] if name == "ln" else self._operation("div", numbers)
 
     def _by_primes(self, node: Node) -> _Residue | None:
-        """Return ln of a positive rational number modulo the prime, as ln 12 = 2 ln 2 + ln 3.
+        """Return ln of a positive rational number modulo the prime, by its prime factors: ln 12 = 2 ln 2 + ln 3.
 
         The logarithm of each prime is a letter. None if `node` is no such number.
         """
@@ -332,8 +332,8 @@ class _Point:
     def _new_letter(self, name: str, arguments: list[_Residue]) -> _Residue:
         """Return the residue of the letter that stands for a function with these arguments.
 
-        Its bounds are the sums of the arguments' bounds: only if different arguments get different residues does an
-        equal letter prove an equal function.
+        Its bounds are the sums of the arguments' bounds: an equal letter proves an equal function only if different
+        arguments get different residues, which their bounds must ensure.
         """
         return _Residue(
             self._letter(name, *(argument.residue for argument in arguments)),
@@ -350,11 +350,11 @@ class _Point:
 
 
 def _digest(*parts: object) -> int:
-    """A number of 256 bits that looks random, fixed by `parts`."""
+    """Return a number of 256 bits that looks random, fixed by `parts`."""
     # A reply may hold half a surrogate pair from a cut JSON escape, which strict UTF-8 refuses.
     text = repr(parts).encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(text, digest_size=32).digest(), "big")
 
 
 _digest_of_name = lru_cache(maxsize=1_024)(_digest)
-"""Letters and constants come again in every tree."""
+"""`_digest` with a cache, since the same letters and constants occur in every tree."""

@@ -1,6 +1,6 @@
 """Comparison by numbers: evaluate two trees at one point, with so many digits that values which agree are equal.
 
-Fifty equal digits prove nothing: sin x and sin x + 10⁻⁶⁰ have them, so have tanh 500 and 1. So an evaluation notes the
+Fifty equal digits prove nothing: sin x and sin x + 10⁻⁶⁰ share them, as do tanh 500 and 1. So an evaluation notes the
 *span* of its expression, the largest |log₁₀ v| of all numbers v that occur in it, also of those that a function hides
 (tanh 500 is 1 − 2e⁻¹⁰⁰⁰). A term that could be lost has a span of its own size. Two values are decided by
 

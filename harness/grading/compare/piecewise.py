@@ -38,16 +38,17 @@ class NotPiecewise(ValueError):
 
 
 class _Case(NamedTuple):
-    """A case: its value, and the condition under which it holds, None for all other cases."""
+    """A case: its value, and the condition under which it holds; the condition is None for "otherwise"."""
 
     value: Node
     condition: Node | None
 
 
 def same_piecewise(left: Node, right: Node, same: Callable[[Node, Node], bool | None]) -> bool | None:
-    """Whether two functions, at least one of them by cases, agree at all points; None if `same` cannot tell at one.
+    """Whether two functions, at least one of them by cases, agree at all points.
 
-    Raises `NotPiecewise`.
+    None if `same` cannot tell at a point or between bounds, or if two cases of a function contradict each other. Raises
+    `NotPiecewise`.
     """
     functions = [_cases_of(node) if node.op == "cases" else [_Case(node, None)] for node in (left, right)]
     variables = {
@@ -71,7 +72,8 @@ def same_piecewise(left: Node, right: Node, same: Callable[[Node, Node], bool | 
         left_value, right_value = (_value(side, variable, point) for side in functions)
         if left_value is None or right_value is None or same(left_value, right_value):
             continue
-        # A difference may lie at a bound, which the expression takes and the interval does not have.
+        # Undecided, not different: the functions may differ at a bound only, a value that `inside` takes although the
+        # interval does not have it.
         if not same(*(substitute(value, variable, inside) for value in (left_value, right_value))):
             return None
     return True
@@ -119,7 +121,7 @@ def _between(bounds: list[Fraction]) -> list[Fraction]:
 
 
 def _zero(side: Node, variable: Node) -> Fraction:
-    """The value of one side of a condition. Raises `NotPiecewise` if it holds the variable or is not rational."""
+    """Return the value of one side of a condition. Raises `NotPiecewise` if it has the variable or is not rational."""
     if variable.args[0] in symbols(side):
         raise NotPiecewise("a condition that is not solved")
     try:
@@ -140,7 +142,7 @@ def _value(rows: list[_Case], variable: Node, point: Fraction) -> Node | None:
 
 
 def _contradicts(rows: list[_Case], variable: Node, point: Fraction, same: Callable[[Node, Node], bool | None]) -> bool:
-    """Whether two cases hold at `point` and give other values, so that they are no function."""
+    """Whether two cases hold at `point` and give different values, so that they define no function."""
     values = [
         substitute(row.value, variable, num(point))
         for row in rows

@@ -18,7 +18,7 @@ _NUMBER = re.compile(
 
 
 class PlainNumber(NamedTuple):
-    """top / bottom, not reduced; bottom > 0. is_fraction, is_decimal: as it is written; an integer is neither."""
+    """The number top / bottom, not reduced; bottom > 0. is_fraction, is_decimal: how it is written, else an integer."""
 
     top: int
     bottom: int

@@ -1,7 +1,7 @@
 """Evaluation of a tree at a point: at fixed values of its letters, with a given number of digits.
 
-While it evaluates, the point notes the span of the numbers that occur. `numeric` explains the span, and how many digits
-a comparison needs by it.
+While it evaluates, the point notes the span of the numbers that occur: how many powers of ten they are from 1.
+`numeric` explains how the span tells the number of digits that a comparison needs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _INTEGRAL_SHARED_DIGITS = 45
 """Number of digits of an integral that quadrature must reach, by its own estimate of the error."""
 
 _INTEGRAL_COST = MAX_EVALUATIONS // 40
-"""Evaluations of the budget that an integral uses besides those of its integrand."""
+"""An integral takes this many evaluations from the budget, besides the evaluations of its integrand."""
 
 _MAX_LOG2 = 100_000.0
 _MAX_ARGUMENT = 1e12
@@ -47,7 +47,7 @@ class NotNumeric(ValueError):
 
 
 class Vanishing(NotNumeric):
-    """A divisor or the like is 0, perhaps only with these few digits."""
+    """A divisor or the like is 0, perhaps only because the digits are too few."""
 
 
 @cache
@@ -59,9 +59,9 @@ def _context(digits: int) -> Any:
 
 
 class Point:
-    """Evaluates trees at one point, with one number of digits.
+    """Evaluates trees at one point, with a fixed number of digits.
 
-    index: number of the point; other points give the variables other values. budget: evaluations left, shared by
+    index: number of the point; each point gives the variables other values. budget: evaluations left, shared by
     several points; an evaluation with more digits costs more. integers, negative, stretch, complex_values: which values
     the variables take. span, spans: largest |log₁₀ v| of a number v that occurred so far, and the sum of all of them
     (see `numeric`). rough: an integral occurred, which has fewer digits. chops: sums that are only rounding errors are
@@ -96,7 +96,11 @@ class Point:
         self._cost = 1 + (digits // 200) ** 2
 
     def variable(self, name: str) -> Any:
-        """Return the number that a letter stands for here: from 0.3 to 2.3, of either sign, or a small integer."""
+        """Return the number that a letter stands for here: a pseudo-random number that depends on letter and point.
+
+        It lies between 0.3 and 2.3, times `stretch`; the parameters of the point may make it negative, complex or a
+        small integer. The variable of a sum or integral has its current value.
+        """
         if name in self.bound:
             return self.bound[name]
         state = crc32(f"{name} {self.index}".encode("utf-8", "surrogatepass"))
@@ -302,10 +306,10 @@ class Point:
             value = getattr(mp, _ELEMENTARY[name])(x)
         except (ZeroDivisionError, ValueError) as error:
             raise NotNumeric(name) from error
-        # Infinity less than its own error would count as noise, so as 0.
+        # `without_noise` would take an infinity for noise, and return 0.
         if not mp.isfinite(value):
             raise NotNumeric(name)
-        # Next to 0 these functions are as small as their argument, and no error of it is left over.
+        # Near 0, a small value is that of a small argument, and no rounding error.
         may_vanish = name in _WITH_ZEROS and abs(x) > 0.1
         return self.without_noise(value, max(mp.mpf(1), abs(x)) if may_vanish else abs(value))
 
@@ -346,9 +350,10 @@ class Point:
         raise NotNumeric(name)
 
     def integral(self, arguments: tuple[Any, ...], depth: int) -> Any:
-        r"""`\int_a^b f dx` by quadrature. Raises `NotNumeric` if that does not reach `_INTEGRAL_SHARED_DIGITS`.
+        r"""Return `\int_a^b f dx`, by quadrature.
 
-        arguments: trees of the integrand, its variable and the limits.
+        arguments: trees of the integrand, its variable and the limits. Raises `NotNumeric` if the integrand has corners
+        or jumps, if a limit is complex, or if the quadrature does not reach `_INTEGRAL_SHARED_DIGITS`.
         """
         parts = integrand(arguments)
         if parts is None:
@@ -362,7 +367,7 @@ class Point:
         # Fewer digits than elsewhere: the nodes of the method are expensive to compute.
         inner = Point(_INTEGRAL_DIGITS, self.index, self.budget, integers=self.integers, negative=self.negative)
         inner.stretch = self.stretch
-        inner.chops = False  # near singular ends an integrand is small, and no error of rounding
+        inner.chops = False  # near singular ends, a small integrand is no rounding error
         inner.bound = dict(self.bound)
         ends = [inner.value(low, depth), inner.value(high, depth)]
         if any(inner.mp.im(end) for end in ends):
@@ -439,7 +444,7 @@ def evaluate_at(point: Point, node: Node) -> Any:
     except ZeroDivisionError as error:
         raise Vanishing(str(error)) from error
     except (OverflowError, ValueError, TypeError) as error:
-        # `NotNumeric` is a ValueError too, and has its own sentence.
+        # `NotNumeric` is a ValueError too, and has a message of its own.
         if isinstance(error, NotNumeric):
             raise
         raise NotNumeric(str(error)) from error

@@ -10,7 +10,7 @@ Most expressions with letters are of this kind, and a tree of nodes takes ten ti
     factor   = (number | letter | "(" sum ")" | "\frac{" sum "}{" sum "}") [exponent]
 
 What has another reading anywhere in `harness.answers.grammar` is left to that grammar: `f(x)`, `(a)`, `3\frac{1}{2}`,
-`1 2`, `2x 3`, i and e. So both roads give the same verdict, rule and vote.
+`1 2`, `2x 3`, i and e. So both ways of reading give the same verdict, rule and vote.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ _SIGN = re.compile(
     r"|[-+*/()]|\\cdot(?![a-zA-Z])|\\left\(|\\right\)|\\[dt]?frac\{|\}\{|\}"
 )
 _SHAPE = re.compile(rf"(?=[^a-zA-Z]*+[a-zA-Z])(?=[^+*/^0-9]*+[+*/^0-9])(?:{_SIGN.pattern}|\x20)++")
-"""Only signs of polynomials, and neither a number nor only letters, brackets and hyphens, which may be words."""
+"""A text of signs of polynomials. Excluded are numbers, and texts of letters, brackets and hyphens, which may be words.
+"""
 
 _FRACTION = "\\frac{"
 _PLAIN = {"\\cdot": "*", "\\left(": "(", "\\right)": ")", "\\dfrac{": _FRACTION, "\\tfrac{": _FRACTION}
@@ -47,14 +48,14 @@ _FREE_LETTERS = frozenset("CcKkDAB")
 """
 
 _BEFORE_BRACKET = frozenset("xyz")
-"""Letters that are a factor of the bracket behind them; any other may be a function of it."""
+"""Letters that are a factor beside the bracket behind them; any other letter may be a function of the bracket."""
 
 
 class Polynomial(NamedTuple):
     """A polynomial or quotient of polynomials.
 
     residue: its value in the first field, at the point of `modular`. bits: a bound of its coefficients, in bits.
-    leaves: its numbers and letters in their order, which are equal if two trees are. letters: at least one.
+    leaves: its numbers and letters in their order; equal trees have equal leaves. letters: at least one.
     """
 
     residue: int
@@ -69,7 +70,7 @@ class _OtherReadingError(ValueError):
 
 @lru_cache(maxsize=1_024)
 def polynomial(text: str) -> Polynomial | None:
-    """Return the polynomial that `text` is, with at least one letter; None if it is none, or may be something else."""
+    """Return the polynomial that `text` is; None if it is no polynomial, has no letter, or may be something else."""
     if len(text) > _MAX_CHARS or _SHAPE.fullmatch(text) is None:
         return None
     signs = _SIGN.findall(text)
@@ -83,7 +84,7 @@ def polynomial(text: str) -> Polynomial | None:
 
 
 def same_polynomials(reference: str, answer: str) -> Comparison | None:
-    """Compare two polynomials; None if a side is none, or if another rule may have a say."""
+    """Compare two polynomials; None if a side is no polynomial, or if another rule may decide the pair."""
     left = polynomial(reference)
     right = None if left is None else polynomial(answer)
     if left is None or right is None or left.bits + right.bits >= PRIME_BITS - 1:
@@ -109,7 +110,9 @@ def _power(residue: int, exponent: int) -> int:
 
 
 class _Evaluator:
-    """Evaluates the signs of a polynomial from the left. position: of the next sign; leaves: those read so far."""
+    """Evaluates the signs of a polynomial from the left. position: of the next sign. leaves: the numbers and letters
+    that were read so far.
+    """
 
     def __init__(self, signs: list[str]) -> None:
         signs += (_END, _END)  # the second one for a look ahead

@@ -1,7 +1,7 @@
 r"""Exact values of closed forms: rationals, radicals, powers of pi and e, and the imaginary unit.
 
 A value is a sum of rational multiples of monomials. A monomial is a product of primes with exponents between 0 and 1, a
-power of pi, a power of e, and i or not. Equal sums are equal values. Different sums are different values, for distinct
+power of pi, a power of e, and perhaps i. Equal sums are equal values. Different sums are different values, for distinct
 monomials are linearly independent over the rationals: radicals by a theorem of Besicovitch (1940), powers of pi and e
 by the conjecture (part of Schanuel's) that the two are algebraically independent.
 
@@ -22,7 +22,10 @@ Radical = tuple[tuple[int, Fraction], ...]
 
 
 class Monomial(NamedTuple):
-    """prod(prime ** exponent) · pi**pi · e**e · i**i, with 0 < exponent < 1, ascending primes, and i either 0 or 1."""
+    """A product of powers of primes, pi, e and i. radical: pairs (prime, exponent), ascending, 0 < exponent < 1.
+
+    pi, e, i: the exponents of these three; that of i is 0 or 1.
+    """
 
     radical: Radical
     pi: Fraction | int
@@ -32,7 +35,7 @@ class Monomial(NamedTuple):
 
 ONE = Monomial((), 0, 0, 0)  # ints, since they equal fractions and hash faster
 Value = dict[Monomial, Fraction]
-"""Coefficients by monomial, none of them 0; the empty dict is 0."""
+"""Monomial → its coefficient, never 0; the empty dict is the value 0."""
 
 
 class NotExact(ValueError):
@@ -40,7 +43,7 @@ class NotExact(ValueError):
 
 
 class Undefined(NotExact):
-    """The node has no value at all: division by zero, a power of zero."""
+    """The node has no value at all: a division by zero, or zero to a power that is not positive."""
 
 
 def rational(value: Value) -> Fraction | None:
@@ -138,7 +141,7 @@ def divide(left: Value, right: Value) -> Value:
 def power(base: Value, exponent: Fraction) -> Value:
     """Return `base` to a rational exponent: a real root if there is one, as -2 for ∛-8, else the principal value.
 
-    Raises `Undefined`: a power of zero that is not positive. Raises `NotExact`.
+    Raises `Undefined`: zero to a power that is not positive. Raises `NotExact`: the result has no exact form here.
     """
     if exponent.denominator == 1:
         return _whole_power(base, exponent.numerator)
@@ -185,7 +188,7 @@ def _combine(left: Monomial, right: Monomial) -> tuple[Monomial, Fraction]:
 
 
 def _inverse(monomial: Monomial) -> tuple[Monomial, Fraction]:
-    """1 / `monomial` as a monomial and a rational factor: 1/√2 is √2 times 1/2."""
+    """Return 1 / `monomial` as a monomial and a rational factor: 1/√2 is √2 times 1/2."""
     factor = Fraction(-1) if monomial.i else Fraction(1)
     for prime, _ in monomial.radical:
         factor /= prime
@@ -196,7 +199,8 @@ def _inverse(monomial: Monomial) -> tuple[Monomial, Fraction]:
 def _conjugate(value: Value) -> Value:
     """Return `value` with the sign of i, or else of one square root, changed: 1 - √2 for 1 + √2.
 
-    The product of both lacks that root. Raises `NotExact` if `value` holds pi, e or only higher roots.
+    The product of `value` and its conjugate lacks that root. Raises `NotExact` if `value` holds pi, e or only higher
+    roots.
     """
     # No conjugate removes pi or e, which are no roots.
     if any(monomial.pi or monomial.e for monomial in value):
@@ -264,7 +268,7 @@ def _prime_power(prime: int, exponent: Fraction) -> Value:
 
 
 def _radical(number: Fraction, exponent: Fraction) -> Value:
-    """`number ** exponent` of a rational number; a negative number has an imaginary square root, a real cube root."""
+    """Return `number ** exponent`; a negative number has an imaginary square root, but a real cube root."""
     if number == 0:
         if exponent <= 0:
             raise Undefined("a power of zero")

@@ -101,7 +101,7 @@ def _hour(clock: tuple[int, int, str]) -> int:
 def same_classes(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     """Compare two answers, at least one of them a residue class.
 
-    `5 (mod 7)` is `12 (mod 7)`, and the remainder 5, but not 12.
+    `5 (mod 7)` equals `12 (mod 7)`, and also the number 5, its remainder, but not the number 12.
     """
     if reference.op != answer.op:
         if (agreed := _same_class_of_line(reference, answer)) is not None:
@@ -185,7 +185,7 @@ def with_modulus(node: Node) -> Node:
 
 
 def same_base(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
-    """Compare two answers, at least one a number with its base: by value, or by digits if the other has no base."""
+    """Compare two answers, at least one of them a number with its base: by value, or by digits if one has no base."""
     if reference.op == answer.op == "base":
         left_value, right_value = digits_in_base(*reference.args), digits_in_base(*answer.args)
         if left_value is None or right_value is None:
@@ -200,7 +200,8 @@ def same_base(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         return Comparison(True, "base")
     if plain.op != "num" or value is None:
         return Comparison(None, "base")
-    # Of 1F₁₆ and 31 only one has the digits of its base; 204₅ and 54 may be a question that asks for the base.
+    # 31 cannot be taken for digits of 1F₁₆, so it is that number in base ten. Beside 204₅, a 54 is undecided: the
+    # question may ask for the digits in base 5.
     by_letters = not based.args[0].isdigit()
     if value != plain.args[0]:
         return Comparison(False, "base")

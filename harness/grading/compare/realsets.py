@@ -2,7 +2,7 @@
 
 An inequality in one letter becomes its solution set if it is linear or quadratic in the letter, or the absolute value
 of something linear. Ends are ordered by their exact values, else by 150 decimals; ends with letters cannot be ordered,
-and such sets are only compared as written. Two sets are equal if their lists are, end by end.
+and sets with such ends are only compared as written. Two sets are equal if their lists are equal, end by end.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def real_set(node: Node) -> list[RealInterval]:
 
 
 def same_sets(left: list[RealInterval], right: list[RealInterval], same: Callable[[Node, Node], bool]) -> bool:
-    """Whether two lists of intervals are equal; same: says whether two ends are equal."""
+    """Whether two lists of intervals are equal. same: a function that says whether two ends are equal."""
     return len(left) == len(right) and all(
         left_piece.closed_low == right_piece.closed_low
         and left_piece.closed_high == right_piece.closed_high
@@ -159,7 +159,7 @@ def _conditions(items: tuple[Node, ...], depth: int) -> list[RealInterval]:
     """
     holes = [item for item in items if item.op == "rel" and item.args[1] == ("!=",)]
     others = [item for item in items if item not in holes]
-    # Without other conditions, the holes are holes in the whole line, which the first of them gives.
+    # Without other conditions, the holes are in the whole line: the first ≠ gives the line without its own point.
     alternatives = others or holes[:1]
     pieces = _merge([piece for item in alternatives for piece in _pieces(item, depth)])
     for hole in holes:
@@ -197,7 +197,8 @@ def _interval(low: Node, high: Node, closed_low: bool, closed_high: bool) -> Rea
 def solutions_of_equation(left: Node, right: Node) -> list[RealInterval]:
     """Return the two solutions of an equation in one letter, quadratic or |u| = b, as points.
 
-    They are the ends of the intervals in which left ≤ right. Raises `NotASet`, also if there are not two.
+    They are the ends of the intervals in which left ≤ right. Raises `NotASet` if there are not two, or left ≤ right
+    cannot be solved.
     """
     if right.op == "fn" and right.args[0] == "abs":
         left, right = right, left
@@ -221,8 +222,8 @@ def _solution(node: Node) -> list[RealInterval]:
         left, right = operands
         sign = signs[0]
         if left.op == "sym" and left.args[0] not in symbols(right):
-            # Solved for its letter already: a bound may then be irrational or have letters, which the general way
-            # refuses.
+            # The relation is solved for its letter already. Its bound may be irrational or have letters, which
+            # `_polynomial` refuses.
             return _ray(sign, right)
         if right.op == "sym" and right.args[0] not in symbols(left):
             return _ray(_FLIPPED.get(sign, sign), left)
@@ -282,7 +283,7 @@ def _polynomial(left: Node, sign: str, right: Node) -> list[RealInterval]:
         return _linear(left, sign, right)
     if 25 * square + 5 * linear + at0 != at5:
         raise NotASet("not quadratic")
-    # After division by a negative leading coefficient the sign turns round.
+    # Division by a negative leading coefficient turns the sign round.
     sign = sign if square > 0 else _FLIPPED.get(sign, sign)
     discriminant = linear * linear - 4 * square * at0
     if sign not in _ORDERED or discriminant < 0:
@@ -296,7 +297,7 @@ def _polynomial(left: Node, sign: str, right: Node) -> list[RealInterval]:
 
 
 def _linear(left: Node, sign: str, right: Node) -> list[RealInterval]:
-    """The solutions of a relation that is linear in its only letter, with rational coefficients. Raises `NotASet`.
+    """Return the solutions of a relation that is linear in its only letter. Raises `NotASet` for any other relation.
 
     sign: of the relation, such as `<`.
     """
@@ -383,9 +384,9 @@ def _key(node: Node) -> Any:
 
 
 def _merge(pieces: list[RealInterval]) -> list[RealInterval]:
-    """Sort intervals, drop empty ones, and join those that touch or overlap; return them unchanged without an order.
+    """Sort intervals, drop empty ones, and join those that touch or overlap.
 
-    Intervals have no order if an end has letters.
+    A single interval is returned unchanged, and so are all if their ends cannot be ordered, as ends with letters.
     """
     if len(pieces) == 1:
         return pieces
@@ -412,7 +413,7 @@ def _merge(pieces: list[RealInterval]) -> list[RealInterval]:
 
 
 def _complement(pieces: list[RealInterval]) -> list[RealInterval]:
-    """Return the reals outside of `pieces`, which are merged."""
+    """Return the reals outside of `pieces`, a result of `_merge`."""
     rest: list[RealInterval] = []
     low, closed = _MINUS_INFINITY, False
     for piece in pieces:
@@ -427,7 +428,7 @@ def _complement(pieces: list[RealInterval]) -> list[RealInterval]:
 
 
 def _intersect(left: list[RealInterval], right: list[RealInterval]) -> list[RealInterval]:
-    """Return the intersection of two unions of intervals. Raises `NotASet` for ends that have no order here."""
+    """Return the intersection of two unions of intervals. Raises `NotASet` for ends that cannot be ordered."""
     common = []
     for left_piece in left:
         for right_piece in right:

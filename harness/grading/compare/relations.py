@@ -34,13 +34,13 @@ def same_relations(reference: Node, answer: Node, same: Callable[[Node, Node], b
 
 
 def _gap(node: Node) -> Node | None:
-    """left − right of a relation with two scalar sides, else None."""
+    """Return left − right of a relation with two scalar sides, else None."""
     left, right = node.args[0]
     return Node("add", (left, neg(right))) if is_scalar(left) and is_scalar(right) else None
 
 
 def _orient(node: Node) -> Node:
-    """Return the relation in one of its two spellings: 2 < x of x > 2; with = or ≠, the sides in a fixed order."""
+    """Return the relation in one of its two spellings: 2 < x for x > 2; with a sign such as ≈, its sides are sorted."""
     operands, signs = node.args
     if len(set(signs)) == 1 and signs[0] in _SYMMETRIC:
         return Node("rel", (tuple(sorted(operands, key=repr)), signs))

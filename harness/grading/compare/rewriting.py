@@ -50,7 +50,7 @@ def _rename(node: Node, variable: Node, name: Node) -> Node:
 def without_ellipsis(node: Node) -> Node:
     """Write out the arithmetic sequence `1, 2, …, 5`; shorten `1, 2, 3, …, n` to `1, 2, …, n`.
 
-    Leave others unchanged.
+    Any other node is returned unchanged.
     """
     if node.op not in ("list", "set", "tuple") or node.args.count(_ELLIPSIS) != 1:
         return node
@@ -112,7 +112,7 @@ def without_braces(node: Node) -> Node:
 
 
 def components(node: Node, size: int) -> tuple[Node, ...] | None:
-    """The `size` coordinates of a vector by its unit vectors, `a i + b j + c k`; None if `node` is no such sum."""
+    """Return the `size` coordinates of a vector such as `a i + b j + c k`; None if `node` is no sum of unit vectors."""
     if size not in (2, 3) or node.op not in ("add", "mul", "neg", "const", "sym"):
         return None
     used = [unit for unit in _UNIT_VECTORS if substitute(node, unit, num(0)) != node]
@@ -160,7 +160,7 @@ def with_one_degree_sign(node: Node) -> Node:
 
 
 def _degrees_of(term: Node) -> Node | None:
-    """The number of `45°` or `-45°`; None for any other term."""
+    """Return the number of `45°` or `-45°`; None for any other term."""
     if term.op == "neg":
         inner = _degrees_of(term.args[0])
         return None if inner is None else neg(inner)

@@ -66,7 +66,9 @@ _FLOAT_DIGITS = 15
 
 
 class Comparison(NamedTuple):
-    """Whether two answers are equal, None if no rule can tell; the rule that decided; and how it did, in words."""
+    """The result of a comparison: whether the answers are equal (None if no rule can tell), the rule that decided, and
+    its steps in words.
+    """
 
     equal: bool | None
     rule: str
@@ -86,7 +88,7 @@ def same_scalar(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         result = _same_value(reference_value, answer_value, rules)
         if result.equal is not False:
             break
-    # The letters may be a unit: 50 Ω and 50, or one that the table lacks.
+    # The letters may be a unit: 50 Ω beside 50, or a unit that the table lacks.
     if result.equal is False and (
         _is_ohms(reference) != _is_ohms(answer) or _may_be_unit(reference, answer) or _may_be_unit(answer, reference)
     ):
@@ -119,7 +121,8 @@ _WITHOUT_BASE = 2
 def _as_units(reference: Node, answer: Node) -> tuple[Node, Node] | None:
     """Read the letters behind both numbers as units if that makes two quantities of one dimension: 2.5 km and 2500 m.
 
-    None if a side is no number with letters, if the letters of both are the same, or if the units do not agree.
+    Two sides that have units or degree signs already are returned as they are. None if a side is no number with
+    letters, if the letters of both are the same, or if the units do not agree.
     """
     reference, answer = _with_unit_last(reference), _with_unit_last(answer)
     if reference.op in _UNIT_SIGNS and answer.op in _UNIT_SIGNS:
@@ -165,7 +168,7 @@ def _readings(reference: Node, answer: Node, rules: GradeRules) -> list[tuple[No
     """Return pairs (reference, answer) without units, percent and degree signs; the answer is right if one pair is
     equal.
 
-    No pair if the sides measure different things, as a length and an area.
+    The list is empty if the sides measure different things, such as a length and an area.
     """
     if reference.op == "quantity" or answer.op == "quantity":
         return _without_units(reference, answer, rules)
@@ -175,7 +178,7 @@ def _readings(reference: Node, answer: Node, rules: GradeRules) -> list[tuple[No
         return _without_degrees(reference, answer, rules)
     if allows(rules, "degrees_dropped"):
         bare = without_degree_signs(reference), without_degree_signs(answer)
-        # Both readings only if one side alone has signs: with signs on both sides they count.
+        # Two readings only if one side alone has degree signs; signs on both sides count.
         if (bare[0] == reference) != (bare[1] == answer):
             return [(reference, answer), bare]
     return [(reference, answer)]
@@ -205,7 +208,7 @@ def _with_unit_letters(reference: Node, answer: Node) -> tuple[Node, Node]:
 
 
 def _spellings(letters: _Letters) -> list[str]:
-    """Return the names of units that letters with exponents may spell: `m^1 s^-1`; `km^1 h^-1`, where two join."""
+    """Return the units that letters with exponents may spell: `m^1 s^-1`, or `km^1 h^-1` with k and m joined."""
     spellings = [" ".join(f"{letter}^{power}" for letter, power in letters)]
     for first in range(len(letters) - 1):
         (prefix, power), (letter, raised) = letters[first : first + 2]
@@ -306,10 +309,10 @@ def _have_other_letters(reference: Node, answer: Node) -> bool:
 
 def _brings_letters(reference: Node, answer: Node) -> bool:
     r"""Whether the answer has a letter, or a value of an unknown function such as f, that the reference lacks; or the
-    reference has such a value at a number.
+    reference has a value of an unknown function at a number, such as f(2), that the answer lacks.
 
-    Nobody has said what it means, so a difference of the values proves nothing: \varphi(8) may be 4, XV may be 15, and
-    E(X) + E(Y) may be E(X + Y).
+    Nobody has said what these mean, so a difference of the values proves nothing: \varphi(8) may be 4, XV may be 15,
+    and E(X) + E(Y) may be E(X + Y).
     """
     letters = symbols(answer) - symbols(reference) - bound_letters(answer)
     mine, theirs = _applied(reference), _applied(answer)
@@ -324,7 +327,8 @@ def _applied(node: Node) -> frozenset[Node]:
 def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tuple[Node, Node]]:
     """Return pairs (reference, answer) of plain numbers for two answers of which at least one has a unit.
 
-    The quantities are equal if one pair is. No pair if the units exclude each other, or if one is unknown.
+    The answers are equal if the numbers of one pair are. The list is empty if the units exclude each other, if a unit
+    is unknown and the other side does not name it too, or if one side has no unit and the rules let none be dropped.
     """
     if reference.op == answer.op == "quantity":
         (reference_value, name), (answer_value, answer_name) = reference.args, answer.args
@@ -358,7 +362,7 @@ def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tup
         return [(inner, turned) if quantity is reference else (turned, inner)]
     if bare.op == "deg" and measure is not None and measure.dimension in _TEMPERATURES:
         return [(inner, bare.args[0]) if quantity is reference else (bare.args[0], inner)]
-    # A percent or degree sign beside a length or mass is a unit too, and another one.
+    # Beside a length or mass, a percent or degree sign is a unit too, and a different one.
     if bare.op in ("pct", "deg"):
         return []
     named = numeral(name)
@@ -376,7 +380,7 @@ def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tup
     if measure is not None and measure.dimension == (("dollar", 1),) and measure.factor != 1:
         values.append(_multiply(inner, measure.factor))  # 50 cents are 0.50 (dollars)
     if measure is not None and (larger := _in_larger_unit(inner, measure)) is not None:
-        values.append(larger)  # of 2 m 5 cm a bare number may count the metres or the centimetres
+        values.append(larger)  # beside 2 m 5 cm, a bare number may count metres or centimetres
     return [(value, bare) if quantity is reference else (bare, value) for value in values]
 
 
@@ -418,7 +422,7 @@ def _measures(name: str, answer_name: str) -> tuple[Unit | None, Unit | None]:
 
 
 def _without_percent(reference: Node, answer: Node, rules: GradeRules) -> list[tuple[Node, Node]]:
-    """As `_without_units`, for percent signs: beside a value without the sign, 50% may be read as 50 or as 0.5."""
+    """Return pairs as `_without_units` does, for percent signs: 50% beside a bare value may be read as 50 or as 0.5."""
     if reference.op == answer.op == "pct":
         return [(reference.args[0], answer.args[0])]
     sign_first = reference.op == "pct"
@@ -432,7 +436,9 @@ def _without_percent(reference: Node, answer: Node, rules: GradeRules) -> list[t
 
 
 def _without_degrees(reference: Node, answer: Node, rules: GradeRules) -> list[tuple[Node, Node]]:
-    """As `_without_units`, for degree signs: 30° is read as 30 beside a plain value, as π/6 beside a multiple of π."""
+    """Return pairs as `_without_units` does, for degree signs: 30° beside a bare value is read as 30, and also as π/6
+    if that value has π or an inverse trigonometric function.
+    """
     if reference.op == answer.op == "deg":
         return [(reference.args[0], answer.args[0])]
     sign_first = reference.op == "deg"
@@ -482,7 +488,7 @@ def _same_value(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         return Comparison(None, "words")  # words or a structure where one number or expression belongs
     infinite = _infinity(reference), _infinity(answer)
     if infinite != (0, 0):
-        # Two indeterminate forms, such as ∞ − ∞, are not equal, although both are 2.
+        # Two indeterminate forms, such as ∞ − ∞, are not equal, although `_infinity` is 2 for both.
         return Comparison(infinite[0] == infinite[1] != 2, "infinity")
     try:
         reference_exact = exact(reference)
@@ -503,7 +509,7 @@ def _same_value(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
             return Comparison(True, "tolerance")
         return _ROUNDED if _may_be_rounded(reference, answer, answer_exact) else Comparison(False, "exact")
     verdict, rule = identical_in_field(reference, answer), "field"
-    # Different residues refute only rational functions; None sends everything else on to numbers.
+    # Different residues refute only rational functions; other expressions then get None, and numbers are tried.
     if verdict is None:
         verdict, rule = _compare_numbers(reference, answer, rules), "numeric"
     unnamed = verdict is False and _have_other_letters(reference, answer)
@@ -528,7 +534,7 @@ def _compare_numbers(reference: Node, answer: Node, rules: GradeRules) -> bool |
 
 
 def _infinity(node: Node) -> int:
-    """1 or -1 for an infinity with this sign; 2 for an expression with an infinity, or with NaN, in it; else 0."""
+    """Return 1 or -1 for an infinity of this sign; 2 for an expression that holds an infinity or NaN; else 0."""
     if node.op == "const" and node.args[0] == "inf":
         return 1
     if node.op == "neg":
@@ -580,13 +586,13 @@ def _within_tolerance(
 
 
 def _places(node: Node) -> int:
-    """Decimal places of a literal with or without a minus; -1 for anything else."""
+    """Return the decimal places of a literal, with or without a minus; -1 for anything else."""
     literal = node.args[0] if node.op == "neg" else node
     return int(literal.args[1]) if literal.op == "num" else -1
 
 
 def _rounds_to(rounded: Node, value: Any) -> bool:
-    """Whether `value`, rounded to the decimal places of the literal `rounded`, gives it."""
+    """Whether `value`, rounded to the decimal places of the literal `rounded`, is that literal."""
     places = _places(rounded)
     literal = rounded.args[0] if rounded.op == "neg" else rounded
     if literal.op != "num" or (places < 0 and literal.args[0].denominator == 1 and literal.args[1] == -1):
@@ -630,7 +636,7 @@ def _decimal(node: Node, value: Value | None) -> Any:
             return None
         number = number.real
     sign, mantissa, exponent, _ = number._mpf_
-    # Two to this power would be a number of thousands of digits, for a comparison by tolerance.
+    # 2 to a larger exponent has thousands of digits, which no comparison by tolerance needs.
     if abs(exponent) > 10_000:
         return None
     return (-1 if sign else 1) * Fraction(mantissa) * Fraction(2) ** exponent
@@ -643,7 +649,7 @@ def _float_printout(reference: Node, answer: Node, reference_exact: Value, answe
         return False
     for literal, decimal, fraction in ((reference, left, right), (answer, right, left)):
         places = _places(literal)
-        # A fraction that ends, as 1/8, has a decimal that is exact, so that a near one is wrong.
+        # A fraction that terminates, such as 1/8, has an exact decimal, so that a decimal near it is wrong.
         if places < 15 or _terminates(fraction.denominator):
             continue
         digits = str(abs(decimal.numerator) * 10**places // decimal.denominator).lstrip("0")

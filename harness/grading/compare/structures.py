@@ -10,7 +10,8 @@ trees to a common form (`_prepare`), and applies the first of these rules that f
     12  cases               13  vectors as i, j, k   14  matrices   15  ratios and times
     16  sets of reals       17  relations        18  tuples and brackets        else: different
 
-Parts are compared by `same` again. A comparison has three values: True, False (shown to differ), None (no rule can
+Before all of these, a value with a condition beside it is split, and value and condition are compared. Parts are
+compared by `same` again. A comparison has three values: True, False (shown to differ), None (no rule can
 tell); a structure is equal if all parts are, and different as soon as a part is shown to differ. The order of the rules
 counts: `x = 1, x = 2` is a list of equations (8 before 9), and `(1, 2)` is an interval beside a set (16) but a point
 beside a point (18). Reference and answer cannot be exchanged, for a response may state more than a reference asks for
@@ -102,7 +103,7 @@ def same(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     if has_signs(reference) or has_signs(answer):
         return _compare_sign_alternatives(reference, answer, rules)
     reference, answer = _prepare(reference), _prepare(answer)
-    # Before the parameters are unified, for then ℤ and ℕ would look the same.
+    # Checked before the parameters are unified, since ℤ and ℕ look the same afterwards.
     if state_other_domains(reference, answer):
         return Comparison(False, "family")
     if leaves_out_reals(reference, answer):
@@ -163,7 +164,7 @@ def _same_expressions(reference: Node, answer: Node, rules: GradeRules) -> Compa
     if not result.equal and same_with_constants(reference, answer):
         return Comparison(True, "constants")
     if may_differ and exchange_constants(reference, answer):
-        return Comparison(None, "constants")  # free constants, or given ones in other places
+        return Comparison(None, "constants")  # the letters are free constants, or given quantities in other places
     if result.equal:
         return result
     if (family := _same_family(reference, answer, rules)) is not None:
@@ -178,7 +179,8 @@ def _same_expressions(reference: Node, answer: Node, rules: GradeRules) -> Compa
 def _same_with_conjugates(reference: Node, answer: Node, rules: GradeRules) -> Comparison | None:
     r"""Compare expressions of which one has \bar z and the other Re z, Im z or |z|; None for all others.
 
-    Re and Im are written by z and its conjugate, two independent letters. |z| is not, and leaves a difference open.
+    Re z and Im z are written in z and its conjugate, two independent letters. |z|, and Re, Im or the bar of anything
+    but a letter, cannot be written so: a difference is then undecided.
     """
     sides = [[here for here in walk(node) if here.op in ("fn", "sym")] for node in (reference, answer)]
     has_bar = [any(str(here.args[0]).startswith(("bar", "overline ")) for here in side) for side in sides]
@@ -198,7 +200,8 @@ def _same_with_conjugates(reference: Node, answer: Node, rules: GradeRules) -> C
 def _compare_with_solutions(reference: Node, answer: Node, rules: GradeRules) -> Comparison | None:
     """Compare a set or list of numbers with an equation in one letter, {-3, 3} and |x| = 3; None for all others.
 
-    Never equal: an equation may only repeat the question. Wrong if its solutions are other numbers, else undecided.
+    They are never equal, since an equation may only repeat the question. They differ if the solutions of the equation
+    are other numbers; else the result is undecided.
     """
     equation, values = (reference, answer) if is_equation(reference) else (answer, reference)
     if (
@@ -221,7 +224,7 @@ def _compare_with_solutions(reference: Node, answer: Node, rules: GradeRules) ->
 
 
 _MIN_SOLUTIONS = 2
-"""Numbers of a set that a single equation `x = 5` cannot name."""
+"""Smallest number of values that is compared with the solutions of an equation; `x = 5` may name a single value."""
 
 
 def _compare_under_conditions(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
@@ -234,7 +237,7 @@ def _compare_under_conditions(reference: Node, answer: Node, rules: GradeRules) 
     answer_value, answer_condition = answer.args if answer.op == "given" else (answer, None)
     result = same(value, answer_value, rules)
     if result.equal is False and symbols(answer_value):
-        return Comparison(None, "condition")  # which may say what the letters are
+        return Comparison(None, "condition")  # the condition may say what the letters are
     if not result.equal or answer_condition in (None, condition):
         return result
     rounded = answer_condition == "approximately" and any(here.op == "num" and here.args[1] > 0 for here in walk(value))
@@ -269,7 +272,8 @@ def _prepare(node: Node) -> Node:
 def _with_parameters(reference: Node, answer: Node) -> tuple[Node, Node] | None:
     """Return both sides without their conditions (k ∈ ℤ), and with `PARAMETER` for the letter that is any integer.
 
-    None if no side has a condition, or if the letter of a side is not known and the rules for families do not apply.
+    Where that letter is not known on a side, a residue class and `x = 7k + 2` are returned as their values, and other
+    sides as they are if each has every letter of a condition. None otherwise, and if no side has a condition.
     """
     (left, left_domains), (right, right_domains) = without_conditions(reference), without_conditions(answer)
     if not (left_domains or right_domains):
@@ -301,8 +305,8 @@ def _same_family(reference: Node, answer: Node, rules: GradeRules) -> Comparison
 def _compare_sign_alternatives(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     """Compare answers with ± by the lists of their values.
 
-    `(±a, ±b)` may be four points, or two with equal signs. Both answers are read in the same of these two ways; one in
-    which they are equal is enough.
+    `(±a, ±b)` may be four points, or two with equal signs. Both answers are read in one of these ways, then in the
+    other; they are equal if they are in one of them. Undecided if the values are too many.
     """
     for independent in (True, False):
         left, right = values_of_signs(reference, independent), values_of_signs(answer, independent)
@@ -374,9 +378,9 @@ def _same_lists(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
 
 
 def _is_no_list_of_values(reference: Node, items: Sequence[Node]) -> bool:
-    """Whether the parts of an answer are no values beside a reference that consists of values.
+    """Whether parts of an answer are no values, although the reference consists of values.
 
-    They are conditions or steps, such as the `|x| = 3, x < 0` beside -3, or have letters that nobody has explained.
+    They are conditions or steps, such as `|x| = 3, x < 0` beside -3, or have letters where the reference has none.
     """
     if _is_set_like(reference) or any(part.op == "rel" for part in walk(reference)):
         return False
@@ -435,7 +439,7 @@ def _values_of_one_name(listed: Node) -> bool:
 def _same_named(reference: Node, answer: Node, rules: GradeRules) -> Comparison | None:
     """Compare two answers of which at least one gives values to names (`x = 1, y = 2`); None if neither does."""
     reference_names, answer_names = assignments(reference), assignments(answer)
-    # Beside values without names, m = n = 3 gives two values.
+    # Only beside a list, a tuple or other named values is m = n = 3 read as two values (`spread`).
     if reference_names is None and answer_names is None and not {reference.op, answer.op} & {"list", "tuple"}:
         return None
     reference_names = reference_names or assignments(reference, spread=True)
@@ -513,7 +517,8 @@ def _in_order(left_items: Sequence[Node], right_items: Sequence[Node], rules: Gr
 
 def _verdict_on_sizes(left_items: Sequence[Node], right_items: Sequence[Node]) -> bool | None:
     """Return the verdict on structures of different sizes: False, or None if a side holds words, which may be several
-    values."""
+    values.
+    """
     unread = any(here.op in _WORDS for item in (*left_items, *right_items) for here in walk(item))
     return None if unread else False
 
@@ -617,7 +622,9 @@ def _same_statements(reference: Node, answer: Node, rules: GradeRules) -> Compar
             label.op == "text" and (makes_bound(label.args[0]) or qualifies(label.args[0]))
             for label in answer_parts.labels
         ):
-            return Comparison(None, "label")  # 至少是 5, "at least" = 5, "if n is even": 5
+            return Comparison(
+                None, "label"
+            )  # a bound or a condition, no name: 至少是 5, "at least" = 5, "if n is even": 5
         return _compare_chains(Statement((), (reference,)), answer_parts, rules)
     result = _compare_solved(answer, reference, rules)
     if result.equal:
@@ -648,7 +655,7 @@ def _has_words(node: Node) -> bool:
 def _verdict_on_curves(reference: Node, answer: Node) -> bool | None:
     """Return the verdict on two equations that are no multiples of one another: False, or None if no rule can tell.
 
-    No rule can tell if a side has words, a function, or a letter that the other lacks.
+    No rule can tell if a side has words, a function, a root, ±, or a letter that the other side lacks.
     """
     if symbols(reference) != symbols(answer):
         return None
@@ -661,7 +668,7 @@ def _has_no_letter(node: Node) -> bool:
 
 
 def _compare_solved(equation: Node, expression: Node, rules: GradeRules) -> Comparison:
-    """Compare an expression with the one that `equation` gives for its remaining letter."""
+    """Compare an expression with what `equation` gives for the letter that the expression lacks; else undecided."""
     if allows(rules, "equations_solved") and is_scalar(expression):
         solution = solve_for(equation, expression)
         if solution is not None:
@@ -670,9 +677,9 @@ def _compare_solved(equation: Node, expression: Node, rules: GradeRules) -> Comp
 
 
 def _compare_chains(reference: Statement, answer: Statement, rules: GradeRules) -> Comparison:
-    """Compare two chains of values (`2 = 4/2`): they agree if any value of one equals any value of the other.
+    """Compare two chains of values (`2 = 4/2`): they agree if any value of one chain equals any value of the other.
 
-    Both chains must be consistent: all parts of a chain are one value.
+    Both chains must be consistent: all parts of a chain must be one value.
     """
     result = same(reference.values[-1], answer.values[-1], rules)
     if len(reference.values) == 1 and len(answer.values) == 1:
@@ -731,7 +738,7 @@ def _same_sets(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         return _in_any_order(reference.args, answer.args, rules, "list")
     if not allows(rules, "inequality_as_interval") and is_inequality(reference) != is_inequality(answer):
         return Comparison(None, "set")
-    # As written first: inequalities with letters at their ends have no order on the real line.
+    # Inequalities are first compared as written, since ends with letters have no order on the real line.
     if is_inequality(reference) and is_inequality(answer):
         result = same_relations(reference, answer, lambda left, right: bool(same(left, right, rules).equal))
         if result.equal:
@@ -772,7 +779,7 @@ def _compare_set_with_number(reference: Node, answer: Node, rules: GradeRules) -
 
 
 def _compare_real_sets(reference: Node, answer: Node, rules: GradeRules) -> Comparison | None:
-    """Return the comparison as sets of reals; None if a side is no such set."""
+    """Compare two answers as sets of real numbers; None if a side cannot be read as such a set."""
     try:
         left, right = real_set(reference), real_set(answer)
     except NotASet:

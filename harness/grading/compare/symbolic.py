@@ -60,7 +60,7 @@ def same_symbolically(left: Node, right: Node) -> bool | None:
 
 
 def _load() -> Any:
-    """sympy, imported on first use."""
+    """Return sympy, imported on first use; the parent is told before and after the import."""
     global _sympy  # one import for all answers of this process
     if _sympy is None:
         # The parent must know beforehand, for the import takes longer than the deadline of an answer.

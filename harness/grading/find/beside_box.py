@@ -3,7 +3,7 @@ r"""What stands directly beside a box and belongs to its value: `\boxed{12}` cm 
 What may stand beside a box without changing its value is a closed list: the ends of the formula, relations, marks of
 punctuation, spaces, styles, words. A unit, a counted noun, a percent sign, a degree sign and a minus sign are taken
 into the answer. Anything else in the same formula (a factor, a power, an operator, a fraction around the box) makes the
-box a part of a larger expression, whose value nobody has stated; so the answer is undecided.
+box a part of a larger expression, whose value the response does not state; so the answer is undecided.
 
 Positions are characters of the text. Only `BEFORE_CHARS` before and `BEHIND_CHARS` behind the box are read.
 """
@@ -20,7 +20,7 @@ BEFORE_CHARS, BEHIND_CHARS = 2000, 200
 
 _DELIMITER = re.compile(r"\\\\|\\[()\[\]$]|\$\$?")
 _CLOSING = {"$": r"(?<!\\)\$", "$$": r"\$\$", "\\(": r"\\\)", "\\[": r"\\\]"}
-"""Delimiter that opens a formula → pattern of the one that closes it."""
+"""Delimiter that opens a formula → pattern of the delimiter that closes it."""
 
 _NUMBER = re.compile(
     r"(?:[\s\d.,{}()^+\-−*/×·√π]|\\(?:[dt]?frac|sqrt|pi|cdot|times|left|right)(?![A-Za-z])|\\[,;! ]"
@@ -49,7 +49,9 @@ _OPENS_BEFORE = re.compile(
     rf"|\\color\s*\{{[\w!#]{{1,30}}\}}|[\u3400-\u9fff])"
     rf"(?:{_SPACES}|{_STYLES})*(?P<sign>[-−+]?){_SPACES}*(?P<money>\\[$]|[€£¥])?(?:{_SPACES}|{_STYLES})*\Z"
 )
-r"""The end of what stands before a box in its formula: the beginning, a relation or words; then a sign, a currency."""
+r"""The end of what stands before a box in its formula: its beginning, a relation or words; then perhaps a sign and a
+currency. Behind any other text, the box is a part of a larger expression.
+"""
 
 _SIGN_IN_TEXT = re.compile(r"(?:[=≈≡]\s*(?P<sign>[-−]))?\s*(?P<money>\\[$]|[€£¥])?\s*\Z")
 _FACTOR_IN_TEXT = re.compile(
@@ -60,7 +62,7 @@ _STYLE_IN_TEXT = re.compile(rf"{_STYLE}\{{\Z")
 _BARE_CHARS = 12
 _BARE_BEFORE = re.compile(r"(?:(?<!\\)\$|\\\(|\\\[|=)[ \n]?\Z")
 _BARE_BEHIND = re.compile(r"\s?(?:\$\$?|\\\)|\\\])(?:[.。]?(?:\s*\Z|\n)|[.。]\s)")
-"""A formula that ends in the box, and its sentence."""
+"""What stands behind a box if both its formula and its sentence end there."""
 
 _PERCENT = re.compile(r"\\?%|(?i:percent)\b")
 _DEGREES = re.compile(
@@ -78,7 +80,7 @@ _FACTOR_OF_UNIT = (
     r"|\{\s*(?:\\rm\s)?[A-Za-z ~]{1,20}\}|[A-Za-zµμΩ]{1,12}|\\(?:mu|Omega)(?![A-Za-z]))(?:\s*\^\s*\{?\s*-?\d\s*\}?)?"
 )
 _UNIT = re.compile(rf"(?:/\s*)?{_FACTOR_OF_UNIT}(?:(?:{_SPACES}|/|\\cdot(?![A-Za-z])|·)*{_FACTOR_OF_UNIT}){{0,4}}")
-"""A unit in a formula, perhaps: names in upright type or bare letters, with exponents, products and slashes."""
+"""What may be a unit in a formula: names in upright type or bare letters, with exponents, products and slashes."""
 
 _MICRO = re.compile(r"\\mu\s*(?:\\(?:mathrm|text)\s*\{\s*~?)?")
 _COMMAND_OF_GROUP = re.compile(r"\\(?:text|mathrm|mbox|textrm|operatorname|mathit|mathsf|rm)(?![A-Za-z])")
@@ -110,13 +112,17 @@ _LINKS = FUNCTION_WORDS - {"per"}
 
 
 def beside_box(text: str, box: Box, lo: int, hi: int) -> str | None:
-    """Return the value of a box of text[lo:hi] together with what belongs to it; None if it is a part of a formula."""
+    """Return the value of a box of text[lo:hi] together with what belongs to it, such as a unit.
+
+    None if the box is only a part of a larger expression, or if the word before it denies or negates it ("not",
+    "minus").
+    """
     if _DENIED_OR_TURNED.search(text, max(lo, box.outer_start - 20), box.outer_start):
         return None
     if _BARE_BEFORE.search(text, max(lo, box.outer_start - 4), box.outer_start) and _BARE_BEHIND.match(
         text, box.outer_end, min(hi, box.outer_end + _BARE_CHARS)
     ):
-        return box.content  # the way of most boxes
+        return box.content  # most boxes are of this kind
     opening = _formula_around(text, box.outer_start, lo)
     behind = text[box.outer_end : min(hi, box.outer_end + BEHIND_CHARS)]
     value = box.content
@@ -147,12 +153,12 @@ def beside_box(text: str, box: Box, lo: int, hi: int) -> str | None:
 
 
 def unit_behind(value: str, behind: str) -> str:
-    """Return what the text behind a formula of this value adds to it, as LaTeX: a unit, a counted noun; else empty."""
+    """Return what the text behind a formula adds to its value, as LaTeX: a unit, a counted noun and so on; else ""."""
     return _behind_in_text(behind[:BEHIND_CHARS], value, touches=False) or ""
 
 
 def _formula_around(text: str, position: int, lo: int) -> tuple[str, int] | None:
-    """Return the delimiter that opens the formula around `position`, and where the formula begins; None outside."""
+    """Return (opening delimiter, where the formula begins) of the formula around `position`; None outside a formula."""
     start = max(lo, position - BEFORE_CHARS)
     start = max(start, text.rfind("\n\n", start, position) + 1)
     opening: tuple[str, int] | None = None
@@ -168,7 +174,9 @@ def _formula_around(text: str, position: int, lo: int) -> tuple[str, int] | None
 
 
 def _behind_in_formula(inside: str, value: str) -> str | None:
-    """Return what `inside`, the rest of the formula behind a box, adds to its value, a text; None if it is a part."""
+    """Return the text that `inside`, the rest of the formula behind a box, adds to the box's value, perhaps ""; None if
+    the box is only a part of a larger expression.
+    """
     if inside[:1] == "!":
         return None
     inside = re.sub(rf"\A(?:{_SPACES}|\}})*", "", inside)
@@ -181,9 +189,10 @@ def _behind_in_formula(inside: str, value: str) -> str | None:
 
 
 def _behind_in_text(behind: str, value: str, *, touches: bool = True) -> str | None:
-    """Return what the text behind a box adds to its value, a text; None if it is a part.
+    """Return what the text behind a box adds to the box's value, perhaps ""; None if the box is only a part of a larger
+    expression.
 
-    touches: nothing, and no end of a formula, stands between the box and the text.
+    touches: nothing stands between the box and the text, not even the end of a formula.
     """
     if touches and _PART_IN_TEXT.match(behind) is not None and not _unit_named(behind):
         return None
@@ -225,7 +234,7 @@ def _unit_in_formula(inside: str, *, whole: bool = False) -> str:
 
 
 def _unit_named(behind: str) -> str:
-    """Return the unit, the numeral of scale or the counted noun that the text begins with; empty if with none."""
+    """Return the unit, the numeral of scale ("million") or the counted noun that the text begins with; else ""."""
     if (chinese := _CHINESE.match(behind)) is not None:
         name = chinese.group().partition("的")[0]
         return name if name and (_measures(name) or is_counted(name)) else ""

@@ -6,8 +6,8 @@ no choice.
 
 A statement is a phrase (`_STATED`, `_CALLED_RIGHT`) with the letters that belong to it. It is dropped if the words
 beside it deny it, if a letter is beyond the last option, or if what follows makes the letter an article ("A car") or a
-variable ("B = 3"). It leaves the choice undecided unless its own words and the words behind the letter are those of a
-statement: "the answer would be B if it were fair" chooses nothing.
+variable ("B = 3"). It leaves the choice undecided if its own words are not those of a statement (`_PLAIN`), or if the
+sentence supposes something: "the answer would be B if it were fair" chooses nothing.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _ONLY_ONE_LEFT = re.compile(
 )
 _WEAKLY_STATED = re.compile(rf"(?i)\b(?:option|choice|statement)\s+{_LETTERS}")
 _ENDS = re.compile(r"[)\]\s]*(?:[.,:;!。，：；！—–-]|\Z)")
-"""The end behind a letter that is named and not discussed. A verb there ("option G confuses …") chooses nothing."""
+"""The end of a clause behind a letter. A letter before a verb ("option G confuses …") is discussed, not chosen."""
 
 _STATEMENTS = (_STATED, _CALLED_RIGHT, _CALLED_RIGHT_IN_CHINESE, _CALLED_THE_ONLY_ONE, _ONLY_ONE_LEFT)
 _DENIED_BEFORE = re.compile(
@@ -106,7 +106,9 @@ _PLAIN = names(
     "possibly also would could makes making ist richtige antwort die la le el il es est respuesta correcta réponse "
     "bonne risposta corretta resposta correta ответ"
 )
-"""Words inside a statement of a choice, up to its letter. Others may suppose, or tell of somebody else's choice."""
+"""Words that may stand inside a statement of a choice, before its letter. Any other word may suppose something, or tell
+of somebody else's choice.
+"""
 
 _SUPPOSES = re.compile(
     r"(?i)\b(?:if|unless|suppos\w*|assum\w*|when|whenever|were|had|should\s+the|provid(?:ed|ing)|imagine|as\s+long\s+as"
@@ -120,9 +122,10 @@ _SENTENCE_END = re.compile(r"[.!?](?=\s)|\n|[。！？]")
 
 
 class StatedChoice(NamedTuple):
-    """The option that a response chooses, a letter or several, and its position in characters of the text.
+    """The choice that a response states, and its position in characters of the text.
 
-    stands: whether its sentence states it and supposes nothing.
+    answer: one letter, or the words of several letters. stands: whether the sentence states the choice and supposes
+    nothing.
     """
 
     answer: str
@@ -165,7 +168,8 @@ def _statements(pattern: re.Pattern[str], plain: str, last: str) -> Iterator[Sta
     start_of_search = 0
     while (match := pattern.search(plain, start_of_search)) is not None:
         start, end = match.span("letters")
-        # One character on, not behind the match: a denied phrase may hold the start of a good one.
+        # The search goes on one character later, not behind the match: a denied phrase may hold the start of a good
+        # phrase.
         start_of_search = match.start() + 1
         words = match["letters"]
         letters = re.findall(r"(?<![A-Za-z])[A-Za-z](?![A-Za-z])", words)
@@ -174,13 +178,13 @@ def _statements(pattern: re.Pattern[str], plain: str, last: str) -> Iterator[Sta
         # Forty characters reach the denial before a phrase; a longer look would take in the sentence before.
         if _DENIED_BEFORE.search(plain, max(0, match.start() - 40), match.start()) or _DENIED_BEHIND.match(plain, end):
             continue
-        # In brackets a letter is an option whatever follows.
+        # A letter in brackets is an option, whatever follows.
         if not words.endswith((")", "）", "]", "】")) and not _ends_like_a_letter(plain, end, letters[-1]):
             continue
         start_of_search = end
         different = {letter.upper() for letter in letters}
-        # Several letters are kept as words, which equal no single option.
         stands = _stands(plain, match.start(), start, end)
+        # Several letters are kept as words, which equal no single option.
         yield StatedChoice(different.pop() if len(different) == 1 else words, start, end, stands)
 
 
@@ -230,7 +234,7 @@ def _marked_choice(text: str, last: str) -> StatedChoice | None:
         # Searched in upper case, since the line may give its letter small.
         start = stripped.upper().find(letter, line_at)
         return StatedChoice(letter, start, start + 1)
-    # The last line before the whole text: marks further up may be the options under discussion.
+    # The last line is tried before the whole text: marks further up may be the options under discussion.
     for begin in (line_at, 0):
         marks = [(match[match.lastindex or 0], match) for match in _MARKED.finditer(stripped, begin)]
         marks = [(letter, m) for letter, m in marks if letter <= last and not _DISCUSSED.match(stripped, m.end())]

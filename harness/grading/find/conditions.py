@@ -7,8 +7,8 @@ is a condition in two cases:
     it begins with a word that also opens times and examples (when, for, 当),
     and relates a letter of mathematics                                      "when x > 0", not "when rounded"
 
-It belongs to the answer only if nothing but "the answer is" stands between: in "If x = 3, then y is 7, so the answer
-is 7" the condition is a step, and repeats the question.
+A condition belongs to the answer only if nothing but "the answer is" stands between the two: in "If x = 3, then y is 7,
+so the answer is 7" the condition is a step of the solution, and repeats the question.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _MAX_CHARS = 240
 
 
 def conditional_sentence(text: str, lo: int, position: int) -> int:
-    """Return where the sentence of `position` begins if it begins with a condition, else -1.
+    """Return where the sentence around `position` begins if it begins with a condition, else -1.
 
     lo: the first position that may belong to the sentence.
     """

@@ -11,11 +11,11 @@ the answer right: it does not know the reference.
     6  the last formula, then the last number                      not truncated  `formula`, `number`
        the same in a sentence of no known form, see `sentences`                   `sentence`
 
-A response that the token budget cut off (truncated) may end in the middle of a calculation, so that only 1, 3 and 4
-count. A response with a broken box has no 5 and 6 either. Most patterns below are lists of words by which writers
-introduce, deny or take back a value; each says which. Positions are characters of the text.
+A response that the token budget cut off (truncated) may end in the middle of a calculation, so that only forms 1, 3 and
+4 count. A response with a broken box has no forms 5 and 6 either. Most patterns below are lists of words by which
+writers introduce, deny or take back a value; each says which. Positions are characters of the text.
 
-Long: the forms share their patterns, and each hands a text on to the next.
+Long: the forms share their patterns, and each form passes a text without an answer on to the next form.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from harness.grading.find.surroundings import is_left_standing, is_supposed
 Method = Literal["box", "boxes", "open box", "phrase", "formula", "number", "letter", "line", "sentence", "reply"]
 
 UNSTATED: Method = "sentence"
-"""How an answer was found whose sentence has no form that states an answer; it is always undecided."""
+"""Method of an answer whose sentence has no form that states an answer; the answer is always undecided."""
 
 
 class Extraction(NamedTuple):
@@ -99,7 +99,7 @@ _ASIDE = re.compile(
     r"(?i)\(\s*(?:about|approximately|approx\.?|roughly|≈|~)[^()\n]{0,40}\)"
     r"|(?<=[\d%})$])\s*,?\s*(?:or\s+)?(?:about|approximately|roughly|≈)\s*[\d.]+%?"
 )
-"""A value repeated, rounded: "(about 0.8)", ", approximately 0.8"."""
+"""A rounded form of the value before it: "(about 0.8)", ", approximately 0.8"."""
 
 _TOTAL = re.compile(
     r"(?<!\s)\s*\(\s*(?:see|as\s+(?:shown|computed|found|derived)|shown|from)\s+[A-Za-z ]{1,40}\)\Z|"
@@ -146,7 +146,7 @@ MAX_CHINESE_SIGNS = 8
 """Largest number of Chinese characters of a line that is nothing but an answer; more are a sentence."""
 
 _HEADING = re.compile(r"(?m)^#{1,3}(?=[ \t])")
-"""The marks of a heading; four are a phrase."""
+"""The marks of a heading. Four marks, ####, are a phrase that announces an answer."""
 
 _EMPTY = re.compile(r"[\s.$…_?]*+(?:\\[lc]?dots)?[\s.$…_?]*+")
 """The content of an empty box, which only repeats the form of the answer that the prompt asked for."""
@@ -154,7 +154,7 @@ _EMPTY = re.compile(r"[\s.$…_?]*+(?:\\[lc]?dots)?[\s.$…_?]*+")
 _WORD = re.compile(r"[A-Za-z]{2,}")
 _IS_BEFORE = re.compile(r"(?i)\b(?:is|are|was|be)\s+(?:the|our|my|its|your)\s+(?:final\s+|correct\s+)?\Z")
 _OTHER_SCRIPT = re.compile(r"[\u0400-\u052f\u0590-\u06ff\u0900-\u0e7f]{2}")
-"""Words of Cyrillic, Hebrew, Arabic and Indic scripts, whose sentences have no form here."""
+"""Words of Cyrillic, Hebrew, Arabic, Indic and Thai scripts; no form of `sentences` knows their sentences."""
 
 _DATE = re.compile(
     r"(?i)(?:on\s+)?(?:\d{1,2}(?:st|nd|rd|th)?\s+(?:of\s+)?)?(?:january|february|march|april|may|june|july|august|september"
@@ -203,7 +203,7 @@ _SPECIAL = re.compile(r"<\|[^|<>\n]{1,40}\|>|</s>|<end_of_turn>|<eos>")
 def extract(
     text: str | None, *, kind: str = "expression", parts: int | None = None, truncated: bool = False, last: str = "Z"
 ) -> Extraction | None:
-    """Return the answer that a response gives; None if it gives none.
+    """Return the answer that a response gives; None if it gives none, or if its reasoning never ended.
 
     parts: how many values the reference has, if boxes side by side are one answer, else None. truncated: the token
     budget cut the response off. last: the last option letter of a choice.
@@ -218,10 +218,10 @@ def extract(
 
 
 def shorten_answer(answer: str, limit: int = MAX_EXTRACTED_CHARS) -> str:
-    """Shorten `answer` to about `limit` characters: squeeze white space, then cut and mark the cut."""
+    """Shorten an answer longer than `limit` characters: squeeze white space, then cut and mark the cut if need be."""
     if len(answer) <= limit:
         return answer
-    # White space first: layout may fill most of a long matrix.
+    # White space is squeezed first: layout may fill most of a long matrix.
     answer = " ".join(answer.split())
     return answer if len(answer) <= limit else f"{answer[:limit]} …[cut"
 
@@ -231,8 +231,8 @@ def extract_from(
 ) -> Extraction | None:
     """Return the one answer of text[lo:hi], which holds no reasoning; None if it gives none.
 
-    last: the last letter of a choice. parts: number of values of the reference; None: one. truncated: max_tokens cut
-    the reply.
+    last: the last option letter of a choice. parts: number of values of the reference, if boxes side by side are one
+    answer, else None. truncated: max_tokens cut the reply.
     """
     boxes = boxes_from_end(text, lo, hi)
     box, end = _last_filled_box(boxes, hi)
@@ -253,7 +253,7 @@ def extract_from(
     # Only the tail is searched, so that the patterns below see a bounded text.
     lo = max(lo, hi - TAIL_CHARS)
     tail = _without_html(text[lo:hi])
-    # Only where the sign occurs: most replies have none, and the search would read the whole tail.
+    # The cheap test first: most replies have no such sign, and the search would read the whole tail.
     if "#" in tail:
         # Spaces of the same length keep the positions of the text.
         tail = _HEADING.sub(lambda marks: " " * len(marks.group()), tail)
@@ -269,7 +269,7 @@ def extract_from(
             return None
         if (block := _ONLY_CODE.fullmatch(tail)) is not None:
             return Extraction(block[1], lo + block.start(1), lo + block.end(1), "line")
-        # A code block may compute with numbers, and an aside repeats a rounded one: neither is the answer.
+        # A code block may compute with numbers, and an aside repeats a rounded number: neither is the answer.
         for ignored in (_CODE_BLOCK, _ASIDE):
             tail = ignored.sub(lambda match: " " * len(match.group()), tail)
         joins_parts = parts is not None
@@ -321,9 +321,9 @@ def _with_unit(answer: Extraction, text: str, hi: int, kind: str) -> Extraction:
 
 
 def _last_filled_box(boxes: Iterator[Box], hi: int) -> tuple[Box | None, int]:
-    """Return (last box that is not empty or None, where the empty boxes behind it begin).
+    """Return (the last box that is not empty, or None; where the empty boxes behind it begin, or `hi` without such).
 
-    An empty box only repeats the instruction. The position is `hi` if no empty box follows.
+    An empty box only repeats the instruction to give the answer in a box.
     """
     end = hi
     for box in boxes:
@@ -334,9 +334,9 @@ def _last_filled_box(boxes: Iterator[Box], hi: int) -> tuple[Box | None, int]:
 
 
 def _without_html(tail: str) -> str:
-    """Replace HTML tags and struck-out text by spaces or line breaks; the length stays, and so do positions.
+    """Replace HTML tags and struck-out text by spaces or line breaks of the same length, so that positions stay.
 
-    Without a closing tag nothing is replaced, for `a<b>c` may be mathematics.
+    A text with no closing tag and no <br> keeps its tags, for `a<b>c` may be mathematics.
     """
     if "~~" in tail or "</" in tail:
         tail = _STRUCK_OUT.sub(lambda struck: " " * len(struck.group()), tail)
@@ -346,7 +346,7 @@ def _without_html(tail: str) -> str:
 
 
 def _choice_in_prose(tail: str, last: str) -> Extraction | None:
-    """Return the option letter that `tail` states or marks."""
+    """Return the option letter that `tail` states or marks; None if it does neither."""
     from harness.grading.find.choice import choice_in_prose  # its patterns take long to compile
 
     choice = choice_in_prose(tail, last)
@@ -372,7 +372,7 @@ def _choice_beside(text: str, box: Box, lo: int, hi: int, last: str) -> Extracti
 
 
 def _stated_behind(text: str, lo: int, hi: int, kind: str) -> Extraction | None:
-    """Return the answer that a phrase of text[lo:hi] states; the box before it was taken back by the text."""
+    """Return the answer that a phrase of text[lo:hi] states; None without one. The box before `lo` was taken back."""
     lo = max(lo, hi - TAIL_CHARS)
     statement = _after_phrase(text[lo:hi], kind, takes_back=True)
     return None if statement is None else statement._replace(start=lo + statement.start, end=lo + statement.end)
@@ -389,11 +389,11 @@ def candidates(text: str, limit: int) -> list[str]:
 
 
 def _final_formula_behind(text: str, lo: int, hi: int) -> Extraction | None:
-    """Return the formula of "The final answer is $…$" or "the answer is $…$" behind the last box.
+    """Return the formula of "The final answer is $…$" or "the answer is $…$" in text[lo:hi], behind the last box.
 
-    lo, hi: the part of the text that is searched.
+    None without such a formula, or if text[lo:hi] is longer than `TAIL_CHARS`.
     """
-    # A text search and no pattern: this runs for each response with a box.
+    # A plain text search, which is faster than a pattern: this runs for each response with a box.
     if hi - lo > TAIL_CHARS or (phrase := text.rfind("answer is", lo, hi)) < 0:
         return None
     formula = _MATH.match(text, phrase + len("answer is "), hi)
@@ -403,9 +403,9 @@ def _final_formula_behind(text: str, lo: int, hi: int) -> Extraction | None:
 
 
 def _in_json(tail: str) -> Extraction | None:
-    """Return the value of the last JSON field "answer", a text without its escapes.
+    """Return the value of the last JSON field "answer" in `tail`, the end of the response; None without such a value.
 
-    tail: the end of the response.
+    A JSON string is returned without its escapes.
     """
     field = _last(_JSON, tail)
     if field is None:
@@ -421,7 +421,7 @@ def _in_json(tail: str) -> Extraction | None:
 
 
 def _unescape(literal: re.Match[str]) -> str:
-    """Return the text of a JSON string. LaTeX with single backslashes, which JSON does not allow, stays as it is."""
+    """Return the text of a JSON string; the literal as it is if it has LaTeX with single backslashes, or is no JSON."""
     content = literal[literal.lastindex or 1]
     # JSON would read \frac as a form feed and \theta as a tab.
     if any(is_command(name) for name in _BACKSLASHED_NAME.findall(content)):
@@ -471,7 +471,7 @@ def _under_condition(answer: Extraction, text: str, end: int, hi: int, lo: int, 
 
 
 def _announcement_of_box(text: str, lo: int, box: Box) -> int:
-    r"""Return the position of "answer" in "if …, the answer is \boxed{…}"; -1 without such a phrase or condition."""
+    r"""Return where "answer is" begins in "if …, the answer is \boxed{…}"; -1 without such a phrase or condition."""
     near = max(lo, box.outer_start - _ANNOUNCEMENT_CHARS)
     # The cheap tests first: this runs for each response with a box.
     if text.rfind("nswer", near, box.outer_start) < 0 and text.rfind("答案", near, box.outer_start) < 0:
@@ -507,8 +507,9 @@ def _is_no_statement(tail: str, phrase: re.Match[str]) -> bool:
 def _statement(tail: str, start: int, method: Method, kind: str) -> Extraction | None:
     """Return the answer of the sentence that begins at `start`; None if it states none.
 
-    The first that applies: the formulas that the sentence begins with; a number before a condition; the number or last
-    formula of a sentence with formulas; the only number of a longer sentence; all its words.
+    The answer is the first of these that the sentence has: the formulas that it begins with; a number before a
+    condition; the number or last formula of a sentence with formulas; the only number of a longer sentence; all its
+    words.
 
     method: the form to record in the result. tail: the end of the response.
     """
@@ -550,12 +551,15 @@ def _statement(tail: str, start: int, method: Method, kind: str) -> Extraction |
 
 
 def _at(begin: int, answer: str, method: Method) -> Extraction:
-    """The extraction of `answer`, which begins at `begin` of the text."""
+    """Return the extraction of `answer`, which begins at position `begin` of the text."""
     return Extraction(answer, begin, begin + len(answer), method)
 
 
 def _end_of_formulas(tail: str, first: re.Match[str]) -> int:
-    """Return where an answer ends that begins with a formula: behind the formulas linked to it, and their unit."""
+    """Return the end of an answer that begins with the formula `first`: behind the formulas linked to it and the unit.
+
+    If "or" and a number follow, the answer goes on to the end of the sentence.
+    """
     end = first.end()
     while (link := _FORMULA_LINK.match(tail, end)) and (following := _MATH.match(tail, link.end())):
         end = following.end()
@@ -571,8 +575,8 @@ def _beside_words(
 ) -> Extraction | None:
     """Return the answer of a sentence of words and formulas: a number behind its last formula, else that formula.
 
-    "the largest $n$ is 34" states 34. None if the sentence refuses the formula. sentence: that of tail[start:end],
-    without decoration. formula: the last one in it.
+    "the largest $n$ is 34" states 34. None if the sentence refuses the formula. sentence: the sentence tail[start:end],
+    without decoration. formula: its last formula.
     """
     after = sentence[formula.end() :].strip()
     number = _last_number(after) if re.search(r"(?:is|=|are|：|为)\s*\S", after) else None
@@ -584,7 +588,7 @@ def _beside_words(
 
 
 def _chinese(tail: str, kind: str) -> Extraction | None:
-    """Return the answer that the last sentence states in Chinese."""
+    """Return the answer that the last sentence states in Chinese; None if it states none."""
     if kind in ("text", "choice") or tail.isascii():
         return None
     end = len(tail.rstrip())
@@ -597,7 +601,9 @@ def _chinese(tail: str, kind: str) -> Extraction | None:
 
 
 def _whole_line(tail: str, kind: str) -> Extraction | None:
-    """Return the answer of a response that is nothing but a short answer, perhaps with words that lead to it."""
+    """Return the answer of a response that is nothing but a short answer, perhaps with words that lead to it; else
+    None.
+    """
     answer = _SPECIAL.sub("", tail).strip().strip("*_`").strip()
     if (quote := _QUOTE_MARK.match(answer)) is not None:
         answer = answer[quote.end() :]
@@ -617,17 +623,20 @@ def _whole_line(tail: str, kind: str) -> Extraction | None:
     words_beside_formula = _MATH.search(answer) is not None and _WORD.search(_MATH.sub("", answer)) is not None
     if words_beside_formula or len(_CHINESE.findall(answer)) > MAX_CHINESE_SIGNS:
         return None  # a sentence
-    # Not found where words were cut out of its middle; then there is no position to give.
+    # If words were cut out of the middle of the answer, it has no position in the text.
     begin = tail.find(answer)
     if begin < 0:
         return None
-    # After the cheap tests: a long reply is no line.
+    # This test comes last, since it takes longest.
     states = kind in ("text", "choice") or _line_states(tail, line)
     return Extraction(answer, begin, begin + len(answer), "line" if states else UNSTATED)
 
 
 def _line_states(tail: str, line: str) -> bool:
-    """Whether a line states its value: it has no words, or the form of a statement. line: without words that lead."""
+    """Whether a line states its value: it has no words, or the form of a statement.
+
+    line: without the words that lead to the value ("so", "we get").
+    """
     numbers = list(NUMBER.finditer(line)) or list(IN_WORDS.finditer(line))
     if _DATE.fullmatch(line) is not None or is_own_spelling(line):
         return True
@@ -646,7 +655,7 @@ def _line_states(tail: str, line: str) -> bool:
     if len(numbers) != 1:
         return True
     value = begin + numbers[0].start()
-    # "about" stays in the answer of a line, and is compared.
+    # "about" belongs to the answer of a line, and is compared with it.
     rounded = _ABOUT.search(tail, max(0, value - 20), value)
     value = value if rounded is None else rounded.start()
     sign = _SIGN_IN_WORDS.search(tail, max(0, value - 12), value)
@@ -655,7 +664,9 @@ def _line_states(tail: str, line: str) -> bool:
 
 
 def _ending_number(line: str) -> str | None:
-    """Return the number at the end of a short line, "She earned 42"; None if its words compute with it or deny it."""
+    """Return the only number of a line such as "She earned 42", which it ends; None if its words compute with the
+    number or deny it, and for any other line.
+    """
     numbers = list(NUMBER.finditer(line))
     if len(numbers) != 1 or line[numbers[0].end() :].strip(" .") or is_echo(line, *numbers[0].span()):
         return None
@@ -667,7 +678,7 @@ def _ending_number(line: str) -> str | None:
 
 
 def _plain_formula(tail: str, kind: str) -> Extraction | None:
-    """Return the formula that the last sentence states without dollar signs: "The distance is 2√5 units."."""
+    """Return the formula that the last sentence states without dollar signs: "The side is 2√5 units."; else None."""
     if kind in ("text", "choice"):
         return None
     begin = max(tail.rstrip().rfind("\n"), len(tail) - MAX_CHARS) + 1
@@ -683,7 +694,8 @@ def _plain_formula(tail: str, kind: str) -> Extraction | None:
 
 
 def _last_formula(tail: str, joins_parts: bool) -> Extraction | None:
-    """Return the last formula that may be an answer, or a number stated behind it.
+    """Return the last formula that may be an answer, or a number stated behind it; None if there is none, or if the
+    words beside it deny it or repeat the question.
 
     joins_parts: formulas before it that commas, "and" or "or" join to it belong to the answer. tail: the end of the
     response.
@@ -705,7 +717,7 @@ def _last_formula(tail: str, joins_parts: bool) -> Extraction | None:
 
 
 def _last(pattern: re.Pattern[str], tail: str) -> re.Match[str] | None:
-    """Return the last match of `pattern`."""
+    """Return the last match of `pattern`; None if it has none."""
     match = None
     for match in pattern.finditer(tail):  # noqa: B007  only the last one is wanted
         pass
@@ -727,7 +739,7 @@ def _last_number(tail: str, joins_parts: bool = False) -> Extraction | None:
         start = sign.start()
     if is_refused(tail, start, end) or is_echo(tail, start, end):
         return None
-    # From 240 characters before the number, the longest that `_TUPLE` can match.
+    # The search begins 240 characters before the number, about the longest that `_TUPLE` can match.
     for point in _TUPLE.finditer(tail, max(0, start - 240)):
         if point.start() < start and point.end() > end and len(_WORD.findall(point.group())) == 0:
             start, end = point.span()
@@ -735,7 +747,7 @@ def _last_number(tail: str, joins_parts: bool = False) -> Extraction | None:
 
 
 def _stated_in_words(tail: str, kind: str) -> Extraction | None:
-    """Return the number in English words that the last sentence states: "There are exactly four such triangles."."""
+    """Return the number in English words that the last sentence states: "There are four triangles."; else None."""
     if kind in ("text", "choice"):
         return None
     end = len(tail.rstrip())
@@ -769,7 +781,7 @@ def _first_of_chain(matches: list[re.Match[str]], tail: str) -> re.Match[str]:
 
 
 def _last_words(tail: str) -> Extraction | None:
-    """Return the answer of a reply in words: "Yes, it is.", "The day is Tuesday."."""
+    """Return the answer of a reply in words: "Yes, it is.", "The day is Tuesday."; None if it has no such form."""
     spoken = _SPOKEN_ANSWER.search(tail.rstrip())
     if spoken is None:
         return None

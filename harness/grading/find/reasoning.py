@@ -16,7 +16,7 @@ _CLOSERS_BY_SIGN, _OPENERS_BY_SIGN = (
     [(sign, tuple(same_sign)) for sign, same_sign in groupby(marks, key=itemgetter(0))]
     for marks in (_CLOSERS, _OPENERS)
 )
-"""(first character, marks that begin with it): a text without the character need not be searched for the marks."""
+"""Pairs (first character, marks that begin with it): a text without the character is not searched for the marks."""
 
 _END_OF_THOUGHT = "<|end_of_thought|>"
 _BEGIN_OF_THOUGHT = "<|begin_of_thought|>"
@@ -28,7 +28,7 @@ _HARMONY_END = re.compile(r"<\|(?:end|return|start|call)\|>")
 def final_part(text: str) -> tuple[int, int] | None:
     """Return (start, end) of the text behind the reasoning, in characters; None if the reasoning never ended.
 
-    Each search begins behind the closing mark that was found last, so a long text is scanned once from its end.
+    Each search ends at the closing mark that was found last, so that a long text is not scanned again and again.
     """
     start = 0
     # Closing marks alone count: many chat templates put the opening mark into the prompt.

@@ -7,7 +7,7 @@ import re
 from harness.answers.grammar.tree import names
 
 _DENIED = re.compile(
-    # Possessive: the white space of a long blank end must not be shared out between two groups in every way there is.
+    # Possessive quantifiers: otherwise the pattern would try every way to split a long run of white space.
     r"(?i)[\s.,;:!$*)\]}—。，；！-]*+(?:(?:however|but|wait|actually|no|hmm|oh|sorry)\b[\s.,!]*+)*+(?:(?:that|this|it|which)\b)?\s*+"
     r"(?:['’]s|is|was)\s+(?:wrong|incorrect|false|a\s+mistake|not\s+(?:right|correct))\b"
 )
@@ -50,7 +50,7 @@ _LEADS_TO_ANSWER = names(
 _ARTICLES = names("the our my its this your a an")
 _ADJECTIVES = names("final correct right exact numerical")
 _NOT_THE_ANSWER = names("wrong incorrect false mistaken expected reference official worst")
-"""Adjectives with which "answer" names no answer of the reply."""
+"""Adjectives before "answer" which say that the reply does not give this answer as its own."""
 
 _MAX_LEAD_CHARS = 60
 """Words before "answer" are looked at this far, in characters."""
@@ -107,7 +107,7 @@ def is_unstated(tail: str, start: int) -> bool:
     """
     first = max(0, start - _MAX_LEAD_CHARS)
     words = tail[max(first, tail.rfind("\n", first, start) + 1) : start].lower().split()
-    # Up to the adjective: "wrong final answer" is as wrong as "wrong answer".
+    # "final" is dropped: "wrong final answer" is as wrong as "wrong answer".
     lead = words[:-1] if words[-1:] == ["final"] else words
     if lead and (lead[-1] in _NOT_THE_ANSWER or lead[-2:-1] == ["least"]):
         return True
@@ -122,7 +122,7 @@ def is_unstated(tail: str, start: int) -> bool:
 _CHINESE_LEADS = re.compile(
     r"(?:[\s*_#]|所以|因此|因而|故|于是|从而|综上|所述|最终|最后|正确|的|则|即|那么|得到|可得|得出|我们|可知|这个?|本|该|道|题目?|问题|计算|它|其|应该?|就|也)*+"
 )
-"""Chinese words before 答案 that lead to the answer; behind any other word 答案 states none, as in 假设答案是36."""
+"""Chinese words before 答案 that lead to the answer. Behind other words 答案 states no answer, as in 假设答案是36."""
 
 
 def is_stated_in_chinese(tail: str, start: int) -> bool:

@@ -1,4 +1,4 @@
-r"""Sentences that state an answer without a box: closed forms; any other sentence leaves it undecided.
+r"""Sentences that state an answer without a box: a closed list of forms. In any other sentence the answer is undecided.
 
 The last number or formula of a reply is its answer only if the last sentence has one of these forms (V is the value):
 
@@ -41,7 +41,7 @@ _ADJECTIVES = names(
     "expected such highest lowest longest shortest polar"
 )
 _NO_QUANTITY = frozenset((("expected", "answer"), ("expected", "result"), ("last", "answer")))
-"""Adjective and noun that name an answer which is not the reply's."""
+"""Pairs (adjective, noun) that name an answer which the reply does not give as its own."""
 
 _INSIDE = names(
     "of in to the a an and that which who on at from by its their his her our this these between both all it them"
@@ -58,7 +58,7 @@ _SUPERLATIVES = names(
 
 _DETERMINERS = names("the a an its their his her our this these of and")
 _PROCEDURE = names("case cases step steps condition assumption hypothesis")
-"""Nouns of the way to an answer, none of which an answer counts."""
+"""Nouns for steps of a solution; a number of these ("3 cases") is no answer."""
 
 _LEAD_WORDS = (
     r"so|therefore|thus|hence|then|now|finally|indeed|clearly|consequently|okay|ok|well|overall|altogether|and"
@@ -216,15 +216,16 @@ _CONDITIONAL = names(
 
 
 def _has_condition(clause: str) -> bool:
-    """Whether a clause has a word of conditions or guesses ("if", "perhaps"), or of a way to an answer ("step")."""
+    """Whether a clause has a word of conditions or guesses ("if", "perhaps"), or a noun for a step of a solution."""
     words = {word.lower() for word in re.findall(r"[A-Za-z]+", clause)}
     return not words.isdisjoint(_CONDITIONAL) or not words.isdisjoint(_PROCEDURE)
 
 
 def _is_quantity(words: str) -> bool:
-    """Whether words name a quantity: article, adjectives, a noun of `QUANTITIES`, and to what the noun belongs.
+    """Whether words name a quantity, such as "the total area of the square": perhaps an article and adjectives, a noun
+    of `QUANTITIES`, and the thing to which the noun belongs.
 
-    As in "the total area of the square". A letter may stand for the noun behind a superlative: "the largest $n$".
+    Behind a superlative, a letter may stand for the noun: "the largest $n$".
     """
     tokens = [token.lower() for token in _TOKEN.findall(words.replace("**", "").replace("`", ""))]
     if tokens and tokens[0] in _DETERMINERS:
@@ -245,12 +246,12 @@ def _is_quantity(words: str) -> bool:
     behind = tokens[index + 1 :]
     is_somebodys = words.lower().lstrip("*_ ").startswith(("his ", "her ", "their "))
     if tokens[index] in ("answer", "ans", "result") and (is_somebodys or not _OF_QUESTION.issuperset(behind)):
-        return False  # somebody's answer, or that to the first part
+        return False  # somebody else's answer, or the answer to the first part
     return len(behind) <= 20 and "answer" not in behind and _are_plain(behind, _INSIDE)
 
 
 def _are_plain(tokens: list[str], function_words: frozenset[str]) -> bool:
-    """Whether tokens are nouns, adjectives and formulas, and else only the given function words."""
+    """Whether all tokens are nouns, adjectives, formulas or the given function words."""
     before = ""
     for word in tokens:
         if word in FUNCTION_WORDS and word not in function_words:
@@ -275,7 +276,7 @@ def _is_subject(words: str) -> bool:
 def _leaves_value(tail: str) -> bool:
     """Whether the text behind a value does not change the value.
 
-    Such texts: none, a unit, plain nouns, a reason ("because …"), and the words that it is the answer.
+    Such texts are: no text, a unit, plain nouns, a reason ("because …"), and words such as "is the answer".
     """
     if not tail.strip(" .,)") or _IS_ANSWER.match(tail) or _REASON_BEHIND.match(tail):
         return True
@@ -302,7 +303,7 @@ def _leaves_value(tail: str) -> bool:
 
 
 def _is_difference(tokens: list[str]) -> bool:
-    """Whether a word that is no noun in the plural follows a unit or a plural: "36 cm taller", "36 cards extra".
+    """Whether a word that is neither follows a unit or a plural, as in "36 cm taller" and "36 cards extra".
 
     Such a value is a difference, not the value of the quantity.
     """
@@ -342,10 +343,10 @@ _CHINESE_SENTENCE = re.compile(
 _CHINESE_CLAUSE_WORDS = re.compile(
     r"[如若假设当令除非不没未无莫勿至超过约或许曾原每第吗呢差能可会再才仅该需检剩余其他另说称认猜据听问谁]|大概|最[多少]"
 )
-"""Signs of conditions, denials, bounds, guesses and questions."""
+"""Chinese characters of conditions, denials, bounds, guesses and questions."""
 
 _CHINESE_VERBS = re.compile("[的是有在被对错为等]")
-"""Signs behind a unit which say that the words there are no noun."""
+"""Chinese characters which say that the words behind a unit are no noun."""
 
 _SUBJECT_ALLOWED = re.compile(r"(?<!其)[他她]们?|最大|最小|可能的|不同的?|能|可以?")
 _NAME_OF_ANSWER = re.compile(r"(?:本题|这题|此题|题目|问题)?的?(?:正确|最终|最后)?的?答案")

@@ -37,7 +37,7 @@ _SEPARATORS = frozenset(",;，、")
 
 
 def join_boxes(text: str, last: Box, earlier: Iterable[Box], parts: int) -> Box:
-    r"""Join the last box with the earlier boxes that belong to it; contents in the order of the text, between commas.
+    r"""Join the last box with the earlier boxes that belong to it; the contents in the order of the text, with commas.
 
     earlier: boxes before the last one, from the end of the text. parts: how many values the reference has; a last box
     that holds as many stays alone. If each box has a name before it (`x=\boxed{1}`), the result has the names too.
@@ -67,7 +67,8 @@ def join_boxes(text: str, last: Box, earlier: Iterable[Box], parts: int) -> Box:
 
 
 def with_exact_value(text: str, last: Box, earlier: Iterable[Box]) -> Box:
-    r"""Join the last two boxes if the last is a rounded form: `\boxed{\sqrt2}`, `\boxed{\approx 1.41}`.
+    r"""Join the last two boxes if the last is a rounded form: `\boxed{\sqrt2}`, `\boxed{\approx 1.41}`; else return the
+    last box.
 
     earlier: the boxes before the last one, the nearest first.
     """
@@ -75,7 +76,7 @@ def with_exact_value(text: str, last: Box, earlier: Iterable[Box]) -> Box:
     if before is None or _APPROXIMATE.match(last.content) is None:
         return last
     gap = text[before.outer_end : last.outer_start]
-    # A sentence or paragraph between them: the rounded value is another answer.
+    # If a sentence or paragraph ends between the two boxes, the rounded value is another answer.
     if len(gap) > MAX_GAP_CHARS or re.search(r"[.!?]\s|\n\n", gap):
         return last
     return Box(f"{before.content} {last.content}", before.start, last.end, before.outer_start, last.outer_end)
@@ -90,7 +91,7 @@ def parts_of(answer: str) -> int:
             answer = answer[len(opening) : -len(closing)]
             break
     depth = commas = 0
-    # Most answers have no separator, and are spared the walk.
+    # Most answers have no separator, and need not be read sign by sign.
     for index, sign in enumerate("" if _SEPARATORS.isdisjoint(answer) else answer):
         depth += (sign in "([{") - (sign in ")]}")
         # A comma inside brackets separates coordinates of one value.

@@ -15,7 +15,7 @@ from harness.grading.bounds import MAX_STATED_CHARS, MAX_STATEMENTS, TAIL_CHARS
 from harness.grading.find.extract import NUMBER
 
 _OVERLAP_CHARS = 200
-"""Choices are looked for in windows of the text, which overlap by so many characters, so that no statement is cut."""
+"""Choices are looked for in windows of the text that overlap by this many characters, so that no statement is cut."""
 
 _VALUE = re.compile(
     rf"""(?x)
@@ -43,7 +43,7 @@ def statements(text: str, kind: str, last: str = "Z") -> list[StatedValue]:
     stated = [StatedValue(box.content, box.outer_end) for box in boxes_from_end(text)]
     stated += _choices(text, last) if kind == "choice" else _values(text)
     first: dict[str, int] = {}
-    # By the end of the statement: a reply has said a value only when it is complete.
+    # Sorted by the end of the statement: a reply has stated a value only when the statement is complete.
     for value in sorted(stated, key=lambda statement: statement.end):
         first.setdefault(value.answer, value.end)
     return [StatedValue(answer, end) for answer, end in first.items() if len(answer) <= MAX_STATED_CHARS][
@@ -52,7 +52,9 @@ def statements(text: str, kind: str, last: str = "Z") -> list[StatedValue]:
 
 
 def _values(text: str) -> Iterator[StatedValue]:
-    """Yield values behind "=", "is" and the like; of a longer clause the number with which it begins."""
+    """Yield the values behind "=", "is" and the like: a clause of at most two words, or the number that begins a longer
+    clause.
+    """
     for match in _VALUE.finditer(text):
         answer, end = match["value"], match.end("value")
         if len(_WORD.findall(answer)) > 2:  # a sentence; "is 204 because …" says 204 all the same

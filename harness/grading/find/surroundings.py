@@ -1,9 +1,9 @@
 r"""What stands beside the statement of an answer without a box: "The answer is 12." states 12 only if it stands alone.
 
-    in its sentence, before it      words that lead to it ("so", "we conclude that"), a reason ("since …,"), a clause
-                                    and "so"; any other words may limit it ("in the first case, the answer is 12")
-    the sentence directly before    anything but a bare supposition: one that supposes something, computes nothing and
-                                    draws no conclusion ("Assume the coin is fair.")
+    in its sentence, before it      allowed: words that lead to it ("so", "we conclude that"), a reason ("since …,"), a
+                                    clause and "so"; other words may limit it ("in the first case, the answer is 12")
+    the sentence directly before    allowed: all but a bare supposition, a sentence that supposes something, computes
+                                    nothing and draws no conclusion ("Assume the coin is fair.")
 
 Solutions suppose things all the time ("Suppose he has x apples. Then 2x + 3 = 17, so x = 7."), so that a supposition
 further back, or one with a result, limits nothing. A box needs none of this: prompts ask for it.
@@ -40,7 +40,7 @@ OTHER_LEADS = (
 """Words that lead to an answer in Korean, Japanese, Russian, Spanish, French, German, Italian and Portuguese."""
 
 _ARTICLE = r"(?:(?:the|our|my|its|this|your|an?)\s+)?(?:(?:final|correct|right|exact|numerical)\s+)*"
-# Possessive, so that leads which can be read in two ways do not double the work each.
+# Possessive quantifiers, so that each lead that can be read in two ways does not double the work.
 _PREFIX = re.compile(rf"(?i)\s*+(?:(?:{_LEAD}|{OTHER_LEADS})(?![a-zA-Z])[\s,:—–-]*+)*+{_ARTICLE}")
 _CONSEQUENCE = re.compile(
     r"(?i)[\s,;—–:-](?:so|therefore|thus|hence|because|which\s+(?:means|gives|makes|implies)(?:\s+that)?|giving|and)[\s,]"
@@ -62,7 +62,7 @@ _SUPPOSES = re.compile(
     r"(?i)(?:assum\w*|suppos\w*|imagine|if|unless|when|whenever|as\s+long\s+as|take\s+the\s+case|provided|providing|ignor\w*|neglect\w*|given|under|were|had"
     r"|consider\s+(?:only\s+)?the)\b|(?:假设|假如|如果|若|设(?!\s*[$\\(]*[a-zA-Z]))"
 )
-"""How a supposition begins. One with a comma has a conclusion behind it: "If it is hot, the gas expands"."""
+"""How a supposition begins. A sentence with a comma goes on to a conclusion: "If it is hot, the gas expands"."""
 
 _RESULT = re.compile(r"[0-9=$\\,，:：]")
 """Signs of a calculation, or of a conclusion behind a comma."""

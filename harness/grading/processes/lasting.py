@@ -1,13 +1,14 @@
 """Grading workers that live as long as this process: one for `harness.grade` in a loop, several for a trainer.
 
-Starting a worker takes a fifth of a second, an answer some microseconds. So the first call starts workers and the
-others use them, under the same bounds: an answer beyond its deadline or memory ends its worker, and the next call
+Starting a worker takes a fifth of a second, deciding an answer some microseconds. So the first call starts workers and
+later calls use them, under the same bounds: an answer beyond its deadline or memory ends its worker, and the next call
 starts another.
 
 - Threads take turns; no thread gets the verdict of another thread's answer.
-- A forked process starts workers of its own, and leaves its parent's alone.
+- A forked process starts workers of its own, and leaves those of its parent alone.
 - An interrupt (Ctrl-C) in the middle of an answer ends the workers, so that no late reply is taken for the next one.
-- Linux ends a worker with the thread that started it. So a thread that lives as long as the process starts them.
+- Linux ends a worker with the thread that started it. So the workers are started by a thread that lives as long as this
+  process.
 - Numbers of few digits and short polynomials, which cannot take long, are decided without a worker.
 """
 
@@ -38,7 +39,8 @@ _names = count()
 class LastingPool:
     """A pool whose workers are started when they are first needed; safe to call from several threads.
 
-    workers: processes; a pool of another number is started anew. The pool ends with the process that started it.
+    workers: the number of processes; if it is changed, the next call starts a new pool. The workers end with this
+    process.
     """
 
     def __init__(self, workers: int = 1) -> None:
@@ -57,7 +59,7 @@ class LastingPool:
             try:
                 yield self._ready(deadline_s)
             except BaseException:
-                self._close()  # a worker may still owe an answer
+                self._close()  # a worker may still owe an answer, which the next thread must not get
                 raise
 
     def _ready(self, deadline_s: float) -> Pool:
@@ -104,10 +106,10 @@ def lasting_verdict(
     deadline_s: float,
     with_steps: bool = False,
 ) -> Verdict:
-    """Return what `pool.verdict_on` returns, by a worker that stays alive. Takes no verifier of a benchmark's own.
+    """Return what `pool.verdict_on` returns, by a worker that stays alive; the rules must name no verifier.
 
-    with_steps: work the steps out now; else they are worked out when they are first read, since they take longer than
-    the verdict. choices: the texts of the options of a choice question, A first.
+    choices: the texts of the options of a choice question, A first. with_steps: work the steps out now; otherwise they
+    are worked out when they are first read, since they take longer than the verdict.
     """
     check_deadline(deadline_s)
     check_tolerances(rules)
@@ -116,7 +118,7 @@ def lasting_verdict(
         verdict = verdict_with(pool, question, sample, with_steps=with_steps)
     if with_steps:
         return verdict
-    # A second try for the steps could take as long, and give another verdict.
+    # Where a worker reached a bound, deciding again for the steps could take as long, and give another verdict.
     if verdict.rule in EXHAUSTED:
         decision = AnswerVerdict(verdict.outcome, verdict.rule, verdict.vote)
         return conclude(search(question, sample, with_steps=True), decision, verdict.unextracted)
@@ -124,7 +126,7 @@ def lasting_verdict(
 
 
 def _steps(question: Question, sample: Sample, deadline_s: float) -> tuple[str, ...]:
-    """The steps of a verdict that has none yet, under the same bounds."""
+    """Decide the sample again, under the same bounds, and return the steps of the verdict."""
     with _lasting.held(deadline_s) as pool:
         return verdict_with(pool, question, sample, with_steps=True).steps
 
@@ -135,10 +137,12 @@ _questions: dict[tuple[Any, ...], Question] = {}
 def _question(
     reference: Any, kind: AnswerKind | Literal["auto"], rules: GradeRules, choices: tuple[str, ...]
 ) -> Question:
-    """Return the question of a reference, with an id of its own, by which decisions are remembered."""
+    """Return a question with this reference and an id of its own; the same question for the same arguments, so that the
+    pool finds its decisions by the id.
+    """
     try:
         key = (type(reference), repr(reference), kind, msgspec.json.encode(rules), choices)
-    except ValueError:  # an integer of so many digits that Python does not write it
+    except ValueError:  # Python refuses to write an integer of so many digits
         return question_on(reference, kind, rules, choices, name=str(next(_names)))
     question = _questions.get(key)
     if question is None:

@@ -77,12 +77,15 @@ _WINDOW = 4_096
 
 
 _LONG_PROMPT_CHARS = 1 << 16
-"""The rules get a question with a longer prompt without it. Thousands of such questions may wait for a verdict."""
+"""A question with a longer prompt, in characters, goes to the rules without the prompt, which they do not read.
+Thousands of such questions may wait for a verdict.
+"""
 
 
 class _Job(NamedTuple):
-    """One answer to one question. key: a digest of the question's id, the answer and with_steps; decisions are stored
-    by it."""
+    """One answer to one question. key: a digest of the question's id, the answer and with_steps, under which the
+    decision is stored.
+    """
 
     question: Question
     answer: str
@@ -195,8 +198,10 @@ def outcomes(pool: Pool, responses: Sequence[tuple[Question, str]]) -> list[Outc
 def first_right(
     questions: Iterable[tuple[Key, Question, Sequence[str]]], *, workers: int = 1, deadline_s: float = DEADLINE_SECONDS
 ) -> Iterator[tuple[Key, int | None]]:
-    """Find where each reply first states the right answer: for each key the index of its first right answer, None if no
-    answer is right; in the order of `questions`.
+    """Find where each reply first states the right answer: yield its key and the index of its first right answer, None
+    if no answer is right; in the order of `questions`.
+
+    questions: for each reply its key, its question, and the answers that it states, in their order.
     """
     with Pool(workers, deadline_s) as pool:
         waiting: deque[tuple[Key, list[_Job]]] = deque()
@@ -267,7 +272,7 @@ def verdict_with(pool: Pool, question: Question, sample: Sample, *, with_steps: 
 def _jobs(question: Question, searched: Search, *, with_steps: bool) -> list[_Job]:
     """Return jobs for the answer and for the other boxes, one of which may hold the right answer.
 
-    Without an answer, a verifier of whole replies is asked about an empty one (`verdict.no_answer`).
+    If the reply gives no answer, a verifier of whole replies is asked about an empty reply (`verdict.no_answer`).
     """
     if question.rules.grader == verifier.RULES and question.prompt_chars > _LONG_PROMPT_CHARS:
         question = msgspec.structs.replace(question, messages=(), prompt="")
@@ -312,12 +317,13 @@ def question_on(
 
 
 def grader_names(questions: Iterable[Question], sandbox: str | None = None) -> dict[str, str]:
-    """Return the name that grades record, by the `grader` of a question's rules.
+    """Return the names that grades record: `grader` of the questions' rules → its name.
 
-    That is the version of the rules, a verifier's identity, or the name that an extension gives.
+    A name is the version of the rules, a verifier's identity, or what an extension calls itself. Each verifier is
+    imported in a process of its own to learn its identity. Raises `UsageError`: a verifier is not trusted, or broken.
 
-    sandbox: where programs are run (`harness.presets.grading`); grades of two sandboxes are not mixed. Each verifier is
-    imported in a process of its own. Raises `UsageError`: a verifier is not trusted, or broken.
+    sandbox: where programs are run (`harness.presets.grading`). It is part of the name, so that grades of different
+    sandboxes are not mixed.
     """
     of_grader: dict[str, Question] = {}
     for question in questions:
@@ -360,7 +366,7 @@ def _identity(grader: str) -> str:
 
 
 class _Pending(NamedTuple):
-    """A sample that waits for its verdict, without its text; jobs: its answer, if it has one, then its other boxes."""
+    """A sample that waits for its verdict. jobs: that of its answer, if it gives one, then those of its other boxes."""
 
     sample: Sample
     grader: str
@@ -453,11 +459,11 @@ class _Worker:
 
     def kill(self) -> None:
         """End the process and whatever it started; wait for it."""
-        # Gone already; macOS reports a group of zombies as not permitted.
+        # The group may be gone already; macOS reports a group of zombies as not permitted.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
-        with contextlib.suppress(BrokenPipeError):  # what was not written yet
+        with contextlib.suppress(BrokenPipeError):  # closing writes what is buffered
             self.stdin.close()
         self.stdout.close()
         self.deadline.close()
@@ -471,10 +477,10 @@ def _here(start: Callable[[], _Worker]) -> _Worker:
 class Pool:
     """Decides jobs in worker processes, which start when they are needed. A context manager; for one thread only.
 
-    deadline: of each answer, in seconds; it may change, up to `longest_deadline`. start: calls the function that starts
-    a worker, in a thread of its choice. workers: the live ones, at most `size`. queue: jobs that no worker has.
-    decisions: verdicts by the key of the job, the latest asked last, None while they are due; at most `MAX_DECISIONS`,
-    and those that are due.
+    deadline: of each answer, in seconds; it may change, up to `longest_deadline`. start: is given the function that
+    starts a worker, and calls it in a thread of its choice. workers: the live workers, at most `size`. queue: jobs that
+    were sent to no worker. decisions: key of a job → its verdict, None while the verdict is due; in the order in which
+    jobs were last asked. At most `MAX_DECISIONS` are kept, except that a verdict that is due is never dropped.
     """
 
     def __init__(
@@ -490,7 +496,7 @@ class Pool:
         self.workers: list[_Worker] = []
         self.queue: deque[_Job] = deque()
         self.decisions: dict[bytes, AnswerVerdict | None] = {}
-        self._died_under: set[bytes] = set()  # jobs under which one worker died
+        self._died_under: set[bytes] = set()  # keys of jobs on which one worker died
         self._distinct: dict[AnswerVerdict, AnswerVerdict] = {}  # equal verdicts are stored once, since most are equal
         self.selector = selectors.DefaultSelector()
 
@@ -521,7 +527,7 @@ class Pool:
         self._died_under.clear()
 
     def _drop_older_half(self) -> None:
-        """Drop decisions whose answers were not asked for long; an equal answer that comes later is decided again."""
+        """Drop the older half of the decisions, except those that are due; if asked again, a job is decided again."""
         for key in [*islice(self.decisions, len(self.decisions) // 2)]:
             if self.decisions[key] is not None:
                 del self.decisions[key]
@@ -535,7 +541,7 @@ class Pool:
         """Wait for the decision on `job`, which was passed to `ask`, and return it."""
         while (decision := self.decisions.get(job.key)) is None:
             if job.key not in self.decisions:
-                self.ask(job)  # decided, and dropped since
+                self.ask(job)  # its decision was dropped
             self.dispatch()
             self.pump(0.25)
         return decision
@@ -556,14 +562,16 @@ class Pool:
 
     def start(self) -> _Worker:
         """Start a worker, and watch it for replies."""
-        # By the longest deadline, for a worker keeps the deadline with which it starts.
+        # With the longest deadline, since a worker keeps the deadline with which it starts.
         worker = self._start(lambda: _Worker(self.longest_deadline))
         self.workers.append(worker)
         self.selector.register(worker.stdout, selectors.EVENT_READ, worker)
         return worker
 
     def send(self, worker: _Worker, jobs: list[_Job]) -> None:
-        """Send a batch to a worker that owes nothing; a batch beyond `MAX_FRAME_BYTES` becomes its first job only."""
+        """Send a batch to a worker that owes nothing; of a batch beyond `MAX_FRAME_BYTES`, send the first job only and
+        queue the others again.
+        """
         tasks, before = [], worker.question
         for job in jobs:
             item = secrets.token_hex(8)  # a forged reply cannot know it
@@ -572,7 +580,7 @@ class Pool:
                 GradingTask(item, None if job.question is before else job.question, job.answer, job.with_steps)
             )
             before = worker.question = job.question
-        # While the process is importing, the clock of its first answer does not run.
+        # A process that is still importing has more time for its first answer.
         worker.deadline.start(self.deadline if worker.ready else WARMING_SECONDS)
         try:
             message = frame(tasks)
@@ -655,7 +663,7 @@ class Pool:
         return True
 
     def after_death(self, worker: _Worker) -> str | None:
-        """Return the rule for the job on which this worker died; None the first time, so that it is queued again."""
+        """Return the rule for the job on which this worker died; None the first time, when the job is queued again."""
         due = worker.owed[0][1].key if worker.owed else None
         if due is None or due in self._died_under:
             return "crash"
@@ -663,7 +671,9 @@ class Pool:
         return None
 
     def replace(self, worker: _Worker, rule: str | None) -> None:
-        """Kill a worker. The due job is undecided by `rule`, if one is given; all its other jobs are queued again."""
+        """Kill a worker. The job that is due is undecided by `rule`; the other jobs, and with `rule` None all jobs, are
+        queued again.
+        """
         self.workers.remove(worker)
         self.selector.unregister(worker.stdout)
         worker.kill()

@@ -16,10 +16,10 @@ from harness.grading.verdict import Verdict
 from harness.presets.grading import DEADLINE_SECONDS
 
 TRIAL_SECONDS = WARMING_SECONDS
-"""Seconds for one answer. Grading allows less by default, but the option `deadline` allows more."""
+"""Deadline of one answer in the trial, in seconds; longer than the default of grading, which an option can raise."""
 
 WRONG_ANSWER = "no such answer"
-"""A model may give this answer to any question, and it is wrong for nearly every one."""
+"""The second answer of the trial: a model may give it to any question, and it is wrong for nearly every question."""
 
 _MAX_CAUSE_CHARS = 240
 
@@ -27,8 +27,9 @@ _MAX_CAUSE_CHARS = 240
 def try_verifier(question: Question) -> list[str]:
     """Call the question's verifier on its reference and on `WRONG_ANSWER`, in a worker as grading does.
 
-    Returns warnings: it gives no verdict on one of them, or takes longer than grading allows by default. Raises
-    `UsageError` if it gives none on either, or takes longer than `TRIAL_SECONDS` on one.
+    Returns warnings: the verifier gives no verdict on one of the two answers, or takes longer than grading allows by
+    default. Raises `UsageError` if the verifier gives no verdict on either answer, or takes longer than `TRIAL_SECONDS`
+    on one of them.
     """
     answers = dict.fromkeys((question.references[0], WRONG_ANSWER))
     grader = quoted(question.rules.grader)
@@ -73,7 +74,7 @@ def try_verifier(question: Question) -> list[str]:
 
 
 def _by_cause(causes: dict[str, str]) -> dict[str, list[str]]:
-    """The answers without a verdict, in quotes, by the cause. causes: answer → cause."""
+    """Return cause → the answers, in quotes, that got no verdict for this cause. causes: answer → cause."""
     return {
         cause: [f'"{visible(answer, 60)}"' for answer in causes if causes[answer] == cause]
         for cause in dict.fromkeys(causes.values())
@@ -81,14 +82,14 @@ def _by_cause(causes: dict[str, str]) -> dict[str, list[str]]:
 
 
 def _verdict(question: Question, answer: str, seconds: float) -> Verdict:
-    """The verdict on this answer by a new worker, which is stopped after `seconds`."""
+    """Return the verdict on this answer by a new worker, which is stopped after `seconds`."""
     text = answer if question.rules.whole_reply else f"\\boxed{{{answer}}}"
     with Pool(1, seconds) as pool:
         return verdict_with(pool, question, sample_of(text), with_steps=True)
 
 
 def _cause(verdict: Verdict) -> str | None:
-    """Why the verifier gave no verdict; None if it gave a verdict, or if the answer never reached the verifier."""
+    """Return why the verifier gave no verdict; None if it gave one, or if the answer did not reach the verifier."""
     if verdict.outcome != "undecided":
         return None
     stopped = {
@@ -97,6 +98,6 @@ def _cause(verdict: Verdict) -> str | None:
         "crash": "it ended its process",
         verifier.ENDED: "it ended its process",
     }
-    # Otherwise a step has the verifier as its subject: what it raised or returned.
+    # For any other rule, a step says what the verifier raised or returned.
     own_words = (step for step in verdict.steps if step.startswith("the verifier "))
     return stopped.get(verdict.rule) or visible(next(own_words, verdict.rule), _MAX_CAUSE_CHARS)

@@ -2,7 +2,7 @@
 
 Guarantees: at most 1 GB of address space; Python code opens files for reading only; no file is written; one answer has
 no effect on the verdict of the next; the worker ends when its parent dies.
-Not covered: an answer that takes too long. The parent holds the deadline and kills.
+Not guaranteed: that an answer ends in time. The parent keeps the deadline, and kills a worker that is late.
 
 A frame is four bytes of length, big-endian, and JSON. The parent sends lists of tasks, the worker a reply for each task
 in order; between replies it may send `WARMING` and `READY`, which stop and start the parent's clock.
@@ -123,9 +123,9 @@ def main(deadline: float) -> None:
 
 
 def _import_verifier(grader: str, replies: Any) -> None:
-    """Import a verifier while the parent's clock of the answer stands: its package may take seconds to load."""
+    """Import a verifier while the parent's clock of the answer stands still: the import may take seconds."""
     replies.write(frame(GradingReply("", WARMING, "", None)))
-    # The answer's own call imports it again, and tells what went wrong.
+    # An error is reported later: the call for the answer imports the verifier again.
     with contextlib.suppress(Exception, SystemExit):
         verifier.load(grader)
     replies.write(frame(GradingReply("", READY, "", None)))
@@ -155,7 +155,7 @@ def _refuse_changes(event: str, arguments: tuple[Any, ...]) -> None:
     """
     if event == "open":
         path, _, flags = arguments
-        # A number is a file that is open already, and /dev/null keeps nothing.
+        # Allowed: a path that is a number (a file that is open already), and /dev/null, which keeps nothing.
         if isinstance(path, int) or path == os.devnull or not isinstance(flags, int) or not flags & ~_FOR_READING:
             return
         raise PermissionError("a verifier may open files for reading only")

@@ -18,7 +18,7 @@ from harness.grading.second.judge_prompts import JudgePrompt, render, shown_answ
 from harness.grading.verdict import GRADER
 
 Scope = Literal["undecided", "wrong", "all"]
-"""Which samples a judge sees: the "undecided" ones; "wrong": those and the wrong ones; "all"."""
+"""Which samples a judge sees: "undecided" ones only; "wrong": undecided and wrong ones; "all": every sample."""
 
 # 96 bits: no two requests of a benchmark share them by chance.
 _ID_DIGITS = 24

@@ -159,7 +159,7 @@ def with_rubric(rubric: str) -> JudgePrompt:
 
 
 def _read_rubric(name: str) -> str:
-    """The rubric (the rules by which a judge decides) in a user's text file. Raises `UsageError`."""
+    """Return the rubric (the rules by which a judge decides) in a user's text file. Raises `UsageError`."""
     shown = visible(name, 200)
     try:
         rubric = read_named(Path(name).expanduser(), 4 * MAX_RUBRIC_CHARS + 1).decode("utf-8-sig")

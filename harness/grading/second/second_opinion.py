@@ -31,7 +31,7 @@ _START_SECONDS = 60.0
 
 
 class SecondGrader(NamedTuple):
-    """A second grader: its name for people, the program of this room that runs it, and the command that installs it."""
+    """A second grader: its name for people, the program in this folder that runs it, the command that installs it."""
 
     name: str
     program: str
@@ -46,8 +46,8 @@ SECOND_GRADERS = {
 
 
 class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
-    """Samples of one question that gave the same answer, on which the graders differ. effect: by how much they could
-    change the accuracy, a fraction of 1.
+    """Samples of one question that gave the same answer, on which the graders differ. effect: by how much these samples
+    could change the accuracy, a fraction of 1.
     """
 
     question_id: str
@@ -80,6 +80,8 @@ def second_verdicts(
 ) -> dict[Key, bool | None]:
     """Return the verdict of the second grader on each sample, by key; None if it could not tell or was too slow.
 
+    A sample without a final part is wrong, without asking the grader.
+
     library: a key of `SECOND_GRADERS`. python: the interpreter that runs the grader. deadline_s: seconds for one
     answer. Raises `UsageError` if there is no such grader, or if the interpreter cannot import it.
     """
@@ -103,7 +105,7 @@ def second_verdicts(
 
 
 def agreement(grades: Iterable[Grade], theirs: Mapping[Key, bool | None]) -> Agreement:
-    """Compare our grades with a second grader's verdicts on the same samples."""
+    """Compare our grades with a second grader's verdicts (`theirs`); grades of samples without one are left out."""
     matrix: Counter[tuple[str, str]] = Counter()
     of_question: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
     differing: Counter[tuple[str, str | None, str, bool | None]] = Counter()
@@ -144,10 +146,7 @@ def _share(pairs: list[tuple[bool, bool]], which: int) -> float:
 
 
 class _Child:
-    """The process of a second grader. An answer beyond its deadline ends the process.
-
-    The next answer starts another.
-    """
+    """The process of a second grader. An answer beyond its deadline ends it; the next answer starts another process."""
 
     def __init__(self, python: str, library: SecondGrader) -> None:
         self.python = python

@@ -1,9 +1,10 @@
 r"""The grader of SGLang's reasoning benchmark as a process: `parse_latex` by antlr4, then sympy.
 
-JSON lines in, JSON lines out, as in `math_verify_child`; imports nothing of the harness. The rules are that script's:
-the last box, else the last number; equal text; numbers within 0.001, also a hundredth and a hundredfold; lists part by
-part; a difference that sympy simplifies to zero, or whose value is within 0.001. The script's `parse_expr` is left out,
-since it runs what it reads. This process bounds its memory; the parent bounds its time, and kills.
+JSON lines in, JSON lines out, as in `math_verify_child`; imports nothing of the harness. The rules are those of that
+benchmark's script: the answer is the last box, else the last number. It is right if its text is that of the reference;
+if both are numbers within 0.001, the reference also divided or multiplied by 100; if both are lists of equal parts; or
+if sympy simplifies their difference to zero or to a value within 0.001. The script's `parse_expr` is left out, since it
+runs what it reads. This process bounds its memory; the parent bounds its time, and kills it.
 """
 
 from __future__ import annotations

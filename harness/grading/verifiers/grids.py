@@ -1,7 +1,7 @@
 """Grids in a reply: a matrix of integers (ARC), and the table of a logic puzzle (ZebraLogic).
 
-The answer is the last one of its form in the reply: a list of lists of integers, or an object with a `solution`. A
-reply may think aloud in JSON first, so earlier ones do not count. What stands inside another JSON value of the same
+The answer is the last JSON value of its form in the reply: a list of lists of integers, or an object with a `solution`.
+A reply may think aloud in JSON first, so earlier values do not count. A value inside another JSON value of the same
 bracket does not count either, because a reply that lists several grids has chosen none of them; but a list that holds
 one grid and nothing else, as ARC's submissions are written, counts as this grid.
 """
@@ -34,7 +34,7 @@ def same_grid(answer: str, question: Question) -> bool:
 def solved_puzzle(answer: str, question: Question) -> Parts:
     """How many cells of the puzzle's table are right, letter case and outer blanks aside; none without a table.
 
-    A cell that holds a list counts by its first item, as in its authors' program.
+    A cell that holds a list counts by its first item, as in the program of the benchmark's authors.
     """
     expected = _table(json.loads(question.references[0]))
     solutions = (value["solution"] for value in _values(answer, "{") if "solution" in value)
@@ -64,7 +64,7 @@ def _is_grid(value: Any) -> bool:
 
 
 def _table(value: Any) -> Table:
-    """The cells of a solution that are texts; anything else in it is left out."""
+    """Return the cells of a solution that are texts; anything else in it is left out."""
     houses = value.items() if isinstance(value, dict) else ()
     return {
         house: {name: text.strip().casefold() for name, cell in attributes.items() if (text := _text_of(cell))}
@@ -80,9 +80,10 @@ def _text_of(cell: Any) -> str:
 
 
 def _values(text: str, bracket: str) -> Iterator[Any]:
-    """The JSON values of the reply that begin with this bracket, the last one first; none that stands inside another.
+    """Return the JSON values of the reply that begin with `bracket` and stand in no other value, the last one first.
 
-    A value that is not whole, or nested too deeply, is passed over, and those inside it are tried."""
+    A value that is not whole, or nested too deeply, is passed over, and the values inside it are tried.
+    """
     decoder = json.JSONDecoder()
     # From the left, so that an outer value hides those inside it.
     openings = [match.start() for match in re.finditer(re.escape(bracket), text)][-MAX_OPENINGS:]

@@ -43,7 +43,7 @@ def _registries() -> list[ModuleType]:
 _CHECKS: dict[str, Any] = {
     name: check for registry in _registries() for name, check in registry.INSTRUCTION_DICT.items()
 }
-"""The checks by name; made at the import, so that a run without the package is refused before it asks anything."""
+"""Name of an instruction → its check. Made at the import, so that a run without the package is refused at its start."""
 
 
 def followed_strictly(answer: str, question: Question) -> Parts:
@@ -52,7 +52,7 @@ def followed_strictly(answer: str, question: Question) -> Parts:
 
 
 def followed_loosely(answer: str, question: Question) -> Parts:
-    """How many of the prompt's instructions are followed by at least one reading of the reply, not always the same."""
+    """How many of the prompt's instructions at least one reading of the reply follows; the readings may differ."""
     return _followed(_readings(answer), question)
 
 
@@ -77,6 +77,6 @@ def _is_followed(name: str, arguments: dict[str, Any], readings: list[str], ques
 
 def _readings(answer: str) -> list[str]:
     lines = answer.split("\n")
-    # Models like to add a line before and after their reply; as the authors' program, each is left out in turn.
+    # Models like to add a line before and after their reply; each is left out in turn, as in the authors' program.
     cut = [answer, *("\n".join(part).strip() for part in (lines[1:], lines[:-1], lines[1:-1]))]
     return [*cut, *(text.replace("*", "") for text in cut)]
