@@ -44,7 +44,7 @@ from harness.generation.settings import RunSettings
 from harness.runs.record import RecordRefused
 
 HOPELESS_QUESTIONS = 3
-"""The run stops when this many different questions are refused and no request was ever answered: the request is wrong."""
+"""The run stops when this many different questions are refused and none was ever answered: the request is wrong."""
 
 SHORTEST_WAIT_S = 0.001
 """Shortest `Wait` in seconds. It exceeds the rounding errors of sums of times, so that what was due is due after it."""
@@ -329,7 +329,7 @@ class Dispatcher:
             self._give_up(task, "internal", f"{type(error).__name__}: {quoted(str(error))}")
 
     def lost(self, task: Task, error: BaseException) -> None:
-        """End the session: an error in our own code interrupted the report that `task` ended, so the state may be wrong."""
+        """End the session: an error in our own code broke off the report that `task` ended; the state may be wrong."""
         if task in self._flights:
             self._lanes.cancelled(self._landed(task).ticket)
         self.fail(error)

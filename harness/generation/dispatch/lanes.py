@@ -10,9 +10,9 @@ Each endpoint is a *lane*, with a number from 0 that it keeps for good. What a f
 | left | none new; those in flight end | off the user's list, or unfit (`unwelcome`) | never: a return is a new lane |
 
 Two signals, two answers: a 429 means "slow down" (`too_many_requests` lowers `pace.limit`); other failures mean "it may
-be down". A request goes to the lane with the fewest in flight for its weight. The share of a lane that is set aside goes
-to the others, at most doubling theirs. When all lanes are set aside, the seconds of the run's patience begin to count;
-any answer stops the count, and so does a pause of the run, in which no endpoint could answer.
+be down". A request goes to the lane with the fewest in flight for its weight. The share of a lane that is set aside
+goes to the others, at most doubling theirs. When all lanes are set aside, the seconds of the run's patience begin to
+count; any answer stops the count, and so does a pause of the run, in which no endpoint could answer.
 
 Invariant: each `Ticket` of `sent` goes to `answered_by`, `failed` or `cancelled` once, so that `in_flight` is right.
 """
@@ -163,9 +163,9 @@ class Lanes:
     def unwelcome(self, lane_number: int, failure: RequestFailed) -> bool:
         """Whether `failure` shows that an endpoint does not fit the run, which can continue without it.
 
-        Only an endpoint that joined during the run can be unfit: it refuses with an error that would stop the run before
-        it has answered anything, or it finds a prompt too long, since its context length was not checked as that of the
-        first endpoints was. lane_number: the number of its lane (one endpoint).
+        Only an endpoint that joined during the run can be unfit: it refuses with an error that would stop the run,
+        before it has answered anything, or it finds a prompt too long, since its context length was not checked as that
+        of the first endpoints was. lane_number: the number of its lane (one endpoint).
         """
         lane = self._lanes[lane_number]
         unfit = failure.kind == "too_long" or (failure.stops_run and not lane.n_done)

@@ -57,7 +57,7 @@ MANY_QUESTIONS = 5000
 """Number of questions above which all questions with unknown lengths are counted together."""
 
 REFRESH_FINISHES = 8
-"""The order is computed again after this many finished samples, or an eighth of the wave's questions if that is more."""
+"""The order is computed anew after this many finished samples, or an eighth of the wave's questions if that is more."""
 
 WORN = 3
 """A sample that came back this many times counts as worn: it goes after all others."""
@@ -376,7 +376,7 @@ class Scheduler:
         return self._n_waiting > 0
 
     def _begin_round(self) -> bool:
-        """Queue the next wave of order "rounds"; return False if no sample waits, or `may_start_round` holds it back."""
+        """Queue the next wave of order "rounds"; return False if none waits, or `may_start_round` holds it back."""
         pending = [q for q in self._questions if q.waiting]
         if not pending:
             return False
@@ -456,8 +456,8 @@ class Scheduler:
     def _prefer_seen_prompt(self, endpoint: int, best: int) -> int:
         """Return the question that `endpoint` gets: `best`, the most urgent one, or a tied one with a cheaper prompt.
 
-        `best` is passed over only if its long prompt is in the caches of other endpoints, but not of this one. Questions
-        are given by their index in the queue.
+        `best` is passed over only if its long prompt is in the caches of other endpoints, but not of this one.
+        Questions are given by their index in the queue.
         """
         if not self._costs_a_prompt(endpoint, best):
             return best

@@ -28,7 +28,7 @@ by the seconds that the limiter would allow:
 | no longer wait after a rise that was refused | a limiter of one slot: 91 times, 1.7 refusals a sample |
 | accepted requests do not shorten the pause | five requests a second allowed: 11 to 27 times |
 | "at random" never ends | a limiter that sets in later is never obeyed: no end |
-| "at random" ends by ~30 requests, not ~100 | 50 % refused at random, replies of 0.1 s: up to 541 times, now at most 5 |
+| "at random" ends by the last ~30, not ~100 | 50 % refused at random, replies of 0.1 s: up to 541 times, now ≤ 5 |
 | it begins at 45 % of 6 opinions, not 1/3 of 4 | 30 % refused at random, replies of 0.1 s: up to 7 times, now 2.6 |
 | no second opinions (plain AIMD) | replies of 3 s: 10 times at 10 % refused at random, 296 times at 30 % |
 """
@@ -96,7 +96,7 @@ class RisingLimit:
         self._rise_by = 1
 
     def set_ceiling(self, ceiling: int, *, at_once: bool) -> None:
-        """Set the largest number of requests in flight. at_once: raise the limit, too, unless refusals have lowered it."""
+        """Set the largest number of requests in flight. at_once: raise the limit, unless refusals have lowered it."""
         # A limit that refusals have lowered stays: the user's number does not change what the server allows.
         if at_once and self.value >= self.ceiling:
             self.value = ceiling
@@ -109,7 +109,7 @@ class RisingLimit:
         self.value = self.ceiling
 
     def rise(self, now: float, in_flight: int, settled_s: float) -> None:
-        """Raise the limit by a step, if its last change is long enough ago and as many requests are in flight as allowed.
+        """Raise the limit by a step, if its last change is long enough ago and the present limit is fully used.
 
         now: seconds. in_flight: requests under way. settled_s: seconds after which the effect of a rise shows.
         """
@@ -226,7 +226,7 @@ class Pace:
     def __init__(self, ceiling: int, clock: Callable[[], float]) -> None:
         self.in_flight = 0
         self.waits = 0
-        """Rounds of refusals, less the requests accepted since, at least 0. Each one doubles the pause after a round."""
+        """Rounds of refusals, less the requests accepted since; at least 0. Each doubles the pause after a refusal."""
         self._clock = clock
         self.rising = RisingLimit(ceiling)
         self._opinions = _SecondOpinions()
