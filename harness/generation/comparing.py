@@ -46,7 +46,7 @@ class Unlike(WrittenAnew):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenBefore:
-    """A token before the seam. n_before: number of ids before it; logprob: its log-probability when it was written."""
+    """A token before the seam. n_before: number of ids before it. token: its id. logprob: as it was when written."""
 
     n_before: int
     token: int
@@ -72,10 +72,10 @@ def tokens_before_seam(going_on: Continuation, salvage: Salvage) -> list[TokenBe
 def bodies(
     tokens: Sequence[TokenBefore], prompt: Sequence[int], template: RequestTemplate, salvage: Salvage
 ) -> Iterator[bytes]:
-    """The request for each of these tokens, with the run's sampling: some servers state probabilities after sampling
-    cuts.
+    """Return the request for each of these tokens: it asks for one token after the ids that come before.
 
-    tokens: the tokens before the seam. prompt: the token ids that the continuation sends.
+    It has the run's sampling, since some servers state probabilities after the cuts of top_p and the like. tokens: the
+    tokens before the seam. prompt: the token ids that the continuation sends.
     """
     by_ids = by_token_ids(template, salvage)
     body = {**by_ids.spelling.extra_body, "logprobs": LIKELIEST, "return_tokens_as_token_ids": True}

@@ -122,11 +122,11 @@ def ask(
     open_transport: Callable[[], Transport],
     on_wait: Callable[[Sentence], None] = lambda _: None,
 ) -> dict[str, list[str]]:
-    """Base URL → beginnings of replies, for each endpoint that answered all prompts in time, in order. Blocking.
+    """Return base URL → beginnings of replies, for each endpoint that answered all prompts in time. Blocking.
 
-    neutral: values that keep the servers' own defaults out. on_wait: called if it takes more than a moment. Failures
-    are ignored: the run meets them again with its own requests and reports them. Needs no event loop. open_transport:
-    opens the client that sends the requests.
+    The endpoints keep their order. neutral: values that keep the servers' own defaults out. open_transport: opens the
+    client that sends the requests. on_wait: called if this takes longer than `QUIET_SECONDS`. Failures are ignored: the
+    run meets them again with its own requests and reports them. May be called with or without a running event loop.
     """
     beginnings: dict[str, list[str]] = {}
 

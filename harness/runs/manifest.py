@@ -84,7 +84,11 @@ class Fingerprint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class Provenance(msgspec.Struct, frozen=True, kw_only=True):
-    """servers: facts by digest, in the order of their first session. fingerprint: None where none was taken."""
+    """Which servers made a run's samples.
+
+    servers: their facts by digest, in the order of their first session. sessions: see `Session`. fingerprint: None if
+    none was taken.
+    """
 
     servers: dict[str, ServerFacts] = {}
     sessions: list[Session] = []

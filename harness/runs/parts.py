@@ -124,8 +124,9 @@ def _whole(record: BenchmarkRecord) -> BenchmarkRecord:
 
 
 def _extended(mine: BenchmarkRecord, theirs: BenchmarkRecord) -> BenchmarkRecord:
-    """One record for both: all questions, the larger number of samples, all endpoints, all samples that can never
-    succeed.
+    """Return one record for both: the questions of both, the larger number of samples, and the endpoints of both.
+
+    The questions that can never succeed are joined, too.
     """
     mine_ids, their_ids = mine.plan.question_ids, theirs.plan.question_ids
     ids = None if mine_ids is None or their_ids is None else list(dict.fromkeys([*mine_ids, *their_ids]))

@@ -72,8 +72,10 @@ def unproved(offset: int, length: int) -> bytes:
 
 
 def read_entries(folder: BenchmarkFolder) -> Iterator[tuple[int, int, int, int]]:
-    """Read the index of a journal: (offset, length, checksum, checksum of the head) of each entry. No entry
-    if it is missing, unreadable, or of another version."""
+    """Read the index of a journal: (offset, length, checksum, checksum of the head) of each entry.
+
+    Gives no entry if the index is missing, unreadable, or of another version.
+    """
     try:
         with open_untrusted(folder.index) as file:
             data = file.read()
@@ -87,7 +89,7 @@ def read_entries(folder: BenchmarkFolder) -> Iterator[tuple[int, int, int, int]]
 
 
 def count_entries(folder: BenchmarkFolder) -> int:
-    """The number of entries in the index, from its size."""
+    """The number of entries in the index, from its size; 0 if it is missing."""
     try:
         return max(0, folder.index.stat().st_size - len(_HEADER)) // _ENTRY.size
     except OSError:
@@ -204,8 +206,11 @@ def _plain(line: Line) -> tuple[bytes, list[str]]:
 
 @dataclass(slots=True)
 class Survey:
-    """A journal's state. end: offset after the last newline. n_listed: index entries that proved right;
-    unlisted: entries for the lines after those."""
+    """A journal's state.
+
+    keys: of its samples. end: offset after the last newline. n_listed: index entries that proved right. unlisted:
+    new entries for the lines after those.
+    """
 
     keys: KeySet
     report: JournalReport
@@ -352,8 +357,7 @@ class SampleReader(Iterator[Sample]):
         return next(self._samples)
 
     def _read(self) -> Iterator[Sample]:
-        """Read the samples of the file or of a span of it, each key once, and note what is wrong with the file in the
-        report."""
+        """Read the samples of the file or of a span of it, each key once; note in the report what is wrong."""
         path, report = self._folder.samples, self.report
         seen = KeySet()
         again: dict[Key, set[int]] = {}  # Hashes of the texts in later records of a key.

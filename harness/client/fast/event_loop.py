@@ -24,7 +24,8 @@ from typing import Any, NamedTuple
 
 TICK_S = 0.002
 """Seconds that the loop sleeps between two polls while many streams are open. A poll then finds many streams ready,
-which saves half of the system calls."""
+which saves half of the system calls.
+"""
 
 TICK_STREAMS = 32
 """Number of open streams from which on the loop sleeps between polls."""
@@ -35,7 +36,8 @@ TICK_EVENTS = 64
 GC_OBJECTS = 100_000
 """Number of new objects after which Python collects garbage while the loop runs (Python's default is 700). The objects
 of a request live until it ends; with thousands of requests each collection would search all of them and free
-nothing."""
+nothing.
+"""
 
 GC_OBJECTS_OF_A_STREAM = 50
 """Number of new objects that each open stream adds to `GC_OBJECTS`: some more than a request in flight holds."""
@@ -50,7 +52,8 @@ _BYTES = select.EPOLLIN if hasattr(select, "epoll") else 0
 """epoll's event for "bytes came, and nothing else"."""
 _EDGE = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET if hasattr(select, "epoll") else 0
 """epoll's events for a stream, reported once when bytes come; by default each poll would report all streams that still
-have bytes."""
+have bytes.
+"""
 
 Drain = Callable[[], bool]
 """Reads a stream's socket; returns whether asyncio has work now, so that `select` must return."""
@@ -190,8 +193,10 @@ def current_lag() -> Lag | None:
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
-    """A loop for many streams, for `asyncio.Runner(loop_factory=new_event_loop)`; on a system without epoll, asyncio's
-    own."""
+    """Return a loop for many streams; on a system without epoll, asyncio's own loop.
+
+    Used as `asyncio.Runner(loop_factory=new_event_loop)`.
+    """
     return StreamLoop() if hasattr(select, "epoll") else asyncio.new_event_loop()
 
 

@@ -44,8 +44,9 @@ class Board:
     """Sends the requests of a session in batches and hands back their results. It runs on the network's event loop, and
     calls the provider on threads.
 
-    host: the session, which ends if no batch can be made. attempts: of a sample. on_event: writes to the log.
-    on_status: gets a sentence for a person when the state of a batch changes. secrets: never shown.
+    host: the session, which ends if no batch can be made. attempts: how often a sample is asked at most. on_event:
+    writes to the log. on_status: gets a sentence for a person when the state of a batch changes. secrets: keys that no
+    text may show. first_look, quiet: seconds instead of `FIRST_LOOK_S` and `QUIET_S`, for tests.
     """
 
     def __init__(
@@ -278,9 +279,9 @@ class ByBatch:
 
 
 def _over(asks: dict[str, bytes], most: int) -> Iterator[str]:
-    """The requests that no longer fit: from the first with which the file would exceed `most` bytes.
+    """The ids of the requests that no longer fit: from the first with which the file would exceed `most` bytes on.
 
-    asks: the requests by their ids, as bytes of the file.
+    asks: the bodies of the requests, by id.
     """
     n = 0
     for ask, body in list(asks.items()):

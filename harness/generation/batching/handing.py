@@ -182,7 +182,7 @@ class ServiceBatches:
         return self._tried(begin)
 
     def _results(self, batch: Batch) -> Iterator[bytes]:
-        """The results, replies first: three refusals before any reply would look like a wrong request."""
+        """The results, replies first: a few refusals before any reply would stop the run, as if all were refused."""
         for file_id in (batch.output_file_id, batch.error_file_id):
             if file_id is not None:
                 yield from self._service.lines(file_id)

@@ -33,7 +33,10 @@ class Sampler(Protocol):
         ...
 
     async def close(self) -> int:
-        """End all requests in flight and close all connections; return how many replies may be leftovers of others."""
+        """End all requests in flight and close all connections.
+
+        Return how many replies may be leftovers (the reply to an earlier request on the same connection).
+        """
         ...
 
 
