@@ -29,8 +29,9 @@ See docs/salvage.md, "At the seam".
 """
 
 MAX_SENT = 65_536
-"""Largest number of tokens in all prompts of one comparison, the cost on a server without a prefix cache: 16 places for
-up to 4k tokens, two for 32k.
+"""Largest number of tokens in all prompts of one comparison.
+
+On a server without a prefix cache, they are its cost. 16 tokens are compared behind up to 4k tokens, two behind 32k.
 """
 
 LIKELIEST = 20
@@ -54,8 +55,9 @@ class TokenBefore:
 
 
 def tokens_before_seam(going_on: Continuation, salvage: Salvage) -> list[TokenBefore]:
-    """The last tokens before the seam (the place where a reply is continued) that are to be compared, in the order of
-    the text.
+    """The tokens before the seam (the place where a reply is continued) that are to be compared, in text order.
+
+    Empty if the continuation is not exact, or the engine's replies do not name token ids.
     """
     prompt, logprobs = going_on.prompt, going_on.begun.logprobs
     if not going_on.seam.exact or not prompt or not salvage.dialect.names_ids:

@@ -31,8 +31,9 @@ TEMPLATE_TOKENS = 64
 """Largest number of tokens that a chat template adds to a short conversation."""
 
 FIT_STEPS = 16
-"""A fitted max_tokens is a multiple of one sixteenth of the context, so that adding a few questions does not change
-it.
+"""A fitted max_tokens is a multiple of one sixteenth of the context, so that a few more questions do not change it.
+
+If less than a sixteenth is free, all of it is taken.
 """
 
 MIN_ROOM = 16

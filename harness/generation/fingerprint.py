@@ -158,8 +158,7 @@ async def _ask_all(
     open_transport: Callable[[], Transport],
     beginnings: dict[str, list[str]],
 ) -> None:
-    """Ask all endpoints for their fingerprints and put the beginnings of their replies into `beginnings`, by
-    address.
+    """Ask all endpoints for their fingerprints; put the beginnings of their replies into `beginnings`, by base URL.
 
     open_transport: opens the client that sends the requests.
     """

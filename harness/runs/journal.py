@@ -47,8 +47,9 @@ CHUNK_BYTES = 64 * 1024
 """Bytes of lines that are gathered for one write; a longer line gets a write of its own."""
 
 SYNC_BYTES = 4 * 1024 * 1024
-"""A sync is due at once when this many bytes are written, or this many characters are queued, since the last sync. So
-the first sample of a burst does not wait for the last.
+"""A sync is due at once when this many bytes were written, or characters queued, since the last one.
+
+So the first sample of a burst does not wait for the last.
 """
 
 WRITEBACK_BYTES = 1024 * 1024

@@ -123,8 +123,9 @@ def lines(file: BinaryIO, offset: int = 0, number: int = 1) -> Iterator[Line]:
 
 
 def appended_lines(file: BinaryIO) -> Iterator[Line]:
-    """The lines of a file written by `LineFile`: without a torn tail, but with a last object that lacks only its
-    newline.
+    """The lines of a file written by `LineFile`, without a torn tail.
+
+    A last line that is a whole JSON object and lacks only its newline is no torn tail.
     """
     return (line for line in lines(file) if line.complete or (line.data is not None and is_object(line.data)))
 

@@ -162,8 +162,9 @@ class RunLock:
         return InUse(f"{self._folder.path} is in use by {who}; one run has one writer.{hint}")
 
     def _create_stand_in(self) -> None:
-        """Create the file that replaces the lock on a file system without locks. Raises the error that names the holder
-        if another process has made it.
+        """Create the file that replaces the lock on a file system without locks.
+
+        Raises an error that names the holder if another process has made the file and may be alive.
         """
         path = self._folder.path / "run.lock.held"
         self.warning = (
@@ -297,8 +298,9 @@ def is_alive(holder: Holder) -> bool:
 
 
 def _state_and_start(pid: int) -> tuple[str, str]:
-    """The state of `pid`, and the clock ticks from boot to its start (fields 3 and 22 of its stat); both empty where
-    there is no /proc.
+    """The state of the process `pid`, and its start time in clock ticks since boot (fields 3 and 22 of its stat).
+
+    Both are empty where there is no /proc, or no such process.
     """
     try:
         # Field 2 is the program's name in parentheses, which may hold blanks and parentheses of its own.

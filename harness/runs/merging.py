@@ -137,8 +137,9 @@ class _Texts:
 
 
 _NEAR = 4096
-"""Hashes of sample indices below this number stand in an array; those of larger indices, which only a forged record
-has, in a dictionary.
+"""Hashes of samples with an index below this number stand in an array, the others in a dictionary.
+
+Only a forged record has a larger index.
 """
 
 

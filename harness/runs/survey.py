@@ -1,5 +1,6 @@
-"""Reads a `samples.jsonl`: its lines, its keys, its damage, where the intact part ends, and its samples. Reads only,
-and needs no lock: a run may be writing.
+"""Reads a `samples.jsonl`: its lines, its keys, its damage, where the intact part ends, and its samples.
+
+It changes nothing in the file and needs no lock: a run may be writing.
 
     a line                               counts as
     intact: newline, checksum, decodes   a sample; of a key that came before, a repeat that is reported
@@ -193,8 +194,9 @@ def parse(line: Line, folder: BenchmarkFolder, report: JournalReport) -> Sample 
 
 
 def _plain(line: Line) -> tuple[bytes, list[str]]:
-    """The line's bytes without a byte order mark or carriage return, which editors add, and the names of what was
-    removed.
+    """The line's bytes without what editors add, and the names of what was removed.
+
+    That is a byte order mark or a carriage return.
     """
     data, oddities = line.data or b"", []
     if line.offset == 0 and data.startswith(BOM):

@@ -1,5 +1,4 @@
-"""The address of a server (`Endpoint`), the route of a connection to it, and functions that hide its key in texts that
-the server sends.
+"""The address of a server (`Endpoint`), the route of a connection to it, and the hiding of its key in texts.
 
 The proxy of a connection, the first rule that fits (names of variables in upper or lower case):
 
@@ -45,8 +44,9 @@ if TYPE_CHECKING:
     import ssl
 
 _SOCKET_SCHEME = "http+unix"
-"""Scheme of a unix socket's URL, as other HTTP clients write it: in `http+unix://%2Ftmp%2Fserver.sock/v1` the host is
-the socket's path, percent-encoded.
+"""Scheme of a unix socket's URL, as other HTTP clients write it.
+
+In `http+unix://%2Ftmp%2Fserver.sock/v1` the host is the socket's path, percent-encoded.
 """
 
 
@@ -88,8 +88,9 @@ class Endpoint:
         return unquote(parts.netloc, errors="surrogateescape") if parts.scheme == _SOCKET_SCHEME else None
 
     def over_http(self, url: str) -> str:
-        """`url`, a page of this endpoint, in a form that HTTP libraries accept: over a unix socket the host is
-        `localhost`.
+        """`url`, a page of this endpoint, in a form that HTTP libraries accept.
+
+        Over a unix socket the scheme is `http` and the host `localhost`; any other URL stays.
         """
         return url if self.socket_path is None else urlunsplit(("http", "localhost", urlsplit(url).path, "", ""))
 
@@ -165,13 +166,16 @@ alone: keys such as `EMPTY` and `anything` are words of answers, too.
 """
 
 _MIN_SECRET_CHARS = 4
-"""Shortest key that is hidden in messages: shorter ones (`x`, `-`) are placeholders, and hiding them would mangle the
-text.
+"""Shortest key that is hidden in messages.
+
+Shorter ones (`x`, `-`) are placeholders, and hiding them would mangle the text.
 """
 
 _MARGIN_CHARS = 1024
-"""Characters beyond the shown text that are searched too. Of a key that the cut divides, at most `PART_CHARS` - 1
-characters are left unrecognised; they stand in this margin, which is not shown.
+"""Characters beyond the shown text that are searched, too.
+
+Of a key that the cut divides, at most `PART_CHARS` - 1 characters are left unrecognised; they stand in this margin,
+which is not shown.
 """
 
 _BEARER = re.compile(r"(?i)\b(bearer|api[-_]?key[\"']?\s*+[:=]\s*+[\"']?+)\s*+[A-Za-z0-9._~+/=-]{8,}")

@@ -70,9 +70,7 @@ class Address(Fact):
 
 
 class ForModels(Fact):
-    """A fact about some models: those whose name matches a pattern of `models` and no pattern of `but_not`, ignoring
-    case.
-    """
+    """A fact about the models whose name matches a pattern of `models` and no pattern of `but_not`, ignoring case."""
 
     models: tuple[str, ...] = ("*",)
     but_not: tuple[str, ...] = ()
@@ -109,8 +107,9 @@ class StreamUsage(Fact):
 
 
 class ThinkingSwitch(ForModels):
-    """How thinking is switched. levels: a value of the option `thinking` → the fields that are merged into the body; {}
-    if the value needs no field.
+    """How thinking is switched.
+
+    levels: a value of the option `thinking` → the fields that are merged into the body; {} if the value needs no field.
     """
 
     levels: dict[Thinking, dict[str, Any]]
@@ -488,8 +487,9 @@ def _of_plugin(name: str, provider: object) -> Provider:
 
 
 def recognise(url: str) -> Provider:
-    """The provider to whose hosts `url` belongs; `generic` if it belongs to none. Raises `UsageError` if `url` is not a
-    URL.
+    """The provider to whose hosts `url` belongs; `generic` if it belongs to none.
+
+    Raises `UsageError` if `url` is not a URL.
     """
     try:
         host = urlsplit(url if "://" in url else f"http://{url}").hostname or ""

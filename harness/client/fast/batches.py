@@ -100,8 +100,7 @@ class BatchReader:
         return raw[stop:]
 
     def _take_frames(self, raw: bytes, ends: list[int], stamps: Sequence[float], position: int, stop: int) -> int:
-        """Read chunks from `position` on, as long as each holds exactly one event; returns the position of the first
-        chunk that does not.
+        """Read chunks from `position` on, as long as each holds exactly one event; return the position behind them.
 
         raw: the bytes so far. ends: where each read ended in them. stamps: when each read came. stop: how many of
         these bytes may be read now.
@@ -269,8 +268,10 @@ class TokenBatch(NamedTuple):
 
 
 class Template:
-    """The constant head and tail of a server's token events. reasoning: the token belongs to the reasoning. model: the
-    name that the events state.
+    """The constant head and tail of a server's token events.
+
+    reasoning: whether the token belongs to the reasoning. model: the name that the events state; None if they state
+    none.
     """
 
     def __init__(self, head: bytes, tail: bytes, reasoning: bool, model: str | None = None) -> None:

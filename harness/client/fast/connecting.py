@@ -76,8 +76,9 @@ class Connector:
             lookup.cancel()
 
     def _next_turn(self) -> None:
-        """Let the next `CONNECTS_A_TURN` waiting callers connect. It runs once in each turn of the event loop, so the
-        loop reads its sockets in between.
+        """Let the next `CONNECTS_A_TURN` waiting callers connect.
+
+        It runs at most once in a turn of the event loop, so that the loop reads its sockets in between.
         """
         self._left = CONNECTS_A_TURN
         while self._left and self._waiting:

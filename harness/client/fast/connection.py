@@ -63,8 +63,9 @@ BATCH_S = 2.0
 """Seconds after which stored reads are parsed if they have `RIPE_BYTES` bytes, or hold `[DONE]`."""
 
 RIPE_BYTES = 8 * 1024
-"""Smallest batch that is parsed after `BATCH_S`: some thirty events. In a smaller one the fixed cost of a batch would
-weigh on each token.
+"""Smallest batch that is parsed after `BATCH_S`: some thirty events.
+
+In a smaller one the fixed cost of a batch would weigh on each token.
 """
 
 SLOW_BATCH_S = 4.0

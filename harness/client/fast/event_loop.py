@@ -23,8 +23,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 TICK_S = 0.002
-"""Seconds that the loop sleeps between two polls while many streams are open. A poll then finds many streams ready,
-which saves half of the system calls.
+"""Seconds that the loop sleeps between two polls while many streams are open.
+
+The next poll then finds many streams ready, which saves half of the system calls.
 """
 
 TICK_STREAMS = 32
@@ -34,9 +35,10 @@ TICK_EVENTS = 64
 """Number of streams ready at one poll from which on the loop does not sleep, because it is late."""
 
 GC_OBJECTS = 100_000
-"""Number of new objects after which Python collects garbage while the loop runs (Python's default is 700). The objects
-of a request live until it ends; with thousands of requests each collection would search all of them and free
-nothing.
+"""Number of new objects after which Python collects garbage while the loop runs (Python's default is 700).
+
+The objects of a request live until it ends; with thousands of requests each collection would search all of them and
+free nothing.
 """
 
 GC_OBJECTS_OF_A_STREAM = 50
@@ -51,8 +53,9 @@ _MAX_EVENTS = 4096
 _BYTES = select.EPOLLIN if hasattr(select, "epoll") else 0
 """epoll's event for "bytes came, and nothing else"."""
 _EDGE = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET if hasattr(select, "epoll") else 0
-"""epoll's events for a stream, reported once when bytes come; by default each poll would report all streams that still
-have bytes.
+"""epoll's events for a stream, reported once when bytes come.
+
+By default each poll would report all streams that still have bytes.
 """
 
 Drain = Callable[[], bool]
@@ -60,8 +63,9 @@ Drain = Callable[[], bool]
 
 
 class StreamSelector(selectors.BaseSelector):
-    """A selector on epoll for asyncio. For asyncio's sockets it returns events as usual; for streams it calls their
-    drain functions itself.
+    """A selector on epoll for asyncio.
+
+    For asyncio's sockets it returns events as usual; for streams it calls their drain functions itself.
     """
 
     def __init__(self) -> None:

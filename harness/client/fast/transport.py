@@ -35,8 +35,9 @@ LOOK_S = 0.25
 """Seconds between two looks at the active connections."""
 
 LOOKS_A_COUNT = 4
-"""Number of looks for each count of the memory that unparsed bytes take: with thousands of connections, a count takes
-longer than a look.
+"""The memory that unparsed bytes take is counted at one look in this many.
+
+With thousands of connections, a count takes longer than a look.
 """
 
 

@@ -207,11 +207,11 @@ _CARRIER: ContextVar[_Carrier] = ContextVar("carrier")
 
 
 class _Protocol(ResponseHandler):
-    """A connection of aiohttp with two checks that aiohttp 3.14 lacks: it accepts any number of interim replies, and
-    silently drops bytes that come while no request is waiting.
+    """A connection of aiohttp with two checks that aiohttp 3.14 lacks.
 
-    used: whether it has carried a request. carrier: that of the latest request. leftovers: detects replies of its
-    server that belong to other requests. idle: whether no request is waiting. before: the mark of the latest reply.
+    Without them aiohttp accepts any number of interim replies, and silently drops bytes that come while no request is
+    waiting. used: whether it has carried a request. carrier: that of the latest request. leftovers: detects replies of
+    its server that belong to other requests. idle: whether no request is waiting. before: the mark of the latest reply.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -244,8 +244,9 @@ class _Protocol(ResponseHandler):
         super().data_received(data)
 
     def feed_data(self, data: tuple[RawResponseMessage, StreamReader], size: int = 0) -> None:
-        """Accept a response whose head has come. Heads of status 1xx are counted, and too many of them end the
-        connection.
+        """Accept a response whose head has come; too many heads of status 1xx end the connection.
+
+        A second response to one request is a sign of replies that answer other requests (`Leftovers.doubt`).
         """
         if 100 <= data[0].code < 200 and data[0].code != 101:
             self._n_interim += 1

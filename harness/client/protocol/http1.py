@@ -450,8 +450,9 @@ class Leftovers:
 
     @property
     def n_untold(self) -> int:
-        """Number of replies that may belong to other requests and that no note has mentioned yet, for no reply has come
-        since.
+        """Number of replies that may belong to other requests, if no reply has come since whose note could say so.
+
+        0 if there is no such suspicion, or a note has stated the number.
         """
         return self.n_exposed if self._untold else 0
 

@@ -1,5 +1,7 @@
-"""A reply while it is being received: a bound on the memory of all such replies (`Memory`), and a record of the tokens
-that have come, so that another request can continue the reply after an interruption (`WrittenTokens`).
+"""A reply while it is being received: a bound on its memory, and a record of its tokens.
+
+`Memory` bounds the bytes of all unfinished replies together. `WrittenTokens` records the tokens that have come, so that
+another request can continue the reply after an interruption.
 
 Memory:
 

@@ -46,8 +46,9 @@ class EndedBatch(NamedTuple):
 
 
 class BatchProvider(Protocol):
-    """What a provider's batch service can do: take many requests as one batch, say how far it is, hand back the
-    replies. Each call raises `RequestFailed`, `ServerError` or `StoreError`.
+    """What can answer batches: it takes many requests as one batch, says how far it is, and hands back the replies.
+
+    Each call may raise `RequestFailed`, `ServerError` or `StoreError`.
     """
 
     most_requests: int

@@ -43,8 +43,9 @@ Answered = Callable[[Task, str | None, str | None], bool]
 
 
 class Canary:
-    """Stops a run whose set-up is broken: its first `FIRST_SAMPLES` samples are all truncated, empty, equal or without
-    an answer.
+    """Says when a run's set-up is broken: its first `FIRST_SAMPLES` samples are all bad in the same way.
+
+    They are all truncated, all empty, all the same text, or all without an answer. on: False: nothing is checked.
     """
 
     def __init__(self, answered: Answered | None = None, *, on: bool = True) -> None:

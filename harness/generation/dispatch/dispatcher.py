@@ -369,11 +369,10 @@ class Dispatcher:
             self._scheduler.give_back(task)
 
     def _continuation_failed(self, task: Task, ticket: Ticket, failure: RequestFailed) -> None:
-        """Ask again for a sample whose continuation (a request that goes on from a half-written reply) brought no
-        token.
+        """Ask again for a sample whose continuation brought no token.
 
-        The failure costs no retry and no attempt. An endpoint that is up is not blamed for it: at most its number of
-        requests at once falls.
+        A continuation is a request that goes on from a half-written reply. The failure costs no retry and no attempt.
+        An endpoint that is up is not blamed for it: at most its number of requests at once falls.
         """
         n_failures = self._continuations.failed(task, ticket.lane_number, refused=failure.kind == "rate_limited")
         pause = 0.0
@@ -432,8 +431,9 @@ class Dispatcher:
             self._log("endpoint_left_out", endpoint=url, reason=failure.message)
 
     def _out_of_files(self, task: Task, failure: RequestFailed) -> None:
-        """This machine has no file descriptor left for a socket: lower the concurrency, and pause before this
-        request.
+        """Lower the concurrency, and pause before this request: this machine has no descriptor left for a socket.
+
+        If that lasts longer than the patience, the session ends.
         """
         now = self._clock()
         if self._starved_since is None:

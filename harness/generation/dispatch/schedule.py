@@ -1,5 +1,4 @@
-"""Decides which sample is asked next, and at which endpoint. A state machine: no I/O, no threads, the clock is a
-parameter.
+"""Decides which sample is asked next, and at which endpoint. No I/O, no threads; the clock is a parameter.
 
 One queue serves all benchmarks of a run. The queue is worked off in *waves*. Within a wave the sample that is expected
 to be longest goes first, so that the run does not end with a few long samples and idle endpoints.
@@ -548,8 +547,9 @@ class Scheduler:
             heapq.heapify(self._short)
 
     def _push(self, row: int) -> None:
-        """Put a question into the heaps again, by its new rank; `_pop` skips its older entries. row: its index in the
-        queue.
+        """Put a question into the heaps again, by its new rank; `_pop` skips its older entries.
+
+        row: index of the question in the queue.
         """
         heapq.heappush(self._long, self._long_entry(row))
         if len(self._endpoints) > 1:
@@ -628,8 +628,9 @@ class Scheduler:
         return self._expected(row) * (1 + _CURIOSITY / (1 + self._questions[row].n_handed))
 
     def _benchmark_mean(self, benchmark: str) -> float:
-        """Return the mean tokens of the benchmark's finished samples; those of all benchmarks if it has fewer than 4;
-        a guess if these are fewer than 4, too.
+        """Return the mean tokens of the benchmark's finished samples, or a stand-in if fewer than 4 have finished.
+
+        The stand-in is the mean over all benchmarks or, with fewer than 4 finished samples in all, a guess.
         """
         tokens, n = self._known[benchmark]
         if n < 4:

@@ -52,8 +52,9 @@ TIMEOUT_S = 5.0
 """Seconds for one command, from the connection to the reply."""
 
 MAX_PATH_BYTES = 90
-"""Longest path of a socket, in bytes, that is used as it is. Systems accept 104 or 108 bytes; some are left for the
-suffix of a temporary name.
+"""Longest path of a socket, in bytes, that is used as it is.
+
+Systems accept 104 or 108 bytes; some are left for the suffix of a temporary name.
 """
 
 
