@@ -96,9 +96,8 @@ LEISURE = 100.0
 class Forecast:
     """What is still to come.
 
-    n_samples: samples still to be asked. tokens: expected new tokens; tokens_error: their standard error.
-    prompt_tokens: None if they are not stated for every question that was asked. least_s, most_s: the range of the
-    time, in seconds. usd: None without prices or prompt tokens.
+    n_samples: still to be asked. tokens, tokens_error: new tokens, with their standard error. prompt_tokens: None if a
+    question's samples state none. least_s, most_s: a range, in seconds. usd: None without prices or prompt_tokens.
     """
 
     n_samples: int
@@ -216,9 +215,8 @@ class Streaming(NamedTuple):
 class Outlook:
     """Known lengths, in tokens, and what is left to do.
 
-    finished: lengths by question, in this session. running: samples in flight. waiting: by question, the number of
-    samples to come. prior: expected lengths by question, from an earlier run. max_tokens: by benchmark. longest_first:
-    the samples expected to be longest are asked first; False: any may be.
+    finished: lengths by question, in this session. waiting: samples to come, by question. prior: expected lengths from
+    an earlier run. longest_first: the longest are asked first, else any. max_tokens: by benchmark.
     """
 
     finished: Mapping[QuestionKey, Sequence[float]]
@@ -398,10 +396,7 @@ class _Game:
 
 
 def _filled(streams: list[tuple[float, float]], tokens: float) -> list[tuple[float, float]]:
-    """Return the streams after `tokens` more were spread over them: the first to be free get tokens until all are even.
-
-    A stream that is busy for longer than that gets none. streams: (seconds until free, seconds per token).
-    """
+    """The streams after `tokens` more went to those that are free first, so that these end at the same moment."""
     streams = sorted(streams)
     rate, work, level = 0.0, 0.0, 0.0  # tokens/s of the streams that are free by `level`; their tokens until then
     for free_in, pace in streams:

@@ -43,7 +43,7 @@ PACE_S = 60.0
 
 
 class _Arriving(msgspec.Struct, eq=False):
-    """One request in flight. events: those received up to the last `look`; tokens: how many these are counted as."""
+    """One request in flight. events: received up to the last `look`; tokens: the number that these are counted as."""
 
     lane_number: int
     started: float
@@ -52,10 +52,7 @@ class _Arriving(msgspec.Struct, eq=False):
 
 
 class _Stream:
-    """The tokens from one endpoint.
-
-    n: requests in flight. busy: seconds in flight, summed over all requests so far. tokens: received so far.
-    """
+    """The tokens from one endpoint. n: requests in flight. busy: seconds in flight of all of them. tokens: received."""
 
     def __init__(self, now: float) -> None:
         self.n = 0
@@ -134,10 +131,7 @@ class Arrivals:
         stream.n -= 1
 
     def finished(self, task: Task, tokens: int, events: int) -> None:
-        """Note that the request for `task` became a sample of `tokens` tokens, which came in `events` events.
-
-        Called instead of `ended`.
-        """
+        """Note that the request became a sample of `tokens` tokens in `events` events. Called instead of `ended`."""
         flight = self._flights[task]
         # The events may have been counted as more tokens than the server states; what was counted stays.
         self._streams[flight.lane_number].tokens += max(0.0, tokens - flight.tokens)
