@@ -96,8 +96,8 @@ LEISURE = 100.0
 class Forecast:
     """What is still to come.
 
-    n_samples: still to be asked. tokens, tokens_error: new tokens, with their standard error. prompt_tokens: None if a
-    question's samples state none. least_s, most_s: a range, in seconds. usd: None without prices or prompt_tokens.
+    n_samples: missing beyond the pilot. tokens: new tokens, with their standard error. prompt_tokens: None if no server
+    stated any. least_s, most_s: seconds. usd: None without prices or usage.
     """
 
     n_samples: int

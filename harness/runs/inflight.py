@@ -55,9 +55,9 @@ class Partial(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The part of a sample that was written.
 
     request: digest of the request that began it. engine: the engine that served it, "" = unknown. text, reasoning: as
-    sent, None = nothing came. tokens: number of tokens of this part. ids, prompt_ids: token ids of this part and of the
-    prompt, where the server stated them. lengths: characters of each event's text. logprobs: of the last tokens, in
-    order, at most 16, where the server states them. seams: places of earlier interruptions.
+    sent, None = nothing came. tokens: their number. ids, prompt_ids: token ids of this part and of the prompt, where
+    the server stated them. lengths: characters of each event's text. logprobs: of the last tokens, in order, at most
+    16, where the server states them. seams: places of earlier interruptions.
     """
 
     request: str

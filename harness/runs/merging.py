@@ -94,7 +94,7 @@ class Joined:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merged:
-    """The result of a merge. notes: sentences for the user that concern all benchmarks; each has its own, too."""
+    """The result of a merge. notes: sentences to know beside the joined benchmarks."""
 
     folder: RunFolder
     benchmarks: tuple[Joined, ...]

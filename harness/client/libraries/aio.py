@@ -226,7 +226,7 @@ class _Protocol(ResponseHandler):
 
     @property
     def should_close(self) -> bool:
-        """Whether the connection closes after its request; always once the server has sent replies to no request."""
+        """Whether the connection closes after its request; always once the server sent bytes that answer no request."""
         return super().should_close or (self.leftovers is not None and self.leftovers.doubted)
 
     def begin(self, carrier: _Carrier) -> None:

@@ -46,7 +46,7 @@ class EndedBatch(NamedTuple):
 
 
 class BatchProvider(Protocol):
-    """What can answer batches: it takes many requests as one batch, says how far it is, and hands back the replies.
+    """A service or file that takes many requests as one batch, says how far it is, and hands back the replies.
 
     Each call may raise `RequestFailed`, `ServerError` or `StoreError`.
     """

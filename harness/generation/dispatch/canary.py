@@ -43,7 +43,7 @@ Answered = Callable[[Task, str | None, str | None], bool]
 
 
 class Canary:
-    """Says when a run's set-up is broken: its first `FIRST_SAMPLES` samples are all bad in the same way.
+    """Says why a run should stop if its set-up is broken: its first `FIRST_SAMPLES` samples are all bad in one way.
 
     They are all truncated, all empty, all the same text, or all without an answer. on: False: nothing is checked.
     """
