@@ -5,7 +5,7 @@ model wrote them and reads them as it did then. The server's token count does no
 the last tokens do, if the run asks for them: each of these tokens is requested again, as the next token after those
 before it, among the likeliest.
 
-vLLM's `prompt_logprobs` and `echo` are not used: both compute the vocabulary for every token of the prompt at once and
+vLLM's `prompt_logprobs` and `echo` are not used: both compute all logits for every token of the prompt at once and
 without the prefix cache, which takes gigabytes of GPU memory at 8k tokens and returns megabytes. One token after a
 prefix costs what the continuation needs anyway, and the continuation finds the prefix in the cache.
 """

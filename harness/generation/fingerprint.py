@@ -1,10 +1,11 @@
 """A server's fingerprint: the beginnings of its greedy answers to eight fixed prompts.
 
-It is stored with the run and compared on a resume and for each endpoint. It reveals what a server does not state: other
-weights, another precision, a broken kernel. A batch changes greedy text now and then, where two tokens are nearly as
-likely; so some prompts may differ (docs/provenance.md has the measurement). A penalty that a server fills in changes
-greedy text, so the neutral values of the run's requests are sent too. A fingerprint records its neutral values, and
-later ones of the run use the same; one from before neutral values existed is compared without them.
+The fingerprint is stored with the run and compared on a resume and for each endpoint. It reveals what a server does not
+state: other weights, another precision, a broken kernel. Other requests in the server's batch change greedy text now
+and then, where two tokens are nearly equally likely; so some replies may differ (docs/provenance.md has the
+measurement). A penalty that a server fills in changes greedy text, too, so the neutral values of the run's requests are
+sent. A fingerprint records its neutral values, and later fingerprints of the run use the same; a fingerprint from
+before neutral values existed is compared without them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a run will still take: before it begins (`forecast`), and while it goes on (`time_left`). Pure.
 
-Both start from lengths in tokens of finished samples, by question.
+Both functions start from lengths in tokens of finished samples, by question.
 
 Before a run only sums are needed, and a sum needs means and variances. With m_q samples of question q at hand (mean
 length L_q, variance s²_q) and r_q still to come:

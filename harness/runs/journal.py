@@ -145,8 +145,8 @@ class Journal:
     def append(self, sample: Sample) -> Future[None]:
         """Hand over `sample` without waiting. The future succeeds once it is on disk.
 
-        It fails with `RecordRefused` when this one sample cannot be stored, with `StoreError` when the journal
-        stopped. Raises `StoreError` when it has stopped already or is closed.
+        The future fails with `RecordRefused` when this one sample cannot be stored, with `StoreError` when the journal
+        stops. Raises `StoreError` when the journal has stopped already or is closed.
         """
         done: Future[None] = Future()
         done.set_running_or_notify_cancel()  # A waiter that gives up must not disturb the writer.
@@ -379,7 +379,8 @@ class Journal:
 
         batch: the samples whose write failed.
         """
-        # Both under the lock: whoever hands over a sample later sees the failure, so nobody waits in vain.
+        # The failure is set and the queue emptied under one lock: a caller that hands over a sample later sees the
+        # failure, so nobody waits in vain.
         with self._lock:
             self._failure = failure
             with contextlib.suppress(Empty):

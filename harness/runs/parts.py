@@ -137,7 +137,8 @@ def _extended(mine: BenchmarkRecord, theirs: BenchmarkRecord) -> BenchmarkRecord
             settings[name] = [*a, *(value for value in b if value not in a)]
         elif isinstance(a, dict) and isinstance(b, dict):
             settings[name] = {**b, **a}
-    # If one part plans the same number for every question, so does the whole; samples beyond the other's plan are owed.
+    # If one part plans the same number for every question, so does the whole run; the samples that the other part's
+    # allocation leaves out are then missing.
     both = mine.plan.by_question and theirs.plan.by_question
     allocated = {**theirs.plan.by_question, **mine.plan.by_question} if both else msgspec.UNSET
     plan = Plan(samples=max(mine.plan.samples, theirs.plan.samples), question_ids=ids, allocated=allocated)

@@ -23,9 +23,9 @@ little-endian integers of 8, 8, 4 and 4 bytes. It holds no keys.
     checksum 0                    reads the line whole
     something that does not fit   stops believing here, and reads everything from here on
 
-Invariant: the index is never believed without a look at the data, so no index, an old one, a torn one or a forged one
-costs time and nothing else. It is written after the data is on disk, is not synced, and may be deleted at any time. A
-crash leaves it short, or with a torn entry at its end.
+Invariant: the index is never believed without a look at the data, so a missing, old, torn or forged index costs time
+and nothing else. The index is written after the data is on disk, is not synced, and may be deleted at any time. A crash
+leaves it short, or with a torn entry at its end.
 """
 
 from __future__ import annotations
@@ -194,10 +194,7 @@ def parse(line: Line, folder: BenchmarkFolder, report: JournalReport) -> Sample 
 
 
 def _plain(line: Line) -> tuple[bytes, list[str]]:
-    """The line's bytes without what editors add, and the names of what was removed.
-
-    That is a byte order mark or a carriage return.
-    """
+    """The line without the byte order mark or carriage return that editors add, and the names of what was removed."""
     data, oddities = line.data or b"", []
     if line.offset == 0 and data.startswith(BOM):
         data, oddities = data[len(BOM) :], ["a byte order mark"]

@@ -52,7 +52,7 @@ _PACKET_BYTES = 1200
 class Acknowledging:
     """When the kernel acknowledges the packets of one server: at once, or, if `late`, after a wait.
 
-    Each read of its sockets sets this mode again while `late` is true.
+    While `late` is true, each read from a socket of this server sets the mode with the wait again.
     """
 
     __slots__ = ("_proven", "late")

@@ -47,7 +47,7 @@ class Connector:
 
     async def connect(self, peer: Peer, seconds: float) -> socket.socket:
         """A socket connected to `peer`. Raises `RequestFailed`, after `seconds` at the latest."""
-        # Those who already wait go first, or a busy run could starve them.
+        # Callers that already wait go first: else a busy run could starve them.
         if not self._left or self._waiting:
             turn = asyncio.get_running_loop().create_future()
             self._waiting.append(turn)

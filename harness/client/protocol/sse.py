@@ -1,9 +1,10 @@
 """The reply parser: bytes of a response body → one `Reply`, or a `RequestFailed`. No I/O and no clock of its own.
 
-It reads server-sent events of the chat and completions APIs as real servers send them: a first event with a role only,
-text in the event with the finish reason, `reasoning_content` or `reasoning`, usage in any event, error events inside a
-status 200, comments, CRLF, no `[DONE]`. It also reads a body that is one JSON value. A reply is complete once a finish
-reason has come; without one it is a `RequestFailed`. How the bytes are split never changes the outcome.
+The parser reads server-sent events of the chat and completions APIs as real servers send them: a first event with a
+role only, text in the event with the finish reason, `reasoning_content` or `reasoning`, usage in any event, error
+events inside a status 200, comments, CRLF, no `[DONE]`. It also reads a body that is one JSON value. A reply is
+complete once a finish reason has come; without one it is a `RequestFailed`. How the bytes are split never changes the
+outcome.
 
     state      the next bytes are                     left when
     undecided  blanks or part of a byte order mark    another byte comes: `{` or `[` → json, else → events

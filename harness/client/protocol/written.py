@@ -58,7 +58,7 @@ class Memory:
 
 
 class Share:
-    """The part of one reply in a `Memory`. It is given back when nothing refers to the share any more."""
+    """The part of one reply in a `Memory`. Its bytes are given back when nothing refers to the share any more."""
 
     __slots__ = ("_bytes", "_memory")
 

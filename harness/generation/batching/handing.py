@@ -170,7 +170,7 @@ class ServiceBatches:
     def _begin(self, name: str, file_id: str) -> Batch:
         """Begin a batch with the uploaded file, and return the batch.
 
-        A try without a reply may have begun the batch all the same, so each later try first looks for it by its name.
+        A try without a reply may have begun the batch, so each later try first looks for the batch by its name.
         """
 
         tries = count()

@@ -247,7 +247,7 @@ class Lanes:
     def failed(self, ticket: Ticket, failure: RequestFailed) -> bool:
         """Note a request that failed because of the endpoint or the network.
 
-        Returns whether the failure is a reason to slow down or wait; a 429 of a server that refuses at random is none.
+        Returns whether it is a reason to slow down or wait. A 429 of a server that refuses at random is no such reason.
         """
         now, lane = self._clock(), self._lanes[ticket.lane_number]
         lane.n_failed += 1

@@ -80,11 +80,11 @@ def fault_of(failure: RequestFailed, *, probing: bool) -> Fault:
 class RetryPolicy:
     """How often, and after which wait, a sample is asked again after failures of the fault "chance".
 
-    attempts: a sample is given up after so many failures. alike: it is given up earlier, after so many failures in a
-    row with the same message, for such a failure will not go away. first_wait, longest_wait: seconds of the backoff.
-    share, floor, floor_per_slot: a run may make retries for the fraction `share` of its requests, plus `floor`, plus
-    `floor_per_slot` for each request that may be in flight. The last part pays for a restart of the server, which costs
-    each request in flight a retry.
+    attempts: a sample is given up after this many failures. alike: it is given up earlier, after this many failures in
+    a row with the same message, since such a failure will not go away. first_wait, longest_wait: seconds of the
+    backoff. share, floor, floor_per_slot: a run may make retries for the fraction `share` of its requests, plus
+    `floor`, plus `floor_per_slot` for each request that may be in flight. The last part pays for a restart of the
+    server, which costs each request in flight a retry.
     """
 
     attempts: int = 5

@@ -3,10 +3,10 @@
 No I/O; the clock is a parameter. `lanes` holds one `Pace` for each endpoint. `retry` decides what happens to the
 refused sample itself.
 
-A refusal has one of two causes. A limiter allows so many requests at once, or in a second, and must be obeyed. Other
-servers refuse at random, whatever is in flight, and must not slow the run down. A *second opinion* tells the two apart:
-one request that is sent right after a refusal, with no reply in between. A limiter that just refused will refuse again;
-a server that refuses at random mostly accepts.
+A refusal has one of two causes. A limiter allows a number of requests at once, or in a second, and must be obeyed.
+Other servers refuse at random, whatever is in flight, and must not slow the run down. A *second opinion* tells the two
+apart: one request that is sent right after a refusal, with no reply in between. A limiter that just refused will refuse
+again; a server that refuses at random mostly accepts.
 
 | state | a refusal | the state ends |
 | --- | --- | --- |
@@ -19,8 +19,8 @@ refused, the next rise waits twice as long. The pause doubles with each round of
 request, so that at most about one request in six is refused. Cut streams and 5xx say nothing about the pace and do not
 change it.
 
-Each part is there because simulated runs need it (tests/generation/test_pace.py). "Times": seconds of the run, divided
-by the seconds that the limiter would allow:
+Each part of this control is there because simulated runs need it (tests/generation/test_pace.py). In the table, "times"
+are the seconds of the run, divided by the seconds in which the limiter would allow it:
 
 | changed | what it costs |
 | --- | --- |

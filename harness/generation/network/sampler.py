@@ -19,7 +19,7 @@ from harness.generation.plan import Task
 
 
 class Sampler(Protocol):
-    """Asks for samples, many at once. It is made and used on the network thread's loop."""
+    """Asks for samples, many at once. A sampler is made and used on the network thread's loop."""
 
     async def sample(self, ask: Ask) -> tuple[Sample, Reply]:
         """Ask for the sample that `ask` names; return it with the reply that it was made from.
