@@ -44,7 +44,7 @@ from harness.generation.settings import RunSettings
 from harness.runs.record import RecordRefused
 
 HOPELESS_QUESTIONS = 3
-"""The run stops when this many different questions are refused and none was ever answered: the request is wrong."""
+"""The run stops when this many different questions are refused and no reply has ever come: the request is wrong."""
 
 SHORTEST_WAIT_S = 0.001
 """Shortest `Wait` in seconds. It exceeds the rounding errors of sums of times, so that what was due is due after it."""

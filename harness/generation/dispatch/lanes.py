@@ -247,7 +247,7 @@ class Lanes:
     def failed(self, ticket: Ticket, failure: RequestFailed) -> bool:
         """Note a request that failed because of the endpoint or the network.
 
-        Returns whether it is a reason to slow down or wait. A 429 of a server that refuses at random is no such reason.
+        Returns whether the failure is a reason to slow down or wait, as a 429 is unless the server refuses at random.
         """
         now, lane = self._clock(), self._lanes[ticket.lane_number]
         lane.n_failed += 1
@@ -319,7 +319,10 @@ class Lanes:
         return not self.answered and all(failure is not None and failure.kind == "connect" for failure in failures)
 
     def next_change(self) -> float | None:
-        """Seconds until a paused endpoint may be sent a request, or a patience ends; None if neither will happen."""
+        """Seconds until a paused endpoint may be sent a request, or the patience ends; None if neither is awaited.
+
+        The patience counts both for each endpoint that is set aside and for all endpoints together.
+        """
         now = self._clock()
         times = []
         for lane in self._lanes:

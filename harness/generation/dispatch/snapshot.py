@@ -190,7 +190,7 @@ class Arrivals:
     def outlook(self, waiting: Mapping[QuestionKey, int], again: Iterable[Task]) -> Outlook:
         """The facts from which the time to the end of the session is estimated.
 
-        waiting: the number of samples by question that can be handed out. again: samples that wait for a retry besides.
+        waiting: by question, how many samples can be handed out. again: further samples, which wait for a retry.
         """
         to_come = dict(waiting)
         for task in again:

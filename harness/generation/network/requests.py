@@ -182,7 +182,7 @@ class OneByOne:
     async def close(self) -> int:
         """Close the transport's connections.
 
-        Returns how many replies may be leftovers (the reply to an earlier request on the same connection).
+        Returns how many replies may be leftovers (replies to earlier requests on the same connection).
         """
         return await self._transport.close()
 

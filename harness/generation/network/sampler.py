@@ -35,7 +35,7 @@ class Sampler(Protocol):
     async def close(self) -> int:
         """End all requests in flight and close all connections.
 
-        Return how many replies may be leftovers (the reply to an earlier request on the same connection).
+        Return how many replies may be leftovers (replies to earlier requests on the same connection).
         """
         ...
 
