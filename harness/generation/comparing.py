@@ -31,7 +31,7 @@ See docs/salvage.md, "At the seam".
 MAX_SENT = 65_536
 """Largest number of tokens in all prompts of one comparison.
 
-On a server without a prefix cache, they are its cost. 16 tokens are compared behind up to 4k tokens, two behind 32k.
+A server without a prefix cache computes all of them. 16 tokens are compared behind up to 4k tokens, two behind 32k.
 """
 
 LIKELIEST = 20

@@ -254,7 +254,8 @@ class SamplingSession:
     def _extended(self, name: str, question_set: QuestionSet) -> Manifest:
         """Return the manifest with this session's record of a benchmark.
 
-        Raises `StoreError` if the identity changed; if only a row of the data changed, the message names the row.
+        Raises `StoreError` if the identity changed. If the data changed, and the prompt did not, the message names the
+        row.
         """
         record = self._record(name, question_set)
         try:
@@ -360,9 +361,9 @@ class SamplingSession:
 
     @property
     def fingerprint_neutral(self) -> dict[str, Any]:
-        """The neutral sampling values for a fingerprint: those of the run's recorded fingerprint, so that both compare.
+        """The neutral sampling values for a fingerprint, by which it can be compared with the run's recorded one.
 
-        Without one, those that this session's servers need.
+        They are those of the recorded fingerprint; without one, those that this session's servers need.
         """
         former = fingerprint.comparable(self._manifest.provenance)
         return fingerprint.neutral_values(self._settings.asker) if former is None else former.neutral
