@@ -481,7 +481,7 @@ class Connection:
             self._conclude(self._deadlines.end_late, parser, now)
 
     def _batch_is_due(self, now: float) -> bool:
-        """Whether the stored reads should be parsed now: enough bytes have come, or they have waited long enough."""
+        """Whether the stored reads have waited long enough; few bytes wait longer, unless `[DONE]` is in the last."""
         age = now - self._batch_at
         if age < BATCH_S or not self._pieces:
             return False
