@@ -62,12 +62,12 @@ SERVER_FILLED = tuple(name for name, field in sampling_fields().items() if field
 
 
 def neutral_fields(engine: str | None, sent: Mapping[str, Any], given: Collection[str] = ()) -> dict[str, Any]:
-    """The neutral value of each sampling field that a request would otherwise leave to the server; {} for an unknown
-    engine.
+    """The neutral value of each sampling field that a request would otherwise leave to the server.
 
-    sent: the sampling fields of the request, by our names. An engine may call such a field by another name
-    (`repeat_penalty`); it is then returned under that name too, with the value in `sent`. given: other fields that the
-    request sets, or that the user keeps out; none of these is returned.
+    Empty if the engine is unknown or has no neutral values. sent: the sampling fields of the request, by our names.
+    An engine may call such a field by another name (`repeat_penalty`); it is then returned under that name too, with
+    the value in `sent`. given: other fields that the request sets, or that the user keeps out; none of these is
+    returned.
     """
     dialect = engines.dialect(engine)
     if dialect.neutral is None:

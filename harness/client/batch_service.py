@@ -33,8 +33,9 @@ MAX_PAGE_BYTES = 16 * 1024 * 1024
 """Longest answer that describes a batch or lists batches."""
 
 MAX_PAGES = 200
-"""Largest number of pages of the provider's list of batches that `find` reads; each has a hundred batches, the latest
-first.
+"""Largest number of pages of the provider's list of batches that `find` reads.
+
+Each page has a hundred batches, the latest first.
 """
 
 FILE_WAIT_S = 600.0
@@ -214,8 +215,9 @@ class BatchService:
 
 
 class _Open:
-    """A context manager that sends a request and yields the response before its body is read. Raises `RequestFailed`
-    for any status but 200.
+    """A context manager that sends a request and yields the response before its body is read.
+
+    Raises `RequestFailed` for any status but 200.
     """
 
     def __init__(self, service: BatchService, method: str, path: str, how: dict[str, Any]) -> None:

@@ -1,7 +1,7 @@
 """Choosing the transport, the code that carries a request.
 
     transport  module                  carries                                             chosen by `auto` for
-    fast       fast.transport          plain http over TCP, without a proxy                these
+    fast       fast.transport          plain http over TCP, without a proxy                all that it carries
     aiohttp    libraries.aio           http, https, proxies, unix sockets                  everything else
     sdk        libraries.sdk           what the openai package can reach                   nothing
 
@@ -59,10 +59,10 @@ def open_transport(
 
 
 def transport_for(name: TransportName, endpoint: Endpoint) -> Literal["fast", "aiohttp", "sdk"]:
-    """Choose the code that sends the requests to `endpoint`. `auto` takes our own HTTP client for plain http without a
-    proxy, and aiohttp for everything else.
+    """Return the name of the transport for `endpoint`.
 
-    Raises `UsageError` if the environment names a proxy that is not supported.
+    "auto" becomes "fast", our own HTTP client, for plain http without a proxy, and "aiohttp" for everything else; any
+    other name stays. Raises `UsageError` if the environment names a proxy that is not supported.
     """
     if name != "auto":
         return name

@@ -37,16 +37,19 @@ class Deadlines:
     idle: float = 120.0
 
     def due(self, parser: ReplyParser) -> float:
-        """When the next token of the reply that `parser` reads is due, on the parser's clock; after `[DONE]`, when the
-        end of the body is due."""
+        """When the next token of the reply that `parser` reads is due, on the parser's clock.
+
+        After `[DONE]`: when the end of the body is due.
+        """
         if parser.done_at is not None:
             return parser.done_at + DRAIN_S
         last = parser.last_token_at
         return parser.started + self.first_token if last is None else last + self.idle
 
     def end_late(self, parser: ReplyParser, now: float) -> Reply:
-        """End a reply whose deadline has passed at `now`. If its text is complete and only the end of the body is late,
-        the reply is returned; else raises `RequestFailed`.
+        """End a reply whose deadline has passed at `now`.
+
+        Returns the reply if its text is complete and only the end of the body is late; else raises `RequestFailed`.
         """
         if parser.done:
             return parser.finish(now)
@@ -99,15 +102,18 @@ class Transport(Protocol):
         ...
 
     async def close(self) -> int:
-        """Close all connections. Returns how many replies may be leftovers (`Leftovers`) without a note that says so,
-        because the sign came after the last reply."""
+        """Close all connections.
+
+        Returns how many replies may be leftovers (answers to other requests, see `Leftovers`) and have no note that
+        says so, because the sign of it came after the last reply.
+        """
         ...
 
 
 async def look_last(leftovers: Collection[Leftovers]) -> int:
-    """Wait `LAST_LOOK_S` for a late sign that a server's replies answered other requests than ours (leftovers); then
-    return how many replies may be leftovers, as `Transport.close` does. leftovers: of each server, whose connections
-    are still open.
+    """Wait `LAST_LOOK_S` for a late sign that replies answered other requests; return how many may have done so.
+
+    The number is that of `Transport.close`. leftovers: the detector of each server, whose connections are still open.
     """
     if any(server.n_exposed and not server.doubted for server in leftovers):
         await asyncio.sleep(LAST_LOOK_S)

@@ -5,7 +5,7 @@ model wrote them and reads them as it did then. The server's token count does no
 the last tokens do, if the run asks for them: each of these tokens is requested again, as the next token after those
 before it, among the likeliest.
 
-vLLM's `prompt_logprobs` and `echo` are not used: both compute the vocabulary for every token of the prompt at once and
+vLLM's `prompt_logprobs` and `echo` are not used: both compute all logits for every token of the prompt at once and
 without the prefix cache, which takes gigabytes of GPU memory at 8k tokens and returns megabytes. One token after a
 prefix costs what the continuation needs anyway, and the continuation finds the prefix in the cache.
 """
@@ -29,8 +29,9 @@ See docs/salvage.md, "At the seam".
 """
 
 MAX_SENT = 65_536
-"""Largest number of tokens in all prompts of one comparison, the cost on a server without a prefix cache: 16 places for
-up to 4k tokens, two for 32k.
+"""Largest number of tokens in all prompts of one comparison.
+
+A server without a prefix cache computes all of them. 16 tokens are compared behind up to 4k tokens, two behind 32k.
 """
 
 LIKELIEST = 20
@@ -46,7 +47,7 @@ class Unlike(WrittenAnew):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenBefore:
-    """A token before the seam. n_before: number of ids before it; logprob: its log-probability when it was written."""
+    """A token before the seam. n_before: number of ids before it. token: its id. logprob: as it was when written."""
 
     n_before: int
     token: int
@@ -54,8 +55,9 @@ class TokenBefore:
 
 
 def tokens_before_seam(going_on: Continuation, salvage: Salvage) -> list[TokenBefore]:
-    """The last tokens before the seam (the place where a reply is continued) that are to be compared, in the order of
-    the text.
+    """The tokens before the seam (the place where a reply is continued) that are to be compared, in text order.
+
+    Empty if the continuation is not exact, or the engine's replies do not name token ids.
     """
     prompt, logprobs = going_on.prompt, going_on.begun.logprobs
     if not going_on.seam.exact or not prompt or not salvage.dialect.names_ids:
@@ -72,10 +74,10 @@ def tokens_before_seam(going_on: Continuation, salvage: Salvage) -> list[TokenBe
 def bodies(
     tokens: Sequence[TokenBefore], prompt: Sequence[int], template: RequestTemplate, salvage: Salvage
 ) -> Iterator[bytes]:
-    """The request for each of these tokens, with the run's sampling: some servers state probabilities after sampling
-    cuts.
+    """Return the request for each of these tokens: it asks for one token after the ids that come before.
 
-    tokens: the tokens before the seam. prompt: the token ids that the continuation sends.
+    It has the run's sampling, since some servers state probabilities after the cuts of top_p and the like. tokens: the
+    tokens before the seam. prompt: the token ids that the continuation sends.
     """
     by_ids = by_token_ids(template, salvage)
     body = {**by_ids.spelling.extra_body, "logprobs": LIKELIEST, "return_tokens_as_token_ids": True}

@@ -15,22 +15,25 @@ from harness.core.records import Question
 
 MIN_CHARS_PER_TOKEN = 2.0
 MAX_CHARS_PER_TOKEN = 6.0
-"""Largest number of ASCII characters of mathematical English per token; whole prompts in no tokenizer in use exceed the
-bounds here.
+"""Smallest and largest number of ASCII characters per token in a prompt of mathematical English.
+
+Every tokenizer in use stays within these bounds for whole prompts.
 """
 
 MAX_TOKENS_PER_WIDE_CHAR = 2.0
 MIN_TOKENS_PER_WIDE_CHAR = 0.5
-"""Smallest number of tokens per other character: common Chinese words are one token for two characters, rare characters
-two or three bytes.
+"""Largest and smallest number of tokens per character that is not ASCII.
+
+A common Chinese word of two characters is one token; a rare character may be split into its bytes.
 """
 
 TEMPLATE_TOKENS = 64
 """Largest number of tokens that a chat template adds to a short conversation."""
 
 FIT_STEPS = 16
-"""A fitted max_tokens is a multiple of one sixteenth of the context, so that adding a few questions does not change
-it.
+"""A fitted max_tokens is a multiple of one sixteenth of the context, so that a few more questions do not change it.
+
+If less than a sixteenth is free, all of it is taken.
 """
 
 MIN_ROOM = 16

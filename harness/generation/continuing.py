@@ -49,8 +49,10 @@ _OF_THE_CHAT = frozenset({"separate_reasoning", "stream_reasoning", "include_rea
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Salvage:
-    """Whether and how servers can continue a half-written reply. engine: of all endpoints; "" = unknown or several.
-    prefill: how the provider or engine continues a begun message of the assistant; None = it cannot.
+    """Whether and how servers can continue a half-written reply.
+
+    engine: the engine of all endpoints; "" if it is unknown or they differ. prefill: how the provider or engine
+    continues a begun message of the assistant; None: it cannot.
     """
 
     mode: SalvageMode = "off"
@@ -81,8 +83,9 @@ class Tokens(Protocol):
 class Continuation:
     """A request that continues `begun`.
 
-    prompt: the ids to send; n_prompt: how many of them were the prompt; both None for a begun message. echoed: the
-    reply repeats the beginning. seam: where the continuation starts.
+    prompt: the token ids to send; n_prompt: how many of them are the question's prompt, the rest being the written
+    part. Both are None if the part is sent as a begun message of the assistant. echoed: the reply repeats the written
+    part. seam: where the continuation starts.
     """
 
     begun: Partial
@@ -131,9 +134,10 @@ def continuation(
     begun: Partial, question: Question, template: RequestTemplate, salvage: Salvage, tokens: Tokens, *,
     max_tokens: int | None, seed: int | None,
 ) -> Continuation:  # fmt: skip
-    """The request that continues `begun`. max_tokens: of the whole answer; seed: of its first request. Blocking.
+    """Return the request that continues `begun`. Blocking, since it may ask the server's tokenizer.
 
-    Raises `WrittenAnew`, and `ServerError` where the server's tokenizer does not answer.
+    max_tokens: of the whole answer. seed: of the sample's first request. Raises `WrittenAnew` if the part cannot be
+    continued, and `ServerError` if the tokenizer does not answer.
     """
     if (why := objection(template, salvage.mode)) or begun.tokens < WORTH_TOKENS:
         raise WrittenAnew(why or f"only {begun.tokens} tokens")
@@ -187,10 +191,10 @@ def by_token_ids(template: RequestTemplate, salvage: Salvage) -> RequestTemplate
 
 
 def _with_reasoning_closed(begun: Partial, tokens: Tokens) -> Partial:
-    """`begun`, with an empty answer if its token ids contain the token that ends the reasoning.
+    """Return `begun`, with an empty text instead of None if its token ids contain the token that ends the reasoning.
 
-    So the reply counts as cut off after its reasoning (`is_open` is false). begun: a reply that was cut off before any
-    text of its answer. Raises `WrittenAnew` if the model ends its reasoning by more than one token.
+    With a text, even an empty one, the reasoning counts as closed (`is_open` is false). begun: a reply that was cut off
+    before any text of its answer. Raises `WrittenAnew` if the model ends its reasoning by more than one token.
     """
     tag = tokens.tokens_of(THINK_END)
     if len(tag) != 1:
@@ -201,8 +205,7 @@ def _with_reasoning_closed(begun: Partial, tokens: Tokens) -> Partial:
 def _certain_ids(
     begun: Partial, question: Question, template: RequestTemplate, salvage: Salvage, tokens: Tokens
 ) -> tuple[list[int], list[int]] | None:
-    """The token ids of the prompt and of the written part, if they are certainly those that the model read and wrote;
-    else None.
+    """Return the token ids of the prompt and of the written part, as the model read and wrote them; None if uncertain.
 
     begun: the written part. It stores the ids of its tokens, or else the length in characters of each stream event.
     """
@@ -317,7 +320,11 @@ def whole(going_on: Continuation, reply: Reply) -> Reply:
 
 
 def onward(going_on: Continuation | None, request: str, engine: str, now: SoFar) -> Partial:
-    """How far a sample has come in its present request. request: digest of its first request."""
+    """Return the part of a sample that is written by now, earlier requests included.
+
+    going_on: the continuation whose reply is arriving; None if it is the reply to a whole request. request: digest of
+    the sample's first request. now: what has arrived of the present reply.
+    """
     lengths = now.lengths if engines.dialect(engine).event_is_token else None
     if going_on is None:
         return Partial(
@@ -331,7 +338,7 @@ def onward(going_on: Continuation | None, request: str, engine: str, now: SoFar)
     ids, logprobs = None, now.logprobs
     if going_on.prompt is not None and now.ids is not None:
         ids = [*going_on.prompt[n_prompt or 0 :], *now.ids]
-        # Only if every token has one: else they would be compared with other tokens.
+        # Only if every token has a log-probability: else they would be compared with those of other tokens.
         if len(logprobs) == len(now.ids):
             logprobs = (*begun.logprobs, *logprobs)[-KEPT_LOGPROBS:]
     return Partial(

@@ -1,10 +1,11 @@
 """A server's fingerprint: the beginnings of its greedy answers to eight fixed prompts.
 
-It is stored with the run and compared on a resume and for each endpoint. It reveals what a server does not state: other
-weights, another precision, a broken kernel. A batch changes greedy text now and then, where two tokens are nearly as
-likely; so some prompts may differ (docs/provenance.md has the measurement). A penalty that a server fills in changes
-greedy text, so the neutral values of the run's requests are sent too. A fingerprint records its neutral values, and
-later ones of the run use the same; one from before neutral values existed is compared without them.
+The fingerprint is stored with the run and compared on a resume and for each endpoint. It reveals what a server does not
+state: other weights, another precision, a broken kernel. Other requests in the server's batch change greedy text now
+and then, where two tokens are nearly equally likely; so some replies may differ (docs/provenance.md has the
+measurement). A penalty that a server fills in changes greedy text, too, so the neutral values of the run's requests are
+sent. A fingerprint records its neutral values, and later fingerprints of the run use the same; a fingerprint from
+before neutral values existed is compared without them.
 """
 
 from __future__ import annotations
@@ -122,11 +123,11 @@ def ask(
     open_transport: Callable[[], Transport],
     on_wait: Callable[[Sentence], None] = lambda _: None,
 ) -> dict[str, list[str]]:
-    """Base URL → beginnings of replies, for each endpoint that answered all prompts in time, in order. Blocking.
+    """Return base URL → beginnings of replies, for each endpoint that answered all prompts in time. Blocking.
 
-    neutral: values that keep the servers' own defaults out. on_wait: called if it takes more than a moment. Failures
-    are ignored: the run meets them again with its own requests and reports them. Needs no event loop. open_transport:
-    opens the client that sends the requests.
+    The endpoints keep their order. neutral: values that keep the servers' own defaults out. open_transport: opens the
+    client that sends the requests. on_wait: called if this takes longer than `QUIET_SECONDS`. Failures are ignored: the
+    run meets them again with its own requests and reports them. May be called with or without a running event loop.
     """
     beginnings: dict[str, list[str]] = {}
 
@@ -158,8 +159,7 @@ async def _ask_all(
     open_transport: Callable[[], Transport],
     beginnings: dict[str, list[str]],
 ) -> None:
-    """Ask all endpoints for their fingerprints and put the beginnings of their replies into `beginnings`, by
-    address.
+    """Ask all endpoints for their fingerprints; put the beginnings of their replies into `beginnings`, by base URL.
 
     open_transport: opens the client that sends the requests.
     """

@@ -1,6 +1,6 @@
 """What a run will still take: before it begins (`forecast`), and while it goes on (`time_left`). Pure.
 
-Both start from lengths in tokens of finished samples, by question.
+Both functions start from lengths in tokens of finished samples, by question.
 
 Before a run only sums are needed, and a sum needs means and variances. With m_q samples of question q at hand (mean
 length L_q, variance s²_q) and r_q still to come:
@@ -14,9 +14,9 @@ rest of the run is simulated some dozens of times (each simulation is a play):
 1. log(length) = centre + residual. The centre of a question is the mean logarithm of its samples, drawn towards that of
    its benchmark by the variance within questions over the variance between them (empirical Bayes; Efron and Morris
    1973).
-2. The residuals of finished samples, each from the others of its question, are the population. A sample in flight is a
-   member whose residual is only known to be larger than it is now (Kaplan and Meier 1958). An exponential tail stands
-   for the thirty largest, that is a Pareto tail of lengths (Hill 1975).
+2. The residuals of the finished samples, each relative to the centre that the other samples of its question give, are
+   the population. A sample in flight is a member whose residual is only known to be larger than it is now (Kaplan and
+   Meier 1958). An exponential tail replaces the thirty largest, that is a Pareto tail of lengths (Hill 1975).
 3. A play weighs the members anew (Bayesian bootstrap; Rubin 1981: few samples say little), draws how long the samples
    in flight become and how long those to come, and gives the next sample to the first stream that is free.
 4. The range holds the middle 98 % of the plays' ends.
@@ -55,7 +55,7 @@ DEFAULT_VARIANCE = 0.25
 
 MAX_PLAYS = 48
 MIN_PLAYS = 16
-"""Number of simulations of the rest of a session; fewer if the rest is long, see `MAX_DRAWS`."""
+"""Largest and smallest number of simulations of the rest of a session; the longer the rest, the fewer (`MAX_DRAWS`)."""
 
 MAX_DRAWS = 24_000
 """Largest number of lengths drawn for one range, over all simulations; this takes some 30 ms."""
@@ -71,7 +71,7 @@ TAIL_SAMPLES = 30
 
 MIN_TAIL_INDEX = 1.1
 MAX_TAIL_INDEX = 10.0
-"""Largest index of the Pareto tail; the smaller the index, the heavier the tail."""
+"""Smallest and largest index of the Pareto tail; the smaller the index, the heavier the tail."""
 
 MAX_LOG_LENGTH = 50.0
 """Largest logarithm of a length if the benchmark has no `max_tokens`."""
@@ -136,8 +136,8 @@ def forecast(
 
     planned: benchmark → (questions, samples of each) of the whole run. same_run: `samples` count as done. The time is a
     range, from "each stream keeps its speed, however many there are" to "all streams together are no faster than they
-    were". A question with one sample gets the mean variance of the others; questions without samples count as like the
-    others.
+    were". A question with one sample gets the mean variance of the others; questions without samples are assumed to be
+    like the others.
     """
     questions: dict[str, dict[str, _Finished]] = {name: {} for name in planned}
     spans: list[tuple[float, float]] = []
@@ -215,8 +215,8 @@ class Streaming(NamedTuple):
 class Outlook:
     """Known lengths, in tokens, and what is left to do.
 
-    finished: lengths by question, in this session. prior: expected lengths from an earlier run. waiting: samples to
-    come. longest_first: samples are asked in that order, else in any. max_tokens: by benchmark.
+    finished: lengths by question, in this session. waiting: samples to come, by question. prior: expected lengths from
+    an earlier run. longest_first: the longest are asked first, else any. max_tokens: by benchmark.
     """
 
     finished: Mapping[QuestionKey, Sequence[float]]
@@ -289,8 +289,10 @@ class _Centres:
 
 
 class _Distribution(NamedTuple):
-    """A distribution of residuals (logarithms of lengths, relative to their question's). ended: the fraction of samples
-    that has ended by each of `steps`; both rise. Beyond the last step it is exponential with rate `tail_index`.
+    """A distribution of residuals: logarithms of lengths, relative to the centre of their question.
+
+    ended: the fraction of samples that has ended by each residual in `steps`; both lists rise. Beyond the last step the
+    distribution is exponential with rate `tail_index`.
     """
 
     steps: list[float]
@@ -321,10 +323,10 @@ class _Distribution(NamedTuple):
 
 
 def _distribution(members: Sequence[tuple[float, bool]], random: Random) -> _Distribution:
-    """The distribution of the population with random weights. members: (residual, whether finished), rising.
+    """Return the distribution of the population with random weights.
 
-    `alive` is the Kaplan-Meier estimate of the fraction with a larger residual. Where it has fallen to the fraction
-    `tail`, the exponential tail begins.
+    members: (residual, whether finished), by rising residual. `alive` is the Kaplan-Meier estimate of the fraction with
+    a larger residual. Where `alive` has fallen to the fraction `tail`, the exponential tail begins.
     """
     weights = [random.expovariate(1.0) for _ in members]
     at_risk = math.fsum(weights)
@@ -338,7 +340,7 @@ def _distribution(members: Sequence[tuple[float, bool]], random: Random) -> _Dis
                 alive *= max(0.0, 1.0 - weight / at_risk)
                 steps.append(residual)
                 ended.append(1.0 - alive)
-        else:  # Hill's estimate: samples in flight add to the excess but are no events.
+        else:  # Hill's estimate of the tail: a sample in flight adds to the excess, but not to the events (ends).
             events += weight * finished
             excess += weight * (residual - steps[-1])
         at_risk -= weight
@@ -394,7 +396,7 @@ class _Game:
 
 
 def _filled(streams: list[tuple[float, float]], tokens: float) -> list[tuple[float, float]]:
-    """The streams after `tokens` more were spread over them, so that all are busy until the same moment or longer."""
+    """The streams after `tokens` more went to those that are free first, so that these end at the same moment."""
     streams = sorted(streams)
     rate, work, level = 0.0, 0.0, 0.0  # tokens/s of the streams that are free by `level`; their tokens until then
     for free_in, pace in streams:

@@ -136,7 +136,7 @@ def expected_bytes(
         n_owed[row.benchmark] += len(row.indices)
     total = 0.0
     for name, n in n_owed.items():
-        # max_tokens is a bound, no length: taken at its word, nearly every disk would seem too small.
+        # Few replies are as long as max_tokens: if all were expected to be, nearly every disk would seem too small.
         tokens = min(max_tokens.get(name) or UNKNOWN_TOKENS, UNKNOWN_TOKENS)
         total += n * bytes_a_sample.get(name, BYTES_A_RECORD + BYTES_A_TOKEN * tokens)
     return round(total)

@@ -32,10 +32,12 @@ class Task(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionPlan:
-    """The state from which one session starts. owed: the samples to ask for. done, total: samples by benchmark, on disk
-    before the session and expected in the end. long_prompts: (benchmark, question_id) of questions with prompts so long
-    that a server's cache of them saves time. server_model: the model's name in the first reply of the run, in any
-    session; None before that. builds: values of `system_fingerprint` in the run's replies so far.
+    """The state from which one session starts.
+
+    owed: the samples to ask for. done, total: samples by benchmark, on disk before the session and expected in the end.
+    long_prompts: (benchmark, question_id) of questions with prompts so long that a server's cache of them saves time.
+    server_model: the model's name in the first reply of the run, in any session; None before that. builds: values of
+    `system_fingerprint` in the run's replies so far.
     """
 
     owed: Sequence[Owed]

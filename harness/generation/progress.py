@@ -9,8 +9,11 @@ import msgspec
 from harness.generation.forecast import TimeLeft
 
 EndpointState = Literal["open", "paused", "set aside", "left"]
-"""paused: the endpoint asked to wait (429, Retry-After). set aside: it failed several times in a row and is probed.
-left: it was taken off the list of endpoints during the run."""
+"""The state of an endpoint.
+
+open: it gets requests. paused: it asked to wait (429, Retry-After). set aside: it failed several times in a row and is
+probed. left: it was taken off the list of endpoints, or left out, during the run.
+"""
 
 
 class Continued(NamedTuple):

@@ -198,8 +198,9 @@ class Runner:
     def look_first(self, plan: SessionPlan) -> None:
         """Check what must hold before the first sample: room on the disk, and the servers' fingerprints.
 
-        Raises `StoreError` if the disk is nearly full, or if none of a server's beginnings is that of the run's. A
-        fingerprint that differs by less is a warning.
+        A fingerprint is the beginnings of a server's greedy replies to eight fixed prompts. Raises `StoreError` if the
+        disk is nearly full, or if all beginnings of a server differ from those of the run. If fewer differ, but more
+        than batching explains, the session warns.
         """
         self._room.check()
         if doubt := self._room.doubt(self._session.expected_bytes(plan)):
@@ -270,8 +271,9 @@ class Runner:
     # ---- while samples are asked
 
     def ask(self, network: Network, signals: Signals, *, waits: bool) -> None:
-        """Start the network thread, and return when it has ended; show progress meanwhile. waits: at the first Ctrl-C,
-        requests in flight may end.
+        """Start the network thread, and return when it has ended; show progress meanwhile.
+
+        waits: at the first Ctrl-C, requests in flight may end.
         """
         signals.attach(partial(self._on_signal, network, waits))
         network.start()

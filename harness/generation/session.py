@@ -52,9 +52,13 @@ if TYPE_CHECKING:
     from harness.core.records import Question
 
 LONG_PROMPT_CHARS = 2000
-"""A prompt of so many characters (some 500 tokens) is long: an endpoint that has read it gets more of its samples."""
+"""A prompt of at least this many characters (some 500 tokens) is long.
+
+An endpoint that has read a long prompt is preferred for further samples of the question.
+"""
 
 _MISSING = "never_succeeds"
+"""Field of a benchmark's record: questions that can never succeed, each with the server's words."""
 
 _ROWS = "dataset_digest"
 """The field of a run's identity that changes with any row of the data."""
@@ -248,8 +252,10 @@ class SamplingSession:
         )
 
     def _extended(self, name: str, question_set: QuestionSet) -> Manifest:
-        """The manifest with this session's record of a benchmark. Raises `StoreError` when the identity changed; where
-        the data changed, it names the row.
+        """Return the manifest with this session's record of a benchmark.
+
+        Raises `StoreError` if the identity changed. If the data changed, and the prompt did not, the message names the
+        row.
         """
         record = self._record(name, question_set)
         try:
@@ -355,7 +361,10 @@ class SamplingSession:
 
     @property
     def fingerprint_neutral(self) -> dict[str, Any]:
-        """The neutral sampling values for a fingerprint: those of the run's own fingerprint, so that both compare."""
+        """The neutral sampling values for a fingerprint, by which it can be compared with the run's recorded one.
+
+        They are those of the recorded fingerprint; without one, those that this session's servers need.
+        """
         former = fingerprint.comparable(self._manifest.provenance)
         return fingerprint.neutral_values(self._settings.asker) if former is None else former.neutral
 
@@ -383,13 +392,13 @@ class SamplingSession:
         for url, n in same.items():
             if n < fingerprint.MIN_SAME:
                 self.warn(fingerprint.doubt(former, url, n))
-            # A batch changes one beginning or two; no batch changes all of them.
+            # Other requests in the server's batch may change one beginning or two, but never all.
             if n == 0 and resuming and recorded is not None and not self._settings.accept_server_change:
                 raise fingerprint.refusal(recorded, url)
         self._log.write("fingerprint", same=same)
         agreed = self._manifest.provenance.agreeing(former, same)
         self._manifest = msgspec.structs.replace(self._manifest, provenance=agreed)
-        # At once: later sessions compare with it, and a crash must not change what they compare with.
+        # Saved at once: later sessions compare with this fingerprint, also after a crash.
         self._manifest.save(self._folder)
 
     def join(self, endpoint: Endpoint, facts: ServerFacts, beginnings: Mapping[str, list[str]]) -> str | None:

@@ -84,7 +84,7 @@ class Patience:
     """When to ask again and when to give up. All but `attempts` are seconds.
 
     attempts: failed requests after which a sample is given up (refused connections and 429 do not count). start_up: the
-    session ends if no endpoint answers for so long before its first reply; outage: the same after the first reply.
+    session ends if no endpoint answers for this long before its first reply; outage: the same after the first reply.
     first_wait, longest_wait: the exponential backoff between attempts, and between probes of an endpoint set aside.
     grace: time that requests in flight have to end after the first Ctrl-C; term_grace: after SIGTERM or SIGHUP.
     """
@@ -102,8 +102,8 @@ class Patience:
 class Batching:
     """Who answers samples that are asked by the batch.
 
-    facts: the limits of a provider's batch service. file: or a file of requests that another program answers; then
-    `facts` is None.
+    Either a provider's batch service (facts: its limits), or another program (file: the requests for it); the other
+    field is None.
     """
 
     facts: Batches | None = None

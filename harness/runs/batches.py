@@ -51,7 +51,7 @@ class Handed:
 
 
 class BatchLedger:
-    """The open file; the run's lock is held. Used by one thread at a time."""
+    """The file `batches.jsonl`. Only the holder of the run's lock may use it, one thread at a time."""
 
     def __init__(self, folder: RunFolder) -> None:
         """Open the file. Raises `StoreError` where it cannot be read, has a newer schema or a damaged line.

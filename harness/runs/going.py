@@ -73,11 +73,10 @@ def _holder(folder: RunFolder, session: tuple[dict[str, Any], ...]) -> Holder | 
 
 
 def _stored(folder: RunFolder, manifest: Manifest, name: str, *, held: bool) -> Stored:
-    """How many samples of one benchmark are stored, and how many are planned. held: whether a process writes
-    the run."""
+    """Count the stored and the planned samples of one benchmark. held: whether a process writes the run."""
     files, record = folder.benchmark(name), manifest.benchmarks[name]
     plan = record.plan
-    # A process that begins writes the questions before the manifest that fits them.
+    # A process that begins writes the manifest before the questions that fit it, so the two may differ for a moment.
     read = questions.read(files) if held else questions.read_planned(files, record)
     ids = plan.question_ids if plan.question_ids is not None else [question.question_id for question in read]
     return Stored(name=name, done=plan.n_stored(stored_keys(files), ids), total=plan.total(ids))

@@ -24,7 +24,8 @@ def read(folder: BenchmarkFolder) -> Sequence[Grade]:
 
 
 def read_file(path: Path) -> Iterator[Grade]:
-    """The grades in a file of the same form as `grades.jsonl`, one at a time. Raises `StoreError` for a missing or
-    damaged file.
+    """The grades in a file of the same form as `grades.jsonl`, one at a time.
+
+    Raises `StoreError` for a missing or damaged file.
     """
     return iterate_lines(path, Grade, _REMEDY)

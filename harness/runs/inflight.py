@@ -198,7 +198,7 @@ class _Extent(NamedTuple):
 
     @classmethod
     def of(cls, partial: Partial, n_lines: int, nonce: int) -> _Extent:
-        """How far the sample was written when the file was last appended to. n_lines: lines that it has there."""
+        """Return the extent of a file that holds all of `partial`. n_lines: lines of this sample in the file."""
         ids, lengths = partial.ids, partial.lengths
         return cls(
             partial.request,
@@ -221,9 +221,10 @@ class _Extent(NamedTuple):
 
 
 class Inflight:
-    """The open file.
+    """The file `inflight.jsonl`, open for writing.
 
-    Used on one thread; it writes on another. on_event: called on that thread when the file is given up.
+    Its methods are called on one thread, and it writes on another. on_event: called on the writing thread when the file
+    is given up.
     """
 
     def __init__(self, folder: RunFolder, on_event: Callable[..., None]) -> None:
@@ -273,9 +274,7 @@ class Inflight:
         self._submit(self._replace, data)
 
     def sync(self) -> None:
-        """Have the disk store all parts that were written so far, so that they survive a crash of the machine. Does not
-        wait.
-        """
+        """Let the disk store all parts that were written so far, so that they survive a power loss. Does not wait."""
         self._submit(self._sync)
 
     def close(self) -> None:

@@ -47,8 +47,9 @@ CHUNK_BYTES = 64 * 1024
 """Bytes of lines that are gathered for one write; a longer line gets a write of its own."""
 
 SYNC_BYTES = 4 * 1024 * 1024
-"""A sync is due at once when this many bytes are written, or this many characters are queued, since the last sync. So
-the first sample of a burst does not wait for the last.
+"""A sync is due at once when this many bytes were written, or characters queued, since the last one.
+
+So the first sample of a burst does not wait for the last.
 """
 
 WRITEBACK_BYTES = 1024 * 1024
@@ -144,8 +145,8 @@ class Journal:
     def append(self, sample: Sample) -> Future[None]:
         """Hand over `sample` without waiting. The future succeeds once it is on disk.
 
-        It fails with `RecordRefused` when this one sample cannot be stored, with `StoreError` when the journal
-        stopped. Raises `StoreError` when it has stopped already or is closed.
+        The future fails with `RecordRefused` when this one sample cannot be stored, with `StoreError` when the journal
+        stops. Raises `StoreError` when the journal has stopped already or is closed.
         """
         done: Future[None] = Future()
         done.set_running_or_notify_cancel()  # A waiter that gives up must not disturb the writer.
@@ -200,8 +201,10 @@ class Journal:
             self.close()
 
     def _put(self, item: _Item) -> None:
-        """Queue a sample for the writer's thread. Raises the failure that stopped the writer, or `StoreError` once
-        closed."""
+        """Queue a sample for the writer's thread.
+
+        Raises the failure that stopped the writer, or `StoreError` if the journal is closed.
+        """
         sample = item.sample
         assert sample is None or sample.benchmark == self.folder.name, "a sample of another benchmark"
         with self._lock:
@@ -220,7 +223,7 @@ class Journal:
 
     def _run(self) -> None:
         """Write what is queued, one sync for all samples of a window; the work of the writer's thread."""
-        # So the first sample does not wait for the window of a sync that never was.
+        # As if a window had passed since a sync, so that the first sample is written at once.
         last_sync = -WINDOW_SECONDS
         while (item := self._queue.get()) is not None:
             self._hurry.wait(last_sync + WINDOW_SECONDS - time.monotonic())
@@ -287,10 +290,10 @@ class Journal:
         self._acknowledge(reached, stored, begin, entries)
 
     def _acknowledge(self, reached: list[_Item], stored: list[_Item], begin: int, entries: bytearray) -> None:
-        """Sync the samples of `stored`, which lie from byte `begin` on, and add them to the index; then complete the
-        futures in `reached`.
+        """Sync the samples of `stored`, which lie from byte `begin` on, and list them; then complete the futures.
 
-        reached: items of the queue, among them all of `stored`. entries: the index entries of the stored lines.
+        reached: items of the queue, among them all of `stored`, whose futures succeed. entries: the index entries of
+        the stored lines.
         """
         if stored:
             # In this order: neither an index entry nor a known key may name a line that a power loss can take.
@@ -346,8 +349,8 @@ class Journal:
     def _sync(self, durable_size: int) -> None:
         """Sync the data. A failure is final: the kernel forgets it, so a second sync would succeed and mean nothing.
 
-        The lines it was for may read well from memory and be gone after a power loss, so they are taken back.
-        durable_size: size of the file up to the last line that is synced.
+        After a failed sync, the lines may read well from memory and be gone after a power loss, so they are taken back.
+        durable_size: size of the file up to the end of the last line that was synced before.
         """
         try:
             _sync_data(self._descriptor)
@@ -376,7 +379,8 @@ class Journal:
 
         batch: the samples whose write failed.
         """
-        # Both under the lock: whoever hands over a sample later sees the failure, so nobody waits in vain.
+        # The failure is set and the queue emptied under one lock: a caller that hands over a sample later sees the
+        # failure, so nobody waits in vain.
         with self._lock:
             self._failure = failure
             with contextlib.suppress(Empty):

@@ -132,7 +132,7 @@ class RunFolder:
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path).absolute()
-        """Resolved once, so that a later change of directory has no effect."""
+        """The absolute path, so that a later change of the working directory has no effect."""
 
     def __fspath__(self) -> str:
         """The folder's path, so that a run folder is accepted wherever a path is."""

@@ -8,8 +8,8 @@
 Invariant: a line that is appended begins where the file was empty or ended in a newline, so two lines are never glued;
 and `append` either leaves its line whole or, where the disk refuses, leaves the file as it was. What a crash leaves is
 a file with a torn tail at the most, which readers pass over (`appended_lines`) and the next append moves away.
-Between processes the order is that of a lock on the file itself, between threads that of a lock in memory. `durable`
-says whether `append` waits for the disk. The journal of samples has a writer of its own, which syncs many samples at
+A lock on the file keeps the appends of processes apart, a lock in memory those of threads. `durable` says whether
+`append` waits for the disk. The journal of samples has a writer of its own, which syncs many samples at
 once (`journal`), and shares `set_aside` and `write_whole`.
 
 Lines are split at `\\n` only, each held up to a bound: text of a model may hold U+2028, U+0085 or a form feed, at which
@@ -72,7 +72,7 @@ def open_for_writing(path: Path, flags: int) -> int:
         if path.is_symlink():
             raise StoreError(f"{path} is a symbolic link; a run never writes through one. Remove it.") from error
         raise disk_error(path, error) from error
-    # Of the descriptor: the path may name another file by now.
+    # The descriptor is asked, since the path may name another file by now.
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise StoreError(f"{path} is not a regular file. Remove it.")
@@ -123,8 +123,9 @@ def lines(file: BinaryIO, offset: int = 0, number: int = 1) -> Iterator[Line]:
 
 
 def appended_lines(file: BinaryIO) -> Iterator[Line]:
-    """The lines of a file written by `LineFile`: without a torn tail, but with a last object that lacks only its
-    newline.
+    """The lines of a file written by `LineFile`, without a torn tail.
+
+    A last line that is a whole JSON object and lacks only its newline is no torn tail.
     """
     return (line for line in lines(file) if line.complete or (line.data is not None and is_object(line.data)))
 

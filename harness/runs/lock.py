@@ -12,8 +12,9 @@ What a process that was killed leaves, step by step, and what the next one makes
     files of other programs, and none of a run's    refuses: the folder is there for other things
 
 Invariant: the first byte of a sample is written after manifest.json and questions.jsonl are on disk, so a start that
-was killed never leaves the state before the last. `run`, `race`, `repeats`, each cell of a sweep, each shard and
-`merge` take their folders here; who asks whether a run has begun asks `Manifest.find`, and looks for no file by itself.
+was killed never leaves samples without a manifest.json. `run`, `race`, `repeats`, each cell of a sweep, each shard and
+`merge` take their folders here. Code that must know whether a run has begun calls `Manifest.find`, and looks for no
+file itself.
 
 One writer a run, by an operating-system lock on an open descriptor:
 
@@ -79,7 +80,7 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Locked(msgspec.Struct, frozen=True, kw_only=True):
-    """What `run.lock` says beside its `Holder`. inode: of the file, which a copy does not have; 0 in older ones."""
+    """What `run.lock` says beside its `Holder`. inode: of the file itself, so that a copy shows; 0 in older files."""
 
     inode: int = 0
 
@@ -161,8 +162,9 @@ class RunLock:
         return InUse(f"{self._folder.path} is in use by {who}; one run has one writer.{hint}")
 
     def _create_stand_in(self) -> None:
-        """Create the file that replaces the lock on a file system without locks. Raises the error that names the holder
-        if another process has made it.
+        """Create the file that replaces the lock on a file system without locks.
+
+        Raises an error that names the holder if another process has made the file and may be alive.
         """
         path = self._folder.path / "run.lock.held"
         self.warning = (
@@ -296,8 +298,9 @@ def is_alive(holder: Holder) -> bool:
 
 
 def _state_and_start(pid: int) -> tuple[str, str]:
-    """The state of `pid`, and the clock ticks from boot to its start (fields 3 and 22 of its stat); both empty where
-    there is no /proc.
+    """The state of the process `pid`, and its start time in clock ticks since boot (fields 3 and 22 of its stat).
+
+    Both are empty where there is no /proc, or no such process.
     """
     try:
         # Field 2 is the program's name in parentheses, which may hold blanks and parentheses of its own.

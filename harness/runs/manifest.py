@@ -44,8 +44,9 @@ WEIGHTS = ("files.weights_sha256", "files.weights_sample")
 """Facts that identify weights wherever they lie; the first that both servers state decides."""
 
 PLACES = frozenset({"source", "root", "model_path", "tokenizer", "files.weights"})
-"""Facts that say where weights lie and how their files are named. A change of them is a change of the model, unless a
-checksum shows the same weights.
+"""Facts that say where weights lie and how their files are named.
+
+A change of these facts counts as a change of the model, unless a checksum shows the same weights.
 """
 
 MAX_SHOWN_VALUE = 200
@@ -84,7 +85,11 @@ class Fingerprint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class Provenance(msgspec.Struct, frozen=True, kw_only=True):
-    """servers: facts by digest, in the order of their first session. fingerprint: None where none was taken."""
+    """Which servers made a run's samples.
+
+    servers: their facts by digest, in the order of their first session. sessions: see `Session`. fingerprint: None if
+    none was taken.
+    """
 
     servers: dict[str, ServerFacts] = {}
     sessions: list[Session] = []
@@ -209,8 +214,9 @@ def _name(facts: ServerFacts) -> str:
 
 
 SHARD = "shard"
-"""Field of the identity of a shard, a run with some of the questions: `{"part": "2/8", "selection": digest of all
-ids}`.
+"""Field of the identity of a shard (a run with some of the questions).
+
+Its value is `{"part": "2/8", "selection": digest of the ids of all shards}`.
 """
 
 SELECTED = "selected"

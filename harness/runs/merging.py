@@ -1,13 +1,14 @@
 """Several run folders of one run joined into one: shards, or the same run begun in several places.
 
     1 check     paths, logs, manifests: one identity, one model, one set of questions   nothing is written before
-    2 manifest  of all, with the plan of all                                            atomically
+    2 manifest  one for all folders, with the plan of the whole run                     atomically
     3 samples   for each benchmark: what `out` lacks, in the order of the folders       appended as a run appends
     4 logs      a copy of each folder's log, since scores count failed requests         atomically
 
 Invariant: what is on disk is always the beginning of what will be, so a merge that was killed at any step is finished
-by the same call, byte for byte. Each key counts once: what `out` holds stays, then the first folder that has it; a key
-that comes again with another text is named. The folders may still be written to: the same call again adds the rest.
+by the same call, byte for byte. Each key counts once: the sample that `out` holds stays, else the first folder that has
+one gives it; a key that comes again with another text is named. The folders may still be written to: the same call
+again adds the rest.
 Memory grows by eight bytes a sample (`_Texts`), and by no text.
 Not covered: grades, opinions, corrections and labels stay with their folder; the joined run is graded anew.
 """
@@ -50,10 +51,12 @@ COPY_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joined:
-    """The result of a merge for one benchmark. n_samples: in the joined folder. n_added: of them, added by this call.
-    n_expected: planned. n_owed: planned, and not stored. n_again: records whose key a folder before had with the same
-    text. conflicts: keys that came with several texts. shards: the numbers of the given shards; of: how many shards the
-    run has, 0 if it has none. n_damaged: lines that do not count, in all folders.
+    """The result of a merge for one benchmark.
+
+    n_samples: samples in the joined folder; n_added: those of them that this call added. n_expected: planned samples;
+    n_owed: those of them that are not stored. n_again: samples that an earlier folder has, too, with the same text.
+    conflicts: keys that came with several texts. shards: the numbers of the given shards; of: how many shards the run
+    has, 0 if it has none. n_damaged: lines that do not count, in all folders.
     """
 
     name: str
@@ -134,8 +137,9 @@ class _Texts:
 
 
 _NEAR = 4096
-"""Hashes of sample indices below this number stand in an array; those of larger indices, which only a forged record
-has, in a dictionary.
+"""Hashes of samples with an index below this number stand in an array, the others in a dictionary.
+
+Only a forged record has a larger index.
 """
 
 

@@ -89,8 +89,9 @@ def read(folder: BenchmarkFolder) -> list[Override]:
 
 
 def refuse_false_times(path: Path, noun: str, times: Iterable[str]) -> None:
-    """Raise `StoreError` if the `when` of a record that a person wrote is no time. noun: the word for one record in the
-    message.
+    """Raise `StoreError` if one of `times`, the `when` of the records in a person's file, is no time.
+
+    noun: the word for one record in the message.
     """
     for number, when in enumerate(times, 1):
         if not _is_time(when):

@@ -124,8 +124,9 @@ def _whole(record: BenchmarkRecord) -> BenchmarkRecord:
 
 
 def _extended(mine: BenchmarkRecord, theirs: BenchmarkRecord) -> BenchmarkRecord:
-    """One record for both: all questions, the larger number of samples, all endpoints, all samples that can never
-    succeed.
+    """Return one record for both: the questions of both, the larger number of samples, and the endpoints of both.
+
+    The questions that can never succeed are joined, too.
     """
     mine_ids, their_ids = mine.plan.question_ids, theirs.plan.question_ids
     ids = None if mine_ids is None or their_ids is None else list(dict.fromkeys([*mine_ids, *their_ids]))
@@ -136,7 +137,8 @@ def _extended(mine: BenchmarkRecord, theirs: BenchmarkRecord) -> BenchmarkRecord
             settings[name] = [*a, *(value for value in b if value not in a)]
         elif isinstance(a, dict) and isinstance(b, dict):
             settings[name] = {**b, **a}
-    # If one part plans the same number for every question, so does the whole; samples beyond the other's plan are owed.
+    # If one part plans the same number for every question, so does the whole run; the samples that the other part's
+    # allocation leaves out are then missing.
     both = mine.plan.by_question and theirs.plan.by_question
     allocated = {**theirs.plan.by_question, **mine.plan.by_question} if both else msgspec.UNSET
     plan = Plan(samples=max(mine.plan.samples, theirs.plan.samples), question_ids=ids, allocated=allocated)

@@ -55,8 +55,10 @@ def merged(folder: BenchmarkFolder, questions: Sequence[Question]) -> Sequence[Q
 
 
 def write(folder: BenchmarkFolder, questions: Sequence[Question]) -> None:
-    """Store these questions, and keep the stored ones that are not among them. Raises `StoreError` when two have one
-    id, when a question differs from the stored one of its id, or when the disk refuses.
+    """Store these questions, and keep the stored ones that are not among them.
+
+    Raises `StoreError` when two have one id, when a question differs from the stored one of its id, or when the disk
+    refuses.
     """
     if folder.questions.exists() and _same(questions, iterate(folder)):
         return
@@ -165,10 +167,11 @@ def made_by(folder: BenchmarkFolder, record: BenchmarkRecord, recipe: str) -> St
 def to_note(
     folder: BenchmarkFolder, questions: Sequence[Question], noted: Callable[[str], RecipeNote | None]
 ) -> dict[str, object]:
-    """The settings that go into the manifest when `write` stores `questions`: their checksum and, if the file holds no
-    other questions, a note on how they were made. noted: makes the note of how these questions were made, from the
-    SHA-256 of their file; None if there is none. Raises `StoreError` when two questions have one id, or one differs
-    from what was asked before.
+    """Return the settings that go into the manifest when `write` stores `questions`.
+
+    These are a checksum of all questions in the file and, if the file holds no others, the note on how they were made.
+    noted: makes that note from the SHA-256 of the file; returns None if there is none. Raises `StoreError` when two
+    questions have one id, or one differs from what was asked before.
     """
     together = merged(folder, questions)
     settings: dict[str, object] = {DIGEST: seal(together)}
@@ -210,6 +213,7 @@ def _as_noted(folder: BenchmarkFolder, note: RecipeNote | None) -> Sequence[Ques
 
 def seal(questions: Iterable[Question]) -> str:
     """A checksum of everything in the questions that a score depends on: prompts, references, choices, kinds, rules.
+
     The order of the questions does not matter.
     """
     each = sorted((q.question_id, codec.encode([*_content(q), q.kind, q.rules])) for q in questions)

@@ -1,5 +1,6 @@
-"""Reads a `samples.jsonl`: its lines, its keys, its damage, where the intact part ends, and its samples. Reads only,
-and needs no lock: a run may be writing.
+"""Reads a `samples.jsonl`: its lines, its keys, its damage, where the intact part ends, and its samples.
+
+It changes nothing in the file and needs no lock: a run may be writing.
 
     a line                               counts as
     intact: newline, checksum, decodes   a sample; of a key that came before, a repeat that is reported
@@ -22,9 +23,9 @@ little-endian integers of 8, 8, 4 and 4 bytes. It holds no keys.
     checksum 0                    reads the line whole
     something that does not fit   stops believing here, and reads everything from here on
 
-Invariant: the index is never believed without a look at the data, so no index, an old one, a torn one or a forged one
-costs time and nothing else. It is written after the data is on disk, is not synced, and may be deleted at any time. A
-crash leaves it short, or with a torn entry at its end.
+Invariant: the index is never believed without a look at the data, so a missing, old, torn or forged index costs time
+and nothing else. The index is written after the data is on disk, is not synced, and may be deleted at any time. A crash
+leaves it short, or with a torn entry at its end.
 """
 
 from __future__ import annotations
@@ -72,8 +73,10 @@ def unproved(offset: int, length: int) -> bytes:
 
 
 def read_entries(folder: BenchmarkFolder) -> Iterator[tuple[int, int, int, int]]:
-    """Read the index of a journal: (offset, length, checksum, checksum of the head) of each entry. No entry
-    if it is missing, unreadable, or of another version."""
+    """Read the index of a journal: (offset, length, checksum, checksum of the head) of each entry.
+
+    Gives no entry if the index is missing, unreadable, or of another version.
+    """
     try:
         with open_untrusted(folder.index) as file:
             data = file.read()
@@ -87,7 +90,7 @@ def read_entries(folder: BenchmarkFolder) -> Iterator[tuple[int, int, int, int]]
 
 
 def count_entries(folder: BenchmarkFolder) -> int:
-    """The number of entries in the index, from its size."""
+    """The number of entries in the index, from its size; 0 if it is missing."""
     try:
         return max(0, folder.index.stat().st_size - len(_HEADER)) // _ENTRY.size
     except OSError:
@@ -191,9 +194,7 @@ def parse(line: Line, folder: BenchmarkFolder, report: JournalReport) -> Sample 
 
 
 def _plain(line: Line) -> tuple[bytes, list[str]]:
-    """The line's bytes without a byte order mark or carriage return, which editors add, and the names of what was
-    removed.
-    """
+    """The line without the byte order mark or carriage return that editors add, and the names of what was removed."""
     data, oddities = line.data or b"", []
     if line.offset == 0 and data.startswith(BOM):
         data, oddities = data[len(BOM) :], ["a byte order mark"]
@@ -204,8 +205,11 @@ def _plain(line: Line) -> tuple[bytes, list[str]]:
 
 @dataclass(slots=True)
 class Survey:
-    """A journal's state. end: offset after the last newline. n_listed: index entries that proved right;
-    unlisted: entries for the lines after those."""
+    """A journal's state.
+
+    keys: of its samples. end: offset after the last newline. n_listed: index entries that proved right. unlisted:
+    new entries for the lines after those.
+    """
 
     keys: KeySet
     report: JournalReport
@@ -363,8 +367,7 @@ class SampleReader(Iterator[Sample]):
         return next(self._samples)
 
     def _read(self) -> Iterator[Sample]:
-        """Read the samples of the file or of a span of it, each key once, and note what is wrong with the file in the
-        report."""
+        """Read the samples of the file or of a span of it, each key once; note in the report what is wrong."""
         path, report = self._folder.samples, self.report
         seen = KeySet()
         again: dict[Key, set[int]] = {}  # Hashes of the texts in later records of a key.

@@ -1,5 +1,4 @@
-"""The address of a server (`Endpoint`), the route of a connection to it, and functions that hide its key in texts that
-the server sends.
+"""The address of a server (`Endpoint`), the route of a connection to it, and the hiding of its key in texts.
 
 The proxy of a connection, the first rule that fits (names of variables in upper or lower case):
 
@@ -45,8 +44,10 @@ if TYPE_CHECKING:
     import ssl
 
 _SOCKET_SCHEME = "http+unix"
-"""Scheme of a unix socket's URL, as other HTTP clients write it: in `http+unix://%2Ftmp%2Fserver.sock/v1` the host is
-the socket's path, percent-encoded."""
+"""Scheme of a unix socket's URL, as other HTTP clients write it.
+
+In `http+unix://%2Ftmp%2Fserver.sock/v1` the host is the socket's path, percent-encoded.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +88,10 @@ class Endpoint:
         return unquote(parts.netloc, errors="surrogateescape") if parts.scheme == _SOCKET_SCHEME else None
 
     def over_http(self, url: str) -> str:
-        """`url`, a page of this endpoint, in a form that HTTP libraries accept: over a unix socket the host is
-        `localhost`."""
+        """`url`, a page of this endpoint, in a form that HTTP libraries accept.
+
+        Over a unix socket the scheme is `http` and the host `localhost`; any other URL stays.
+        """
         return url if self.socket_path is None else urlunsplit(("http", "localhost", urlsplit(url).path, "", ""))
 
     @classmethod
@@ -129,8 +132,10 @@ class Endpoint:
 
 
 def split_weight(text: str) -> tuple[str, float]:
-    """Split "ADDRESS,weight=2" into address and weight; without a comma the weight is 1. Raises `UsageError` if the
-    comma is followed by anything else."""
+    """Split "ADDRESS,weight=2" into address and weight; without a comma the weight is 1.
+
+    Raises `UsageError` if the comma is followed by anything else.
+    """
     address, *options = text.split(",")
     weight = 1.0
     for given in options:
@@ -154,16 +159,24 @@ REPEATED_CHARS = 16
 """Length of a part of a key that is hidden in good replies; a shorter part may be the model's own words."""
 
 _MIN_REPEATED_CHARS = 8
-"""Shortest key that is hidden in good replies, and only if it is not made of letters or of digits alone: keys such as
-`EMPTY` and `anything` are words of answers too."""
+"""Shortest key that is hidden in good replies.
+
+A key of fewer than `REPEATED_CHARS` characters is hidden there only if it is not made of letters alone or of digits
+alone: keys such as `EMPTY` and `anything` are words of answers, too.
+"""
 
 _MIN_SECRET_CHARS = 4
-"""Shortest key that is hidden in messages: shorter ones (`x`, `-`) are placeholders, and hiding them would mangle the
-text."""
+"""Shortest key that is hidden in messages.
+
+Shorter ones (`x`, `-`) are placeholders, and hiding them would mangle the text.
+"""
 
 _MARGIN_CHARS = 1024
-"""Characters beyond the shown text that are searched too. Of a key that the cut divides, at most `PART_CHARS` - 1
-characters are left unrecognised; they stand in this margin, which is not shown."""
+"""Characters beyond the shown text that are searched, too.
+
+Of a key that the cut divides, at most `PART_CHARS` - 1 characters are left unrecognised; they stand in this margin,
+which is not shown.
+"""
 
 _BEARER = re.compile(r"(?i)\b(bearer|api[-_]?key[\"']?\s*+[:=]\s*+[\"']?+)\s*+[A-Za-z0-9._~+/=-]{8,}")
 
@@ -252,8 +265,9 @@ class _Runs(NamedTuple):
 
 @lru_cache(64)
 def _runs(values: tuple[str, ...]) -> tuple[_Runs, ...]:
-    """The texts that must be hidden in a good reply because they are parts of a key, grouped by their length: of a long
-    key every piece of `REPEATED_CHARS` characters, of a shorter one the whole key.
+    """The texts that are hidden in a good reply because they are keys or parts of keys, grouped by their length.
+
+    Of a long key every piece of `REPEATED_CHARS` characters is hidden, of a shorter key the whole.
     """
     by_length: dict[int, set[str]] = {}
     for word in {word for value in values for word in value.split()}:

@@ -70,8 +70,7 @@ class Address(Fact):
 
 
 class ForModels(Fact):
-    """A fact about some models: those whose name matches a pattern of `models` and no pattern of `but_not`, ignoring
-    case."""
+    """A fact about the models whose name matches a pattern of `models` and no pattern of `but_not`, ignoring case."""
 
     models: tuple[str, ...] = ("*",)
     but_not: tuple[str, ...] = ()
@@ -88,23 +87,30 @@ class Length(ForModels):
 
 
 class Seed(Fact):
-    """What a seed in a request does. refused: it causes an error. ignored: it has no effect. undocumented: the
-    provider's pages do not mention seeds. field: the seed's name in a request."""
+    """What a seed in a request does.
+
+    support: refused: it causes an error. ignored: it has no effect. undocumented: the provider's pages do not mention
+    seeds. field: the seed's name in a request.
+    """
 
     support: Literal["supported", "ignored", "undocumented", "refused"]
     field: str = "seed"
 
 
 class StreamUsage(Fact):
-    """What makes a stream state its token counts: the field `stream_options`, or nothing ("by itself"; the provider
-    then refuses that field)."""
+    """What makes a stream state its token counts.
+
+    how: the field `stream_options`, or nothing ("by itself"; the provider then refuses that field).
+    """
 
     how: Literal["stream_options", "by itself"]
 
 
 class ThinkingSwitch(ForModels):
-    """How thinking is switched. levels: a value of the option `thinking` → the fields that are merged into the body; {}
-    if the value needs no field."""
+    """How thinking is switched.
+
+    levels: a value of the option `thinking` → the fields that are merged into the body; {} if the value needs no field.
+    """
 
     levels: dict[Thinking, dict[str, Any]]
 
@@ -187,8 +193,10 @@ class Note(Fact):
 
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """A fault in a request that the provider will refuse or ignore, found before the request is sent. certain: the
-    provider is known to refuse it, so the run stops; else a warning.
+    """Something in a request that the provider will refuse or ignore, found before the request is sent.
+
+    sentence: what it is, and what to do. certain: the provider is known to refuse it, so the run stops; False: the
+    sentence is a warning.
     """
 
     sentence: str
@@ -303,9 +311,7 @@ class Provider(Part):
         )
 
     def _begun(self, prefill: str, engine: str | None) -> Prefill:
-        """The request fields that make this provider or engine continue the text `prefill`. Raises `UsageError` if no
-        way is known.
-        """
+        """How the provider or engine is made to continue the text `prefill`. Raises `UsageError` if no way is known."""
         begun = self.prefill_on(engine)
         if begun is None:
             engine_names = sorted({begun_by.engine for begun_by in self.prefill if begun_by.engine})
@@ -481,8 +487,10 @@ def _of_plugin(name: str, provider: object) -> Provider:
 
 
 def recognise(url: str) -> Provider:
-    """The provider to whose hosts `url` belongs; `generic` if it belongs to none. Raises `UsageError` if `url` is not a
-    URL."""
+    """The provider to whose hosts `url` belongs; `generic` if it belongs to none.
+
+    Raises `UsageError` if `url` is not a URL.
+    """
     try:
         host = urlsplit(url if "://" in url else f"http://{url}").hostname or ""
     except ValueError as error:

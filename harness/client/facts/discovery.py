@@ -176,8 +176,10 @@ def _refusal(endpoint: Endpoint, path: str, status: int, body: bytes) -> str:
 def _context(
     endpoint: Endpoint, entry: dict[str, Any], timeout: float, ca_file: Path | None, pages: Pages
 ) -> int | None:
-    """The context length that the server states, in tokens: in the model's entry, else on a page of its engine; None
-    without either."""
+    """The context length that the server states, in tokens; None if it states none.
+
+    It stands in the model's entry, else on a page of the server's engine.
+    """
     for name in _CONTEXT_FIELDS:
         stated = entry.get(name)
         if type(stated) is int and stated > 0:

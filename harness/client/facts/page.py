@@ -34,8 +34,10 @@ class SlowAnswer(NoAnswer):
 
 
 WHOLE_PAGE = 2.5
-"""Longest time for a page with all attempts, as a multiple of the timeout of one step. Without this bound a server
-could go on for ever within the timeouts, by sending a header now and then."""
+"""Longest time for a page with all attempts, as a multiple of the timeout of one step.
+
+Without this bound a server could go on for ever within the timeouts, by sending a header now and then.
+"""
 
 
 _NO_TLS = ("WRONG_VERSION_NUMBER", "UNEXPECTED_EOF", "RECORD_LAYER_FAILURE", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG")
@@ -52,7 +54,8 @@ def get(
     nothing answers.
     """
     answer: Future[Page] = Future()
-    # The library's waits have no common end. A thread that is still waiting then is abandoned with the process's end.
+    # The HTTP library bounds each wait, but not all together. A thread that waits too long is left to itself; it does
+    # not keep the process alive.
     Thread(target=_fulfil, args=(answer, endpoint, url, timeout, ca_file, content), daemon=True, name="page").start()
     try:
         return answer.result(WHOLE_PAGE * timeout)
@@ -132,7 +135,7 @@ def http_client(endpoint: Endpoint, timeout: float, ca_file: Path | None) -> htt
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     else:
         tls = ssl.create_default_context() if ca_file is None else tls_context(ca_file)
-    # Else httpx would read a .netrc, and take proxies from the environment past `proxy_for`.
+    # With `trust_env` httpx would read a .netrc, and take proxies from the environment past `proxy_for`.
     transport = httpx.HTTPTransport(verify=tls, proxy=proxy, uds=endpoint.socket_path, trust_env=False)
     return httpx.Client(transport=transport, headers=headers, timeout=timeout, trust_env=False)
 

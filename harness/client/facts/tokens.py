@@ -39,8 +39,10 @@ def has_token_pages(engine: str | None) -> bool:
 
 
 class Rendered(msgspec.Struct, frozen=True):
-    """A prompt as the model gets it. ids: its tokens. ends_open: whether it ends in an opening tag of reasoning, which
-    some templates put there."""
+    """A prompt as the model gets it.
+
+    ids: its tokens. ends_open: whether it ends in an opening tag of reasoning, which some templates put there.
+    """
 
     ids: list[int]
     ends_open: bool
@@ -88,8 +90,10 @@ class Tokenizer:
         return text
 
     def tokens_of(self, text: str, *, special: bool = False) -> list[int]:
-        """The token ids of a text. special: the text is a prompt: it gets the token that begins one, and tags in it
-        become special tokens."""
+        """The token ids of a text.
+
+        special: the text is a prompt: the token that begins prompts is added, and tags become special tokens.
+        """
         return self._tokenize(self._pages.of_text(self._model, text, special)) if text else []
 
     def tokens_of_pieces(self, pieces: Sequence[str]) -> list[int] | None:

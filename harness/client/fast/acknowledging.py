@@ -13,7 +13,8 @@ again in two cases only:
     proven  a packet came less than 35 ms after a packet that was not acknowledged: the server does not collect
     slow    all packets of a batch came 50 ms apart or more, nearly all with one event: nothing comes within the wait
 
-In every other case a connection has the mode from its start until the first wait runs out, which can prove a server.
+In every other case a connection has the mode from its start until the first wait runs out. That is long enough to show
+that a server is of the case "proven".
 """
 
 from __future__ import annotations
@@ -33,8 +34,10 @@ MIN_GAP_S = 0.015
 """Mean seconds between reads below which setting the mode costs more than it saves: two packets share one wait."""
 
 MAX_GAP_S = 0.2
-"""Mean seconds between reads above which setting the mode saves nothing: after such a pause the kernel acknowledges
-packets as they come, outside of this process."""
+"""Mean seconds between reads above which setting the mode saves nothing.
+
+After such a pause the kernel acknowledges packets as they come, outside of this process.
+"""
 
 MAX_JOINED = 1 / 8
 """Largest fraction of the reads of a slow reply that may hold a second event."""
@@ -49,7 +52,7 @@ _PACKET_BYTES = 1200
 class Acknowledging:
     """When the kernel acknowledges the packets of one server: at once, or, if `late`, after a wait.
 
-    Each read of its sockets sets this mode again while `late` is true.
+    While `late` is true, each read from a socket of this server sets the mode with the wait again.
     """
 
     __slots__ = ("_proven", "late")

@@ -44,7 +44,7 @@ from harness.client.protocol.sse import EVENT_FRAME_BYTES, ReplyParser
 from harness.core import codec
 
 BATCH_BYTES = 32 * 1024
-"""Bytes of a reply that are put aside before they are parsed."""
+"""A reply's stored bytes are parsed when this many have come."""
 
 MIN_BATCH_BYTES = 2400
 """Bytes (some ten events) below which a reply is parsed event by event: a batch costs as much as five of them."""
@@ -58,7 +58,7 @@ _LINE_ENDS = 4
 
 
 class BatchReader:
-    """Feeds one reply's parser. error_body: what came of an error's body; None while the reply is no error."""
+    """Feeds one reply's parser. error_body: what has come of an error reply's body; None if the status is no error."""
 
     __slots__ = ("_templates", "_whole_events", "error_body", "http", "parser")
 
@@ -100,8 +100,7 @@ class BatchReader:
         return raw[stop:]
 
     def _take_frames(self, raw: bytes, ends: list[int], stamps: Sequence[float], position: int, stop: int) -> int:
-        """Read chunks from `position` on, as long as each holds exactly one event; returns the position of the first
-        chunk that does not.
+        """Read chunks from `position` on, as long as each holds exactly one event; return the position behind them.
 
         raw: the bytes so far. ends: where each read ended in them. stamps: when each read came. stop: how many of
         these bytes may be read now.
@@ -152,7 +151,8 @@ class BatchReader:
     ) -> int:
         """Read at most `limit` chunks (-1: all) that hold one event on one line each; returns the position after.
 
-        The other parameters are those of `_take_frames`."""
+        The other parameters are those of `_take_frames`.
+        """
         start, several_reads = position, len(ends) > 1
         events: list[bytes] = []
         times: list[float] = []
@@ -253,8 +253,12 @@ _decode_texts = msgspec.json.Decoder(list[str]).decode
 
 
 class TokenBatch(NamedTuple):
-    """A run of token events. end: where it ends; texts: of its events; tail: the bytes that its last event ends in.
-    ids: of each event's tokens, where all state them. reply_id: the `id` that all events state."""
+    """A run of token events.
+
+    end: the position behind the run. texts: the token text of each event. tail: the bytes in which the last event ends.
+    ids: the token ids of each event; None if not all events state them. reply_id: the `id` that all events state; None
+    if they state none.
+    """
 
     end: int
     texts: list[str]
@@ -264,8 +268,11 @@ class TokenBatch(NamedTuple):
 
 
 class Template:
-    """The constant head and tail of a server's token events. reasoning: the token belongs to the reasoning. model: the
-    name that the events state."""
+    """The constant head and tail of a server's token events.
+
+    reasoning: whether the token belongs to the reasoning. model: the name that the events state; None if they state
+    none.
+    """
 
     def __init__(self, head: bytes, tail: bytes, reasoning: bool, model: str | None = None) -> None:
         """head, tail: of the event's JSON around the token's text, without the quotes."""
@@ -289,7 +296,7 @@ class Template:
     def batch(self, raw: bytes, position: int) -> TokenBatch | None:
         """The tokens of the events of this template that follow one another from `position` on; None if there are none.
 
-        position: where a chunk begins. A few frames of another form may come last; they cost little.
+        position: where a chunk begins. Frames of another form may follow the run; up to `_CLOSING_FRAMES` cost little.
         """
         end = self._extent(raw, position)
         batch = self._texts(raw, position, end)

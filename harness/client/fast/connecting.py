@@ -47,7 +47,7 @@ class Connector:
 
     async def connect(self, peer: Peer, seconds: float) -> socket.socket:
         """A socket connected to `peer`. Raises `RequestFailed`, after `seconds` at the latest."""
-        # Those who already wait go first, or a busy run could starve them.
+        # Callers that already wait go first: else a busy run could starve them.
         if not self._left or self._waiting:
             turn = asyncio.get_running_loop().create_future()
             self._waiting.append(turn)
@@ -76,8 +76,9 @@ class Connector:
             lookup.cancel()
 
     def _next_turn(self) -> None:
-        """Let the next `CONNECTS_A_TURN` waiting callers connect. It runs once in each turn of the event loop, so the
-        loop reads its sockets in between.
+        """Let the next `CONNECTS_A_TURN` waiting callers connect.
+
+        It runs at most once in a turn of the event loop, so that the loop reads its sockets in between.
         """
         self._left = CONNECTS_A_TURN
         while self._left and self._waiting:

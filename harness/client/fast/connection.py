@@ -17,7 +17,8 @@ So a token costs a system call, two appends and a share of a batch. No task is s
 
 Invariants: each read is parsed once, in order, with its own stamp. The future of the request is set once, and the
 parser is then deleted. `_drain` and what it calls never raise, since an exception there would end the event loop with
-all its requests. Bytes that come while no request waits close the connection and make the server doubted (`Leftovers`).
+all its requests. Bytes that come while no request waits close the connection and make the server "doubted": from then
+on each of its connections carries one request only (`Leftovers`).
 Deadlines count tokens, and only parsed events are tokens; so `look` parses before it decides that a reply is late.
 
 Long: a connection is one socket with its states, and its methods share the bytes that wait unparsed.
@@ -62,8 +63,10 @@ BATCH_S = 2.0
 """Seconds after which stored reads are parsed if they have `RIPE_BYTES` bytes, or hold `[DONE]`."""
 
 RIPE_BYTES = 8 * 1024
-"""Smallest batch that is parsed after `BATCH_S`: some thirty events. In a smaller one the fixed cost of a batch would
-weigh on each token."""
+"""Smallest batch that is parsed after `BATCH_S`: some thirty events.
+
+In a smaller one the fixed cost of a batch would weigh on each token.
+"""
 
 SLOW_BATCH_S = 4.0
 """Seconds after which stored reads are parsed, however few they are."""
@@ -102,7 +105,8 @@ class Owner(Protocol):
 class Connection:
     """One socket, and the request that it carries.
 
-    templates: of the server's events. leftovers: of the server's replies. acknowledging: of the server's packets.
+    templates, leftovers, acknowledging: what is known of the server, shared by all connections to it: the form of its
+    token events, whether its replies can belong to other requests, and when its packets are acknowledged.
     kernel_stamps: see `fast.transport`. look_at: when `look` must be called again, on the monotonic clock.
 
     Wide: what a request brings stands here too, since an object of its own would cost each request its creation.
@@ -365,9 +369,7 @@ class Connection:
         return self._parse()
 
     def _user_stamp(self) -> bytes:
-        """The present time as a receive stamp, used where the kernel gives none; the reply's clock is then noted as
-        "user".
-        """
+        """Return the present time as a receive stamp, where the kernel gives none; note the reply's clock as "user"."""
         if self._future is not None:
             self._parser.clock = "user"
         return stamp_now()
@@ -404,7 +406,7 @@ class Connection:
         # The end of the latest read does not matter: no event of this batch goes on behind it.
         whole_events = not self._n_split or (self._n_split == 1 and pieces[-1][-4:] != END_OF_FRAME)
         stamps = self._owner.clock_offset.monotonic(raw_stamps, self._batch_at)
-        # Taken out before parsing: `_over` reads bytes that are still here as surplus, and would close the connection.
+        # Taken out before parsing: `_over` takes bytes that are still here for surplus, and would close the connection.
         self._pieces, self._stamps, self._size, self._n_split = [], [], 0, 0
         # What is parsed now may bring the deadline forward: the next look computes it anew.
         self._due = self._batch_at = time.monotonic()
@@ -479,18 +481,14 @@ class Connection:
             self._conclude(self._deadlines.end_late, parser, now)
 
     def _batch_is_due(self, now: float) -> bool:
-        """Whether the bytes read so far should be parsed now: enough have come, or the oldest of them has waited long
-        enough.
-        """
+        """Whether the stored reads have waited long enough; few bytes wait longer, unless `[DONE]` is in the last."""
         age = now - self._batch_at
         if age < BATCH_S or not self._pieces:
             return False
         return age >= SLOW_BATCH_S or self._size >= RIPE_BYTES or b"[DONE]" in self._pieces[-1]
 
     def _finish(self, cut: str) -> bool:
-        """End the request with the reply that the bytes so far make. cut: why the body ended early; empty if it did
-        not.
-        """
+        """End the request with the reply that has come. cut: why the body ended early; "" if it did not."""
         return self._conclude(self._parser.finish, time.monotonic(), cut)
 
     def _conclude(self, end: Callable[..., Reply], *arguments: object) -> bool:
@@ -522,10 +520,9 @@ class Connection:
         )
 
     def _over(self, outcome: Reply | Exception, *, keep: bool = True) -> bool:
-        """End the request: give `outcome` to the waiting caller. The connection is kept if `keep` and HTTP allow
-        another request on it.
+        """End the request: give `outcome` to the waiting caller. Returns True: the request is over.
 
-        Returns True: the request is over.
+        The connection is kept if both `keep` and HTTP allow another request on it.
         """
         # Cleared first: `close` below fails a request that is still here with words of its own.
         future, self._future = self._future, None

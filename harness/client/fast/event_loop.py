@@ -23,8 +23,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 TICK_S = 0.002
-"""Seconds that the loop sleeps between two polls while many streams are open. A poll then finds many streams ready,
-which saves half of the system calls."""
+"""Seconds that the loop sleeps between two polls while many streams are open.
+
+The next poll then finds many streams ready, which saves half of the system calls.
+"""
 
 TICK_STREAMS = 32
 """Number of open streams from which on the loop sleeps between polls."""
@@ -33,9 +35,11 @@ TICK_EVENTS = 64
 """Number of streams ready at one poll from which on the loop does not sleep, because it is late."""
 
 GC_OBJECTS = 100_000
-"""Number of new objects after which Python collects garbage while the loop runs (Python's default is 700). The objects
-of a request live until it ends; with thousands of requests each collection would search all of them and free
-nothing."""
+"""Number of new objects after which Python collects garbage while the loop runs (Python's default is 700).
+
+The objects of a request live until it ends; with thousands of requests each collection would search all of them and
+free nothing.
+"""
 
 GC_OBJECTS_OF_A_STREAM = 50
 """Number of new objects that each open stream adds to `GC_OBJECTS`: some more than a request in flight holds."""
@@ -49,16 +53,19 @@ _MAX_EVENTS = 4096
 _BYTES = select.EPOLLIN if hasattr(select, "epoll") else 0
 """epoll's event for "bytes came, and nothing else"."""
 _EDGE = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET if hasattr(select, "epoll") else 0
-"""epoll's events for a stream, reported once when bytes come; by default each poll would report all streams that still
-have bytes."""
+"""epoll's events for a stream, reported once when bytes come.
+
+By default each poll would report all streams that still have bytes.
+"""
 
 Drain = Callable[[], bool]
 """Reads a stream's socket; returns whether asyncio has work now, so that `select` must return."""
 
 
 class StreamSelector(selectors.BaseSelector):
-    """A selector on epoll for asyncio. For asyncio's sockets it returns events as usual; for streams it calls their
-    drain functions itself.
+    """A selector on epoll for asyncio.
+
+    For asyncio's sockets it returns events as usual; for streams it calls their drain functions itself.
     """
 
     def __init__(self) -> None:
@@ -190,8 +197,10 @@ def current_lag() -> Lag | None:
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
-    """A loop for many streams, for `asyncio.Runner(loop_factory=new_event_loop)`; on a system without epoll, asyncio's
-    own."""
+    """Return a loop for many streams; on a system without epoll, asyncio's own loop.
+
+    Used as `asyncio.Runner(loop_factory=new_event_loop)`.
+    """
     return StreamLoop() if hasattr(select, "epoll") else asyncio.new_event_loop()
 
 

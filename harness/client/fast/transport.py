@@ -35,15 +35,18 @@ LOOK_S = 0.25
 """Seconds between two looks at the active connections."""
 
 LOOKS_A_COUNT = 4
-"""Number of looks for each count of the memory that unparsed bytes take: with thousands of connections, a count takes
-longer than a look."""
+"""The memory that unparsed bytes take is counted at one look in this many.
+
+With thousands of connections, a count takes longer than a look.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class _Route:
     """What all requests to one path of an endpoint share. endpoint: held, so that no other object gets its identity.
     head: the request's head, without the value of Content-Length, which ends it. secrets: texts that no message may
-    show."""
+    show.
+    """
 
     endpoint: Endpoint
     peer: Peer

@@ -172,8 +172,10 @@ class _Carrier:
         protocol.begin(self)
 
     def drop(self) -> None:
-        """Close the connection, unless another request has it by now. A server that sent an unbelievable reply may
-        leave the next request on this connection without an answer."""
+        """Close the connection, unless another request has it by now.
+
+        A server that sent an unbelievable reply may leave the next request on this connection without an answer.
+        """
         if self.protocol is not None and self.protocol.carrier is self:
             self.protocol.close()
 
@@ -205,11 +207,11 @@ _CARRIER: ContextVar[_Carrier] = ContextVar("carrier")
 
 
 class _Protocol(ResponseHandler):
-    """A connection of aiohttp with two checks that aiohttp 3.14 lacks: it accepts any number of interim replies, and
-    silently drops bytes that come while no request is waiting.
+    """A connection of aiohttp with two checks that aiohttp 3.14 lacks.
 
-    used: whether it has carried a request. carrier: the latest request's. leftovers: those of its server. idle: whether
-    no request is waiting. before: the mark of the latest reply.
+    Without them aiohttp accepts any number of interim replies, and silently drops bytes that come while no request is
+    waiting. used: whether it has carried a request. carrier: that of the latest request. leftovers: detects replies of
+    its server that belong to other requests. idle: whether no request is waiting. before: the mark of the latest reply.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -224,7 +226,7 @@ class _Protocol(ResponseHandler):
 
     @property
     def should_close(self) -> bool:
-        """Whether the connection closes after its request; always once the server is doubted (see `Leftovers`)."""
+        """Whether the connection closes after its request; always once the server sent bytes that answer no request."""
         return super().should_close or (self.leftovers is not None and self.leftovers.doubted)
 
     def begin(self, carrier: _Carrier) -> None:
@@ -242,8 +244,9 @@ class _Protocol(ResponseHandler):
         super().data_received(data)
 
     def feed_data(self, data: tuple[RawResponseMessage, StreamReader], size: int = 0) -> None:
-        """Accept a response whose head has come. Heads of status 1xx are counted, and too many of them end the
-        connection.
+        """Accept a response whose head has come; too many heads of status 1xx end the connection.
+
+        A second response to one request is a sign of replies that answer other requests (`Leftovers.doubt`).
         """
         if 100 <= data[0].code < 200 and data[0].code != 101:
             self._n_interim += 1
@@ -287,7 +290,7 @@ class _Request(aiohttp.ClientRequest):
         if isinstance(protocol, _Protocol):
             if protocol.used and (protocol.should_close or protocol.has_unread()):
                 conn.close()
-                # Only a request that is marked so is sent again; `set_out`, which marks others, is not called here.
+                # Only a request with this mark is sent again. `set_out` would set it, but runs for sent requests only.
                 _CARRIER.get().reused = True
                 raise aiohttp.ServerDisconnectedError("the server sent bytes before the request was sent")
             _CARRIER.get().set_out(protocol)

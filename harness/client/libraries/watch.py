@@ -22,9 +22,9 @@ LOOK_S = 0.5
 class Watch:
     """Async context manager that ends its body with `TimeoutError` when a deadline of the reply has passed.
 
-    It needs one timer, however many tokens come. is_closed: a function that says whether the connection is gone when
-    the reader of the body was not told (see `aio`). If two checks in a row find it gone, the body ends with
-    `TimeoutError` too, and `lost` is True.
+    It needs one timer, however many tokens come. is_closed: a function that says whether the connection is gone, which
+    the library may not tell the reader of the body (see `aio`). If two checks in a row find it gone, the body ends with
+    `TimeoutError`, too, and `lost` is True.
     """
 
     def __init__(self, parser: ReplyParser, deadlines: Deadlines) -> None:

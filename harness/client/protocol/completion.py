@@ -48,11 +48,13 @@ from harness.core.records import Timing
 from harness.core.reply_notes import IDS_VARY, LATE_TEXT, MORE_CHOICES, RENAMED, SECOND_FINISH, UNREAD_TEXT
 
 _JOIN_AT = 256
-"""Number of token texts that are kept apart before they are joined into one string: a list of 8,000 short strings takes
-15 times the memory of the joined one."""
+"""Number of token texts that are kept apart before they are joined into one string.
+
+A list of 8,000 short strings takes 15 times the memory of the joined string.
+"""
 
 _JOIN_CHARS = 16 * 1024
-"""Characters that are kept apart before they are joined, however few texts hold them."""
+"""Token texts are joined, too, once they have this many characters together, however few they are."""
 
 _PIECE_BYTES = 96
 """Memory of a short string and its list entry, besides its characters."""
@@ -302,8 +304,10 @@ class Completion:
         return "".join([*self._blocks[1], *self._pieces[1], *self._blocks[0], *self._pieces[0]])
 
     def _is_ours(self, choice: object) -> bool:
-        """Whether the choice has index 0, or no index. Other choices answer `n` > 1, which the harness never asks; they
-        are noted and not read."""
+        """Whether the choice has index 0, or no index.
+
+        Other choices are noted and not read: they belong to requests with `n` > 1, which the harness never sends.
+        """
         if type(choice) is not dict:
             raise BadEvent(f"a choice is no object but {json_kind(choice)}")
         index = choice.get("index")

@@ -1,5 +1,7 @@
-"""Reading single fields of a decoded event. A field of the wrong type raises `BadEvent` if it could hold a part of the
-answer; any other is ignored."""
+"""Reading single fields of a decoded event.
+
+A field of the wrong type raises `BadEvent` if it could hold a part of the answer; else it is ignored.
+"""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ def _stated_seconds(retry_after: str | None, retry_after_ms: str | None, now: fl
 
 
 def _stated_status(error: Any) -> int | None:
-    """The HTTP status that an error object names in its `code` or `status`."""
+    """The HTTP status that an error object names in its `code`, `status` or `status_code`; None if it names none."""
     for value in (error, error.get("error") if isinstance(error, dict) else None):
         if isinstance(value, dict):
             for key in ("code", "status", "status_code"):

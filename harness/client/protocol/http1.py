@@ -217,7 +217,7 @@ class ResponseReader:
                 body.append(data[line + 2 : stop])
                 position = stop + 2
                 continue
-            # Searched from the size line's own CRLF on, which without trailers the blank line's CRLF follows at once.
+            # The search begins at the size line's own CRLF: without trailers, the blank line's CRLF follows it at once.
             last = data.find(b"\r\n\r\n", line) if line >= 0 and not size else 0
             if line < 0 or last < 0:  # the size or the trailers are not whole yet
                 if end - position > MAX_SIZE_LINE_BYTES:
@@ -278,7 +278,7 @@ def _parse_head(data: bytes) -> _Head:
         name, colon, value = line.partition(":")
         if not colon:
             raise BadResponse("a header without a colon")
-        # A blank before the colon is among these: RFC 9112, 5.1, forbids it, since proxies disagree about such a
+        # This also refuses a blank before the colon: RFC 9112, 5.1, forbids it, since proxies disagree about such a
         # header.
         if not _HEADER_NAME.match(name):
             raise BadResponse(f"an impossible header name {name[:40]!r}")
@@ -325,7 +325,7 @@ def chunk_size(line: bytes) -> int:
 # The events of a stream have few different lengths, so nearly every size line has been seen before.
 @lru_cache(512)
 def stated_size(line: bytes) -> int:
-    """`chunk_size`, or -1 where `line` is no size line."""
+    """The size of a chunk in bytes, as `chunk_size`, but -1 if `line` is no size line."""
     match = _CHUNK_SIZE.match(line)
     return -1 if match is None else int(match[1], 16)
 
@@ -365,7 +365,7 @@ class Leftovers:
         request 1 ──▶   ◀── reply 1 ◀── reply 1 again
         request 2 ──▶   takes "reply 1 again"; request 3 takes reply 2, and so on
 
-    Signs, each of which makes the server doubted:
+    Signs, each of which makes the server "doubted":
     - bytes came while no request was waiting, or before the request was sent (`Connection`, `aio._Protocol`);
     - bytes came behind the end of a reply, in the same read;
     - a reply has the id and the text of the reply before it on this connection, or of a recent reply to another prompt.
@@ -385,7 +385,7 @@ class Leftovers:
     def __init__(self) -> None:
         self.doubted = False
         self.n_exposed = 0  # replies over connections that had carried another request
-        self._untold = False  # the next reply is to be noted with that number
+        self._untold = False  # the next reply gets a note that states `n_exposed`
         self._latest: str | None = None  # the id of the latest reply
         self._ids_vary = False  # two replies had different ids
         self._ids_shared = False  # two replies with different texts had the same id
@@ -450,8 +450,9 @@ class Leftovers:
 
     @property
     def n_untold(self) -> int:
-        """Number of replies that may belong to other requests and that no note has mentioned yet, for no reply has come
-        since.
+        """Number of replies that may belong to other requests, if no reply has come since whose note could say so.
+
+        0 if there is no such suspicion, or a note has stated the number.
         """
         return self.n_exposed if self._untold else 0
 

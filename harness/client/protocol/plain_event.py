@@ -62,5 +62,7 @@ class PlainEvent(msgspec.Struct, gc=False):
 
 
 decode_plain_event = msgspec.json.Decoder(PlainEvent).decode
-"""Decodes the JSON of an event. Raises `msgspec.DecodeError`, `UnicodeDecodeError` or `RecursionError` if the event is
-not of the usual form."""
+"""Decodes the JSON of an event.
+
+Raises `msgspec.DecodeError`, `UnicodeDecodeError` or `RecursionError` if the event is not of the usual form.
+"""

@@ -1,9 +1,10 @@
 """The reply parser: bytes of a response body → one `Reply`, or a `RequestFailed`. No I/O and no clock of its own.
 
-It reads server-sent events of the chat and completions APIs as real servers send them: a first event with a role only,
-text in the event with the finish reason, `reasoning_content` or `reasoning`, usage in any event, error events inside a
-status 200, comments, CRLF, no `[DONE]`. It also reads a body that is one JSON value. A reply is complete once a finish
-reason has come; without one it is a `RequestFailed`. How the bytes are split never changes the outcome.
+The parser reads server-sent events of the chat and completions APIs as real servers send them: a first event with a
+role only, text in the event with the finish reason, `reasoning_content` or `reasoning`, usage in any event, error
+events inside a status 200, comments, CRLF, no `[DONE]`. It also reads a body that is one JSON value. A reply is
+complete once a finish reason has come; without one it is a `RequestFailed`. How the bytes are split never changes the
+outcome.
 
     state      the next bytes are                     left when
     undecided  blanks or part of a byte order mark    another byte comes: `{` or `[` → json, else → events
@@ -241,8 +242,10 @@ class ReplyParser:
         self._count()
 
     def so_far(self) -> SoFar | None:
-        """The part of the reply that has been read; None if it is too long to be copied again and again, or if it
-        repeats a key, which must not be stored."""
+        """The part of the reply that has been read.
+
+        None if it is too long to be copied again and again, or if it repeats a key, which must not be stored.
+        """
         if self.held_bytes > LONG_REPLY_BYTES:
             return None
         seen = self._completion.so_far()
@@ -487,7 +490,7 @@ class ReplyParser:
         """Decode what strict decoders refuse: lone surrogates, numbers out of range, plain words in an error event."""
         try:
             value: Any = codec.decode_loosely(data)
-            # Only the loose decoder lets halves of surrogate pairs through, so only now must the end look for them.
+            # Only the loose decoder lets halves of surrogate pairs through; the end of the reply must join them.
             self._completion.may_hold_halves = True
             return value
         except codec.DecodeError as error:
@@ -501,8 +504,10 @@ class ReplyParser:
     # -- the end -------------------------------------------------------------------------------------------------
 
     def _read_rest(self, cut: str) -> None:
-        """Read a last line without a line end and a last event without a blank line. If they are not whole, the reply
-        was cut off there."""
+        """Read a last line without a line end and a last event without a blank line.
+
+        If they are not whole, the reply was cut off there. cut: why the body ended early; "" if it did not.
+        """
         if self._state != "events":
             return
         rest = bytes(self._partial)
@@ -540,8 +545,10 @@ class ReplyParser:
         self._take_event(value)
 
     def _why_unfinished(self, cut: str) -> tuple[FailureKind, str]:
-        """Say why a reply without a finish reason is a failure: (kind, sentence). cut: why the connection ended,
-        else empty."""
+        """Say why a reply without a finish reason is a failure: (kind, sentence).
+
+        cut: why the body ended early; "" if it did not.
+        """
         if not self._bytes:
             return "cut", f"the reply is empty{f' ({quoted(cut)})' if cut else ''}"
         if self._state == "events" and not self._events and not cut:

@@ -1,5 +1,7 @@
-"""A reply while it is being received: a bound on the memory of all such replies (`Memory`), and a record of the tokens
-that have come, so that another request can continue the reply after an interruption (`WrittenTokens`).
+"""A reply while it is being received: a bound on its memory, and a record of its tokens.
+
+`Memory` bounds the bytes of all unfinished replies together. `WrittenTokens` records the tokens that have come, so that
+another request can continue the reply after an interruption.
 
 Memory:
 
@@ -56,7 +58,7 @@ class Memory:
 
 
 class Share:
-    """The part of one reply in a `Memory`. It is given back when nothing refers to the share any more."""
+    """The part of one reply in a `Memory`. Its bytes are given back when nothing refers to the share any more."""
 
     __slots__ = ("_bytes", "_memory")
 
@@ -84,8 +86,10 @@ MAX_IDS = 1_000_000
 """Largest number of token ids of a reply, or of its prompt; a server that states more is not believed."""
 
 KEPT_LOGPROBS = 16
-"""Number of last tokens whose log-probabilities are kept. When another request continues the reply, they are compared
-with what the server says of the same tokens then."""
+"""Number of last tokens whose log-probabilities are kept.
+
+When another request continues the reply, these are compared with what the server then states for the same tokens.
+"""
 
 _MAX_PENDING = 256
 """Number of log-probabilities in memory: the kept ones, and those of later tokens whose text has not come yet."""
@@ -100,8 +104,8 @@ class SoFar:
     """The part of a reply that has come so far.
 
     text, reasoning: as sent; None if nothing came. ids: ids of all tokens of the text and reasoning; None if the server
-    did not state them all. prompt_ids: ids of the prompt's tokens; None likewise. lengths: characters of each event's
-    text, in order; `_MAX_EVENT_CHARS` for longer ones. n_events: events with text. server_model, request_id: as in
+    did not state them all. prompt_ids: ids of the prompt's tokens; None if not stated. lengths: characters of each
+    event's text, in order; at most `_MAX_EVENT_CHARS`. n_events: events with text. server_model, request_id: as in
     `Reply`. logprobs: log-probabilities of the last tokens of `ids`, in order, at most `KEPT_LOGPROBS`; empty if the
     server did not state them.
     """

@@ -1,5 +1,4 @@
-"""Asks for samples by batches: requests are gathered into files, sent to a provider or left for a program, and results
-read.
+"""Asks for samples by batches: files of requests, which a provider or another program answers hours later.
 
 The runner enters by `opening.by_batch`. `lines` is pure and knows the format of the files.
 """

@@ -41,11 +41,12 @@ MAX_UNWRITTEN = 1024
 
 
 class Board:
-    """Sends the requests of a session in batches and hands back their results. It runs on the network's event loop, and
-    calls the provider on threads.
+    """Sends the requests of a session in batches and hands back their results.
 
-    host: the session, which ends if no batch can be made. attempts: of a sample. on_event: writes to the log.
-    on_status: gets a sentence for a person when the state of a batch changes. secrets: never shown.
+    It runs on the network's event loop, and calls the provider on threads. host: the session, which ends if no batch
+    can be made. attempts: how often a sample is asked at most. on_event: writes to the log. on_status: gets a sentence
+    for a person when the state of a batch changes. secrets: keys that no text may show. first_look, quiet: seconds
+    instead of `FIRST_LOOK_S` and `QUIET_S`, for tests.
     """
 
     def __init__(
@@ -108,9 +109,7 @@ class Board:
     # ---- the board's own task
 
     async def _work(self) -> None:
-        """Send waiting requests in batches and look for results, until the session ends; failures are reported to
-        `host`.
-        """
+        """Send waiting requests in batches and look for results, until the session ends; report failures to `host`."""
         try:
             await self._all_quiet()
             pause = self._first_look
@@ -278,9 +277,9 @@ class ByBatch:
 
 
 def _over(asks: dict[str, bytes], most: int) -> Iterator[str]:
-    """The requests that no longer fit: from the first with which the file would exceed `most` bytes.
+    """The ids of the requests that no longer fit: from the first with which the file would exceed `most` bytes on.
 
-    asks: the requests by their ids, as bytes of the file.
+    asks: the bodies of the requests, by id.
     """
     n = 0
     for ask, body in list(asks.items()):

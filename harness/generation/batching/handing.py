@@ -46,8 +46,9 @@ class EndedBatch(NamedTuple):
 
 
 class BatchProvider(Protocol):
-    """What a provider's batch service can do: take many requests as one batch, say how far it is, hand back the
-    replies. Each call raises `RequestFailed`, `ServerError` or `StoreError`.
+    """A service or file that takes many requests as one batch, says how far it is, and hands back the replies.
+
+    Each call may raise `RequestFailed`, `ServerError` or `StoreError`.
     """
 
     most_requests: int
@@ -169,7 +170,7 @@ class ServiceBatches:
     def _begin(self, name: str, file_id: str) -> Batch:
         """Begin a batch with the uploaded file, and return the batch.
 
-        A try without a reply may have begun the batch all the same, so each later try first looks for it by its name.
+        A try without a reply may have begun the batch, so each later try first looks for the batch by its name.
         """
 
         tries = count()
@@ -182,7 +183,7 @@ class ServiceBatches:
         return self._tried(begin)
 
     def _results(self, batch: Batch) -> Iterator[bytes]:
-        """The results, replies first: three refusals before any reply would look like a wrong request."""
+        """The results, replies first: a few refusals before any reply would stop the run, as if all were refused."""
         for file_id in (batch.output_file_id, batch.error_file_id):
             if file_id is not None:
                 yield from self._service.lines(file_id)

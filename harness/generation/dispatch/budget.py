@@ -8,21 +8,21 @@ What one request may still use is its *reserve*:
 | the first `KNOWN` samples that were begun have all ended | the longest reply so far, at most the largest max_tokens |
 | little, and no max_tokens | the longest reply so far; before the first, `UNKNOWN_LENGTH` or the budget |
 
-The second row waits for the first samples *begun*, not the first to finish: those are the short ones. The longest of
-20 replies is their 95 % quantile, so about one later reply in 21 or more exceeds its reserve, and the reserve grows
-with it. A prompt counts as the longest one so far.
+The second row waits for the first samples *begun*, not for the first to finish: the first to finish are short. The
+longest of 20 replies is about the 95 % quantile, so at most about 1 later reply in 21 exceeds its reserve, and then the
+reserve grows. Each prompt is assumed to be as long as the longest so far.
 
 Invariant, whenever a request is sent: used + reserve × (requests in flight + 1) ≤ budget.
 
 The session asks in rounds (one sample of every question), so that a score of a stopped run is not biased. A round
-starts only if all of it is expected to fit: at the mean length so far, or at the reserve while little is known. Where a
+starts only if all of it is expected to fit: at the mean cost so far, or at the reserve while little is known. If a
 round or a request does not fit, the session waits for the requests in flight, which may turn out shorter than their
 reserve; with none in flight it ends.
 
-Requests and tokens a minute are two buckets that fill evenly. A request needs a whole request in the one and anything
-at all in the other; it is charged what it is expected to cost, and the difference once its usage is known. So no minute
-holds more than `requests` requests, and tokens stay at `tokens` a minute on average, one request's cost being the
-overshoot.
+The limits on requests and on tokens a minute are two token buckets, which fill evenly. A request may be sent if the
+bucket of requests holds at least 1 and the bucket of tokens is not below 0. It is charged the tokens that it is
+expected to cost, and the difference to its real cost once its usage is known. So no minute holds more than `requests`
+requests, and the tokens exceed `tokens` a minute, on average, only by the cost of the last requests.
 """
 
 from __future__ import annotations
@@ -44,9 +44,10 @@ from harness.generation.settings import RunSettings
 
 
 Phase = Literal["asking", "draining", "stopping"]
-"""asking: requests are sent.
+"""The phase of a session.
 
-draining: none is sent, those in flight finish. stopping: those in flight are cancelled.
+asking: requests are sent. draining: no more are sent, and those in flight finish. stopping: those in flight are
+cancelled.
 """
 
 
@@ -59,13 +60,13 @@ class Ending:
     def __init__(self) -> None:
         self.phase: Phase = "asking"
         self.why = ""
-        """Why no more was asked, in a sentence; empty if everything was."""
+        """Why the session ended before all samples were asked, in a sentence; empty if nothing ended it."""
         self.rule = ""
         """The rule of the user (a budget, a target error) that ended the run early; empty if none did."""
         self.repeats = False
         """Whether the rule ended the session before its first request, as it would end the same command again."""
         self.error: BaseException | None = None
-        """The error that ended the session early, which its owner raises."""
+        """The error that ended the session early, which the session's owner raises; None without one."""
         self.grace_ends: float | None = None
         """Monotonic second at which "draining" becomes "stopping"; None: never."""
 
@@ -82,12 +83,12 @@ class Ending:
         self.why = self.why or why
 
     def stop(self, why: str) -> None:
-        """End what is in flight."""
+        """Send no more requests, and cancel those in flight. why: the reason, for the end of the session."""
         self.phase = "stopping"
         self.why = self.why or why
 
     def fail(self, error: BaseException) -> bool:
-        """Cancel the requests in flight because of `error`. Returns False if there is an error already."""
+        """Cancel the requests in flight because of `error`. Returns False if another error came first."""
         self.phase = "stopping"
         if self.error is not None:
             return False
@@ -116,13 +117,13 @@ class Ending:
 MINUTE_S = 60.0
 
 SHORTEST_WAIT_S = 1e-6
-"""Shortest wait in seconds: a rounding error of a sum of times is smaller, and causes no wait."""
+"""A wait of at most this many seconds counts as none: it is a rounding error of a sum of times."""
 
 
 class _Bucket:
     """A token bucket. It holds what may be used in one second, at least 1, and fills evenly over time.
 
-    So at most `per_minute` is taken out in any 60 seconds. level: what it holds now; below 0: what it owes.
+    So at most `per_minute` is taken out in any 60 seconds. level: what it holds now; a negative level is a debt.
     """
 
     def __init__(self, per_minute: float, now: float) -> None:
@@ -187,7 +188,7 @@ class RateLimit:
 
 
 KNOWN = 20
-"""Number of ended samples from which on the longest reply so far bounds the length of later ones."""
+"""After this many ended samples, the longest reply so far is taken as the bound of later ones."""
 
 
 ROUNDING = 1 + 1e-9
@@ -218,9 +219,9 @@ class Budget:
             self._limits.append(_Limit(settings.budget_tokens, "tokens", lambda _, completion: completion))
         if settings.budget_usd is not None and settings.prices is not None:
             self._limits.append(_Limit(settings.budget_usd, "USD", settings.prices.usd))
-        # One benchmark without a bound leaves its requests without any.
+        # If one benchmark has no max_tokens, nothing bounds all requests of the session.
         self._max_tokens = max(max_tokens) if max_tokens and len(max_tokens) == len(settings.benchmarks) else None
-        # Not without a budget: a run may owe millions of samples.
+        # Counted only if there is a budget: the count visits every sample, and a run may have millions.
         self._round_sizes: Mapping[int, int] = {}
         if self._limits:
             self._round_sizes = Counter(index for row in rows for index in row.indices)
@@ -238,7 +239,7 @@ class Budget:
         return bool(self._limits)
 
     def order(self, order: Order) -> Order:
-        """The order in which the session asks: "rounds" if there is a budget, else `order`."""
+        """Return the order in which the session asks: "rounds" if there is a budget, else `order`."""
         return "rounds" if self else order
 
     # ---- what happens
@@ -354,5 +355,5 @@ class Budget:
         return limit.cost(self._longest_prompt, completion)
 
     def _expected(self, limit: _Limit) -> float:
-        """The mean that one request uses of `limit`."""
+        """Return the mean that one request uses of `limit`; while little is known, the reserve."""
         return limit.used / self._n_finished if self._is_known else self._reserve(limit)

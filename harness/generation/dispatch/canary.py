@@ -39,12 +39,13 @@ A passage longer than a quarter of the tail is not searched for.
 """
 
 Answered = Callable[[Task, str | None, str | None], bool]
-"""Function (task, text, reasoning) → whether the reply gives an answer; the caller passes the grader's extractor."""
+"""Function of (task, text, reasoning): whether the reply gives an answer. The caller passes the grader's extractor."""
 
 
 class Canary:
-    """Stops a run whose set-up is broken: its first `FIRST_SAMPLES` samples are all truncated, empty, equal or without
-    an answer.
+    """Says why a run should stop if its set-up is broken: its first `FIRST_SAMPLES` samples are all bad in one way.
+
+    They are all truncated, all empty, all the same text, or all without an answer. on: False: nothing is checked.
     """
 
     def __init__(self, answered: Answered | None = None, *, on: bool = True) -> None:
@@ -59,7 +60,7 @@ class Canary:
         self._questions: set[tuple[str, str]] = set()
 
     def observe(self, task: Task, reply: Reply, max_tokens: int | None) -> str | None:
-        """Why the run should stop, or None. Called once per finished sample, in order of arrival.
+        """Return why the run should stop, or None. Called once per finished sample, in order of arrival.
 
         max_tokens: the limit of new tokens, for the sentence.
         """
@@ -81,7 +82,7 @@ class Canary:
         return self._verdict(reply, max_tokens)
 
     def _verdict(self, last: Reply, max_tokens: int | None) -> str | None:
-        """Why the run is to stop after its first replies; None if they look right.
+        """Return why the run should stop after its first replies; None if they look right.
 
         last: the last reply, quoted in the sentence. max_tokens: the limit of new tokens, for the sentence.
         """
@@ -109,7 +110,7 @@ class ModelName:
         """The name in the first reply; stored with the run, so that a resume compares too."""
 
     def observe(self, base_url: str, name: str | None) -> str | None:
-        """Why the run must stop, or None."""
+        """Return why the run must stop: `name` is not the first reply's; else None. base_url: of the endpoint."""
         if not name:
             return None
         self.name = self.name or name
@@ -133,9 +134,9 @@ class Builds:
         self._known = set(builds)
 
     def observe(self, base_url: str, build: str | None) -> str | None:
-        """A warning about a new build, given once per value; None otherwise.
+        """Return a warning if this build is new and the run has samples from another one; else None.
 
-        A service of many machines has several builds.
+        Each build is reported once. A service of many machines may alternate between several.
         """
         if not build or build in self.seen.get(base_url, ()) or len(self._known) >= MAX_BUILDS:
             return None

@@ -1,13 +1,14 @@
 """Decides what a session does next: which sample is asked where, what a failure costs, when the session ends. No I/O.
 
-The owner reports events (`answered`, `failed`, `written` …, and the user's commands) and asks `next` for one action at
-a time, until `next` returns `Done`. Clock and randomness are parameters, so that whole sessions can be replayed from a
-seed (`tests/simulation`).
+The owner (the network thread, or a simulator) reports events (`answered`, `failed`, `written` …, and the user's
+commands) and asks `next` for one action at a time, until `next` returns `Done`. Clock and randomness are parameters, so
+that whole sessions can be replayed from a seed (`tests/simulation`).
 
 Guarantees, if every action is carried out and its end reported:
 - at most `concurrency` requests are in flight, never two for one sample; together with the samples on their way to the
 disk there are at most twice as many, whatever the size of the run;
-- each missing sample is stored once, or is among the causes, or was not asked because the session ended before (`why`);
+- each missing sample is stored once, or is listed with the cause of its failure, or was not asked because the session
+  ended before (`Ending.why`);
 - retries stay within their budget, and `Wait` never lasts longer than until the next event that time alone brings.
 
 Long: the dispatcher is one state machine, whose promises hold for it as a whole; parts that stand alone are modules
@@ -43,12 +44,10 @@ from harness.generation.settings import RunSettings
 from harness.runs.record import RecordRefused
 
 HOPELESS_QUESTIONS = 3
-"""Different questions that the server must refuse, with none ever accepted, before the run stops: the request is
-wrong.
-"""
+"""The run stops when this many different questions are refused and no reply has ever come: the request is wrong."""
 
 SHORTEST_WAIT_S = 0.001
-"""Shortest wait in seconds: a rounding error of a sum of times is smaller, and causes no wait."""
+"""Shortest `Wait` in seconds. It exceeds the rounding errors of sums of times, so that what was due is due after it."""
 
 _LOWERED = "during the run, the concurrency was lowered"
 
@@ -56,8 +55,9 @@ _LOWERED = "during the run, the concurrency was lowered"
 class _Flight(msgspec.Struct, eq=False):
     """One request in flight.
 
-    attempt: number of this request for the sample. expected_tokens: charged for it so far. ending: whether it has been
-    cancelled. given_up: whether the user has cancelled its sample too.
+    attempt: number of this request for the sample, from 1. expected_tokens: what it is expected to cost, as charged to
+    the limit of tokens per minute. ending: whether it has been cancelled. given_up: whether the user has cancelled its
+    sample too.
     """
 
     ticket: Ticket
@@ -71,7 +71,8 @@ class Dispatcher:
     """Decides what a session does next: which request it sends, to which endpoint, and what follows when one fails.
 
     prior_lengths: mean tokens by (benchmark, question_id) of an earlier run, used only for the order. answered: tells
-    whether a reply gives an answer, for the canary. jitter: a random number between two bounds.
+    whether a reply gives an answer, for the canary (the check of the first samples). jitter: returns a random number
+    between two bounds.
 
     Wide: it puts the parts together, one attribute for each; what a part decides stands in the part's module.
     """
@@ -164,7 +165,7 @@ class Dispatcher:
         self._lanes.advance()
 
     def _fill(self) -> None:
-        """Order as many requests as the endpoints and the budget have room for."""
+        """Queue as many `Ask` actions as the endpoints and the budget have room for."""
         limit = self._concurrency
         if len(self._flights) >= limit or not self._scheduler.n_waiting:
             return
@@ -187,7 +188,7 @@ class Dispatcher:
             self.ending.by_rule(self._budget.sentence(), repeats=not self._budget.has_begun)
 
     def _ask_one(self) -> bool:
-        """Order the next sample from the first lane that has room and work; False if no lane has both."""
+        """Queue one `Ask`, for the first lane with room for which there is a sample; False if there is no such lane."""
         for lane_number in self._lanes.with_room():
             lane = self._lanes[lane_number]
             task = self._scheduler.next(lane_number, probe=lane.set_aside)
@@ -328,7 +329,7 @@ class Dispatcher:
             self._give_up(task, "internal", f"{type(error).__name__}: {quoted(str(error))}")
 
     def lost(self, task: Task, error: BaseException) -> None:
-        """End the session, since reporting the end of `task` met an error in our own code: its state is unreliable."""
+        """End the session: an error in our own code broke off the report that `task` ended; the state may be wrong."""
         if task in self._flights:
             self._lanes.cancelled(self._landed(task).ticket)
         self.fail(error)
@@ -368,11 +369,10 @@ class Dispatcher:
             self._scheduler.give_back(task)
 
     def _continuation_failed(self, task: Task, ticket: Ticket, failure: RequestFailed) -> None:
-        """Ask again for a sample whose continuation (a request that goes on from a half-written reply) brought no
-        token.
+        """Ask again for a sample whose continuation brought no token.
 
-        The failure costs no retry and no attempt. An endpoint that is up is not blamed for it: at most its number of
-        requests at once falls.
+        A continuation is a request that goes on from a half-written reply. The failure costs no retry and no attempt.
+        An endpoint that is up is not blamed for it: at most its number of requests at once falls.
         """
         n_failures = self._continuations.failed(task, ticket.lane_number, refused=failure.kind == "rate_limited")
         pause = 0.0
@@ -431,8 +431,9 @@ class Dispatcher:
             self._log("endpoint_left_out", endpoint=url, reason=failure.message)
 
     def _out_of_files(self, task: Task, failure: RequestFailed) -> None:
-        """This machine has no file descriptor left for a socket: lower the concurrency, and pause before this
-        request.
+        """Lower the concurrency, and pause before this request: this machine has no descriptor left for a socket.
+
+        If that lasts longer than the patience, the session ends.
         """
         now = self._clock()
         if self._starved_since is None:
@@ -498,7 +499,7 @@ class Dispatcher:
         self._paused = True
 
     def resume(self) -> None:
-        """Continue after a pause; its time does not count as patience, since no endpoint could answer in it."""
+        """Continue after a pause. The pause uses up no patience, since no endpoint could answer during it."""
         self._paused = False
         self._lanes.rested()
 

@@ -7,12 +7,12 @@ Each endpoint is a *lane*, with a number from 0 that it keeps for good. What a f
 | open | at most `pace.limit` | | |
 | paused | none new until `until` | a 429, or a Retry-After | by time |
 | set aside | one at a time, after pauses that double | `SET_ASIDE_AFTER` failures in a row | any answer: open |
-| left | none new; those in flight end | the user takes it off the list | never: one that comes back is a new lane |
+| left | none new; those in flight end | off the user's list, or unfit (`unwelcome`) | never: a return is a new lane |
 
 Two signals, two answers: a 429 means "slow down" (`too_many_requests` lowers `pace.limit`); other failures mean "it may
-be down". Work goes to the lane with the least in flight by weight. The share of a lane set aside goes to the others, at
-most doubling theirs. When all lanes are set aside the run's patience runs; any answer ends that, and so does a pause
-of the run, in which nobody could answer.
+be down". A request goes to the lane with the fewest in flight for its weight. The share of a lane that is set aside
+goes to the others, at most doubling theirs. When all lanes are set aside, the seconds of the run's patience begin to
+count; any answer stops the count, and so does a pause of the run, in which no endpoint could answer.
 
 Invariant: each `Ticket` of `sent` goes to `answered_by`, `failed` or `cancelled` once, so that `in_flight` is right.
 """
@@ -40,11 +40,12 @@ MAX_SHARES = 2.0
 class Lane(msgspec.Struct, eq=False):
     """One endpoint.
 
-    share: requests in flight when all endpoints work. pace: controls how many it gets at present. waits: how often it
-    was held back since its last answer. joined_late: whether it was added during the run. until: nothing is sent before
-    this monotonic second; asked_until: the server itself asked for a pause up to this second. try_owed: whether it
-    asked for a pause while the session was still patient, and has not been tried since. aside_since: when it was set
-    aside. down_at: when a request last failed since then; failures of requests that were sent earlier are ignored.
+    share: the requests in flight that it gets when all endpoints work. pace: controls how many it gets at present.
+    waits: how often it was held back since its last answer. joined_late: whether it was added during the run. until:
+    nothing is sent before this monotonic second; asked_until: the server itself asked for a pause up to this second.
+    try_owed: whether it asked for a pause while the session was still patient, and has not been tried since.
+    aside_since: when it was set aside. down_at: when a failure last showed that it is down; a failure of a request that
+    was sent before this second shows nothing new.
     """
 
     endpoint: Endpoint
@@ -80,7 +81,8 @@ class Lane(msgspec.Struct, eq=False):
         pace = self.pace
         if now >= self.until and pace.in_flight < self.limit:
             return True
-        # A second opinion goes past the limit and our own pause, but never past a time that the server named.
+        # A second opinion (one request right after a 429) may exceed the limit and ignore our own pause, but never a
+        # pause that the server named.
         return pace.wants_opinion and not self.left and not self.set_aside and now >= self.asked_until
 
     def pause(self, now: float) -> float:
@@ -96,7 +98,7 @@ class Lane(msgspec.Struct, eq=False):
 
 
 class Lanes:
-    """All endpoints of a run. `clock`: monotonic seconds; `jitter`: a random number between two bounds."""
+    """All endpoints of a run. `clock`: monotonic seconds; `jitter`: returns a random number between two bounds."""
 
     def __init__(
         self,
@@ -159,11 +161,11 @@ class Lanes:
         self._look_whether_down()
 
     def unwelcome(self, lane_number: int, failure: RequestFailed) -> bool:
-        """Whether an endpoint that joined during the run refuses what the others accept; the run can continue without
-        it.
+        """Whether `failure` shows that an endpoint does not fit the run, which can continue without it.
 
-        That a prompt is too long counts as such a refusal: unlike the first endpoints, a late one was not asked for its
-        context length. lane_number: the number of its lane (one endpoint).
+        Only an endpoint that joined during the run can be unfit: it refuses with an error that would stop the run,
+        before it has answered anything, or it finds a prompt too long, since its context length was not checked as that
+        of the first endpoints was. lane_number: the number of its lane (one endpoint).
         """
         lane = self._lanes[lane_number]
         unfit = failure.kind == "too_long" or (failure.stops_run and not lane.n_done)
@@ -229,10 +231,9 @@ class Lanes:
             self._share_out()
 
     def heed(self, lane_number: int, retry_after: float | None) -> None:
-        """Send an endpoint nothing for the seconds that its reply asked for (Retry-After), if it did.
+        """Send an endpoint nothing for as long as its reply asked (Retry-After).
 
-        retry_after: seconds that the reply asked to wait; None without. lane_number: the number of its lane (one
-        endpoint).
+        lane_number: the number of its lane (one endpoint). retry_after: seconds; None if the reply named no time.
         """
         if retry_after is None:
             return
@@ -246,7 +247,7 @@ class Lanes:
     def failed(self, ticket: Ticket, failure: RequestFailed) -> bool:
         """Note a request that failed because of the endpoint or the network.
 
-        Returns whether the failure is a reason to slow down or wait; a 429 of a server that refuses at random is none.
+        Returns whether the failure is a reason to slow down or wait, as a 429 is unless the server refuses at random.
         """
         now, lane = self._clock(), self._lanes[ticket.lane_number]
         lane.n_failed += 1
@@ -289,9 +290,10 @@ class Lanes:
     # ---- hope
 
     def gave_up(self) -> str | None:
-        """Say why to end the session: every endpoint has been set aside for longer than the patience; else None.
+        """Return why the session should end: every endpoint has been set aside for longer than the patience; else None.
 
-        A request in flight is a reason to wait, since a long reply may outlast the patience; its deadlines bound it.
+        It should not end while a request is in flight, since a long reply may outlast the patience (its deadlines bound
+        it), nor before each endpoint that asked for a pause has been tried once more.
         """
         if self._down_since is None:
             return None
@@ -317,7 +319,10 @@ class Lanes:
         return not self.answered and all(failure is not None and failure.kind == "connect" for failure in failures)
 
     def next_change(self) -> float | None:
-        """Seconds until a paused endpoint may be sent a request, or the patience ends; None if none is paused."""
+        """Seconds until a paused endpoint may be sent a request, or the patience ends; None if neither is awaited.
+
+        The patience counts both for each endpoint that is set aside and for all endpoints together.
+        """
         now = self._clock()
         times = []
         for lane in self._lanes:
@@ -333,7 +338,7 @@ class Lanes:
 
     @property
     def patience(self) -> float:
-        """Seconds that all endpoints may be silent."""
+        """Seconds for which all endpoints may be set aside; another number before the first answer of the session."""
         return self._patience.outage if self.answered else self._patience.start_up
 
     def progress(self) -> tuple[EndpointProgress, ...]:

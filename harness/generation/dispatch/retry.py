@@ -80,11 +80,11 @@ def fault_of(failure: RequestFailed, *, probing: bool) -> Fault:
 class RetryPolicy:
     """How often, and after which wait, a sample is asked again after failures of the fault "chance".
 
-    attempts: a sample is given up after so many failures. alike: it is given up earlier, after so many failures in a
-    row with the same message, for such a failure will not go away. first_wait, longest_wait: seconds of the backoff.
-    share, floor, floor_per_slot: a run may make retries for the fraction `share` of its requests, plus `floor`, plus
-    `floor_per_slot` for each request that may be in flight. The last part pays for a restart of the server, which costs
-    each request in flight a retry.
+    attempts: a sample is given up after this many failures. alike: it is given up earlier, after this many failures in
+    a row with the same message, since such a failure will not go away. first_wait, longest_wait: seconds of the
+    backoff. share, floor, floor_per_slot: a run may make retries for the fraction `share` of its requests, plus
+    `floor`, plus `floor_per_slot` for each request that may be in flight. The last part pays for a restart of the
+    server, which costs each request in flight a retry.
     """
 
     attempts: int = 5
@@ -260,15 +260,15 @@ class Continuations:
         self._off: set[int] = set()  # Lanes that get no more continuations in this session.
 
     def allowed(self, task: Task, lane_number: int, *, set_aside: bool) -> bool:
-        """Whether the next request for `task` at this endpoint may continue the written part."""
+        """Whether the next request for `task` at this endpoint may continue the written part of the reply."""
         # A whole request tells whether the endpoint is down or takes no continuations.
         needs_whole = lane_number in self._refused or (set_aside and lane_number in self._in_doubt)
         return lane_number not in self._off and not needs_whole and self._failures[lane_number].get(task, 0) < TRIES
 
     def failed(self, task: Task, lane_number: int, *, refused: bool = False) -> int:
-        """Note that a continuation brought no token; return how many of this sample failed at this endpoint.
+        """Note that a continuation brought no token.
 
-        refused: the endpoint answered 429.
+        Return how many continuations of this sample have failed at this endpoint. refused: the endpoint answered 429.
         """
         n_failed = self._failures[lane_number].get(task, 0) + 1
         self._failures[lane_number][task] = n_failed

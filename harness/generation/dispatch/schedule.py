@@ -1,5 +1,4 @@
-"""Decides which sample is asked next, and at which endpoint. A state machine: no I/O, no threads, the clock is a
-parameter.
+"""Decides which sample is asked next, and at which endpoint. No I/O, no threads; the clock is a parameter.
 
 One queue serves all benchmarks of a run. The queue is worked off in *waves*. Within a wave the sample that is expected
 to be longest goes first, so that the run does not end with a few long samples and idle endpoints.
@@ -18,8 +17,8 @@ A sample is in one of four states; each arrow is a method:
 | a returned sample that | is handed out |
 | --- | --- |
 | came back once or twice | before all that waits, to an endpoint that has not failed it, if one is up |
-| came back `WORN` times | when all else is handed out: a question that no server answers keeps no other from its turn |
-| is of a question that came back `WORN` times, never answered | when every question was asked once |
+| came back `WORN` times | after all other samples, so that a question that no server answers delays no other |
+| is of a question that failed `WORN` times and was never answered | when every question was asked once |
 | is in `elsewhere_only` | to an endpoint that has not failed it, or never |
 
 Guarantees: a sample is handed out again only after `give_back`, so it never runs twice at a time (keeping the first of
@@ -27,10 +26,10 @@ two answers would favour short ones).
 
 With several endpoints, a faster one takes the longest sample, except that every eighth of its samples is a random one.
 A clearly slower one takes a random sample or the shortest, but none that it would finish after the faster endpoints
-have emptied the queue. "Random" means by a checksum: so every endpoint gets samples of every kind of question, and a
-score can tell a broken endpoint from one that got harder questions (`harness.scoring.by_endpoint`). If several
-questions with long prompts are tied, an endpoint takes one whose prompt it has read before, because its prefix cache
-then holds the prompt.
+have emptied the queue. "Random" is the order of a checksum of each sample. The random samples give every endpoint
+questions of every kind, so that a score can tell a broken endpoint from one that got harder questions
+(`harness.scoring.by_endpoint`). Among questions that are about equally urgent, an endpoint avoids those whose long
+prompt is in the prefix caches of other endpoints only.
 
 Long: the order of samples is one structure, which every method of it reads and changes.
 """
@@ -57,7 +56,7 @@ MANY_QUESTIONS = 5000
 """Number of questions above which all questions with unknown lengths are counted together."""
 
 REFRESH_FINISHES = 8
-"""The order is computed again after so many finished samples, or an eighth of the open questions if that is more."""
+"""The order is computed anew after this many finished samples, or an eighth of the wave's questions if that is more."""
 
 WORN = 3
 """A sample that came back this many times counts as worn: it goes after all others."""
@@ -66,13 +65,13 @@ _CENSORED = 1.3
 """A running sample that exceeds its expected length is expected to reach this multiple of its present length."""
 
 _CURIOSITY = 1.0
-"""The urgency of an untried question is raised by this fraction; it falls as 1/(1 + samples handed out)."""
+"""The urgency of an untried question is raised by this fraction; the raise falls as 1/(1 + samples handed out)."""
 
 _ABOUT = 0.8
 """Questions whose urgency is at least this fraction of the best are tied."""
 
 _EVERY = 8
-"""With several endpoints, every so many samples an endpoint gets a random sample of the wave, not the longest one."""
+"""With several endpoints, one in this many samples of an endpoint is a random sample of the wave, not the longest."""
 
 _LOOKED_AT = 16
 """Largest number of tied questions that are searched for a prompt that the endpoint has read before."""
@@ -85,9 +84,9 @@ _PRUDENCE_ANY = 4.0
 
 
 _Entry = tuple[float, int, int]
-"""A question's place in a heap: (rank, samples handed out, row). The lowest rank is handed out first.
+"""A question's place in a heap: (rank, samples handed out, index in the queue). The lowest rank is handed out first.
 
-An entry is outdated if a sample of its question was handed out since.
+An entry is outdated if a sample of its question was handed out after the entry was made.
 """
 
 
@@ -97,8 +96,8 @@ class _Question(msgspec.Struct, eq=False):
     waiting: sample indices that were not handed out. prior: expected tokens from an earlier run; None without one.
     known_tokens, n_known: tokens and number of finished samples. censored_tokens, n_censored: the same of running
     samples that already exceed the expected length. n_in_wave: how many of `waiting`, from its start, belong to the
-    present wave. n_handed: samples handed out. n_returned: failed requests. seen_by: endpoints that have read its
-    prompt, if the prompt is long.
+    present wave. n_handed: samples handed out. n_returned: failed requests. seen_by: endpoints that have read the
+    question's prompt, if the prompt is long.
     """
 
     benchmark: str
@@ -117,7 +116,11 @@ class _Question(msgspec.Struct, eq=False):
 
 
 class _Running(msgspec.Struct, eq=False):
-    """A sample that was handed out. question: its index in the queue; endpoint: its number; started: in seconds."""
+    """A sample that was handed out.
+
+    question: index of its question in the queue. endpoint: number of the endpoint that got it. started: the clock's
+    second at which it was handed out.
+    """
 
     question: int
     endpoint: int
@@ -125,7 +128,11 @@ class _Running(msgspec.Struct, eq=False):
 
 
 class _Speed(msgspec.Struct, eq=False):
-    """Seconds per token of one endpoint, from its finished samples; recent ones count most."""
+    """One endpoint: whether it takes samples at present, its speed, and the samples that it has.
+
+    seconds, tokens: sums over its finished samples, in which recent ones count most. n_taken: samples that it got from
+    waves. running: samples that it works on.
+    """
 
     available: bool = True
     seconds: float = 0.0
@@ -146,9 +153,10 @@ class Scheduler:
     """Hands out the missing samples. Lengths are in tokens, times in seconds of `clock` (monotonic).
 
     prior: expected length by (benchmark, question_id), e.g. means of an earlier run; such questions need no first wave.
-    may_start_round: with order "rounds", called before each round but the first; False holds the round back, and the
-    next call of `next` asks once more. max_tokens: by benchmark; no sample is expected to be longer. long_prompts:
-    (benchmark, question_id) of questions with prompts so long that a server's cache of them saves time.
+    may_start_round: with order "rounds", called with the number of each round but the first, before it starts; False
+    holds the round back, and the next call of `next` asks once more. max_tokens: by benchmark; no sample is expected to
+    be longer. long_prompts: (benchmark, question_id) of questions with prompts so long that a server's cache of them
+    saves time.
     """
 
     def __init__(
@@ -208,8 +216,8 @@ class Scheduler:
     def next(self, endpoint: int = 0, *, probe: bool = False) -> Task | None:
         """Return the next sample for `endpoint`; None if it should take none now (another endpoint may still get one).
 
-        probe: the endpoint may be down. Then it gets the question with the fewest failures, so that a failure is not
-        the question's fault.
+        probe: the endpoint may be down. Then it gets a sample of the question with the fewest failed requests, so that
+        a failure is unlikely to be the question's fault.
         """
         if probe:
             task = self._probe(endpoint)
@@ -283,7 +291,7 @@ class Scheduler:
         return mine
 
     def drop_waiting(self, task: Task) -> bool:
-        """Remove `task` from the queue for this run; return False if it was not waiting."""
+        """Remove the waiting `task` from the queue of this session; return False if it was not waiting."""
         if task in self._returned:
             self._returned.remove(task)
             self._forget(task)
@@ -320,9 +328,10 @@ class Scheduler:
             speed.available = is_available
 
     def waiting_by_question(self) -> dict[tuple[str, str], int]:
-        """Samples that can still be handed out, by (benchmark, question_id).
+        """The number of samples that can still be handed out, by (benchmark, question_id).
 
-        If there are many questions, all with unknown lengths count as one: (benchmark, `UNASKED`).
+        With more than `MANY_QUESTIONS` questions, those of unknown length count together, as (benchmark, `UNASKED`).
+        Samples whose request failed always count for their own question.
         """
         many = len(self._questions) > MANY_QUESTIONS
         counts: dict[tuple[str, str], int] = {}
@@ -338,7 +347,7 @@ class Scheduler:
 
     @property
     def returned(self) -> list[Task]:
-        """Samples whose request failed; they are handed out next."""
+        """Samples whose request failed, and which wait to be handed out again."""
         return list(self._returned)
 
     # ---- waves
@@ -350,8 +359,10 @@ class Scheduler:
         return begun
 
     def _begin_longest(self) -> bool:
-        """Queue one sample of each question of unknown length first, then all the rest; in each, the longest go
-        first.
+        """Queue the next wave of order "longest"; return whether it has samples.
+
+        The first wave takes one sample of each question of unknown length. The next wave, or the first one if all
+        lengths are known, takes all the rest.
         """
         if not self._n_waves:
             unknown = [q for q in self._questions if q.prior is None and q.waiting]
@@ -364,7 +375,7 @@ class Scheduler:
         return self._n_waiting > 0
 
     def _begin_round(self) -> bool:
-        """Queue the next round, unless `may_start_round` holds it back. It is not asked about the first round."""
+        """Queue the next wave of order "rounds"; return False if none waits, or `may_start_round` holds it back."""
         pending = [q for q in self._questions if q.waiting]
         if not pending:
             return False
@@ -379,7 +390,7 @@ class Scheduler:
         """Return a sample whose request failed before, to be asked again at `endpoint`; None without one.
 
         It is the first that has not failed at `endpoint`, or that has failed at all available endpoints. worn: choose
-        among the worn samples (those that came back `WORN` times), not among the others.
+        among the samples that must wait for all others (`_is_worn`), not among the rest.
         """
         up = {number for number, speed in enumerate(self._endpoints) if speed.available}
         for task in self._returned:
@@ -392,10 +403,10 @@ class Scheduler:
         return None
 
     def _is_worn(self, task: Task) -> bool:
-        """Whether `task`, which failed before, waits until all other samples are handed out.
+        """Whether `task`, which failed before, must wait until all other samples are handed out.
 
-        A task waits if it failed `WORN` times. It also waits while there are questions that were not asked yet, if
-        `WORN` requests of its own question failed and none was answered.
+        A task must wait if it failed `WORN` times. If `WORN` requests of its question failed and none was answered, it
+        must wait, too, while there are questions that were not asked yet.
         """
         question = self._questions[self._rows[task.benchmark][task.question_id]]
         hopeless = question.n_returned >= WORN and not question.n_known
@@ -442,8 +453,9 @@ class Scheduler:
         return None, True
 
     def _prefer_seen_prompt(self, endpoint: int, best: int) -> int:
-        """Return `best`, the most urgent question, or one about as urgent whose long prompt is in the endpoint's cache.
+        """Return the question that `endpoint` gets: `best`, the most urgent one, or a tied one with a cheaper prompt.
 
+        `best` is passed over only if its long prompt is in the caches of other endpoints, but not of this one.
         Questions are given by their index in the queue.
         """
         if not self._costs_a_prompt(endpoint, best):
@@ -470,7 +482,10 @@ class Scheduler:
         return question.long_prompt and bool(question.seen_by) and endpoint not in question.seen_by
 
     def _probe(self, endpoint: int) -> Task | None:
-        """Hand out the sample of the question with the fewest failures, to test whether the endpoint is up."""
+        """Hand out a sample of the question with the fewest failed requests, to test whether the endpoint is up.
+
+        None if no sample is left for this endpoint.
+        """
         fresh = [i for i, q in enumerate(self._questions) if q.n_in_wave]
         if not fresh and self._n_waiting and self._open_wave():
             fresh = [i for i, q in enumerate(self._questions) if q.n_in_wave]
@@ -517,7 +532,10 @@ class Scheduler:
         return True
 
     def _refresh(self) -> None:
-        """Make the heaps of the wave's questions anew, by the lengths known now. The random order knows no lengths."""
+        """Make the heaps that are ordered by length anew, with the lengths known now.
+
+        The heap in random order stays: lengths do not change it.
+        """
         self._finishes = 0
         self._count_running()
         rows = [row for row, question in enumerate(self._questions) if question.n_in_wave]
@@ -529,8 +547,9 @@ class Scheduler:
             heapq.heapify(self._short)
 
     def _push(self, row: int) -> None:
-        """Put a question into the heaps again, by its new rank; `_pop` skips its older entries. row: its index in the
-        queue.
+        """Put a question into the heaps again, by its new rank; `_pop` skips its older entries.
+
+        row: index of the question in the queue.
         """
         heapq.heappush(self._long, self._long_entry(row))
         if len(self._endpoints) > 1:
@@ -572,9 +591,10 @@ class Scheduler:
     def _expected(self, row: int) -> float:
         """Return the expected length of the question's next sample, in tokens.
 
-        row: index of the question in the queue. The expected length is the mean of its finished samples and of one or
-        two imagined samples of the prior length. Running samples that are longer than this mean already count, too,
-        with a multiple of their present length: short samples finish first, and would make a long question look short.
+        row: index of the question in the queue. The expected length is the mean over the question's finished samples
+        and one or two imagined samples of the prior length. A running sample that is already longer than expected
+        counts, too, with a multiple of its present length: short samples finish first, and they alone would make a long
+        question look short.
         """
         question = self._questions[row]
         # A prior length of this very question counts as two samples, the mean of its benchmark as one.
@@ -602,14 +622,15 @@ class Scheduler:
     def _urgency(self, row: int) -> float:
         """Return the urgency by which a wave is ordered: the expected length, raised while few samples were handed out.
 
-        row: index of the question in the queue. By this raise every question is tried early, and none turns out to be
-        long only at the end of the run (bench/schedule.py measures this).
+        row: index of the question in the queue. Because of the raise every question is tried early, and none turns out
+        to be long only at the end of the run (bench/schedule.py measures this).
         """
         return self._expected(row) * (1 + _CURIOSITY / (1 + self._questions[row].n_handed))
 
     def _benchmark_mean(self, benchmark: str) -> float:
-        """Return the mean tokens of the benchmark's finished samples; those of all benchmarks if it has fewer than 4;
-        a guess if these are fewer than 4, too.
+        """Return the mean tokens of the benchmark's finished samples, or a stand-in if fewer than 4 have finished.
+
+        The stand-in is the mean over all benchmarks or, with fewer than 4 finished samples in all, a guess.
         """
         tokens, n = self._known[benchmark]
         if n < 4:
@@ -639,8 +660,8 @@ class Scheduler:
     def _would_end_last(self, endpoint: int, row: int, prudence: float) -> bool:
         """Whether a sample of this question, given to a slow endpoint now, would be the last one of the run to end.
 
-        That is so if the faster endpoints finish all other samples before. row: index of the question in the queue.
-        prudence: the sample is assumed to be so many times as long as expected.
+        That is so if the faster endpoints finish all other samples before it. row: index of the question in the queue.
+        prudence: the sample is assumed to be this many times as long as expected.
         """
         mine = self._endpoints[endpoint].seconds_per_token
         assert mine is not None

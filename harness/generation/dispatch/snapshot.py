@@ -36,14 +36,14 @@ from harness.generation.spending import Spent
 # ---- tokens under way
 
 NOW_S = 10.0
-"""Seconds over which the present rate is measured."""
+"""Seconds over which the present rate (tokens per second) is measured."""
 
 PACE_S = 60.0
 """Seconds over which an endpoint's present seconds per token are measured."""
 
 
 class _Arriving(msgspec.Struct, eq=False):
-    """One request in flight. events: counted at the last call of `look`; tokens: counted for them so far."""
+    """One request in flight. events: received up to the last `look`; tokens: the number that these are counted as."""
 
     lane_number: int
     started: float
@@ -52,7 +52,7 @@ class _Arriving(msgspec.Struct, eq=False):
 
 
 class _Stream:
-    """The tokens from one endpoint. n: requests in flight. busy: sum of their seconds in flight. tokens: received."""
+    """The tokens from one endpoint. n: requests in flight. busy: seconds in flight of all of them. tokens: received."""
 
     def __init__(self, now: float) -> None:
         self.n = 0
@@ -133,7 +133,7 @@ class Arrivals:
     def finished(self, task: Task, tokens: int, events: int) -> None:
         """Note that the request became a sample of `tokens` tokens in `events` events. Called instead of `ended`."""
         flight = self._flights[task]
-        # The events may have stood for more tokens than the server states; what was counted stays.
+        # The events may have been counted as more tokens than the server states; what was counted stays.
         self._streams[flight.lane_number].tokens += max(0.0, tokens - flight.tokens)
         self._lengths.setdefault((task.benchmark, task.question_id), []).append(float(tokens))
         # A reply in one piece does not say how many tokens an event has.
@@ -182,14 +182,15 @@ class Arrivals:
 
     @property
     def oldest(self) -> tuple[Task, float, float] | None:
-        """(sample, seconds in flight, tokens) of the request that was sent first."""
+        """(sample, seconds in flight, tokens) of the oldest request in flight; None if none is in flight."""
         for task, flight in self._flights.items():  # In the order in which they were sent.
             return task, self._clock() - flight.started, self._tokens_of(flight)
         return None
 
     def outlook(self, waiting: Mapping[QuestionKey, int], again: Iterable[Task]) -> Outlook:
-        """The facts from which the time to the end of the session is estimated. waiting: samples not asked yet; again:
-        samples to be asked again.
+        """The facts from which the time to the end of the session is estimated.
+
+        waiting: by question, how many samples can be handed out. again: further samples, which wait for a retry.
         """
         to_come = dict(waiting)
         for task in again:
@@ -434,7 +435,7 @@ def snapshot(
 
 
 def _by_benchmark(tasks: Collection[Task]) -> Mapping[str, int]:
-    """How many of the samples are of each benchmark that has one."""
+    """Return the number of these samples by benchmark; a benchmark without samples is left out."""
     return Counter([task.benchmark for task in tasks]) if tasks else {}
 
 

@@ -3,15 +3,15 @@
 No I/O; the clock is a parameter. `lanes` holds one `Pace` for each endpoint. `retry` decides what happens to the
 refused sample itself.
 
-A refusal has one of two causes. A limiter allows so many requests at once, or in a second, and must be obeyed. Other
-servers refuse at random, whatever is in flight, and must not slow the run down. A *second opinion* tells the two apart:
-one request that is sent right after a refusal, with no reply in between. A limiter that just refused will refuse again;
-a server that refuses at random mostly accepts.
+A refusal has one of two causes. A limiter allows a number of requests at once, or in a second, and must be obeyed.
+Other servers refuse at random, whatever is in flight, and must not slow the run down. A *second opinion* tells the two
+apart: one request that is sent right after a refusal, with no reply in between. A limiter that just refused will refuse
+again; a server that refuses at random mostly accepts.
 
 | state | a refusal | the state ends |
 | --- | --- | --- |
-| limited | lowers the limit, pauses the endpoint, asks for an opinion | a third of the opinions accepted: at random |
-| at random | does nothing | most of the last ~100 requests refused, or one with a Retry-After: limited |
+| limited | lowers the limit, pauses the endpoint, asks for an opinion | a third of the opinions accepted: "at random" |
+| at random | does nothing | most of the last ~100 requests refused, or one with a Retry-After: "limited" |
 
 A refusal lowers the limit to the number of requests in flight without the refused one. From the last refusal on the
 limit rises by 1, 2, 4 … every second, or every two round trips of a refusal if that is longer; after a rise that was
@@ -19,17 +19,17 @@ refused, the next rise waits twice as long. The pause doubles with each round of
 request, so that at most about one request in six is refused. Cut streams and 5xx say nothing about the pace and do not
 change it.
 
-Each part is there because simulated runs need it (tests/generation/test_pace.py). "Times": seconds of the run, divided
-by the seconds that the limiter would allow:
+Each part of this control is there because simulated runs need it (tests/generation/test_pace.py). In the table, "times"
+are the seconds of the run, divided by the seconds in which the limiter would allow it:
 
 | changed | what it costs |
 | --- | --- |
 | no pause between second opinions that were refused | a limiter of one slot: 37 times, 29 refusals a sample |
 | no longer wait after a rise that was refused | a limiter of one slot: 91 times, 1.7 refusals a sample |
 | accepted requests do not shorten the pause | five requests a second allowed: 11 to 27 times |
-| refusals at random are believed for ever | a limiter that sets in later is never obeyed: no end |
-| the last ~30 requests say so, not ~100 | 50 % refused at random, replies of 0.1 s: up to 541 times, now at most 5 |
-| 6 opinions decide by 45 %, not 4 by a third | 30 % refused at random, replies of 0.1 s: up to 7 times, now 2.6 |
+| "at random" never ends | a limiter that sets in later is never obeyed: no end |
+| "at random" ends by the last ~30, not ~100 | 50 % refused at random, replies of 0.1 s: up to 541 times, now ≤ 5 |
+| it begins at 45 % of 6 opinions, not 1/3 of 4 | 30 % refused at random, replies of 0.1 s: up to 7 times, now 2.6 |
 | no second opinions (plain AIMD) | replies of 3 s: 10 times at 10 % refused at random, 296 times at 30 % |
 """
 
@@ -63,7 +63,7 @@ MAX_REFUSED = 0.75
 """Refusals no longer count as random if more than this fraction of the last requests is refused."""
 
 LATELY = 100.0
-"""Approximate number of last requests that count; older ones fade."""
+"""Approximate number of the last requests among which refusals are counted for `MAX_REFUSED`; older ones fade."""
 
 _NEVER = float("-inf")
 
@@ -96,8 +96,7 @@ class RisingLimit:
         self._rise_by = 1
 
     def set_ceiling(self, ceiling: int, *, at_once: bool) -> None:
-        """Set the largest number of requests in flight. at_once: raise the limit too, unless refusals have
-        lowered it."""
+        """Set the largest number of requests in flight. at_once: raise the limit, unless refusals have lowered it."""
         # A limit that refusals have lowered stays: the user's number does not change what the server allows.
         if at_once and self.value >= self.ceiling:
             self.value = ceiling
@@ -110,7 +109,7 @@ class RisingLimit:
         self.value = self.ceiling
 
     def rise(self, now: float, in_flight: int, settled_s: float) -> None:
-        """Raise the limit of requests in flight by a step, if the last change is long enough ago and all are in use.
+        """Raise the limit by a step, if its last change is long enough ago and the present limit is fully used.
 
         now: seconds. in_flight: requests under way. settled_s: seconds after which the effect of a rise shows.
         """
@@ -126,8 +125,9 @@ class RisingLimit:
     def fall(self, now: float, in_flight: int, sent_at: float, settled_s: float) -> bool:
         """Lower the limit after the refusal of a request sent at `sent_at`.
 
-        Return whether a new round of refusals begins with it. now: in seconds. in_flight: requests without a reply now.
-        settled_s: smallest number of seconds before the limit rises again.
+        Return whether this refusal begins a new round, which is so if the request was sent after the last round began.
+        now: in seconds. in_flight: requests without a reply now. settled_s: smallest number of seconds before the limit
+        rises again.
         """
         self.value = min(self.value, max(1, in_flight))
         # A request sent before the last fall met the old limit, so its refusal says nothing new.
@@ -143,9 +143,10 @@ class RisingLimit:
 
 
 class _SecondOpinions:
-    """Decides whether an endpoint refuses requests (429) because of a limit or at random. A second opinion is a request
-    that is sent right after a refusal: a limiter refuses that too. The counts below are sums in which older requests
-    count less and less.
+    """Decides whether an endpoint refuses requests (429) because of a limit or at random.
+
+    A second opinion is a request that is sent right after a refusal: a limiter refuses it, too. The counts are sums in
+    which older requests count less and less.
     """
 
     def __init__(self) -> None:
@@ -182,9 +183,10 @@ class _SecondOpinions:
         self.state = "limited"
 
     def want_opinion_on(self, refused: Ticket, now: float) -> None:
-        """Want a second opinion on this refusal, unless one is in flight.
+        """Let the next request be a second opinion on this refusal, unless one is in flight or it is too early for one.
 
-        Refusals are known sooner than acceptances, and would be counted first. now: in seconds.
+        Only one is in flight at a time: refusals are known sooner than acceptances, so that of several opinions the
+        refused ones would be counted first. An endpoint that refuses at random needs none. now: in seconds.
         """
         if self._asking is None and now >= self._next_at and self.state == "limited":
             self._refused = refused
@@ -196,7 +198,7 @@ class _SecondOpinions:
         """
         self._lately_refused += refused
         # Counts all requests sent, not only decided ones: refusals are known sooner than acceptances.
-        # At least half a window, or the first few refusals would decide alone.
+        # The divisor is at least half a window: else the first few refusals would decide alone.
         if self.state == "at random" and self._lately_refused > MAX_REFUSED * max(self._lately_sent, LATELY / 2):
             self.state = "limited"
             self._asked = self._accepted = 0.0
@@ -224,7 +226,7 @@ class Pace:
     def __init__(self, ceiling: int, clock: Callable[[], float]) -> None:
         self.in_flight = 0
         self.waits = 0
-        """Rounds of refusals, less the requests accepted since. The pause after a round doubles with each."""
+        """Rounds of refusals, less the requests accepted since; at least 0. Each doubles the pause after a refusal."""
         self._clock = clock
         self.rising = RisingLimit(ceiling)
         self._opinions = _SecondOpinions()

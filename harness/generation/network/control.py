@@ -1,8 +1,9 @@
 """How a run is steered while it goes: a socket in the run folder, one line of JSON there, one line back.
 
-The socket has the rights of its owner only, exists while requests can be made, and serves one command a connection, on
-the network's loop. Whoever holds the run's lock may replace a socket that a dead process left behind; nothing else in
-its place is touched. A file system without sockets, or any other refusal, costs the steering and nothing more.
+Only the run's user may open the socket. It exists while requests can be made, and serves one command a connection, on
+the network's loop. Whoever holds the run's lock may replace a socket that a dead process left behind; any other file in
+its place stays. If the socket cannot be made (on a file system without sockets, for example), the run goes on, but
+cannot be steered.
 The verbs of `harness ctl` (`VERBS`) are read, checked and carried out on the loop by `Steering`.
 
 A signal steers, too (`Signals`): the first Ctrl-C lets requests in flight end, the second one ends them.
@@ -51,13 +52,14 @@ TIMEOUT_S = 5.0
 """Seconds for one command, from the connection to the reply."""
 
 MAX_PATH_BYTES = 90
-"""Longest path of a socket, in bytes, that is used as it is. Systems accept 104 or 108 bytes; some are left for the
-suffix of a temporary name.
+"""Longest path of a socket, in bytes, that is used as it is.
+
+Systems accept 104 or 108 bytes; some are left for the suffix of a temporary name.
 """
 
 
 class ControlCommand(msgspec.Struct, frozen=True, kw_only=True):
-    """verb: see `harness.generation.network.control`; value: its number or key, as text."""
+    """A command to a running session. verb: one of `VERBS`. value: its number or key, as text; "" if it takes none."""
 
     verb: str
     value: str = ""
@@ -309,8 +311,10 @@ class Steering:
         return Answer(sentence=f"concurrency is {number}{limited}")
 
     def _cancel(self, key: str) -> Answer:
-        """Cancel one sample, `QUESTION:SAMPLE`, or all samples of a question. Raises `UsageError` if none is still to
-        come."""
+        """Cancel one sample, `QUESTION:SAMPLE`, or all samples of a question.
+
+        Raises `UsageError` if none of them is still to come.
+        """
         # An id may itself end in a colon and a number: the whole text goes first.
         n = self._dispatcher.cancel(key, None, "cancelled by `harness ctl`")
         question_id, colon, index = key.rpartition(":")
@@ -340,9 +344,12 @@ class Signals:
     """
 
     class _Caught(KeyboardInterrupt):
-        """Raised by a signal at the line that runs, whatever code that is. Only a KeyboardInterrupt passes through all
-        code: asyncio handles any other exception, and `threading.Thread.start` takes an `Exception` for a failure to
-        start, after which the thread ends with a KeyError."""
+        """Raised by a signal in whatever code runs at that moment.
+
+        Only a KeyboardInterrupt passes through all code: asyncio handles any other exception, and
+        `threading.Thread.start` takes an `Exception` for a failure to start, after which the thread ends with a
+        KeyError.
+        """
 
     def __init__(self, message: Callable[[int], str]) -> None:
         self.caught: int | None = None
@@ -353,8 +360,10 @@ class Signals:
         self._before: dict[int, Any] = {}
 
     def attach(self, on_signal: Callable[[int, int], None]) -> None:
-        """Have `on_signal` called by each signal from now on. It is also called at once if a signal came before, whose
-        exception was lost: Python can only print what is raised in a finalizer."""
+        """Call `on_signal` at each signal from now on, and at once if a signal has come before.
+
+        The exception of that earlier signal was lost: Python only prints what is raised in a finalizer.
+        """
         self._on_signal = on_signal
         if self.caught is not None:
             on_signal(self.caught, self._n)
@@ -379,7 +388,7 @@ class Signals:
         self._handle(signum, None)
 
     def _handle(self, signum: int, _frame: FrameType | None) -> None:
-        """Note a signal: the session ends in order if it is running, else the block ends."""
+        """Note a signal and call `on_signal`; before `attach`, raise `_Caught`, which ends the block."""
         self._n += 1
         # The first signal decides the exit code.
         self.caught = self.caught or signum

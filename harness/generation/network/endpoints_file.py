@@ -86,7 +86,10 @@ class EndpointsFile:
         return [words[0] for _, words in self._lines()]
 
     def changed(self) -> tuple[Endpoint, ...] | None:
-        """The endpoints, if the file has changed since the last look; else None. Raises `UsageError`, once."""
+        """The endpoints, if the file has changed since the last look; else None.
+
+        Raises `UsageError` for a bad file, once after each change of it.
+        """
         try:
             state = self._state()
         except OSError:

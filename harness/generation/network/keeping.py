@@ -31,7 +31,7 @@ GOES_ON: frozenset[FailureKind] = frozenset({"connect", "timeout", "cut", "serve
 
 @dataclass(slots=True)
 class _Watched:
-    """One request in flight. view: makes a partial sample of its reply so far."""
+    """One request in flight. view: makes a partial sample of its reply so far. due: the time of its next write."""
 
     arriving: Arriving
     view: Callable[[SoFar], Partial]
@@ -51,7 +51,7 @@ class Keeper:
         on_event: Callable[..., None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Read the partial samples of earlier sessions whose samples are still missing."""
+        """Read the parts that earlier sessions wrote of samples which are still missing (`owed`)."""
         stored = inflight.read(folder, lambda key: owed(Task(*key)))
         self.partials = stored.partials
         self.damaged = stored.damaged
@@ -67,11 +67,11 @@ class Keeper:
                 damaged=stored.damaged,
                 notes=stored.notes,
             )
-            # Without damaged lines, and without the parts of samples that are no longer missing.
+            # The new file has no damaged lines, and no parts of samples that are no longer missing.
             self._file.rewrite(stored.partials)
 
     def begin(self, task: Task, arriving: Arriving, view: Callable[[SoFar], Partial]) -> None:
-        """Take note that a request for `task` is sent."""
+        """Note that a request for `task` is sent. view: makes a partial sample of what has arrived."""
         arriving.written = WrittenTokens()
         self._watched[task] = _Watched(arriving, view, self._clock() + KEEP_S)
 

@@ -121,9 +121,9 @@ def one_by_one(
     opener: Callable[[], Transport],
     on_event: Callable[..., None],
 ) -> Way:
-    """How a run asks with one request for each sample, as the runner needs it. opener: makes the transport.
+    """Return the `Way` of a run that sends one request for each sample. opener: makes the transport.
 
-    The limit of open files bounds the requests in flight. Raises `UsageError` if it is too low for any run.
+    The limit of open files bounds the requests in flight. Raises `UsageError` if that limit is too low for any run.
     """
     return Way(
         open=lambda host: OneByOne(settings, requests(), opener(), keeper=host.keeper, on_event=on_event),
@@ -180,7 +180,10 @@ class OneByOne:
         return {task: arriving.count() for task, arriving in self._arriving.items()}
 
     async def close(self) -> int:
-        """Close the transport's connections. Returns the number of replies that may be leftovers."""
+        """Close the transport's connections.
+
+        Returns how many replies may be leftovers (replies to earlier requests on the same connection).
+        """
         return await self._transport.close()
 
     async def _send(self, endpoint: Endpoint, path: str, body: bytes, arriving: Arriving | None = None) -> Reply:
@@ -190,7 +193,7 @@ class OneByOne:
         )
 
     def _begin(self, task: Task, arriving: Arriving, going_on: Continuation | None, checksum: str) -> None:
-        """Let the keeper, if the run has one, store this reply while it arrives, with what continues it after a break.
+        """Let the keeper (the store of half-written samples), if there is one, store this reply while it arrives.
 
         going_on: the continuation that is being sent; None for a whole request. checksum: of the sample's first
         request.
@@ -245,9 +248,10 @@ class OneByOne:
     async def _compare_seam(
         self, going_on: Continuation, endpoint: Endpoint, template: RequestTemplate
     ) -> Continuation:
-        """Return `going_on` with what the server states of the tokens before the seam: their log-probabilities now.
+        """Return `going_on`, with the changes of the log-probabilities of its last written tokens noted in its seam.
 
-        Beside the earlier ones they show whether the model that continues the part is the model that wrote it.
+        The server is asked for them again: if they have changed, another model may have written the part. Raises
+        `Unlike` if the changes are too large, unless the mode is "near"; `RequestFailed` if the server is down.
         """
         salvage = self._settings.salvage
         tokens = tokens_before_seam(going_on, salvage)

@@ -19,7 +19,7 @@ from harness.generation.plan import Task
 
 
 class Sampler(Protocol):
-    """Asks for samples, many at once. It is made and used on the network thread's loop."""
+    """Asks for samples, many at once. A sampler is made and used on the network thread's loop."""
 
     async def sample(self, ask: Ask) -> tuple[Sample, Reply]:
         """Ask for the sample that `ask` names; return it with the reply that it was made from.
@@ -33,7 +33,10 @@ class Sampler(Protocol):
         ...
 
     async def close(self) -> int:
-        """End all requests in flight and close all connections; return how many replies may be leftovers of others."""
+        """End all requests in flight and close all connections.
+
+        Return how many replies may be leftovers (replies to earlier requests on the same connection).
+        """
         ...
 
 

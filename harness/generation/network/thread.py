@@ -40,19 +40,19 @@ from harness.runs.journal import Journal
 from harness.runs.layout import RunFolder
 
 LOOK_AROUND_S = 0.5
-"""Seconds between two looks at the clock, the progress and the file of endpoints, at most."""
+"""Seconds between two looks at the progress, the file of endpoints and the like; also the longest sleep of the loop."""
 
 
 OUTLOOK_S = 2.0
-"""Seconds between two outlooks on the end of the session, at least."""
+"""Smallest number of seconds between two collections of the facts from which the session's end is forecast."""
 
 
 class Network:
-    """Runs the network thread, which sends the requests of a session. Call `start`, then `join` until it returns True,
-    then read `lag`.
+    """Runs the network thread, which sends the requests of a session.
 
-    open_sampler: makes the sampler on the thread; gets this object, by which the sampler can end the session. keeper:
-    stores half-written samples; closed at the end. admission: looks at endpoints that join later; stopped at the end.
+    Call `start`, then `join` until it returns True, then read `lag`. open_sampler: makes the sampler on the thread;
+    gets this object, by which the sampler can end the session. keeper: stores half-written samples; closed at the end.
+    admission: checks endpoints that join later; stopped at the end.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Network:
         self.progress = dispatcher.progress()
         """The latest facts; replaced as a whole, so any thread may read it."""
         self.outlook: Outlook | None = None
-        """What a forecast of the session's end needs; replaced as a whole, every `OUTLOOK_S`."""
+        """What a forecast of the session's end needs; None at first. Replaced as a whole, every `OUTLOOK_S`."""
         self._expected: tuple[float, TimeLeft | None] = (0.0, None)
 
         self._requests: dict[Task, asyncio.Task[None]] = {}
@@ -258,7 +258,7 @@ class Network:
         if now < self._next_look:
             return False
         self._next_look = now + LOOK_AROUND_S
-        if self._starved:  # only now: had it been released at once, the connects under way would have used it up
+        if self._starved:  # released only now: at the first failure, the connects under way would have used it up
             reserve.release()
         self._steering.follow_file()
         if self.keeper is not None:
