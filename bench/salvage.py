@@ -332,7 +332,7 @@ def seam(url: str, answers: int, at_once: int) -> None:
         begun = {(n, cut): ids_of(first[n])[:cut] for n, cut in places}
         prompts = {n: list(reply["prompt_token_ids"]) for n, reply in enumerate(first)}
         again = dict(zip(range(0, answers, 4), each(whole, range(0, answers, 4), 1), strict=True))
-        onward = each(lambda p: next_token([*prompts[p[0]], *begun[p]]), places, at_once)
+        written_so_far = each(lambda p: next_token([*prompts[p[0]], *begun[p]]), places, at_once)
         texts = dict(zip(places, each(lambda p: as_text(begun[p]), places, 4), strict=True))
         recut = [p for p in places if texts[p] != begun[p]]
         near = each(lambda p: next_token([*prompts[p[0]], *texts[p]]), recut, at_once)
@@ -364,7 +364,7 @@ def seam(url: str, answers: int, at_once: int) -> None:
         [(likeliest(first[n], cut), likeliest(again[n], cut), own(n, cut)) for n, cut in alike],
     )
     shown("continued, given the ids", [(likeliest(first[n], cut), likely, own(n, cut))
-                                       for (n, cut), likely in zip(places, onward, strict=True)])  # fmt: skip
+                                       for (n, cut), likely in zip(places, written_so_far, strict=True)])  # fmt: skip
     print(f"{len(recut)} of {len(places)} beginnings are cut otherwise by the tokenizer")
     if recut:
         shown("continued, given their text", [(likeliest(first[n], cut), likely, own(n, cut))
@@ -390,7 +390,7 @@ def cost(streams: int, tokens: int) -> None:
     from harness.client.interface import Arriving
     from harness.client.protocol.sse import ReplyParser
     from harness.client.protocol.written import WrittenTokens
-    from harness.generation.continuing import onward
+    from harness.generation.continuing import written_so_far
     from harness.generation.network.keeping import KEEP_S, Keeper
     from harness.generation.plan import Task
     from harness.runs.layout import RunFolder
@@ -403,7 +403,7 @@ def cost(streams: int, tokens: int) -> None:
             keeper = Keeper(RunFolder(folder), lambda _: True, lambda *_, **__: None, clock=clock.now)
             for n in range(streams):
                 arriving = Arriving()
-                keeper.begin(Task("b", f"q{n}", 0), arriving, lambda seen: onward(None, "r", "vllm", seen))
+                keeper.begin(Task("b", f"q{n}", 0), arriving, lambda seen: written_so_far(None, "r", "vllm", seen))
                 arriving.written = arriving.written if ids else WrittenTokens()
                 parser = ReplyParser(started=0.0, started_utc=0.0, max_body_bytes=1 << 30, written=arriving.written)
                 arriving.so_far = parser.so_far

@@ -319,7 +319,7 @@ def whole(going_on: Continuation, reply: Reply) -> Reply:
     )
 
 
-def onward(going_on: Continuation | None, request: str, engine: str, now: SoFar) -> Partial:
+def written_so_far(going_on: Continuation | None, request: str, engine: str, now: SoFar) -> Partial:
     """Return the part of a sample that is written by now, earlier requests included.
 
     going_on: the continuation whose reply is arriving; None if it is the reply to a whole request. request: digest of

@@ -396,7 +396,7 @@ class SamplingSession:
             if n == 0 and resuming and recorded is not None and not self._settings.accept_server_change:
                 raise fingerprint.refusal(recorded, url)
         self._log.write("fingerprint", same=same)
-        agreed = self._manifest.provenance.agreeing(former, same)
+        agreed = self._manifest.provenance.with_fingerprint(former, same)
         self._manifest = msgspec.structs.replace(self._manifest, provenance=agreed)
         # Saved at once: later sessions compare with this fingerprint, also after a crash.
         self._manifest.save(self._folder)

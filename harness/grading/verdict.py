@@ -94,7 +94,7 @@ _REASONS = frozenset(("prose", "unreadable", "matrices", "vectors", "decimal com
 
 _ONE_VALUE: tuple[AnswerKind, ...] = ("integer", "number", "expression")
 _NO_RULES = GradeRules()
-_SHORT = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15}|/[0-9]{1,15})?|-?\\[dt]?frac\{[0-9]{1,15}\}\{[0-9]{1,15}\}")
+_SHORT_NUMBER = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15}|/[0-9]{1,15})?|-?\\[dt]?frac\{[0-9]{1,15}\}\{[0-9]{1,15}\}")
 """An integer, decimal or fraction with so few digits that a comparison takes no time worth a worker."""
 
 _SHORT_EXPRESSION = re.compile(
@@ -394,7 +394,7 @@ def is_short(question: Question, answer: str) -> bool:
     """Whether reference and answer are numbers of few digits or short polynomials, which any process may decide."""
     if question.kind not in _ONE_VALUE or question.rules.grader != verifier.RULES:
         return False
-    texts = [text for text in (answer, *question.references) if _SHORT.fullmatch(text) is None]
+    texts = [text for text in (answer, *question.references) if _SHORT_NUMBER.fullmatch(text) is None]
     if not texts:
         return True
     from harness.grading.compare.polynomials import same_polynomials

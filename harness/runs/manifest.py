@@ -128,7 +128,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
         last = msgspec.structs.replace(self.sessions[-1], builds={url: list(values) for url, values in seen.items()})
         return msgspec.structs.replace(self, sessions=[*self.sessions[:-1], last])
 
-    def agreeing(self, fingerprint: Fingerprint, same: Mapping[str, int]) -> Provenance:
+    def with_fingerprint(self, fingerprint: Fingerprint, same: Mapping[str, int]) -> Provenance:
         """The provenance with the run's fingerprint, and with how each endpoint of the last session compares to it.
 
         same: base URL → how many beginnings of its replies equal those of the fingerprint.

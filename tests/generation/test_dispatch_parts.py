@@ -271,12 +271,12 @@ def test_only_an_endpoint_that_joined_late_may_be_unwelcome() -> None:
     clock = Clock()
     lanes = lanes_of(clock, 1.0)
     refused, slow = RequestFailed("too_long", "no", status=400), RequestFailed("timeout", "slow")
-    assert not lanes.unwelcome(0, refused)
+    assert not lanes.is_unfit(0, refused)
     lanes.replace([lanes[0].endpoint, Endpoint.parse("http://late:80")])
-    assert [lanes.unwelcome(n, refused) for n in range(2)] == [False, True]
-    assert not lanes.unwelcome(1, slow)
+    assert [lanes.is_unfit(n, refused) for n in range(2)] == [False, True]
+    assert not lanes.is_unfit(1, slow)
     lanes.replace([Endpoint.parse("http://late:80")])
-    assert not lanes.unwelcome(1, refused), "it is the only one"
+    assert not lanes.is_unfit(1, refused), "it is the only one"
 
 
 # -- the order of samples ------------------------------------------------------------------------------------------

@@ -33,8 +33,8 @@ from harness.generation.continuing import (
     WrittenAnew,
     continuation,
     objection,
-    onward,
     whole,
+    written_so_far,
 )
 from harness.generation.dispatch.retry import TRIES
 from harness.generation.settings import RunSettings
@@ -119,7 +119,7 @@ def test_cut_anywhere_and_as_often_as_you_like_the_parts_are_the_whole(
     partial, sent = Partial(request=""), list(prompt)
     for cut in cuts:
         new = model.onward(sent, cut)[0]
-        partial = onward(request, "digest", engine, seen(model, new, engine, raw=request is not None))
+        partial = written_so_far(request, "digest", engine, seen(model, new, engine, raw=request is not None))
         try:
             request = going_on(partial, model, mode, engine)
         except WrittenAnew:
@@ -144,7 +144,7 @@ def test_a_reasoning_that_its_last_token_closed_is_closed() -> None:
     """The event brought the end of the reasoning and the tag, of which the text says nothing."""
     model = Model(thinks=30)
     ids = model.answer(MESSAGES)[0]
-    begun = onward(None, "", "vllm", seen(model, ids[:31], "vllm"))
+    begun = written_so_far(None, "", "vllm", seen(model, ids[:31], "vllm"))
     request = going_on(begun, model, "exact", "vllm")
     rest = "".join(map(text_of, ids[31:50]))
     reply = whole(request, replied(rest, "length", len(request.prompt or ()), 19))
@@ -157,7 +157,7 @@ def test_a_reasoning_whose_tag_is_no_token_of_the_model_is_asked_anew() -> None:
             return [1000 + ord(c) for c in text]
 
     model = Model(thinks=30)
-    begun = onward(None, "", "vllm", seen(model, model.answer(MESSAGES)[0][:20], "vllm"))
+    begun = written_so_far(None, "", "vllm", seen(model, model.answer(MESSAGES)[0][:20], "vllm"))
     salvage = Salvage(mode="near", engine="vllm")
     with pytest.raises(WrittenAnew, match="is not a single token of this model"):
         continuation(begun, ASKED, RequestTemplate(model="m"), salvage, Harmony(model), max_tokens=None, seed=None)
@@ -166,7 +166,7 @@ def test_a_reasoning_whose_tag_is_no_token_of_the_model_is_asked_anew() -> None:
 def test_a_server_that_counts_other_tokens_than_were_sent_has_answered_something_else() -> None:
     model = Model()
     ids = model.answer(MESSAGES)[0]
-    request = going_on(onward(None, "", "vllm", seen(model, ids[:30], "vllm")), model, "exact", "vllm")
+    request = going_on(written_so_far(None, "", "vllm", seen(model, ids[:30], "vllm")), model, "exact", "vllm")
     assert request.prompt is not None
     with pytest.raises(WrittenAnew, match="the server counted 3"):
         whole(request, replied("x", "stop", 3, 1))
@@ -176,7 +176,7 @@ def test_a_server_that_counts_other_tokens_than_were_sent_has_answered_something
 def test_an_answer_that_ends_inside_its_reasoning_is_asked_anew_and_a_truncated_one_is_taken() -> None:
     model = Model(thinks=30)
     ids = model.answer(MESSAGES)[0]
-    request = going_on(onward(None, "", "vllm", seen(model, ids[:20], "vllm")), model, "exact", "vllm")
+    request = going_on(written_so_far(None, "", "vllm", seen(model, ids[:20], "vllm")), model, "exact", "vllm")
     assert request.prompt is not None
     with pytest.raises(WrittenAnew, match="inside its reasoning"):
         whole(request, replied(" on and on", "stop", len(request.prompt), 3))

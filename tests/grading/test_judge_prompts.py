@@ -16,7 +16,7 @@ from harness.grading.second.judge_prompts import (
     PROMPTS,
     VERDICT,
     JudgePrompt,
-    named,
+    prompt_named,
     render,
     shown_answer,
     shown_ending,
@@ -122,13 +122,13 @@ def test_long_texts_are_cut_at_their_bounds() -> None:
 
 def test_an_unknown_prompt_is_named_with_its_neighbours() -> None:
     with pytest.raises(UsageError, match=r"unknown judge prompt 'verdit'.*Did you mean verdict\?"):
-        named("verdit")
+        prompt_named("verdit")
 
 
 def test_a_rubric_of_ones_own_takes_the_place_of_the_rule(tmp_path: Path) -> None:
     file = tmp_path / "rubric.txt"
     file.write_text("\ufeffOnly the cause counts; \\frac{1}{2} stays.\n", "utf-8")
-    prompt = named(str(file))
+    prompt = prompt_named(str(file))
     [message] = render(prompt, "Why?", ("rain",), "MARK")
     assert "Only the cause counts; \\frac{1}{2} stays.\n\nCompare briefly" in message.content
     assert "exact value" not in message.content
@@ -136,7 +136,7 @@ def test_a_rubric_of_ones_own_takes_the_place_of_the_rule(tmp_path: Path) -> Non
     assert "MARK</answer-" in message.content
     assert verdict(prompt, "VERDICT: CORRECT") is True
     file.write_text("Anything goes.", "utf-8")
-    assert named(str(file)).name != prompt.name
+    assert prompt_named(str(file)).name != prompt.name
 
 
 @pytest.mark.parametrize(
@@ -154,4 +154,4 @@ def test_what_is_no_rubric_is_refused(tmp_path: Path, content: bytes | None, rea
     if content is not None:
         file.write_bytes(content)
     with pytest.raises(UsageError, match=f"rubric.md.* {reason}"):
-        named(str(file))
+        prompt_named(str(file))

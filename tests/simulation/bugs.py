@@ -41,7 +41,8 @@ PLANTED = {
     ),
     "the Retry-After of a continuation is not obeyed": Bug(
         "dispatcher",
-        "self._lanes.heed(ticket.lane_number, failure.retry_after)\n            self._lanes.cancelled(ticket)\n",
+        "self._lanes.obey_retry_after(ticket.lane_number, failure.retry_after)\n"
+        "            self._lanes.cancelled(ticket)\n",
         "self._lanes.cancelled(ticket)\n",
         "retry-after",
         rare=True,

@@ -25,7 +25,7 @@ from harness.client.protocol.reply import RequestFailed
 from harness.core.records import Sample, Seam, Timing, Usage
 from harness.generation.dispatch.actions import Ask, Cancel, Done, Log, Store, Wait
 from harness.generation.dispatch.retry import TRIES
-from harness.generation.network.keeping import GOES_ON
+from harness.generation.network.keeping import CONTINUABLE
 from harness.generation.plan import Owed, SessionPlan, Task
 from harness.generation.progress import Progress
 from tests.simulation.rules import Broken, Rules, name
@@ -203,7 +203,7 @@ class Session:
         failure = CONTINUATIONS[one.continuations]
         if isinstance(end, Reply) and failure is not None:
             seconds, end = DEADLINE_S if failure.kind == "timeout" else ROUND_TRIP_S, failure
-        if isinstance(end, RequestFailed) and end.kind in GOES_ON and end.kind != "cut":
+        if isinstance(end, RequestFailed) and end.kind in CONTINUABLE and end.kind != "cut":
             end = _without_tokens(end)
         if isinstance(end, RequestFailed) and end.going_on and end.kind != "out_of_files":
             self.n_fruitless[task, one.endpoint.base_url] += 1

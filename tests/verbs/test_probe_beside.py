@@ -282,7 +282,7 @@ def test_a_run_stands_for_its_servers_replies(tmp_path: Path) -> None:
     begun = list(reference.ServerReference(ToyAsker(Toy()), "").beginnings())
     manifest = Manifest.start(RunFolder(tmp_path), model="toy", harness_version="0")
     known = Fingerprint(version=fingerprint.version({}), beginnings=begun, endpoint="http://h")
-    provenance = manifest.provenance.after("now", {}, []).agreeing(known, {})
+    provenance = manifest.provenance.after("now", {}, []).with_fingerprint(known, {})
     msgspec.structs.replace(manifest, provenance=provenance).save(RunFolder(tmp_path))
     for toy, expected in ((Toy(), "sound"), (Toy("b", 1.0), "spoils")):
         with counterpart(ProbeOptions.of(reference=str(tmp_path)), Watcher()) as found:
@@ -306,7 +306,7 @@ def test_a_runs_replies_are_asked_for_as_they_were_then(
     known = Fingerprint(
         version=fingerprint.version(neutral), beginnings=["x"] * 8, endpoint="http://h", neutral=neutral
     )
-    provenance = manifest.provenance.after("now", {}, []).agreeing(known, {})
+    provenance = manifest.provenance.after("now", {}, []).with_fingerprint(known, {})
     msgspec.structs.replace(manifest, provenance=provenance).save(RunFolder(tmp_path))
     with counterpart(ProbeOptions.of(reference=str(tmp_path)), Watcher()) as found:
         examined(Recording(Toy(), asker=Asker(model="toy", engine=engine)), *found.checks)
@@ -345,7 +345,7 @@ def test_a_run_is_compared_by_requests_as_it_sent_them(tmp_path: Path) -> None:
     }
     manifest = Manifest.start(RunFolder(tmp_path), model="toy", harness_version="0")
     known = Fingerprint(version=fingerprint.version({}), beginnings=begun, endpoint="http://h")
-    provenance = manifest.provenance.after("now", {}, []).agreeing(known, {})
+    provenance = manifest.provenance.after("now", {}, []).with_fingerprint(known, {})
     for kept, expected in ((identity, "sound"), ({**identity, "chat_template_kwargs": {}}, "spoils")):
         record = BenchmarkRecord(identity=kept, plan=Plan(samples=1))
         both = msgspec.structs.replace(manifest, provenance=provenance, benchmarks={"b": record})

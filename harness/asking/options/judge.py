@@ -78,4 +78,4 @@ class JudgeOptions(WhichServer):
         super()._check()
         if not self.model:
             raise UsageError("give the name of the model that judges", field="model")
-        judge_prompts.named(self.prompt)
+        judge_prompts.prompt_named(self.prompt)

@@ -159,7 +159,7 @@ class Dispatcher:
         for task in self._retries.due(now):
             self._scheduler.give_back(task)
         if self._scheduler.elsewhere_only:
-            for task in self._scheduler.stranded(self._lanes.hopeful()):
+            for task in self._scheduler.stranded(self._lanes.may_still_answer()):
                 kind, status, message = self.causes.last(task)
                 self._give_up_waiting(task, kind, f"{message} (every endpoint has failed it)", status)
         self._lanes.advance()
@@ -276,7 +276,7 @@ class Dispatcher:
         )  # fmt: skip
         if flight.given_up:
             # A Retry-After holds for the endpoint, whichever sample met it.
-            self._lanes.heed(flight.ticket.lane_number, failure.retry_after)
+            self._lanes.obey_retry_after(flight.ticket.lane_number, failure.retry_after)
             self._lanes.cancelled(flight.ticket)
             return
         fault = fault_of(failure, probing=lane.set_aside)
@@ -289,7 +289,7 @@ class Dispatcher:
             case "machine":
                 self._lanes.cancelled(flight.ticket)
                 self._out_of_files(task, failure)
-            case "payload" | "run" if self._lanes.unwelcome(flight.ticket.lane_number, failure):
+            case "payload" | "run" if self._lanes.is_unfit(flight.ticket.lane_number, failure):
                 self._lanes.cancelled(flight.ticket)
                 self._leave_out(flight.ticket.lane_number, failure)
                 self._again(task, failure)
@@ -309,7 +309,7 @@ class Dispatcher:
                 self._lanes.failed(flight.ticket, failure)
                 self._scheduler.steer_away(task)
                 after, why, used_up = self._retries.failed(task, failure, fault)
-                if used_up and self._scheduler.leave_to_others(task, self._lanes.hopeful()):
+                if used_up and self._scheduler.leave_to_others(task, self._lanes.may_still_answer()):
                     after = 0.0 if fault == "endpoint" or self._retries.budget.take() else None
                 if after is None:
                     self._give_up(task, failure.kind, f"{failure.message} ({why})", failure.status)
@@ -379,7 +379,7 @@ class Dispatcher:
         if failure.kind == "rate_limited" or self._lanes[ticket.lane_number].set_aside:
             self._lanes.failed(ticket, failure)
         else:
-            self._lanes.heed(ticket.lane_number, failure.retry_after)
+            self._lanes.obey_retry_after(ticket.lane_number, failure.retry_after)
             self._lanes.cancelled(ticket)
             pause = self._jitter(0.0, self._retries.policy.ceiling(n_failures))
         self._again(task, failure, pause)
@@ -501,7 +501,7 @@ class Dispatcher:
     def resume(self) -> None:
         """Continue after a pause. The pause uses up no patience, since no endpoint could answer during it."""
         self._paused = False
-        self._lanes.rested()
+        self._lanes.end_pause()
 
     def set_concurrency(self, number: int) -> None:
         """Change the number of requests in flight."""

@@ -7,7 +7,7 @@ Each endpoint is a *lane*, with a number from 0 that it keeps for good. What a f
 | open | at most `pace.limit` | | |
 | paused | none new until `until` | a 429, or a Retry-After | by time |
 | set aside | one at a time, after pauses that double | `SET_ASIDE_AFTER` failures in a row | any answer: open |
-| left | none new; those in flight end | off the user's list, or unfit (`unwelcome`) | never: a return is a new lane |
+| left | none new; those in flight end | off the user's list, or unfit (`is_unfit`) | never: a return is a new lane |
 
 Two signals, two answers: a 429 means "slow down" (`too_many_requests` lowers `pace.limit`); other failures mean "it may
 be down". A request goes to the lane with the fewest in flight for its weight. The share of a lane that is set aside
@@ -151,16 +151,16 @@ class Lanes:
         for endpoint in joined.values():
             self._lanes.append(Lane(endpoint, Pace(1, self._clock), joined_late=True))
         self._share_out(at_once=True)
-        self._look_whether_down()
+        self._update_patience()
         return list(joined), left
 
     def dismiss(self, lane_number: int) -> None:
         """Send nothing more to this endpoint."""
         self._lanes[lane_number].left = True
         self._share_out()
-        self._look_whether_down()
+        self._update_patience()
 
-    def unwelcome(self, lane_number: int, failure: RequestFailed) -> bool:
+    def is_unfit(self, lane_number: int, failure: RequestFailed) -> bool:
         """Whether `failure` shows that an endpoint does not fit the run, which can continue without it.
 
         Only an endpoint that joined during the run can be unfit: it refuses with an error that would stop the run,
@@ -171,10 +171,10 @@ class Lanes:
         unfit = failure.kind == "too_long" or (failure.stops_run and not lane.n_done)
         return unfit and lane.joined_late and (lane.left or self.n_present > 1)
 
-    def rested(self) -> None:
+    def end_pause(self) -> None:
         """Start the patience anew after a pause of the run, in which no endpoint could answer."""
         self._down_since = None
-        self._look_whether_down()
+        self._update_patience()
 
     @property
     def n_present(self) -> int:
@@ -230,7 +230,7 @@ class Lanes:
             lane.set_aside = False
             self._share_out()
 
-    def heed(self, lane_number: int, retry_after: float | None) -> None:
+    def obey_retry_after(self, lane_number: int, retry_after: float | None) -> None:
         """Send an endpoint nothing for as long as its reply asked (Retry-After).
 
         lane_number: the number of its lane (one endpoint). retry_after: seconds; None if the reply named no time.
@@ -255,7 +255,7 @@ class Lanes:
         # A request that was sent before the pause ended is not the try that the endpoint is owed after the pause.
         if ticket.sent_at >= lane.asked_until:
             lane.try_owed = False
-        self.heed(ticket.lane_number, failure.retry_after)
+        self.obey_retry_after(ticket.lane_number, failure.retry_after)
         slow_down = True
         if failure.kind == "rate_limited":
             # Nothing else was in flight, so slowing down is impossible: an endpoint that refuses for ever counts as
@@ -273,7 +273,7 @@ class Lanes:
             lane.down_at = now
             self.hold(ticket.lane_number)
             self._share_out()
-        self._look_whether_down()
+        self._update_patience()
         return slow_down
 
     def hold(self, lane_number: int) -> None:
@@ -303,7 +303,7 @@ class Lanes:
         last = "; ".join(f"{lane.endpoint.base_url}: {lane.last_failure}" for lane in present)
         return f"no request has been answered for {now - self._down_since:.0f} s ({last})"
 
-    def hopeful(self) -> set[int]:
+    def may_still_answer(self) -> set[int]:
         """Lanes that may still answer: neither left nor set aside beyond the patience."""
         alive_since = self._clock() - self.patience
         return {
@@ -378,7 +378,7 @@ class Lanes:
                 most = max(most, round(min(MAX_SHARES * share, self._concurrency * lane.endpoint.weight / up)))
             lane.pace.set_ceiling(most, at_once=at_once)
 
-    def _look_whether_down(self) -> None:
+    def _update_patience(self) -> None:
         """Start the patience if every endpoint is set aside now; stop it if one is not."""
         if not all(lane.set_aside for lane in self._present()):
             self._down_since = None

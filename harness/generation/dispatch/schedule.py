@@ -67,19 +67,19 @@ _CENSORED = 1.3
 _CURIOSITY = 1.0
 """The urgency of an untried question is raised by this fraction; the raise falls as 1/(1 + samples handed out)."""
 
-_ABOUT = 0.8
+_TIED_FRACTION = 0.8
 """Questions whose urgency is at least this fraction of the best are tied."""
 
-_EVERY = 8
+_RANDOM_EVERY = 8
 """With several endpoints, one in this many samples of an endpoint is a random sample of the wave, not the longest."""
 
-_LOOKED_AT = 16
+_MAX_SEARCHED = 16
 """Largest number of tied questions that are searched for a prompt that the endpoint has read before."""
 
 _PRUDENCE = 1.6
 """A slow endpoint takes the shortest sample only if this multiple of its expected length would not finish last."""
 
-_PRUDENCE_ANY = 4.0
+_PRUDENCE_RANDOM = 4.0
 """The same multiple for a random sample; it is larger because the lengths of random samples vary more."""
 
 
@@ -204,7 +204,7 @@ class Scheduler:
         # Heaps of the wave's questions: the most urgent first, the shortest first, in random order.
         self._long: list[_Entry] = []
         self._short: list[_Entry] = []
-        self._any: list[_Entry] | None = None  # Made when it is needed.
+        self._random: list[_Entry] | None = None  # Made when it is needed.
 
     # ---- what the workers call
 
@@ -421,7 +421,7 @@ class Scheduler:
         speed = self._endpoints[endpoint]
         while self._n_waiting:
             slow = self._is_slow(endpoint)
-            random = len(self._endpoints) > 1 and (slow or speed.n_taken % _EVERY == _EVERY - 1)
+            random = len(self._endpoints) > 1 and (slow or speed.n_taken % _RANDOM_EVERY == _RANDOM_EVERY - 1)
             if slow:
                 row, held_back = self._pop_for_slow(endpoint)
                 if held_back:
@@ -442,7 +442,7 @@ class Scheduler:
         after all others.
         """
         for heap, entry, prudence in (
-            (self._in_random_order(), self._random_entry, _PRUDENCE_ANY),
+            (self._in_random_order(), self._random_entry, _PRUDENCE_RANDOM),
             (self._short, self._short_entry, _PRUDENCE),
         ):
             row = self._pop(heap)
@@ -461,9 +461,9 @@ class Scheduler:
         if not self._costs_a_prompt(endpoint, best):
             return best
         choice, passed = best, [best]
-        while len(passed) < _LOOKED_AT and (row := self._pop(self._long)) is not None:
+        while len(passed) < _MAX_SEARCHED and (row := self._pop(self._long)) is not None:
             passed.append(row)
-            if self._urgency(row) < _ABOUT * self._urgency(best):
+            if self._urgency(row) < _TIED_FRACTION * self._urgency(best):
                 break
             if not self._costs_a_prompt(endpoint, row):
                 choice = row
@@ -527,7 +527,7 @@ class Scheduler:
             return True
         if not self._begin_wave():
             return False
-        self._any = None
+        self._random = None
         self._refresh()
         return True
 
@@ -554,16 +554,16 @@ class Scheduler:
         heapq.heappush(self._long, self._long_entry(row))
         if len(self._endpoints) > 1:
             heapq.heappush(self._short, self._short_entry(row))
-        if self._any is not None:
-            heapq.heappush(self._any, self._random_entry(row))
+        if self._random is not None:
+            heapq.heappush(self._random, self._random_entry(row))
 
     def _in_random_order(self) -> list[_Entry]:
         """Return the heap of the wave's questions in random order."""
-        if self._any is None:
+        if self._random is None:
             rows = [row for row, question in enumerate(self._questions) if question.n_in_wave]
-            self._any = [self._random_entry(row) for row in rows]
-            heapq.heapify(self._any)
-        return self._any
+            self._random = [self._random_entry(row) for row in rows]
+            heapq.heapify(self._random)
+        return self._random
 
     def _long_entry(self, row: int) -> _Entry:
         return -self._urgency(row), self._questions[row].n_handed, row

@@ -25,7 +25,7 @@ MIN_A_LOOK, SHARE_A_LOOK = 4, 8
 Looks come ten times in `KEEP_S`, so all streams get their turn, and no look blocks the loop for long.
 """
 
-GOES_ON: frozenset[FailureKind] = frozenset({"connect", "timeout", "cut", "server", "rate_limited", "out_of_files"})
+CONTINUABLE: frozenset[FailureKind] = frozenset({"connect", "timeout", "cut", "server", "rate_limited", "out_of_files"})
 """Failures after which the part of the reply that had arrived is still good, so that the next request continues it."""
 
 
@@ -101,7 +101,7 @@ class Keeper:
     def failed(self, task: Task, kind: FailureKind) -> None:
         """Note that the request failed. The part that arrived is stored for the next request, or dropped as bad."""
         watched = self._watched.pop(task, None)
-        if kind not in GOES_ON:
+        if kind not in CONTINUABLE:
             self.forget(task)
         # A part without a token would cost a continuation's requests and save nothing.
         elif watched is not None and (partial := _seen(watched)) is not None and partial.tokens:

@@ -25,10 +25,10 @@ from harness.core.codec import digest, sample_seed
 from harness.core.errors import ServerError
 from harness.core.records import Question, Sample, Seam
 from harness.generation.comparing import UNLIKE, Unlike, bodies, compared, difference, tokens_before_seam
-from harness.generation.continuing import Continuation, WrittenAnew, continuation, onward, whole
+from harness.generation.continuing import Continuation, WrittenAnew, continuation, whole, written_so_far
 from harness.generation.dispatch.actions import Ask
 from harness.generation.machine_limits import limit_concurrency
-from harness.generation.network.keeping import GOES_ON, Keeper
+from harness.generation.network.keeping import CONTINUABLE, Keeper
 from harness.generation.network.sampler import Way
 from harness.generation.plan import Task
 from harness.generation.settings import RunSettings
@@ -199,7 +199,9 @@ class OneByOne:
         request.
         """
         if self._keeper is not None:
-            self._keeper.begin(task, arriving, partial(onward, going_on, checksum, self._settings.salvage.engine))
+            self._keeper.begin(
+                task, arriving, partial(written_so_far, going_on, checksum, self._settings.salvage.engine)
+            )
 
     async def _continue_sample(
         self, ask: Ask, request: Request, checksum: str, arriving: Arriving
@@ -236,7 +238,7 @@ class OneByOne:
                 self._unlike[task] = UNLIKE["exact"]
             self._drop_written_part(task, begun, str(why))
         except RequestFailed as failure:
-            if failure.kind in GOES_ON:
+            if failure.kind in CONTINUABLE:
                 # Without a token, the server may take no continuations at all, which `Continuations` finds out.
                 failure.going_on = arriving.count() == 0
                 raise
@@ -260,7 +262,7 @@ class OneByOne:
             try:
                 reply = await self._send(endpoint, going_on.path, body)
             except RequestFailed as failure:
-                if failure.kind in GOES_ON:
+                if failure.kind in CONTINUABLE:
                     raise
                 break  # The server lists fewer tokens, or does not know this request.
             if (nats := difference(token, reply.likeliest)) is not None:

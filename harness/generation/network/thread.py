@@ -99,7 +99,7 @@ class Network:
         self._starved = False  # Whether requests fail because no file descriptor is left.
         self._next_look = 0.0
         self._next_outlook = 0.0
-        # Held while `_loop` is set or used. Re-entrant, since a signal handler may call `_tell` inside `_tell`.
+        # Held while `_loop` is set or used. Re-entrant, since a signal handler may call `_run_on_loop` inside it.
         self._guard = threading.RLock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake = asyncio.Event()
@@ -123,15 +123,15 @@ class Network:
             if self.keeper is not None and self._loop is not None:  # the file is the loop's, and closed at its end
                 self.keeper.keep_all()
 
-        self._tell(drain)
+        self._run_on_loop(drain)
 
     def stop(self, why: str) -> None:
         """End every request now."""
-        self._tell(partial(self._dispatcher.stop, why))
+        self._run_on_loop(partial(self._dispatcher.stop, why))
 
     def fail(self, error: BaseException) -> None:
         """End every request now; the session raises `error`."""
-        self._tell(partial(self._dispatcher.fail, error))
+        self._run_on_loop(partial(self._dispatcher.fail, error))
 
     def expect(self, left: TimeLeft | None) -> None:
         """Set the forecast that `progress` shows: the session ends after `left`; None: unknown."""
@@ -152,7 +152,7 @@ class Network:
         """By base URL, the values of `system_fingerprint` in this session."""
         return self._dispatcher.builds.seen
 
-    def _tell(self, action: Callable[[], None]) -> None:
+    def _run_on_loop(self, action: Callable[[], None]) -> None:
         """Run `action` on the loop's thread; at once if the loop does not run."""
 
         def act() -> None:
@@ -200,7 +200,7 @@ class Network:
                 self.keeper.close()
             reserve.release()
             self.lag = current_lag()
-            # From here on `_tell` acts by itself: a loop that has ended runs nothing.
+            # From here on `_run_on_loop` acts by itself: a loop that has ended runs nothing.
             with self._guard:
                 self._loop = None
             self.progress = self._facts()

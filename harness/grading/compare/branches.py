@@ -363,7 +363,7 @@ def as_letters(
             power = Node("pow", (letter, num(exponent * degree)))
             values[node] = power if ratio == _ONE else Node("mul", (Node("pow", (ratio, num(exponent))), power))
     left, right = _with(left, right, values)
-    solved = _solved(radicand, Node("pow", (letter, num(degree))))
+    solved = _solve_for_any_letter(radicand, Node("pow", (letter, num(degree))))
     return (left, right) if solved is None else _with(left, right, dict([solved]))
 
 
@@ -381,7 +381,7 @@ def _with(left: Node, right: Node, values: dict[Node, Node]) -> tuple[Node, Node
     return left, right
 
 
-def _solved(node: Node, value: Node) -> tuple[Node, Node] | None:
+def _solve_for_any_letter(node: Node, value: Node) -> tuple[Node, Node] | None:
     """Return (a letter, its value) such that `node` has this value; None if no letter can be solved for.
 
     This works for a letter that stands in the expression once, and only within sums, products and quotients.

@@ -55,28 +55,30 @@ def canonical(answer: str, question: Question) -> str | None:
         if not answer:
             return words[:200]
     try:
-        return _form(parse(answer, list_commas=question.kind == "multiple"), ordered=question.rules.ordered)[:2_000]
+        return _vote_of_tree(parse(answer, list_commas=question.kind == "multiple"), ordered=question.rules.ordered)[
+            :2_000
+        ]
     except (Unreadable, RecursionError):
         return without_layout(answer)[:200]
 
 
-def _form(node: Node, *, ordered: bool = False) -> str:
+def _vote_of_tree(node: Node, *, ordered: bool = False) -> str:
     """Return the vote of an answer that is given as a tree. ordered: the items of a list keep their order."""
     op, args = node
     if op == "rel" and is_equation(node) and (parts := statement(node)) is not None:
-        return _form(parts.values[-1], ordered=ordered)
+        return _vote_of_tree(parts.values[-1], ordered=ordered)
     # A word that is neither a unit nor a counted thing says what is meant: 5 red and 5 blue are two votes.
     if op == "quantity" and unit_of(args[1]) is None and not is_counted(args[1]):
-        return f"{_form(args[0])} {noun_of(args[1])}"
+        return f"{_vote_of_tree(args[0])} {noun_of(args[1])}"
     if op in ("quantity", "pct", "deg"):
-        return _form(args[0], ordered=ordered)
+        return _vote_of_tree(args[0], ordered=ordered)
     if op in ("list", "set", "bracket"):
-        items = [_form(item) for item in args]
+        items = [_vote_of_tree(item) for item in args]
         return ", ".join(items if ordered and op == "list" else sorted(items))
     if op == "tuple":
-        return f"({', '.join(_form(item) for item in args)})"
+        return f"({', '.join(_vote_of_tree(item) for item in args)})"
     if op == "matrix":
-        return f"[{'; '.join(', '.join(_form(cell) for cell in row) for row in args)}]"
+        return f"[{'; '.join(', '.join(_vote_of_tree(cell) for cell in row) for row in args)}]"
     if op == "text":
         return words_of(args[0])
     if op in ("interval", "union", "inter", "minus", "builder", "rel", "member"):
@@ -92,7 +94,7 @@ def _form(node: Node, *, ordered: bool = False) -> str:
             return freeze(value)
     except NotExact:
         pass
-    if not symbols(node) and (digits := _digits(node)) is not None:
+    if not symbols(node) and (digits := _vote_of_digits(node)) is not None:
         return digits
     try:
         return _vote_of_residue(Residues().value(node))
@@ -105,7 +107,7 @@ def _vote_of_residue(residue: int) -> str:
     return f"expression {residue:x}"
 
 
-def _digits(node: Node) -> str | None:
+def _vote_of_digits(node: Node) -> str | None:
     """Return the text by which a number is counted for maj@k, from its digits; None if they cannot be computed.
 
     If the digits are those of a simple fraction, the text is that fraction, as 1 for `(π + 1)/(π + 1)`.
@@ -131,4 +133,4 @@ def _digits(node: Node) -> str | None:
 def _interval_vote(piece: RealInterval) -> str:
     """Return the text by which an interval is counted for maj@k."""
     opening, closing = "[" if piece.closed_low else "(", "]" if piece.closed_high else ")"
-    return f"{opening}{_form(piece.low)}, {_form(piece.high)}{closing}"
+    return f"{opening}{_vote_of_tree(piece.low)}, {_vote_of_tree(piece.high)}{closing}"

@@ -36,8 +36,8 @@ from harness.grading.compare.point import NOISE_DIGITS, NotNumeric, Point, Vanis
 FIRST_DIGITS = 70
 """Number of digits of the first evaluation, which tells most different values apart."""
 
-_SPANS = 6
-_SUMS = 1.5
+_SPAN_FACTOR = 6
+_SUM_OF_SPANS_FACTOR = 1.5
 _SPARE_DIGITS = 100
 _MAX_ROUGH_SPAN = 6
 """Largest span of an expression with an integral that is decided."""
@@ -57,7 +57,7 @@ class Evaluation(NamedTuple):
 
 
 def evaluations(
-    trees: Sequence[Node], point_at: Callable[[int], Point], *, least: int = 0, spans: int = _SPANS
+    trees: Sequence[Node], point_at: Callable[[int], Point], *, least: int = 0, spans: int = _SPAN_FACTOR
 ) -> Iterator[Evaluation]:
     """Calculate the values of all trees with more and more digits, until these suffice to compare; yield each attempt.
 
@@ -93,7 +93,9 @@ def _needed(point: Point, least: int, spans: int) -> int:
     """
     if point.rough:
         return point.digits if point.span <= _MAX_ROUGH_SPAN else MAX_DIGITS + 1
-    return max(least, ceil(max(spans * point.span, 2 * point.span + _SUMS * point.spans)) + _SPARE_DIGITS)
+    return max(
+        least, ceil(max(spans * point.span, 2 * point.span + _SUM_OF_SPANS_FACTOR * point.spans)) + _SPARE_DIGITS
+    )
 
 
 def differ(left: Any, right: Any, tolerance: Any) -> bool:

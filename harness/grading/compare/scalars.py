@@ -95,7 +95,7 @@ def same_scalar(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         return Comparison(None, "units")
     if result.equal is False and _equal_by_natural_logarithm(reference, answer, rules):
         return Comparison(None, "logarithm")
-    if result.equal is False and not _is_ohms(answer) and _brings_letters(reference, answer):
+    if result.equal is False and not _is_ohms(answer) and _has_unexplained_letters(reference, answer):
         return Comparison(None, "names")
     return result
 
@@ -307,7 +307,7 @@ def _have_other_letters(reference: Node, answer: Node) -> bool:
     return bool(left - right and right - left) or "…" in left | right
 
 
-def _brings_letters(reference: Node, answer: Node) -> bool:
+def _has_unexplained_letters(reference: Node, answer: Node) -> bool:
     r"""Whether the answer has a letter, or a value of an unknown function such as f, that the reference lacks; or the
     reference has a value of an unknown function at a number, such as f(2), that the answer lacks.
 

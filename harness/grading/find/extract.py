@@ -248,8 +248,8 @@ def extract_from(
         if statement is not None:
             return _with_unit(statement, text, hi, kind)
         whole = with_exact_value(text, box, boxes) if parts is None else join_boxes(text, box, boxes, parts)
-        answer = _of_boxes(text, box, whole, lo, hi, kind)
-        return _under_condition(answer, text, box.outer_end, hi, lo, _announcement_of_box(text, lo, box))
+        answer = _answer_of_boxes(text, box, whole, lo, hi, kind)
+        return _with_condition(answer, text, box.outer_end, hi, lo, _announcement_of_box(text, lo, box))
     # Only the tail is searched, so that the patterns below see a bounded text.
     lo = max(lo, hi - TAIL_CHARS)
     tail = _without_html(text[lo:hi])
@@ -290,7 +290,7 @@ def extract_from(
             extraction = extraction._replace(method=UNSTATED)
         elif extraction.method == "number":
             extraction = extraction._replace(answer=tail[extraction.start : finish], end=finish)
-        extraction = _under_condition(extraction, tail, extraction.end, len(tail), 0, -1)
+        extraction = _with_condition(extraction, tail, extraction.end, len(tail), 0, -1)
     if extraction.method in ("formula", "number", "line") and kind != "choice":
         supposed = is_supposed(tail, extraction.start)
         extraction = extraction._replace(method=UNSTATED) if supposed else extraction
@@ -298,7 +298,7 @@ def extract_from(
     return extraction._replace(start=lo + extraction.start, end=lo + extraction.end)
 
 
-def _of_boxes(text: str, box: Box, whole: Box, lo: int, hi: int, kind: str) -> Extraction:
+def _answer_of_boxes(text: str, box: Box, whole: Box, lo: int, hi: int, kind: str) -> Extraction:
     """Return the answer of the last box of text[lo:hi], with what belongs to it beside the box.
 
     whole: the box joined with earlier ones, or the box itself.
@@ -453,12 +453,12 @@ def _after_phrase(tail: str, kind: str, *, takes_back: bool = False) -> Extracti
         return statement._replace(method=UNSTATED)
     begin = phrase.end() - len(phrase.group().lstrip())
     stands = kind == "choice" or takes_back or is_left_standing(tail, begin, phrase.group())
-    answer = _under_condition(statement, tail, statement.end, len(tail), 0, begin)
+    answer = _with_condition(statement, tail, statement.end, len(tail), 0, begin)
     # A condition in the same sentence is compared; one in another sentence belongs to the question or to a case.
     return answer if stands or answer is not statement else statement._replace(method=UNSTATED)
 
 
-def _under_condition(answer: Extraction, text: str, end: int, hi: int, lo: int, phrase: int) -> Extraction:
+def _with_condition(answer: Extraction, text: str, end: int, hi: int, lo: int, phrase: int) -> Extraction:
     """Return the answer with the condition that its sentence states, `12 if n is even`; itself if there is none.
 
     end: where the answer ends, with its box. lo, hi: the part of the text that is searched. phrase: where "the answer

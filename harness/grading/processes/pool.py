@@ -138,7 +138,7 @@ def verdicts(
     search the reasoning, too, if the final part gives no answer. sandbox: where programs run; None: the default.
     """
     names = grader_names(questions.values(), sandbox)
-    with Pool(workers, deadline_s) as pool, _Elsewhere(workers, sandbox) as elsewhere:
+    with Pool(workers, deadline_s) as pool, _Deciders(workers, sandbox) as elsewhere:
         waiting: deque[_Pending | _PendingElsewhere] = deque()
         for sample in samples:
             question = questions.get(sample.question_id)
@@ -335,7 +335,7 @@ def grader_names(questions: Iterable[Question], sandbox: str | None = None) -> d
     representatives = [question for grader, question in of_grader.items() if grader not in extended]
     verifier.require_trusted(representatives)
     names = {verifier.RULES: GRADER}
-    with _Elsewhere(1, sandbox) as elsewhere:
+    with _Deciders(1, sandbox) as elsewhere:
         names |= {grader: elsewhere.decider(grader).name for grader in extended}
     return names | {grader: _identity(grader) for grader in verifier.named(representatives)}
 
@@ -405,7 +405,7 @@ class _PendingElsewhere(NamedTuple):
         return self.sample, self.verdict.result()
 
 
-class _Elsewhere:
+class _Deciders:
     """Holds the deciders of extensions (such as sandboxes for programs); opens each when it is needed. A context
     manager that closes them.
     """
@@ -414,7 +414,7 @@ class _Elsewhere:
         self._workers, self._sandbox = workers, sandbox
         self._open: dict[str, Decider] = {}
 
-    def __enter__(self) -> _Elsewhere:
+    def __enter__(self) -> _Deciders:
         return self
 
     def __exit__(self, *_: object) -> None:

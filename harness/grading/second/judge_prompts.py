@@ -127,7 +127,7 @@ DEFAULT = VERDICT.name
 PROMPTS = {prompt.name: prompt for prompt in (VERDICT, LIMO)}
 
 
-def named(name: str) -> JudgePrompt:
+def prompt_named(name: str) -> JudgePrompt:
     """Return the built-in prompt `name`; if `name` has a `/` or a `.`, the prompt made of the rubric in that file.
 
     Raises `UsageError`: there is no such prompt (the message lists all, and suggests names with a similar spelling), or
