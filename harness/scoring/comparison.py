@@ -56,8 +56,9 @@ WITHOUT_EFFECT = frozenset(("seed",))
 """Settings that explain no difference to a published score: another seed only draws other samples of the same model."""
 
 CONDITIONS = ("attention_budget",)
-"""Settings of a server that change what is measured: tokens that its attention may see. A score that does not state
-one was measured without it."""
+"""Settings of a server that change what is measured. `attention_budget`: the number of tokens that its attention may
+see. A published score that does not state such a setting was measured without it.
+"""
 
 MAX_NAMED_QUESTIONS = 5
 """Largest number of left-out questions that a comparison names."""
@@ -74,10 +75,10 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
     any result of these. sampling_error: of the difference, if both runs were equally good; single_error: the same
     with one sample of each question in both runs (n samples of each divide it by √n). detectable: the smallest true
     difference that these samples find in 80 % of repetitions (sampling line, one test); detection_variance,
-    detection_growth, missing_shift: the numbers from which `smallest` computes it. at_most: a run has one sample of
-    every question, or copies, so its sampling interval is the widest possible. better, worse: questions on which the
-    first run does better, worse. unpaired: questions that only one run has samples of, or whose rows differ between the
-    runs; unpaired_ids: the first few of them.
+    detection_growth, missing_shift: the numbers from which `smallest` computes `detectable`. at_most: one of the runs
+    has one sample of every question, or copies among its samples, so its sampling interval is the widest possible.
+    better, worse: questions on which the first run does better, worse. unpaired: questions that only one run has
+    samples of, or whose rows differ between the runs; unpaired_ids: the ids of the first few of these.
     """
 
     benchmark: str
@@ -167,7 +168,7 @@ def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]
         p_question = 1.0
     rates = [(a.correct / a.n, b.correct / b.n) for a, b in seen]
     difference = math.fsum(a - b for a, b in rates) / len(rates)
-    # What the extreme with less power can find, both can.
+    # A difference that the extreme with less power can find, the other extreme can find, too.
     blunter = max((line.detection for line in lines), key=lambda line: float(smallest_difference(*line)))
     sampled = dict.fromkeys(item.question.question_id for item in (*first, *second) if item.n)
     paired_ids = {item.question.question_id for item, _ in seen}
@@ -233,7 +234,7 @@ class _Lines(NamedTuple):
 def _counted(items: Sequence[QuestionTally]) -> _Counted:
     """The samples of the questions as columns.
 
-    Where copies are many, a question's numbers are multiplied by the fraction of its samples that are independent.
+    If a question has copies among its samples, its numbers are multiplied by the fraction that is independent.
     """
     columns = np.array([(float(item.correct), float(item.planned), float(item.planned - item.n)) for item in items])
     independent = np.array([1.0 if item.independent is None else item.independent for item in items])
@@ -280,10 +281,11 @@ def compare_published(
 ) -> PublishedComparison:
     """Compare a run's score with a published one on the same questions.
 
-    Both ask the same questions, so their choice adds no error. Three errors count: our sampling error; theirs,
-    estimated from their number of samples and our spread; and the rounding of the printed value. Where their number of
-    samples is not stated, the test is made for each number in `UNKNOWN_SAMPLES`.
-    questions: `tally(…).questions` of the run. settings: of the run, by the names that the published file uses.
+    Both scores are of the same questions, so the choice of questions adds no error. Three errors count: the run's
+    sampling error; that of the published score, estimated from its number of samples and the run's spread; and the
+    rounding of the printed value. If the source does not state its number of samples, the test is made for each number
+    in `UNKNOWN_SAMPLES`. questions: `tally(…).questions` of the run. settings: of the run, by the names that the
+    published file uses.
     """
     differing = {
         name: (settings.get(name), published.settings.get(name))
@@ -383,7 +385,10 @@ def _our_ends(score: Score, questions: Sequence[QuestionTally], published: Publi
 
 
 def _test(own: _Own, published: PublishedScore, samples: int) -> tuple[float, float]:
-    """Return the difference to a published score of this many samples a question, and its standard error."""
+    """Return the run's value minus the published one, and the standard error of this difference.
+
+    samples: the samples of each question that the published score is supposed to have.
+    """
     # Fewer than k samples still gave one draw.
     draws = max(1.0, samples / published.k)
     variance = published_variance(

@@ -151,9 +151,9 @@ def wilson(mean: Array, trials: Array, factor: float = Z_95) -> IntervalEnds:
 def effective_samples(counts: Array, weights: Array | None = None) -> Array:
     """Return how many samples, spread equally over the questions, would give as exact a mean: Q² / Σ 1/n_q.
 
-    That is the number of all samples if every question has as many, and less if the numbers differ. counts: samples of
-    each question, n_q. weights: each question's weight w_q in the mean, with which the result is 1 / Σ w_q²/n_q; None =
-    equal weights.
+    That is the number of all samples if every question has the same number, and less if the numbers differ. counts:
+    samples of each question, n_q. weights: each question's weight w_q in the mean, with which the result is 1 / Σ
+    w_q²/n_q; None = equal weights.
     """
     return np.asarray(1 / (_weights(counts, weights) ** 2 / counts).sum(axis=-1))
 
@@ -189,8 +189,8 @@ def sampling_limits(
 
     correct, counts, weights, squares: (…, Q), as in `sampling_variance_of_mean`. With one sample of every question
     the variance is unknown. The largest possible one is used, that of equally hard questions, so the true interval is
-    "at most" as wide. If only some questions have more (the second round is half done), the observed variance counts
-    only as much as the samples that show it, and `ALONE_FACTOR` adds tosses.
+    "at most" as wide. If only some questions have a second sample (the second round is half done), the observed
+    variance counts only as much as the samples of these questions, and `ALONE_FACTOR` adds tosses.
     """
     mean = (correct / counts).mean(axis=-1) if weights is None else (weights * correct / counts).sum(axis=-1)
     total = effective_samples(counts, weights)

@@ -1,7 +1,7 @@
 """Reads a journal for a score, each sample once and in little memory: its numbers into columns, its grades in order.
 
 **Numbers** beside the grades (times, tokens, flags) stand in columns, without the samples' texts. `Observed.observe`
-gives each sample the next row number; everything else is asked by arrays of these numbers:
+gives each sample the next row number; the columns are read by arrays of row numbers:
 
     row     first_token   completion_tokens   …   bits (kernel clock, reasoning sent, salvaged …)
     0       0.31          1204                    0 1 0
@@ -14,8 +14,8 @@ a name (`core.packed`).
 known by its mark, `question number << 32 | sample index`, so that sorting marks sorts samples. The journal is read
 once; each sample goes one of two ways:
 
-    a former grade has this mark, and grader and basis are unchanged  →  reused: the position of the former grade
-    otherwise                                                         →  fresh:  graded by the pool
+    a former grade with this mark is still valid (`_Former`)  →  reused: the position of the former grade
+    otherwise                                                 →  new:    graded by the pool of worker processes
 
 Grades stay packed. At the end both lists of marks are sorted together, and the grades are read out in that order.
 """
@@ -203,7 +203,7 @@ class Observed:
 
 
 def takeover_warnings(observed: Observed, planned: Rows) -> list[str]:
-    """A warning for each file of another tool whose samples this run took over."""
+    """A warning for each file of another tool from which this run took over samples. planned: rows of these samples."""
     counts = np.bincount(observed.endpoint(planned), minlength=len(observed.endpoints)).tolist()
     files = {url: counts[number] for url, number in observed.endpoints.items() if url.startswith(FROM_FILE)}
     shown = {visible(url.removeprefix(FROM_FILE), MAX_NAME_CHARS): n for url, n in sorted(files.items())}
@@ -216,12 +216,10 @@ def takeover_warnings(observed: Observed, planned: Rows) -> list[str]:
 
 
 def salvage_warnings(observed: Observed, rows: Rows, *, counted: bool) -> list[str]:
-    """Warn of samples continued after an interruption.
+    """Return a warning if samples were continued after an interruption; else an empty list.
 
-    If the score leaves them out, always; if it counts them, only if some were retokenised: they may then differ from
-    uninterrupted ones.
-
-    rows: the planned samples; counted: whether the score counts continued samples.
+    If the score counts such samples, it warns only if some were retokenised, because these may differ from
+    uninterrupted samples. rows: the planned samples. counted: whether the score counts continued samples.
     """
     n_salvaged = int(observed.salvaged(rows).sum())
     if not n_salvaged:
@@ -252,7 +250,7 @@ A journal visits the questions in turn, so the grades of one question lie in as 
 
 
 class ById(Mapping[str, Question]):
-    """Questions by their ids. questions: possibly packed; numbers: id → index among them."""
+    """Questions by their ids. questions: possibly packed; numbers: id → index in `questions`."""
 
     def __init__(self, questions: Sequence[Question]) -> None:
         self.questions = questions
@@ -301,8 +299,9 @@ class _Marks:
 
 
 class _Former:
-    """The grades of an earlier scoring that are still valid: same question, grader and basis, and no deadline passed
-    that is longer now."""
+    """The grades of an earlier scoring that are still valid: the grader and the question's `basis` are unchanged, and
+    no verifier ran into a deadline that is longer now.
+    """
 
     def __init__(
         self, folder: BenchmarkFolder, by_id: ById, bases: Sequence[str], sandbox: str | None, deadline_s: float
@@ -326,7 +325,10 @@ class _Former:
         self._positions = array("q", order.tobytes())
 
     def position(self, mark: int) -> int | None:
-        """The position in `grades` of the sample with this mark, None without; of several grades the last counts."""
+        """The position in `grades` of the sample's grade, the last if there are several; None if there is none.
+
+        mark: the sample's, from `_mark`.
+        """
         i = bisect_right(self._marks, mark) - 1
         return self._positions[i] if i >= 0 and self._marks[i] == mark else None
 
@@ -349,8 +351,9 @@ def grade_journal(
 ) -> Graded:
     """The grades of every sample whose question is in `by_id`; earlier grades that are still valid are reused.
 
-    fresh: reuse none. span: a part of the journal, in bytes. sandbox: where programs run. on_graded: called with the
-    number of samples graded so far. Raises `StoreError`, and `UsageError` for a verifier that is not trusted.
+    deadline_s: seconds that a verifier may take for one sample. fresh: reuse no earlier grade. span: the bytes [start,
+    stop) of the journal to read; None = all. sandbox: where programs run. on_graded: called after each new grade with
+    their number. Raises `StoreError`, and `UsageError` for a verifier that is not trusted.
     """
     interned: dict[str, str] = {}  # Equal digests share one object: a large set repeats a few references.
     bases = [interned.setdefault(text, text) for text in map(basis, by_id.questions)]

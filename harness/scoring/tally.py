@@ -97,7 +97,7 @@ class QuestionTally:
 
     @property
     def rate(self) -> float | None:
-        """Fraction correct."""
+        """The fraction of the samples graded correct; None without samples."""
         return self.correct / self.n if self.n else None
 
     @property
@@ -165,7 +165,10 @@ class _Facts:
 
 
 class _Covered(Picked[Grade]):
-    """The grades of one question that a score covers, with their numbers. rows: of all questions, in order."""
+    """The grades of one question that a score covers, with their numbers.
+
+    rows: the numbers of the covered grades of all questions, in order; `begin` to `end` are those of this question.
+    """
 
     __slots__ = ("_rows",)
 
@@ -180,7 +183,7 @@ class _Covered(Picked[Grade]):
 
 
 class _Positions(Sequence[int]):
-    """The positions that rows state, read when they are needed."""
+    """The positions of the grades in the list of all grades, read from `rows` when they are needed."""
 
     def __init__(self, rows: FixedRows) -> None:
         self._rows = rows
@@ -229,12 +232,12 @@ def tally(
     samples_per_question: Plan | int | None,
     independent: Mapping[str, int] = MappingProxyType({}),
 ) -> Tallies:
-    """Count the right, wrong and missing samples of each question. Of several grades of one sample the first counts.
+    """Count the right, wrong and missing samples of each question. If a sample has several grades, the first counts.
 
-    With a plan, samples beyond it and grades of unplanned questions are left out with a warning. An unfinished run is
-    scored on complete rounds (one sample of every question each), because samples that finish first tend to be short
-    and right. independent: by question id, see `QuestionTally`. Raises `UsageError` for no question, a repeated id, or
-    samples_per_question < 1.
+    Grades of other questions, and with a plan those of samples beyond it, are left out with a warning. A run that lacks
+    more than `MAX_MISSING_SHARE` of its samples is scored on its complete rounds (one sample of every question each),
+    because samples that finish first tend to be short and right. independent: by question id, see `QuestionTally`.
+    Raises `UsageError` for no question, a repeated id, or samples_per_question < 1.
     """
     plan = None if samples_per_question is None else Plan.every(samples_per_question)
     if plan is not None and plan.fewest < 1:
@@ -298,8 +301,10 @@ def _read(
 def _without_repeats(
     rows: FixedRows, n_questions: int, *, counts_rounds: bool
 ) -> tuple[FixedRows, list[int], int, tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """(the rows by question and index, of each key the first; positions of the first few repeated ones; their number;
-    sample indices and how many rows have each, empty unless counts_rounds).
+    """Sort the rows by question and sample index, and keep the first of several rows of one sample.
+
+    Returns (these rows, positions of the first few repeated grades, number of repeated grades, (sample indices, number
+    of rows of each index)); the last two arrays are empty unless counts_rounds.
     """
     firsts = FixedRows(_FIELDS)
     repeated: list[int] = []
@@ -333,7 +338,10 @@ def _of_rounds(rows: FixedRows, rounds: NDArray[np.int64]) -> FixedRows:
 def _counts(
     rows: FixedRows, n_questions: int, kinds: Mapping[GradeKind, int]
 ) -> tuple[NDArray[np.int64], dict[GradeKind, int], bool]:
-    """(rows of each question, rows of each kind, whether the positions rise). kinds: the number of each kind."""
+    """(number of rows of each question, number of rows of each kind, whether the positions rise).
+
+    kinds: kind → its number in the rows.
+    """
     of_questions, of_kinds = np.zeros(n_questions, dtype=np.int64), np.zeros(len(kinds), dtype=np.int64)
     rising, last = True, -1
     for block in rows.blocks():
