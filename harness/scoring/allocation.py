@@ -1,4 +1,4 @@
-"""How many samples each question gets, from a former run: more where that run answered sometimes right, sometimes
+"""Plans how many samples each question gets, from a former run: more where its answers were sometimes right, sometimes
 wrong.
 
 The variance of the accuracy over reruns of Q questions is Σ p_q (1 − p_q) / n_q / Q². For a given number of samples in
@@ -29,13 +29,13 @@ samples."""
 
 def chances(right: Array, n: Array | np.float64) -> Array:
     """Each question's chance of a right sample, estimated from a former run: (right + ½) / (n + 1); ½ for a question
-    that this run did not ask.
+    that the former run did not ask.
     """
     return np.asarray((right + 0.5) / (n + 1.0))
 
 
 def allocate(right: Array, n: Array | np.float64, mean: int, most: int) -> Array:
-    """Samples of each question, whole numbers, `mean` of them a question on average (as near as rounding allows).
+    """Return the number of samples of each question, on average `mean` (as near as rounding to whole numbers allows).
 
     right, n: (…, Q), the former run's right samples and all its samples of each question. mean: at least
     `MIN_ALLOCATED`. most: largest number of samples of one question.
@@ -56,8 +56,8 @@ def allocate(right: Array, n: Array | np.float64, mean: int, most: int) -> Array
 class Saving(NamedTuple):
     """How many samples an allocation saves, if each question is as hard for the new run as for the former one.
 
-    equal: how many samples of every question would give the same sampling error. ratio: the allocation's samples as a
-    fraction of these.
+    equal: how many samples of every question would give the same sampling error. ratio: the allocation's mean number of
+    samples of a question as a fraction of `equal`.
     """
 
     equal: float

@@ -14,7 +14,7 @@ J. Epidemiol. 107:71):
 | π_h, from m of N samples | Wilson's at m (N − 1) / (N − m) trials: none where all are audited |
 | which samples the model drew of these questions | the raw sampling interval, moved to the estimate |
 | which questions were asked | the raw question interval, moved, times 1 / (sensitivity + specificity − 1): errors of a
-grader level the questions, and so hide by this factor (Rogan and Gladen's) how much they differ |
+grader make questions look more alike than they are, by this factor (Rogan and Gladen's) |
 
 A raw interval is Wilson's, whose width as a difference of arcsin √p depends on its trials alone, not on the mean. So
 `_moved` gives Wilson's interval of the estimate at as many trials: a judge that calls nearly all samples correct has a
@@ -57,7 +57,7 @@ counts as this one, so that the interval at most doubles.
 """
 
 WHY = "audit"
-"""The reason that stands with a verdict of an audit."""
+"""The reason (`Override.why`) of a verdict by hand that an audit stored."""
 
 JUDGE_RULE = "judge"
 """The `rule` of a grade that a judge decided."""
@@ -67,7 +67,7 @@ class JudgeErrors(msgspec.Struct, frozen=True, kw_only=True):
     """What a score that no person has audited can say about the errors of its judge, a model that decides verdicts.
 
     n_judged: number of the n_samples whose verdict is the judge's. n_both: number of samples that both the rules and
-    the judge decided. n_differing: number of these on which the two differ.
+    the judge decided. n_differing: number of these on which rules and judge differ.
     """
 
     n_judged: int
@@ -89,9 +89,10 @@ class JudgeErrors(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Audited(msgspec.Struct, frozen=True, kw_only=True):
-    """The accuracy if a person had judged, from n_audited of n_population verdicts; fractions.
+    """The accuracy if a person had judged, estimated from n_audited of n_population verdicts; fractions.
 
-    n_differing: audited samples on which the person differs. intervals: 95 %, with the audit's own uncertainty.
+    n_differing: audited samples on which the person differs from the grader. intervals: 95 %, with the audit's own
+    uncertainty.
     n_to_halve: audits in all with which the sampling interval would be half as wide; None: no number of audits would do
     that.
     """

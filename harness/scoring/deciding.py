@@ -50,7 +50,9 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
     def is_worse_by(self, margin: float) -> bool:
-        """Whether the verdict is "worse" by at least `margin`, a fraction; a gate refuses such a run."""
+        """Whether the verdict is "worse" by at least `margin`, a fraction; a gate (`harness compare
+        --fail-if-worse`) refuses such a run.
+        """
         return self.verdict == "worse" and self.paired.difference <= -margin
 
     def could_see(self, margin: float) -> bool:
@@ -78,7 +80,7 @@ class RunPair(msgspec.Struct, frozen=True, kw_only=True):
 
 def decide(comparisons: Sequence[RunPair]) -> list[Decision]:
     """A decision for each comparison, in order."""
-    # In the order in which the loop below takes the corrected values back.
+    # The p values in the order in which the loop below takes them back after the correction.
     both = [p for comparison in comparisons for p in (comparison.paired.p_sampling, comparison.paired.p_question)]
     listed = [p for p in both if p is not None]
     adjusted = iter(holm(listed))

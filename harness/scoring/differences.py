@@ -75,9 +75,9 @@ def sampling_difference_limits(
 def question_difference_variance(differences: Array, clusters: NDArray[np.intp] | None = None) -> Array:
     """Variance of the mean difference over questions drawn anew: sd²/Q + ½/Q², by clusters where they are given.
 
-    differences: (…, Q), p_q of one run minus that of the other, Q ≥ 2. Without the
-    added ½ a set on which the runs happen to agree would prove that they always do. The test is Student's t with Q − 1
-    (or clusters − 1) degrees of freedom.
+    differences: (…, Q), p_q of one run minus that of the other, Q ≥ 2. Without the added ½/Q² a set on which the runs
+    happen to agree would prove that they always do. The test is Student's t with Q − 1 (or clusters − 1) degrees of
+    freedom.
     """
     if clusters is None:
         clusters = np.arange(differences.shape[-1])
@@ -97,8 +97,8 @@ def smoothed_variance(mean: Array, variance: Array, total: Array) -> Array:
     """Variance of one sample around its question's chance of being right, mean over questions; above 0 always.
 
     mean, variance: an accuracy over `total` samples and its `sampling_variance_of_mean`; where that is NaN (unknown),
-    the binomial variance stands in, the largest possible. Two samples are added to the mean, one right and one wrong,
-    and `SAMPLING_TOSSES` at the binomial variance to the variance.
+    the binomial variance stands in, the largest possible. So that the result is never 0, two samples are added to the
+    mean, one right and one wrong, and `SAMPLING_TOSSES` coin tosses to the variance.
     """
     middle = (total * mean + 1) / (total + 2)
     observed = np.where(np.isnan(variance), mean * (1 - mean) / total, variance)
@@ -172,9 +172,11 @@ def smallest_difference(variance: Array, growth: Array | float = 0.0, n_tests: i
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjust the p values of several tests upwards: a bound of 5 % then holds for any false alarm among all of them.
+    """Return the p values of several tests, adjusted upwards: called at 5 %, any false alarm has a chance of 5 % in
+    all.
 
-    Holm 1979 (Scandinavian Journal of Statistics 6:65): the i-th smallest of m times m − i + 1, never falling.
+    Holm 1979 (Scandinavian Journal of Statistics 6:65): the i-th smallest of m values is multiplied by m − i + 1, and
+    is at least the adjusted value before it.
     """
     order = sorted(range(len(p_values)), key=lambda i: p_values[i])
     adjusted = [0.0] * len(p_values)

@@ -26,7 +26,7 @@ _DIGITS, _DIGITS_OF_VARIANCE = 15, 13
 """Digits of maj@k and of its variance that are kept; further ones differ from machine to machine."""
 
 _MAX_LEFT_OUT = 8
-"""Up to this many samples of a question, maj@k is computed anew without each of them, which is then quicker."""
+"""Up to this many samples of a question, the jackknife computes maj@k anew without each sample, which is quicker."""
 
 
 class VoteGroup(NamedTuple):
@@ -144,7 +144,7 @@ def _majorities_without_one(groups: Sequence[VoteGroup], silent: int, k: int) ->
 
 
 def _win(groups: Sequence[VoteGroup], n: int, own: int, k: int) -> WinAndDrawn:
-    """The chances of one of the groups, of `own` samples, to win; 1 < k < n."""
+    """The chances of a group of `own` samples to win the majority of k samples; 1 < k < n."""
     rivals = Counter(map(_size, groups)) - Counter([own])
     return win_and_drawn(tuple(sorted(rivals.items(), reverse=True)), n, own, k)
 

@@ -2,8 +2,8 @@
 
 A card of twins names the benchmark of the originals (`twin_of`) and the column that names each twin's original. A model
 that knows the originals by heart, and not only how to solve them, does better on them than on their twins. The drop is
-the accuracy of the originals minus that of their twins, paired: all samples of an original's twins count as those of
-one question beside it, so that each original weighs the same however many twins it has.
+the accuracy of the originals minus that of their twins, paired: all samples of an original's twins count as samples of
+one question, the original's partner, so that each original weighs the same however many twins it has.
 
     an original is named by      example
     its question id              `2024-I-4`

@@ -46,14 +46,16 @@ MAX_LABEL_CHARS = 80
 """Longest name or value of a metadata field in a score; a longer one is clipped."""
 
 MIN_DISTANCE = 2.58
-"""Standard errors between the accuracies of questions with few and with many samples above which a score warns. If the
-number of samples has nothing to do with the question, a score exceeds it in about 1 % of cases."""
+"""A score warns if the accuracies of questions with few and with many samples are more than this many standard errors
+apart. If the number of samples has nothing to do with the question, that happens in about 1 % of cases.
+"""
 
 
 class SamplingError(NamedTuple):
-    """A standard error, a fraction. error: None when no question has two samples. bound: the largest it can be.
+    """A standard error, a fraction. bound: the largest that it can be.
 
-    imputed: questions with one sample, whose variance was taken from the others.
+    error: None when no question has two samples, or when there are copies among the samples. imputed: number of
+    questions with one sample; where `error` is known, their variance was taken from the other questions.
     """
 
     error: float | None
@@ -78,9 +80,9 @@ def sampling_error(items: Sequence[QuestionTally]) -> SamplingError:
 
 
 def question_error(items: Sequence[QuestionTally]) -> float | None:
-    """How far the accuracy moves with other questions of this kind, sampled anew; None where all are one cluster.
+    """The standard error of the accuracy over other questions of this kind, sampled anew; None for a single cluster.
 
-    It contains the sampling error: the two are never added. Every question has samples.
+    It contains the sampling error: the two errors are never added. Every question has samples.
     """
     correct, counts = _counts(items)
     clusters = cluster_numbers([item.cluster for item in items])
@@ -190,7 +192,8 @@ class Estimate(NamedTuple):
     """Mean over questions, a fraction, with its intervals.
 
     variance: of the mean over reruns of the same questions; NaN = unknown, at most that of `trials` coin tosses.
-    single: variance of one draw of k samples, mean over questions; NaN = unknown.
+    trials: independent draws of k samples in all. single: variance of one draw of k samples, mean over questions; NaN =
+    unknown.
     """
 
     value: float
@@ -240,7 +243,7 @@ def g_pass_at(items: Sequence[QuestionTally], k: int, tau: float) -> Estimate:
 
 def maj_at(items: Sequence[QuestionTally], ks: Sequence[int]) -> dict[int, Estimate]:
     """maj@k for each of `ks`; every question has at least k samples."""
-    # Of maj@1 no spread is needed: it is the accuracy.
+    # maj@1 needs no spread of its own: it is the accuracy.
     spread_known = {k: k > 1 and _spread_is_known(items, k) for k in ks}
     values: dict[int, list[float]] = {k: [] for k in ks}
     variances: dict[int, list[float]] = {k: [] for k in ks}
@@ -263,7 +266,7 @@ def _counts(items: Sequence[QuestionTally]) -> tuple[Array, Array]:
 
 
 def sample_counts(items: Sequence[QuestionTally]) -> tuple[Array, Array]:
-    """Return for each question its number of samples, and that number if equal replies count as one sample."""
+    """Return for each question its number of samples, and its number of independent samples (copies count as one)."""
     # From generators: a list of pairs would take 100 bytes a question.
     counts = np.fromiter((item.n for item in items), float, len(items))
     independent = np.fromiter(
