@@ -123,7 +123,7 @@ def apply_card_rules(
     the card is missing or cannot be read. settings: the settings that the run recorded for the benchmark.
     """
     if DATA in settings and CARD not in settings:
-        return questions, None  # perhaps only a file that is named as a card
+        return questions, None  # the user's file may have a card's name by chance
     try:
         file = file_of(name, settings)
         current = None if file is None else load_file(file)
@@ -224,8 +224,7 @@ def _folders() -> Iterable[Path]:
 
 
 def _card_files() -> list[Path]:
-    """The files of all cards. Of two cards with the same name, the one in the earlier folder counts. Raises
-    `UsageError`."""
+    """The files of all cards. If two have the same name, the one in the earlier folder counts. Raises `UsageError`."""
     files: dict[str, Path] = {}
     for folder in _folders():
         if not folder.is_dir():

@@ -1,4 +1,6 @@
-"""What the command `benchmarks` does with a card's data: say whether they are here, fetch them, show prompts."""
+"""What the command `benchmarks` does with a card's data: say whether they are on this machine, fetch them, show
+prompts.
+"""
 
 from __future__ import annotations
 

@@ -151,8 +151,10 @@ class Places:
         return len(self._sorted)
 
     def candidates(self, question_id: str) -> Iterator[int]:
-        """Positions at which the id may be: nearly always none or one. The caller compares the ids there, since two ids
-        can have the same hash."""
+        """Yield the positions at which the id may be: nearly always none or one.
+
+        The caller compares the ids there, since two ids can have the same hash.
+        """
         bits = _hash_bits(question_id)
         for index in range(bisect_left(self._sorted, bits), len(self._sorted)):
             number = self._sorted[index]
@@ -168,8 +170,10 @@ def _hash_bits(question_id: str) -> int:
 
 
 class QuestionsById(Mapping[tuple[str, str], Question]):
-    """A mapping (benchmark, question_id) → question over several sets. Each access unpacks the question anew, so a
-    large set stays packed in memory."""
+    """A mapping (benchmark, question_id) → question over several sets.
+
+    Each access unpacks the question anew, so that a large set stays packed in memory.
+    """
 
     def __init__(self, sets: Iterable[QuestionSet]) -> None:
         self._sets = {question_set.name: question_set for question_set in sets}
@@ -242,7 +246,7 @@ def build(
 
 
 def _from_stored(blank: QuestionSet, stored: StoredQuestions) -> QuestionSet:
-    """The set `blank` with the questions that a run has stored."""
+    """The set `blank` with the questions that a run has stored, and with the run's note on them."""
     note = stored.note
     return replace(
         blank,
@@ -325,8 +329,9 @@ def _recipe(
 
 
 class _Seen:
-    """Collects checksums, ids and reference answers of all rows while they are read one by one. rows: digest of each
-    row. identities: of each question. ids: the ids in order, as keys.
+    """Collects checksums, ids and reference answers of all rows while they are read one by one.
+
+    rows: digest of each row. identities: `Draft.identity` of each question. ids: the questions' ids in order, as keys.
     """
 
     def __init__(self, *, with_answers: bool) -> None:

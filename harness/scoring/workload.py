@@ -73,7 +73,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def workload(observed: Observed, rows: Rows) -> Workload | None:
-    """The work for the samples `rows`; None without any. Samples of other tools are left out: their times are unknown."""
+    """The work for the samples `rows`; None without any. Samples of other tools, without known times, are left out."""
     foreign = observed.foreign(rows)
     if foreign.any():
         rows = rows[~foreign]

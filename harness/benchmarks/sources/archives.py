@@ -15,8 +15,10 @@ from harness.core.inert import quoted, visible
 
 
 def split_path(path: str) -> tuple[str, str]:
-    """(path of the file, path inside it): `a/rows.zip/test/b.csv` gives (`a/rows.zip`, `test/b.csv`). The second is
-    empty if the path leads into no archive."""
+    """(path of the file, path inside it): `a/rows.zip/test/b.csv` gives (`a/rows.zip`, `test/b.csv`).
+
+    The path inside is empty if `path` leads into no archive.
+    """
     archive, inside, member = path.partition(".zip/")
     return (f"{archive}.zip", member) if inside else (path, "")
 

@@ -126,7 +126,8 @@ def stream(
     split: the split to read in a file with several. shown: the file's name in messages; None: its path. responses: as
     in `read`. again: whether this file was read before, so that repeated keys need not be searched again. unread:
     columns that the caller does not use; their texts are checked, and may be returned empty. half_done: whether to
-    leave out an unfinished last line, whose writer was killed.
+    leave out an unfinished last line, whose writer was killed. checksum: counts the bytes of a JSONL file that is read
+    line by line.
     """
     suffix, compression = ("", "") if path.is_dir() else _suffixes(path)
     if suffix in (".jsonl", ".ndjson") and not compression and path.is_file() and split is None:

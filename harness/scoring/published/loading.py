@@ -30,8 +30,8 @@ def load_published(path: Path | None = None, models: Iterable[str] | None = None
     """The scores of a file (.yaml, or .json of Every Eval Ever), or of all such files of a folder tree in order of
     name.
 
-    path: None = the shipped folder. models: only the scores of these; None = all. Raises `UsageError` naming file and
-    field.
+    path: None = the shipped folder. models: names of the models whose scores are wanted; None = all. Raises
+    `UsageError` naming file and field.
     """
     if path is None and models is None:
         return list(_shipped(published_folder()))
