@@ -8,9 +8,9 @@ runs this file, which then runs PROGRAM.
 
 Guarantees, for every child that `command` starts: the folder in which it starts, the folder of its file and relative or
 empty entries of PYTHONPATH are never searched for modules, nor for `sitecustomize` and `usercustomize`. Neither the
-child nor what it starts leaves a core file. `harness` and
-`server_launchers` come from beside this file, whatever else has those names. Absolute entries of PYTHONPATH come first,
-as for any Python. A child whose variables come from `environment` sees only the variables that are named there.
+child nor what it starts leaves a core file. `harness` and `server_launchers` are imported from beside this file,
+whatever else has those names. Absolute entries of PYTHONPATH come first, as for any Python. A child whose variables
+come from the function `environment` sees only the variables that are named there.
 
 Not covered: an engine is somebody else's program. It gets our whole environment, also PYTHONPATH, and starts in an
 empty folder that the launcher made. Code that the user's own site-packages run when Python starts is trusted.

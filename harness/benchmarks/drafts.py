@@ -371,7 +371,7 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str, order: int =
 
 
 def _cluster(card: Card, row: Row) -> str | int | None:
-    """The name of the row's cluster; None for a row that names no cluster and so is one by itself. Raises `UsageError`."""
+    """The name of the row's cluster; None for a row that names none and so is its own cluster. Raises `UsageError`."""
     column = _require_column(row, card.cluster_key, "the cluster")
     value = row.value[column]
     if not isinstance(value, str | int | None):

@@ -128,7 +128,8 @@ def page(
 ) -> str:
     """The page of these runs.
 
-    commands: (run label, a line of the command that repeats the run). strips: what others report, beside each score.
+    commands: (run label, a line of the command that repeats the run). strips: plots of what others report, beside each
+    score (`published_plot`).
     """
     templates = _environment()
     names = figures.names(runs)
@@ -233,8 +234,9 @@ def _headline(score: Score) -> _Headline:
 
 
 def _section(number: int, name: str, runs: Sequence[ScoredRun], *, drawn: bool) -> _Section:
-    """The section of one benchmark, with the parts of all runs. drawn: whether plots of single runs are drawn. number:
-    the section's number, for its address on the page.
+    """The section of one benchmark, with the parts of all runs.
+
+    number: the section's number, for its address on the page. drawn: whether plots of single runs are drawn.
     """
     present = figures.parts(runs, name)
     baseline, *others = present

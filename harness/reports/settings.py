@@ -109,7 +109,7 @@ def decided_table(run: ScoredRun, benchmark: str) -> Table:
     rows = [
         (visible(_name(name), MAX_SETTING_CHARS), in_words(value), _decider(name, deciders))
         for name, value in flat_settings(run, benchmark).items()
-        # For a setting without a value, `flat_settings` has the decider under the setting's short name: no row for it.
+        # If a setting has no value, `flat_settings` holds its decider under its short name; that gets no row.
         if _is_set(value) and not name.startswith(_DECIDED_BY) and value != deciders.get(name)
     ]
     return Table(f"Settings of {short(benchmark)}", ("setting", "value", "decided by"), tuple(rows))
@@ -201,7 +201,7 @@ def duration(seconds: float) -> str:
 
 
 def _text(value: object) -> str:
-    """Write the value of a setting for people: `not set`, `yes`, `32,768`."""
+    """The value of a setting in words, not yet made inert: `not set`, `yes`, `32,768`."""
     match value:
         case None | "":
             return "not set"
@@ -298,9 +298,9 @@ def _effort(workloads: Sequence[Workload], run: ScoredRun) -> Iterator[tuple[str
 
 
 def _cost(run: ScoredRun, tokens_in: int, tokens_out: int) -> str | None:
-    """The cost in USD at the prices in the run's settings (USD per million tokens); None without prices.
+    """The cost in USD at the prices (USD per million tokens) of the first benchmark that records them; None without.
 
-    tokens_out: new tokens of the run.
+    tokens_in, tokens_out: prompt and completion tokens of the run.
     """
     for benchmark in run.benchmarks.values():
         prices = benchmark.record.settings.get("prices")

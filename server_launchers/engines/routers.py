@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from server_launchers.spec import ServerSpec
 
 POLICY = "round_robin"
-"""Requests of a benchmark are alike, and a cache-aware policy would send equal prompts to one replica; so replicas take
-turns.
+"""The router's policy: replicas take turns. A cache-aware policy would send the equal prompts of a benchmark to one
+replica.
 """
 STARTUP_SECONDS = 86_400
 """Seconds that the router waits for its workers: a day, since the supervisor has its own limit."""

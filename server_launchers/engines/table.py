@@ -97,7 +97,8 @@ def anonymous() -> Dialect:
 
 def batch_words(requests: Path, results: Path) -> tuple[str, ...]:
     """The command line that answers a file of requests and writes a file of results, by the first engine that has such
-    a command."""
+    a command.
+    """
     return next(engine.batch_words(requests, results) for engine in every().values() if engine.batch_words is not None)
 
 

@@ -17,13 +17,13 @@ A member that dies while the server is ready is started again, as often as allow
 The stop ladder: TERM to each member's group, a grace, KILL, then a sweep for what moved to a group or session of its
 own.
 
-Invariant: each process that a member started is in one of three places, so that the sweep finds it. It is a descendant
-of the guard (orphans come to the guard, as its subreaper), it was seen as one (`KeptProcess.seen`), or it carries the
-mark.
+Invariant: for each process that a member started, one of three things holds, so that the sweep finds it. It is a
+descendant of the guard (which adopts orphans, as their subreaper), it was one at an earlier look (`KeptProcess.seen`),
+or it carries the member's mark, an environment variable that all processes of a member inherit (`MARK`).
 
-Guarantees: a killed harness (also by SIGKILL, also while starting) leaves nothing. A killed guard takes the
-engine's main process with it (Linux), and `stop` finds the rest by group and mark. Not covered: processes that
-are not descendants (a container's are ended through its client).
+Guarantees: a killed harness (also by SIGKILL, also while starting) leaves nothing. A killed guard takes the engine's
+main process with it (Linux), and `stop` finds the rest by recorded number, descent and mark. Not covered: processes
+that are not descendants (a container's are ended through its client).
 
 Standard library only and no thread, so that it starts in milliseconds and may fork safely.
 """
@@ -64,7 +64,12 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 class KeptProcess:
-    """One process of the server (a member), with its log and its known descendants."""
+    """One process of the server (a member), with its log and its known descendants.
+
+    record: what the state file says of the member (`state.MemberState`). pipe: its output; None once it is closed.
+    main: the process itself; None before its start and after its end. seen: its descendants at the last look.
+    restart_at: when it is started again, in seconds of the monotonic clock; None if no restart is due.
+    """
 
     def __init__(self, record: dict[str, Any], secrets: list[str], mark: str) -> None:
         self.record = record
@@ -309,8 +314,9 @@ class Guard:
         self._save()
 
     def _ladder(self) -> None:
-        """End all processes of the server: SIGTERM, after the grace SIGKILL, then a search for processes that left
-        their group."""
+        """End all processes of the server: SIGTERM, after the grace SIGKILL, then a sweep for processes that left their
+        group.
+        """
         self.stopping = True
         groups = [member for member in self.members if member.main is not None]
         for member in groups:

@@ -102,8 +102,9 @@ def group(pgid: int) -> list[int]:
 
 
 def end(processes: Iterable[Process], seconds: float) -> list[Process]:
-    """Send SIGKILL to the processes until all are gone, for at most `seconds`; return those that still live (stuck in
-    the kernel)."""
+    """Send SIGKILL to the processes until all are gone, for at most `seconds`; return those that still live, because
+    they are stuck in the kernel.
+    """
     left = [process for process in processes if process.alive()]
     deadline = time.monotonic() + seconds
     while left:

@@ -41,8 +41,7 @@ _ASCEND_MOUNTS = (
 
 
 def prefix(spec: ServerSpec, program: Program) -> tuple[str, ...]:
-    """The words before the program's own arguments, such as `uvx --from R vllm`; for all environments but
-    containers."""
+    """The words before the program's own arguments, such as `uvx --from R vllm`; not for containers."""
     if spec.uvx is not None:
         if program.script is not None:
             return ("uvx", "--from", spec.uvx, program.script)
@@ -104,8 +103,7 @@ def called(
 
 
 def check_model(spec: ServerSpec) -> None:
-    """Raise LaunchError if the spec's model is a path at which there is no model; engines report that after a
-    minute."""
+    """Raise LaunchError if the spec's model is a path without a model; an engine would say so only after a minute."""
     path = Path(spec.model).expanduser()
     if not path.exists():
         if path.is_absolute() or spec.model.startswith("."):

@@ -12,7 +12,7 @@ from harness.scoring import QuestionTally
 from harness.scoring.intervals import wilson
 
 MAX_QUESTIONS = 1000
-"""Largest number of questions in one plot; of more, every n-th is drawn, from the hardest to the easiest."""
+"""Largest number of questions in one plot; if there are more, this many are drawn, evenly spaced by difficulty."""
 
 _WITH_ROOM = {"domain": [-0.04, 1.04], "nice": False}
 """Scale of a fraction with margins, so that dots at 0 and 1 are drawn whole."""
