@@ -24,7 +24,8 @@ def state_folder() -> Path:
 
 def _folder(own: str, xdg: str, fallback: str) -> Path:
     """The folder that our own variable names, else the harness's folder in the XDG base folder. fallback: that base
-    folder, below the home folder."""
+    folder, below the home folder.
+    """
     if value := os.environ.get(own):
         return Path(value).expanduser().absolute()
     base = os.environ.get(xdg, "")

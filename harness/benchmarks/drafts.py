@@ -48,7 +48,8 @@ _PLAIN = re.compile(
     r"|(?=[^xyz]*+[xyz])(?=[^0-9+*/^]*+[0-9+*/^])(?:[0-9]{1,15}+|[xyz]|[abmnt](?![a-zA-Z])|[-+*/^(){} ])++)"
 )
 """References whose kind is the name of the group that matches. For others the grammar of answers is needed, whose
-import takes longer than reading a whole file of plain references."""
+import takes longer than reading a whole file of plain references.
+"""
 _MAX_CHOICE_CHARS = 12
 """A reference of this length or more is not a choice, even if it begins like an option: "A) true B) false"."""
 

@@ -437,7 +437,8 @@ MAX_SHOWN_VALUES = 10
 
 class _Selection:
     """Decides which questions are asked: those that pass all filters, of these the given ids, of these the first
-    `limit`. It sees each question once and remembers what its messages need."""
+    `limit`. It sees each question once and remembers what its messages need.
+    """
 
     def __init__(self, card: Card, filters: Sequence[str], ids: Sequence[str] | None, limit: int | None) -> None:
         self._card = card
@@ -494,7 +495,8 @@ class _Selection:
 
     def _parse_filter(self, text: str, first: Draft) -> tuple[str, str]:
         """Split a filter such as `level=5` into column and value. first: a row that shows which columns exist. Raises
-        `UsageError`."""
+        `UsageError`.
+        """
         name, equals, expected = text.partition("=")
         name, expected = name.strip(), expected.strip()
         if not equals or not name:

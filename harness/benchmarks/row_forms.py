@@ -185,7 +185,7 @@ class Versions(msgspec.Struct):
 
 
 def _answer_type(name: str, options: list[str] | None) -> str:
-    """The words for an answer type; a choice also lists its options, where the row states them."""
+    """The words for an answer type; those for a choice also list its options, if the row states them."""
     words = ANSWER_TYPES.get(name, name)
     return words.replace(_OF_CHOICE, f"{_OF_CHOICE} with options {options}") if options else words
 
@@ -196,7 +196,8 @@ QA_SENTENCE = "Answer the question based on the given documents."
 
 class Needles(msgspec.Struct):
     """A row of RULER: as it stands on the hub (`question`, `answer`), or as its authors' program writes it (`input`,
-    `outputs`). task: such as `niah_multikey_1`; the program writes a file for each task, and no task in its rows."""
+    `outputs`). task: such as `niah_multikey_1`; the program writes a file for each task, and no task in its rows.
+    """
 
     question: str = ""
     input: str = ""
@@ -218,7 +219,8 @@ class Needles(msgspec.Struct):
 
 class WithDocuments(msgspec.Struct):
     """A question of AA-LCR. documents: the texts of the documents. context: all documents as one text, which some
-    copies of the data have instead."""
+    copies of the data have instead.
+    """
 
     question: str
     documents: list[str] = []

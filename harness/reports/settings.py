@@ -84,7 +84,8 @@ _NAMES = {
 
 _DECIDED_BY = ("sampling_from", "chosen_by", "spelt_by")
 """Parts of a run's record that say who decided a sampling value, the samples, prompt and model, and how a request is
-written."""
+written.
+"""
 
 _DIGEST_CHARS = 64
 """Length of a SHA-256 in hexadecimal; a table shows only the first 12 characters of a value of this length."""

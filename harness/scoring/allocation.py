@@ -24,7 +24,8 @@ MIN_ALLOCATED = 2
 
 BISECTIONS = 60
 """Number of halvings of the interval that holds the factor of proportion; more would not change a rounded number of
-samples."""
+samples.
+"""
 
 
 def chances(right: Array, n: Array | np.float64) -> Array:

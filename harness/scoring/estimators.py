@@ -1,5 +1,6 @@
 """Estimates for one question on plain numbers: pass@k (any of k samples right), pass^k (all k), maj@k (the majority),
-and their variance by the jackknife. `docs/statistics.md` explains them."""
+and their variance by the jackknife. `docs/statistics.md` explains them.
+"""
 
 from __future__ import annotations
 

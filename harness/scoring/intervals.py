@@ -105,7 +105,8 @@ QUESTION_TOSSES = 0.5
 POISSON_LOW = (0.0, 0.0512932944, 0.3553615107, 0.8176914480)
 """Largest means at which a Poisson count of at least 0, 1, 2 and 3 has a chance of at most 5 %. They lower the lower
 end where at most 3 samples are right, because Wilson's begins too high there (Brown, Cai and DasGupta 2001, Statistical
-Science 16:101)."""
+Science 16:101).
+"""
 
 _WIDEST = 0.4999**2
 """Square of the largest half-width that `mean_limits` inverts: Wilson's interval reaches 0 … 1 only without a trial."""

@@ -302,7 +302,7 @@ def _means(
             before *= behind[:n]
             of_size[window.size] += float(np.einsum("nr,nr->", before, mean).real) / window.size
             behind[:n] *= factor
-    for window in windows:  # where a size is not strong, its samples are as those elsewhere
+    for window in windows:  # at nodes where a size is not strong, its samples count as those elsewhere
         of_size[window.size] += float(elsewhere[window.n_nodes :].sum())
     return WinAndDrawn(chance, own_drawn, of_size, float(elsewhere.sum()))
 
@@ -322,7 +322,7 @@ class _RivalVotes(NamedTuple):
     def factors(
         self, own: Whole, y: Array, powers: NDArray[np.complex128]
     ) -> tuple[NDArray[np.complex128], NDArray[np.complex128]]:
-        """(product of the factors F of these rivals, its z·d/dz by `times`), both (nodes, roots).
+        """(product of the factors F of these rivals, its z·d/dz divided by `times`), both (nodes, roots).
 
         powers: (at least U, roots), z^u from u = `first` on.
         """
@@ -346,12 +346,13 @@ class _RivalVotes(NamedTuple):
 
 
 def _windows(rivals: _Rivals, nodes: _Nodes, v: Whole) -> Iterator[_RivalVotes]:
-    """The votes of each size that matter for its nodes."""
+    """Yield for each size of strong rivals the numbers of votes that matter, and the nodes at which they do."""
     for i, (size, times) in enumerate(zip(rivals.sizes.tolist(), rivals.times.tolist(), strict=True)):
         last = int(v[np.flatnonzero(rivals.strong[i])[-1]])
         n_nodes = int(np.searchsorted(nodes.v, last, side="right"))
         exactly = rivals.votes.exactly[i, : last + 1]
-        # Below the first own votes all are summed: a number that is negligible beside the sum up to there is left out.
+        # Numbers of votes below the first own number are only summed up, so those negligible beside the sum are left
+        # out.
         at_most = float(exactly[: v[0] + 1].sum())
         first = int(np.flatnonzero(exactly > _NEGLIGIBLE * 1e-3 * at_most)[0])
         first = min(first, int(v[0]) - 1)

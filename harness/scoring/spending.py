@@ -20,7 +20,8 @@ from harness.scoring.uncertainty import maj_at, mean_question_interval
 
 WEIGHTED_DRAWS = 500
 """Number of draws of k samples for weighted votes: a standard error of at most 2.3 points a question, and of less than
-half a point for 30 questions."""
+half a point for 30 questions.
+"""
 
 
 class SpentPoint(msgspec.Struct, frozen=True, kw_only=True):

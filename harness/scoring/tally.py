@@ -128,7 +128,8 @@ _FIELDS = {
 }  # fmt: skip
 """The facts of a grade that a score counts, in 53 bytes: the number of its question, its sample index, its position
 among all grades, the number of its `GradeKind`, signs (below), the hash of its vote, completion tokens (NaN: not
-stated), and the fraction of its parts that are right, with their number (0: not stated)."""
+stated), and the fraction of its parts that are right, with their number (0: not stated).
+"""
 
 _CORRECT, _UNDECIDED, _TRUNCATED, _VOTES, _STATES_PARTS = 1, 2, 4, 8, 16
 

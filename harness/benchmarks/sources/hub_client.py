@@ -165,7 +165,8 @@ def fetch(
 
 def _fetch_once(client: httpx.Client, url: str, into: BinaryIO, max_bytes: int) -> str:
     """Download the rest of a file, whose beginning `into` may hold. Returns its entity tag, "" if the hub states
-    none."""
+    none.
+    """
     start = into.seek(0, io.SEEK_END)
     with client.stream("GET", url, headers={"Range": f"bytes={start}-"} if start else {}) as response:
         if response.status_code not in (200, 206):

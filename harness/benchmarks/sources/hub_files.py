@@ -52,7 +52,8 @@ def _choose_described(
     files: list[str], entries: list[dict[str, Any]], config: str | None, split: str, name: str
 ) -> list[str]:
     """The files of a split, as the data set's own description (`configs` in its README) names them. Raises
-    `UsageError`."""
+    `UsageError`.
+    """
     by_name = {str(entry.get("config_name", "default")): entry for entry in entries}
     if config is None:
         defaults = [key for key, entry in by_name.items() if entry.get("default") is True or key == "default"]

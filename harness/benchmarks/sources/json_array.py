@@ -89,7 +89,8 @@ class _Scanner:
 
     def _ends(self) -> Iterator[int]:
         """Scan the rest of the buffer; yields the position of each comma between two elements. Raises
-        `NoArrayError`."""
+        `NoArrayError`.
+        """
         buffer, position = self._buffer, self._scanned
         while position < len(buffer):
             if self._in_string:

@@ -309,7 +309,8 @@ _CONVERTED = {
     ".ods": "save the sheet as CSV in UTF-8",
 }
 """Suffix of a file that is not read → what to do with the file. Archives are not unpacked here, because they could have
-any size."""
+any size.
+"""
 
 
 def _refuse_unread(path: Path, shown: str) -> None:
@@ -602,7 +603,8 @@ def _json_type(value: Any) -> str:
 
 def _check_fields(row: Row, responses: bool) -> None:
     """Raise `UsageError` if a cell of the row breaks a bound. responses: whether the cells are replies of models, which
-    may be longer."""
+    may be longer.
+    """
     longest = MAX_RESPONSE_CHARS if responses else MAX_FIELD_CHARS
     for column, value in row.value.items():
         problem = _problem_of(value, 0, longest, responses)

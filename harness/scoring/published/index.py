@@ -69,7 +69,8 @@ class Unread(msgspec.Struct, frozen=True):
 
 Reader = Callable[[str], tuple[list[PublishedScore], list[str]]]
 """Reads one file, named by its path inside the origin. Returns its scores, and for each result that is no score the
-reason why not. Raises `UsageError` for a file without any score."""
+reason why not. Raises `UsageError` for a file without any score.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)

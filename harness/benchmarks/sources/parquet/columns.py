@@ -76,7 +76,8 @@ _ENCODED_TYPES: dict[int, frozenset[PhysicalType]] = {
     ),
 }
 """Encoding → the types whose values may have it. Any other type is refused, because its column would get values of
-another type."""
+another type.
+"""
 
 _NUMBERS = {PhysicalType.INT32: "<i4", PhysicalType.INT64: "<i8", PhysicalType.FLOAT: "<f4", PhysicalType.DOUBLE: "<f8"}
 

@@ -123,7 +123,8 @@ def _read_at(file: BinaryIO, offset: int, n_bytes: int) -> bytes:
 
 def _schema(elements: list[Fields]) -> _Node:
     """The root of the schema. elements: the schema in the file, a list of Thrift structs in which each group stands
-    before its children. Raises `DamagedError`."""
+    before its children. Raises `DamagedError`.
+    """
     # Numbers of fields in parquet.thrift, SchemaElement: 1 type, 2 type_length, 3 repetition_type, 4 name,
     # 5 num_children.
     if not elements or len(elements) > MAX_COLUMNS:
@@ -225,7 +226,8 @@ _ANNOTATED_TYPES = {
 
 MAX_DECIMAL_BYTES = 32
 """Bytes of the largest decimal that writers produce (256 bits). The time of a conversion grows with the square of the
-number of bytes."""
+number of bytes.
+"""
 
 
 def _conversion(element: Fields, physical: PhysicalType) -> Callable[[Any], Any] | None:
