@@ -146,8 +146,9 @@ class Deadline:
         self._waited = self._seconds_without_processor()
 
     def is_over(self) -> bool:
-        """Whether the deadline is over. Time for which the process waited for a processor does not count, so that a
-        busy machine changes no verdict.
+        """Whether the deadline is over.
+
+        Time for which the process waited for a processor does not count, so that a busy machine changes no verdict.
         """
         if time.monotonic() < self.ends_at:
             return False

@@ -207,7 +207,10 @@ class ServerOption:
     """Whether None is allowed."""
 
     def checked(self, value: Any) -> Any:
-        """`value` as its kind; raises SpecError that names what was found and what was expected."""
+        """Return the value as the option's kind.
+
+        Raises SpecError that names what was found and what was expected.
+        """
         if value is None and self.optional:
             return None
         if self.choices:

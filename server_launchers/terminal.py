@@ -12,7 +12,10 @@ _UNSAFE = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 
 
 def visible(text: str, limit: int = MAX_LINE_CHARS) -> str:
-    """`text` on one line, with control, escape, surrogate and bidi characters written out; tabs become spaces."""
+    """The text on one line, with control, escape, surrogate and bidi characters written out; tabs become spaces.
+
+    limit: number of characters of the text that are kept; an ellipsis replaces the rest.
+    """
     # Cut first, so that a huge line is not searched whole.
     clipped = _SUSPECT.sub(_shown, text[:limit].replace("\t", "    "))
     return clipped if len(text) <= limit else clipped + "…"

@@ -207,7 +207,7 @@ def base_name(name: str) -> str:
 
 
 def fold_name(name: str) -> str:
-    """`name` for comparisons: case, spaces, dots, hyphens and underscores make no difference."""
+    """The name in the form for comparisons: case, spaces, dots, hyphens and underscores make no difference."""
     return re.sub(r"[\s_.-]+", "", name.casefold())
 
 

@@ -44,8 +44,9 @@ def check_text(text: str) -> str:
 
 
 def check_template(text: str) -> str:
-    """Return a prompt's template unchanged; raise `ValueError` for an unknown field, and for a control character other
-    than newline and tab.
+    """Return a prompt's template unchanged.
+
+    Raises `ValueError` for an unknown field, and for a control character other than newline and tab.
     """
     check_text(text)
     for command, name in _FIELD.findall(text):

@@ -494,8 +494,9 @@ class _Selection:
             raise UsageError(f"the limit must be at least 1 question, found {self._limit}")
 
     def _parse_filter(self, text: str, first: Draft) -> tuple[str, str]:
-        """Split a filter such as `level=5` into column and value. first: a row that shows which columns exist. Raises
-        `UsageError`.
+        """Split a filter such as `level=5` into column and value.
+
+        first: a row that shows which columns exist. Raises `UsageError`.
         """
         name, equals, expected = text.partition("=")
         name, expected = name.strip(), expected.strip()

@@ -311,7 +311,7 @@ def _bars(item: QuestionTally) -> tuple[tuple[str, float, float], ...]:
 
 
 def _answers(item: QuestionTally) -> tuple[tuple[int, str], ...]:
-    """(number of samples, extracted answer) for the most frequent answers to a question."""
+    """Return (number of samples, extracted answer) for each of the most frequent answers to a question."""
     counts = Counter(grade.extracted for grade in item.grades if grade.extracted is not None)
     frequent = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:MAX_ANSWERS]
     return tuple((number, _clip(answer, MAX_ANSWER_CHARS)) for answer, number in frequent)
@@ -324,7 +324,7 @@ def _prompt(question: Question) -> str:
 
 
 def _clip(value: str, limit: int) -> str:
-    """`value` as one line of at most `limit` characters; only the beginning of a long text is read."""
+    """The text as one line of at most `limit` characters; only the beginning of a long text is read."""
     return visible(" ".join(value[: 4 * limit].split()), limit) if value else ABSENT
 
 

@@ -159,7 +159,7 @@ def flat_settings(run: ScoredRun, benchmark: str) -> dict[str, object]:
 
 
 def settings_beside(run: ScoredRun, benchmark: str, stated: Iterable[str]) -> dict[str, object]:
-    """`flat_settings`, to which the conditions of the run's server are added, to compare with a published score.
+    """The settings of `flat_settings` and the conditions of the run's server, to compare with a published score.
 
     stated: names of the settings that the published score states; those that an imported run does not record are
     "unknown".

@@ -29,8 +29,9 @@ samples.
 
 
 def chances(right: Array, n: Array | np.float64) -> Array:
-    """Each question's chance of a right sample, estimated from a former run: (right + ½) / (n + 1); ½ for a question
-    that the former run did not ask.
+    """Each question's chance of a right sample, estimated from a former run: (right + ½) / (n + 1).
+
+    It is ½ for a question that the former run did not ask.
     """
     return np.asarray((right + 0.5) / (n + 1.0))
 

@@ -95,8 +95,9 @@ class Anomalies(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sentence(self) -> str:
-        """The warning, such as `12 of 320 samples (3.8%) look wrong: 9 repetition, 4 garbled`; empty if no sample looks
-        wrong.
+        """The warning, such as `12 of 320 samples (3.8%) look wrong: 9 repetition, 4 garbled`.
+
+        Empty if no sample looks wrong.
         """
         if not self.n_any:
             return ""
@@ -187,10 +188,10 @@ class _EndedSession(msgspec.Struct, frozen=True):
 
 
 def reply_doubts(folder: RunFolder) -> list[str]:
-    """A sentence for each kind of doubt about the run's replies, the most frequent first, then one for each log that
-    cannot be read, such as a link.
+    """A sentence for each kind of doubt about the run's replies, the most frequent first.
 
-    The log does not tell one benchmark of a run from another. A session that was killed has left no counts.
+    After these, a sentence for each log that cannot be read, such as a link. The log does not tell one benchmark of a
+    run from another. A session that was killed has left no counts.
     """
     counts: Counter[str] = Counter()
     unread = []

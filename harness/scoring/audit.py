@@ -139,7 +139,7 @@ class _Stratum:
         return sorted(self.weight_of, key=_checksum)
 
     def audits(self, by_hand: Mapping[Key, Override]) -> Iterator[tuple[Key, bool]]:
-        """(sample, whether the person calls it correct), in order, up to the first sample without a verdict by hand."""
+        """Yield (sample, whether the person calls it correct) in order, up to the first sample without a verdict."""
         for key in self.order:
             override = by_hand.get(key)
             if override is None:
@@ -282,11 +282,10 @@ def _intervals_by_hand(items: Sequence[QuestionTally], by_hand: Mapping[Key, Ove
 
 
 def estimate(parts: Sequence[AuditedPart], certain: float, intervals: Intervals, n_differing: int = 0) -> Audited:
-    """The accuracy that a person would find, from the audit of each stratum (the samples called correct, and the
-    others).
+    """The accuracy that a person would find, estimated from the audit of each stratum.
 
-    certain: the part of it that comes from samples which no judge decided. intervals: of the accuracy by the grades.
-    n_differing: audited samples on which the person differs from the grader.
+    certain: the part of the accuracy that comes from samples which no judge decided. intervals: of the accuracy by the
+    grades. n_differing: audited samples on which the person differs from the grader.
     """
     accuracy = certain + math.fsum(part.weight * part.right for part in parts)
     # The shares of the samples that the grader calls correct, and that both the grader and the person do.
@@ -316,8 +315,9 @@ def estimate(parts: Sequence[AuditedPart], certain: float, intervals: Intervals,
 
 
 def _limits(part: AuditedPart) -> Interval:
-    """The 95 % limits (Wilson's) of the share of a stratum that the person would call correct, from the samples
-    audited.
+    """The 95 % limits (Wilson's) of the share of a stratum that the person would call correct.
+
+    Both limits are the observed share if all samples of the stratum are audited.
     """
     if part.drawn == part.population:
         return Interval(part.right, part.right)

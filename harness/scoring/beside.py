@@ -66,10 +66,10 @@ def in_order(
 
 
 def kind(comparison: PublishedComparison, suite: str = "") -> int:
-    """How comparable a published score is with the run: `OWN` (printed by the suite's source), `EQUAL` or `OTHER` (same
-    or other settings), `APART` (it measures something else).
+    """How comparable a published score is with the run: one of the kinds in the module's table.
 
-    suite: address of the source of the run's suite; empty without one.
+    `OWN` (printed by the suite's source), `EQUAL` or `OTHER` (same or other settings), `APART` (it measures something
+    else). suite: address of the source of the run's suite; empty without one.
     """
     published = comparison.published
     if any(name in comparison.differing for name in CONDITIONS):

@@ -114,11 +114,10 @@ def scores(
     failed: FailedRequests,
     planned: Plan | int | None = None,
 ) -> tuple[EndpointScore, ...]:
-    """A score for each endpoint, by URL, with a test whether it differs from the others; empty when all samples come
-    from one endpoint.
+    """A score for each endpoint, sorted by URL, with a test whether it differs from the others.
 
-    rows: the samples of the `grades`. failed: from `failed_requests`. planned: samples of each question; None = as many
-    as are stored.
+    Empty when all samples come from one endpoint. rows: the samples of the `grades`. failed: from `failed_requests`.
+    planned: samples of each question; None = as many as are stored.
     """
     if len(observed.endpoints) < 2:
         return ()
@@ -325,7 +324,7 @@ def _expected(ordered: _Ordered, outcome: NDArray[np.bool_], mine: NDArray[np.bo
 def _by_question(
     ordered: _Ordered, outcomes: NDArray[np.bool_], weights: NDArray[np.float64]
 ) -> Iterator[tuple[list[bool], list[float]]]:
-    """(outcomes, weights) of each tested question's samples in the order of their start."""
+    """Yield (outcomes, weights) of each tested question's samples in the order of their start."""
     for positions in ordered.of_questions():
         yield outcomes[positions].tolist(), weights[positions].tolist()
 

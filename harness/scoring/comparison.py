@@ -104,10 +104,10 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
     unpaired_ids: tuple[str, ...] = ()
 
     def smallest(self, n_tests: int = 1) -> float:
-        """The smallest true difference that these samples find in 80 % of repetitions, with `n_tests` p values
-        corrected together.
+        """The smallest true difference that these samples find in 80 % of repetitions.
 
-        `missing_shift`, by which missing samples can change the difference at most, is added to it.
+        n_tests: number of p values that are corrected together. `missing_shift`, the most by which missing samples can
+        change the difference, is added to the result.
         """
         alone = float(smallest_difference(np.asarray(self.detection_variance), self.detection_growth, n_tests))
         return min(1.0, alone + self.missing_shift)
@@ -212,7 +212,7 @@ class _Counted(NamedTuple):
     missing: Array
 
     def filled(self, right: bool) -> tuple[Array, Array]:
-        """(correct, samples) if every missing sample were right (`right`), or else wrong."""
+        """Return (correct, samples) of each question if every missing sample were right (`right`), or else wrong."""
         return self.correct + self.missing * right, self.planned
 
 
@@ -243,8 +243,9 @@ def _counted(items: Sequence[QuestionTally]) -> _Counted:
 
 
 def _lines(ours: tuple[Array, Array], theirs: tuple[Array, Array], clusters: np.ndarray[Any, Any]) -> _Lines:
-    """The difference with its errors, for the same questions and for other questions of this kind. ours, theirs: (right
-    samples, all samples) of each question.
+    """The difference with its errors, for the same questions and for other questions of this kind.
+
+    ours, theirs: (right samples, all samples) of each question. clusters: the number of each question's cluster.
     """
     differences = ours[0] / ours[1] - theirs[0] / theirs[1]
     difference = float(differences.mean())

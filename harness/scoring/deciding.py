@@ -50,8 +50,9 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
     def is_worse_by(self, margin: float) -> bool:
-        """Whether the verdict is "worse" by at least `margin`, a fraction; a gate (`harness compare
-        --fail-if-worse`) refuses such a run.
+        """Whether the verdict is "worse" by at least `margin`, a fraction.
+
+        A gate (`harness compare --fail-if-worse`) refuses such a run.
         """
         return self.verdict == "worse" and self.paired.difference <= -margin
 
@@ -121,8 +122,10 @@ def _settling(paired: PairedComparison, difference: float, n_tests: int) -> int 
 
 
 def _settling_range(paired: PairedComparison, n_tests: int) -> tuple[int, int | None] | None:
-    """The samples of each question that `_settling` gives for the ends of the sampling interval: first for the end
-    farther from 0, then for the nearer one. n_tests: p values that are corrected together.
+    """The samples of each question that `_settling` gives for both ends of the sampling interval, fewest first.
+
+    The second number is None if the interval contains 0; the whole range is None if nothing varies. n_tests: p values
+    that are corrected together.
     """
     low, high = paired.sampling_interval
     fewest = _settling(paired, max(abs(low), abs(high)), n_tests)

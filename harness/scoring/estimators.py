@@ -184,7 +184,7 @@ def _correct_shares(groups: Sequence[VoteGroup]) -> dict[int, float]:
 
 
 def _decided(groups: Sequence[VoteGroup], n: int, k: int) -> float | None:
-    """maj@k where the largest group is nearly certain to win, else None.
+    """The value of maj@k if the largest group is nearly certain to win, else None.
 
     Take a group with a share a of the samples and a rival with the smaller share b. Of k draws without replacement the
     rival gets as many as the group with a chance of at most (1 − (√a − √b)²)^k (Chernoff; Hoeffding 1963, section 6).

@@ -42,11 +42,10 @@ _POWER = 0.8416212335729143
 
 
 def power_factor(n_tests: int = 1) -> float:
-    """Smallest true difference, in standard errors, that a test at the 5 % level finds in 80 % of repetitions; 2.80 for
-    one test.
+    """The smallest true difference, in standard errors, that a test at the 5 % level finds in 80 % of repetitions.
 
-    n_tests: p values that Holm's method corrects together. The factor is for Bonferroni's correction, Holm's worst
-    case.
+    It is 2.80 for one test. n_tests: p values that Holm's method corrects together. The factor is for Bonferroni's
+    correction, Holm's worst case.
     """
     return NormalDist().inv_cdf(1 - 0.025 / n_tests) + _POWER
 

@@ -83,7 +83,7 @@ class _Votes(NamedTuple):
 
     @property
     def at_most(self) -> Array:
-        """(S, C), of u votes or fewer."""
+        """The chance of u votes or fewer, (S, C)."""
         return np.cumsum(self.exactly, axis=1)
 
 
@@ -251,7 +251,7 @@ def _nodes(rivals: _Rivals, v: Whole, k: int, own_votes: Array) -> _Nodes:
 
 @lru_cache(maxsize=128)
 def _gauss_legendre(n: int) -> tuple[Array, Array]:
-    """(nodes, weights) of ∫₀¹, exact for polynomials of degree 2n − 1 (Golub and Welsch 1969)."""
+    """Return (nodes, weights) of ∫₀¹, exact for polynomials of degree 2n − 1 (Golub and Welsch 1969)."""
     i = np.arange(1, n)
     beside = i / np.sqrt(4 * i**2 - 1)
     nodes, vectors = np.linalg.eigh(np.diag(beside, 1) + np.diag(beside, -1))
@@ -322,7 +322,7 @@ class _RivalVotes(NamedTuple):
     def factors(
         self, own: Whole, y: Array, powers: NDArray[np.complex128]
     ) -> tuple[NDArray[np.complex128], NDArray[np.complex128]]:
-        """(product of the factors F of these rivals, its z·d/dz divided by `times`), both (nodes, roots).
+        """Return (product of the factors F of these rivals, its z·d/dz divided by `times`), both (nodes, roots).
 
         powers: (at least U, roots), z^u from u = `first` on.
         """

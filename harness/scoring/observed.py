@@ -96,7 +96,7 @@ class Column:
         self._recent = array("d")
 
     def of(self, rows: Rows) -> NDArray[np.float64]:
-        """(len(rows),): the number of each row, NaN where it states none."""
+        """The number of each row, (len(rows),); NaN where the row states none."""
         if self._recent:
             self._put_aside()
         values = np.frombuffer(self._aside.read(0, len(self._aside)))
@@ -124,7 +124,7 @@ class BitRows:
         return self._values[row]
 
     def of(self, rows: Rows, bit: int) -> NDArray[np.bool_]:
-        """(len(rows),): whether the bit is set in each row."""
+        """Whether the bit is set, for each row: (len(rows),)."""
         return (np.frombuffer(self._values, dtype=np.uint8)[rows] >> bit & 1).astype(bool)
 
 
@@ -170,7 +170,7 @@ class Observed:
         return row
 
     def endpoint(self, rows: Rows) -> NDArray[np.uint32]:
-        """(len(rows),): the number of each row's endpoint."""
+        """The number of each row's endpoint, (len(rows),)."""
         return np.frombuffer(self._endpoint, dtype=np.uint32)[rows]
 
     def stamped_by_kernel(self, rows: Rows) -> NDArray[np.bool_]:
@@ -194,7 +194,7 @@ class Observed:
         return self._facts.of(rows, 4)
 
     def shown(self, rows: Rows) -> dict[Anomaly, NDArray[np.bool_]]:
-        """For each sign of something wrong, (len(rows),): whether each row shows it."""
+        """Return for each sign of something wrong whether each row shows it, (len(rows),)."""
         return {sign: self._signs.of(rows, bit) for bit, sign in enumerate(_SIGNS)}
 
     def anomalies(self, row: int) -> tuple[Anomaly, ...]:

@@ -290,9 +290,9 @@ def _audited(graded: GradedBenchmark, score: Score, corrections: Sequence[overri
 
 
 def _beside_overrides(graded: GradedBenchmark, score: Score, in_force: Mapping[Key, overrides.Override]) -> Score:
-    """`score`, with a second accuracy added: the one with the verdicts that somebody corrected by hand.
+    """The score, with a second accuracy added: the one with the verdicts that somebody corrected by hand.
 
-    in_force: these verdicts.
+    in_force: these verdicts. The score is returned unchanged if no counted grade differs from its correction.
     """
     counted = graded.counted(graded.grades)
     corrected = Packed(Grade, overrides.apply(counted, in_force))
@@ -317,7 +317,7 @@ def _beside_overrides(graded: GradedBenchmark, score: Score, in_force: Mapping[K
 def _from_reasoning(
     folder: BenchmarkFolder, by_id: ById, every_grade: Sequence[Grade], grading: GradingOptions
 ) -> Sequence[Grade]:
-    """`every_grade`, except that samples without an answer are graded by the end of their reasoning."""
+    """The grades `every_grade`, except that samples without an answer are graded by the end of their reasoning."""
     silent = KeySet(grade.key for grade in every_grade if grade.verdict == "no_answer")
     regraded = pool.grade_all(
         by_id,
@@ -379,11 +379,10 @@ def grade_outputs(
     grading: GradingOptions,
     on_graded: OnGraded = lambda _name, _n: None,
 ) -> list[GradedBenchmark]:
-    """The benchmarks of another tool's outputs, sorted by name, with grades in the order of `pairs`, which is read
-    once.
+    """The benchmarks of another tool's outputs, sorted by name, with grades in the order of `pairs`.
 
-    folder: the folder in which their files would lie; nothing is written. All samples of the file count as planned, so
-    questions may have unequal numbers of samples.
+    `pairs` is read once. folder: the folder in which their files would lie; nothing is written. All samples of the file
+    count as planned, so questions may have unequal numbers of samples.
     """
     by_benchmark: dict[str, Packed[Question]] = {}  # A file may have as many questions as rows.
     texts: dict[str, Texts] = {}

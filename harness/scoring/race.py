@@ -110,8 +110,9 @@ def log_wealth(totals: Totals, m: float) -> float:
 
 
 def lower_end(totals: Totals, alpha: float) -> float:
-    """The lower end of the interval: the largest m such that the samples rule out a difference of m or less at level
-    alpha; −1 if they rule out no difference.
+    """The lower end of the interval: the largest m such that the samples rule out a difference of m or less.
+
+    alpha: the level of that test. −1 if the samples rule out no difference.
     """
     bar = -np.log(alpha)
     low, high = -1.0, 1.0

@@ -594,7 +594,7 @@ def _natural(label: str) -> tuple[int, float, str]:
 
 
 def _powers_of_two(limit: int) -> list[int]:
-    """1, 2, 4 … up to `limit`, and `limit` itself; empty for 0."""
+    """The numbers 1, 2, 4 … up to `limit`, and `limit` itself; empty for 0."""
     powers = [1 << exponent for exponent in range(limit.bit_length())] if limit else []
     return powers if not powers or powers[-1] == limit else [*powers, limit]
 

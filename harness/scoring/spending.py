@@ -86,10 +86,10 @@ def spent_points(run: str, items: Sequence[QuestionTally]) -> list[SpentPoint]:
 
 
 def weighted_votes(items: Sequence[QuestionTally], ks: Sequence[int]) -> dict[int, NDArray[np.float64]]:
-    """k → (Q,), for each question the expected correctness of the answer whose votes weigh most among k samples.
+    """Return for each k the expected correctness of the answer whose votes weigh most among k samples.
 
-    A vote weighs 1/tokens of its reply. As in `maj_at_k`, tied answers share the win and samples without an answer do
-    not vote.
+    The values are by question, (Q,). A vote weighs 1/tokens of its reply. As in `maj_at_k`, tied answers share the win
+    and samples without an answer do not vote.
     """
     rng, of_k = np.random.default_rng(0), {k: np.zeros(len(items)) for k in ks}
     for number, item in enumerate(items):

@@ -82,7 +82,7 @@ class QuestionTally:
 
     @property
     def facts(self) -> NDArray[Any]:
-        """(n,): the numbers of its samples (`_FIELDS`), in the order of the grades."""
+        """The numbers of the question's samples (`_FIELDS`), in the order of the grades: (n,)."""
         if isinstance(self.grades, _Covered):
             return self.grades.facts
         facts = _Facts()
@@ -102,8 +102,10 @@ class QuestionTally:
 
     @property
     def cluster(self) -> str:
-        """The label of the question's cluster, a group of questions that are not independent: the value of the card's
-        `cluster_key`; for a reordering or a twin of another question, the id of that one; else the question's own id.
+        """The label of the question's cluster, a group of questions that are not independent.
+
+        It is the value of the card's `cluster_key`; for a reordering or a twin of another question, the id of that
+        question; else the question's own id.
         """
         metadata = self.question.metadata
         # Any card may have a column named "original"; only that of a twin groups questions.
@@ -111,7 +113,7 @@ class QuestionTally:
         return str(next((metadata[name] for name in names if name in metadata), self.question.question_id))
 
     def votes(self) -> tuple[list[VoteGroup], int]:
-        """(groups of equal votes, samples that do not vote)."""
+        """Return (groups of equal votes, number of samples that do not vote)."""
         sizes: Counter[int] = Counter()
         correct: Counter[int] = Counter()
         facts = self.facts
@@ -179,7 +181,7 @@ class _Covered(Picked[Grade]):
 
     @property
     def facts(self) -> NDArray[Any]:
-        """(n,): the numbers of the grades (`_FIELDS`)."""
+        """The numbers of the grades (`_FIELDS`): (n,)."""
         return self._rows.read(self._begin, self._end)
 
 
@@ -280,8 +282,10 @@ def tally(
 def _read(
     questions: Sequence[Question], grades: Sequence[Grade], plan: Plan | None
 ) -> tuple[NDArray[np.int64], _Facts, int, int]:
-    """(largest number of samples of each question, facts of the planned grades, number of grades of questions outside
-    the plan, number of grades of samples beyond it). Raises `UsageError` if there is no question, or two have one id.
+    """Return (numbers of samples, facts of the planned grades, number of foreign grades, number beyond the plan).
+
+    The numbers of samples are the planned ones of each question, unbounded without a plan. A foreign grade is one of
+    another question. Raises `UsageError` if there is no question, or two have one id.
     """
     numbers = _numbers(questions)
     of_each = (sys.maxsize if plan is None else plan.of(question_id) for question_id in numbers)
@@ -339,7 +343,7 @@ def _of_rounds(rows: FixedRows, rounds: NDArray[np.int64]) -> FixedRows:
 def _counts(
     rows: FixedRows, n_questions: int, kinds: Mapping[GradeKind, int]
 ) -> tuple[NDArray[np.int64], dict[GradeKind, int], bool]:
-    """(number of rows of each question, number of rows of each kind, whether the positions rise).
+    """Return (number of rows of each question, number of rows of each kind, whether the positions rise).
 
     kinds: kind → its number in the rows.
     """
@@ -357,12 +361,11 @@ def _counts(
 def _complete_rounds(
     indices: NDArray[np.int64], times: NDArray[np.int64], most: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """The indices of the complete rounds: those at which no question lacks its sample. Empty if some question has a
-    sample in none of them.
+    """The indices of the complete rounds: those at which no question lacks its sample.
 
-    A question whose planned number of samples is i or less needs no sample of index i. indices: of the samples that are
-    there, all within their questions' plans; times: how many samples have each. most: of each question, its planned
-    number of samples.
+    Empty if some question has a sample in none of them. A question whose planned number of samples is i or less needs
+    no sample of index i. indices: of the samples that are there, all within their questions' plans. times: how many
+    samples have each index. most: of each question, its planned number of samples.
     """
     rounds = indices[times == np.array([(most > number).sum() for number in indices.tolist()], dtype=np.int64)]
     holds_all = bool(len(rounds)) and bool(rounds[0] < most.min())

@@ -158,8 +158,9 @@ def budgets_of(tokens: NDArray[np.float64]) -> list[int]:
 
 
 def _budget_score(items: Sequence[QuestionTally], columns: SampleColumns, budget: int) -> BudgetScore:
-    """The accuracy if every reply longer than `budget` tokens counted as wrong. Every question has samples, and all
-    have a token count.
+    """The accuracy if every reply longer than `budget` tokens counted as wrong.
+
+    Every question has samples, and all have a token count.
     """
     within = columns.tokens <= budget
     hits = np.bincount(columns.question[within & columns.correct], minlength=len(items)).tolist()
@@ -220,8 +221,9 @@ def accuracy_of_first_right(
 
 
 def _until_right(grade: Grade, tokens_before: Mapping[Key, int]) -> int:
-    """Completion tokens of a right reply up to its right answer; all its tokens if the place of the answer is not
-    known.
+    """The completion tokens of a right reply up to its right answer.
+
+    They are all its tokens if the place of the answer is not known.
     """
     whole = grade.completion_tokens or 0
     return min(tokens_before.get(grade.key, whole), whole)
@@ -251,7 +253,7 @@ def _counts(
 
 
 def mean_intervals(values: NDArray[np.float64], question: NDArray[np.integer], clusters: NDArray[np.intp]) -> Intervals:
-    """95 % intervals of the mean of `values`, of which NaN are left out; not all may be NaN.
+    """The 95 % intervals of the mean of `values`, of which NaN are left out; not all may be NaN.
 
     An interval is None if its variance has fewer than `MIN_FREEDOM` degrees of freedom: too few values, or clusters,
     show how far the values vary.

@@ -58,9 +58,7 @@ class TwinDrop(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def original_benchmark(question: Question) -> str | None:
-    """The benchmark of the question's original; None if the question is no twin (an original question with other
-    numbers).
-    """
+    """The benchmark of the question's original; None if the question is no twin."""
     name = question.metadata.get(TWIN_OF)
     return name if isinstance(name, str) else None
 

@@ -163,8 +163,10 @@ def accuracy_intervals(items: Sequence[QuestionTally]) -> Intervals:
 def rate_intervals(
     hits: Sequence[int], items: Sequence[QuestionTally], samples: Sequence[int] | None = None
 ) -> Intervals:
-    """The intervals of the mean over questions of hits / samples. hits: samples of each question that have the property
-    in question, such as "correct". samples: of each question, all above 0; None = all that the question has.
+    """The intervals of the mean over questions of hits / samples.
+
+    hits: samples of each question that have the property in question, such as "correct". samples: of each question, all
+    above 0; None = all that the question has.
     """
     counts = np.array([item.n for item in items] if samples is None else samples, dtype=float)
     right = np.array(hits, dtype=float)
@@ -181,8 +183,9 @@ def rate_intervals(
 
 
 def rate(items: Sequence[QuestionTally], hits: Sequence[int]) -> tuple[float, Intervals]:
-    """(mean over questions of hits / samples, its intervals). hits: samples of each question that have some property.
-    Every question has samples.
+    """Return (mean over questions of hits / samples, its intervals).
+
+    hits: samples of each question that have some property. Every question has samples.
     """
     mean = math.fsum(hit / item.n for hit, item in zip(hits, items, strict=True)) / len(items)
     return mean, rate_intervals(hits, items)
@@ -212,7 +215,7 @@ def accuracy(items: Sequence[QuestionTally]) -> Estimate:
 
 
 def pass_at(items: Sequence[QuestionTally], k: int) -> Estimate:
-    """pass@k; every question has at least k samples."""
+    """The estimate of pass@k; every question has at least k samples."""
     # Cached, because most questions share their (n, correct) with others.
     value, spread = cache(pass_at_k), cache(pass_jackknife)
     values = [value(item.n, item.correct, k) for item in items]
@@ -221,7 +224,7 @@ def pass_at(items: Sequence[QuestionTally], k: int) -> Estimate:
 
 
 def pass_hat(items: Sequence[QuestionTally], k: int) -> Estimate:
-    """pass^k; every question has at least k samples."""
+    """The estimate of pass^k; every question has at least k samples."""
     value, spread = cache(pass_hat_k), cache(pass_jackknife)
     values = [value(item.n, item.correct, k) for item in items]
     spread_known = _spread_is_known(items, k)
@@ -242,7 +245,7 @@ def g_pass_at(items: Sequence[QuestionTally], k: int, tau: float) -> Estimate:
 
 
 def maj_at(items: Sequence[QuestionTally], ks: Sequence[int]) -> dict[int, Estimate]:
-    """maj@k for each of `ks`; every question has at least k samples."""
+    """The estimate of maj@k for each of `ks`; every question has at least k samples."""
     # maj@1 needs no spread of its own: it is the accuracy.
     spread_known = {k: k > 1 and _spread_is_known(items, k) for k in ks}
     values: dict[int, list[float]] = {k: [] for k in ks}
@@ -259,7 +262,7 @@ def maj_at(items: Sequence[QuestionTally], ks: Sequence[int]) -> dict[int, Estim
 
 
 def _counts(items: Sequence[QuestionTally]) -> tuple[Array, Array]:
-    """(samples graded correct, samples) of each question; equal replies beyond chance count as one sample."""
+    """Return (samples graded correct, samples) of each question, where copies count as one sample."""
     counts, independent = sample_counts(items)
     correct = np.fromiter((item.correct for item in items), float, len(items))
     return correct * independent / counts, independent

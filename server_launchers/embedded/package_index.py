@@ -85,7 +85,7 @@ class IndexConfig:
 
 
 def config_files(environ: Mapping[str, str]) -> list[Path]:
-    """pip's configuration files in the order in which it loads them: global, user, site, `PIP_CONFIG_FILE`."""
+    """The configuration files of pip in the order in which pip loads them: global, user, site, `PIP_CONFIG_FILE`."""
     override = environ.get("PIP_CONFIG_FILE")
     if override == os.devnull:
         return []

@@ -64,8 +64,10 @@ class Router(msgspec.Struct, frozen=True):
         return "python3" if given is None else str(given.expanduser())
 
     def preferred_interpreter(self, spec: ServerSpec) -> str:
-        """The Python for the router: the one that `--router-python` names, else ours if it has the router, else the
-        engine's, else the one on PATH.
+        """The Python for the router.
+
+        It is the one that `--router-python` names, else ours if it has the router, else the engine's, else the one on
+        PATH.
         """
         ours = spec.router_python is None and importlib.util.find_spec(self.module) is not None
         return isolated.PYTHON if ours else self.interpreter(spec)

@@ -240,8 +240,9 @@ class Guard:
         self.selector.register(member.pipe, selectors.EVENT_READ, lambda: self._drain(member))
 
     def _turn(self, seconds: float) -> None:
-        """Wait for output, signals and orders of the harness, for at most `seconds`, and handle them; then react to
-        processes that have ended.
+        """Wait at most `seconds` for output, signals and orders of the harness, and handle them.
+
+        Then react to processes that have ended, and start members whose restart is due.
         """
         for key, _ in self.selector.select(seconds):
             # Another member's handler may have emptied the pipe since `select` answered.
@@ -314,8 +315,9 @@ class Guard:
         self._save()
 
     def _ladder(self) -> None:
-        """End all processes of the server: SIGTERM, after the grace SIGKILL, then a sweep for processes that left their
-        group.
+        """End all processes of the server by the stop ladder, and record what is left of them.
+
+        The ladder: SIGTERM, after the grace SIGKILL, then a sweep for processes that left their group.
         """
         self.stopping = True
         groups = [member for member in self.members if member.main is not None]

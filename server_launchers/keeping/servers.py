@@ -43,10 +43,10 @@ def find(name: str | None = None) -> ServerState:
 
 
 def why_ended(name: str, guard_pid: int) -> str | None:
-    """Why the server called `name` has ended for good by itself, in a sentence. None while it runs or restarts, and if
-    nothing is known: its state file is gone, or belongs to a later server of that name.
+    """Why the server called `name` has ended for good by itself, in a sentence.
 
-    guard_pid: number of the server's guard; the guard of a later server has another.
+    None while it runs or restarts, and if nothing is known: its state file is gone, or belongs to a later server of
+    that name. guard_pid: number of the server's guard; the guard of a later server has another.
     """
     now = None
     with contextlib.suppress(LaunchError):  # The state folder is gone, which says nothing about the server.

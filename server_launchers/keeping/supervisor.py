@@ -156,8 +156,9 @@ def dry_run(spec: ServerSpec) -> list[str]:
 
 
 def obstacle(spec: ServerSpec) -> str:
-    """Why `spec` cannot be started on this machine, as far as can be checked without a start: a missing engine, model
-    file or option. Empty if nothing is known that prevents the start.
+    """Why `spec` cannot be started on this machine, as far as can be checked without a start.
+
+    Examples: a missing engine, model file or option. Empty if nothing is known that prevents the start.
     """
     try:
         table.inspect(spec)
@@ -328,10 +329,9 @@ def _free_name(spec: ServerSpec) -> str:
 
 
 def _end_guard(guard: subprocess.Popen[bytes], lifeline: IO[bytes] | None) -> None:
-    """Close the lifeline (the pipe to the guard), so that the guard ends its server in bounded time; wait for the
-    guard.
+    """Close the lifeline, which makes the guard end its server in bounded time, and wait for the guard.
 
-    A second Ctrl-C ends only the waiting: the guard goes on.
+    The lifeline is the pipe to the guard. A second Ctrl-C ends only the waiting: the guard goes on.
     """
     if lifeline is not None:
         with contextlib.suppress(BrokenPipeError):

@@ -15,7 +15,7 @@ from harness.core.inert import quoted, visible
 
 
 def split_path(path: str) -> tuple[str, str]:
-    """(path of the file, path inside it): `a/rows.zip/test/b.csv` gives (`a/rows.zip`, `test/b.csv`).
+    """Return (path of the file, path inside it): `a/rows.zip/test/b.csv` gives (`a/rows.zip`, `test/b.csv`).
 
     The path inside is empty if `path` leads into no archive.
     """
@@ -24,10 +24,9 @@ def split_path(path: str) -> tuple[str, str]:
 
 
 def read(archive: Path, member: str, shown: str) -> list[Row]:
-    """All rows of a table in a zip archive. member: the table's path in the archive. shown: the table's name in
-    messages.
+    """All rows of a table in a zip archive.
 
-    Raises `UsageError`.
+    member: the table's path in the archive. shown: the table's name in messages. Raises `UsageError`.
     """
     try:
         with zipfile.ZipFile(archive) as opened:

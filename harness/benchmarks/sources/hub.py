@@ -117,7 +117,7 @@ def _origin(source: HubSource, listing: _Listing, notes: list[str]) -> str:
 
 
 def file_of(source: HubSource, name: str) -> tuple[Path, str]:
-    """(local path of the data set's file `name`, the commit from which it was read). Raises `UsageError`."""
+    """Return (local path of the data set's file `name`, the commit from which it was read). Raises `UsageError`."""
     listing = _listing(source, [])
     ((_, path),) = _files_to_read(source.model_copy(update={"files": (name,)}), listing)
     return _paths(source, listing, [path])[0], listing.revision

@@ -88,9 +88,7 @@ class _Scanner:
         return bytes(self._buffer[start:end]).strip(_BLANKS)
 
     def _ends(self) -> Iterator[int]:
-        """Scan the rest of the buffer; yields the position of each comma between two elements. Raises
-        `NoArrayError`.
-        """
+        """Scan the rest of the buffer; yield the position of each comma between two elements. Raises `NoArrayError`."""
         buffer, position = self._buffer, self._scanned
         while position < len(buffer):
             if self._in_string:

@@ -216,8 +216,9 @@ _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def _decode_without_repeats(line: bytes, unread: frozenset[str]) -> dict[str, Any] | None:
-    """The fields of a line, if it is a JSON object without a repeated key and without lists or objects inside; None if
-    it is not, or if that is not certain. In the result, the texts of the columns `unread` are replaced by "".
+    """The fields of a line that is a JSON object without repeated keys, lists or objects in it; else None.
+
+    None also if the line's layout leaves a doubt. In the result, the texts of the columns `unread` are replaced by "".
 
     The line's length shows a repeated key. `left` counts the bytes that neither the fields nor their punctuation
     explain: 0 in a compact line, 2n - 1 in a line of n fields by json.dumps, which puts a blank after each colon and
@@ -602,8 +603,9 @@ def _json_type(value: Any) -> str:
 
 
 def _check_fields(row: Row, responses: bool) -> None:
-    """Raise `UsageError` if a cell of the row breaks a bound. responses: whether the cells are replies of models, which
-    may be longer.
+    """Raise `UsageError` if a cell of the row breaks a bound.
+
+    responses: whether the cells are replies of models, which may be longer.
     """
     longest = MAX_RESPONSE_CHARS if responses else MAX_FIELD_CHARS
     for column, value in row.value.items():

@@ -139,7 +139,7 @@ def _broken_line(labels: Sequence[str], value: str, dashes: Sequence[int]) -> di
 
 
 def curve_plot(score: Score) -> Plot | None:
-    """pass@k, pass^k and maj@k against k with their sampling intervals; None if only one k is there."""
+    """The plot of pass@k, pass^k and maj@k against k, with sampling intervals; None if the score has only one k."""
     kinds = {
         "pass@k: any of k right": (score.pass_at, score.pass_at_intervals),
         "maj@k: the majority right": (score.maj_at, score.maj_at_intervals),
@@ -202,5 +202,5 @@ def curves(labels: Sequence[str], x: Mapping[str, Any], value: str) -> dict[str,
 
 
 def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
-    """(low, high) of an interval, both None without one."""
+    """Return (low, high) of an interval; both are None without one."""
     return (None, None) if interval is None else (interval.low, interval.high)

@@ -24,8 +24,9 @@ _TITLE_PX = 260
 
 
 def question_plot(questions: Sequence[QuestionTally]) -> Plot | None:
-    """The fraction of right samples of each question with its 95 % interval, the hardest first; None without a
-    sample.
+    """The fraction of right samples of each question with its 95 % interval, the hardest first.
+
+    None without a sample.
     """
     present = sorted((item for item in questions if item.n), key=lambda item: item.correct / item.n)
     if not present:
@@ -71,8 +72,7 @@ def question_plot(questions: Sequence[QuestionTally]) -> Plot | None:
 
 
 def scatter_plot(baseline: str, second: str, pairs: Sequence[tuple[QuestionTally, QuestionTally]]) -> Plot:
-    """Fractions of right samples of the same questions in two runs; above the diagonal the second run beats the
-    baseline.
+    """The fractions of right samples of the same questions in two runs; above the diagonal the second run does better.
 
     pairs: (question in the baseline, the same in the second run).
     """

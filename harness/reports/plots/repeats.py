@@ -25,8 +25,9 @@ _POINTS: Mapping[str, Any] = {"labelExpr": "format(100 * datum.value, '~g')"}
 
 
 def repeats_plot(repeats: Repeats) -> Plot:
-    """Histogram of the accuracies, under the normal curve that the sampling error predicts, with its central 95 %
-    shaded.
+    """The histogram of the accuracies under the normal curve that the sampling error predicts.
+
+    The range of 95 % of repeats, as predicted, is shaded.
     """
     rows: tuple[tuple[Cell, ...], ...] = tuple(zip(repeats.names, repeats.accuracies, repeats.errors, strict=True))
     runs = len(rows)

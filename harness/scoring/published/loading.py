@@ -27,8 +27,7 @@ def published_folder() -> Path:
 
 
 def load_published(path: Path | None = None, models: Iterable[str] | None = None) -> list[PublishedScore]:
-    """The scores of a file (.yaml, or .json of Every Eval Ever), or of all such files of a folder tree in order of
-    name.
+    """The scores of a file (.yaml, or .json of Every Eval Ever), or of all such files of a folder tree, sorted by name.
 
     path: None = the shipped folder. models: names of the models whose scores are wanted; None = all. Raises
     `UsageError` naming file and field.

@@ -35,8 +35,10 @@ class Source:
 
     @property
     def repository(self) -> str:
-        """A name short enough for a table's cell: the repository's for an address on GitHub or the Hugging Face hub,
-        the host for any other address, and the title of a source without an address.
+        """A name short enough for a table's cell.
+
+        It is the repository's name for an address on GitHub or the Hugging Face hub, the host for any other address,
+        and the title of a source without an address.
         """
         parts = urlsplit(self.url)
         names = [name for name in parts.path.split("/") if name and name not in ("datasets", "spaces")]
