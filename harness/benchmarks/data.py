@@ -18,8 +18,10 @@ Status = Literal["here", "absent", "generated"]
 
 @dataclass(frozen=True)
 class Fetched:
-    """The result of `fetch`. origin: the source's name and revision. notes: what a reader of a score should know about
-    the data. rows_digest, dataset_digest: see `harness.benchmarks.questions.QuestionSet`.
+    """The result of `fetch`.
+
+    origin: the source's name and revision. notes: what a reader of a score should know about the data. rows_digest,
+    dataset_digest: see `harness.benchmarks.questions.QuestionSet`.
     """
 
     name: str

@@ -401,9 +401,7 @@ def _original(card: Card, row: Row) -> dict[str, str]:
 
 
 class _Programs(Protocol):
-    """The part of the extension for programs that reads rows: one method of
-    `harness.grading.elsewhere.AnswerExtension`.
-    """
+    """The method of the extension for programs that reads rows (see `harness.grading.elsewhere.AnswerExtension`)."""
 
     def read(self, settings: Mapping[str, Any], text: str, row: Mapping[str, Any]) -> tuple[str, str]: ...
 

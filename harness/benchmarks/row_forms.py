@@ -218,8 +218,10 @@ class Needles(msgspec.Struct):
 
 
 class WithDocuments(msgspec.Struct):
-    """A question of AA-LCR. documents: the texts of the documents. context: all documents as one text, which some
-    copies of the data have instead.
+    """A question of AA-LCR.
+
+    documents: the texts of the documents. context: all documents as one text, which some copies of the data have
+    instead.
     """
 
     question: str

@@ -259,8 +259,9 @@ class Copies(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True)
 class EqualTexts:
-    """The copies of a benchmark. independent: question id → as how many independent samples its samples count; empty if
-    copies are few.
+    """The copies of a benchmark.
+
+    independent: question id → as how many independent samples its samples count; empty if copies are few.
     """
 
     copies: Copies

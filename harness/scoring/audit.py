@@ -225,11 +225,11 @@ def _checksum(key: Key) -> str:
 
 
 class AuditedPart(NamedTuple):
-    """The audit of one stratum (the samples called correct, or the others): `drawn` of `population` samples, which
-    together weigh `weight` in the accuracy.
+    """The audit of one stratum (the samples called correct, or the others).
 
-    right: share of the drawn that the person calls correct. trials: independent draws that would say as much, `drawn`
-    where all weigh alike.
+    population: samples of the stratum, which together weigh `weight` in the accuracy. drawn: audited samples. right:
+    share of the audited that the person calls correct. trials: number of independent draws that would say as much; it
+    is `drawn` where all samples weigh alike.
     """
 
     called_correct: bool

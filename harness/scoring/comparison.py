@@ -217,8 +217,10 @@ class _Counted(NamedTuple):
 
 
 class _Lines(NamedTuple):
-    """Errors, intervals and p values for the same questions and for other questions, if all missing samples favour one
-    of the runs.
+    """Errors, intervals and p values of a difference, if all missing samples favour one of the runs.
+
+    sampling_error, single_error, sampling, p_sampling: same questions, asked again. question, p_question: other
+    questions of this kind. The fields mean what they mean in `PairedComparison`.
     """
 
     difference: float

@@ -283,8 +283,9 @@ class Graded:
 
 
 class _Marks:
-    """Two arrays of equal length: the mark of each sample (a number by which samples sort, see `_mark`), and its row in
-    `Observed`, below 2³².
+    """Two arrays of equal length: the mark of each sample, and its row in `Observed`, below 2³².
+
+    A mark is a number by which samples sort (see `_mark`).
     """
 
     def __init__(self) -> None:
@@ -299,8 +300,10 @@ class _Marks:
 
 
 class _Former:
-    """The grades of an earlier scoring that are still valid: the grader and the question's `basis` are unchanged, and
-    no verifier ran into a deadline that is longer now.
+    """The grades of an earlier scoring that are still valid.
+
+    A grade is valid if the grader and the question's `basis` are unchanged, unless a verifier ran into a deadline that
+    is longer now.
     """
 
     def __init__(

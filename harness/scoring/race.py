@@ -82,8 +82,9 @@ RaceVerdict = Literal["better", "worse", "equal within the margin", "undecided"]
 
 
 class Totals(NamedTuple):
-    """Counts over complete rounds (in a round each run answers each question once). won: only the candidate is right;
-    lost: only the baseline is; tied: both or neither.
+    """Counts over complete rounds; in a round each run answers each question once.
+
+    won: only the candidate is right; lost: only the baseline is; tied: both or neither.
     """
 
     won: int
@@ -145,8 +146,9 @@ def totals_of(candidate: NDArray[np.bool_], baseline: NDArray[np.bool_]) -> list
 
 
 def planned_looks(step: int, most: int) -> tuple[int, ...]:
-    """The rounds after which a race of at most `most` rounds is tested: every `step` rounds, at most `MAX_LOOKS`
-    times.
+    """The rounds after which a race of at most `most` rounds is tested; the last is `most`.
+
+    The race is tested every `step` rounds, or every multiple of `step` that keeps the tests to `MAX_LOOKS`.
     """
     stride = step * math.ceil(most / step / MAX_LOOKS)
     return (*range(stride, most, stride), most)

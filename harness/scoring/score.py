@@ -78,8 +78,10 @@ class Bounds(msgspec.Struct, frozen=True):
 
 
 class GroupScore(msgspec.Struct, frozen=True, kw_only=True):
-    """The score of the questions with one value of a metadata field. None: no sample, or too few to know an error. The
-    fields mean what they mean in `Score`, the score of a whole benchmark.
+    """The score of the questions with one value of a metadata field.
+
+    None: no sample, or too few to know an error. The fields mean what they mean in `Score`, the score of a whole
+    benchmark.
     """
 
     accuracy: float | None

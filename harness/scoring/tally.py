@@ -137,8 +137,9 @@ _CORRECT, _UNDECIDED, _TRUNCATED, _VOTES, _STATES_PARTS = 1, 2, 4, 8, 16
 
 
 class _Facts:
-    """The numbers of grades (`_FIELDS`) in rows. kinds: the number of each kind of grade. tokens: whether any grade
-    states its completion tokens.
+    """The numbers of grades (`_FIELDS`) in rows.
+
+    kinds: kind of grade → its number in the rows. tokens: whether any grade states its completion tokens.
     """
 
     def __init__(self) -> None:

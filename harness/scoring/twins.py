@@ -31,14 +31,14 @@ ORIGINAL = "original"
 
 
 class TwinDrop(msgspec.Struct, frozen=True, kw_only=True):
-    """The accuracy of questions minus that of their twins (the same questions with other numbers), in fractions;
-    intervals cover 95 %.
+    """The accuracy of questions minus that of their twins (the same questions with other numbers).
 
-    original: the benchmark of the originals. n_originals: originals with samples of their own and of a twin; n_twins:
-    twins of these; n_unpaired: twins and originals without a partner. sampling_interval, p_sampling: the same
-    questions and twins, asked again. question_interval, p_question: other questions of this kind, with other numbers;
-    None for a single original. detectable: the smallest true drop that these samples find in 80 % of repetitions
-    (the same questions, asked again). at_most, n_missing: see `harness.scoring.comparison.PairedComparison`.
+    Values are fractions; intervals cover 95 %. original: the benchmark of the originals. n_originals: originals with
+    samples of their own and of a twin; n_twins: twins of these; n_unpaired: twins and originals without a partner.
+    sampling_interval, p_sampling: the same questions and twins, asked again. question_interval, p_question: other
+    questions of this kind, with other numbers; None for a single original. detectable: the smallest true drop that
+    these samples find in 80 % of repetitions (the same questions, asked again). at_most, n_missing: see
+    `harness.scoring.comparison.PairedComparison`.
     """
 
     original: str

@@ -287,8 +287,9 @@ def _cached_file(source: HubSource, listing: _Listing, file: str) -> Path | None
 
 
 class _NoNetworkError(UsageError):
-    """The hub cannot be reached, or the user forbids it (HF_HUB_OFFLINE). why: the reason; the message adds a
-    remedy.
+    """The hub cannot be reached, or the user forbids it (HF_HUB_OFFLINE).
+
+    why: the reason; the message adds a remedy.
     """
 
     def __init__(self, why: str) -> None:

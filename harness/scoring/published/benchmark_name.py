@@ -20,8 +20,9 @@ _OVERALL = re.compile(r"\s*\((?:overall|average)\)\s*$|[/.: ]overall$", re.IGNOR
 
 
 class NamedBenchmark(NamedTuple):
-    """The card that a source means. card: its name; None where no card is meant. by_name: the source stated the card's
-    own name, not only its data set.
+    """The card that a source means.
+
+    card: None where no card is meant. by_name: the source stated the card's own name, not only its data set.
     """
 
     card: Card | None
