@@ -1,5 +1,4 @@
-"""The one place that starts Python processes: what a child process may import, which variables it sees, and when its
-answer is late.
+"""The one place that starts Python processes: what they may import, which variables they see, when they are late.
 
     python -I …/server_launchers/isolated.py PROGRAM WORDS …
 
@@ -116,7 +115,7 @@ def _run(program: str, words: list[str]) -> None:
     # run.
     if sys.prefix == sys.base_prefix and not os.environ.get("PYTHONNOUSERSITE"):
         sys.path.append(site.getusersitepackages())
-    # First in line: the other environment may have an installed `harness` of another version.
+    # Our finder comes first: the other environment may have an installed `harness` of another version.
     sys.meta_path.insert(0, _Packages)
     sys.argv = [program, *words]
     if program.endswith(".py"):

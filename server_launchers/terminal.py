@@ -16,7 +16,7 @@ def visible(text: str, limit: int = MAX_LINE_CHARS) -> str:
 
     limit: number of characters of the text that are kept; an ellipsis replaces the rest.
     """
-    # Cut first, so that a huge line is not searched whole.
+    # The text is cut first, so that a huge line is not searched whole.
     clipped = _SUSPECT.sub(_shown, text[:limit].replace("\t", "    "))
     return clipped if len(text) <= limit else clipped + "…"
 

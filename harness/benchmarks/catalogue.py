@@ -56,7 +56,7 @@ def load(name_or_path: str) -> Card:
     if path.suffix in (".yaml", ".yml"):
         return load_file(path, task)
     meant = fold_name(name_or_path)
-    # By file names first: parsing every card for its aliases takes longer.
+    # File names are compared first, because parsing every card for its aliases takes longer.
     for file in _card_files():
         if fold_name(file.stem) == meant:
             return load_file(file)

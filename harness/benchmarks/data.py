@@ -1,6 +1,4 @@
-"""What the command `benchmarks` does with a card's data: say whether they are on this machine, fetch them, show
-prompts.
-"""
+"""What the command `benchmarks` does with a card's data: look for them on this machine, fetch them, show prompts."""
 
 from __future__ import annotations
 

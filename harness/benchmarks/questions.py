@@ -436,8 +436,10 @@ MAX_SHOWN_VALUES = 10
 
 
 class _Selection:
-    """Decides which questions are asked: those that pass all filters, of these the given ids, of these the first
-    `limit`. It sees each question once and remembers what its messages need.
+    """Decides which questions are asked.
+
+    They are those that pass all filters, of these the ones with the given ids, of these the first `limit`. The object
+    sees each question once and remembers what its messages need.
     """
 
     def __init__(self, card: Card, filters: Sequence[str], ids: Sequence[str] | None, limit: int | None) -> None:

@@ -1,5 +1,4 @@
-"""Turns rows of special forms (ARC grids, logic puzzles, lists of instructions …) into rows of a question and an
-answer.
+"""Turns rows of special forms (grids, puzzles, lists of instructions …) into rows of a question and an answer.
 
 A card names the form by `row_form`. Each form is one struct, which says what a row must hold; its `rows` makes the
 columns `question`, `answer`, `id` and `cluster`, and the row's own columns stay beside these.
@@ -195,8 +194,9 @@ QA_SENTENCE = "Answer the question based on the given documents."
 
 
 class Needles(msgspec.Struct):
-    """A row of RULER: as it stands on the hub (`question`, `answer`), or as its authors' program writes it (`input`,
-    `outputs`). task: such as `niah_multikey_1`; the program writes a file for each task, and no task in its rows.
+    """A row of RULER, in the hub's columns (`question`, `answer`) or its authors' (`input`, `outputs`).
+
+    task: such as `niah_multikey_1`; the authors' program writes a file for each task, and no task in its rows.
     """
 
     question: str = ""

@@ -305,7 +305,7 @@ def _bars(item: QuestionTally) -> tuple[tuple[str, float, float], ...]:
         width = 100 * number / item.n if item.n else 0.0
         if number:
             bars.append((kind, round(first, 2), round(width, 2)))
-        # Not rounded, so that the errors of many bars do not add up.
+        # The sum is not rounded, so that the errors of many bars do not add up.
         first += width
     return tuple(bars)
 

@@ -1,5 +1,4 @@
-"""Plans how many samples each question gets, from a former run: more where its answers were sometimes right, sometimes
-wrong.
+"""Plans how many samples each question gets: more where a former run was sometimes right, sometimes wrong.
 
 The variance of the accuracy over reruns of Q questions is Σ p_q (1 − p_q) / n_q / Q². For a given number of samples in
 all it is smallest with n_q in proportion to √(p_q (1 − p_q)) (Neyman's allocation, 1934). The former run estimates p_q

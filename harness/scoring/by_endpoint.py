@@ -344,7 +344,7 @@ def _z(rows: Iterable[tuple[Sequence[bool], Sequence[float]]]) -> float | None:
         # The spread is that of all outcomes of the question together, so that no outcome sets its own weight.
         steady = spread + ADDED_VARIANCE
         later = 0
-        # From the last sample back, so that `later` counts the right samples that started after each.
+        # The loop goes from the last sample back, so that `later` counts the right samples that started after each one.
         for after, (outcome, weight) in enumerate(zip(reversed(row), reversed(weighed), strict=True)):
             if after:
                 scaled = weight * after / (after + 1) / steady

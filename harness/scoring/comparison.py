@@ -1,8 +1,7 @@
-"""Compares two runs on the same questions, paired, and one run with a published score. The formulas are in
-`differences`.
+"""Compares two runs on the same questions, paired, and one run with a published score.
 
-Pairing: a question counts if both runs have it under the same id with the same row digest. Each pair gives p_q of the
-first run minus p_q of the second; the mean over questions is the difference.
+The formulas are in `differences`. Pairing: a question counts if both runs have it under the same id with the same row
+digest. Each pair gives p_q of the first run minus p_q of the second; the mean over questions is the difference.
 
 Missing samples are neither right nor wrong. Both comparisons compute their result for the two extremes: every missing
 sample right in one run and wrong in the other, and the reverse. The interval is the union of both, the p value the
@@ -263,7 +262,7 @@ def _lines(ours: tuple[Array, Array], theirs: tuple[Array, Array], clusters: np.
         sampling_error=error,
         single_error=math.sqrt(2 * float(pooled_variance(*ours, *theirs).sum())) / len(differences),
         sampling=sampling_difference_limits(*ours, *theirs).interval(),
-        # Without spread, every question is all right or all wrong in both runs alike, so the runs do not differ.
+        # An error of 0 means that every question is all right or all wrong in both runs alike: they do not differ.
         p_sampling=normal_two_sided(difference / error) if error else 1.0,
         question=question,
         p_question=p_question,
@@ -295,8 +294,8 @@ def compare_published(
         for name in (*published.settings, *(name for name in CONDITIONS if name not in published.settings))
         if settings.get(name) != published.settings.get(name) and name not in WITHOUT_EFFECT
     }
-    # One test for each extreme of our missing samples and of their unknown number of samples; the verdict stands if all
-    # tests agree.
+    # There is one test for each extreme of the run's missing samples and of the source's unknown number of samples; the
+    # verdict stands if all tests agree.
     ends, reason = _our_ends(score, questions, published)
     samples = UNKNOWN_SAMPLES if published.samples is None else (published.samples,)
     tests = [_test(end, published, number) for end in ends for number in samples]

@@ -44,7 +44,7 @@ def tokens_until(sample: Sample, end: int) -> int | None:
     if tokens is None or not n_characters:
         return tokens
     hidden = _hidden(sample)
-    # Rounded up: the token that holds the character must be complete.
+    # The number is rounded up, since the token that holds the character must be complete.
     return hidden + math.ceil((tokens - hidden) * min(end, n_characters) / n_characters)
 
 

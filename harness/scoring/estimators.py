@@ -1,5 +1,6 @@
-"""Estimates for one question on plain numbers: pass@k (any of k samples right), pass^k (all k), maj@k (the majority),
-and their variance by the jackknife. `docs/statistics.md` explains them.
+"""Estimates for one question, on plain numbers: pass@k, pass^k and maj@k, with their variance by the jackknife.
+
+pass@k: any of k samples is right. pass^k: all k are. maj@k: the majority is. `docs/statistics.md` explains them.
 """
 
 from __future__ import annotations
@@ -133,7 +134,8 @@ def _majorities_without_one(groups: Sequence[VoteGroup], silent: int, k: int) ->
         others = without(group.size)
         # A right sample of the group left out, then a wrong one.
         for right, samples in ((1, group.correct), (0, group.size - group.correct)):
-            # What `others` does not count: this group itself wins, with one sample less and so another fraction right.
+            # `own` counts what `others` does not: this group itself wins, with one sample less and so another fraction
+            # right.
             own = 0.0
             if group.correct:
                 win, share = wins[group.size], (group.correct - right) / max(group.size - 1, 1)

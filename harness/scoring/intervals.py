@@ -1,9 +1,9 @@
-"""95 % intervals of a mean over questions, with the distributions that they need. Pure functions on arrays; the last
-axis runs over questions.
+"""The 95 % intervals of a mean over questions, with the distributions that they need.
 
-Both intervals are Wilson's (1927, J. Amer. Stat. Assoc. 22:209) at an effective number of trials, as Korn and Graubard
-(1998, Survey Methodology 24:193) do it for surveys: the number of coin tosses whose mean would be as uncertain as the
-accuracy. With N trials, s² the observed variance of the mean and τ extra tosses,
+Pure functions on arrays; the last axis runs over questions. Both intervals are Wilson's (1927, J. Amer. Stat. Assoc.
+22:209) at an effective number of trials, as Korn and Graubard (1998, Survey Methodology 24:193) do it for surveys: the
+number of coin tosses whose mean would be as uncertain as the accuracy. With N trials, s² the observed variance of the
+mean and τ extra tosses,
 
     N* = max(N, N · (N p̄(1−p̄) + τ) / (N² s² + τ))        Wilson's interval of p̄ at N* tosses
 
@@ -236,7 +236,7 @@ def cluster_variance(values: Array, clusters: NDArray[np.intp]) -> Array:
     n_clusters, n_questions = len(sizes), len(clusters)
     assert n_clusters >= 2
     deviations = values - values.mean(axis=-1, keepdims=True)
-    # Without clusters the product with a Q × Q matrix is spared.
+    # If each question is a cluster of its own, the sums are the deviations: no product with a Q × Q matrix is needed.
     sums = deviations if n_clusters == n_questions else deviations @ (clusters[:, None] == np.arange(n_clusters))
     sums = sums * ((n_questions - n_questions / n_clusters) / (n_questions - sizes))
     return np.asarray((sums**2).sum(axis=-1) * n_clusters / (n_clusters - 1) / n_questions**2)

@@ -278,7 +278,7 @@ def _means(
     for start in range(0, n_roots, step):
         index = np.arange(start, min(start + step, n_roots))
         base = 1 - p + p * roots[index]
-        # Of two conjugate roots one is summed, and counts twice.
+        # Two conjugate roots give conjugate terms, so one of the two is summed and counts twice.
         scale = np.where((index == 0) | (2 * index == m), 1.0, 2.0) / m
         closing = np.exp(np.maximum(left - 1, 0) * np.log(base)) * scale
         without_rest, with_rest = closing[columns], np.where(left > 0, closing * base, closing)[columns]
@@ -295,7 +295,7 @@ def _means(
         chance += float(by_node.sum())
         own_drawn += float((own * by_node).sum())
         elsewhere += np.einsum("nr,nr,r->n", product, without_rest, p * roots[index]).real
-        # From the last rival back: all factors but the rival's own are those before it and those behind it.
+        # The loop goes from the last rival back: all factors but a rival's own are those before it and those behind it.
         behind = with_rest
         for window, (before, factor, mean) in zip(windows[::-1], factors[::-1], strict=True):
             n = window.n_nodes

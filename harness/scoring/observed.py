@@ -386,7 +386,7 @@ def grade_journal(
         number = by_id.numbers[grade.question_id]
         graded.append(msgspec.structs.replace(grade, question_id=ids[number], basis=bases[number]))
         on_graded(len(graded))
-    # One order over both lists: a number below `len(reused)` is a place in `reused`, any other a place in `new`.
+    # `order` is over both lists: a number below `len(reused)` is a place in `reused`, any other a place in `new`.
     marks = np.frombuffer(reused.mark + new.mark if reused else new.mark, dtype=np.int64)
     order = np.argsort(marks, kind="stable")
     question = (marks[order] >> _INDEX_BITS).astype(np.uint32)

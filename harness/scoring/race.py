@@ -1,5 +1,6 @@
-"""Whether a candidate beats a baseline, tested again and again while both are sampled. Two tests that give a false
-verdict in at most 5 % of races:
+"""Tests again and again, while a candidate and a baseline are sampled, whether the candidate is better.
+
+Two tests give a false verdict in at most 5 % of races:
 
 | | `judge_planned` | `judge` |
 | --- | --- | --- |

@@ -270,7 +270,7 @@ def _counts(items: Sequence[QuestionTally]) -> tuple[Array, Array]:
 
 def sample_counts(items: Sequence[QuestionTally]) -> tuple[Array, Array]:
     """Return for each question its number of samples, and its number of independent samples (copies count as one)."""
-    # From generators: a list of pairs would take 100 bytes a question.
+    # The arrays are filled from generators, because a list of pairs would take 100 bytes a question.
     counts = np.fromiter((item.n for item in items), float, len(items))
     independent = np.fromiter(
         (item.n if item.independent is None else item.independent for item in items), float, len(items)

@@ -1,8 +1,8 @@
-"""The work of the servers for a benchmark's samples: time, tokens and requests, in total and in each of `N_SLICES`
-equal slices of the time, and the speed of a single stream. Pure.
+"""The work of the servers for a benchmark's samples: time, tokens and requests; and the speed of a single stream.
 
-Time is busy time: seconds in which at least one request was in flight. A run that was interrupted on Monday and resumed
-on Thursday has no gap of three days, so its speed is that of the servers.
+The work is given in total and in each of `N_SLICES` equal slices of the time. No I/O. Time is busy time: seconds in
+which at least one request was in flight. A run that was interrupted on Monday and resumed on Thursday has no gap of
+three days, so its speed is that of the servers.
 
     requests      ▬▬▬▬▬▬▬          ▬▬▬▬
                     ▬▬▬▬▬             ▬▬▬▬▬▬
@@ -167,7 +167,7 @@ def _slices(started: _Array, latency: _Array, observed: Observed, rows: Rows, bu
         flown += [np.clip(edge, begun, ended).sum() for edge in edges]
         generated += [(tokens * np.clip((edge - first_token_at) / spans, 0.0, 1.0)).sum() for edge in edges]
         slice_of[here] = np.minimum(np.searchsorted(edges, ended, side="left") - 1, N_SLICES - 1).clip(0)
-    # From sums up to each edge to means over each slice.
+    # The sums up to each edge become means over each slice.
     in_flight, generated = np.diff(flown) / width, np.diff(generated) / width
     first_token = observed.first_token.of(rows) if observed.first_token.stated else np.zeros(0)
     slices = []

@@ -73,7 +73,7 @@ class KeptProcess:
 
     def __init__(self, record: dict[str, Any], secrets: list[str], mark: str) -> None:
         self.record = record
-        # What is popped here stays in memory only: the record is saved, and arguments and variables may hold keys.
+        # The values popped here stay in memory only: the record is saved, and arguments and variables may hold keys.
         self.mark = mark
         self.argv: list[str] = record.pop("engine_argv")
         self.environment: dict[str, str] = record.pop("environment")
@@ -349,7 +349,8 @@ class Guard:
         # A last turn reaps the killed and reads their output before the logs close.
         self._turn(0)
         for member in self.members:
-            # What is left belongs to the whole server; the first log, which people read first, names it.
+            # The processes that are left belong to the whole server; the first log, which people read first, names
+            # them.
             if left and member is self.members[0]:
                 member.log.note("still there: " + ", ".join(processes.describe(process.pid) for process in left))
             member.log.close()

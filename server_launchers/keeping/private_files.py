@@ -44,7 +44,8 @@ def make_folder(folder: Path) -> None:
     """
     missing = [folder, *(above for above in folder.parents if not above.exists())]
     try:
-        # From the top down: `mkdir(parents=True)` would give the folders above the default mode.
+        # Folders are made one by one from the top down: `mkdir(parents=True)` would give the upper ones the default
+        # mode.
         for path in reversed(missing):
             path.mkdir(mode=0o700, exist_ok=True)
         doubt = _doubt(folder)

@@ -112,7 +112,7 @@ def _end_guard(guard: processes.Process, grace: float) -> None:
     while guard.alive():
         time.sleep(POLL_SECONDS)
         if time.monotonic() > deadline:
-            # Sent again at each look: a process that hangs in the kernel obeys only when it comes back.
+            # SIGKILL is sent again at each look: a process that hangs in the kernel obeys only when it comes back.
             guard.signal(signal.SIGKILL)
 
 

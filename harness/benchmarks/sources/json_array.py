@@ -66,7 +66,7 @@ class _Scanner:
         for comma in self._ends():
             yield self._element(start, comma)
             start = comma + 1
-        # What is left is the beginning of one element, so the buffer is never much longer than the longest element.
+        # The rest is the beginning of one element, so the buffer is never much longer than the longest element.
         del self._buffer[:start]
         self._scanned -= start
         if len(self._buffer) > self._max_bytes:

@@ -1,6 +1,4 @@
-"""Plots of scores: accuracy with its intervals, accuracy within a budget of tokens, accuracy against samples per
-question.
-"""
+"""Plots of scores: accuracy with its intervals, against the budget of tokens, and against samples per question."""
 
 from __future__ import annotations
 

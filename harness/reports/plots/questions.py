@@ -79,7 +79,7 @@ def scatter_plot(baseline: str, second: str, pairs: Sequence[tuple[QuestionTally
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (a.question.question_id, a.correct / a.n, b.correct / b.n, a.n, b.n) for a, b in pairs
     )
-    # Crosswise in whole numbers, so that equal fractions are equal.
+    # The fractions are compared crosswise in whole numbers, so that equal ones are equal.
     better = sum(b.correct * a.n > a.correct * b.n for a, b in pairs)
     worse = sum(b.correct * a.n < a.correct * b.n for a, b in pairs)
     across: dict[str, Any] = {"scale": _WITH_ROOM, **SHARE_AXIS, "values": _FIFTHS, "titleLimit": _TITLE_PX}

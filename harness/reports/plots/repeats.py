@@ -32,7 +32,7 @@ def repeats_plot(repeats: Repeats) -> Plot:
     rows: tuple[tuple[Cell, ...], ...] = tuple(zip(repeats.names, repeats.accuracies, repeats.errors, strict=True))
     runs = len(rows)
     step = _step(repeats)
-    # Rounded first: a quotient just below a whole number would begin one bar too early.
+    # The quotient is rounded first: one just below a whole number would begin a bar too early.
     first = math.floor(round(min(repeats.accuracies) / step, 6)) * step - step / 2
     counts: dict[int, int] = {}
     for accuracy in repeats.accuracies:

@@ -188,7 +188,7 @@ def update(
                     n_read += 1
             progress(n_read + n_unchanged, n_scores)
         with database:
-            # What is left in `stored` was not seen again.
+            # The files that are left in `stored` were not seen again.
             database.executemany("DELETE FROM files WHERE id = ?", [(number,) for number, *_ in stored.values()])
         return Updated(
             read=n_read,
@@ -205,7 +205,7 @@ def _insert(database: sqlite3.Connection, origin: str, file: Unread, read: Reade
         scores, reasons = read(file.path)
         encoded = [(score, _encoded(score)) for score in scores]
     except UsageError as error:
-        # Without the path, so that equal reasons are counted as one.
+        # The path is replaced, so that equal reasons are counted as one.
         encoded, reasons = [], [str(error).replace(file.path, "a file")]
     except UnicodeEncodeError:  # half of a pair of UTF-16, which JSON can spell and SQLite cannot hold
         encoded, reasons = [], ["a file holds text that is no Unicode"]

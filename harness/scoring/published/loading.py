@@ -61,7 +61,7 @@ def _files(path: Path) -> list[Path]:
     if path.is_file() and path.suffix in SUFFIXES:
         return [path]
     named = (file for file in path.rglob("*") if file.suffix in SUFFIXES and file.is_file())
-    # Bounded before it is sorted, for the folder may be a whole disk.
+    # The list is bounded before it is sorted, because the folder may be a whole disk.
     paths = sorted(islice(named, MAX_FILES + 1))
     if len(paths) > MAX_FILES:
         raise UsageError(f"{visible(str(path), 200)} holds more than {MAX_FILES:,} files; give a folder inside it")
