@@ -354,9 +354,8 @@ def grade_journal(
 ) -> Graded:
     """The grades of every sample whose question is in `by_id`; earlier grades that are still valid are reused.
 
-    deadline_s: seconds that a verifier may take for one sample. fresh: reuse no earlier grade. span: the bytes [start,
-    stop) of the journal to read; None = all. sandbox: where programs run. on_graded: called after each new grade with
-    their number. Raises `StoreError`, and `UsageError` for a verifier that is not trusted.
+    fresh: reuse no earlier grade. span: bytes [start, stop) of the journal; None = all. sandbox: where programs run.
+    on_graded: called with the number of new grades so far. Raises `StoreError`; `UsageError` for an untrusted verifier.
     """
     interned: dict[str, str] = {}  # Equal digests share one object: a large set repeats a few references.
     bases = [interned.setdefault(text, text) for text in map(basis, by_id.questions)]

@@ -120,10 +120,10 @@ def score_run(folder: RunFolder, grading: GradingOptions, on_graded: OnGraded = 
 def grade_run(
     folder: RunFolder, grading: GradingOptions, on_graded: OnGraded = lambda _name, _n: None, *, only: str | None = None
 ) -> Iterator[GradedBenchmark]:
-    """Yield the benchmarks of a run with all their grades; nothing is written.
+    """Yield the benchmarks of a run, or only the one named `only`, with all their grades; nothing is written.
 
-    only: the name of the benchmark to grade; None: all. Raises `StoreError` when a file of the run is missing or
-    damaged, and `UsageError` for a k larger than the number of samples.
+    Raises `StoreError` for a missing or damaged file of the run, `UsageError` for a k larger than the number of
+    samples.
     """
     manifest = Manifest.load(folder)
     if not manifest.benchmarks:
@@ -193,8 +193,8 @@ def _graded(
 def grade_span(folder: RunFolder, benchmark: str, span: tuple[int, int], out: Path, grading: GradingOptions) -> int:
     """Grade a part of a benchmark's journal and write the grades to the file `out`; return their number.
 
-    span: the bytes [start, stop) of the journal's file that hold the part. The grades are sorted by question and sample
-    index. Raises `StoreError` when a file of the run is missing or damaged.
+    span: the bytes [start, stop) of the journal's file. The grades are sorted by question and sample index. Raises
+    `StoreError` when a file of the run is missing or damaged.
     """
     from harness.benchmarks.catalogue import apply_card_rules
 
@@ -215,10 +215,9 @@ def grade_span(folder: RunFolder, benchmark: str, span: tuple[int, int], out: Pa
 
 
 def publish(graded: GradedBenchmark, score: Score | None = None) -> Score:
-    """Write the benchmark's `grades.jsonl` and `scores.json`; return its score.
+    """Write the benchmark's `grades.jsonl` and `scores.json`; return its score. score: None = it is computed here.
 
-    score: the benchmark's; None: it is computed here. Raises `UsageError` for a k larger than the number of samples;
-    the grades are written even then.
+    Raises `UsageError` for a k larger than the number of samples; the grades are written even then.
     """
     # The grades first: they took the time, and stand even if the score is refused.
     grades.write(graded.folder, graded.grades)

@@ -49,9 +49,9 @@ class QuestionTally:
 
     correct: samples graded correct. undecided: samples on which the grader could not decide; the accuracy counts them
     as wrong, the bounds as open. uncut: samples not cut by max_tokens; uncut_correct: those of them graded correct.
-    independent: how many independent samples the present ones are worth if some are copies (`copies`); None: all.
-    parts: parts of the answer; 0 where no grade states them. shares, squares: sum over the samples of the fraction of
-    the parts that is right (0 without parts), and of its square.
+    independent: how many independent samples the present ones are worth if some repeat the text of another (copies);
+    None: all. parts: parts of the answer; 0 where no grade states them. shares, squares: sum over the samples of the
+    fraction of the parts that is right (0 without parts), and of its square.
     """
 
     question: Question
@@ -102,10 +102,10 @@ class QuestionTally:
 
     @property
     def cluster(self) -> str:
-        """The label of the question's cluster, a group of questions that are not independent.
+        """The label of the question's cluster; the questions of a cluster are not independent.
 
-        It is the value of the card's `cluster_key`; for a reordering or a twin of another question, the id of that
-        question; else the question's own id.
+        It is the value of the card's `cluster_key`, the id of the question that this one reorders or twins, or its own
+        id.
         """
         metadata = self.question.metadata
         # Any card may have a column named "original"; only that of a twin groups questions.
@@ -128,19 +128,15 @@ _FIELDS = {
     "question": "I", "index": "q", "position": "I", "kind": "I", "signs": "B", "vote": "q", "tokens": "d",
     "share": "d", "parts": "q",
 }  # fmt: skip
-"""The facts of a grade that a score counts, in 53 bytes: the number of its question, its sample index, its position
-among all grades, the number of its `GradeKind`, signs (below), the hash of its vote, completion tokens (NaN: not
-stated), and the fraction of its parts that are right, with their number (0: not stated).
+"""The facts of a grade that a score counts, in 53 bytes. question, kind: numbers of its question and `GradeKind`.
+position: among all grades. vote: its hash. tokens: NaN if not stated. share: fraction of its parts that are right.
 """
 
 _CORRECT, _UNDECIDED, _TRUNCATED, _VOTES, _STATES_PARTS = 1, 2, 4, 8, 16
 
 
 class _Facts:
-    """The numbers of grades (`_FIELDS`) in rows.
-
-    kinds: kind of grade → its number in the rows. tokens: whether any grade states its completion tokens.
-    """
+    """The numbers of grades (`_FIELDS`) in rows. kinds: kind → its number. tokens: whether any grade states tokens."""
 
     def __init__(self) -> None:
         self.rows = FixedRows(_FIELDS)
@@ -169,10 +165,7 @@ class _Facts:
 
 
 class _Covered(Picked[Grade]):
-    """The grades of one question that a score covers, with their numbers.
-
-    rows: the numbers of the covered grades of all questions, in order; `begin` to `end` are those of this question.
-    """
+    """The grades of one question that a score covers. rows: the numbers of the covered grades of all questions."""
 
     __slots__ = ("_rows",)
 
@@ -212,11 +205,11 @@ class _Positions(Sequence[int]):
 class Tallies:
     """The samples that one score covers.
 
-    questions: in the order asked. planned: largest number of samples planned of a question (None: the stored samples
-    are the plan). allocated: a former run decided the numbers. covered: samples of each question that the score covers.
-    missing: planned samples without a grade. partial: samples are missing within the covered ones. warnings: sentences
-    on grades that do not count. kinds: how many of the samples are of each kind. tokens_stated: whether any grade
-    states its completion tokens; without them nothing of a sample stays in memory.
+    questions: in the order asked. planned: most samples planned of a question (None: the stored samples are the plan).
+    allocated: a former run decided the numbers. covered: samples of each question that the score covers. missing:
+    planned samples without a grade. partial: samples are missing within the covered ones. warnings: sentences on grades
+    that do not count. kinds: how many samples are of each kind. tokens_stated: whether any grade states its completion
+    tokens.
     """
 
     questions: tuple[QuestionTally, ...]
@@ -238,10 +231,10 @@ def tally(
 ) -> Tallies:
     """Count the right, wrong and missing samples of each question. If a sample has several grades, the first counts.
 
-    Grades of other questions, and with a plan those of samples beyond it, are left out with a warning. A run that lacks
-    more than `MAX_MISSING_SHARE` of its samples is scored on its complete rounds (one sample of every question each),
-    because samples that finish first tend to be short and right. independent: by question id, see `QuestionTally`.
-    Raises `UsageError` for no question, a repeated id, or samples_per_question < 1.
+    Grades of other questions, and with a plan those of samples beyond it, are left out with a warning. Complete rounds
+    are scored where many samples are missing, because samples that finish first tend to be short and right.
+    independent: by question id, see `QuestionTally`. Raises `UsageError` for no question, a repeated id, or
+    samples_per_question < 1.
     """
     plan = None if samples_per_question is None else Plan.every(samples_per_question)
     if plan is not None and plan.fewest < 1:
@@ -285,8 +278,8 @@ def _read(
 ) -> tuple[NDArray[np.int64], _Facts, int, int]:
     """Return (numbers of samples, facts of the planned grades, number of foreign grades, number beyond the plan).
 
-    The numbers of samples are the planned ones of each question, unbounded without a plan. A foreign grade is one of
-    another question. Raises `UsageError` if there is no question, or two have one id.
+    A foreign grade is of a question not in `questions`. Raises `UsageError` if there is no question, or two have one
+    id.
     """
     numbers = _numbers(questions)
     of_each = (sys.maxsize if plan is None else plan.of(question_id) for question_id in numbers)
@@ -309,8 +302,7 @@ def _without_repeats(
 ) -> tuple[FixedRows, list[int], int, tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """Sort the rows by question and sample index, and keep the first of several rows of one sample.
 
-    Returns (these rows, positions of the first few repeated grades, number of repeated grades, (sample indices, number
-    of rows of each index)); the last two arrays are empty unless counts_rounds.
+    Returns (these rows, positions of the first few repeats, number of repeats, (sample indices, rows of each index)).
     """
     firsts = FixedRows(_FIELDS)
     repeated: list[int] = []
@@ -325,7 +317,7 @@ def _without_repeats(
             repeated = sorted([*repeated, *group["position"][again].tolist()])[:MAX_NAMED_KEYS]
             n_repeated += int(again.sum())
             group = group[~again]
-        if counts_rounds:
+        if counts_rounds:  # else both arrays stay empty
             indices, where = np.unique(np.concatenate([indices, group["index"]]), return_inverse=True)
             weights = np.concatenate([times, np.ones(len(group), dtype=np.int64)])
             times = np.bincount(where, weights=weights, minlength=len(indices)).astype(np.int64)
@@ -344,10 +336,7 @@ def _of_rounds(rows: FixedRows, rounds: NDArray[np.int64]) -> FixedRows:
 def _counts(
     rows: FixedRows, n_questions: int, kinds: Mapping[GradeKind, int]
 ) -> tuple[NDArray[np.int64], dict[GradeKind, int], bool]:
-    """Return (number of rows of each question, number of rows of each kind, whether the positions rise).
-
-    kinds: kind → its number in the rows.
-    """
+    """Return (rows of each question, rows of each kind, whether positions rise). kinds: kind → its number in rows."""
     of_questions, of_kinds = np.zeros(n_questions, dtype=np.int64), np.zeros(len(kinds), dtype=np.int64)
     rising, last = True, -1
     for block in rows.blocks():
@@ -364,9 +353,9 @@ def _complete_rounds(
 ) -> NDArray[np.int64]:
     """The indices of the complete rounds: those at which no question lacks its sample.
 
-    Empty if some question has a sample in none of them. A question whose planned number of samples is i or less needs
-    no sample of index i. indices: of the samples that are there, all within their questions' plans. times: how many
-    samples have each index. most: of each question, its planned number of samples.
+    Empty if some question has a sample in none of them. A question with i planned samples or fewer needs none of index
+    i. indices, times: the sample indices that are there, and how many samples have each. most: planned samples by
+    question.
     """
     rounds = indices[times == np.array([(most > number).sum() for number in indices.tolist()], dtype=np.int64)]
     holds_all = bool(len(rounds)) and bool(rounds[0] < most.min())
@@ -386,7 +375,7 @@ def _numbers(questions: Sequence[Question]) -> dict[str, int]:
 
 
 def slim(question: Question, *, row: bool = False) -> Question:
-    """A copy of the question with only its id and metadata: its texts would take most of the memory.
+    """A copy of the question with only its id and metadata, since its texts would take most of the memory.
 
     row: also keep the digest of its row, which pairs it with the question of another run.
     """
@@ -405,8 +394,8 @@ def slim(question: Question, *, row: bool = False) -> Question:
 class SampleColumns:
     """The samples of some questions in columns, question by question.
 
-    question: number of each sample's question among the items. position: the position of its grade among all that were
-    tallied. tokens: completion tokens, NaN where the server stated none.
+    question: number of each sample's question. position: that of its grade among all that were tallied. tokens:
+    completion tokens, NaN where the server stated none.
     """
 
     question: NDArray[np.uint32]
@@ -442,10 +431,7 @@ class GradeKind(NamedTuple):
 
 
 def _left_out(foreign: int, beyond: int, repeated: Sequence[Key], n_repeated: int) -> tuple[str, ...]:
-    """The warnings about grades left out. repeated: the first few of n_repeated keys that occur again.
-
-    foreign: grades of questions outside the plan. beyond: grades of samples outside the plan.
-    """
+    """The warnings about grades left out. repeated: the first few of the n_repeated keys that occur again."""
     warnings = []
     if foreign:
         warnings.append(f"{_count(foreign, 'grade')} of questions outside the plan left out")
