@@ -1,5 +1,4 @@
-"""Starts engines as servers: a typed spec becomes the engine's own command line, and one supervisor keeps the
-processes.
+"""Starts engines as servers: turns a typed spec into the engine's own command line, and keeps its processes.
 
 Enter through `spec.ServerSpec` and `keeping.supervisor.launch`, or `python -m server_launchers`. This package imports
 nothing of `harness`.

@@ -57,7 +57,8 @@ class PlannedProcess(msgspec.Struct, frozen=True):
     devices: tuple[str, ...] | None = None
     keeps_folder: bool = False
     """Whether the process starts in the caller's folder; else it starts in an empty one, where no file of the user can
-    be imported in place of a library."""
+    be imported in place of a library.
+    """
 
 
 class Readiness(msgspec.Struct, frozen=True):

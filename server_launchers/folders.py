@@ -23,8 +23,10 @@ def state_folder() -> Path:
 
 
 def _folder(own: str, xdg: str, fallback: str) -> Path:
-    """The folder that our own variable names, else the harness's folder in the XDG base folder. fallback: that base
-    folder, below the home folder."""
+    """The folder that our own variable names, else the harness's folder in the XDG base folder.
+
+    fallback: the XDG base folder, below the home folder, if the variable `xdg` names none.
+    """
     if value := os.environ.get(own):
         return Path(value).expanduser().absolute()
     base = os.environ.get(xdg, "")

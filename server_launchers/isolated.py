@@ -1,5 +1,4 @@
-"""The one place that starts Python processes: what a child process may import, which variables it sees, and when its
-answer is late.
+"""The one place that starts Python processes: what they may import, which variables they see, when they are late.
 
     python -I …/server_launchers/isolated.py PROGRAM WORDS …
 
@@ -8,9 +7,9 @@ runs this file, which then runs PROGRAM.
 
 Guarantees, for every child that `command` starts: the folder in which it starts, the folder of its file and relative or
 empty entries of PYTHONPATH are never searched for modules, nor for `sitecustomize` and `usercustomize`. Neither the
-child nor what it starts leaves a core file. `harness` and
-`server_launchers` come from beside this file, whatever else has those names. Absolute entries of PYTHONPATH come first,
-as for any Python. A child whose variables come from `environment` sees only the variables that are named there.
+child nor what it starts leaves a core file. `harness` and `server_launchers` are imported from beside this file,
+whatever else has those names. Absolute entries of PYTHONPATH come first, as for any Python. A child whose variables
+come from the function `environment` sees only the variables that are named there.
 
 Not covered: an engine is somebody else's program. It gets our whole environment, also PYTHONPATH, and starts in an
 empty folder that the launcher made. Code that the user's own site-packages run when Python starts is trusted.
@@ -116,7 +115,7 @@ def _run(program: str, words: list[str]) -> None:
     # run.
     if sys.prefix == sys.base_prefix and not os.environ.get("PYTHONNOUSERSITE"):
         sys.path.append(site.getusersitepackages())
-    # First in line: the other environment may have an installed `harness` of another version.
+    # Our finder comes first: the other environment may have an installed `harness` of another version.
     sys.meta_path.insert(0, _Packages)
     sys.argv = [program, *words]
     if program.endswith(".py"):
@@ -146,8 +145,9 @@ class Deadline:
         self._waited = self._seconds_without_processor()
 
     def is_over(self) -> bool:
-        """Whether the deadline is over. Time for which the process waited for a processor does not count, so that a
-        busy machine changes no verdict.
+        """Whether the deadline is over.
+
+        Time for which the process waited for a processor does not count, so that a busy machine changes no verdict.
         """
         if time.monotonic() < self.ends_at:
             return False

@@ -24,8 +24,10 @@ _KEY_SHAPED = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_+/=.-]{20,}\Z")
 
 
 def is_secret(variable: str, value: str) -> bool:
-    """Whether the value of an environment variable must not be shown or logged: the variable is called like a key, or
-    the value looks like one."""
+    """Whether the value of an environment variable must not be shown or logged.
+
+    It must not if the variable is called like a key, or if the value looks like one.
+    """
     # Paths look like keys too: long, of letters and digits.
     shaped = bool(_KEY_SHAPED.match(value)) and not value.startswith((".", "/"))
     return shaped or bool(_SECRET_VARIABLE.search(variable))

@@ -55,9 +55,8 @@ class Flag:
 class ServerSpec:
     """One server: an engine, a model, and how the model is spread and limited. None = the engine's own default.
 
-    Raises SpecError for the first wrong field;
-    `engines.table.check` refuses fields that the engine needs or does not support. Paths may be given as text,
-    sequences as lists.
+    Raises SpecError for the first wrong field; `engines.table.check` refuses fields that the engine needs and the spec
+    leaves empty, or that the engine does not support. Paths may be given as text, sequences as lists.
 
     Wide: it has a field for each option that engines share.
     """
@@ -208,7 +207,10 @@ class ServerOption:
     """Whether None is allowed."""
 
     def checked(self, value: Any) -> Any:
-        """`value` as its kind; raises SpecError that names what was found and what was expected."""
+        """Return the value as the option's kind.
+
+        Raises SpecError that names what was found and what was expected.
+        """
         if value is None and self.optional:
             return None
         if self.choices:

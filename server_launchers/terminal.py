@@ -12,8 +12,11 @@ _UNSAFE = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 
 
 def visible(text: str, limit: int = MAX_LINE_CHARS) -> str:
-    """`text` on one line, with control, escape, surrogate and bidi characters written out; tabs become spaces."""
-    # Cut first, so that a huge line is not searched whole.
+    """The text on one line, with control, escape, surrogate and bidi characters written out; tabs become spaces.
+
+    limit: number of characters of the text that are kept; an ellipsis replaces the rest.
+    """
+    # The text is cut first, so that a huge line is not searched whole.
     clipped = _SUSPECT.sub(_shown, text[:limit].replace("\t", "    "))
     return clipped if len(text) <= limit else clipped + "…"
 

@@ -56,7 +56,7 @@ def load(name_or_path: str) -> Card:
     if path.suffix in (".yaml", ".yml"):
         return load_file(path, task)
     meant = fold_name(name_or_path)
-    # By file names first: parsing every card for its aliases takes longer.
+    # File names are compared first, because parsing every card for its aliases takes longer.
     for file in _card_files():
         if fold_name(file.stem) == meant:
             return load_file(file)
@@ -123,7 +123,7 @@ def apply_card_rules(
     the card is missing or cannot be read. settings: the settings that the run recorded for the benchmark.
     """
     if DATA in settings and CARD not in settings:
-        return questions, None  # perhaps only a file that is named as a card
+        return questions, None  # the user's file may have a card's name by chance
     try:
         file = file_of(name, settings)
         current = None if file is None else load_file(file)
@@ -207,7 +207,7 @@ def base_name(name: str) -> str:
 
 
 def fold_name(name: str) -> str:
-    """`name` for comparisons: case, spaces, dots, hyphens and underscores make no difference."""
+    """The name in the form for comparisons: case, spaces, dots, hyphens and underscores make no difference."""
     return re.sub(r"[\s_.-]+", "", name.casefold())
 
 
@@ -224,8 +224,7 @@ def _folders() -> Iterable[Path]:
 
 
 def _card_files() -> list[Path]:
-    """The files of all cards. Of two cards with the same name, the one in the earlier folder counts. Raises
-    `UsageError`."""
+    """The files of all cards. If two have the same name, the one in the earlier folder counts. Raises `UsageError`."""
     files: dict[str, Path] = {}
     for folder in _folders():
         if not folder.is_dir():

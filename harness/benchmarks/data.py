@@ -1,4 +1,4 @@
-"""What the command `benchmarks` does with a card's data: say whether they are here, fetch them, show prompts."""
+"""What the command `benchmarks` does with a card's data: look for them on this machine, fetch them, show prompts."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ Status = Literal["here", "absent", "generated"]
 
 @dataclass(frozen=True)
 class Fetched:
-    """The result of `fetch`. origin: the source's name and revision. notes: what a reader of a score should know about
-    the data. rows_digest, dataset_digest: see `harness.benchmarks.questions.QuestionSet`."""
+    """The result of `fetch`.
+
+    origin: the source's name and revision. notes: what a reader of a score should know about the data. rows_digest,
+    dataset_digest: see `harness.benchmarks.questions.QuestionSet`.
+    """
 
     name: str
     n_questions: int

@@ -2,8 +2,8 @@
 
 Id: the data's own, if they have an id column, else the checksum of the row; equal rows are numbered. It depends neither
 on the order of the file nor on the prompt. References: the answer's cell becomes the answers that count as right, and
-the kind of answer that they are. These functions raise `ValueError` with the end of a sentence, before which the caller
-puts the row and the column.
+the kind of answer that they are. The functions for references raise `ValueError` with the end of a sentence, before
+which their caller puts the row and the column.
 
 Long: a row becomes an identity and references in one step, and each of the two is a closed list of forms.
 """
@@ -48,7 +48,8 @@ _PLAIN = re.compile(
     r"|(?=[^xyz]*+[xyz])(?=[^0-9+*/^]*+[0-9+*/^])(?:[0-9]{1,15}+|[xyz]|[abmnt](?![a-zA-Z])|[-+*/^(){} ])++)"
 )
 """References whose kind is the name of the group that matches. For others the grammar of answers is needed, whose
-import takes longer than reading a whole file of plain references."""
+import takes longer than reading a whole file of plain references.
+"""
 _MAX_CHOICE_CHARS = 12
 """A reference of this length or more is not a choice, even if it begins like an option: "A) true B) false"."""
 
@@ -207,7 +208,10 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 @dataclass(frozen=True)
 class Draft:
-    """A question without its prompt, and the row that it comes from. text: of the question, in the data's words."""
+    """A question without its prompt, and the row that it comes from.
+
+    text: of the question, in the data's words. form: the kind of answer that goes into the checksum (`form_of`).
+    """
 
     row: Row
     question_id: str
@@ -368,8 +372,7 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str, order: int =
 
 
 def _cluster(card: Card, row: Row) -> str | int | None:
-    """The name of the row's cluster; None for a row that names none and so is a cluster by itself. Raises
-    `UsageError`."""
+    """The name of the row's cluster; None for a row that names none and so is its own cluster. Raises `UsageError`."""
     column = _require_column(row, card.cluster_key, "the cluster")
     value = row.value[column]
     if not isinstance(value, str | int | None):
@@ -398,9 +401,7 @@ def _original(card: Card, row: Row) -> dict[str, str]:
 
 
 class _Programs(Protocol):
-    """The part of the extension for programs that reads rows: one method of
-    `harness.grading.elsewhere.AnswerExtension`.
-    """
+    """The method of the extension for programs that reads rows (see `harness.grading.elsewhere.AnswerExtension`)."""
 
     def read(self, settings: Mapping[str, Any], text: str, row: Mapping[str, Any]) -> tuple[str, str]: ...
 
@@ -438,10 +439,10 @@ def _read_answers(card: Card, row: Row) -> tuple[tuple[str, ...], AnswerKind, An
 
 
 def _read_choices(card: Card, row: Row, question_id: str, order: int) -> tuple[tuple[str, ...], str, list[int] | None]:
-    """Read a multiple-choice row: the options in the order shown, the right one's letter, and that order.
+    """Return (the options in the order shown, the letter of the right option, that order) of a multiple-choice row.
 
-    The order has for each option shown its index among the card's columns, the right one first; None if the options are
-    not shuffled. order: number of the shuffled order, from 0. Raises `UsageError`.
+    The order returned holds for each option shown its index in the card's columns, 0 for the right option; None if the
+    options are not shuffled. order: number of the shuffled order, from 0. Raises `UsageError`.
     """
     spec = card.choices
     assert spec is not None

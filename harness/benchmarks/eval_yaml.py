@@ -36,7 +36,8 @@ _SCORERS = ("choice", "math", "match", "exact", "answer", "pattern")
 
 _REDUCERS = r"^(mean|mode|max|pass_at_[0-9]+)$"
 """Names of inspect-ai's reducers, which make one value of a question's samples. They need no setting here, since a
-score has all these values (mode is maj@k, max is pass@k)."""
+score has all these values (mode is maj@k, max is pass@k).
+"""
 
 
 class _Step(Part):

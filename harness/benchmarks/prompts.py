@@ -44,8 +44,10 @@ def check_text(text: str) -> str:
 
 
 def check_template(text: str) -> str:
-    """Return a prompt's template unchanged; raise `ValueError` for an unknown field, and for a control character other
-    than newline and tab."""
+    """Return a prompt's template unchanged.
+
+    Raises `ValueError` for an unknown field, and for a control character other than newline and tab.
+    """
     check_text(text)
     for command, name in _FIELD.findall(text):
         if not command and name not in FIELDS:
@@ -147,7 +149,8 @@ SYSTEM_PROMPTS: dict[str, str | None] = {
     ),
 }
 """System prompts by name; None sends none. deepseek_r1, open_r1, am_thinking: as LLMEval sends them. qwen_boxed: of
-Qwen2.5-Math and LIMO."""
+Qwen2.5-Math and LIMO.
+"""
 
 _GPQA = (
     "Answer the following multiple choice question. The last line of your response should be of the following "

@@ -151,8 +151,10 @@ class Places:
         return len(self._sorted)
 
     def candidates(self, question_id: str) -> Iterator[int]:
-        """Positions at which the id may be: nearly always none or one. The caller compares the ids there, since two ids
-        can have the same hash."""
+        """Yield the positions at which the id may be: nearly always none or one.
+
+        The caller compares the ids there, since two ids can have the same hash.
+        """
         bits = _hash_bits(question_id)
         for index in range(bisect_left(self._sorted, bits), len(self._sorted)):
             number = self._sorted[index]
@@ -168,8 +170,10 @@ def _hash_bits(question_id: str) -> int:
 
 
 class QuestionsById(Mapping[tuple[str, str], Question]):
-    """A mapping (benchmark, question_id) → question over several sets. Each access unpacks the question anew, so a
-    large set stays packed in memory."""
+    """A mapping (benchmark, question_id) → question over several sets.
+
+    Each access unpacks the question anew, so that a large set stays packed in memory.
+    """
 
     def __init__(self, sets: Iterable[QuestionSet]) -> None:
         self._sets = {question_set.name: question_set for question_set in sets}
@@ -242,7 +246,7 @@ def build(
 
 
 def _from_stored(blank: QuestionSet, stored: StoredQuestions) -> QuestionSet:
-    """The set `blank` with the questions that a run has stored."""
+    """The set `blank` with the questions that a run has stored, and with the run's note on them."""
     note = stored.note
     return replace(
         blank,
@@ -325,8 +329,9 @@ def _recipe(
 
 
 class _Seen:
-    """Collects checksums, ids and reference answers of all rows while they are read one by one. rows: digest of each
-    row. identities: of each question. ids: the ids in order, as keys.
+    """Collects checksums, ids and reference answers of all rows while they are read one by one.
+
+    rows: digest of each row. identities: `Draft.identity` of each question. ids: the questions' ids in order, as keys.
     """
 
     def __init__(self, *, with_answers: bool) -> None:
@@ -431,8 +436,11 @@ MAX_SHOWN_VALUES = 10
 
 
 class _Selection:
-    """Decides which questions are asked: those that pass all filters, of these the given ids, of these the first
-    `limit`. It sees each question once and remembers what its messages need."""
+    """Decides which questions are asked.
+
+    They are those that pass all filters, of these the ones with the given ids, of these the first `limit`. The object
+    sees each question once and remembers what its messages need.
+    """
 
     def __init__(self, card: Card, filters: Sequence[str], ids: Sequence[str] | None, limit: int | None) -> None:
         self._card = card
@@ -488,8 +496,10 @@ class _Selection:
             raise UsageError(f"the limit must be at least 1 question, found {self._limit}")
 
     def _parse_filter(self, text: str, first: Draft) -> tuple[str, str]:
-        """Split a filter such as `level=5` into column and value. first: a row that shows which columns exist. Raises
-        `UsageError`."""
+        """Split a filter such as `level=5` into column and value.
+
+        first: a row that shows which columns exist. Raises `UsageError`.
+        """
         name, equals, expected = text.partition("=")
         name, expected = name.strip(), expected.strip()
         if not equals or not name:

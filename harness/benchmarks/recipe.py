@@ -17,8 +17,8 @@ from harness.core.records import Question
 class RecipeNote(msgspec.Struct, frozen=True, kw_only=True):
     """The note for one benchmark of a run.
 
-    recipe: digest of data, card, prompt, selection and the harness's version. file: SHA-256 of the run's
-    questions.jsonl, if it has exactly these questions in this order. Other fields: see
+    recipe: digest of data, card, prompt, selection and the harness's version. file: SHA-256 that the run's
+    questions.jsonl has while it holds exactly these questions in this order. Other fields: see
     `harness.benchmarks.questions.QuestionSet`.
     """
 

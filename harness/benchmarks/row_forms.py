@@ -1,5 +1,4 @@
-"""Turns rows of special forms (ARC grids, logic puzzles, lists of instructions …) into rows of a question and an
-answer.
+"""Turns rows of special forms (grids, puzzles, lists of instructions …) into rows of a question and an answer.
 
 A card names the form by `row_form`. Each form is one struct, which says what a row must hold; its `rows` makes the
 columns `question`, `answer`, `id` and `cluster`, and the row's own columns stay beside these.
@@ -185,7 +184,7 @@ class Versions(msgspec.Struct):
 
 
 def _answer_type(name: str, options: list[str] | None) -> str:
-    """The words for an answer type; a choice also lists its options, where the row states them."""
+    """The words for an answer type; those for a choice also list its options, if the row states them."""
     words = ANSWER_TYPES.get(name, name)
     return words.replace(_OF_CHOICE, f"{_OF_CHOICE} with options {options}") if options else words
 
@@ -195,8 +194,10 @@ QA_SENTENCE = "Answer the question based on the given documents."
 
 
 class Needles(msgspec.Struct):
-    """A row of RULER: as it stands on the hub (`question`, `answer`), or as its authors' program writes it (`input`,
-    `outputs`). task: such as `niah_multikey_1`; the program writes a file for each task, and no task in its rows."""
+    """A row of RULER, in the hub's columns (`question`, `answer`) or its authors' (`input`, `outputs`).
+
+    task: such as `niah_multikey_1`; the authors' program writes a file for each task, and no task in its rows.
+    """
 
     question: str = ""
     input: str = ""
@@ -217,8 +218,11 @@ class Needles(msgspec.Struct):
 
 
 class WithDocuments(msgspec.Struct):
-    """A question of AA-LCR. documents: the texts of the documents. context: all documents as one text, which some
-    copies of the data have instead."""
+    """A question of AA-LCR.
+
+    documents: the texts of the documents. context: all documents as one text, which some copies of the data have
+    instead.
+    """
 
     question: str
     documents: list[str] = []

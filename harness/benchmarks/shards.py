@@ -1,9 +1,9 @@
 """Dividing a run's questions into n parts (shards), so that several clients can ask them. No I/O.
 
-The question ids of a benchmark are sorted by their digest and dealt out to the parts in turn. A digest of the
-benchmark's name decides which part gets the first. So each question belongs to exactly one part, the parts differ by
-one question at most, and the order of the rows does not matter. Benchmarks with fewer questions than parts do not all
-go to the first parts.
+The question ids of a benchmark are sorted by their digest and dealt out to the parts in turn. So each question belongs
+to exactly one part, the parts differ by one question at most, and the order of the rows does not matter. A digest of
+the benchmark's name decides which part gets the first question, so that benchmarks with fewer questions than parts do
+not all go to the first parts.
 """
 
 from __future__ import annotations

@@ -14,10 +14,9 @@ from harness.scoring.intervals import Interval
 
 
 def paired_table(baseline: str, comparisons: Sequence[tuple[str, PairedComparison]]) -> Table:
-    """The table of differences, question by question, of each run from the baseline. All p values of the table are
-    corrected together (Holm).
+    """The table of differences, question by question, of each run from the baseline.
 
-    comparisons: (name of the run, the run minus the baseline).
+    All p values of the table are corrected together (Holm). comparisons: (name of the run, the run minus the baseline).
     """
     both = [p for _, comparison in comparisons for p in (comparison.p_sampling, comparison.p_question)]
     adjusted = holm([p for p in both if p is not None])
@@ -115,10 +114,9 @@ def published_table(comparisons: Sequence[tuple[str, PublishedComparison]]) -> T
 
 
 def twin_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
-    """The table of how much lower the accuracy is on twins, the same questions with other numbers, than on their
-    originals; None if there are no twins.
+    """The table of how much lower the accuracy is on twins than on their originals; None if there are no twins.
 
-    scores: (run label, score).
+    Twins are the same questions with other numbers. scores: (run label, score).
     """
     rows = []
     notes: list[str] = []

@@ -45,8 +45,9 @@ def to_terminal(tables: Sequence[Table]) -> RenderableType:
 
 
 class _Fitted:
-    """A table that is made to fit the width of its console: long names are broken into lines, and numbers only if that
-    is not enough.
+    """A table that fits the width of its console.
+
+    Long names are broken into lines; numbers are broken only if that is not enough.
     """
 
     def __init__(self, table: Table) -> None:

@@ -46,7 +46,7 @@ class History:
     sessions: number of starts. unfinished: sessions without an end (killed, or still running). retries: repeated
     requests. failures: the most frequent cause first. stopped: why the last session ended early. warnings: the
     different ones in the order in which they were first given. extended: a session asked for more samples although none
-    was missing when an earlier one ended.
+    was missing when the session before it ended.
     """
 
     sessions: int = 0

@@ -1,5 +1,6 @@
-"""The outcome of a sample in one word: its verdict, or `cut` for a reply that is not right and was ended by
-`max_tokens`.
+"""The outcome of a sample in one word: its verdict, or `cut`.
+
+`cut` is the outcome of a reply that is not right and was ended by `max_tokens`.
 """
 
 from __future__ import annotations

@@ -128,7 +128,8 @@ def page(
 ) -> str:
     """The page of these runs.
 
-    commands: (run label, a line of the command that repeats the run). strips: what others report, beside each score.
+    commands: (run label, a line of the command that repeats the run). strips: plots of what others report, beside each
+    score (`published_plot`).
     """
     templates = _environment()
     names = figures.names(runs)
@@ -233,8 +234,9 @@ def _headline(score: Score) -> _Headline:
 
 
 def _section(number: int, name: str, runs: Sequence[ScoredRun], *, drawn: bool) -> _Section:
-    """The section of one benchmark, with the parts of all runs. drawn: whether plots of single runs are drawn. number:
-    the section's number, for its address on the page.
+    """The section of one benchmark, with the parts of all runs.
+
+    number: the section's number, for its address on the page. drawn: whether plots of single runs are drawn.
     """
     present = figures.parts(runs, name)
     baseline, *others = present
@@ -303,13 +305,13 @@ def _bars(item: QuestionTally) -> tuple[tuple[str, float, float], ...]:
         width = 100 * number / item.n if item.n else 0.0
         if number:
             bars.append((kind, round(first, 2), round(width, 2)))
-        # Not rounded, so that the errors of many bars do not add up.
+        # The sum is not rounded, so that the errors of many bars do not add up.
         first += width
     return tuple(bars)
 
 
 def _answers(item: QuestionTally) -> tuple[tuple[int, str], ...]:
-    """(number of samples, extracted answer) for the most frequent answers to a question."""
+    """Return (number of samples, extracted answer) for each of the most frequent answers to a question."""
     counts = Counter(grade.extracted for grade in item.grades if grade.extracted is not None)
     frequent = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:MAX_ANSWERS]
     return tuple((number, _clip(answer, MAX_ANSWER_CHARS)) for answer, number in frequent)
@@ -322,7 +324,7 @@ def _prompt(question: Question) -> str:
 
 
 def _clip(value: str, limit: int) -> str:
-    """`value` as one line of at most `limit` characters; only the beginning of a long text is read."""
+    """The text as one line of at most `limit` characters; only the beginning of a long text is read."""
     return visible(" ".join(value[: 4 * limit].split()), limit) if value else ABSENT
 
 

@@ -66,8 +66,10 @@ class Report:
 
     @cached_property
     def tables(self) -> tuple[Table, ...]:
-        """All tables: summary; scores; over k; samples; measures; tokens; budgets; speed; twins; paired differences;
-        published scores.
+        """All tables, in the order of the report.
+
+        They are: summary; scores; over k; samples; measures; tokens; budgets; first right answers; speed; twins; paired
+        differences; published scores. A table without data is left out.
         """
         return (summary_table(self.runs), *self._numbers, *self._comparisons)
 

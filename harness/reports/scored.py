@@ -129,7 +129,7 @@ def _named_alike(benchmarks: dict[str, ScoredBenchmark], before: Sequence[Scored
     Another tool's outputs are named after their file, so that the same questions could have a different name in each
     run. before: the runs that come earlier in the report.
     """
-    # Of runs with a benchmark of the same name, the first in the report counts.
+    # If several runs have a benchmark of one name, the first of these runs in the report counts.
     earlier = {name: benchmark for run in reversed(before) for name, benchmark in run.benchmarks.items()}
     renamed = {}
     for name, benchmark in benchmarks.items():

@@ -84,7 +84,8 @@ _NAMES = {
 
 _DECIDED_BY = ("sampling_from", "chosen_by", "spelt_by")
 """Parts of a run's record that say who decided a sampling value, the samples, prompt and model, and how a request is
-written."""
+written.
+"""
 
 _DIGEST_CHARS = 64
 """Length of a SHA-256 in hexadecimal; a table shows only the first 12 characters of a value of this length."""
@@ -109,7 +110,7 @@ def decided_table(run: ScoredRun, benchmark: str) -> Table:
     rows = [
         (visible(_name(name), MAX_SETTING_CHARS), in_words(value), _decider(name, deciders))
         for name, value in flat_settings(run, benchmark).items()
-        # For a setting without a value, `flat_settings` has the decider under the setting's short name: no row for it.
+        # If a setting has no value, `flat_settings` holds its decider under its short name; that gets no row.
         if _is_set(value) and not name.startswith(_DECIDED_BY) and value != deciders.get(name)
     ]
     return Table(f"Settings of {short(benchmark)}", ("setting", "value", "decided by"), tuple(rows))
@@ -158,7 +159,7 @@ def flat_settings(run: ScoredRun, benchmark: str) -> dict[str, object]:
 
 
 def settings_beside(run: ScoredRun, benchmark: str, stated: Iterable[str]) -> dict[str, object]:
-    """`flat_settings`, to which the conditions of the run's server are added, to compare with a published score.
+    """The settings of `flat_settings` and the conditions of the run's server, to compare with a published score.
 
     stated: names of the settings that the published score states; those that an imported run does not record are
     "unknown".
@@ -201,7 +202,7 @@ def duration(seconds: float) -> str:
 
 
 def _text(value: object) -> str:
-    """Write the value of a setting for people: `not set`, `yes`, `32,768`."""
+    """The value of a setting in words, not yet made inert: `not set`, `yes`, `32,768`."""
     match value:
         case None | "":
             return "not set"
@@ -298,9 +299,9 @@ def _effort(workloads: Sequence[Workload], run: ScoredRun) -> Iterator[tuple[str
 
 
 def _cost(run: ScoredRun, tokens_in: int, tokens_out: int) -> str | None:
-    """The cost in USD at the prices in the run's settings (USD per million tokens); None without prices.
+    """The cost in USD at the prices (USD per million tokens) of the first benchmark that records them; None without.
 
-    tokens_out: new tokens of the run.
+    tokens_in, tokens_out: prompt and completion tokens of the run.
     """
     for benchmark in run.benchmarks.values():
         prices = benchmark.record.settings.get("prices")

@@ -394,8 +394,9 @@ def moved_table(baseline: str, second: str, moves: Sequence[Move]) -> Table:
 
 
 def note(notes: list[str], label: str, benchmark: str, warnings: Sequence[str]) -> str:
-    """Add a note with these warnings to `notes`; return its mark, such as ` [3]`. Without warnings, add nothing and
-    return an empty text.
+    """Add a note with these warnings to `notes`; return its mark, such as ` [3]`.
+
+    Without warnings, nothing is added and the mark is empty.
     """
     if not warnings:
         return ""

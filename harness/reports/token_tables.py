@@ -15,8 +15,9 @@ NO_MEAN_INTERVAL = f"{NO_INTERVAL}: too few samples show how far the lengths var
 
 
 def token_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
-    """Completion and reasoning tokens of all samples, of right ones, and of the others; None if no server stated
-    any.
+    """The table of completion and reasoning tokens of all samples, of right ones, and of the others.
+
+    None if no server stated any tokens.
     """
     rows = []
     for label, score in scores:

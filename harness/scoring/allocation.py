@@ -1,5 +1,4 @@
-"""How many samples each question gets, from a former run: more where that run answered sometimes right, sometimes
-wrong.
+"""Plans how many samples each question gets: more where a former run was sometimes right, sometimes wrong.
 
 The variance of the accuracy over reruns of Q questions is Σ p_q (1 − p_q) / n_q / Q². For a given number of samples in
 all it is smallest with n_q in proportion to √(p_q (1 − p_q)) (Neyman's allocation, 1934). The former run estimates p_q
@@ -24,18 +23,20 @@ MIN_ALLOCATED = 2
 
 BISECTIONS = 60
 """Number of halvings of the interval that holds the factor of proportion; more would not change a rounded number of
-samples."""
+samples.
+"""
 
 
 def chances(right: Array, n: Array | np.float64) -> Array:
-    """Each question's chance of a right sample, estimated from a former run: (right + ½) / (n + 1); ½ for a question
-    that this run did not ask.
+    """Each question's chance of a right sample, estimated from a former run: (right + ½) / (n + 1).
+
+    It is ½ for a question that the former run did not ask.
     """
     return np.asarray((right + 0.5) / (n + 1.0))
 
 
 def allocate(right: Array, n: Array | np.float64, mean: int, most: int) -> Array:
-    """Samples of each question, whole numbers, `mean` of them a question on average (as near as rounding allows).
+    """Return the number of samples of each question, on average `mean` (as near as rounding to whole numbers allows).
 
     right, n: (…, Q), the former run's right samples and all its samples of each question. mean: at least
     `MIN_ALLOCATED`. most: largest number of samples of one question.
@@ -56,8 +57,8 @@ def allocate(right: Array, n: Array | np.float64, mean: int, most: int) -> Array
 class Saving(NamedTuple):
     """How many samples an allocation saves, if each question is as hard for the new run as for the former one.
 
-    equal: how many samples of every question would give the same sampling error. ratio: the allocation's samples as a
-    fraction of these.
+    equal: how many samples of every question would give the same sampling error. ratio: the allocation's mean number of
+    samples of a question as a fraction of `equal`.
     """
 
     equal: float

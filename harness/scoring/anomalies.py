@@ -4,15 +4,15 @@
 | --- | --- |
 | signs: repetition, garbled text, a language switch | in one reply, in at most `HEAD_CHARS + TAIL_CHARS` of it |
 | copies: from a cache, or from a server that ignores seeds | in the replies to one question |
-| doubts | in the log of the run's sessions, which counted them |
+| doubts: the client noted that the text may not be the whole answer | in the run's logs, where sessions count them |
 
 Independent draws of long replies never repeat a text. Short ones do: nearly every reply to a multiple-choice question
 may be "B". So a text that stands g times among n samples of a question is compared with what independent draws allow
 for its length of l characters:
 
     m = 2^(−`COPY_BITS` · l)                    the largest chance of one text, far above that of any real model
-    allowed = max(1, n·m + 3·√(n·m·(1−m)))      so often may one text occur among n independent samples
-    excess = g − allowed, if above 0            so many samples are copies
+    allowed = max(1, n·m + 3·√(n·m·(1−m)))      how often one text may occur among n independent samples
+    excess = g − allowed, if at least 1         how many samples count as copies
 
 A score warns where the excess is more than `MAX_COPIES_SHARE` of the samples. Copies of a text count as one draw then:
 with group sizes g, a question has as many independent samples as n² / Σ g² (the variance of a mean with weights g/n).
@@ -95,8 +95,9 @@ class Anomalies(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sentence(self) -> str:
-        """The warning, such as `12 of 320 samples (3.8%) look wrong: 9 repetition, 4 garbled`; empty if no sample looks
-        wrong.
+        """The warning, such as `12 of 320 samples (3.8%) look wrong: 9 repetition, 4 garbled`.
+
+        Empty if no sample looks wrong.
         """
         if not self.n_any:
             return ""
@@ -173,7 +174,7 @@ def switches(text: str) -> bool:
 # ---- doubts in the log
 
 MAX_NOTES = 20
-"""Largest number of kinds of doubt that are named; some contain a server's own words, so their number is open."""
+"""Largest number of kinds of doubt that are named; some contain a server's own words, so there is no end of kinds."""
 
 _MAX_LINE_BYTES = 64 * 1024
 """Longest line of a log that is read, in bytes."""
@@ -187,8 +188,11 @@ class _EndedSession(msgspec.Struct, frozen=True):
 
 
 def reply_doubts(folder: RunFolder) -> list[str]:
-    """A sentence for each kind of doubt, the most frequent first, and one for each log that cannot be read, such as a
-    link. The log does not tell one benchmark of a run from another. A session that was killed has left no counts."""
+    """A sentence for each kind of doubt about the run's replies, the most frequent first.
+
+    After these, a sentence for each log that cannot be read, such as a link. The log does not tell one benchmark of a
+    run from another. A session that was killed has left no counts.
+    """
     counts: Counter[str] = Counter()
     unread = []
     for path in folder.logs():
@@ -255,8 +259,9 @@ class Copies(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True)
 class EqualTexts:
-    """The copies of a benchmark. independent: question id → as how many independent samples its samples count; empty if
-    copies are few.
+    """The copies of a benchmark.
+
+    independent: question id → as how many independent samples its samples count; empty if copies are few.
     """
 
     copies: Copies

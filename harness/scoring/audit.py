@@ -14,7 +14,7 @@ J. Epidemiol. 107:71):
 | π_h, from m of N samples | Wilson's at m (N − 1) / (N − m) trials: none where all are audited |
 | which samples the model drew of these questions | the raw sampling interval, moved to the estimate |
 | which questions were asked | the raw question interval, moved, times 1 / (sensitivity + specificity − 1): errors of a
-grader level the questions, and so hide by this factor (Rogan and Gladen's) how much they differ |
+grader make questions look more alike than they are, by this factor (Rogan and Gladen's) |
 
 A raw interval is Wilson's, whose width as a difference of arcsin √p depends on its trials alone, not on the mean. So
 `_moved` gives Wilson's interval of the estimate at as many trials: a judge that calls nearly all samples correct has a
@@ -57,7 +57,7 @@ counts as this one, so that the interval at most doubles.
 """
 
 WHY = "audit"
-"""The reason that stands with a verdict of an audit."""
+"""The reason (`Override.why`) of a verdict by hand that an audit stored."""
 
 JUDGE_RULE = "judge"
 """The `rule` of a grade that a judge decided."""
@@ -67,7 +67,7 @@ class JudgeErrors(msgspec.Struct, frozen=True, kw_only=True):
     """What a score that no person has audited can say about the errors of its judge, a model that decides verdicts.
 
     n_judged: number of the n_samples whose verdict is the judge's. n_both: number of samples that both the rules and
-    the judge decided. n_differing: number of these on which the two differ.
+    the judge decided. n_differing: number of these on which rules and judge differ.
     """
 
     n_judged: int
@@ -89,9 +89,10 @@ class JudgeErrors(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Audited(msgspec.Struct, frozen=True, kw_only=True):
-    """The accuracy if a person had judged, from n_audited of n_population verdicts; fractions.
+    """The accuracy if a person had judged, estimated from n_audited of n_population verdicts; fractions.
 
-    n_differing: audited samples on which the person differs. intervals: 95 %, with the audit's own uncertainty.
+    n_differing: audited samples on which the person differs from the grader. intervals: 95 %, with the audit's own
+    uncertainty.
     n_to_halve: audits in all with which the sampling interval would be half as wide; None: no number of audits would do
     that.
     """
@@ -138,7 +139,7 @@ class _Stratum:
         return sorted(self.weight_of, key=_checksum)
 
     def audits(self, by_hand: Mapping[Key, Override]) -> Iterator[tuple[Key, bool]]:
-        """(sample, whether the person calls it correct), in order, up to the first sample without a verdict by hand."""
+        """Yield (sample, whether the person calls it correct) in order, up to the first sample without a verdict."""
         for key in self.order:
             override = by_hand.get(key)
             if override is None:
@@ -224,11 +225,11 @@ def _checksum(key: Key) -> str:
 
 
 class AuditedPart(NamedTuple):
-    """The audit of one stratum (the samples called correct, or the others): `drawn` of `population` samples, which
-    together weigh `weight` in the accuracy.
+    """The audit of one stratum (the samples called correct, or the others).
 
-    right: share of the drawn that the person calls correct. trials: independent draws that would say as much, `drawn`
-    where all weigh alike.
+    population: samples of the stratum, which together weigh `weight` in the accuracy. drawn: audited samples. right:
+    share of the audited that the person calls correct. trials: number of independent draws that would say as much; it
+    is `drawn` where all samples weigh alike.
     """
 
     called_correct: bool
@@ -281,11 +282,10 @@ def _intervals_by_hand(items: Sequence[QuestionTally], by_hand: Mapping[Key, Ove
 
 
 def estimate(parts: Sequence[AuditedPart], certain: float, intervals: Intervals, n_differing: int = 0) -> Audited:
-    """The accuracy that a person would find, from the audit of each stratum (the samples called correct, and the
-    others).
+    """The accuracy that a person would find, estimated from the audit of each stratum.
 
-    certain: the part of it that comes from samples which no judge decided. intervals: of the accuracy by the grades.
-    n_differing: audited samples on which the person differs from the grader.
+    certain: the part of the accuracy that comes from samples which no judge decided. intervals: of the accuracy by the
+    grades. n_differing: audited samples on which the person differs from the grader.
     """
     accuracy = certain + math.fsum(part.weight * part.right for part in parts)
     # The shares of the samples that the grader calls correct, and that both the grader and the person do.
@@ -315,8 +315,9 @@ def estimate(parts: Sequence[AuditedPart], certain: float, intervals: Intervals,
 
 
 def _limits(part: AuditedPart) -> Interval:
-    """The 95 % limits (Wilson's) of the share of a stratum that the person would call correct, from the samples
-    audited.
+    """The 95 % limits (Wilson's) of the share of a stratum that the person would call correct.
+
+    Both limits are the observed share if all samples of the stratum are audited.
     """
     if part.drawn == part.population:
         return Interval(part.right, part.right)

@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 from harness.scoring.comparison import CONDITIONS, PublishedComparison, PublishedVerdict
 
 NEEDED = ("temperature", "top_p", "max_tokens")
-"""Settings that every source has; one that is not stated may be any."""
+"""Settings that every measurement has. If a source does not state such a setting, its value may be anything."""
 
 MAX_BLUNTNESS = 2.0
 """A published score may confirm a run only if its smallest detectable difference is at most this many times that of the
@@ -66,10 +66,10 @@ def in_order(
 
 
 def kind(comparison: PublishedComparison, suite: str = "") -> int:
-    """How comparable a published score is with the run: `OWN` (printed by the suite's source), `EQUAL` or `OTHER` (same
-    or other settings), `APART` (it measures something else).
+    """How comparable a published score is with the run: one of the kinds in the module's table.
 
-    suite: address of the source of the run's suite; empty without one.
+    `OWN` (printed by the suite's source), `EQUAL` or `OTHER` (same or other settings), `APART` (it measures something
+    else). suite: address of the source of the run's suite; empty without one.
     """
     published = comparison.published
     if any(name in comparison.differing for name in CONDITIONS):
@@ -118,11 +118,12 @@ def reported(comparisons: Sequence[PublishedComparison], metric: str, suite: str
 def overall_verdict(comparisons: Sequence[PublishedComparison], suite: str = "") -> PublishedVerdict:
     """A run beside all published scores of its model and benchmark: compatible if it agrees with one that counts.
 
-    Three rules choose the scores that count, each only where it leaves any:
-    1. scores of the first kind that has any which can be compared; those that are `APART` never count;
-    2. of these pass@1: the other metrics are made of the same samples, and pass@k hardly tells two models apart where
-       nearly every question is solved in k samples;
-    3. of these the sharp ones (`MAX_BLUNTNESS`).
+    Three rules choose the scores that count:
+    1. of the scores that can be compared with the run, those of the first kind that occurs, but never `APART`; if there
+       are none, the verdict is "cannot say";
+    2. of these, those of pass@1, if there are any: the other metrics are made of the same samples, and pass@k hardly
+       tells two models apart where nearly every question is solved in k samples;
+    3. of these, the sharp ones (`MAX_BLUNTNESS`).
 
     comparisons: `in_order`. suite: address of the source of the run's suite; empty without one.
     """

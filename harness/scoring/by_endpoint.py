@@ -14,12 +14,12 @@ with s_q² the variance of the y of q (n_q − 1 in the denominator). The differ
 uncorrelated. A weight depends on earlier outcomes and on how many of the question's are right in all, and given these
 the sample is as likely as each later one to be right: so z is about standard normal under any schedule if the endpoint
 is like the rest. The division by s_q² gives more weight to questions that nearly always come out alike, since there a
-fault shows best. A second test puts "truncated" for "correct". An endpoint stands out where the two-sided p is below
-`ALPHA` divided by the number of tests that the benchmark gives (Bonferroni): two for each endpoint, one where no sample
-is truncated. Questions with missing samples are left out, because samples are not missing at random. So are questions
-of which a reply broke off and was asked for again: an endpoint that cuts long streams keeps its short, right replies
-and hands the others on. One sample a question gives no test. `bench/simulate_endpoints.py` plays the scheduler and
-prints how often sound endpoints are named, and how often broken ones.
+fault shows best. A second test takes "truncated" in place of "correct". An endpoint stands out where the two-sided p is
+below `ALPHA` divided by the number of tests that the benchmark gives (Bonferroni): two for each endpoint, one where no
+sample is truncated. Questions with missing samples are left out, because samples are not missing at random. So are
+questions of which a reply broke off and was asked for again: an endpoint that cuts long streams keeps its short, right
+replies and hands the others on. One sample a question gives no test. `bench/simulate_endpoints.py` plays the scheduler
+and prints how often sound endpoints are named, and how often broken ones.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ class EndpointScore(msgspec.Struct, frozen=True, kw_only=True):
     expected_accuracy, expected_truncated: the shares if the endpoint did on each question as all endpoints together do.
     A schedule may shift both by some points even if all endpoints are alike, so z is not computed from them.
     sampling_interval: 95 %, of the accuracy if the endpoint got the same questions again and again, each as often.
-    at_most: the endpoint has one sample of each question, so the interval is the widest possible. Two endpoints got
-    different questions, so their intervals do not compare them. z_accuracy, z_truncated: see the module; None where no
-    comparison is possible. outlier: one of the two z is beyond chance. tokens_per_s: of one stream, over samples with
-    stated tokens. n_failures: failed requests in the run's log. n_questions_cut: questions that the test leaves out
-    because a reply to one of their samples broke off.
+    at_most: the endpoint has one sample of each question, so the interval is the widest possible. Endpoints get
+    different questions, so their intervals do not compare them. z_accuracy, z_truncated: z of the module's formula;
+    None where no comparison is possible. outlier: one of the two z is beyond chance. tokens_per_s: of one stream, over
+    samples with stated tokens. n_failures: failed requests in the run's log. n_questions_cut: questions that the test
+    leaves out because a reply to one of their samples broke off.
     """
 
     endpoint: str
@@ -114,11 +114,10 @@ def scores(
     failed: FailedRequests,
     planned: Plan | int | None = None,
 ) -> tuple[EndpointScore, ...]:
-    """A score for each endpoint, by URL, with a test whether it differs from the others; empty when all samples come
-    from one endpoint.
+    """A score for each endpoint, sorted by URL, with a test whether it differs from the others.
 
-    rows: the samples of the `grades`. failed: from `failed_requests`. planned: samples of each question; None = as many
-    as are stored.
+    Empty when all samples come from one endpoint. rows: the samples of the `grades`. failed: from `failed_requests`.
+    planned: samples of each question; None = as many as are stored.
     """
     if len(observed.endpoints) < 2:
         return ()
@@ -183,9 +182,9 @@ def failed_requests(folder: RunFolder, benchmark: str) -> FailedRequests:
 class _Ordered:
     """The samples in the order of their start, in columns.
 
-    question, endpoint: their numbers; questions are numbered in the order of their ids. silent: no answer was found.
-    cut_questions: numbers of the questions of which a reply broke off and was asked for again. planned: samples of each
-    question, by its number.
+    question, endpoint: the number of each sample's question and endpoint; questions are numbered in the order of their
+    ids. silent: no answer was found. cut_questions: numbers of the questions of which a reply broke off and was asked
+    for again. planned: samples of each question, by its number.
     """
 
     rows: Rows
@@ -268,10 +267,10 @@ def _score(
     zs: Sequence[float | None],
     n_tests: int,
 ) -> EndpointScore:
-    """The score of one endpoint. zs: its test statistics for accuracy and truncation. n_tests: number of tests of all
-    endpoints.
+    """The score of one endpoint.
 
-    failures: base URL → its failed requests.
+    failures: base URL → its failed requests. zs: the endpoint's test statistics for accuracy and truncation. n_tests:
+    number of tests of all endpoints.
     """
     number = observed.endpoints[name]
     mine = ordered.endpoint == number
@@ -325,7 +324,7 @@ def _expected(ordered: _Ordered, outcome: NDArray[np.bool_], mine: NDArray[np.bo
 def _by_question(
     ordered: _Ordered, outcomes: NDArray[np.bool_], weights: NDArray[np.float64]
 ) -> Iterator[tuple[list[bool], list[float]]]:
-    """(outcomes, weights) of each tested question's samples in the order of their start."""
+    """Yield (outcomes, weights) of each tested question's samples in the order of their start."""
     for positions in ordered.of_questions():
         yield outcomes[positions].tolist(), weights[positions].tolist()
 
@@ -342,10 +341,10 @@ def _z(rows: Iterable[tuple[Sequence[bool], Sequence[float]]]) -> float | None:
         if not 0 < hits < n:
             continue
         spread = hits * (n - hits) / (n * (n - 1))
-        # By all outcomes of the question together, so that no single one has a say in its own weight.
+        # The spread is that of all outcomes of the question together, so that no outcome sets its own weight.
         steady = spread + ADDED_VARIANCE
         later = 0
-        # From the last sample back, so that `later` counts the right samples that started after each.
+        # The loop goes from the last sample back, so that `later` counts the right samples that started after each one.
         for after, (outcome, weight) in enumerate(zip(reversed(row), reversed(weighed), strict=True)):
             if after:
                 scaled = weight * after / (after + 1) / steady

@@ -1,8 +1,7 @@
-"""Compares two runs on the same questions, paired, and one run with a published score. The formulas are in
-`differences`.
+"""Compares two runs on the same questions, paired, and one run with a published score.
 
-Pairing: a question counts if both runs have it under the same id with the same row digest. Each pair gives p_q of the
-first run minus p_q of the second; the mean over questions is the difference.
+The formulas are in `differences`. Pairing: a question counts if both runs have it under the same id with the same row
+digest. Each pair gives p_q of the first run minus p_q of the second; the mean over questions is the difference.
 
 Missing samples are neither right nor wrong. Both comparisons compute their result for the two extremes: every missing
 sample right in one run and wrong in the other, and the reverse. The interval is the union of both, the p value the
@@ -56,8 +55,9 @@ WITHOUT_EFFECT = frozenset(("seed",))
 """Settings that explain no difference to a published score: another seed only draws other samples of the same model."""
 
 CONDITIONS = ("attention_budget",)
-"""Settings of a server that change what is measured: tokens that its attention may see. A score that does not state
-one was measured without it."""
+"""Settings of a server that change what is measured. `attention_budget`: the number of tokens that its attention may
+see. A published score that does not state such a setting was measured without it.
+"""
 
 MAX_NAMED_QUESTIONS = 5
 """Largest number of left-out questions that a comparison names."""
@@ -74,10 +74,10 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
     any result of these. sampling_error: of the difference, if both runs were equally good; single_error: the same
     with one sample of each question in both runs (n samples of each divide it by √n). detectable: the smallest true
     difference that these samples find in 80 % of repetitions (sampling line, one test); detection_variance,
-    detection_growth, missing_shift: the numbers from which `smallest` computes it. at_most: a run has one sample of
-    every question, or copies, so its sampling interval is the widest possible. better, worse: questions on which the
-    first run does better, worse. unpaired: questions that only one run has samples of, or whose rows differ between the
-    runs; unpaired_ids: the first few of them.
+    detection_growth, missing_shift: the numbers from which `smallest` computes `detectable`. at_most: one of the runs
+    has one sample of every question, or copies among its samples, so its sampling interval is the widest possible.
+    better, worse: questions on which the first run does better, worse. unpaired: questions that only one run has
+    samples of, or whose rows differ between the runs; unpaired_ids: the ids of the first few of these.
     """
 
     benchmark: str
@@ -103,10 +103,10 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
     unpaired_ids: tuple[str, ...] = ()
 
     def smallest(self, n_tests: int = 1) -> float:
-        """The smallest true difference that these samples find in 80 % of repetitions, with `n_tests` p values
-        corrected together.
+        """The smallest true difference that these samples find in 80 % of repetitions.
 
-        `missing_shift`, by which missing samples can change the difference at most, is added to it.
+        n_tests: number of p values that are corrected together. `missing_shift`, the most by which missing samples can
+        change the difference, is added to the result.
         """
         alone = float(smallest_difference(np.asarray(self.detection_variance), self.detection_growth, n_tests))
         return min(1.0, alone + self.missing_shift)
@@ -167,7 +167,7 @@ def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]
         p_question = 1.0
     rates = [(a.correct / a.n, b.correct / b.n) for a, b in seen]
     difference = math.fsum(a - b for a, b in rates) / len(rates)
-    # What the extreme with less power can find, both can.
+    # A difference that the extreme with less power can find, the other extreme can find, too.
     blunter = max((line.detection for line in lines), key=lambda line: float(smallest_difference(*line)))
     sampled = dict.fromkeys(item.question.question_id for item in (*first, *second) if item.n)
     paired_ids = {item.question.question_id for item, _ in seen}
@@ -211,13 +211,15 @@ class _Counted(NamedTuple):
     missing: Array
 
     def filled(self, right: bool) -> tuple[Array, Array]:
-        """(correct, samples) if every missing sample were right (`right`), or else wrong."""
+        """Return (correct, samples) of each question if every missing sample were right (`right`), or else wrong."""
         return self.correct + self.missing * right, self.planned
 
 
 class _Lines(NamedTuple):
-    """Errors, intervals and p values for the same questions and for other questions, if all missing samples favour one
-    of the runs.
+    """Errors, intervals and p values of a difference, if all missing samples favour one of the runs.
+
+    sampling_error, single_error, sampling, p_sampling: same questions, asked again. question, p_question: other
+    questions of this kind. The fields mean what they mean in `PairedComparison`.
     """
 
     difference: float
@@ -233,7 +235,7 @@ class _Lines(NamedTuple):
 def _counted(items: Sequence[QuestionTally]) -> _Counted:
     """The samples of the questions as columns.
 
-    Where copies are many, a question's numbers are multiplied by the fraction of its samples that are independent.
+    If a question has copies among its samples, its numbers are multiplied by the fraction that is independent.
     """
     columns = np.array([(float(item.correct), float(item.planned), float(item.planned - item.n)) for item in items])
     independent = np.array([1.0 if item.independent is None else item.independent for item in items])
@@ -242,8 +244,9 @@ def _counted(items: Sequence[QuestionTally]) -> _Counted:
 
 
 def _lines(ours: tuple[Array, Array], theirs: tuple[Array, Array], clusters: np.ndarray[Any, Any]) -> _Lines:
-    """The difference with its errors, for the same questions and for other questions of this kind. ours, theirs: (right
-    samples, all samples) of each question.
+    """The difference with its errors, for the same questions and for other questions of this kind.
+
+    ours, theirs: (right samples, all samples) of each question. clusters: the number of each question's cluster.
     """
     differences = ours[0] / ours[1] - theirs[0] / theirs[1]
     difference = float(differences.mean())
@@ -259,7 +262,7 @@ def _lines(ours: tuple[Array, Array], theirs: tuple[Array, Array], clusters: np.
         sampling_error=error,
         single_error=math.sqrt(2 * float(pooled_variance(*ours, *theirs).sum())) / len(differences),
         sampling=sampling_difference_limits(*ours, *theirs).interval(),
-        # Without spread, every question is all right or all wrong in both runs alike, so the runs do not differ.
+        # An error of 0 means that every question is all right or all wrong in both runs alike: they do not differ.
         p_sampling=normal_two_sided(difference / error) if error else 1.0,
         question=question,
         p_question=p_question,
@@ -280,18 +283,19 @@ def compare_published(
 ) -> PublishedComparison:
     """Compare a run's score with a published one on the same questions.
 
-    Both ask the same questions, so their choice adds no error. Three errors count: our sampling error; theirs,
-    estimated from their number of samples and our spread; and the rounding of the printed value. Where their number of
-    samples is not stated, the test is made for each number in `UNKNOWN_SAMPLES`.
-    questions: `tally(…).questions` of the run. settings: of the run, by the names that the published file uses.
+    Both scores are of the same questions, so the choice of questions adds no error. Three errors count: the run's
+    sampling error; that of the published score, estimated from its number of samples and the run's spread; and the
+    rounding of the printed value. If the source does not state its number of samples, the test is made for each number
+    in `UNKNOWN_SAMPLES`. questions: `tally(…).questions` of the run. settings: of the run, by the names that the
+    published file uses.
     """
     differing = {
         name: (settings.get(name), published.settings.get(name))
         for name in (*published.settings, *(name for name in CONDITIONS if name not in published.settings))
         if settings.get(name) != published.settings.get(name) and name not in WITHOUT_EFFECT
     }
-    # One test for each extreme of our missing samples and of their unknown number of samples; the verdict stands if all
-    # tests agree.
+    # There is one test for each extreme of the run's missing samples and of the source's unknown number of samples; the
+    # verdict stands if all tests agree.
     ends, reason = _our_ends(score, questions, published)
     samples = UNKNOWN_SAMPLES if published.samples is None else (published.samples,)
     tests = [_test(end, published, number) for end in ends for number in samples]
@@ -383,7 +387,10 @@ def _our_ends(score: Score, questions: Sequence[QuestionTally], published: Publi
 
 
 def _test(own: _Own, published: PublishedScore, samples: int) -> tuple[float, float]:
-    """Return the difference to a published score of this many samples a question, and its standard error."""
+    """Return the run's value minus the published one, and the standard error of this difference.
+
+    samples: the samples of each question that the published score is supposed to have.
+    """
     # Fewer than k samples still gave one draw.
     draws = max(1.0, samples / published.k)
     variance = published_variance(

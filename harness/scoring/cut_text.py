@@ -19,8 +19,9 @@ from harness.scoring.uncertainty import Intervals, rate
 
 
 def cut(sample: Sample, budget: int) -> Sample | None:
-    """The sample as if cut after `budget` completion tokens; None if it is not longer, or its number of tokens is
-    unknown.
+    """The sample as if cut after `budget` completion tokens.
+
+    None if the sample is not longer, or its number of tokens is unknown.
     """
     tokens = sample.usage.completion_tokens
     if tokens is None or tokens <= budget:
@@ -43,7 +44,7 @@ def tokens_until(sample: Sample, end: int) -> int | None:
     if tokens is None or not n_characters:
         return tokens
     hidden = _hidden(sample)
-    # Rounded up: the token that holds the character must be complete.
+    # The number is rounded up, since the token that holds the character must be complete.
     return hidden + math.ceil((tokens - hidden) * min(end, n_characters) / n_characters)
 
 
@@ -60,5 +61,5 @@ def _hidden(sample: Sample) -> int:
 
 
 def accuracy_of_cut_text(items: Sequence[QuestionTally], graded: Mapping[Key, Grade]) -> tuple[float, Intervals]:
-    """(accuracy, its intervals) if the grades in `graded`, of cut replies, replaced those of the whole replies."""
+    """Return (accuracy, its intervals) if the grades `graded` of cut replies replaced those of the whole replies."""
     return rate(items, [sum(graded.get(g.key, g).verdict == "correct" for g in item.grades) for item in items])

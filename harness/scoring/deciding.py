@@ -50,7 +50,10 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
     def is_worse_by(self, margin: float) -> bool:
-        """Whether the verdict is "worse" by at least `margin`, a fraction; a gate refuses such a run."""
+        """Whether the verdict is "worse" by at least `margin`, a fraction.
+
+        A gate (`harness compare --fail-if-worse`) refuses such a run.
+        """
         return self.verdict == "worse" and self.paired.difference <= -margin
 
     def could_see(self, margin: float) -> bool:
@@ -78,7 +81,7 @@ class RunPair(msgspec.Struct, frozen=True, kw_only=True):
 
 def decide(comparisons: Sequence[RunPair]) -> list[Decision]:
     """A decision for each comparison, in order."""
-    # In the order in which the loop below takes the corrected values back.
+    # The p values in the order in which the loop below takes them back after the correction.
     both = [p for comparison in comparisons for p in (comparison.paired.p_sampling, comparison.paired.p_question)]
     listed = [p for p in both if p is not None]
     adjusted = iter(holm(listed))
@@ -119,8 +122,10 @@ def _settling(paired: PairedComparison, difference: float, n_tests: int) -> int 
 
 
 def _settling_range(paired: PairedComparison, n_tests: int) -> tuple[int, int | None] | None:
-    """The samples of each question that `_settling` gives for the ends of the sampling interval: first for the end
-    farther from 0, then for the nearer one. n_tests: p values that are corrected together.
+    """The samples of each question that `_settling` gives for both ends of the sampling interval, fewest first.
+
+    The second number is None if the interval contains 0; the whole range is None if nothing varies. n_tests: p values
+    that are corrected together.
     """
     low, high = paired.sampling_interval
     fewest = _settling(paired, max(abs(low), abs(high)), n_tests)

@@ -49,7 +49,7 @@ def score_variance(correct: Array, counts: Array, other_correct: Array, other_co
 
 
 def pooled_variance(correct: Array, counts: Array, other_correct: Array, other_counts: Array) -> Array:
-    """p(1−p)·(n+m)/(n+m−1), (…, Q): variance of one sample of each question, from the samples of both runs together."""
+    """The variance of one sample of each question, from both runs together: p(1−p)·(n+m)/(n+m−1), (…, Q)."""
     total = counts + other_counts
     pooled = (correct + other_correct) / total
     return np.asarray(pooled * (1 - pooled) * total / (total - 1))
@@ -58,7 +58,7 @@ def pooled_variance(correct: Array, counts: Array, other_correct: Array, other_c
 def sampling_difference_limits(
     correct: Array, counts: Array, other_correct: Array, other_counts: Array
 ) -> IntervalEnds:
-    """95 % interval of the difference over endless reruns of both, from the sampling interval of each run.
+    """The 95 % interval of the difference over endless reruns of both, from the sampling interval of each run.
 
     Newcombe's method 10 (1998, Statistics in Medicine 17:873): the distances to the nearer ends add as squares.
     Arguments as in `score_variance`: right samples and all samples of each question, of both runs.
@@ -75,9 +75,9 @@ def sampling_difference_limits(
 def question_difference_variance(differences: Array, clusters: NDArray[np.intp] | None = None) -> Array:
     """Variance of the mean difference over questions drawn anew: sd²/Q + ½/Q², by clusters where they are given.
 
-    differences: (…, Q), p_q of one run minus that of the other, Q ≥ 2. Without the
-    added ½ a set on which the runs happen to agree would prove that they always do. The test is Student's t with Q − 1
-    (or clusters − 1) degrees of freedom.
+    differences: (…, Q), p_q of one run minus that of the other, Q ≥ 2. Without the added ½/Q² a set on which the runs
+    happen to agree would prove that they always do. The test is Student's t with Q − 1 (or clusters − 1) degrees of
+    freedom.
     """
     if clusters is None:
         clusters = np.arange(differences.shape[-1])
@@ -85,7 +85,7 @@ def question_difference_variance(differences: Array, clusters: NDArray[np.intp] 
 
 
 def question_difference_limits(differences: Array, clusters: NDArray[np.intp] | None = None) -> IntervalEnds:
-    """95 % interval of the difference over all questions of the kind: mean ± t·√`question_difference_variance`."""
+    """The 95 % interval of the difference over all questions of the kind: mean ± t·√`question_difference_variance`."""
     if clusters is None:
         clusters = np.arange(differences.shape[-1])
     mean = differences.mean(axis=-1)
@@ -97,8 +97,8 @@ def smoothed_variance(mean: Array, variance: Array, total: Array) -> Array:
     """Variance of one sample around its question's chance of being right, mean over questions; above 0 always.
 
     mean, variance: an accuracy over `total` samples and its `sampling_variance_of_mean`; where that is NaN (unknown),
-    the binomial variance stands in, the largest possible. Two samples are added to the mean, one right and one wrong,
-    and `SAMPLING_TOSSES` at the binomial variance to the variance.
+    the binomial variance stands in, the largest possible. So that the result is never 0, two samples are added to the
+    mean, one right and one wrong, and `SAMPLING_TOSSES` coin tosses to the variance.
     """
     middle = (total * mean + 1) / (total + 2)
     observed = np.where(np.isnan(variance), mean * (1 - mean) / total, variance)
@@ -172,9 +172,11 @@ def smallest_difference(variance: Array, growth: Array | float = 0.0, n_tests: i
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjust the p values of several tests upwards: a bound of 5 % then holds for any false alarm among all of them.
+    """Return the p values of several tests, adjusted upwards.
 
-    Holm 1979 (Scandinavian Journal of Statistics 6:65): the i-th smallest of m times m − i + 1, never falling.
+    If adjusted values below 5 % are called real, the chance of any false alarm among all tests is at most 5 %. Holm
+    1979 (Scandinavian Journal of Statistics 6:65): the i-th smallest of m values is multiplied by m − i + 1, and is at
+    least the adjusted value before it.
     """
     order = sorted(range(len(p_values)), key=lambda i: p_values[i])
     adjusted = [0.0] * len(p_values)

@@ -1,5 +1,7 @@
-"""Estimates for one question on plain numbers: pass@k (any of k samples right), pass^k (all k), maj@k (the majority),
-and their variance by the jackknife. `docs/statistics.md` explains them."""
+"""Estimates for one question, on plain numbers: pass@k, pass^k and maj@k, with their variance by the jackknife.
+
+pass@k: any of k samples is right. pass^k: all k are. maj@k: the majority is. `docs/statistics.md` explains them.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ _DIGITS, _DIGITS_OF_VARIANCE = 15, 13
 """Digits of maj@k and of its variance that are kept; further ones differ from machine to machine."""
 
 _MAX_LEFT_OUT = 8
-"""Up to this many samples of a question, maj@k is computed anew without each of them, which is then quicker."""
+"""Up to this many samples of a question, the jackknife computes maj@k anew without each sample, which is quicker."""
 
 
 class VoteGroup(NamedTuple):
@@ -132,7 +134,8 @@ def _majorities_without_one(groups: Sequence[VoteGroup], silent: int, k: int) ->
         others = without(group.size)
         # A right sample of the group left out, then a wrong one.
         for right, samples in ((1, group.correct), (0, group.size - group.correct)):
-            # What `others` does not count: this group itself wins, with one sample less and so another fraction right.
+            # `own` counts what `others` does not: this group itself wins, with one sample less and so another fraction
+            # right.
             own = 0.0
             if group.correct:
                 win, share = wins[group.size], (group.correct - right) / max(group.size - 1, 1)
@@ -144,7 +147,7 @@ def _majorities_without_one(groups: Sequence[VoteGroup], silent: int, k: int) ->
 
 
 def _win(groups: Sequence[VoteGroup], n: int, own: int, k: int) -> WinAndDrawn:
-    """The chances of one of the groups, of `own` samples, to win; 1 < k < n."""
+    """The chances of a group of `own` samples to win the majority of k samples; 1 < k < n."""
     rivals = Counter(map(_size, groups)) - Counter([own])
     return win_and_drawn(tuple(sorted(rivals.items(), reverse=True)), n, own, k)
 
@@ -183,7 +186,7 @@ def _correct_shares(groups: Sequence[VoteGroup]) -> dict[int, float]:
 
 
 def _decided(groups: Sequence[VoteGroup], n: int, k: int) -> float | None:
-    """maj@k where the largest group is nearly certain to win, else None.
+    """The value of maj@k if the largest group is nearly certain to win, else None.
 
     Take a group with a share a of the samples and a rival with the smaller share b. Of k draws without replacement the
     rival gets as many as the group with a chance of at most (1 − (√a − √b)²)^k (Chernoff; Hoeffding 1963, section 6).

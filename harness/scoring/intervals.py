@@ -1,9 +1,9 @@
-"""95 % intervals of a mean over questions, with the distributions that they need. Pure functions on arrays; the last
-axis runs over questions.
+"""The 95 % intervals of a mean over questions, with the distributions that they need.
 
-Both intervals are Wilson's (1927, J. Amer. Stat. Assoc. 22:209) at an effective number of trials, as Korn and Graubard
-(1998, Survey Methodology 24:193) do it for surveys: the number of coin tosses whose mean would be as uncertain as the
-accuracy. With N trials, s² the observed variance of the mean and τ extra tosses,
+Pure functions on arrays; the last axis runs over questions. Both intervals are Wilson's (1927, J. Amer. Stat. Assoc.
+22:209) at an effective number of trials, as Korn and Graubard (1998, Survey Methodology 24:193) do it for surveys: the
+number of coin tosses whose mean would be as uncertain as the accuracy. With N trials, s² the observed variance of the
+mean and τ extra tosses,
 
     N* = max(N, N · (N p̄(1−p̄) + τ) / (N² s² + τ))        Wilson's interval of p̄ at N* tosses
 
@@ -42,11 +42,10 @@ _POWER = 0.8416212335729143
 
 
 def power_factor(n_tests: int = 1) -> float:
-    """Smallest true difference, in standard errors, that a test at the 5 % level finds in 80 % of repetitions; 2.80 for
-    one test.
+    """The smallest true difference, in standard errors, that a test at the 5 % level finds in 80 % of repetitions.
 
-    n_tests: p values that Holm's method corrects together. The factor is for Bonferroni's correction, Holm's worst
-    case.
+    It is 2.80 for one test. n_tests: p values that Holm's method corrects together. The factor is for Bonferroni's
+    correction, Holm's worst case.
     """
     return NormalDist().inv_cdf(1 - 0.025 / n_tests) + _POWER
 
@@ -105,7 +104,8 @@ QUESTION_TOSSES = 0.5
 POISSON_LOW = (0.0, 0.0512932944, 0.3553615107, 0.8176914480)
 """Largest means at which a Poisson count of at least 0, 1, 2 and 3 has a chance of at most 5 %. They lower the lower
 end where at most 3 samples are right, because Wilson's begins too high there (Brown, Cai and DasGupta 2001, Statistical
-Science 16:101)."""
+Science 16:101).
+"""
 
 _WIDEST = 0.4999**2
 """Square of the largest half-width that `mean_limits` inverts: Wilson's interval reaches 0 … 1 only without a trial."""
@@ -151,9 +151,9 @@ def wilson(mean: Array, trials: Array, factor: float = Z_95) -> IntervalEnds:
 def effective_samples(counts: Array, weights: Array | None = None) -> Array:
     """Return how many samples, spread equally over the questions, would give as exact a mean: Q² / Σ 1/n_q.
 
-    That is the number of all samples if every question has as many, and less if the numbers differ. counts: samples of
-    each question, n_q. weights: each question's weight w_q in the mean, with which the result is 1 / Σ w_q²/n_q; None =
-    equal weights.
+    That is the number of all samples if every question has the same number, and less if the numbers differ. counts:
+    samples of each question, n_q. weights: each question's weight w_q in the mean, with which the result is 1 / Σ
+    w_q²/n_q; None = equal weights.
     """
     return np.asarray(1 / (_weights(counts, weights) ** 2 / counts).sum(axis=-1))
 
@@ -189,8 +189,8 @@ def sampling_limits(
 
     correct, counts, weights, squares: (…, Q), as in `sampling_variance_of_mean`. With one sample of every question
     the variance is unknown. The largest possible one is used, that of equally hard questions, so the true interval is
-    "at most" as wide. If only some questions have more (the second round is half done), the observed variance counts
-    only as much as the samples that show it, and `ALONE_FACTOR` adds tosses.
+    "at most" as wide. If only some questions have a second sample (the second round is half done), the observed
+    variance counts only as much as the samples of these questions, and `ALONE_FACTOR` adds tosses.
     """
     mean = (correct / counts).mean(axis=-1) if weights is None else (weights * correct / counts).sum(axis=-1)
     total = effective_samples(counts, weights)
@@ -236,7 +236,7 @@ def cluster_variance(values: Array, clusters: NDArray[np.intp]) -> Array:
     n_clusters, n_questions = len(sizes), len(clusters)
     assert n_clusters >= 2
     deviations = values - values.mean(axis=-1, keepdims=True)
-    # Without clusters the product with a Q × Q matrix is spared.
+    # If each question is a cluster of its own, the sums are the deviations: no product with a Q × Q matrix is needed.
     sums = deviations if n_clusters == n_questions else deviations @ (clusters[:, None] == np.arange(n_clusters))
     sums = sums * ((n_questions - n_questions / n_clusters) / (n_questions - sizes))
     return np.asarray((sums**2).sum(axis=-1) * n_clusters / (n_clusters - 1) / n_questions**2)

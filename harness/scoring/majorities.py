@@ -52,10 +52,11 @@ _MAX_NUMBERS = 1 << 15
 
 
 class WinAndDrawn(NamedTuple):
-    """Chances that one group wins, and that it wins while a given sample is drawn.
+    """The chance that a group wins, and the chances that it wins while a given sample is among the k that are drawn.
 
-    chance: that it wins. own_drawn: the sample is in the group itself. of_size: in a rival of this size. elsewhere: it
-    is silent, or in a rival that is too small to matter.
+    chance: of the win alone. own_drawn: of both, for a sample of the group itself. of_size: of both, for a sample of a
+    rival, by the rival's size. elsewhere: of both, for a sample that is silent (has no answer), or in a rival that is
+    too small to matter.
     """
 
     chance: float
@@ -64,7 +65,7 @@ class WinAndDrawn(NamedTuple):
     elsewhere: float
 
     def drawn(self, size: int) -> float:
-        """The chance for a sample of another group of this size; 0: for a silent one."""
+        """The chance that the group wins while a sample of a rival of this size is drawn; size 0: a silent sample."""
         return self.of_size.get(size, self.elsewhere)
 
 
@@ -72,21 +73,25 @@ _NEVER = WinAndDrawn(0.0, 0.0, {}, 0.0)
 
 
 class _Votes(NamedTuple):
-    """Chances of the votes of groups, one row a group. exactly: (S, C), of u votes. at_least: (S, C), of u or more."""
+    """Chances of numbers of votes, a row for each group size, a column for each number u from 0.
+
+    exactly: (S, C), the chance of u votes. at_least: (S, C), of u or more.
+    """
 
     exactly: Array
     at_least: Array
 
     @property
     def at_most(self) -> Array:
-        """(S, C), of u votes or fewer."""
+        """The chance of u votes or fewer, (S, C)."""
         return np.cumsum(self.exactly, axis=1)
 
 
 class _Rivals(NamedTuple):
-    """Strong rivals, the largest first: sizes (S,), how many have each (S,), their votes, and strong (S, V).
+    """The strong rivals, those that may get as many votes as the group; one row for each size, the largest first.
 
-    strong: whether a size may reach each v.
+    sizes: (S,). times: (S,), the number of rivals of this size. strong: (S, V), whether a rival of this size may reach
+    each of the V likely numbers of own votes.
     """
 
     sizes: Whole
@@ -151,7 +156,8 @@ def win_and_drawn(rivals: tuple[tuple[int, int], ...], n: int, own: int, k: int)
 def _votes(sizes: Whole, p: float, n_columns: int) -> _Votes:
     """The chances of 0 … n_columns − 1 votes of groups of these sizes. p: chance of a sample to be drawn.
 
-    From the likeliest number of votes outwards by ratios: no number overflows, and none is a difference.
+    They are computed from the likeliest number of votes outwards, each from its neighbour by a ratio: so no number
+    overflows, and no subtraction loses digits.
     """
     mode = ((sizes + 1) * p).astype(np.int64)
     width = int(14 * math.sqrt(mode.max())) + 60  # farther away a chance is below 1e-30
@@ -174,7 +180,7 @@ def _likely(log_score: Array) -> NDArray[np.intp]:
 
 
 def _strong(batches: Sequence[tuple[Whole, Whole, _Votes]], v: Whole, share: Array, top: int) -> _Rivals:
-    """Return the rival answers that may get as many votes as the right one, v, for a v that is likely.
+    """Return the rivals that may get as many votes as the group, for some likely number v of its own votes.
 
     share: (V,), the score of each v divided by the largest score.
     """
@@ -191,10 +197,11 @@ def _strong(batches: Sequence[tuple[Whole, Whole, _Votes]], v: Whole, share: Arr
 
 
 def _circle(rivals: _Rivals, v: Whole, rest: Whole, p: float, k: int, every: Array) -> int:
-    """The number m of roots of unity that keeps z^(k−v±m) negligible. rest: (V,). every: chances of all samples' votes.
+    """The number m of roots of unity that keeps z^(k−v±m) negligible.
 
-    The product without its condition has about the spread of `every`, but fewer votes on average where rivals are held
-    below v, so that z^(k−v−m) may come closer to its middle.
+    rest: (V,), the samples outside the group and its strong rivals. every: b(n, u), the chance that u of all samples
+    are drawn. The product without its condition has about the spread of `every`, but fewer votes on average where
+    rivals are held below v, so that z^(k−v−m) may come closer to its middle.
     """
     far = np.flatnonzero(every > _FAR * every[k])
     votes = rivals.votes.exactly
@@ -205,7 +212,7 @@ def _circle(rivals: _Rivals, v: Whole, rest: Whole, p: float, k: int, every: Arr
 
 
 def _n_roots(rivals: _Rivals, v: Whole, share: Array, rest: Whole, p: float, m: int) -> int:
-    """How many of the roots of unity z^0, z^1 … up to the middle of the circle can matter; rest, share: (V,)."""
+    """How many of the roots of unity, from z = 1 up to the middle of the circle, can matter; rest, share: (V,)."""
     n_half = m // 2 + 1
     candidates = np.unique(n_half * np.array([4, 6, 8, 11, 16, 22, 32, 48]) // 64)
     candidates = candidates[candidates > 0]
@@ -244,7 +251,7 @@ def _nodes(rivals: _Rivals, v: Whole, k: int, own_votes: Array) -> _Nodes:
 
 @lru_cache(maxsize=128)
 def _gauss_legendre(n: int) -> tuple[Array, Array]:
-    """(nodes, weights) of ∫₀¹, exact for polynomials of degree 2n − 1 (Golub and Welsch 1969)."""
+    """Return (nodes, weights) of ∫₀¹, exact for polynomials of degree 2n − 1 (Golub and Welsch 1969)."""
     i = np.arange(1, n)
     beside = i / np.sqrt(4 * i**2 - 1)
     nodes, vectors = np.linalg.eigh(np.diag(beside, 1) + np.diag(beside, -1))
@@ -271,7 +278,7 @@ def _means(
     for start in range(0, n_roots, step):
         index = np.arange(start, min(start + step, n_roots))
         base = 1 - p + p * roots[index]
-        # Of two conjugate roots one is summed, and counts twice.
+        # Two conjugate roots give conjugate terms, so one of the two is summed and counts twice.
         scale = np.where((index == 0) | (2 * index == m), 1.0, 2.0) / m
         closing = np.exp(np.maximum(left - 1, 0) * np.log(base)) * scale
         without_rest, with_rest = closing[columns], np.where(left > 0, closing * base, closing)[columns]
@@ -288,14 +295,14 @@ def _means(
         chance += float(by_node.sum())
         own_drawn += float((own * by_node).sum())
         elsewhere += np.einsum("nr,nr,r->n", product, without_rest, p * roots[index]).real
-        # From the last rival back: all factors but the rival's own are those before it and those behind it.
+        # The loop goes from the last rival back: all factors but a rival's own are those before it and those behind it.
         behind = with_rest
         for window, (before, factor, mean) in zip(windows[::-1], factors[::-1], strict=True):
             n = window.n_nodes
             before *= behind[:n]
             of_size[window.size] += float(np.einsum("nr,nr->", before, mean).real) / window.size
             behind[:n] *= factor
-    for window in windows:  # where a size is not strong, its samples are as those elsewhere
+    for window in windows:  # at nodes where a size is not strong, its samples count as those elsewhere
         of_size[window.size] += float(elsewhere[window.n_nodes :].sum())
     return WinAndDrawn(chance, own_drawn, of_size, float(elsewhere.sum()))
 
@@ -315,7 +322,7 @@ class _RivalVotes(NamedTuple):
     def factors(
         self, own: Whole, y: Array, powers: NDArray[np.complex128]
     ) -> tuple[NDArray[np.complex128], NDArray[np.complex128]]:
-        """(product of the factors F of these rivals, its z·d/dz by `times`), both (nodes, roots).
+        """Return (product of the factors F of these rivals, its z·d/dz divided by `times`), both (nodes, roots).
 
         powers: (at least U, roots), z^u from u = `first` on.
         """
@@ -339,12 +346,13 @@ class _RivalVotes(NamedTuple):
 
 
 def _windows(rivals: _Rivals, nodes: _Nodes, v: Whole) -> Iterator[_RivalVotes]:
-    """The votes of each size that matter for its nodes."""
+    """Yield for each size of strong rivals the numbers of votes that matter, and the nodes at which they do."""
     for i, (size, times) in enumerate(zip(rivals.sizes.tolist(), rivals.times.tolist(), strict=True)):
         last = int(v[np.flatnonzero(rivals.strong[i])[-1]])
         n_nodes = int(np.searchsorted(nodes.v, last, side="right"))
         exactly = rivals.votes.exactly[i, : last + 1]
-        # Below the first own votes all are summed: a number that is negligible beside the sum up to there is left out.
+        # Numbers of votes below the first own number are only summed up, so those negligible beside the sum are left
+        # out.
         at_most = float(exactly[: v[0] + 1].sum())
         first = int(np.flatnonzero(exactly > _NEGLIGIBLE * 1e-3 * at_most)[0])
         first = min(first, int(v[0]) - 1)

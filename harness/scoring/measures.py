@@ -66,7 +66,7 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def measures(items: Sequence[QuestionTally]) -> tuple[Measure, ...]:
-    """The measures that the questions have; most benchmarks have none."""
+    """The measures that the questions allow; none for most benchmarks, whose answers have no parts or versions."""
     present = [item for item in items if item.n]
     return (*_of_parts(present), *_of_versions(present))
 
@@ -112,9 +112,11 @@ def _question_interval(values: Array, weights: Array, items: Sequence[QuestionTa
 
 
 class _Problem(NamedTuple):
-    """A problem in all its versions. accuracy: mean over its versions. all_right: the chance that one sample of each
-    version is right. Then their variances and covariance over reruns, NaN where a version has one sample. draws:
-    samples of the version with the fewest.
+    """A problem in all its versions. accuracy: mean over its versions.
+
+    all_right: the chance that one sample of each version is right. variance, all_right_variance, covariance: of
+    `accuracy` and `all_right` over reruns; NaN where a version has one sample. draws: samples of the version with the
+    fewest.
     """
 
     accuracy: float
@@ -132,7 +134,7 @@ def _of_versions(items: Sequence[QuestionTally]) -> list[Measure]:
         if VERSION in item.question.metadata and "cluster" in item.question.metadata:
             by_problem.setdefault(item.cluster, []).append(item)
     most = max(map(len, by_problem.values()), default=0)
-    # A selection may have cut versions off; such a problem would be easier.
+    # A selection of questions may have left out versions of a problem, which would make it easier.
     problems = [_problem(versions) for versions in by_problem.values() if len(versions) == most]
     if most < 2 or len(problems) < 2:
         return []
@@ -180,7 +182,11 @@ def _problem(versions: Sequence[QuestionTally]) -> _Problem:
 
 
 def _intervals(values: Array, weights: Array, variances: Array, draws: Array) -> Intervals:
-    """The intervals of the mean of `values` of independent problems. variances: over reruns; NaN = unknown."""
+    """The intervals of the weighted mean of `values` of independent problems; all arguments are (problems,).
+
+    variances: of each value over reruns; NaN = unknown, and then the question interval stands in for the sampling
+    interval (`at_most`). draws: samples of each problem.
+    """
     weight = weights / weights.sum()
     question = None
     if len(values) > 1:

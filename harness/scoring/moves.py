@@ -1,6 +1,4 @@
-"""Finds the questions that two runs answer differently often right, and tests for each whether chance explains it. No
-I/O.
-"""
+"""Finds the questions on which two runs differ, and tests for each whether chance explains the difference. No I/O."""
 
 from __future__ import annotations
 
@@ -55,7 +53,7 @@ def moves(first: Sequence[QuestionTally], second: Sequence[QuestionTally]) -> li
     changed = [
         Move(a.question, a.correct, a.n, b.correct, b.n, p)
         for (a, b), p in zip(shared, tested, strict=True)
-        # Multiplied crosswise as integers: as floats, two equal fractions may differ.
+        # The fractions are compared crosswise as integers: as floats, two equal fractions may differ.
         if a.correct * b.n != b.correct * a.n
     ]
     return sorted(changed, key=lambda move: (move.change, move.p, move.question.question_id))
@@ -69,7 +67,7 @@ def fisher(correct: int, n: int, other_correct: int, other_n: int) -> float:
     """
     total, right = n + other_n, correct + other_correct
     least, most = max(0, right - other_n), min(n, right)
-    # In whole numbers, so that rounding drops no split that is as likely as the one seen.
+    # The counts are whole numbers, so that rounding drops no split that is as likely as the observed one.
     ways = [math.comb(right, hits) * math.comb(total - right, n - hits) for hits in range(least, most + 1)]
     seen = ways[correct - least]
     return sum(way for way in ways if way <= seen) / math.comb(total, n)

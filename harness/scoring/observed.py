@@ -1,7 +1,7 @@
 """Reads a journal for a score, each sample once and in little memory: its numbers into columns, its grades in order.
 
 **Numbers** beside the grades (times, tokens, flags) stand in columns, without the samples' texts. `Observed.observe`
-gives each sample the next row number; everything else is asked by arrays of these numbers:
+gives each sample the next row number; the columns are read by arrays of row numbers:
 
     row     first_token   completion_tokens   …   bits (kernel clock, reasoning sent, salvaged …)
     0       0.31          1204                    0 1 0
@@ -14,8 +14,8 @@ a name (`core.packed`).
 known by its mark, `question number << 32 | sample index`, so that sorting marks sorts samples. The journal is read
 once; each sample goes one of two ways:
 
-    a former grade has this mark, and grader and basis are unchanged  →  reused: the position of the former grade
-    otherwise                                                         →  fresh:  graded by the pool
+    a former grade with this mark is still valid (`_Former`)  →  reused: the position of the former grade
+    otherwise                                                 →  new:    graded by the pool of worker processes
 
 Grades stay packed. At the end both lists of marks are sorted together, and the grades are read out in that order.
 """
@@ -96,7 +96,7 @@ class Column:
         self._recent = array("d")
 
     def of(self, rows: Rows) -> NDArray[np.float64]:
-        """(len(rows),): the number of each row, NaN where it states none."""
+        """The number of each row, (len(rows),); NaN where the row states none."""
         if self._recent:
             self._put_aside()
         values = np.frombuffer(self._aside.read(0, len(self._aside)))
@@ -124,7 +124,7 @@ class BitRows:
         return self._values[row]
 
     def of(self, rows: Rows, bit: int) -> NDArray[np.bool_]:
-        """(len(rows),): whether the bit is set in each row."""
+        """Whether the bit is set, for each row: (len(rows),)."""
         return (np.frombuffer(self._values, dtype=np.uint8)[rows] >> bit & 1).astype(bool)
 
 
@@ -170,7 +170,7 @@ class Observed:
         return row
 
     def endpoint(self, rows: Rows) -> NDArray[np.uint32]:
-        """(len(rows),): the number of each row's endpoint."""
+        """The number of each row's endpoint, (len(rows),)."""
         return np.frombuffer(self._endpoint, dtype=np.uint32)[rows]
 
     def stamped_by_kernel(self, rows: Rows) -> NDArray[np.bool_]:
@@ -194,7 +194,7 @@ class Observed:
         return self._facts.of(rows, 4)
 
     def shown(self, rows: Rows) -> dict[Anomaly, NDArray[np.bool_]]:
-        """For each sign of something wrong, (len(rows),): whether each row shows it."""
+        """Return for each sign of something wrong whether each row shows it, (len(rows),)."""
         return {sign: self._signs.of(rows, bit) for bit, sign in enumerate(_SIGNS)}
 
     def anomalies(self, row: int) -> tuple[Anomaly, ...]:
@@ -203,7 +203,7 @@ class Observed:
 
 
 def takeover_warnings(observed: Observed, planned: Rows) -> list[str]:
-    """A warning for each file of another tool whose samples this run took over."""
+    """A warning for each file of another tool from which this run took over samples. planned: rows of these samples."""
     counts = np.bincount(observed.endpoint(planned), minlength=len(observed.endpoints)).tolist()
     files = {url: counts[number] for url, number in observed.endpoints.items() if url.startswith(FROM_FILE)}
     shown = {visible(url.removeprefix(FROM_FILE), MAX_NAME_CHARS): n for url, n in sorted(files.items())}
@@ -216,12 +216,10 @@ def takeover_warnings(observed: Observed, planned: Rows) -> list[str]:
 
 
 def salvage_warnings(observed: Observed, rows: Rows, *, counted: bool) -> list[str]:
-    """Warn of samples continued after an interruption.
+    """Return a warning if samples were continued after an interruption; else an empty list.
 
-    If the score leaves them out, always; if it counts them, only if some were retokenised: they may then differ from
-    uninterrupted ones.
-
-    rows: the planned samples; counted: whether the score counts continued samples.
+    If the score counts such samples, it warns only if some were retokenised, because these may differ from
+    uninterrupted samples. rows: the planned samples. counted: whether the score counts continued samples.
     """
     n_salvaged = int(observed.salvaged(rows).sum())
     if not n_salvaged:
@@ -252,7 +250,7 @@ A journal visits the questions in turn, so the grades of one question lie in as 
 
 
 class ById(Mapping[str, Question]):
-    """Questions by their ids. questions: possibly packed; numbers: id → index among them."""
+    """Questions by their ids. questions: possibly packed; numbers: id → index in `questions`."""
 
     def __init__(self, questions: Sequence[Question]) -> None:
         self.questions = questions
@@ -285,8 +283,9 @@ class Graded:
 
 
 class _Marks:
-    """Two arrays of equal length: the mark of each sample (a number by which samples sort, see `_mark`), and its row in
-    `Observed`, below 2³².
+    """Two arrays of equal length: the mark of each sample, and its row in `Observed`, below 2³².
+
+    A mark is a number by which samples sort (see `_mark`).
     """
 
     def __init__(self) -> None:
@@ -301,8 +300,11 @@ class _Marks:
 
 
 class _Former:
-    """The grades of an earlier scoring that are still valid: same question, grader and basis, and no deadline passed
-    that is longer now."""
+    """The grades of an earlier scoring that are still valid.
+
+    A grade is valid if the grader and the question's `basis` are unchanged, unless a verifier ran into a deadline that
+    is longer now.
+    """
 
     def __init__(
         self, folder: BenchmarkFolder, by_id: ById, bases: Sequence[str], sandbox: str | None, deadline_s: float
@@ -326,7 +328,10 @@ class _Former:
         self._positions = array("q", order.tobytes())
 
     def position(self, mark: int) -> int | None:
-        """The position in `grades` of the sample with this mark, None without; of several grades the last counts."""
+        """The position in `grades` of the sample's grade, the last if there are several; None if there is none.
+
+        mark: the sample's, from `_mark`.
+        """
         i = bisect_right(self._marks, mark) - 1
         return self._positions[i] if i >= 0 and self._marks[i] == mark else None
 
@@ -349,8 +354,8 @@ def grade_journal(
 ) -> Graded:
     """The grades of every sample whose question is in `by_id`; earlier grades that are still valid are reused.
 
-    fresh: reuse none. span: a part of the journal, in bytes. sandbox: where programs run. on_graded: called with the
-    number of samples graded so far. Raises `StoreError`, and `UsageError` for a verifier that is not trusted.
+    fresh: reuse no earlier grade. span: bytes [start, stop) of the journal; None = all. sandbox: where programs run.
+    on_graded: called with the number of new grades so far. Raises `StoreError`; `UsageError` for an untrusted verifier.
     """
     interned: dict[str, str] = {}  # Equal digests share one object: a large set repeats a few references.
     bases = [interned.setdefault(text, text) for text in map(basis, by_id.questions)]
@@ -380,7 +385,7 @@ def grade_journal(
         number = by_id.numbers[grade.question_id]
         graded.append(msgspec.structs.replace(grade, question_id=ids[number], basis=bases[number]))
         on_graded(len(graded))
-    # One order over both lists: a number below `len(reused)` is a place in `reused`, any other a place in `new`.
+    # `order` is over both lists: a number below `len(reused)` is a place in `reused`, any other a place in `new`.
     marks = np.frombuffer(reused.mark + new.mark if reused else new.mark, dtype=np.int64)
     order = np.argsort(marks, kind="stable")
     question = (marks[order] >> _INDEX_BITS).astype(np.uint32)

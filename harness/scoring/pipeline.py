@@ -2,8 +2,8 @@
 
     samples.jsonl ─ grade_journal ─▶ GradedBenchmark ─ score_of ─▶ Score ─ publish ─▶ grades.jsonl, scores.json
 
-Other numbers (accuracy with answers from the reasoning, or of cut text) are graded in a second pass over the journal,
-which decodes only the samples that may change.
+Some numbers (the accuracy with answers from the reasoning, or of cut text) need a second grading, in a further pass
+over the journal that decodes only the samples whose grade may change.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from harness.scoring.tokens import accuracy_of_first_right, budgets_of, first_ri
 from harness.scoring.workload import Speed, Workload, speed, workload
 
 _MAX_BASES = 4_096
-"""Number of questions of a file for which `basis` is remembered."""
+"""Largest number of questions of a file for which `basis` is remembered."""
 
 MAX_NAMED = 3
 """Largest number of damaged lines or conflicting keys that a warning names; the others are counted."""
@@ -67,10 +67,10 @@ class GradedBenchmark:
     grades: in the order of questions and sample indices. warnings: about the journal. observed, rows: facts of the
     samples, and the row of each grade. failed: failed requests, if there are several endpoints. speed, workload,
     anomalies: as in `Score`. equal_texts: the copies among the samples. from_reasoning: the grades with answers taken
-    from the reasoning where there is no other; None = the option was not given. cut: by budget in tokens, the grades of
-    the longer replies cut there; None = the option was not given. first_right: completion tokens up to where the right
-    answer first stands, of the samples in which it does, likewise. ks, tau, salvaged: see `GradingOptions`.
-    judge_errors: as in `Score`.
+    from the reasoning where there is no other; None = the option was not given. cut: budget in tokens → sample → the
+    grade of its reply cut at the budget, for replies that are longer; None = the option was not given. first_right:
+    sample → completion tokens up to where the right answer first stands, for the samples in which it does; empty
+    without that option. ks, tau, salvaged: see `GradingOptions`. judge_errors: as in `Score`.
     """
 
     folder: BenchmarkFolder
@@ -120,9 +120,10 @@ def score_run(folder: RunFolder, grading: GradingOptions, on_graded: OnGraded = 
 def grade_run(
     folder: RunFolder, grading: GradingOptions, on_graded: OnGraded = lambda _name, _n: None, *, only: str | None = None
 ) -> Iterator[GradedBenchmark]:
-    """The benchmarks of a run, or `only` the one of that name, with all their grades; nothing is written.
+    """Yield the benchmarks of a run, or only the one named `only`, with all their grades; nothing is written.
 
-    Raises `StoreError` when a file of the run is missing or damaged.
+    Raises `StoreError` for a missing or damaged file of the run, `UsageError` for a k larger than the number of
+    samples.
     """
     manifest = Manifest.load(folder)
     if not manifest.benchmarks:
@@ -190,9 +191,10 @@ def _graded(
 
 
 def grade_span(folder: RunFolder, benchmark: str, span: tuple[int, int], out: Path, grading: GradingOptions) -> int:
-    """Grade a part of a benchmark's journal and write the grades to the file `out`; return their number. span: the
-    part, in bytes of the journal's file. The grades come in the order in which the whole journal would be graded.
-    Raises `StoreError` when a file of the run is missing or damaged.
+    """Grade a part of a benchmark's journal and write the grades to the file `out`; return their number.
+
+    span: the bytes [start, stop) of the journal's file. The grades are sorted by question and sample index. Raises
+    `StoreError` when a file of the run is missing or damaged.
     """
     from harness.benchmarks.catalogue import apply_card_rules
 
@@ -213,7 +215,7 @@ def grade_span(folder: RunFolder, benchmark: str, span: tuple[int, int], out: Pa
 
 
 def publish(graded: GradedBenchmark, score: Score | None = None) -> Score:
-    """Write the benchmark's `grades.jsonl` and `scores.json`; return its score. score: None: it is computed here.
+    """Write the benchmark's `grades.jsonl` and `scores.json`; return its score. score: None = it is computed here.
 
     Raises `UsageError` for a k larger than the number of samples; the grades are written even then.
     """
@@ -279,7 +281,7 @@ def score_of(graded: GradedBenchmark) -> Score:
 
 
 def _audited(graded: GradedBenchmark, score: Score, corrections: Sequence[overrides.Override]) -> Audited | None:
-    """The accuracy that an audit estimates from the verdicts by hand; None while they are too few for it."""
+    """The accuracy that an audit estimates from the verdicts by hand; None while these are too few."""
     by_hand = audits(corrections) if corrections else {}
     if score.accuracy is None or not by_hand:
         return None
@@ -287,9 +289,9 @@ def _audited(graded: GradedBenchmark, score: Score, corrections: Sequence[overri
 
 
 def _beside_overrides(graded: GradedBenchmark, score: Score, in_force: Mapping[Key, overrides.Override]) -> Score:
-    """`score`, with a second accuracy added: the one with the verdicts that somebody corrected by hand.
+    """The score, with a second accuracy added: the one with the verdicts that somebody corrected by hand.
 
-    in_force: these verdicts.
+    in_force: these verdicts. The score is returned unchanged if no counted grade differs from its correction.
     """
     counted = graded.counted(graded.grades)
     corrected = Packed(Grade, overrides.apply(counted, in_force))
@@ -314,7 +316,7 @@ def _beside_overrides(graded: GradedBenchmark, score: Score, in_force: Mapping[K
 def _from_reasoning(
     folder: BenchmarkFolder, by_id: ById, every_grade: Sequence[Grade], grading: GradingOptions
 ) -> Sequence[Grade]:
-    """`every_grade`, except that samples without an answer are graded by the end of their reasoning."""
+    """The grades `every_grade`, except that samples without an answer are graded by the end of their reasoning."""
     silent = KeySet(grade.key for grade in every_grade if grade.verdict == "no_answer")
     regraded = pool.grade_all(
         by_id,
@@ -376,11 +378,10 @@ def grade_outputs(
     grading: GradingOptions,
     on_graded: OnGraded = lambda _name, _n: None,
 ) -> list[GradedBenchmark]:
-    """The benchmarks of another tool's outputs, sorted by name, with grades in the order of `pairs`, which is read
-    once.
+    """The benchmarks of another tool's outputs, sorted by name, with grades in the order of `pairs`.
 
-    folder: the folder in which their files would lie; nothing is written. All samples of the file count as planned, so
-    questions may have unequal numbers of samples.
+    `pairs` is read once. folder: the folder in which their files would lie; nothing is written. All samples of the file
+    count as planned, so questions may have unequal numbers of samples.
     """
     by_benchmark: dict[str, Packed[Question]] = {}  # A file may have as many questions as rows.
     texts: dict[str, Texts] = {}

@@ -1,20 +1,21 @@
-"""Whether a candidate beats a baseline, tested again and again while both are sampled. Two ways to keep 5 % of false
-verdicts:
+"""Tests again and again, while a candidate and a baseline are sampled, whether the candidate is better.
+
+Two tests give a false verdict in at most 5 % of races:
 
 | | `judge_planned` | `judge` |
 | --- | --- | --- |
 | looks | fixed in advance: samples and step | at any time, any number; the samples may be raised later |
 | test | score test, 4.5 % spent over the looks | confidence sequence |
 | promise | asymptotic; by simulation 4.0 to 4.6 % | exact |
-| 3 points of 500 questions × 8, found | 82 % | 43 % |
+| finds a difference of 3 points (500 questions × 8 samples) | 82 % | 43 % |
 
 **Planned looks.** The score test of `differences` at look k, at the fraction t_k of all rounds, rejects beyond z_k
 errors. Its statistic at the looks is a Brownian motion at the times t_k, and z_k is chosen so that the chance of having
 rejected by t_k is 4.5 % · t_k² if both are equally good (alpha spending: Lan and DeMets 1983, Biometrika 70:659; power
 family: Kim and DeMets 1987, Biometrika 74:149). The interval, difference ± z_k errors, holds at all looks together.
 
-**At any time.** In a round both answer each of the Q questions once. d = 1 where the candidate alone is right, −1 where
-the baseline alone is, 0 where both or neither are. With a bet 0 < λ ≤ ½ and a supposed difference m,
+**At any time.** In a round both models answer each of the Q questions once. d = 1 where the candidate alone is right,
+−1 where the baseline alone is, 0 where both or neither are. With a bet 0 < λ ≤ ½ and a supposed difference m,
 
     W(m) = Π (1 + λ (d − m))    over all questions and rounds
 
@@ -26,15 +27,16 @@ exceeds 1/a is at most a. The values m at which W has not exceeded 1/a form the 
 Ramdas 2024, J. R. Stat. Soc. B 86:1). The wealth is averaged over a grid of λ, which keeps the guarantee and makes some
 bet fit any difference.
 
-**A change during the race.** Both suppose that the samples of one question are drawn alike. A server that warms up, or
-one that is replaced, breaks that: a candidate that is 10 points worse in an eighth of the rounds only was called worse
-in 29 to 93 % of races. So a "better" or "worse" first reached after r rounds, at most half of all, waits for half as
-many rounds again (`confirmed`). It is withheld while the rounds after r (of a later verdict, the second half of the
-rounds) speak against those before by more than `DRIFT_ERRORS` standard errors: a change that a model that stays alike
-shows in 5 %. What changes so late, or lasts so long, that these rounds do not show it stays unseen.
+**A change during the race.** Both tests suppose that the samples of one question are drawn alike. A server that warms
+up, or that is replaced, breaks this assumption: a candidate that is 10 points worse in an eighth of the rounds only was
+called worse in 29 to 93 % of races. So a "better" or "worse" that is first reached after r rounds, with r at most half
+of all, waits for r/2 further rounds (`confirmed`). The verdict is withheld while the rounds after r speak against the
+rounds up to r by more than `DRIFT_ERRORS` standard errors; a model that does not change does so in 5 % of races. (If
+no round follows r, the second half of the rounds is compared with the first.) A change that comes too late, or lasts
+too long, for these rounds to show it goes unnoticed.
 
-The two replies of a round to one question may depend on each other: one seed for both does no harm. Rounds with missing
-samples are left out. Not covered, by either: other questions of this kind. Pure.
+The two replies of a round to one question may depend on each other: one seed for both models does no harm. Rounds with
+missing samples are left out. Neither test says anything about other questions of this kind. No I/O.
 """
 
 from __future__ import annotations
@@ -60,13 +62,13 @@ _STEPS = 40
 """Number of halvings of [−1, 1] in the search for an end of the interval: down to 2e-12."""
 
 PLANNED_LEVEL = 0.045
-"""Level that planned looks spend: the normal approximation may exceed it by a tenth, and `LEVEL` is the promise."""
+"""Level that planned looks spend, below the promised `LEVEL`: the normal approximation may exceed it by a tenth."""
 
 MAX_LOOKS = 64
 """Largest number of planned looks; more would hardly decide earlier."""
 
 SPENDING = 2.0
-"""Exponent of the fraction of all rounds by which the level is spent: few of them early, when little is known."""
+"""After a fraction t of all rounds, t to this power of the level is spent: little of it early, when little is known."""
 
 CONFIRMING = 1.5
 """A verdict of the first half of a race is given after this multiple of the rounds that it took."""
@@ -81,8 +83,9 @@ RaceVerdict = Literal["better", "worse", "equal within the margin", "undecided"]
 
 
 class Totals(NamedTuple):
-    """Counts over complete rounds (in a round each run answers each question once). won: only the candidate is right;
-    lost: only the baseline is; tied: both or neither.
+    """Counts over complete rounds; in a round each run answers each question once.
+
+    won: only the candidate is right; lost: only the baseline is; tied: both or neither.
     """
 
     won: int
@@ -109,8 +112,9 @@ def log_wealth(totals: Totals, m: float) -> float:
 
 
 def lower_end(totals: Totals, alpha: float) -> float:
-    """The lower end of the interval: the largest m such that the samples rule out a difference of m or less at level
-    alpha; −1 where there is none.
+    """The lower end of the interval: the largest m such that the samples rule out a difference of m or less.
+
+    alpha: the level of that test. −1 if the samples rule out no difference.
     """
     bar = -np.log(alpha)
     low, high = -1.0, 1.0
@@ -130,7 +134,7 @@ def confidence(totals: Totals, alpha: float) -> Interval:
 
 
 def totals_of(candidate: NDArray[np.bool_], baseline: NDArray[np.bool_]) -> list[Totals]:
-    """Count after each round the samples that only the candidate, only the baseline, and both or none had right.
+    """Return the totals after each round, over all rounds so far.
 
     candidate, baseline: (rounds, Q), whether each sample is right.
     """
@@ -143,8 +147,9 @@ def totals_of(candidate: NDArray[np.bool_], baseline: NDArray[np.bool_]) -> list
 
 
 def planned_looks(step: int, most: int) -> tuple[int, ...]:
-    """The rounds after which a race of at most `most` rounds is tested: every `step` rounds, at most `MAX_LOOKS`
-    times.
+    """The rounds after which a race of at most `most` rounds is tested; the last is `most`.
+
+    The race is tested every `step` rounds, or every multiple of `step` that keeps the tests to `MAX_LOOKS`.
     """
     stride = step * math.ceil(most / step / MAX_LOOKS)
     return (*range(stride, most, stride), most)
@@ -152,11 +157,11 @@ def planned_looks(step: int, most: int) -> tuple[int, ...]:
 
 @functools.lru_cache(maxsize=256)
 def boundaries(looks: tuple[int, ...], alpha: float) -> tuple[float, ...]:
-    """The number of standard errors, at each look at the scores, beyond which a difference is called real (two-sided).
+    """Return for each look the number of standard errors beyond which a difference is called real (two-sided).
 
-    looks: rounds, rising; the last is the whole race. By numerical integration of the density of the paths that no
-    earlier look ended (Armitage, McPherson and Rowe 1969, J. R. Stat. Soc. A 132:235), on a grid of `_GRID` points.
-    alpha: the chance of a false call that all looks share.
+    looks: the rounds after which the race is tested, rising; the last is the whole race. alpha: the chance of a false
+    call that all looks share. The density of the paths that no earlier look ended is integrated numerically (Armitage,
+    McPherson and Rowe 1969, J. R. Stat. Soc. A 132:235), on a grid of `_GRID` points.
     """
     x = np.linspace(-_REACH, _REACH, _GRID)
     width = float(x[1] - x[0])
@@ -185,9 +190,9 @@ def boundaries(looks: tuple[int, ...], alpha: float) -> tuple[float, ...]:
 class RaceState(NamedTuple):
     """The comparison of a candidate with the baseline after some complete rounds.
 
-    difference: of the accuracies, a fraction. interval: the intersection of the intervals of all looks so far.
-    called: rounds after which the verdict was first reached; 0 for "undecided". withheld: why a verdict that was
-    reached is not given, which is then "undecided"; else empty.
+    difference: accuracy of the candidate minus that of the baseline, a fraction. interval: the intersection of the
+    intervals of all looks so far. called: rounds after which the verdict was first reached; 0 if none was. withheld:
+    why `verdict` is "undecided" although a verdict was reached; else empty.
     """
 
     rounds: int
@@ -219,8 +224,8 @@ def judge_planned(
 ) -> RaceState:
     """Compare a candidate with the baseline in a race that is tested only after planned rounds; return the state.
 
-    candidate, baseline: (rounds, Q), whether each sample is right. looks: the rounds after which it is tested. margin:
-    the two count as equal if they differ by less, a fraction; 0 = never. n_comparisons: candidates of the race.
+    candidate, baseline: (rounds, Q), whether each sample is right. looks: the rounds after which the race is tested.
+    margin, n_comparisons: as in `judge`; the candidates share `PLANNED_LEVEL`.
     """
     intervals = []
     for look, z in zip(looks, boundaries(looks, PLANNED_LEVEL / n_comparisons), strict=True):
@@ -238,10 +243,10 @@ def judge_planned(
 def _state(
     rounds: int, difference: float, looks: Sequence[int], intervals: Sequence[Interval], margin: float
 ) -> RaceState:
-    """Return the state of a comparison after all looks (tests) so far: by the range that lies in all their intervals.
+    """Return the state of a comparison; its verdict follows from the range that the intervals of all looks share.
 
     rounds: complete rounds. difference: observed, a fraction. looks, intervals: the rounds and interval of each look.
-    margin: the two count as equal if they differ by less, a fraction; 0 = never.
+    margin: candidate and baseline count as equal if they differ by less than this fraction; 0 = never.
     """
     low, high, called = -1.0, 1.0, 0
     verdict: RaceVerdict = "undecided"
@@ -257,7 +262,7 @@ def _state(
 
 
 def _verdict(low: float, high: float, margin: float) -> RaceVerdict:
-    """Return "better", "worse", "equal" or "undecided" from the interval of the difference; an empty one is undecided.
+    """Return the verdict that the interval of the difference gives; "undecided" if the interval is empty (low > high).
 
     low, high: the ends of the interval. margin: differences smaller than this count as equal.
     """
@@ -271,7 +276,7 @@ def _verdict(low: float, high: float, margin: float) -> RaceVerdict:
 
 
 def confirmed(state: RaceState, candidate: NDArray[np.bool_], baseline: NDArray[np.bool_], most: int) -> RaceState:
-    """Return `state`; as "undecided" if its "better" or "worse" still needs later rounds, or if they contradict it.
+    """Return `state`, changed to "undecided" if its "better" or "worse" awaits later rounds or is contradicted by them.
 
     candidate, baseline: (rounds, Q), whether each sample is right. most: rounds of the whole race.
     """
@@ -298,11 +303,10 @@ def confirmed(state: RaceState, candidate: NDArray[np.bool_], baseline: NDArray[
 
 
 def change_after(candidate: NDArray[np.bool_], baseline: NDArray[np.bool_], split: int) -> tuple[float, float]:
-    """Return by how much the difference of two runs changed after the round `split`, and the standard error of that.
+    """Return by how much the difference of two runs changed after `split` rounds, and the standard error of the change.
 
-    (0, 0) if there is no round before or after it.
-
-    candidate, baseline: (rounds, Q), whether each sample is right.
+    Both are 0 if there is no round before or after the split. candidate, baseline: (rounds, Q), whether each sample is
+    right.
     """
     n, n_questions = candidate.shape
     if not 0 < split < n:

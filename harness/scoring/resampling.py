@@ -89,8 +89,8 @@ def drawn(correct: Counts, counts: Counts, n: int, runs: int, rng: np.random.Gen
 def deviation_limits(deviation: float, runs: int) -> tuple[float, float]:
     """Return the range in which the observed deviation of `runs` ≥ 2 accuracies lies in 95 % of experiments.
 
-    deviation: the expected one. The ends are deviation · √(χ²/(runs − 1)), with the quantiles of χ² as approximated by
-    Wilson and Hilferty (1931, PNAS 17:684).
+    deviation: the expected deviation. The ends are deviation · √(χ²/(runs − 1)), with the quantiles of χ² as
+    approximated by Wilson and Hilferty (1931, PNAS 17:684).
     """
     df = runs - 1
 
@@ -105,12 +105,13 @@ class Repeats(msgspec.Struct, frozen=True, kw_only=True):
     """How much the accuracy of a benchmark varies between repeats. All values are fractions.
 
     source: see `Source`. n: samples of each question in each repeat; stored: samples of each question in the run that
-    repeats are taken from (None: they are runs). accuracies, errors: of each repeat, with its own sampling error (None
-    for one sample a question). names: of the repeats' run folders, or their numbers. mean: of the accuracies, or the
-    accuracy of all stored samples. deviation: of the accuracies (n − 1 in the denominator). predicted: its expectation;
-    limits: the range that holds it in 95 % of experiments. run_error: the sampling error of one run of n samples, above
-    `predicted` where draws share samples. n_within: accuracies within 1.96 predicted deviations of the mean.
-    mean_question_deviation: see the function.
+    repeats are taken from, the fewest if questions differ (None: repeats are runs). accuracies, errors: the accuracy of
+    each repeat, and its own sampling error (None for one sample a question). names: of the repeats' run folders, or
+    their numbers. mean: the mean of the runs' accuracies, or the accuracy of all stored samples. deviation: the
+    standard deviation of the accuracies (n − 1 in the denominator). predicted: the deviation to be expected; limits:
+    the range in which the deviation lies in 95 % of experiments. run_error: the sampling error of one run of n samples,
+    above `predicted` where draws share samples. n_within: the number of accuracies within 1.96 predicted deviations of
+    the mean. mean_question_deviation: see the function of this name.
     """
 
     benchmark: str
@@ -144,10 +145,10 @@ class Repeats(msgspec.Struct, frozen=True, kw_only=True):
 class SampleSize(msgspec.Struct, frozen=True, kw_only=True):
     """The sampling error of n samples of each question. Fractions.
 
-    predicted: from all samples of the experiment. runs: repeats of this size. own: mean of the errors that each repeat
-    states of itself; own_low, own_high: the range of 95 % of these. deviation: of the repeats' accuracies, scaled
-    to that of runs where repeats share samples; None where it is unknown (one repeat; all samples drawn).
-    mean_question_deviation: see the function.
+    predicted: the error computed from all samples of the experiment. runs: number of repeats of this size. own: mean of
+    the errors that each repeat computes from its own samples; own_low, own_high: the range of 95 % of these. deviation:
+    the standard deviation of the repeats' accuracies; if repeats share samples, scaled to that of independent runs;
+    None where it is unknown (one repeat; all samples drawn). mean_question_deviation: see the function of this name.
     """
 
     n: int
@@ -161,8 +162,11 @@ class SampleSize(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SampleSizes(msgspec.Struct, frozen=True, kw_only=True):
-    """The sampling error by the number of samples. single: predicted for one sample a question; n samples divide it by
-    √n."""
+    """The sampling error by the number of samples. sizes: one entry for each number of samples.
+
+    single: the error predicted for one sample of each question; n samples divide it by √n. source, stored: as in
+    `Repeats`.
+    """
 
     benchmark: str
     source: Source

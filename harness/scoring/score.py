@@ -78,8 +78,10 @@ class Bounds(msgspec.Struct, frozen=True):
 
 
 class GroupScore(msgspec.Struct, frozen=True, kw_only=True):
-    """The score of the questions with one value of a metadata field. None: no sample, or too few to know an error. The
-    fields mean what they mean in `Score`, the score of a whole benchmark.
+    """The score of the questions with one value of a metadata field.
+
+    None: no sample, or too few to know an error. The fields mean what they mean in `Score`, the score of a whole
+    benchmark.
     """
 
     accuracy: float | None
@@ -107,13 +109,13 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     samples, and then it is at most sampling_error_bound. n_imputed: questions with one sample, whose variance was taken
     from the others. question_error: one standard error, other questions of this kind; it contains the sampling error.
     sampling_interval, question_interval: the 95 % intervals, [low, high], no multiples of the errors (see `intervals`).
-    Where sampling_error is None the sampling interval is the widest possible. n_clusters: independent groups of
-    questions, None where every question is one (`QuestionTally.cluster`).
+    Where sampling_error is None the sampling interval is the widest possible. n_clusters: number of independent groups
+    of questions (`QuestionTally.cluster`); None where every question is a group of its own.
 
     Coverage. n_samples: samples covered; samples_per_question: planned (None: no number was planned, or a former run
     decided how many each question has); rounds: samples covered of each question. n_missing: planned samples
-    without a grade. partial: some are missing inside what is covered, so the accuracy leans to what finished first;
-    bounds hold in any case.
+    without a grade. partial: some are missing among the covered samples, so the accuracy leans towards the samples that
+    finished first. bounds: hold in any case.
 
     Kinds of samples. n_truncated: cut by max_tokens. n_undecided: no rule could decide, or the grader ran out of time
     or memory; they are wrong in the accuracy. undecided_share: their fraction of n_samples; undecided_bounds: the
@@ -121,7 +123,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     verifier_errors: sentences about exceptions of the benchmark's own verifier, whose samples are undecided.
     near_misses: wrong answers by how they miss. n_unextracted: the right answer stood in the text but was not given as
     the answer. anomalies: samples whose text looks wrong. copies: samples with the text of another one; where they are
-    many, sampling_error is None and sampling intervals are at most.
+    many, sampling_error is None and sampling intervals are upper bounds (`at_most`).
 
     Over k. pass_at (any of k right), pass_hat (all k right), maj_at (the majority right): k → value; with `_intervals`,
     k → intervals. g_pass: where a τ was given.
@@ -566,7 +568,7 @@ def _breakdowns(items: Sequence[QuestionTally]) -> dict[str, dict[str, GroupScor
     for item in items:
         for field, value in item.question.metadata.items():
             label = _label(value)
-            # A group of twins is one question over again.
+            # A group of twins is one question in several versions: its accuracy says nothing of a kind of question.
             if label is not None and not (TWIN_OF in item.question.metadata and field in (TWIN_OF, ORIGINAL)):
                 fields.setdefault(visible(field, MAX_LABEL_CHARS), {}).setdefault(label, []).append(item)
     # A field with another value for each question, such as an id, groups nothing.
@@ -594,7 +596,7 @@ def _natural(label: str) -> tuple[int, float, str]:
 
 
 def _powers_of_two(limit: int) -> list[int]:
-    """1, 2, 4 … up to `limit`, and `limit` itself; empty for 0."""
+    """The numbers 1, 2, 4 … up to `limit`, and `limit` itself; empty for 0."""
     powers = [1 << exponent for exponent in range(limit.bit_length())] if limit else []
     return powers if not powers or powers[-1] == limit else [*powers, limit]
 

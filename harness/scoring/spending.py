@@ -20,7 +20,8 @@ from harness.scoring.uncertainty import maj_at, mean_question_interval
 
 WEIGHTED_DRAWS = 500
 """Number of draws of k samples for weighted votes: a standard error of at most 2.3 points a question, and of less than
-half a point for 30 questions."""
+half a point for 30 questions.
+"""
 
 
 class SpentPoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,10 +45,9 @@ class SpentPoint(msgspec.Struct, frozen=True, kw_only=True):
 def spent_points(run: str, items: Sequence[QuestionTally]) -> list[SpentPoint]:
     """Return the points (tokens of an answer, accuracy) of the majority of k = 1, 2, 4 … samples of each question.
 
-    The largest k is the number of samples that every question has, at least 1. From k = 2 on weighted votes are added:
-    the mean of `WEIGHTED_DRAWS` seeded draws, with the widest interval.
-
-    Empty where a sample's tokens are not stated.
+    The largest k is the largest power of two up to the fewest samples of a question. For k from 2 on, a second point
+    has weighted votes: the mean of `WEIGHTED_DRAWS` seeded draws, with the widest interval. Empty if the tokens of any
+    sample are not stated.
     """
     per_question = []
     for item in items:
@@ -86,9 +86,10 @@ def spent_points(run: str, items: Sequence[QuestionTally]) -> list[SpentPoint]:
 
 
 def weighted_votes(items: Sequence[QuestionTally], ks: Sequence[int]) -> dict[int, NDArray[np.float64]]:
-    """k → of each question, the expected correctness of the answer whose votes weigh most among k samples.
+    """Return for each k the expected correctness of the answer whose votes weigh most among k samples.
 
-    A vote weighs 1/tokens. As in `maj_at_k`, ties share the win and samples without an answer do not vote.
+    The values are by question, (Q,). A vote weighs 1/tokens of its reply. As in `maj_at_k`, tied answers share the win
+    and samples without an answer do not vote.
     """
     rng, of_k = np.random.default_rng(0), {k: np.zeros(len(items)) for k in ks}
     for number, item in enumerate(items):

@@ -56,10 +56,10 @@ def _of_accuracy(published: PublishedScore, total: int) -> str:
 
 
 def _of_error(published: PublishedScore, n: int, n_questions: int, single: float | None) -> str:
-    """Why the stated error contradicts the stated samples n; empty if it does not. single: variance of one sample in
-    our run.
+    """Why the stated error contradicts the stated samples; empty if it does not.
 
-    n: samples a question that the source states. n_questions: questions of the benchmark.
+    n: samples a question that the source states. n_questions: questions of the benchmark. single: variance of one
+    sample in our run; None if unknown.
     """
     error = published.standard_error
     if error is None:
@@ -74,10 +74,9 @@ def _of_error(published: PublishedScore, n: int, n_questions: int, single: float
 
 
 def _of_deviation(published: PublishedScore, n: int, n_questions: int, single: float | None) -> str:
-    """Why a published score's deviation between its runs contradicts the n samples that it states; empty if it does
-    not.
+    """Why the stated deviation between runs contradicts the stated samples; empty if it does not.
 
-    single: variance of one sample in our run. n_questions: of the benchmark.
+    n, n_questions, single: as in `_of_error`.
     """
     deviation = published.run_deviation
     if deviation is None or n < 2:

@@ -1,6 +1,4 @@
-"""Decides when a run has enough samples for the error that the option `target_error` names. Functions on arrays,
-without I/O.
-"""
+"""Decides when a run has enough samples for the error that the option `target_error` names. No I/O."""
 
 from __future__ import annotations
 

@@ -49,9 +49,9 @@ class QuestionTally:
 
     correct: samples graded correct. undecided: samples on which the grader could not decide; the accuracy counts them
     as wrong, the bounds as open. uncut: samples not cut by max_tokens; uncut_correct: those of them graded correct.
-    independent: how many independent samples the present ones are worth if some are copies (`copies`); None: all.
-    parts: parts of the answer; 0 where no grade states them. shares, squares: sum over the samples of the fraction of
-    the parts that is right (0 without parts), and of its square.
+    independent: how many independent samples the present ones are worth if some repeat the text of another (copies);
+    None: all. parts: parts of the answer; 0 where no grade states them. shares, squares: sum over the samples of the
+    fraction of the parts that is right (0 without parts), and of its square.
     """
 
     question: Question
@@ -82,7 +82,7 @@ class QuestionTally:
 
     @property
     def facts(self) -> NDArray[Any]:
-        """(n,): the numbers of its samples (`_FIELDS`), in the order of the grades."""
+        """The numbers of the question's samples (`_FIELDS`), in the order of the grades: (n,)."""
         if isinstance(self.grades, _Covered):
             return self.grades.facts
         facts = _Facts()
@@ -97,13 +97,15 @@ class QuestionTally:
 
     @property
     def rate(self) -> float | None:
-        """Fraction correct."""
+        """The fraction of the samples graded correct; None without samples."""
         return self.correct / self.n if self.n else None
 
     @property
     def cluster(self) -> str:
-        """The label of the question's cluster, a group of questions that are not independent: the value of the card's
-        `cluster_key`; for a reordering or a twin of another question, the id of that one; else the question's own id.
+        """The label of the question's cluster; the questions of a cluster are not independent.
+
+        It is the value of the card's `cluster_key`, the id of the question that this one reorders or twins, or its own
+        id.
         """
         metadata = self.question.metadata
         # Any card may have a column named "original"; only that of a twin groups questions.
@@ -111,7 +113,7 @@ class QuestionTally:
         return str(next((metadata[name] for name in names if name in metadata), self.question.question_id))
 
     def votes(self) -> tuple[list[VoteGroup], int]:
-        """(groups of equal votes, samples that do not vote)."""
+        """Return (groups of equal votes, number of samples that do not vote)."""
         sizes: Counter[int] = Counter()
         correct: Counter[int] = Counter()
         facts = self.facts
@@ -126,17 +128,15 @@ _FIELDS = {
     "question": "I", "index": "q", "position": "I", "kind": "I", "signs": "B", "vote": "q", "tokens": "d",
     "share": "d", "parts": "q",
 }  # fmt: skip
-"""The facts of a grade that a score counts, in 53 bytes: the number of its question, its sample index, its position
-among all grades, the number of its `GradeKind`, signs (below), the hash of its vote, completion tokens (NaN: not
-stated), and the fraction of its parts that are right, with their number (0: not stated)."""
+"""The facts of a grade that a score counts, in 53 bytes. question, kind: numbers of its question and `GradeKind`.
+position: among all grades. vote: its hash. tokens: NaN if not stated. share: fraction of its parts that are right.
+"""
 
 _CORRECT, _UNDECIDED, _TRUNCATED, _VOTES, _STATES_PARTS = 1, 2, 4, 8, 16
 
 
 class _Facts:
-    """The numbers of grades (`_FIELDS`) in rows. kinds: the number of each kind of grade. tokens: whether any grade
-    states its completion tokens.
-    """
+    """The numbers of grades (`_FIELDS`) in rows. kinds: kind → its number. tokens: whether any grade states tokens."""
 
     def __init__(self) -> None:
         self.rows = FixedRows(_FIELDS)
@@ -165,7 +165,7 @@ class _Facts:
 
 
 class _Covered(Picked[Grade]):
-    """The grades of one question that a score covers, with their numbers. rows: of all questions, in order."""
+    """The grades of one question that a score covers. rows: the numbers of the covered grades of all questions."""
 
     __slots__ = ("_rows",)
 
@@ -175,12 +175,12 @@ class _Covered(Picked[Grade]):
 
     @property
     def facts(self) -> NDArray[Any]:
-        """(n,): the numbers of the grades (`_FIELDS`)."""
+        """The numbers of the grades (`_FIELDS`): (n,)."""
         return self._rows.read(self._begin, self._end)
 
 
 class _Positions(Sequence[int]):
-    """The positions that rows state, read when they are needed."""
+    """The positions of the grades in the list of all grades, read from `rows` when they are needed."""
 
     def __init__(self, rows: FixedRows) -> None:
         self._rows = rows
@@ -205,11 +205,11 @@ class _Positions(Sequence[int]):
 class Tallies:
     """The samples that one score covers.
 
-    questions: in the order asked. planned: largest number of samples planned of a question (None: the stored samples
-    are the plan). allocated: a former run decided the numbers. covered: samples of each question that the score covers.
-    missing: planned samples without a grade. partial: samples are missing within the covered ones. warnings: sentences
-    on grades that do not count. kinds: how many of the samples are of each kind. tokens_stated: whether any grade
-    states its completion tokens; without them nothing of a sample stays in memory.
+    questions: in the order asked. planned: most samples planned of a question (None: the stored samples are the plan).
+    allocated: a former run decided the numbers. covered: samples of each question that the score covers. missing:
+    planned samples without a grade. partial: samples are missing within the covered ones. warnings: sentences on grades
+    that do not count. kinds: how many samples are of each kind. tokens_stated: whether any grade states its completion
+    tokens.
     """
 
     questions: tuple[QuestionTally, ...]
@@ -229,11 +229,11 @@ def tally(
     samples_per_question: Plan | int | None,
     independent: Mapping[str, int] = MappingProxyType({}),
 ) -> Tallies:
-    """Count the right, wrong and missing samples of each question. Of several grades of one sample the first counts.
+    """Count the right, wrong and missing samples of each question. If a sample has several grades, the first counts.
 
-    With a plan, samples beyond it and grades of unplanned questions are left out with a warning. An unfinished run is
-    scored on complete rounds (one sample of every question each), because samples that finish first tend to be short
-    and right. independent: by question id, see `QuestionTally`. Raises `UsageError` for no question, a repeated id, or
+    Grades of other questions, and with a plan those of samples beyond it, are left out with a warning. Complete rounds
+    are scored where many samples are missing, because samples that finish first tend to be short and right.
+    independent: by question id, see `QuestionTally`. Raises `UsageError` for no question, a repeated id, or
     samples_per_question < 1.
     """
     plan = None if samples_per_question is None else Plan.every(samples_per_question)
@@ -276,8 +276,10 @@ def tally(
 def _read(
     questions: Sequence[Question], grades: Sequence[Grade], plan: Plan | None
 ) -> tuple[NDArray[np.int64], _Facts, int, int]:
-    """(largest number of samples of each question, facts of the planned grades, number of grades of questions outside
-    the plan, number of grades of samples beyond it). Raises `UsageError` if there is no question, or two have one id.
+    """Return (numbers of samples, facts of the planned grades, number of foreign grades, number beyond the plan).
+
+    A foreign grade is of a question not in `questions`. Raises `UsageError` if there is no question, or two have one
+    id.
     """
     numbers = _numbers(questions)
     of_each = (sys.maxsize if plan is None else plan.of(question_id) for question_id in numbers)
@@ -298,8 +300,9 @@ def _read(
 def _without_repeats(
     rows: FixedRows, n_questions: int, *, counts_rounds: bool
 ) -> tuple[FixedRows, list[int], int, tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """(the rows by question and index, of each key the first; positions of the first few repeated ones; their number;
-    sample indices and how many rows have each, empty unless counts_rounds).
+    """Sort the rows by question and sample index, and keep the first of several rows of one sample.
+
+    Returns (these rows, positions of the first few repeats, number of repeats, (sample indices, rows of each index)).
     """
     firsts = FixedRows(_FIELDS)
     repeated: list[int] = []
@@ -314,7 +317,7 @@ def _without_repeats(
             repeated = sorted([*repeated, *group["position"][again].tolist()])[:MAX_NAMED_KEYS]
             n_repeated += int(again.sum())
             group = group[~again]
-        if counts_rounds:
+        if counts_rounds:  # else both arrays stay empty
             indices, where = np.unique(np.concatenate([indices, group["index"]]), return_inverse=True)
             weights = np.concatenate([times, np.ones(len(group), dtype=np.int64)])
             times = np.bincount(where, weights=weights, minlength=len(indices)).astype(np.int64)
@@ -333,7 +336,7 @@ def _of_rounds(rows: FixedRows, rounds: NDArray[np.int64]) -> FixedRows:
 def _counts(
     rows: FixedRows, n_questions: int, kinds: Mapping[GradeKind, int]
 ) -> tuple[NDArray[np.int64], dict[GradeKind, int], bool]:
-    """(rows of each question, rows of each kind, whether the positions rise). kinds: the number of each kind."""
+    """Return (rows of each question, rows of each kind, whether positions rise). kinds: kind → its number in rows."""
     of_questions, of_kinds = np.zeros(n_questions, dtype=np.int64), np.zeros(len(kinds), dtype=np.int64)
     rising, last = True, -1
     for block in rows.blocks():
@@ -348,12 +351,11 @@ def _counts(
 def _complete_rounds(
     indices: NDArray[np.int64], times: NDArray[np.int64], most: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """The indices of the complete rounds: those at which no question lacks its sample. Empty if some question has a
-    sample in none of them.
+    """The indices of the complete rounds: those at which no question lacks its sample.
 
-    A question whose planned number of samples is i or less needs no sample of index i. indices: of the samples that are
-    there, all within their questions' plans; times: how many samples have each. most: of each question, its planned
-    number of samples.
+    Empty if some question has a sample in none of them. A question with i planned samples or fewer needs none of index
+    i. indices, times: the sample indices that are there, and how many samples have each. most: planned samples by
+    question.
     """
     rounds = indices[times == np.array([(most > number).sum() for number in indices.tolist()], dtype=np.int64)]
     holds_all = bool(len(rounds)) and bool(rounds[0] < most.min())
@@ -373,7 +375,7 @@ def _numbers(questions: Sequence[Question]) -> dict[str, int]:
 
 
 def slim(question: Question, *, row: bool = False) -> Question:
-    """A copy of the question with only its id and metadata: its texts would take most of the memory.
+    """A copy of the question with only its id and metadata, since its texts would take most of the memory.
 
     row: also keep the digest of its row, which pairs it with the question of another run.
     """
@@ -392,8 +394,8 @@ def slim(question: Question, *, row: bool = False) -> Question:
 class SampleColumns:
     """The samples of some questions in columns, question by question.
 
-    question: number of each sample's question among the items. position: the position of its grade among all that were
-    tallied. tokens: completion tokens, NaN where the server stated none.
+    question: number of each sample's question. position: that of its grade among all that were tallied. tokens:
+    completion tokens, NaN where the server stated none.
     """
 
     question: NDArray[np.uint32]
@@ -429,10 +431,7 @@ class GradeKind(NamedTuple):
 
 
 def _left_out(foreign: int, beyond: int, repeated: Sequence[Key], n_repeated: int) -> tuple[str, ...]:
-    """The warnings about grades left out. repeated: the first few of n_repeated keys that occur again.
-
-    foreign: grades of questions outside the plan. beyond: grades of samples outside the plan.
-    """
+    """The warnings about grades left out. repeated: the first few of the n_repeated keys that occur again."""
     warnings = []
     if foreign:
         warnings.append(f"{_count(foreign, 'grade')} of questions outside the plan left out")

@@ -101,7 +101,7 @@ def token_statistics(
     """Return the token statistics of a score: of completions and of reasoning, of all, right and wrong samples.
 
     columns: None if no sample states tokens. reasoning: reasoning tokens by position of the grade, NaN if not stated;
-    None if no sample states them. clusters: the cluster's number of each question of the columns.
+    None if no sample states them. clusters: the number of the cluster of each question of the columns.
     """
     if columns is None:
         return TokenStatistics(
@@ -158,8 +158,9 @@ def budgets_of(tokens: NDArray[np.float64]) -> list[int]:
 
 
 def _budget_score(items: Sequence[QuestionTally], columns: SampleColumns, budget: int) -> BudgetScore:
-    """The accuracy if every reply longer than `budget` tokens counted as wrong. Every question has samples, and all
-    have a token count.
+    """The accuracy if every reply longer than `budget` tokens counted as wrong.
+
+    Every question has samples, and all have a token count.
     """
     within = columns.tokens <= budget
     hits = np.bincount(columns.question[within & columns.correct], minlength=len(items)).tolist()
@@ -206,9 +207,7 @@ def first_right(items: Sequence[QuestionTally], tokens_before: Mapping[Key, int]
 def accuracy_of_first_right(
     items: Sequence[QuestionTally], tokens_before: Mapping[Key, int], budget: int
 ) -> tuple[float, Intervals]:
-    """Return the accuracy with at most `budget` tokens if each right reply ended where its right answer first appears.
-
-    Its intervals are returned, too.
+    """Return (accuracy, its intervals) within `budget` tokens if right replies ended at their first right answer.
 
     tokens_before: by sample, completion tokens before the right answer first stands.
     """
@@ -222,8 +221,9 @@ def accuracy_of_first_right(
 
 
 def _until_right(grade: Grade, tokens_before: Mapping[Key, int]) -> int:
-    """Completion tokens of a right reply up to its right answer; all its tokens if the place of the answer is not
-    known.
+    """The completion tokens of a right reply up to its right answer.
+
+    They are all its tokens if the place of the answer is not known.
     """
     whole = grade.completion_tokens or 0
     return min(tokens_before.get(grade.key, whole), whole)
@@ -253,9 +253,10 @@ def _counts(
 
 
 def mean_intervals(values: NDArray[np.float64], question: NDArray[np.integer], clusters: NDArray[np.intp]) -> Intervals:
-    """95 % intervals of the mean of `values`, of which NaN are left out; not all may be NaN.
+    """The 95 % intervals of the mean of `values`, of which NaN are left out; not all may be NaN.
 
-    Both intervals are None if fewer than three values, or three clusters, show how far the values vary.
+    An interval is None if its variance has fewer than `MIN_FREEDOM` degrees of freedom: too few values, or clusters,
+    show how far the values vary.
 
     The mean is a ratio, and a rerun changes both of its parts: the sum of the values, and the number of samples that
     are not left out (such as the right ones). So its variance is that of r = value − mean, with r = 0 for a sample that
@@ -318,7 +319,10 @@ def _freedom(deviations: NDArray[np.float64], means: int) -> float:
 
 
 def _skew_interval(mean: float, error: float, freedom: float) -> Interval | None:
-    """mean · exp(± t · error / mean): the interval of the logarithm. None with less freedom than `MIN_FREEDOM`."""
+    """The interval of a skew mean, mean · exp(± t · error / mean): it is symmetric for the logarithm of the mean.
+
+    None with fewer degrees of freedom than `MIN_FREEDOM`.
+    """
     if freedom < MIN_FREEDOM:
         return None
     factor = math.exp(t_factor(int(freedom)) * error / mean) if mean else 1.0

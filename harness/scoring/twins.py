@@ -2,8 +2,8 @@
 
 A card of twins names the benchmark of the originals (`twin_of`) and the column that names each twin's original. A model
 that knows the originals by heart, and not only how to solve them, does better on them than on their twins. The drop is
-the accuracy of the originals minus that of their twins, paired: all samples of an original's twins count as those of
-one question beside it, so that each original weighs the same however many twins it has.
+the accuracy of the originals minus that of their twins, paired: all samples of an original's twins count as samples of
+one question, the original's partner, so that each original weighs the same however many twins it has.
 
     an original is named by      example
     its question id              `2024-I-4`
@@ -31,14 +31,14 @@ ORIGINAL = "original"
 
 
 class TwinDrop(msgspec.Struct, frozen=True, kw_only=True):
-    """The accuracy of questions minus that of their twins (the same questions with other numbers), in fractions;
-    intervals cover 95 %.
+    """The accuracy of questions minus that of their twins (the same questions with other numbers).
 
-    original: the benchmark of the originals. n_originals: originals with samples of their own and of a twin; n_twins:
-    twins of these; n_unpaired: twins and originals without a partner. sampling_interval, p_sampling: the same
-    questions and twins, asked again. question_interval, p_question: other questions of this kind, with other numbers;
-    None for a single original. detectable: the smallest true drop that these samples find in 80 % of repetitions
-    (the same questions, asked again). at_most, n_missing: see `harness.scoring.comparison.PairedComparison`.
+    Values are fractions; intervals cover 95 %. original: the benchmark of the originals. n_originals: originals with
+    samples of their own and of a twin; n_twins: twins of these; n_unpaired: twins and originals without a partner.
+    sampling_interval, p_sampling: the same questions and twins, asked again. question_interval, p_question: other
+    questions of this kind, with other numbers; None for a single original. detectable: the smallest true drop that
+    these samples find in 80 % of repetitions (the same questions, asked again). at_most, n_missing: see
+    `harness.scoring.comparison.PairedComparison`.
     """
 
     original: str
@@ -58,9 +58,7 @@ class TwinDrop(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def original_benchmark(question: Question) -> str | None:
-    """The benchmark of the question's original; None if the question is no twin (an original question with other
-    numbers).
-    """
+    """The benchmark of the question's original; None if the question is no twin."""
     name = question.metadata.get(TWIN_OF)
     return name if isinstance(name, str) else None
 

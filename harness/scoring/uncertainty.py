@@ -46,14 +46,16 @@ MAX_LABEL_CHARS = 80
 """Longest name or value of a metadata field in a score; a longer one is clipped."""
 
 MIN_DISTANCE = 2.58
-"""Standard errors between the accuracies of questions with few and with many samples above which a score warns. If the
-number of samples has nothing to do with the question, a score exceeds it in about 1 % of cases."""
+"""A score warns if the accuracies of questions with few and with many samples are more than this many standard errors
+apart. If the number of samples has nothing to do with the question, that happens in about 1 % of cases.
+"""
 
 
 class SamplingError(NamedTuple):
-    """A standard error, a fraction. error: None when no question has two samples. bound: the largest it can be.
+    """A standard error, a fraction. bound: the largest that it can be.
 
-    imputed: questions with one sample, whose variance was taken from the others.
+    error: None when no question has two samples, or when there are copies among the samples. imputed: number of
+    questions with one sample; where `error` is known, their variance was taken from the other questions.
     """
 
     error: float | None
@@ -78,9 +80,9 @@ def sampling_error(items: Sequence[QuestionTally]) -> SamplingError:
 
 
 def question_error(items: Sequence[QuestionTally]) -> float | None:
-    """How far the accuracy moves with other questions of this kind, sampled anew; None where all are one cluster.
+    """The standard error of the accuracy over other questions of this kind, sampled anew; None for a single cluster.
 
-    It contains the sampling error: the two are never added. Every question has samples.
+    It contains the sampling error: the two errors are never added. Every question has samples.
     """
     correct, counts = _counts(items)
     clusters = cluster_numbers([item.cluster for item in items])
@@ -161,8 +163,10 @@ def accuracy_intervals(items: Sequence[QuestionTally]) -> Intervals:
 def rate_intervals(
     hits: Sequence[int], items: Sequence[QuestionTally], samples: Sequence[int] | None = None
 ) -> Intervals:
-    """The intervals of the mean over questions of hits / samples. hits: samples of each question that have the property
-    in question, such as "correct". samples: of each question, all above 0; None = all that the question has.
+    """The intervals of the mean over questions of hits / samples.
+
+    hits: samples of each question that have the property in question, such as "correct". samples: of each question, all
+    above 0; None = all that the question has.
     """
     counts = np.array([item.n for item in items] if samples is None else samples, dtype=float)
     right = np.array(hits, dtype=float)
@@ -179,8 +183,9 @@ def rate_intervals(
 
 
 def rate(items: Sequence[QuestionTally], hits: Sequence[int]) -> tuple[float, Intervals]:
-    """(mean over questions of hits / samples, its intervals). hits: samples of each question that have some property.
-    Every question has samples.
+    """Return (mean over questions of hits / samples, its intervals).
+
+    hits: samples of each question that have some property. Every question has samples.
     """
     mean = math.fsum(hit / item.n for hit, item in zip(hits, items, strict=True)) / len(items)
     return mean, rate_intervals(hits, items)
@@ -190,7 +195,8 @@ class Estimate(NamedTuple):
     """Mean over questions, a fraction, with its intervals.
 
     variance: of the mean over reruns of the same questions; NaN = unknown, at most that of `trials` coin tosses.
-    single: variance of one draw of k samples, mean over questions; NaN = unknown.
+    trials: independent draws of k samples in all. single: variance of one draw of k samples, mean over questions; NaN =
+    unknown.
     """
 
     value: float
@@ -209,7 +215,7 @@ def accuracy(items: Sequence[QuestionTally]) -> Estimate:
 
 
 def pass_at(items: Sequence[QuestionTally], k: int) -> Estimate:
-    """pass@k; every question has at least k samples."""
+    """The estimate of pass@k; every question has at least k samples."""
     # Cached, because most questions share their (n, correct) with others.
     value, spread = cache(pass_at_k), cache(pass_jackknife)
     values = [value(item.n, item.correct, k) for item in items]
@@ -218,7 +224,7 @@ def pass_at(items: Sequence[QuestionTally], k: int) -> Estimate:
 
 
 def pass_hat(items: Sequence[QuestionTally], k: int) -> Estimate:
-    """pass^k; every question has at least k samples."""
+    """The estimate of pass^k; every question has at least k samples."""
     value, spread = cache(pass_hat_k), cache(pass_jackknife)
     values = [value(item.n, item.correct, k) for item in items]
     spread_known = _spread_is_known(items, k)
@@ -239,8 +245,8 @@ def g_pass_at(items: Sequence[QuestionTally], k: int, tau: float) -> Estimate:
 
 
 def maj_at(items: Sequence[QuestionTally], ks: Sequence[int]) -> dict[int, Estimate]:
-    """maj@k for each of `ks`; every question has at least k samples."""
-    # Of maj@1 no spread is needed: it is the accuracy.
+    """The estimate of maj@k for each of `ks`; every question has at least k samples."""
+    # maj@1 needs no spread of its own: it is the accuracy.
     spread_known = {k: k > 1 and _spread_is_known(items, k) for k in ks}
     values: dict[int, list[float]] = {k: [] for k in ks}
     variances: dict[int, list[float]] = {k: [] for k in ks}
@@ -256,15 +262,15 @@ def maj_at(items: Sequence[QuestionTally], ks: Sequence[int]) -> dict[int, Estim
 
 
 def _counts(items: Sequence[QuestionTally]) -> tuple[Array, Array]:
-    """(samples graded correct, samples) of each question; equal replies beyond chance count as one sample."""
+    """Return (samples graded correct, samples) of each question, where copies count as one sample."""
     counts, independent = sample_counts(items)
     correct = np.fromiter((item.correct for item in items), float, len(items))
     return correct * independent / counts, independent
 
 
 def sample_counts(items: Sequence[QuestionTally]) -> tuple[Array, Array]:
-    """Return for each question its number of samples, and that number if equal replies count as one sample."""
-    # From generators: a list of pairs would take 100 bytes a question.
+    """Return for each question its number of samples, and its number of independent samples (copies count as one)."""
+    # The arrays are filled from generators, because a list of pairs would take 100 bytes a question.
     counts = np.fromiter((item.n for item in items), float, len(items))
     independent = np.fromiter(
         (item.n if item.independent is None else item.independent for item in items), float, len(items)

@@ -1,8 +1,8 @@
-"""The work of the servers for a benchmark's samples: time, tokens and requests, in total and in each of `N_SLICES`
-equal slices of the time, and the speed of a single stream. Pure.
+"""The work of the servers for a benchmark's samples: time, tokens and requests; and the speed of a single stream.
 
-Time is busy time: seconds in which at least one request was in flight. A run that was interrupted on Monday and resumed
-on Thursday has no gap of three days, so its speed is that of the servers.
+The work is given in total and in each of `N_SLICES` equal slices of the time. No I/O. Time is busy time: seconds in
+which at least one request was in flight. A run that was interrupted on Monday and resumed on Thursday has no gap of
+three days, so its speed is that of the servers.
 
     requests      ▬▬▬▬▬▬▬          ▬▬▬▬
                     ▬▬▬▬▬             ▬▬▬▬▬▬
@@ -73,8 +73,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def workload(observed: Observed, rows: Rows) -> Workload | None:
-    """The work for the samples `rows`; None without any. Samples of another tool are left out: their times are
-    unknown."""
+    """The work for the samples `rows`; None without any. Samples of other tools, without known times, are left out."""
     foreign = observed.foreign(rows)
     if foreign.any():
         rows = rows[~foreign]
@@ -145,10 +144,10 @@ class _BusyTime:
 
 
 def _slices(started: _Array, latency: _Array, observed: Observed, rows: Rows, busy: _BusyTime) -> tuple[Slice, ...]:
-    """Divide the busy time into `N_SLICES` slices; return the requests in flight and the tokens of each slice.
+    """Divide the busy time into `N_SLICES` slices; return the work in each slice.
 
-    started, latency: (len(rows),), of the samples `rows`. The value of a slice is the sum up to its end minus the sum
-    up to its beginning. `flown`: seconds in flight of all requests, summed up to each edge of a slice. `generated`: the
+    started, latency: (len(rows),), of the samples `rows`. The value of a slice is a sum up to its end minus the sum up
+    to its beginning: `flown` sums the seconds in flight of all requests up to each edge of a slice, `generated` the
     tokens up to each edge.
     """
     edges = np.linspace(0.0, busy.total, N_SLICES + 1)
@@ -168,7 +167,7 @@ def _slices(started: _Array, latency: _Array, observed: Observed, rows: Rows, bu
         flown += [np.clip(edge, begun, ended).sum() for edge in edges]
         generated += [(tokens * np.clip((edge - first_token_at) / spans, 0.0, 1.0)).sum() for edge in edges]
         slice_of[here] = np.minimum(np.searchsorted(edges, ended, side="left") - 1, N_SLICES - 1).clip(0)
-    # From sums up to each edge to means over each slice.
+    # The sums up to each edge become means over each slice.
     in_flight, generated = np.diff(flown) / width, np.diff(generated) / width
     first_token = observed.first_token.of(rows) if observed.first_token.stated else np.zeros(0)
     slices = []
@@ -198,11 +197,12 @@ MAX_LAG_SHARE = 0.25
 class Speed(msgspec.Struct, frozen=True, kw_only=True):
     """Times in seconds, over the n_samples whose replies were streamed.
 
-    first_token_p50, first_token_p99: from the request to the first token. gap_p50, gap_p99: the median sample's median
-    and 99th percentile of the time between token events; None = too short compared with the client's lag, or the lag is
-    unknown. tokens_per_s: of the median stream, after its first token; None if no server stated tokens. Reasoning that
-    was not sent does not count. lag: how long a received token waited until the client read it (99th percentile over
-    time), of the median sample. kernel_stamps: fraction of the samples with times from the kernel.
+    first_token_p50, first_token_p99: from the request to the first token. gap_p50, gap_p99: time between token events:
+    of each sample the median (the 99th percentile), and of these the median over samples; None = too short compared
+    with the client's lag, or the lag is unknown. tokens_per_s: of the median stream, after its first token; None if no
+    server stated tokens. Reasoning that was not sent does not count. lag: how long a received token waited until the
+    client read it: of each sample the 99th percentile, and of these the median; None = unknown. kernel_stamps: fraction
+    of the samples with times from the kernel.
     """
 
     n_samples: int

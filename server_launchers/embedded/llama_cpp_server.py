@@ -77,7 +77,7 @@ def main(argv: list[str] | None = None) -> int:
     except CannotServe as refusal:
         sys.stderr.write(f"error: {refusal}\n")
         return 2
-    # Before the server is made: loading takes long, and a signal during it must count.
+    # The handlers are set before the server is made: loading takes long, and a signal during it must count.
     stopping = _signalled()
     try:
         server = library.Server(params)
@@ -127,7 +127,7 @@ def _params(library: Any, options: argparse.Namespace, key: str | None) -> Any:
     """The options as xllamacpp takes them; raises CannotServe where the chat template cannot be read."""
     params = library.CommonParams()
     params.model.path = str(options.model)
-    # One host up to 2026.9, a list of hosts from 2026.10 on.
+    # xllamacpp takes one host up to 2026.9, a list of hosts from 2026.10 on.
     if hasattr(params, "hostnames"):
         params.hostnames = [options.host]
     else:

@@ -4,8 +4,8 @@ Two kinds of environments have no pip: the Python of a bare Debian, which lacks 
 fetches pip itself through this module), and environments that uv makes (weights are fetched there). The module reads
 what pip reads (its configuration files and `PIP_*` variables: index-url, extra-index-url, find-links, no-index, cert,
 trusted-host, proxy) and speaks the simple repository API (PEP 503, HTML) over urllib, because a bare Debian has only
-the standard library. Not covered: keyring and netrc passwords, client certificates; where pip can be imported, the
-caller may fall back to pip.
+the standard library. Not covered: passwords from keyring and netrc, and client certificates; where pip can be imported,
+the caller may fall back to pip, which knows them.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class IndexConfig:
 
 
 def config_files(environ: Mapping[str, str]) -> list[Path]:
-    """pip's configuration files in the order in which it loads them: global, user, site, `PIP_CONFIG_FILE`."""
+    """The configuration files of pip in the order in which pip loads them: global, user, site, `PIP_CONFIG_FILE`."""
     override = environ.get("PIP_CONFIG_FILE")
     if override == os.devnull:
         return []

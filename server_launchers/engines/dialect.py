@@ -92,8 +92,10 @@ class TokenPages(msgspec.Struct, frozen=True):
 
 
 class RequestFact(msgspec.Struct, frozen=True):
-    """How one feature is requested in a chat request. page: address of the documentation. checked: whether a person has
-    compared this with the page."""
+    """How one feature is requested in a chat request.
+
+    page: address of the documentation. checked: whether a person has compared these fields with the page.
+    """
 
     page: str
     checked: bool

@@ -58,12 +58,14 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
     """A function from the spec to the address of a server that runs already, for an engine without `command`."""
     program: Callable[[ServerSpec], Program] | None = None
     """A function from the spec to the program, for an engine that is a Python package; its environment is asked for
-    version and options."""
+    version and options.
+    """
     assumed_version: str | None = None
     """The version whose recorded options count if the installed version is unknown; None: the newest recorded."""
     look: Callable[[ServerSpec, Facts], Facts] | None = None
     """A function (spec, facts so far) → facts, which checks that the machine has what this engine needs; raises
-    LaunchError."""
+    LaunchError.
+    """
     served_as: Callable[[ServerSpec], str] = model_name
     """The model name for requests where the spec has no `served_name`; empty if only the running server knows it."""
     readiness: Callable[[ServerSpec], Readiness] | None = None

@@ -22,8 +22,10 @@ def address(spec: ServerSpec) -> str:
 
 
 def readiness(spec: ServerSpec) -> Readiness:
-    """The signs that the server is ready: its health page if the spec names one, and its model list if the spec names
-    the model."""
+    """The signs that the server is ready.
+
+    They are its health page if the spec names one, and its model list if the spec gives the served name.
+    """
     return Readiness(spec.health_path, lists_models=spec.served_name is not None, owns_port=False)
 
 

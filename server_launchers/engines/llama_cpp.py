@@ -68,10 +68,10 @@ def command(spec: ServerSpec, _flags: Flags, port: int) -> ProcessCommand:
 
 
 def look(spec: ServerSpec, facts: Facts) -> Facts:
-    """The facts with the processor added. If the server runs in this Python, xllamacpp's version and the environment
-    variables for OpenMP are added, too.
+    """The facts with the processor added, and what this Python adds if the server runs in it.
 
-    Raises LaunchError where the model's file or xllamacpp is missing.
+    This Python adds xllamacpp's version and the environment variables for OpenMP. Raises LaunchError where the model's
+    file or xllamacpp is missing.
     """
     from server_launchers.embedded import llama_cpp_server, openmp
     from server_launchers.machine import accelerators

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from server_launchers.spec import ServerSpec
 
 POLICY = "round_robin"
-"""Requests of a benchmark are alike, and a cache-aware policy would send equal prompts to one replica; so replicas take
-turns.
+"""The router's policy: replicas take turns. A cache-aware policy would send the equal prompts of a benchmark to one
+replica.
 """
 STARTUP_SECONDS = 86_400
 """Seconds that the router waits for its workers: a day, since the supervisor has its own limit."""
@@ -64,8 +64,11 @@ class Router(msgspec.Struct, frozen=True):
         return "python3" if given is None else str(given.expanduser())
 
     def preferred_interpreter(self, spec: ServerSpec) -> str:
-        """The Python for the router: the one that `--router-python` names, else ours if it has the router, else the
-        engine's, else the one on PATH."""
+        """The Python for the router.
+
+        It is the one that `--router-python` names, else ours if it has the router, else the engine's, else the one on
+        PATH.
+        """
         ours = spec.router_python is None and importlib.util.find_spec(self.module) is not None
         return isolated.PYTHON if ours else self.interpreter(spec)
 

@@ -96,14 +96,18 @@ def anonymous() -> Dialect:
 
 
 def batch_words(requests: Path, results: Path) -> tuple[str, ...]:
-    """The command line that answers a file of requests and writes a file of results, by the first engine that has such
-    a command."""
+    """The command line that answers a file of requests and writes a file of results.
+
+    It is that of the first engine that has such a command.
+    """
     return next(engine.batch_words(requests, results) for engine in every().values() if engine.batch_words is not None)
 
 
 def check(spec: ServerSpec) -> None:
-    """Raise SpecError for the first field of the spec that is empty although the engine needs it, or set although the
-    engine does not support it. So no setting is dropped silently.
+    """Raise SpecError for the first field of the spec that does not fit its engine.
+
+    Such a field is empty although the engine needs it, or set although the engine does not support it. So no setting is
+    dropped silently.
     """
     launcher = launcher_of(spec)
     if not getattr(spec, launcher.needs):

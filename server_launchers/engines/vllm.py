@@ -119,8 +119,9 @@ def _options_by_version(spec: ServerSpec, flags: Flags) -> list[str]:
 
 
 def _sampling_defaults(spec: ServerSpec, flags: Flags) -> list[str]:
-    """Make vLLM use its own sampling values instead of the model's `generation_config.json`, unless the user says
-    otherwise.
+    """The option by which vLLM uses its own sampling values, not the model's `generation_config.json`.
+
+    Empty if the user decides otherwise, or if this version has no such option.
     """
     flag = NEUTRAL_WORDS[0]
     # Our neutral values must not override the user's own choice, whether spelt --generation-config or _config.

@@ -179,7 +179,7 @@ def cause(path: Path, exit_code: int | None) -> str:
     errors = [match[1] for match in _ERROR.finditer(text) if not _POINTS_ELSEWHERE.search(match[1])]
     if not errors:
         return _exit_sentence(exit_code)
-    # Not `_exit_sentence`, which reads SIGKILL as a lack of memory: SGLang kills itself by SIGKILL after any error.
+    # `_exit_sentence` would read SIGKILL as a lack of memory, but SGLang kills itself by SIGKILL after any error.
     code = exit_code or 0
     ending = f"signal {-code}" if code < 0 else f"exit status {code}"
     return f"it ended with {ending}; its log says: {visible(errors[-1], 300)}"

@@ -17,13 +17,13 @@ A member that dies while the server is ready is started again, as often as allow
 The stop ladder: TERM to each member's group, a grace, KILL, then a sweep for what moved to a group or session of its
 own.
 
-Invariant: each process that a member started is in one of three places, so that the sweep finds it. It is a descendant
-of the guard (orphans come to the guard, as its subreaper), it was seen as one (`KeptProcess.seen`), or it carries the
-mark.
+Invariant: for each process that a member started, one of three things holds, so that the sweep finds it. It is a
+descendant of the guard (which adopts orphans, as their subreaper), it was one at an earlier look (`KeptProcess.seen`),
+or it carries the member's mark, an environment variable that all processes of a member inherit (`MARK`).
 
-Guarantees: a killed harness (also by SIGKILL, also while starting) leaves nothing. A killed guard takes the
-engine's main process with it (Linux), and `stop` finds the rest by group and mark. Not covered: processes that
-are not descendants (a container's are ended through its client).
+Guarantees: a killed harness (also by SIGKILL, also while starting) leaves nothing. A killed guard takes the engine's
+main process with it (Linux), and `stop` finds the rest by recorded number, descent and mark. Not covered: processes
+that are not descendants (a container's are ended through its client).
 
 Standard library only and no thread, so that it starts in milliseconds and may fork safely.
 """
@@ -64,11 +64,16 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 class KeptProcess:
-    """One process of the server (a member), with its log and its known descendants."""
+    """One process of the server (a member), with its log and its known descendants.
+
+    record: what the state file says of the member (`state.MemberState`). pipe: its output; None once it is closed.
+    main: the process itself; None before its start and after its end. seen: its descendants at the last look.
+    restart_at: when it is started again, in seconds of the monotonic clock; None if no restart is due.
+    """
 
     def __init__(self, record: dict[str, Any], secrets: list[str], mark: str) -> None:
         self.record = record
-        # What is popped here stays in memory only: the record is saved, and arguments and variables may hold keys.
+        # The values popped here stay in memory only: the record is saved, and arguments and variables may hold keys.
         self.mark = mark
         self.argv: list[str] = record.pop("engine_argv")
         self.environment: dict[str, str] = record.pop("environment")
@@ -235,8 +240,9 @@ class Guard:
         self.selector.register(member.pipe, selectors.EVENT_READ, lambda: self._drain(member))
 
     def _turn(self, seconds: float) -> None:
-        """Wait for output, signals and orders of the harness, for at most `seconds`, and handle them; then react to
-        processes that have ended.
+        """Wait at most `seconds` for output, signals and orders of the harness, and handle them.
+
+        Then react to processes that have ended, and start members whose restart is due.
         """
         for key, _ in self.selector.select(seconds):
             # Another member's handler may have emptied the pipe since `select` answered.
@@ -309,8 +315,10 @@ class Guard:
         self._save()
 
     def _ladder(self) -> None:
-        """End all processes of the server: SIGTERM, after the grace SIGKILL, then a search for processes that left
-        their group."""
+        """End all processes of the server by the stop ladder, and record what is left of them.
+
+        The ladder: SIGTERM, after the grace SIGKILL, then a sweep for processes that left their group.
+        """
         self.stopping = True
         groups = [member for member in self.members if member.main is not None]
         for member in groups:
@@ -341,7 +349,8 @@ class Guard:
         # A last turn reaps the killed and reads their output before the logs close.
         self._turn(0)
         for member in self.members:
-            # What is left belongs to the whole server; the first log, which people read first, names it.
+            # The processes that are left belong to the whole server; the first log, which people read first, names
+            # them.
             if left and member is self.members[0]:
                 member.log.note("still there: " + ", ".join(processes.describe(process.pid) for process in left))
             member.log.close()

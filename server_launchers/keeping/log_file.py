@@ -27,8 +27,10 @@ class LogFile:
         self._last_bar = 0.0
 
     def feed(self, data: bytes) -> None:
-        """Write the whole lines in `data`; the rest waits for its line end. Of a progress bar that is redrawn on one
-        line, one state a second is written."""
+        """Write the whole lines in `data`; the rest waits for its line end.
+
+        A progress bar that is redrawn on one line is written at most once in `BAR_SECONDS`.
+        """
         *lines, self._rest = (self._rest + data).split(b"\n")
         # An engine that never ends its line would otherwise fill the memory of the guard.
         if len(self._rest) > 4 * MAX_LINE_CHARS:

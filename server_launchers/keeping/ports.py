@@ -10,7 +10,7 @@ from server_launchers.spec import ServerSpec
 
 
 def choose(spec: ServerSpec, count: int) -> list[int]:
-    """`count` ports, from the one in the spec or free ones.
+    """Return `count` ports: from the one in the spec on, or free ones.
 
     Raises LaunchError where this machine does not own the host address.
     """

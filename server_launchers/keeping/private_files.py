@@ -1,7 +1,7 @@
 """Folders and files that nobody else could have written. Standard library only: the guard imports it.
 
-What stands in the state folder names processes to end, so each step on the way to it is looked at, as sshd looks at the
-way to authorized_keys:
+The files in the state folder name processes to end, so each step of the path to them is checked, as sshd checks the
+path to authorized_keys:
 
     step                       may belong to             may be changed by
     a folder above             root, ourselves           its owner; everybody where it is sticky, as /tmp is
@@ -9,8 +9,8 @@ way to authorized_keys:
     the folder itself          ourselves                 its owner
     a file in it               ourselves                 its owner; it has one name, and is no link
 
-A group that only its owner is in, and root's group, count as the owner. In a user namespace that root is not mapped
-into, the number of "nobody" stands for root: there it cannot be told from other strangers.
+A group that has only the owner as a member, and root's group, count as the owner. In a user namespace that root is not
+mapped into, the number of "nobody" stands for root: there root cannot be told from other strangers.
 
 Guarantees: nothing is opened, written or emptied through a link, or through a second name of somebody's file.
 Not covered: access lists (ACLs), and a file that its user put there (an unpacked archive).
@@ -44,7 +44,8 @@ def make_folder(folder: Path) -> None:
     """
     missing = [folder, *(above for above in folder.parents if not above.exists())]
     try:
-        # From the top down: `mkdir(parents=True)` would give the folders above the default mode.
+        # Folders are made one by one from the top down: `mkdir(parents=True)` would give the upper ones the default
+        # mode.
         for path in reversed(missing):
             path.mkdir(mode=0o700, exist_ok=True)
         doubt = _doubt(folder)

@@ -102,8 +102,10 @@ def group(pgid: int) -> list[int]:
 
 
 def end(processes: Iterable[Process], seconds: float) -> list[Process]:
-    """Send SIGKILL to the processes until all are gone, for at most `seconds`; return those that still live (stuck in
-    the kernel)."""
+    """Send SIGKILL to the processes until all are gone, for at most `seconds`; return those that still live.
+
+    Such processes are stuck in the kernel.
+    """
     left = [process for process in processes if process.alive()]
     deadline = time.monotonic() + seconds
     while left:
@@ -143,7 +145,7 @@ def listeners(port: int) -> set[int] | None:
 
 
 def describe(pid: int) -> str:
-    """`pid` with its command line and memory, for a message."""
+    """The process with its command line and memory, for a message."""
     if not _LINUX:
         return f"process {pid} ({_ps('-o', 'command=', '-p', str(pid)).strip()[:120] or 'unknown'})"
     command, memory = "unknown", ""
@@ -183,7 +185,7 @@ def _pids() -> list[int]:
 
 
 def _living() -> Iterator[tuple[int, list[str]]]:
-    """(number, fields of `_stat`) of each process that is neither a zombie nor being removed. Linux only."""
+    """Yield (number, fields of `_stat`) of each process that is neither a zombie nor being removed. Linux only."""
     for pid in _pids():
         fields = _stat(pid)
         if fields and fields[0] not in "ZX":
@@ -191,7 +193,7 @@ def _living() -> Iterator[tuple[int, list[str]]]:
 
 
 def _parents() -> list[tuple[int, int]]:
-    """(number, number of the parent) of each living process."""
+    """Return (number, number of the parent) of each living process."""
     if _LINUX:
         return [(pid, int(fields[1])) for pid, fields in _living()]
     rows = (line.split() for line in _ps("-A", "-o", "pid=,ppid=,stat=").splitlines())

@@ -43,10 +43,10 @@ def find(name: str | None = None) -> ServerState:
 
 
 def why_ended(name: str, guard_pid: int) -> str | None:
-    """Why the server called `name` has ended for good by itself, in a sentence. None while it runs or restarts, and if
-    nothing is known: its state file is gone, or belongs to a later server of that name.
+    """Why the server called `name` has ended for good by itself, in a sentence.
 
-    guard_pid: number of the server's guard; the guard of a later server has another.
+    None while it runs or restarts, and if nothing is known: its state file is gone, or belongs to a later server of
+    that name. guard_pid: number of the server's guard; the guard of a later server has another.
     """
     now = None
     with contextlib.suppress(LaunchError):  # The state folder is gone, which says nothing about the server.
@@ -55,7 +55,7 @@ def why_ended(name: str, guard_pid: int) -> str | None:
         return None
     if now.status != "exited":
         return None if now.running else "the process that watches it was killed, and the server with it"
-    # If no member has ended as far as is recorded, the first member's log says most.
+    # If the file records the end of no member, the first member's log says most.
     member, log = now.ended or (now.members[0], now.log)
     return f"{engine_log.cause(log, member.exit_code)}; its log is {log}"
 
@@ -65,7 +65,8 @@ def stop(name: str | None = None, *, all: bool = False) -> tuple[list[str], list
 
     Returns the names of the servers, and the processes that could not be ended, as text.
     """
-    # In this order: a guard may write its missing file anew between the two, and would be in neither list.
+    # Damaged servers are listed first: in the other order, a guard that writes its missing file anew between the two
+    # listings would be in neither.
     damaged = {path.stem: pids for path, pids in unreadable().items()}
     remembered = {server.name: server for server in status()}
     if all:
@@ -111,7 +112,7 @@ def _end_guard(guard: processes.Process, grace: float) -> None:
     while guard.alive():
         time.sleep(POLL_SECONDS)
         if time.monotonic() > deadline:
-            # Sent again at each look: a process that hangs in the kernel obeys only when it comes back.
+            # SIGKILL is sent again at each look: a process that hangs in the kernel obeys only when it comes back.
             guard.signal(signal.SIGKILL)
 
 
@@ -165,7 +166,7 @@ def _end_orphans(server: ServerState) -> list[processes.Process]:
         proven = [processes.Process(pid, started) for pid, started in member.family]
         if member.pid is not None and member.started is not None:
             proven.append(processes.Process(member.pid, member.started))
-        # The guard recorded no process that a member started after the guard's last look: it is found as a descendant.
+        # A process that a member started after the guard's last look is not recorded, but is found as a descendant.
         alive = [process.pid for process in proven if process.alive()]
         numbers |= {*alive, *processes.marked(mark)}
         numbers |= {child for pid in alive for child in processes.descendants(pid)}

@@ -1,17 +1,16 @@
-"""The state file of each server: what a later command needs to find it, and never to mistake a stranger for it.
+"""The state file of each server: what a later command needs to find the server, and to take no other process for it.
 
-`servers/NAME.json` in the state folder; beside it `NAME.log` (`NAME-0.log`, … of several processes) and
-`NAME.guard.log`.
-Its life, and who writes it:
+It is `servers/NAME.json` in the state folder; beside it lie `NAME.log` (`NAME-0.log`, … of several processes) and
+`NAME.guard.log`. The states that the file names, and who writes each:
 
     (none) ──supervisor──▶ starting ──guard──▶ ready ──guard──▶ exited ──stop──▶ (none)
                               └────────────────guard─────────────▶┘
     a reader also says `exited` of a file whose processes are all gone: the machine went down, or the guard was killed
 
-Invariant: nothing in the file is believed beyond what the processes that it names confirm. It holds no command and no
-path: logs are found by the server's name, which is the file's. A process counts by number and start time together. A
-container is removed only if its own environment holds the server's mark, and that stands nowhere else.
-No key and no variable's value stands in the file. Who may have written it: `private_files`.
+Invariant: nothing in the file is believed beyond what the processes that it names confirm. No command in it is ever run
+and no path in it opened: logs are found by the server's name, which is the file's. A process counts as the server's
+only if both its number and its start time are recorded. A container is removed only if its own environment holds the
+server's mark. No key and no variable's value stands in the file. `private_files` says who may have written it.
 
 Not covered: a file that its user put there and that names a living process of that user by number and start time.
 """
@@ -55,7 +54,8 @@ class MemberState(msgspec.Struct, frozen=True):
     """Number and start time of the descendants that were last seen."""
     container: str | None = None
     """Name of the container, if the process is only the client that started it (`docker run`); the container outlives
-    its client."""
+    its client.
+    """
 
 
 class ServerState(msgspec.Struct, frozen=True):
@@ -72,6 +72,9 @@ class ServerState(msgspec.Struct, frozen=True):
     api_key_env: str | None
     created: datetime
     mark: str
+    """A random text, new for each start. The processes and the container of member i have `mark:i` as the value of the
+    environment variable `MARK`.
+    """
     grace: float
     """Seconds between SIGTERM and SIGKILL when the server is stopped."""
     guard_pid: int

@@ -1,8 +1,8 @@
 """Starts a server and waits until it works.
 
 `launch` returns when every replica has generated a token, or raises LaunchError with one plain cause and the end of the
-log. Used as a context manager, the server ends with the block. If this process ends in any way, the server ends too
-(see `guard`), unless it was launched detached.
+log. Used as a context manager, the server ends with the block. If this process ends in any way, the server ends too,
+unless it was launched detached: a process of its own, the guard, watches both (see `guard`).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class RunningServer:
     model: str
     """The model name for requests."""
     pid: int | None
-    """Number of the guard's process; None for a server that somebody else runs."""
+    """Process number of the guard that keeps this server; None for a server that somebody else runs."""
     log: Path | None
     detached: bool
     _lifeline: IO[bytes] | None = field(repr=False)
@@ -81,7 +81,7 @@ class RunningServer:
             servers.end(now)
 
     def wait(self) -> None:
-        """Return when the server has ended by itself."""
+        """Wait until the server has ended by itself."""
         while (now := self.state) is None or now.status != "exited":
             time.sleep(POLL_SECONDS)
 
@@ -156,8 +156,9 @@ def dry_run(spec: ServerSpec) -> list[str]:
 
 
 def obstacle(spec: ServerSpec) -> str:
-    """Why `spec` cannot be started on this machine, as far as can be checked without a start: a missing engine, model
-    file or option. Empty if nothing is known that prevents the start.
+    """Why `spec` cannot be started on this machine, as far as can be checked without a start.
+
+    Examples: a missing engine, model file or option. Empty if nothing is known that prevents the start.
     """
     try:
         table.inspect(spec)
@@ -243,7 +244,7 @@ def _first_state(spec: ServerSpec, deployment: Deployment, name: str, guard_pid:
 
 
 def _guard_config(spec: ServerSpec, deployment: Deployment, starting: ServerState, empty: Path) -> dict[str, Any]:
-    """The configuration that the guard reads from its pipe. No file gets it: it holds variables, which may be secret.
+    """The configuration that the guard reads from its pipe. It stands in no file, since its variables may be secret.
 
     starting: the first state of the server. empty: the empty folder in which engines start.
     """
@@ -330,7 +331,7 @@ def _free_name(spec: ServerSpec) -> str:
 def _end_guard(guard: subprocess.Popen[bytes], lifeline: IO[bytes] | None) -> None:
     """Close the lifeline, which makes the guard end its server in bounded time, and wait for the guard.
 
-    A second Ctrl-C ends only the waiting: the guard goes on.
+    The lifeline is the pipe to the guard. A second Ctrl-C ends only the waiting: the guard goes on.
     """
     if lifeline is not None:
         with contextlib.suppress(BrokenPipeError):

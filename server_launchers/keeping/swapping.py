@@ -19,10 +19,10 @@ SWAP_SECONDS = 1800.0
 
 
 def possible(running: ServerSpec, target: ServerSpec) -> bool:
-    """Whether a running server with the settings `running` can serve those of `target` once it has loaded other
-    weights.
+    """Whether a running server can serve another spec once it has loaded other weights.
 
-    It cannot with several replicas, with a key, or with a served name of its own, which SGLang loses in the swap.
+    running: the spec of the running server. target: the other spec. A server cannot swap with several replicas, with a
+    key, or with a served name of its own, which SGLang loses in the swap.
     """
     able = table.named(target.engine).weight_swap is not None and target.dp == 1 and target.nodes == 1
     plain = target.served_name is None and target.api_key_env is None

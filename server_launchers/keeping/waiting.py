@@ -58,11 +58,12 @@ def until_ready(
     model = table.client_name(spec)
     begun = last_growth = time.monotonic()
     sizes: list[int] = []
-    # One address after the other: a token of the last replica is worth nothing while the first still loads.
+    # Addresses are checked one after the other: a token of the last replica is worth nothing while the first loads.
     waiting = list(deployment.base_urls)
     while waiting:
         now = state.read(state.path_of(starting.name)) or starting
-        # First the processes, then the address: another program that answers there must not hide a dead engine.
+        # The processes are looked at before the address: another program that answers there must not hide a dead
+        # engine.
         if now.ended is not None:
             raise LaunchError(_failure(spec, *now.ended))
         if guard.poll() is not None:

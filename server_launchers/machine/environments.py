@@ -41,8 +41,7 @@ _ASCEND_MOUNTS = (
 
 
 def prefix(spec: ServerSpec, program: Program) -> tuple[str, ...]:
-    """The words before the program's own arguments, such as `uvx --from R vllm`; for all environments but
-    containers."""
+    """The words before the program's own arguments, such as `uvx --from R vllm`; not for containers."""
     if spec.uvx is not None:
         if program.script is not None:
             return ("uvx", "--from", spec.uvx, program.script)
@@ -62,11 +61,11 @@ def prefix(spec: ServerSpec, program: Program) -> tuple[str, ...]:
 def called(
     spec: ServerSpec, program: Program, command: ProcessCommand, *, port: int, kind: Accelerator, devices: str
 ) -> ProcessCommand:
-    """The whole command that runs `program` with the arguments `command.argv`: from PATH, another Python, `uvx`, or in
-    a container.
+    """The whole command that runs `program`: from PATH, by another Python, by `uvx`, or in a container.
 
     A container gets the devices, shared memory, the port and the model cache; a local model folder is mounted at its
-    own path. port: the engine's port, which names the container. devices: the ids of its devices, joined by commas.
+    own path. command: its `argv` are the program's arguments. port: the engine's port, which names the container.
+    devices: the ids of its devices, joined by commas.
     """
     if KEY_VARIABLE in command.secrets:
         # `keyed` can hand the key to a module, but not to a console script.
@@ -104,8 +103,7 @@ def called(
 
 
 def check_model(spec: ServerSpec) -> None:
-    """Raise LaunchError if the spec's model is a path at which there is no model; engines report that after a
-    minute."""
+    """Raise LaunchError if the spec's model is a path without a model; an engine would say so only after a minute."""
     path = Path(spec.model).expanduser()
     if not path.exists():
         if path.is_absolute() or spec.model.startswith("."):
@@ -129,10 +127,10 @@ def required_version(spec: ServerSpec) -> str | None:
 
 
 def installed_version(argv: Sequence[str], program: Program) -> str | None:
-    """The version of the program's package in the environment in which `argv` starts it; None if the program is no
-    Python script, so that its environment is unknown.
+    """The version of the program's package in the environment in which `argv` starts it.
 
-    Raises LaunchError where the environment has no such package.
+    None if the program is no Python script, so that its environment is unknown. Raises LaunchError where the
+    environment has no such package.
     """
     path = find_program(argv, program.install)
     # A program without a script is called as a module: then the first word of `argv` is the interpreter itself.

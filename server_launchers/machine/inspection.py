@@ -43,7 +43,7 @@ def recorded(spec: ServerSpec, package: str, assumed_version: str | None = None)
 
 
 def of_package(spec: ServerSpec, program: Program, kind: Accelerator, facts: Facts) -> Facts:
-    """`facts` with what this machine says about an engine that is a Python package: version, options, devices.
+    """The facts with what this machine says about an engine that is a Python package: version, options, devices.
 
     kind: the kind of accelerator to look for. facts: recorded facts, which stay where the machine does not answer.
     Raises LaunchError if the engine is missing or the spec's model does not exist.

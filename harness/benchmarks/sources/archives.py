@@ -15,17 +15,18 @@ from harness.core.inert import quoted, visible
 
 
 def split_path(path: str) -> tuple[str, str]:
-    """(path of the file, path inside it): `a/rows.zip/test/b.csv` gives (`a/rows.zip`, `test/b.csv`). The second is
-    empty if the path leads into no archive."""
+    """Return (path of the file, path inside it): `a/rows.zip/test/b.csv` gives (`a/rows.zip`, `test/b.csv`).
+
+    The path inside is empty if `path` leads into no archive.
+    """
     archive, inside, member = path.partition(".zip/")
     return (f"{archive}.zip", member) if inside else (path, "")
 
 
 def read(archive: Path, member: str, shown: str) -> list[Row]:
-    """All rows of a table in a zip archive. member: the table's path in the archive. shown: the table's name in
-    messages.
+    """All rows of a table in a zip archive.
 
-    Raises `UsageError`.
+    member: the table's path in the archive. shown: the table's name in messages. Raises `UsageError`.
     """
     try:
         with zipfile.ZipFile(archive) as opened:

@@ -1,7 +1,7 @@
 """The documents of a row, from a zip archive beside the rows (AA-LCR).
 
-A row names its documents by `document_category`, `document_set_id` and `data_source_filenames`, names with semicolons
-between; in the archive they stand at CATEGORY/SET/NAME, in whatever folder.
+A row names its documents by `document_category`, `document_set_id` and `data_source_filenames` (file names with
+semicolons between them). In the archive a document stands at CATEGORY/SET/NAME, below any folder.
 """
 
 from __future__ import annotations

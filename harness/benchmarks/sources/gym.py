@@ -50,7 +50,10 @@ def card_of(task: str, *, size: int = 50, seed: int = 0, options: dict[str, Any]
 
 
 def read(source: GymSource) -> Rows:
-    """`size` questions of the task: columns id, question, answer, task, entry. Raises `UsageError`."""
+    """The questions of a task, `source.size` of them, in columns id, question, answer, task, entry.
+
+    Raises `UsageError`.
+    """
     library = _library()
     if source.task not in library.factory.DATASETS:
         tasks = library.factory.DATASETS

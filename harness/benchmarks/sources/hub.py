@@ -2,9 +2,10 @@
 
     listing (which files a commit has) ──▶ files of config and split (`hub_files`) ──▶ downloaded or cached ──▶ rows
 
-The cache is the one of the hub's own library, in its layout: each reads what the other has downloaded. Once a pinned
-commit has been read, it needs no network again. The usual environment variables of the hub hold, and are
-read at each call: HF_ENDPOINT (a mirror), HF_HUB_OFFLINE, HF_TOKEN (for gated data sets), HF_HOME or HF_HUB_CACHE.
+The cache is that of the hub's own library, in the library's layout: the harness and the library each read what the
+other has downloaded. Once a pinned commit has been read, it needs no network again. The usual environment variables of
+the hub hold, and are read at each call: HF_ENDPOINT (a mirror), HF_HUB_OFFLINE, HF_TOKEN (for gated data sets), HF_HOME
+or HF_HUB_CACHE.
 """
 
 from __future__ import annotations
@@ -44,8 +45,10 @@ DOWNLOADS_AT_ONCE = 8
 
 
 class _Listing(msgspec.Struct, frozen=True):
-    """The files of a commit of a data set, and their description in its card (`configs`). It is stored in the hub's
-    cache, so that the data can be read again without the network."""
+    """The files of a commit of a data set, and their description in the data set's card (`configs`).
+
+    A listing is stored in the hub's cache, so that the data can be read again without the network.
+    """
 
     revision: str
     files: list[str]
@@ -114,7 +117,7 @@ def _origin(source: HubSource, listing: _Listing, notes: list[str]) -> str:
 
 
 def file_of(source: HubSource, name: str) -> tuple[Path, str]:
-    """(local path of the data set's file `name`, the commit from which it was read). Raises `UsageError`."""
+    """Return (local path of the data set's file `name`, the commit from which it was read). Raises `UsageError`."""
     listing = _listing(source, [])
     ((_, path),) = _files_to_read(source.model_copy(update={"files": (name,)}), listing)
     return _paths(source, listing, [path])[0], listing.revision
@@ -284,8 +287,10 @@ def _cached_file(source: HubSource, listing: _Listing, file: str) -> Path | None
 
 
 class _NoNetworkError(UsageError):
-    """The hub cannot be reached, or the user forbids it (HF_HUB_OFFLINE). why: the reason; the message adds a
-    remedy."""
+    """The hub cannot be reached, or the user forbids it (HF_HUB_OFFLINE).
+
+    why: the reason; the message adds a remedy.
+    """
 
     def __init__(self, why: str) -> None:
         self.why = why

@@ -85,10 +85,11 @@ def _trusted(*_variables: str | None) -> ssl.SSLContext:
 
 @contextlib.contextmanager
 def connected(home: Path) -> Iterator[httpx.Client]:
-    """Context manager with a client for the hub. It reads the proxies of the environment and follows redirects, without
-    the token. home: the hub's own folder, which may hold the token.
+    """Context manager with a client for the hub.
 
-    Inside it, failures of the connection are raised as `UnreachableError`, others of HTTP as `BadDownloadError`.
+    The client uses the proxies of the environment and follows redirects, without the token. home: the hub's own folder,
+    which may hold the token. Inside the context, failures of the connection are raised as `UnreachableError`, others of
+    HTTP as `BadDownloadError`.
     """
     try:
         with httpx.Client(
@@ -164,8 +165,7 @@ def fetch(
 
 
 def _fetch_once(client: httpx.Client, url: str, into: BinaryIO, max_bytes: int) -> str:
-    """Download the rest of a file, whose beginning `into` may hold. Returns its entity tag, "" if the hub states
-    none."""
+    """Download the rest of a file, whose beginning `into` may hold; return its entity tag, "" if none is stated."""
     start = into.seek(0, io.SEEK_END)
     with client.stream("GET", url, headers={"Range": f"bytes={start}-"} if start else {}) as response:
         if response.status_code not in (200, 206):

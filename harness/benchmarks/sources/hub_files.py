@@ -51,8 +51,10 @@ def choose(files: list[str], configs: list[dict[str, Any]], config: str | None, 
 def _choose_described(
     files: list[str], entries: list[dict[str, Any]], config: str | None, split: str, name: str
 ) -> list[str]:
-    """The files of a split, as the data set's own description (`configs` in its README) names them. Raises
-    `UsageError`."""
+    """The files of a split, as the data set's own description (`configs` in its README) names them.
+
+    config: None = the only configuration, or the default one. Raises `UsageError`.
+    """
     by_name = {str(entry.get("config_name", "default")): entry for entry in entries}
     if config is None:
         defaults = [key for key, entry in by_name.items() if entry.get("default") is True or key == "default"]

@@ -66,7 +66,7 @@ class _Scanner:
         for comma in self._ends():
             yield self._element(start, comma)
             start = comma + 1
-        # What is left is the beginning of one element, so the buffer is never much longer than the longest element.
+        # The rest is the beginning of one element, so the buffer is never much longer than the longest element.
         del self._buffer[:start]
         self._scanned -= start
         if len(self._buffer) > self._max_bytes:
@@ -88,8 +88,7 @@ class _Scanner:
         return bytes(self._buffer[start:end]).strip(_BLANKS)
 
     def _ends(self) -> Iterator[int]:
-        """Scan the rest of the buffer; yields the position of each comma between two elements. Raises
-        `NoArrayError`."""
+        """Scan the rest of the buffer; yield the position of each comma between two elements. Raises `NoArrayError`."""
         buffer, position = self._buffer, self._scanned
         while position < len(buffer):
             if self._in_string:

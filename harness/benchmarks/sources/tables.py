@@ -126,7 +126,8 @@ def stream(
     split: the split to read in a file with several. shown: the file's name in messages; None: its path. responses: as
     in `read`. again: whether this file was read before, so that repeated keys need not be searched again. unread:
     columns that the caller does not use; their texts are checked, and may be returned empty. half_done: whether to
-    leave out an unfinished last line, whose writer was killed.
+    leave out an unfinished last line, whose writer was killed. checksum: counts the bytes of a JSONL file that is read
+    line by line.
     """
     suffix, compression = ("", "") if path.is_dir() else _suffixes(path)
     if suffix in (".jsonl", ".ndjson") and not compression and path.is_file() and split is None:
@@ -215,8 +216,9 @@ _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def _decode_without_repeats(line: bytes, unread: frozenset[str]) -> dict[str, Any] | None:
-    """The fields of a line, if it is a JSON object without a repeated key and without lists or objects inside; None if
-    it is not, or if that is not certain. In the result, the texts of the columns `unread` are replaced by "".
+    """The fields of a line that is a JSON object without repeated keys, lists or objects in it; else None.
+
+    None also if the line's layout leaves a doubt. In the result, the texts of the columns `unread` are replaced by "".
 
     The line's length shows a repeated key. `left` counts the bytes that neither the fields nor their punctuation
     explain: 0 in a compact line, 2n - 1 in a line of n fields by json.dumps, which puts a blank after each colon and
@@ -308,7 +310,8 @@ _CONVERTED = {
     ".ods": "save the sheet as CSV in UTF-8",
 }
 """Suffix of a file that is not read → what to do with the file. Archives are not unpacked here, because they could have
-any size."""
+any size.
+"""
 
 
 def _refuse_unread(path: Path, shown: str) -> None:
@@ -600,8 +603,10 @@ def _json_type(value: Any) -> str:
 
 
 def _check_fields(row: Row, responses: bool) -> None:
-    """Raise `UsageError` if a cell of the row breaks a bound. responses: whether the cells are replies of models, which
-    may be longer."""
+    """Raise `UsageError` if a cell of the row breaks a bound.
+
+    responses: whether the cells are replies of models, which may be longer.
+    """
     longest = MAX_RESPONSE_CHARS if responses else MAX_FIELD_CHARS
     for column, value in row.value.items():
         problem = _problem_of(value, 0, longest, responses)

@@ -1,6 +1,4 @@
-"""Plots of scores: accuracy with its intervals, accuracy within a budget of tokens, accuracy against samples per
-question.
-"""
+"""Plots of scores: accuracy with its intervals, against the budget of tokens, and against samples per question."""
 
 from __future__ import annotations
 
@@ -139,7 +137,7 @@ def _broken_line(labels: Sequence[str], value: str, dashes: Sequence[int]) -> di
 
 
 def curve_plot(score: Score) -> Plot | None:
-    """pass@k, pass^k and maj@k against k with their sampling intervals; None if only one k is there."""
+    """The plot of pass@k, pass^k and maj@k against k, with sampling intervals; None if the score has only one k."""
     kinds = {
         "pass@k: any of k right": (score.pass_at, score.pass_at_intervals),
         "maj@k: the majority right": (score.maj_at, score.maj_at_intervals),
@@ -202,5 +200,5 @@ def curves(labels: Sequence[str], x: Mapping[str, Any], value: str) -> dict[str,
 
 
 def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
-    """(low, high) of an interval, both None without one."""
+    """Return (low, high) of an interval; both are None without one."""
     return (None, None) if interval is None else (interval.low, interval.high)

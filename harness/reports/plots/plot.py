@@ -173,7 +173,7 @@ _LINE = 15
 
 
 def labelled_row(top: int, name: str, *, gap: int, room: int) -> tuple[int, int]:
-    """(top of the text `name` of a row, bottom of the row), in pixels, for a row that begins at `top`.
+    """Return (top of the text `name` of a row, bottom of the row), in pixels, for a row that begins at `top`.
 
     gap: above the text; room: below it, for the row's marks.
     """

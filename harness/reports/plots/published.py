@@ -41,7 +41,7 @@ def published_plot(
         above, height = labelled_row(height, source, gap=4, room=16)
         rows.append((source, printed, above, height - 8, value, interval.low, interval.high, mark))
     values = [value for _, _, value, _ in theirs] + [score.accuracy, interval.low, interval.high]
-    # Not from 0 to 1: on that scale, sources that lie a few points apart would coincide.
+    # The scale does not go from 0 to 1, because sources that lie a few points apart would coincide on it.
     scale = {"domain": [max(0.0, min(values) - _MARGIN), min(1.0, max(values) + _MARGIN)], "nice": False}
     return Plot(
         name="published",

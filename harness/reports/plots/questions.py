@@ -12,7 +12,7 @@ from harness.scoring import QuestionTally
 from harness.scoring.intervals import wilson
 
 MAX_QUESTIONS = 1000
-"""Largest number of questions in one plot; of more, every n-th is drawn, from the hardest to the easiest."""
+"""Largest number of questions in one plot; if there are more, this many are drawn, evenly spaced by difficulty."""
 
 _WITH_ROOM = {"domain": [-0.04, 1.04], "nice": False}
 """Scale of a fraction with margins, so that dots at 0 and 1 are drawn whole."""
@@ -24,8 +24,9 @@ _TITLE_PX = 260
 
 
 def question_plot(questions: Sequence[QuestionTally]) -> Plot | None:
-    """The fraction of right samples of each question with its 95 % interval, the hardest first; None without a
-    sample.
+    """The fraction of right samples of each question with its 95 % interval, the hardest first.
+
+    None without a sample.
     """
     present = sorted((item for item in questions if item.n), key=lambda item: item.correct / item.n)
     if not present:
@@ -71,15 +72,14 @@ def question_plot(questions: Sequence[QuestionTally]) -> Plot | None:
 
 
 def scatter_plot(baseline: str, second: str, pairs: Sequence[tuple[QuestionTally, QuestionTally]]) -> Plot:
-    """Fractions of right samples of the same questions in two runs; above the diagonal the second run beats the
-    baseline.
+    """The fractions of right samples of the same questions in two runs; above the diagonal the second run does better.
 
     pairs: (question in the baseline, the same in the second run).
     """
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (a.question.question_id, a.correct / a.n, b.correct / b.n, a.n, b.n) for a, b in pairs
     )
-    # Crosswise in whole numbers, so that equal fractions are equal.
+    # The fractions are compared crosswise in whole numbers, so that equal ones are equal.
     better = sum(b.correct * a.n > a.correct * b.n for a, b in pairs)
     worse = sum(b.correct * a.n < a.correct * b.n for a, b in pairs)
     across: dict[str, Any] = {"scale": _WITH_ROOM, **SHARE_AXIS, "values": _FIFTHS, "titleLimit": _TITLE_PX}

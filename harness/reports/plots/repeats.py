@@ -25,13 +25,14 @@ _POINTS: Mapping[str, Any] = {"labelExpr": "format(100 * datum.value, '~g')"}
 
 
 def repeats_plot(repeats: Repeats) -> Plot:
-    """Histogram of the accuracies, under the normal curve that the sampling error predicts, with its central 95 %
-    shaded.
+    """The histogram of the accuracies under the normal curve that the sampling error predicts.
+
+    The range of 95 % of repeats, as predicted, is shaded.
     """
     rows: tuple[tuple[Cell, ...], ...] = tuple(zip(repeats.names, repeats.accuracies, repeats.errors, strict=True))
     runs = len(rows)
     step = _step(repeats)
-    # Rounded first: a quotient just below a whole number would begin one bar too early.
+    # The quotient is rounded first: one just below a whole number would begin a bar too early.
     first = math.floor(round(min(repeats.accuracies) / step, 6)) * step - step / 2
     counts: dict[int, int] = {}
     for accuracy in repeats.accuracies:

@@ -73,7 +73,7 @@ _LATENCIES: dict[str, Callable[[Slice], float | None]] = {
 
 
 def _unit(busy_s: float) -> tuple[str, float]:
-    """(name, seconds) of the unit of time for the axis of a run of this length."""
+    """Return (name, seconds) of the unit of time for the axis of a run of this length."""
     if busy_s < 180:
         return "seconds", 1.0
     return ("minutes", 60.0) if busy_s < 3 * 3600 else ("hours", 3600.0)

@@ -1,7 +1,7 @@
-"""Scores that papers, repositories and other tools report, with their source; `results/published/` holds the shipped
-ones.
+"""Scores that papers, repositories and other tools report, with their source.
 
-Enter by `load_published` and `matching`. All code that compares or shows published scores may enter.
+`results/published/` holds the shipped scores. Enter by `load_published` and `matching`. All code that compares or shows
+published scores may enter.
 """
 
 from __future__ import annotations

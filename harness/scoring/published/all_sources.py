@@ -28,12 +28,13 @@ from harness.scoring.published.value import PublishedScore
 
 PRIOR_SPREAD = 0.040
 """Standard deviation between sources on the scale arcsin √accuracy: 4 points at 50 %, 2.4 at 90 %. `python -m
-bench.published_spread` fits 0.037 to the shipped scores (123 groups); a little more is taken."""
+bench.published_spread` fits 0.037 to the shipped scores (123 groups); this value is a little larger, to be cautious.
+"""
 
 PRIOR_FREEDOM = 4
-"""The expected spread weighs like this many sources: a model on whom sources disagree is judged mostly by its own
-spread from five sources on. The fit would allow more weight; less keeps the error rate where sources lie further apart
-than the shipped ones."""
+"""The expected spread weighs like this many sources, so from about five sources on the spread between them counts more.
+The fit would allow more weight; less keeps the error rate where sources lie further apart than the shipped ones.
+"""
 
 PublicVerdict = Literal["as others report", "unlike what others report"]
 
@@ -42,8 +43,9 @@ PublicVerdict = Literal["as others report", "unlike what others report"]
 class PublicAgreement:
     """What all sources say of a model and benchmark. Accuracies are fractions.
 
-    sources: number of sources. lowest, highest: of their means. low, high: where the accuracy of a run like ours lies
-    in 95 % of cases if it measures the same as they do. ours: the run's.
+    sources: number of sources. lowest, highest: of the sources' mean accuracies. low, high: the range in which the
+    accuracy of a run like ours lies in 95 % of cases, if the run measures the same as the sources. ours: the run's
+    accuracy.
     """
 
     sources: int
@@ -81,8 +83,10 @@ def beside_all(ours: float, error: float | None, scores: Iterable[PublishedScore
 
 
 def predicted(means: list[float], error: float = 0.0) -> tuple[float, float]:
-    """The 95 % interval of one more source's accuracy. means: accuracies of the sources, at least one. error: its own
-    standard error, on the scale arcsin √accuracy."""
+    """The 95 % interval of the accuracy of one more source, the run. means: accuracies of the sources, at least one.
+
+    error: the run's own standard error, on the scale arcsin √accuracy.
+    """
     scaled = [math.asin(math.sqrt(mean)) for mean in means]
     freedom = PRIOR_FREEDOM + len(scaled) - 1
     own = statistics.variance(scaled) * (len(scaled) - 1) if len(scaled) > 1 else 0.0
@@ -94,7 +98,9 @@ def predicted(means: list[float], error: float = 0.0) -> tuple[float, float]:
 
 
 def _scaled_error(accuracy: float, error: float) -> float:
-    """The standard error on the scale arcsin √accuracy. At 0 and 1, where the slope has no bound, it is that of an
-    accuracy one error away."""
+    """The standard error on the scale arcsin √accuracy; 0 for an error of 0 at an accuracy of 0 or 1.
+
+    Near 0 and 1, where the slope of the scale has no bound, the slope is taken one error away from the end.
+    """
     middle = min(max(accuracy, error), 1 - error)
     return error / (2 * math.sqrt(middle * (1 - middle))) if 0 < middle < 1 else 0.0

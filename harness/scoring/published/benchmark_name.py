@@ -1,8 +1,8 @@
 """Finds the card of the benchmark that a source of published scores means, from the names and data sets that it states.
 
-A card is meant where one of the names is the card's name or alias, whatever its case, blanks and hyphens; else where
-one of the data sets goes by such a name, or is the source of exactly one card. A card that is known by its data set
-only may be meant as a whole or by a part of it (`by_name` is false), which the caller has to tell apart.
+A card is meant if one of the names is the card's name or alias, whatever its case, blanks and hyphens; else if one of
+the data sets is the source of exactly one card, or has a card's name or alias. In that second case (`by_name` is false)
+the source may mean the whole benchmark or a part of it, and the caller has to tell which.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ _OVERALL = re.compile(r"\s*\((?:overall|average)\)\s*$|[/.: ]overall$", re.IGNOR
 
 
 class NamedBenchmark(NamedTuple):
-    """The card that a source means. card: its name; None where no card is meant. by_name: the source stated the card's
-    own name, not only its data set.
+    """The card that a source means.
+
+    card: None where no card is meant. by_name: the source stated the card's own name, not only its data set.
     """
 
     card: Card | None
@@ -29,7 +30,10 @@ class NamedBenchmark(NamedTuple):
 
 
 def card_of_task(dataset: str, task: str) -> Card | None:
-    """The card of a data set of the hub; where several cards have it as their source, the one that `task` names."""
+    """The card of a data set of the hub: of the cards with this source, the one that `task` names, else the only one.
+
+    None if no card has this source, or several have it and `task` names none of them.
+    """
     cards = _cards()[1].get(dataset.casefold(), [])
     named = [
         card for card in cards if catalogue.fold_name(task) in map(catalogue.fold_name, (card.name, *card.aliases))
@@ -47,7 +51,8 @@ def is_overall(name: str) -> bool:
 def find_card(names: Iterable[str], datasets: Iterable[str] = ()) -> NamedBenchmark:
     """Find the shipped card that another tool's benchmark name or data set means.
 
-    names: of the benchmark, the most exact first. datasets: names of its data, or `OWNER/NAME` of the hub."""
+    names: of the benchmark, the most exact first. datasets: names of its data, or `OWNER/NAME` of the hub.
+    """
     by_name, by_dataset = _cards()
     for name in names:
         if "/" not in name and (card := by_name.get(catalogue.fold_name(_OVERALL.sub("", name)))):

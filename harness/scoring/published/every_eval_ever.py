@@ -1,10 +1,10 @@
 """Records of Every Eval Ever (`eval.schema.json`, as of version 0.3.0) read as published scores.
 
 Fields of a record that a published score has no field for are ignored. A result is skipped if its metric is not
-accuracy, pass@k or maj@k, or if it does not say whether its score is a fraction or a percentage. Of several results
-whose card is known by the data set only, that of the whole benchmark is read if one of them is named so; the others are
-parts of it. `num_samples` of a result counts all samples of all questions; divided by the number of questions it gives
-the samples of each, which are unknown if the division leaves a remainder.
+accuracy, pass@k or maj@k, or if it does not say whether its score is a fraction or a percentage. If several results of
+one metric name only the data set of a card, not the card, they may be parts of the benchmark: then only a result named
+as that of the whole benchmark ("overall") is read. `num_samples` of a result counts all samples of all questions;
+divided by the number of questions it gives the samples of each, which are unknown if the division leaves a remainder.
 """
 
 from __future__ import annotations
@@ -139,8 +139,11 @@ def read(path: Path) -> list[PublishedScore]:
 
 
 def scores_of(data: bytes, where: str) -> tuple[list[PublishedScore], list[str]]:
-    """Read the scores of a record, and for each other result in it why it is no score. Raises `UsageError` for what is
-    no record, naming `where` and the field."""
+    """Return (the scores of a record, for each other result in it a reason why it is no score).
+
+    where: the record's name for messages. Raises `UsageError` that names `where` and the field, if `data` are no
+    record.
+    """
     record = _decoded(data, _Record, where)
     if not record.schema_version.startswith("0."):
         raise UsageError(
@@ -226,10 +229,10 @@ def _scale(config: _Metric, where: str) -> int | None:
 
 
 def _score(record: _Record, result: _Result, card: Card | None, metric: str, scale: int, where: str) -> PublishedScore:
-    """One result of a record as a published score. where: its place in the file. scale: 1 for fractions, 100 for
-    percent.
+    """Return one result of a record as a published score. Raises `UsageError` for a score outside 0 to `scale`.
 
-    card: of the benchmark; None if no card is known. metric: such as `pass@1`.
+    card: of the benchmark; None if no card is known. metric: such as `pass@1`. scale: 1 for fractions, 100 for percent.
+    where: the result's place in the file, for messages.
     """
     details, data = result.score_details, result.source_data
     if not 0 <= details.score <= scale:
@@ -257,8 +260,10 @@ def _score(record: _Record, result: _Result, card: Card | None, metric: str, sca
 
 
 def _benchmark(result: _Result) -> NamedBenchmark:
-    """The card that is meant: the one that the result names itself, else that of its data set. lm-eval appends the name
-    of a filter to its task, so that the data set alone may tell."""
+    """The card that a result means: the one that it names, else the card of its data set.
+
+    The data set may be the only clue, because lm-eval appends the name of a filter to the name of its task.
+    """
     data = result.source_data
     datasets = (data.dataset_name, data.hf_repo, data.additional_details.get("benchmark_hf_repo", ""))
     return find_card((result.evaluation_name,), filter(None, datasets))

@@ -67,9 +67,10 @@ class _BoardEntry(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def read(path: Path) -> tuple[list[PublishedScore], list[str]]:
-    """Read the scores of OWNER/MODEL/.eval_results/NAME.yaml, and for each other entry why it is no score.
+    """Return (the scores in OWNER/MODEL/.eval_results/NAME.yaml, for each other entry a reason why it is no score).
 
-    The model's name is that of the two folders above, OWNER/MODEL. Raises `UsageError`."""
+    The model's name is made of the two folders above, OWNER/MODEL. Raises `UsageError`.
+    """
     content = yaml_file.read_list(path, "evaluation results of the hub", MAX_FILE_BYTES)
     if len(content) > MAX_ENTRIES:
         raise UsageError(f"{path} holds more than {MAX_ENTRIES:,} results")
@@ -100,8 +101,10 @@ def read(path: Path) -> tuple[list[PublishedScore], list[str]]:
 
 
 def leaderboard(data: bytes, dataset: str, where: str) -> tuple[list[PublishedScore], list[str]]:
-    """Read the scores of a data set's leaderboard, and for each other entry why it is no score. data: the reply of
-    `/api/datasets/OWNER/NAME/leaderboard`. Raises `UsageError` naming `where`."""
+    """Return (the scores of a data set's leaderboard, for each other entry a reason why it is no score).
+
+    data: the reply of `/api/datasets/OWNER/NAME/leaderboard`. Raises `UsageError` naming `where`.
+    """
     try:
         entries = codec.decode(data, list[_BoardEntry])
     except codec.DecodeError as error:
@@ -134,7 +137,10 @@ class _NotAScoreError(Exception):
 
 
 def _sorted_out(entries: list[_E], score: Callable[[_E], PublishedScore]) -> tuple[list[PublishedScore], list[str]]:
-    """Make a score of each entry by `score`; return the scores, and a reason for each entry that is none."""
+    """Make a published score of each entry with the function `score`, which raises `_NotAScoreError` for other entries.
+
+    Returns (the scores, a reason for each of the other entries).
+    """
     scores, reasons = [], []
     for entry in entries:
         try:

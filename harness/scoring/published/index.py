@@ -1,12 +1,13 @@
-"""The local index of public scores: one SQLite file, made from folders of records, from which a model is looked up.
+"""The local index of public scores: one SQLite file, made from folders of records, in which a model is looked up.
 
     $HARNESS_CACHE/published.sqlite3
       files    one row for each file that was read: origin, path, size and time of change, why results were passed over
       scores   one row for each score, with the key of its model (`NameParts.key`) and of its benchmark
 
-Guarantees: an update that is killed goes on where it stopped (each `BATCH_FILES` files are one transaction, a file and
-its scores are written together). A file that has not changed is not read again; one that is gone takes its scores
-along. The index holds nothing that cannot be read again, so it stands in the cache.
+An origin is one collection of files, such as a datastore. Guarantees: the update after one that was killed goes on
+where that one stopped (each `BATCH_FILES` files are one transaction, a file and its scores are written together). A
+file that has not changed is not read again; if a file is gone, its scores are removed. The index holds nothing that
+cannot be read again, so it stands in the cache.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ BATCH_FILES = 500
 """Number of files in one transaction."""
 
 MAX_FOUND = 10_000
-"""Largest number of scores that a look-up gives."""
+"""Largest number of scores that a look-up reads from the index."""
 
 MAX_REASON_CHARS = 200
 """Longest stored reason, in characters, why a file or a result was left out."""
@@ -68,14 +69,16 @@ class Unread(msgspec.Struct, frozen=True):
 
 Reader = Callable[[str], tuple[list[PublishedScore], list[str]]]
 """Reads one file, named by its path inside the origin. Returns its scores, and for each result that is no score the
-reason why not. Raises `UsageError` for a file without any score."""
+reason why not. Raises `UsageError` for a file without any score.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Updated:
-    """What an update of the index did. read, unchanged, gone: numbers of files. scores: in the index now, of this
-    origin. passed_over: reasons for which results of this origin are not in the index → their number, the commonest
-    first.
+    """What an update of the index did. read, unchanged, gone: numbers of files.
+
+    scores: number of this origin's scores that are in the index now. passed_over: reason why results of this origin are
+    not in the index → number of these results, the commonest first.
     """
 
     read: int
@@ -87,8 +90,10 @@ class Updated:
 
 @dataclass(frozen=True, kw_only=True)
 class FoundScore:
-    """A public score. match: how its model's name relates to the one that was looked up. file: that it was read from;
-    empty for a shipped score."""
+    """A public score. match: how its model's name relates to the name that was looked up.
+
+    file: the file from which it was read; empty for a shipped score.
+    """
 
     score: PublishedScore
     match: NameMatch
@@ -101,10 +106,10 @@ def index_path() -> Path:
 
 
 def look_up(model: str, benchmark: str | None = None) -> list[FoundScore]:
-    """Scores of a model, of one benchmark or of all, in no order; empty without an index. A record that a datastore
-    holds under two paths is found once.
+    """The index's scores of a model and of models with near names, on one benchmark or on all, in no order.
 
-    Raises `UsageError` for a damaged index.
+    Empty without an index. A record that a datastore holds under two paths is found once. Raises `UsageError` for a
+    damaged index.
     """
     path = index_path()
     if not path.is_file():
@@ -127,9 +132,9 @@ def look_up(model: str, benchmark: str | None = None) -> list[FoundScore]:
 
 
 def find_scores(model: str, benchmark: str | None = None) -> list[FoundScore]:
-    """All public scores that are known here, of one benchmark or of all: the shipped ones first, then the index's.
+    """All public scores of a model and of near names that are known here: the shipped ones first, then the index's.
 
-    Raises `UsageError` for a damaged index or a damaged shipped file.
+    benchmark: None = all. Raises `UsageError` for a damaged index or a damaged shipped file.
     """
     ours = NameParts.read(model)
     shipped = [score for score in load_published() if benchmark in {None, score.benchmark}]
@@ -156,8 +161,11 @@ def scores_of_models(models: Iterable[str]) -> list[PublishedScore]:
 def update(
     origin: str, files: Iterable[Unread], read: Reader, progress: Callable[[int, int], None] = lambda *_: None
 ) -> Updated:
-    """Bring the index in line with `files`, which are all files of `origin`. progress: called after each batch with the
-    number of files seen and of scores read. Raises `UsageError` where the index cannot be written."""
+    """Bring the index in line with `files`, which are all files of `origin`; return what was done.
+
+    read: makes the scores of a file that is new or changed. progress: called after each batch with the number of files
+    seen and of scores read. Raises `UsageError` where the index cannot be written.
+    """
     n_read = n_unchanged = n_scores = 0
     with _opened(index_path(), for_writing=True) as database:
         stored = {
@@ -180,7 +188,7 @@ def update(
                     n_read += 1
             progress(n_read + n_unchanged, n_scores)
         with database:
-            # What is left in `stored` was not seen again.
+            # The files that are left in `stored` were not seen again.
             database.executemany("DELETE FROM files WHERE id = ?", [(number,) for number, *_ in stored.values()])
         return Updated(
             read=n_read,
@@ -192,12 +200,12 @@ def update(
 
 
 def _insert(database: sqlite3.Connection, origin: str, file: Unread, read: Reader) -> int:
-    """Store the file with its scores; returns their number."""
+    """Store the file with its scores; return the number of scores."""
     try:
         scores, reasons = read(file.path)
         encoded = [(score, _encoded(score)) for score in scores]
     except UsageError as error:
-        # Without the path, so that equal reasons are counted as one.
+        # The path is replaced, so that equal reasons are counted as one.
         encoded, reasons = [], [str(error).replace(file.path, "a file")]
     except UnicodeEncodeError:  # half of a pair of UTF-16, which JSON can spell and SQLite cannot hold
         encoded, reasons = [], ["a file holds text that is no Unicode"]
@@ -284,9 +292,11 @@ _NUMBER = re.compile(r"\[\d+\]")
 
 
 def files_of(folder: Path, *, follow_links: bool = False) -> Iterator[Unread]:
-    """Files of a folder tree that may hold scores, in order of path: records of Every Eval Ever (`.json`) and
-    evaluation results of models (`.eval_results/*.yaml`). follow_links: also files that are links, as in the hub's
-    cache."""
+    """Files of a folder tree that may hold scores, in order of path.
+
+    They are records of Every Eval Ever (`.json`) and evaluation results of models (`.eval_results/*.yaml`).
+    follow_links: also files that are links, as in the hub's cache.
+    """
     for here, folders, names in os.walk(folder):
         # Sorted in place, which is how `os.walk` takes an order.
         folders.sort()

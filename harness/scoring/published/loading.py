@@ -27,11 +27,10 @@ def published_folder() -> Path:
 
 
 def load_published(path: Path | None = None, models: Iterable[str] | None = None) -> list[PublishedScore]:
-    """The scores of a file (.yaml, or .json of Every Eval Ever), or of all such files of a folder tree in order of
-    name.
+    """The scores of a file (.yaml, or .json of Every Eval Ever), or of all such files of a folder tree, sorted by name.
 
-    path: None = the shipped folder. models: only the scores of these; None = all. Raises `UsageError` naming file and
-    field.
+    path: None = the shipped folder. models: names of the models whose scores are wanted; None = all. Raises
+    `UsageError` naming file and field.
     """
     if path is None and models is None:
         return list(_shipped(published_folder()))
@@ -62,7 +61,7 @@ def _files(path: Path) -> list[Path]:
     if path.is_file() and path.suffix in SUFFIXES:
         return [path]
     named = (file for file in path.rglob("*") if file.suffix in SUFFIXES and file.is_file())
-    # Bounded before it is sorted, for the folder may be a whole disk.
+    # The list is bounded before it is sorted, because the folder may be a whole disk.
     paths = sorted(islice(named, MAX_FILES + 1))
     if len(paths) > MAX_FILES:
         raise UsageError(f"{visible(str(path), 200)} holds more than {MAX_FILES:,} files; give a folder inside it")

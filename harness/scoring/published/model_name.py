@@ -12,9 +12,10 @@ six parts:
 | thinking | `high` | a word of `THINKING_WORDS`; of `EFFORTS` only where the name ends in it |
 | base | `qwen3instruct` | all words that are no other part |
 
-Two names are *one model* where all parts are equal; an organisation that one of them leaves out is a guess. They are
-*near* where base and size are equal and another part differs or is stated by one only: a near name may be another model
-(`Phi-4-mini` and `Phi-4-mini-reasoning`), so its scores are shown with the parts that differ, and decide nothing.
+Two names are *one model* where all parts are equal; an organisation that only one of them states counts as equal. Two
+names are *near* where base and size are equal and another part differs, or only one of them states it: a near name may
+be another model (`Phi-4-mini` and `Phi-4-mini-reasoning`), so its scores are shown with the parts that differ, and
+decide nothing.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class NameParts:
             parts[part] += [hit.expand(form) for hit in pattern.finditer(text)]
             text = pattern.sub(" ", text)
 
-        # Before the name is split into words, since these parts hold separators themselves.
+        # Taken before the name is split into words, since these parts hold separators themselves.
         take(_GGUF, "precision", r"\g<0>")
         take(_NEGATED, "thinking", r"non\1")
         take(_DATE, "release", r"\1-\2-\3")
@@ -122,8 +123,11 @@ _THINKING_SPELLING = {
 
 @dataclass(frozen=True, slots=True)
 class NameMatch:
-    """How one name relates to another. same: one model, as far as names tell. differing: the parts that are not equal,
-    each as (name of the part, ours, theirs); a part that a name leaves out is empty there."""
+    """How one name relates to another. same: both are one model, as far as names tell.
+
+    differing: the parts that are not equal, each as (name of the part, ours, theirs); "" for a part that a name leaves
+    out.
+    """
 
     same: bool
     differing: tuple[tuple[str, str, str], ...]

@@ -35,8 +35,11 @@ class Source:
 
     @property
     def repository(self) -> str:
-        """A name short enough for a cell: of the repository, for an address on GitHub or the Hugging Face hub, else the
-        host; the title of a source without an address."""
+        """A name short enough for a table's cell.
+
+        It is the repository's name for an address on GitHub or the Hugging Face hub, the host for any other address,
+        and the title of a source without an address.
+        """
         parts = urlsplit(self.url)
         names = [name for name in parts.path.split("/") if name and name not in ("datasets", "spaces")]
         if parts.netloc in _HUBS and len(names) > 1:
@@ -48,13 +51,14 @@ class Source:
 class PublishedScore:
     """One reported number. value: a fraction. metric: "pass@1" (also what papers call avg@n), "pass@k", "maj@k".
 
-    samples: of each question. unit: of the last printed digit, a fraction; 0 where the source prints all digits.
-    previous: the score of the earlier state of the art that the source prints beside this one, as printed, in %.
-    run_deviation: standard deviation of one run's accuracy over the `samples` runs; few runs estimate it badly, so no
-    test uses it. standard_error: a fraction; sources differ in what it is the error of, so no test uses it either.
-    mean_tokens: of a reply. quoted: the source quotes somebody else for this number. settings: the file's, overridden
-    by the row's. stated: whether the source states the settings of this very number; False: they are a guess, taken
-    from elsewhere in the source. A field that is None is not stated.
+    samples: number for each question. unit: value of the last printed digit, a fraction; 0 where the source prints all
+    digits. previous: the score of the earlier state of the art that the source prints beside this one, as printed, in
+    %. run_deviation: standard deviation of one run's accuracy over the `samples` runs. standard_error: a fraction, of
+    whatever error the source states. Few runs estimate the deviation badly, and sources mean different errors: so both
+    only show whether `samples` can be true (`harness.scoring.stated_samples`). mean_tokens: of a reply. quoted: the
+    source quotes somebody else for this number. settings: of the file, overridden by those of the row. stated: whether
+    the source states the settings of this very number; False: they are a guess, taken from elsewhere in the source. A
+    field that is None is not stated.
     """
 
     model: str
@@ -98,7 +102,7 @@ class PublishedScore:
 
 
 def last_digit(number: int | float | str) -> float:
-    """Unit of the last digit: 1 for 56, 0.1 for 56.0, 0.01 for 55.83 and for the text 72.60."""
+    """The value of a 1 in the last digit: 1 for 56, 0.1 for 56.0, 0.01 for 55.83 and for the text 72.60."""
     text = number if isinstance(number, str) else repr(number)
     return 10.0 ** int(decimal.Decimal(text).as_tuple().exponent)
 

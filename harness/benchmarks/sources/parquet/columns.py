@@ -76,7 +76,8 @@ _ENCODED_TYPES: dict[int, frozenset[PhysicalType]] = {
     ),
 }
 """Encoding → the types whose values may have it. Any other type is refused, because its column would get values of
-another type."""
+another type.
+"""
 
 _NUMBERS = {PhysicalType.INT32: "<i4", PhysicalType.INT64: "<i8", PhysicalType.FLOAT: "<f4", PhysicalType.DOUBLE: "<f8"}
 
@@ -201,9 +202,7 @@ class _Pages:
             self._add(repetitions, definitions, ByteReader(values), described.integer(4))
 
     def _count(self, n_entries: int) -> int:
-        """Return `n_entries`, the number of entries that a page states, after their memory is counted against the
-        file's bound.
-        """
+        """Count the memory of a page's entries against the file's bound; return their number, `n_entries`."""
         self._budget.spend(n_entries * ENTRY_BYTES)
         return n_entries
 
@@ -290,8 +289,10 @@ class _Pages:
         return _split_streams(page, self._physical, self._width, n_values)
 
     def _with_shared_beginnings(self, page: ByteReader, n_values: int) -> list[bytes]:
-        """Decode `n_values` texts that are stored without the beginning that each shares with the text before it
-        (DELTA_BYTE_ARRAY).
+        """Decode `n_values` texts that are stored as differences to the text before (DELTA_BYTE_ARRAY).
+
+        Each text is stored as the number of bytes that it shares with the beginning of the text before it, and the
+        rest.
         """
         shared, lengths = _deltas(page, n_values, 32), _deltas(page, n_values, 32)
         # Each text may be as long as all before it together: unlike other pages, this one grows as it is unpacked.
@@ -342,8 +343,9 @@ def _plain(page: ByteReader, physical: PhysicalType, width: int, n_values: int) 
 
 
 def _runs_of_levels(data: memoryview, most: int, n_entries: int) -> npt.NDArray[np.int64]:
-    """Decode the level of each of `n_entries` entries from run-length encoding. most: the highest level that the schema
-    allows.
+    """Decode the level of each of `n_entries` entries from run-length encoding.
+
+    most: the highest level that the schema allows.
     """
     if not most:
         return np.zeros(n_entries, np.int64)
@@ -354,8 +356,9 @@ def _runs_of_levels(data: memoryview, most: int, n_entries: int) -> npt.NDArray[
 
 
 def _runs(page: ByteReader, width: int, n_values: int) -> npt.NDArray[np.int64]:
-    """Decode `n_values` integers of `width` bits each, stored as runs of equal integers and as groups of 8 packed by
-    bits.
+    """Decode `n_values` integers of `width` bits each from runs.
+
+    A run is one integer with the number of its repetitions, or groups of 8 integers packed by bits.
     """
     if width > 32:
         raise DamagedError(f"integers in run-length encoding have {width} bits; expected at most 32")

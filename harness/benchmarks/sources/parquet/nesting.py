@@ -122,8 +122,11 @@ def _read_at(file: BinaryIO, offset: int, n_bytes: int) -> bytes:
 
 
 def _schema(elements: list[Fields]) -> _Node:
-    """The root of the schema. elements: the schema in the file, a list of Thrift structs in which each group stands
-    before its children. Raises `DamagedError`."""
+    """The root of the schema.
+
+    elements: the schema in the file, a list of Thrift structs in which each group stands before its children. Raises
+    `DamagedError`.
+    """
     # Numbers of fields in parquet.thrift, SchemaElement: 1 type, 2 type_length, 3 repetition_type, 4 name,
     # 5 num_children.
     if not elements or len(elements) > MAX_COLUMNS:
@@ -225,15 +228,15 @@ _ANNOTATED_TYPES = {
 
 MAX_DECIMAL_BYTES = 32
 """Bytes of the largest decimal that writers produce (256 bits). The time of a conversion grows with the square of the
-number of bytes."""
+number of bytes.
+"""
 
 
 def _conversion(element: Fields, physical: PhysicalType) -> Callable[[Any], Any] | None:
-    """Return the function that turns a column's stored value (days, ticks, bytes …) into the cell's value; None where
-    both are the same.
+    """Return the function that turns a column's stored value (days, ticks, bytes …) into the cell's value.
 
-    element: the column's description in the schema. physical: the type of its stored values. Raises `DamagedError` for
-    an annotation that is not allowed for that type.
+    None if both values are the same. element: the column's description in the schema. physical: the type of its stored
+    values. Raises `DamagedError` for an annotation that is not allowed for that type.
     """
     # Numbers of fields in parquet.thrift, SchemaElement: 6 converted_type (the older annotation), 7 scale,
     # 10 logicalType (the newer one). Inside the newer one: of a decimal 1 scale, of a time 1 whether it is in UTC and
@@ -322,8 +325,9 @@ class _Reader:
                 raise DamagedError(f"a column has more rows than the {n_rows} that its row group states")
 
     def _cell(self, node: _Node) -> Any:
-        """Read the value of a field in the current row: a list if the field repeats ([] without items), else a value,
-        None if absent.
+        """Read the value of a field in the current row.
+
+        A list if the field repeats ([] without items); else a value, None if the field is absent.
         """
         leaves = self._leaves[id(node)]
         first = leaves[0]

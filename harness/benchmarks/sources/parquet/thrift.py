@@ -20,7 +20,8 @@ MAX_VARINT_BYTES = 10
 
 MAX_METADATA_BYTES = 16 * 1024**2
 """Bytes of the longest footer and of the longest header of a page. A byte of them may become an object of some 80 bytes
-in memory."""
+in memory.
+"""
 
 _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(1, 13)
 
