@@ -1,4 +1,6 @@
-"""Answers how many samples, tokens, hours and dollars a comparison needs, from a pilot or an earlier run."""
+"""Answers how many samples, tokens, hours and dollars a comparison needs, from a pilot, an earlier run, or published
+runs.
+"""
 
 from __future__ import annotations
 
@@ -36,13 +38,13 @@ _CONCURRENCY = 64
 
 @dataclass(frozen=True, kw_only=True)
 class Needed:
-    """What one benchmark needs.
+    """What a run on one benchmark needs to show the wanted difference.
 
     run: the folder that the plan is based on; empty if it is based on published runs (`harness.verbs.plan_typical`).
-    accuracy: of that run. deviation: standard deviation of one sample around
-    its question's chance of being right; both are fractions. samples: needed of each question; None where no number is
-    enough. forecast: of one run of that size, beyond the stored samples; None if samples is None or no run tells.
-    concurrency: requests in flight that the forecast assumes.
+    accuracy: of that run or those runs. deviation: standard deviation of one sample around its question's chance of
+    being right; both are fractions. samples: number needed of each question; None if no number is enough. forecast: of
+    one run with that many samples, beyond the stored ones; None if `samples` is None or the plan is based on published
+    runs. concurrency: requests in flight that the forecast assumes.
     """
 
     benchmark: str
@@ -57,11 +59,12 @@ class Needed:
 
 @dataclass(frozen=True, kw_only=True)
 class Detectable:
-    """What a number of samples of each question finds.
+    """The smallest difference that a number of samples of each question finds.
 
-    run: the folder from which the spread is taken; None: from `typical`. difference: the smallest true difference, a
-    fraction, that is found in 80 % of repetitions. wide: the same for a model with the spread of the upper quartile;
-    None where a run tells the spread. needed: difference in points -> samples of each question that find it.
+    run: the folder from which the spread of the samples is taken; None: it is taken from `typical`. difference: the
+    smallest true difference, a fraction, that is found in 80 % of repetitions. wide: the same for a spread that only a
+    quarter of the published models exceed; None if `run` is given. needed: difference in points → samples of each
+    question that find it; None if no number does.
     """
 
     benchmark: str
@@ -110,11 +113,12 @@ def _runs_of(benchmark: str, results: Path) -> list[RunFolder]:
 
 
 def detectable(source: str, samples: int, other_samples: int | None = None) -> list[Detectable]:
-    """How small a difference two runs can find, by benchmark: one with `samples` of each question, and another one.
+    """For each benchmark, the smallest difference that a comparison of two runs can find.
 
-    other_samples: samples of each question in the other run; None: as many. source: where the spread of the samples
-    comes from: the folder of a scored run, or the name of a benchmark. Of a benchmark, its latest scored run in
-    `results` is taken, else the published runs. Raises `UsageError`, and `StoreError` where the run is not scored.
+    source: where the spread of the samples comes from: the folder of a scored run, or the name of a benchmark. For a
+    benchmark, its latest scored run in `results` is used; without such a run, the published runs are. samples: of each
+    question in one run. other_samples: of each question in the other run; None: as many. Raises `UsageError`, and
+    `StoreError` if the run is not scored.
     """
     if Path(source).exists() or len(Path(source).parts) != 1:
         folder = RunFolder.open(Path(source))
@@ -129,7 +133,10 @@ def detectable(source: str, samples: int, other_samples: int | None = None) -> l
 def _detectable(
     benchmark: str, samples: int, other_samples: int | None, folder: RunFolder | None, run: ScoredRun | None
 ) -> Detectable:
-    """What `samples` of each question of one benchmark find, by the spread of `run` (None: of published runs)."""
+    """What `samples` of each question of one benchmark find, by the spread of `run` (None: of published runs).
+
+    folder: the folder of `run`.
+    """
     typical = wide = None
     if folder is not None and run is not None:
         measured = spread_of(run, run.benchmarks[benchmark], folder)
@@ -155,11 +162,11 @@ def _detectable(
 
 
 def former_run(benchmark: str, results: Path) -> RunFolder | None:
-    """The run in the folder `results` with the latest scores of this benchmark, among runs with two samples of each
-    question.
+    """The run in the folder `results` with the latest scores of this benchmark, among runs whose score has a sampling
+    error (they have several samples of a question).
 
-    None if no run has this benchmark. Raises `StoreError` where a run of it exists but none is scored, `UsageError`
-    where every scored run has one sample of each question.
+    None if no run has this benchmark. Raises `StoreError` if runs of it exist but none is scored, `UsageError` if every
+    scored run has one sample of each question.
     """
     of_it = _runs_of(benchmark, results)
     with_scores = [folder for folder in of_it if folder.benchmark(benchmark).scores.is_file()]
@@ -177,9 +184,9 @@ def former_run(benchmark: str, results: Path) -> RunFolder | None:
 
 
 def prices_of(price_in: float | None, price_out: float | None) -> Prices | None:
-    """USD per million tokens of prompts and of replies; None if neither is given.
+    """The prices in USD per million tokens of prompts and of replies; None if neither is given.
 
-    Raises `UsageError` if one is missing.
+    Raises `UsageError` if only one of them is given.
     """
     if (price_in is None) != (price_out is None):
         raise UsageError(
@@ -190,8 +197,10 @@ def prices_of(price_in: float | None, price_out: float | None) -> Prices | None:
 
 
 def plan_from(source: Path, options: PlanOptions) -> list[Needed]:
-    """The plan for `source`. A run folder is planned from its samples; a benchmark from its latest scored run in
-    `results/` (`former_run`), or without a run from the spread of published runs.
+    """The plan for `source`, a run folder or the name of a benchmark.
+
+    A run folder is planned from its samples; a benchmark from its latest scored run in `results/` (see `former_run`),
+    or without a run from the spread of published runs. Raises `UsageError`, and `StoreError` if no run is scored.
     """
     detect, prices = options.detect / 100, prices_of(options.price_in, options.price_out)
     if source.exists() or len(source.parts) != 1:
@@ -251,11 +260,11 @@ def plan(
     prices: Prices | None = None,
     benchmark: str | None = None,
 ) -> list[Needed]:
-    """By benchmark of a scored run: the samples that show a true difference of `detect`, a fraction, four times in
-    five.
+    """For each benchmark of a scored run: how many samples find a true difference of `detect`, a fraction, in 80 % of
+    repetitions.
 
-    other_samples: samples of each question in the run to compare with; None = as many as in this run. benchmark: the
-    only benchmark to plan; None = all of the run. Raises `UsageError`, and `StoreError` where the run is not scored.
+    other_samples: samples of each question in the run to compare with; None: as many as in this run. benchmark: the
+    only benchmark to plan; None: all of the run. Raises `UsageError`, and `StoreError` if the run is not scored.
     """
     (run,) = read_runs([folder])
     plans = []
@@ -266,7 +275,7 @@ def plan(
         samples = samples_to_detect(variance, n_questions, detect, other_samples, _CORRECTED_TOGETHER)
         concurrency = int(benchmark_run.record.settings.get("concurrency") or _CONCURRENCY)
         stored = read_samples(folder.benchmark(benchmark_run.name))
-        # Without a number of samples that is enough, there is no larger run to forecast.
+        # If no number of samples is enough, there is no run to forecast.
         ahead = None
         if samples is not None:
             planned = {benchmark_run.name: (len(benchmark_run.questions), samples)}
