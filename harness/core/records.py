@@ -26,7 +26,7 @@ Form = Literal["fraction", "decimal", "simplest", "factored", "expanded"]
 factored: the factors of the reference · expanded: no product of sums."""
 
 NearMiss = Literal["another box", "form", "rounded", "unit"]
-"""Why an answer that was graded wrong is nearly right. another box: another box of the text holds the right answer ·
+"""Why an answer that was graded wrong is nearly right. another box: another box of the reply holds the right answer ·
 form: right value, not in the form that the question asks for · rounded: the exact value, where the reference is
 rounded · unit: right number, another unit."""
 

@@ -168,6 +168,9 @@ TRIAL = Question(
 )
 """The question of a judge's trial; the answer to judge is its reference."""
 
+MAX_QUOTED_CHARS = 100
+"""Largest number of characters of a judge's reply that a warning quotes."""
+
 TRIAL_PATIENCE = Patience(attempts=2)
 """A trial gives up sooner than a run: it should take a minute, not hours."""
 
@@ -187,33 +190,50 @@ def try_judge(options: JudgeOptions, watcher: Watcher, *, may_start: bool = Fals
     watcher.standing(Sentence(f"trying the judge {visible(judge.model, 80)} on one answer"))
     try:
         with serve() as server, TemporaryDirectory() as folder:
-            votes = _trial(judge, server, RunFolder(Path(folder) / "trial"))
+            no_verdict = _trial(judge, server, RunFolder(Path(folder) / "trial"))
     except HarnessError as error:
         error.sentence = error.sentence.of("judge")
         if not may_start or not isinstance(error, ServerError):
             raise
         watcher.warn(Sentence(f"the judge cannot be asked now: {error.sentence.marked}"))
         return
-    if all(vote is None for vote in votes):
+    if no_verdict:
         watcher.warn(
             Sentence(
-                f"the judge {visible(judge.model, 80)} gave no verdict when it was tried on one answer; where it gives "
-                f"none, the rules' verdict stays (see docs/judge.md, and {option('judge.max_tokens')})"
+                f"the judge {visible(judge.model, 80)} gave no verdict when it was tried on one answer: {no_verdict}. "
+                "Where it gives none, the rules' verdict stays (see docs/judge.md)"
             )
         )
 
 
-def _trial(judge: JudgeSettings, server: Server, folder: RunFolder) -> Sequence[bool | None]:
-    """Return the judge's vote on one made-up answer (`TRIAL`). Raises `ServerError` if the judge gives no reply."""
+def _trial(judge: JudgeSettings, server: Server, folder: RunFolder) -> str:
+    """Ask the judge about one made-up answer (`TRIAL`). Return why the reply has no verdict, empty if it has one.
+
+    Raises `ServerError` if the judge gives no reply.
+    """
     judge = dataclasses.replace(judge, votes=1)
     question = judge_question(judge.prompt, TRIAL, TRIAL.references[0])
     cases = _Cases(TRIAL.benchmark, {question.question_id: question}, {}, 0)
     make_folder(folder.path)
     outcome = _ask(folder, [cases], judge, server, None, "", TRIAL_PATIENCE)
-    votes = _replies(folder, cases, judge).votes
-    if not votes:
+    reply = next(read_samples(folder.benchmark(cases.benchmark)), None)
+    if reply is None:
         raise ServerError("; ".join(cause.example for cause in outcome.causes) or "the judge gave no reply")
-    return votes[question.question_id]
+    if _vote(reply, judge.prompt) is not None:
+        return ""
+    if reply.truncated:
+        return f"its reply was cut at {count_noun(judge.max_tokens, 'token')} ({option('judge.max_tokens')})"
+    prompt = judge.prompt
+    last_line = visible((reply.text or "").strip().rpartition("\n")[2], MAX_QUOTED_CHARS)
+    return (
+        f"the last line of its reply is {last_line!r}, and the prompt asks for "
+        f"{prompt.label}: {prompt.correct} or {prompt.label}: {prompt.incorrect} (a rubric must not ask for another)"
+    )
+
+
+def _vote(reply: Sample, prompt: JudgePrompt) -> bool | None:
+    """The verdict of a judge's reply; None without one. A reply cut short may be cut within its last word."""
+    return None if reply.truncated else verdict(prompt, reply.text)
 
 
 def _server(who: JudgeOptions, watcher: Watcher) -> Server:
@@ -412,9 +432,7 @@ def _replies(folder: RunFolder, cases: _Cases, judge: JudgeSettings) -> _Replies
         if sample.question_id in cases.questions and sample.sample_index < judge.votes:
             keys.add(sample.key)
             usages.append(sample.usage)
-            # A truncated reply counts as a vote without a verdict: its last word may be cut.
-            ruling = None if sample.truncated else verdict(judge.prompt, sample.text)
-            votes[sample.question_id].append(ruling)
+            votes[sample.question_id].append(_vote(sample, judge.prompt))
     missing = frozenset(row.question_id for row in owed(cases.benchmark, cases.questions, judge.votes, keys))
     return _Replies(
         votes={case: ruling for case, ruling in votes.items() if case not in missing},

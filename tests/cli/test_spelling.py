@@ -60,7 +60,7 @@ def test_an_option_of_another_command_is_named_with_it() -> None:
 def test_a_command_below_another_names_the_flag_that_helps() -> None:
     done = CliRunner().invoke(cli, ["benchmarks", "fetch", "no_such_card"])
     assert isinstance(done.exception, UsageError)
-    assert "or a file with --data of `harness run`" in done.exception.sentence
+    assert "or a file of questions with --data of `harness run`" in done.exception.sentence
 
 
 def test_an_error_is_spelt_once_for_the_command_that_runs() -> None:

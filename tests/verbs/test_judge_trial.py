@@ -107,6 +107,14 @@ def test_a_judge_without_a_verdict_is_a_warning_before_the_run_and_an_exit_code_
         assert "prose: 1 question" in harness(tmp_path, "show", folder).out
 
 
+def test_a_rubric_that_asks_for_another_form_shows_in_the_trial(tmp_path: Path) -> None:
+    (tmp_path / "rubric.txt").write_text("It is correct if it is short. Reply with yes or no only.")
+    with FaultServer(SERVED) as server, FaultServer(saying("Short.\nyes")) as judge:
+        done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url, "--judge-prompt", "./rubric.txt"))
+    assert "the last line of its reply is 'yes', and the prompt asks for VERDICT: CORRECT or " in done.err
+    assert "a rubric must not ask for another" in done.err
+
+
 def test_a_judge_without_any_verdict_is_asked_anew_and_one_with_a_verdict_is_not(tmp_path: Path) -> None:
     replies = ["I am not sure.", "VERDICT: CORRECT", "I am not sure."]
     turn = [0]

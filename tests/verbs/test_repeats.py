@@ -103,7 +103,7 @@ def test_several_benchmarks_are_a_list_like_one(tmp_path: Path) -> None:
         (["repeats", "run", "--temperature", "1"], "it needs --real: a stored run"),
         (["repeats", "aime24"], "aime24 is no run folder"),
         (["repeats"], "give a run folder"),
-        (["repeats", "demo", "--real", "--target-error", "1"], "all repeats have the same number of samples"),
+        (["repeats", "demo", "--real", "--target-error", "1"], "all repeats need the same number of samples"),
         (["samples", "demo:4", "--real", "--n", "2,4"], "--n says how many samples each question gets"),
     ],
 )
