@@ -224,8 +224,10 @@ def _key_of(who: WhichServer, variable: str) -> Secret | None:
 
 
 def _key(variable: str, file: Path | None) -> Secret | None:
-    """The API key from the file if one is named, else from the environment variable; None without either. Raises
-    `UsageError`."""
+    """The API key in the file if a file is named, else in the environment variable; None if that is not set.
+
+    Raises `UsageError` if the file cannot be read or holds no key.
+    """
     if file is None:
         return _from_environment(variable)
     try:

@@ -232,7 +232,7 @@ def _trial(judge: JudgeSettings, server: Server, folder: RunFolder) -> str:
 
 
 def _vote(reply: Sample, prompt: JudgePrompt) -> bool | None:
-    """The verdict of a judge's reply; None without one. A reply cut short may be cut within its last word."""
+    """The verdict of a judge's reply; None without a verdict, and for a truncated reply, whose last word may be cut."""
     return None if reply.truncated else verdict(prompt, reply.text)
 
 

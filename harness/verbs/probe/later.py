@@ -216,8 +216,9 @@ def outside(tokens: Sequence[Token], smallest: Callable[[list[float]], float]) -
 
 
 def _later_cuts(subject: Subject) -> Seen:
-    """For each of `sampling.CUTS`, ask for replies with this cut alone and count the tokens after the first that it
-    forbids."""
+    """For each of `sampling.CUTS`, ask for replies with this cut alone, and count the tokens after the first that the
+    cut forbids.
+    """
     cuts = ", ".join(f"{name} {value:g}" for name, value, _ in CUTS)
     sent = f"{CUT_REPLIES} replies of {LONG} tokens at temperature 1 with each of {cuts}"
     if subject.mixed:

@@ -22,8 +22,9 @@ ASKED = 40
 """Number of requests with the same prompt. A replica that answers one request in eight is missed once in 200 probes."""
 
 APART = 0.02
-"""Smallest divergence of two lists, in nats, that makes two models. Batches, rounding and 8-bit copies of the weights
-stay below it, 4-bit copies exceed it."""
+"""Smallest divergence of two lists, in nats, that shows two models. Batches, rounding and 8-bit copies of the weights
+stay below it; 4-bit copies exceed it.
+"""
 
 
 def models(tops: Sequence[Mapping[str, float]]) -> list[int]:

@@ -20,7 +20,8 @@ from server_launchers.engines import table as engines
 
 DRAWS = 100
 """Number of draws in a test of a temperature: temperature 0.3 instead of 1 is found nearly always, 0.9 seldom
-(docs/probe.md)."""
+(docs/probe.md).
+"""
 
 GREEDY_REPLIES, MORE_GREEDY_REPLIES = 3, 5
 """Number of replies at temperature 0, and number of further replies if the first ones all begin differently. Of 75
@@ -180,7 +181,8 @@ CUTS: tuple[tuple[str, float, Callable[[list[float]], float]], ...] = (
     ("min_p", 0.5, lambda ps: ps[0] / 2),
 )
 """Each cut that is tested: (field, value, function). The function takes all probabilities in falling order and returns
-the smallest that the cut keeps."""
+the smallest that the cut keeps.
+"""
 
 
 def _penalties(subject: Subject) -> Seen:
