@@ -58,7 +58,7 @@ class SampleRow(NamedTuple):
 
 
 class File(NamedTuple):
-    """A file that an exporter wrote. n: number of samples or results in it; None if it holds none or did not count."""
+    """A file that an exporter wrote. n: number of samples or results in it; None if it holds none, or if unknown."""
 
     path: Path
     n: int | None = None

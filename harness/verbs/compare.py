@@ -173,9 +173,9 @@ class Verified:
     """One benchmark of a run compared with published scores of its model.
 
     standing: the verdict. comparisons: the nearest settings first. public: the comparison with all public sources at
-    once; None unless all public scores were asked for and the run is finished. n_near: number of public scores of
-    similar model names, which decide nothing; 0 unless all public scores were asked for. reason: why scores published
-    under the benchmark's name are not compared; empty if they are.
+    once; None unless all public scores were asked for, the run is finished and a source asked the same questions.
+    n_near: number of public scores of similar model names, which decide nothing; 0 unless all public scores were asked
+    for. reason: why scores published under the benchmark's name are not compared; empty if they are.
     """
 
     benchmark: str

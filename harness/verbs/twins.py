@@ -29,7 +29,7 @@ def add_drops(folder: RunFolder, scores: Sequence[Score]) -> list[Score]:
 
 
 def _original_benchmark_of(folder: RunFolder, benchmark: str) -> str | None:
-    """The benchmark whose questions were changed to make this benchmark's (its twins); None if it has no twins."""
+    """The benchmark of the originals, if the questions of this benchmark are twins; else None."""
     # All questions of a card are twins or none are, so the first one tells.
     first = next(questions.iterate(folder.benchmark(benchmark)), None)
     return None if first is None else original_benchmark(first)

@@ -107,7 +107,7 @@ FINDS: Mapping[str, tuple[str, ...]] = {
 def allotted(checks: Sequence[Check], budget: int, earlier: Collection[str] = ()) -> dict[str, int]:
     """Name of a check that the budget is spent on → tokens that the check may cost, at most `budget` in all.
 
-    Tokens that are left over go to the check with prompts of any length. earlier: names of checks that were made
+    Tokens that are left over go to the check whose prompt may have any length. earlier: names of checks that were made
     before, whose classes count as found.
     """
     left, classes = budget, {kind for name in earlier for kind in FINDS.get(name, ())}

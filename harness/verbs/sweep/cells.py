@@ -94,7 +94,7 @@ class Sweep:
         return [cell for group in self.groups for cell in group.cells]
 
     def step_of(self, cell: Cell) -> tuple[str, int] | None:
-        """Return the curve (accuracy over steps) and the step of a checkpoint's cell; None for a cell of another model.
+        """Return the name of the curve (accuracy over steps) and the step of a checkpoint's cell; None for other cells.
 
         The name consists of the training run and the entries of the other axes, without the benchmark.
         """

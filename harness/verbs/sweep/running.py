@@ -46,8 +46,8 @@ OnCell = Callable[[CellRecord], None]
 
 
 def note_suite(sweep: Sweep) -> None:
-    """Note in each run folder of a suite to which suite it belongs and which settings the suite states for its server,
-    since a run may be read without its sweep. Raises `StoreError`.
+    """Note in each run folder of a suite to which suite the run belongs, and which conditions (such as an attention
+    budget) the suite states for its server: a run may be read without its sweep. Raises `StoreError`.
     """
     if sweep.suite is None:
         return
@@ -218,7 +218,7 @@ def _judges_late(sweep: Sweep) -> bool:
 
 
 def _is_done(sweep: Sweep, group: ServerGroup, cell: Cell, *, judging: bool) -> bool:
-    """Whether the cell is sampled and scored, and judged if the sweep has a judge.
+    """Whether the cell is sampled and scored without a failure, and judged if the sweep has a judge.
 
     judging: the judge rules later (`judge_late`), so the cell counts as done without its verdicts.
     """
