@@ -110,7 +110,7 @@ class Prepared:
     def describe(self, endpoint: Endpoint) -> ServerFacts:
         """Facts of an endpoint that joins the run.
 
-        Blocking. Raises `ServerError` where the endpoint does not answer.
+        It blocks until the endpoint has answered. Raises `ServerError` if it does not answer.
         """
         return servers.facts_of_joining(endpoint, self.settings.model, self.options.ca_file, hosted=self.hosted)
 
@@ -339,7 +339,7 @@ def _cards(options: RunOptions, first: Mapping[str, object]) -> list[tuple[Card,
         raise UsageError(f"give a benchmark (see `harness benchmarks`), or a file with {option('data')}")
     numbered: list[tuple[Card, int | None]] = []
     for part in options.benchmarks:
-        # The last colon, since the path of a card's file may hold others.
+        # Split at the last colon, since the path of a card's file may hold other colons.
         name, colon, number = part.rpartition(":")
         if not colon or not number.isdigit():
             if colon and catalogue.knows(name):

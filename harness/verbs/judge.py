@@ -74,7 +74,7 @@ class JudgeSettings:
     """Who judges, and which samples.
 
     model: name of the checkpoint, also in the grades. votes: replies for each distinct answer. temperature: None means
-    0, or `VOTING_TEMPERATURE` with several votes. override: the judge also rules where the rules have decided.
+    0, or `VOTING_TEMPERATURE` with several votes. override: the judge's verdict also replaces a verdict of the rules.
     """
 
     model: str
@@ -561,7 +561,7 @@ def _apply(
 
 
 def _errors(compared: Agreement, n_judged: int, n_samples: int) -> JudgeErrors | None:
-    """Count how often the judge differs from the rules, for the score; None where it decided nothing.
+    """Count how often the judge differs from the rules, for the score; None if the judge decided no sample.
 
     n_judged: samples whose verdict is the judge's, of n_samples.
     """

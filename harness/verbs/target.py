@@ -1,5 +1,5 @@
-"""A run that ends when it is exact enough: it samples in stages and grades after each, until the sampling error is
-small.
+"""Carries out a run that ends when it is exact enough: it samples in stages and grades after each stage, until the
+sampling error is small.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ _KEY_MARK = ",key="
 
 
 def for_each(addresses: Sequence[str], given: Mapping[str, Any]) -> list[ProbeOptions]:
-    """The options of one probe for each address `URL[,key=VARIABLE]`; without an address, of one of the running server.
+    """The options of a probe for each address `URL[,key=VARIABLE]`; without addresses, for the running server alone.
 
     given: the other options. Raises `UsageError` for a key or header beside several addresses: all those servers would
     get it, and not only the server that it was meant for.

@@ -133,7 +133,7 @@ class WhichServer(Options):
     def _check(self) -> None:
         """Raise `UsageError` if the server is named in two ways, has an empty address, or lacks a model to serve."""
         super()._check()
-        # A shell replaces a variable that is not set by an empty text.
+        # A shell puts an empty text in the place of a variable that is not set.
         if not all(self.base_url):
             raise UsageError(f"{option('base_url')} is empty: give the server's address, such as http://127.0.0.1:8000")
         if self.serve is not None:

@@ -113,7 +113,7 @@ def shift_of(before: Sequence[Top], after: Sequence[Top]) -> Shift:
 
 
 def effect(before: Sequence[Top], after: Sequence[Top]) -> float:
-    """The F ratio of a change of the prompt: about 1 for a change that never reached the model, large for one that did.
+    """The F ratio of a change of the prompt: about 1 if the change never reached the model, large if it did.
 
     Infinite if the means differ and repeats do not, or the lists share fewer than `MIN_COMMON` tokens; 0 if the means
     are equal. Parameters: see `shift_of`.

@@ -140,7 +140,7 @@ def _ends(subject: Subject) -> Seen:
             failed = next(reply for reply in replies if isinstance(reply, RequestFailed))
             return untested(sent, f"a stream failed: {quoted(failed.message)}")
         lie = unnatural(ends)
-        # A first round without a false end settles it; after a false end, the other rounds decide.
+        # A first round without a false end ends the check; after a false end, the other rounds decide.
         if lie is None and not lies:
             break
         lies += [lie] if lie is not None else []
@@ -177,7 +177,7 @@ def _long_stream(subject: Subject) -> Seen:
             return untested(sent, "without usage nothing shows how many tokens came")
         if reply.n_tokens >= limit - 1 and reply.reason == "length":
             return sound(sent, f"finish_reason length after {reply.n_tokens:,} tokens")
-        # `length` below the limit admits a cut, so the other prompts need not confirm it.
+        # A reply that says `length` below its limit was cut, so the other prompts need not confirm the cap.
         if reply.reason == "length":
             break
     n = cap(replies)

@@ -4,8 +4,9 @@ Each later token is compared with the distribution that the server stated for it
 
     u = P(likelier tokens) + V P(token),   V uniform on 0 to 1;   all unlisted tokens count as one, the least likely
 
-Some engines (vLLM) list the drawn token in the place of the last likely one, or beyond it. Then the list depends on the
-draw, and u is too small. So each list loses its last token (`undrawn`), which makes it the same for every draw.
+Some engines (vLLM) put an unlikely drawn token into the list, in place of its last token or after it. Then the list
+depends on the draw, and u is too small. So each list loses its last token (`undrawn`), which makes it the same for
+every draw.
 
 If the server draws from the distribution that it states, u is uniform on 0 to 1 whatever came before (Rosenblatt 1952,
 Ann. Math. Statist. 23:470). So the u of all places are independent with mean 1/2.
@@ -89,7 +90,7 @@ def rank_among(token: str, top: Mapping[str, float], temperature: float, share: 
     """The `rank` of a listed token drawn at `temperature`, among the listed tokens only; None for an unlisted one.
 
     The result is uniform on 0 to 1, too. top: the listed tokens with their log-probabilities. temperature: the draw's
-    temperature divided by the one of the log-probabilities. share: uniform on 0 to 1.
+    temperature divided by the temperature of the log-probabilities. share: uniform on 0 to 1.
     """
     if token not in top:
         return None
@@ -113,7 +114,7 @@ def _sampled(subject: Subject, n: int, **fields: object) -> list[Choice]:
     """Sampled replies to the story prompt, with log-probabilities. Raises `Refused` where a request fails."""
     subject.seed += n
     common = {"max_tokens": LONG, "temperature": 1.0, "top_p": 1.0, **logprob_fields(CHAT)}
-    # Seeds far apart, because generators with neighbouring seeds may begin alike.
+    # The seeds are far apart, because generators with neighbouring seeds may begin alike.
     seeds = random.Random(subject.seed).sample(range(2**31), n)  # noqa: S311 - no secret
     bodies = [Inquiry(STORY, {**common, "seed": seed, **fields}).body(subject.server.asker) for seed in seeds]
     choices = []
@@ -125,7 +126,7 @@ def _sampled(subject: Subject, n: int, **fields: object) -> list[Choice]:
 
 
 def _later(choices: Sequence[Choice]) -> list[Token]:
-    """All tokens after the first one of each reply that have a list of the likeliest."""
+    """The tokens after the first of each reply, if the server states the likeliest tokens at their place."""
     return [token for choice in choices for token in choice.tokens[1:] if token.top]
 
 
@@ -233,7 +234,7 @@ def _later_cuts(subject: Subject) -> Seen:
         n_outside, chance_of_any = outside(tokens, smallest)
         if n_outside:
             broken.append(f"{name} is forgotten: {n_outside} of {len(tokens)} tokens lie outside it")
-        # No token lies outside. That shows something only if a server without the cut would have drawn one there.
+        # No token lies outside. That shows something only if a server that ignores the cut would have drawn one there.
         elif not tokens or chance_of_any < SURE:
             unknown.append(f"{name} shows nothing")
         else:

@@ -1,7 +1,7 @@
 """Compares the providers of one model over days: which of them changed, and which differs from the others. A look asks
 each provider for `DRAWS` sampled first words after each of `PROMPTS`. Two sets of words are compared by the chi-square
-statistic of their counts, summed over the prompts. Its p-value is by exact Monte Carlo: if one model drew both, any
-division of all words between the two is as likely as the one that came. No log-probabilities are needed.
+statistic of their counts, summed over the prompts. Its p-value is by exact Monte Carlo: if one model drew both sets,
+any division of all words between the two is as likely as the observed division. No log-probabilities are needed.
 
     family of tests     what is compared                              error it may spend at look k
     changed             a provider with its own earlier looks         ALPHA / 2 · 1 / (k (k − 1)), k at least 2
@@ -223,7 +223,7 @@ def draws(server: ProbedServer, seed: int) -> list[dict[str, int]]:
 
     Raises `Refused` if more than a tenth of the requests of a prompt are refused.
     """
-    # Seeds far apart, because generators with neighbouring seeds may begin alike.
+    # The seeds are far apart, because generators with neighbouring seeds may begin alike.
     seeds = random.Random(seed).sample(range(2**31), DRAWS * len(PROMPTS))  # noqa: S311 - no secret
     fields = {"max_tokens": TOKENS, "temperature": 1.0, "top_p": 1.0}
     counts = []

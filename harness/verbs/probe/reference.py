@@ -320,7 +320,7 @@ def compared(
         variance=sum(probability * log * log for probability, log in zip(q, logs, strict=True)) - expected**2,
         same=ours == theirs,
         rounding=rounding,
-        # A token that the reference does not list is less likely than the last one that it lists.
+        # A token that the reference does not list is less likely than the least likely token that it lists.
         flip=reference[theirs] - reference.get(ours, min(reference.values())),
         events=tuple(q),
     )
@@ -342,7 +342,7 @@ def _divergence(p: Sequence[float], q: Sequence[float]) -> float:
 
 def _coarse(events: list[str], logprobs: Likely) -> list[float]:
     """Probabilities of the events and of the rest; all above 0."""
-    # Above 0: a token that the server rounds to probability 0 would make ratios infinite.
+    # The probabilities stay above 0, because a token whose probability is rounded to 0 would make ratios infinite.
     probabilities = [max(math.exp(logprobs[name]), 1e-9) for name in events]
     # Rounded probabilities may sum to slightly more than 1.
     probabilities.append(max(1 - sum(probabilities), 1e-6))

@@ -148,7 +148,7 @@ class Subject:
         opened = self.open
         assert opened is not None
         self.seed += 1
-        # Seeds far apart, because generators with neighbouring seeds may begin alike.
+        # The seeds are far apart, because generators with neighbouring seeds may begin alike.
         seeds = random.Random(self.seed).sample(range(2**31), n)  # noqa: S311 - no secret
         bodies = [opened.inquiry(**{"seed": seed, **fields}).body(self.server.asker) for seed in seeds]
         answers = self.server.many(bodies, opened.path)

@@ -207,7 +207,7 @@ def _many(subject: Subject) -> list[Called] | str:
 
 
 def _calls(subject: Subject) -> Seen:
-    """Check, over many sampled replies, that the model's tool calls arrive whole and are the right ones."""
+    """Check, over many sampled replies, that the model's tool calls arrive whole and fit the tools' schemas."""
     sent, replies = SENT, _many(subject)
     if isinstance(replies, str):
         return untested(sent, replies)
@@ -264,7 +264,7 @@ def against(server: ProbedServer, named: str) -> Check:
 
 
 def _streamed(subject: Subject) -> Seen:
-    """Check that a streamed reply brings the same tool calls as a whole one."""
+    """Check that tool calls are as well-formed in a streamed reply as in the whole reply to the same request."""
     sent = f"{STREAMS} greedy requests with two tools, streamed and whole"
     broken: list[str] = []
     n = 0
@@ -294,8 +294,8 @@ def _streamed(subject: Subject) -> Seen:
 
 
 def _choice(subject: Subject) -> Seen:
-    """Check that the server obeys `tool_choice`: "none" calls no tool, a named tool is the one called, "required" calls
-    one.
+    """Check that the server obeys `tool_choice`: "none" calls no tool, "required" calls any tool, and a tool's name
+    calls this tool and no other.
     """
     sent = "tool_choice none, required, and a tool by name, twice each"
     named = {"type": "function", "function": {"name": "get_time"}}

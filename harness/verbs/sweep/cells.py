@@ -1,4 +1,4 @@
-"""From a sweep's file to its plan: which servers are started, and which runs are made on each of them.
+"""Makes a sweep's plan from its file: which servers are started, and which runs are made on each server.
 
 Nothing is contacted. A cell is one run: a model, a server, a prompt, a sampling and a benchmark.
 

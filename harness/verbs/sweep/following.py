@@ -60,7 +60,7 @@ def follow(
         f"{SETTLED_S:g} s; the sweep ends when none has appeared for {minutes}"
     )
     looks: dict[Path, int] = {}
-    settled: dict[Path, float] = {}  # when each checkpoint had last changed, as the sweep went on with it
+    settled: dict[Path, float] = {}  # time of each checkpoint's last change when it was last run
     say(waiting)
     # since: when `run` last ended, or when following began.
     code, since = None, now()

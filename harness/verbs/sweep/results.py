@@ -187,10 +187,10 @@ def _read_run(sweep: Sweep, cell: Cell, reason: str) -> CellResult:
 
 
 def _base(sweep: Sweep) -> tuple[str, str] | None:
-    """The entry with which the others are compared, as (axis, name of the entry).
+    """The entry with which the other entries of its axis are compared, as (axis, name of the entry).
 
-    It is the entry that the file names as its base; else the first column of a grid; else, on the first axis with
-    several entries, the first of them.
+    It is the entry that the file names as its base. If the file names none, it is the first column of a grid; else the
+    first entry of the first axis with several entries; None if there is no such axis.
     """
     if sweep.table.base is not None:
         return next(

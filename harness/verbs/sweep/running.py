@@ -84,9 +84,9 @@ class Hold:
         self.stop()
 
     def serving(self, next_spec: ServerSpec) -> RunningServer:
-        """A ready server of this spec: the running one with its weights swapped, or a new one in its place.
+        """A ready server of this spec: the running server with its weights swapped, or a new server in its place.
 
-        Raises `ServerError` where the server does not start.
+        Raises `ServerError` if the server does not start.
         """
         if self._running is not None:
             spec, server = self._running

@@ -31,7 +31,8 @@ MAX_SAID_CHARS = 2000
 class ScoringTask(msgspec.Struct, frozen=True, kw_only=True):
     """The task of the child process.
 
-    folder: the run folder. options: fields of `ScoreOptions`; judge: fields of `JudgeOptions`; both without unset ones.
+    folder: the run folder. options: the fields of `ScoreOptions` that are set. judge: the fields of `JudgeOptions` that
+    are set; None without a judge.
     """
 
     folder: str
