@@ -105,7 +105,7 @@ def find(who: WhichServer, endpoints_file: Path | None = None, *, shared_key: bo
         elif os.environ.get(URL_VARIABLE):
             urls = [os.environ[URL_VARIABLE]]
         elif who.provider and provider.hosted:
-            urls = [None]  # The provider has no address of its own, so one is required.
+            urls = [None]  # The provider has no address of its own: its error asks for one.
     if not urls:
         return _running(who, provider)
     variable = who.api_key_env or provider.address.key_variable
