@@ -33,8 +33,8 @@ class ServedHere:
     def __init__(self, endpoints: Sequence[Endpoint]) -> None:
         self._endpoints = tuple(endpoints)
         self._servers: tuple[tuple[str, int], ...] | None = None
-        """(name, process number of the guard, the process that ends the server's engine when its harness is gone) of
-        each server; empty if some endpoint was not started here; None before the first call of `lost`.
+        """(name, process number of the guard) of each server. The guard is the process that ends the server's engine
+        when the harness is gone. Empty if some endpoint was not started here; None before the first call of `lost`.
         """
 
     def lost(self) -> str | None:

@@ -220,7 +220,7 @@ _OPTION_COLUMN = re.compile(r"(option|choice)?[ _]?[a-h1-8]|options|choices", re
 
 
 def _doubtful_columns(options: RunOptions, first: Mapping[str, object]) -> Iterator[Sentence]:
-    """Yield a warning if two columns of a user's own file have usual names of a question's column; same for the answer.
+    """Yield a warning if two columns of a user's own file may hold the question, by their names, or two the answer.
 
     first: the file's first row.
     """
@@ -266,7 +266,7 @@ def _known_folder(options: RunOptions) -> RunFolder | None:
 
 def _check_verifiers(sets: Sequence[QuestionSet], watcher: Watcher) -> None:
     """Try each benchmark's own verifier on two answers. Raise `UsageError` for a verifier that could not grade: not
-    trusted, not found, broken, or without a verdict on either answer.
+    trusted, not found, broken, too slow, or without a verdict on either answer.
 
     Without this check, `harness score` would say so after hours of sampling.
     """

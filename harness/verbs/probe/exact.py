@@ -38,7 +38,7 @@ def temperature(counts: Mapping[str, int], logprobs: Mapping[str, float], temper
 
     counts: how often each token came. logprobs: natural logarithms of probabilities at temperature 1; tokens that are
     not listed there are left out, which conditions on the listed set and keeps the test exact. The statistic is the sum
-    of the tokens' logarithms: it is sufficient for 1/temperature, so no test finds another temperature more often.
+    of the tokens' logarithms: it is sufficient for 1/temperature, hence the most powerful against another temperature.
     seed: of the simulation.
     """
     names = list(logprobs)

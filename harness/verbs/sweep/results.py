@@ -87,7 +87,7 @@ class Aggregate(NamedTuple):
     for the same questions asked again. at_most: whether only an upper bound of the error is known for at least one
     benchmark. question_interval: 95 % interval for other questions of the same kinds. difference, p: the mean minus the
     mean of the base at the same point, and its p value, corrected by Holm; None for the base itself, and if samples of
-    the two are missing. missing: benchmarks without a score or with samples missing; if there are any, mean is None.
+    either are missing. missing: benchmarks without a score or with samples missing; if there are any, mean is None.
     """
 
     point: Mapping[str, str]
