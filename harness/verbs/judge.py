@@ -264,7 +264,7 @@ class JudgeReport:
     n_silent: answers without a majority for either verdict. n_mute: answers for which no reply had a verdict. n_owed:
     answers with replies missing. n_decided: samples whose verdict is now the judge's. n_hidden: samples in scope that
     have no text to show to the judge. failures: what the benchmark's own verifier did in place of a verdict → number of
-    these samples that the judge decided. prompt_tokens, completion_tokens: of all replies that count, as the server
+    samples that the judge decided instead. prompt_tokens, completion_tokens: of all replies that count, as the server
     states them; None if it states none.
     """
 
@@ -512,7 +512,7 @@ def _question_set(cases: _Cases, judge: JudgeSettings, folder: RunFolder) -> Que
 
 
 def _failures(before: Iterable[Grade], after: Iterable[Grade]) -> dict[str, int]:
-    """What the benchmark's own verifier did in place of a verdict → number of these samples that the judge decided.
+    """What the benchmark's own verifier did in place of a verdict → number of samples that the judge decided instead.
 
     A verifier that returns None leaves an answer to the judge, which is no failure. before, after: the grades before
     and after the judge, in the same order.

@@ -1,12 +1,12 @@
 """Checks that a server has the weights of a reference.
 
-Three checks compare the server with the reference (another server, or a model computed on this machine): their
-next-token distributions, the server's own draws against the reference's distribution, and the beginnings of greedy
-replies. For the first two, plain text goes to the completions API of both, so templates play no part. The next token is
-compared at fixed places in fixed passages. At each place, both distributions are coarsened to the tokens that both list
-plus one event for the rest; a Kullback-Leibler divergence of coarsened distributions is never larger than the true one,
-so coarsening accuses no sound server. Places of one passage are not independent, so the statistics treat each passage
-as one cluster.
+Three checks compare the server with the reference (another server, a saved reference, or a model computed on this
+machine): their next-token distributions, the server's own draws against the reference's distribution, and the
+beginnings of greedy replies. The first two checks send plain text to the completions API, so templates play no part.
+They compare the next token at fixed places in fixed passages. At each place, both distributions are coarsened to the
+tokens that both list plus one event for the rest; a Kullback-Leibler divergence of coarsened distributions is never
+larger than the true one, so coarsening accuses no sound server. Places of one passage are not independent, so the
+statistics treat each passage as one cluster.
 
 Two engines that compute in 16 bits differ by rounding; in one model this difference is larger than the effect of 8-bit
 weights. So a reference model on this machine is computed in 32 bits, and once more in its own 16 bits: the difference
@@ -102,10 +102,10 @@ is small: equal weights have no such place.
 """
 
 FAR, MIN_FAR = 0.1, 4
-"""Rounding alone makes no place diverge by more than `FAR` nats; `MIN_FAR` places that do accuse a server.
+"""A server is accused if at least `MIN_FAR` places diverge by more than `FAR` nats, which rounding alone makes at none.
 
-So many such places raise the mean to `GRAVE` by themselves, but the mean's interval may still reach 0 if the places lie
-in few passages.
+The mean alone might not accuse it: these places raise the mean to `GRAVE`, but its interval may still reach 0 if they
+lie in few passages.
 """
 
 NEGLIGIBLE_NATS = 1e-7

@@ -86,7 +86,7 @@ def verdict_text(result: CellResult) -> str:
 
 
 def pass_at_k(result: CellResult, k: int) -> float | None:
-    """pass@k of a scored cell; None if a question has fewer than k samples."""
+    """The pass@k of a scored cell; None if a question has fewer than k samples."""
     assert result.score is not None
     assert result.benchmark is not None
     if k in result.score.pass_at:
