@@ -1,4 +1,4 @@
-"""From a user's options to a session: options, servers, settings, and the loop that samples.
+"""Turns a user's options into a session: reads the options, finds or starts the servers, makes the settings, samples.
 
-Enter by `options.RunOptions`, `prepare.prepare` and `session.generate`. Nothing here names a flag or prints.
+Callers use `options.RunOptions`, `prepare.prepare` and `session.generate`. Nothing here names a flag or prints.
 """

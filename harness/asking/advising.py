@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from harness.generation.settings import RunSettings
 
 MAX_USUAL_TEMPERATURE = 2.0
-"""Largest temperature that OpenAI's API accepts; a run with a higher one is warned."""
+"""Largest temperature that OpenAI's API accepts; a run with a higher temperature gets a warning."""
 
 
 def advise(
@@ -63,7 +63,7 @@ def _as_cards_see_it(
         mathematics=first.kind in ("integer", "number", "expression", "multiple"),
         api=question_set.api,
         context=min(looks.contexts) if looks.contexts else None,
-        # The user's own fields may switch thinking, under any name that the template knows.
+        # Fields that the user adds may switch thinking on or off, under any name that the chat template has for it.
         thinking=options.thinking or ("by hand" if options.chat_template_kwargs or options.extra_body else None),
         prefill=options.prefill,
         opens=_opens_reasoning(first, settings, looks, options) if preset.rule("prefill") is not None else None,
@@ -73,7 +73,7 @@ def _as_cards_see_it(
 def _opens_reasoning(question: Question, settings: RunSettings, looks: Looks, options: RunOptions) -> bool | None:
     """Whether the chat template of the first server that answers ends the prompt with an open reasoning block.
 
-    None if no server answers, or if the server does not show the tokens of a prompt.
+    None if no server answers, if the server does not show the tokens of a prompt, or if the prompt is plain text.
     """
     engine = looks.engine
     look = next((look for look in looks.each if look.failure is None), None)

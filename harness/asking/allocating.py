@@ -1,4 +1,4 @@
-"""How many samples each question gets by the results of a former run (option `allocate`).
+"""Decides by the results of a former run how many samples each question gets (option `allocate`).
 
     source ──► (right, samples) of each question ──► `harness.scoring.allocation.allocate` ──► samples by question
 
@@ -25,15 +25,15 @@ from harness.runs.manifest import BenchmarkRecord, Manifest
 from harness.scoring.allocation import MIN_ALLOCATED, allocate, saving
 
 MAX_ITEM_SAMPLES = 10_000_000
-"""Largest number of samples of one question in a table of items; a larger one is a typing mistake."""
+"""Largest number of samples of one question in a table of items; a larger number is taken for a typing mistake."""
 
 
 class Allocation(NamedTuple):
     """The samples of one benchmark's questions.
 
-    source: the former run's folder, or the table. mean: samples of a question on average, as `samples` asks.
-    by_question: samples by question id. sentence: what to tell the user before the run starts. model, seed: of the
-    former run; None where unknown.
+    source: the former run's folder, or the table. mean: number of samples of a question on average, as the option
+    `samples` says. by_question: number of samples by question id. sentence: what to tell the user before the run
+    starts. model, seed: of the former run; None if unknown.
     """
 
     source: str
@@ -44,9 +44,10 @@ class Allocation(NamedTuple):
     seed: int | None = None
 
     def refuse_same_samples(self, model: str, seed: int | None) -> None:
-        """Raise `UsageError` if a server that obeys seeds would give the former run's samples once more.
+        """Raise `UsageError` if the new run has the model and seed of the former run.
 
-        The allocation would then depend on the samples that are counted, which biases the accuracy.
+        A server that obeys seeds would then give the former run's samples again. The allocation would depend on the
+        very samples that are counted, which biases the accuracy. model, seed: of the new run.
         """
         if seed is not None and (model, seed) == (self.model, self.seed):
             raise UsageError(
@@ -58,7 +59,7 @@ class Allocation(NamedTuple):
 
 
 class _FormerRun(NamedTuple):
-    """(right, samples) by question id, and the run's model and seed where they are known."""
+    """The results of a former run. items: question id → (right samples, all samples). model, seed: None if unknown."""
 
     items: Mapping[str, tuple[int, int]]
     model: str | None = None
@@ -68,11 +69,11 @@ class _FormerRun(NamedTuple):
 def allocation(
     source: Path, benchmark: str, question_ids: Sequence[str], mean: int, own: RunFolder | None
 ) -> Allocation:
-    """Return the samples of each question, by the results of the former run or table at `source`.
+    """Return the number of samples of each question, by the results of the former run or table at `source`.
 
-    mean: samples of a question on average. own: the folder of the new run, None if not known yet. If that run has begun
-    with this allocation already, the stored numbers are returned: a resumed run keeps its plan even if the former run
-    has changed or is gone. Raises `UsageError` and `StoreError`.
+    mean: number of samples of a question on average. own: the folder of the new run; None if not known yet. If the new
+    run has begun with this allocation already, the stored numbers are returned: a resumed run keeps its plan even if
+    the former run has changed or is gone. Raises `UsageError` and `StoreError`.
     """
     if mean < MIN_ALLOCATED:
         raise UsageError(
@@ -115,7 +116,7 @@ def allocation(
 
 
 def _in_words(counts: Sequence[int]) -> str:
-    """The numbers of samples in a clause for the user."""
+    """The numbers of samples in words, for a message: `4 to 32 samples a question, 640 in all`."""
     return f"{min(counts)} to {max(counts)} samples a question, {sum(counts):,} in all"
 
 
@@ -124,11 +125,11 @@ def _stored(
 ) -> BenchmarkRecord | None:
     """The benchmark's record in the run folder `own`, if that run began with this allocation; else None.
 
-    source, mean: as the user gives them (`allocate`, `samples`). question_ids: all of the benchmark, as asked now.
+    source, mean: the options `allocate` and `samples`. question_ids: of all questions that the benchmark has now.
     """
     try:
         manifest = Manifest.find(own)
-    except StoreError:  # A damaged manifest; the session refuses it with a reason.
+    except StoreError:  # The manifest is damaged; the session refuses it later, with a reason.
         return None
     record = None if manifest is None else manifest.benchmarks.get(benchmark)
     if record is None or not own.benchmark(benchmark).has_samples():
@@ -139,7 +140,7 @@ def _stored(
 
 
 def _of_run(source: Path, benchmark: str) -> _FormerRun:
-    """The former run in a run folder, by its grades. Raises `StoreError`, and `UsageError` for an unscored run."""
+    """The results of the former run in a run folder, counted from its grades. Raises `StoreError` and `UsageError`."""
     folder = RunFolder.open(source)
     record = Manifest.load(folder).benchmarks.get(benchmark)
     if record is None:
@@ -162,7 +163,7 @@ def _of_run(source: Path, benchmark: str) -> _FormerRun:
 
 
 def _of_table(source: Path) -> _FormerRun:
-    """The former run in a table of items. Raises `UsageError` that names the wrong row."""
+    """The results of a former run in a table of items. Raises `UsageError` that names the wrong row."""
     items: dict[str, tuple[int, int]] = {}
     for where, row in tables.read(source):
         question_id, right, n = (row.get(name) for name in ("question_id", "correct", "samples"))

@@ -1,4 +1,4 @@
-"""The settings and the server of a run that asks by batches."""
+"""The settings of a run that asks through a provider's batch API, or that writes its requests to a file for one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness.generation.settings import MAX_CONCURRENCY, Batching, RunSettings
 
 
 def by_batch(settings: RunSettings, options: RunOptions, provider: Provider) -> RunSettings:
-    """`settings` changed for a run that asks by batches, or into a file of requests. Raises `UsageError`."""
+    """`settings`, changed for a run that asks by batches or writes its requests to a file. Raises `UsageError`."""
     if options.batch_file is not None:
         batching = Batching(file=options.batch_file.absolute())
     elif provider.batches is not None:
@@ -29,18 +29,18 @@ def by_batch(settings: RunSettings, options: RunOptions, provider: Provider) -> 
     return replace(
         settings,
         batching=batching,
-        # All samples at once: a batch takes hours, however few requests it has.
+        # All samples go into one batch, because a batch takes hours, however few requests it has.
         concurrency=options.concurrency or MAX_CONCURRENCY,
         # The result of a batch is one JSON value for each request; its file has no place for a stream.
         asker=replace(settings.asker, spelling=replace(settings.spelling, stream=False, token_ids=False)),
         salvage=Salvage(mode="off"),
-        # A fingerprint would ask at once and at the full price, and a file has no server.
+        # A fingerprint is asked for by direct requests at the full price; with a file of requests, there is no server.
         fingerprint=False,
     )
 
 
 def file_as_server(options: RunOptions) -> tuple[ReachedServers, Looks]:
-    """A stand-in for a server when requests go to a file: no server is asked now."""
+    """A stand-in for the endpoints and their looks when requests are written to a file, so that no server is asked."""
     assert options.batch_file is not None
     assert options.model is not None
     endpoint = Endpoint(f"file://{options.batch_file.absolute()}")

@@ -1,5 +1,5 @@
-"""A session's figures over HTTP for Prometheus and similar tools: OpenMetrics, read-only, by default on this machine
-only.
+"""Serves a session's figures over HTTP for Prometheus and similar tools: as OpenMetrics, read-only, by default only on
+this machine.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ ENDPOINT_STATES = ("open", "paused", "set aside", "left")
 def served(port: int, host: str, model: str, watcher: Watcher) -> Iterator[Callable[[Progress], None]]:
     """Serve the session's figures on a port for the length of the block.
 
-    Yields the function to call with each progress; it passes the progress on to the watcher, too.
-    Raises `UsageError` where the port cannot be opened.
+    Yields the function to call with each progress; it passes the progress on to the watcher, too. Raises `UsageError`
+    if the port cannot be opened.
     """
     # Imported late: only sessions with metrics need it.
     from prometheus_client import CollectorRegistry, start_http_server
@@ -54,14 +54,14 @@ def served(port: int, host: str, model: str, watcher: Watcher) -> Iterator[Calla
 
 
 class Figures:
-    """The latest progress as metrics. A scraper calls `collect` on a thread of its own."""
+    """The latest progress as metrics. The HTTP server calls `collect` in a thread of its own."""
 
     def __init__(self, model: str) -> None:
         self.latest: Progress | None = None
         self._model = model
 
     def collect(self) -> Iterator[Metric]:
-        """The metrics at this moment, in the form that `prometheus_client` asks of a collector."""
+        """Yield the metrics at this moment; `prometheus_client` calls this method of a collector."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
 
         yield InfoMetricFamily("harness_run", "What is sampled.", value={"model": self._model})

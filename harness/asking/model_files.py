@@ -17,34 +17,35 @@ TEXTS = (
     *("special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt"),
     *("chat_template.jinja", "chat_template.json", "model.safetensors.index.json"),
 )
-"""Files that define a model besides its weights, as transformers saves them."""
+"""Names of the files that define a model besides its weights, as transformers saves them."""
 
 WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".gguf")
 
 MAX_TEXT_BYTES = 256 * 1024 * 1024
-"""Largest file that is read for its checksum; a larger one is identified by its size.
+"""Largest size in bytes of a file that is read for its checksum; a larger file is identified by its size.
 
 The largest tokenizers have 40 MB.
 """
 
 MAX_SHARDS = 10_000
-"""Largest number of weights files that are identified; further ones are left out."""
+"""Largest number of weights files that are identified; further files are left out."""
 HASHED_AT_ONCE = 4
 """Number of weights files that are read at the same time."""
 
 PIECES, PIECE_BYTES = 16, 4096
-"""Number and size of the pieces that `weights_sample` reads of each weights file, evenly spaced.
+"""Number and size in bytes of the evenly spaced pieces of each weights file that the checksum `weights_sample` covers.
 
-Training changes nearly all bytes.
+A few pieces are enough to tell checkpoints apart, since training changes nearly all bytes.
 """
 
 
 def fingerprints(source: str, *, hash_weights: bool = False) -> dict[str, str]:
-    """Checksums of the model's files by name, as `sha256:…`; {} if the model is not on this machine.
+    """Name of each of the model's files → its checksum `sha256:…`; {} if the model is not on this machine.
 
-    source: a folder, a file of weights, or a name of the hub (its snapshot in the local cache). The key `weights`
-    covers names and sizes of the weights files; `weights_sample` their sizes and pieces of their contents, wherever
-    they lie and whatever their names; `weights_sha256` all contents, at about a second per GB.
+    source: a folder, a file of weights, or a name on the hub (its snapshot in the local cache). Three more keys stand
+    for all weights files together: `weights` covers their names and sizes; `weights_sample` their sizes and pieces of
+    their contents, but not their names; `weights_sha256`, only with `hash_weights`, their names and whole contents, at
+    about a second per GB.
     """
     path = local(source)
     if path is None:
@@ -78,7 +79,7 @@ def local(source: str) -> Path | None:
     path = Path(source).expanduser()
     if path.exists():
         return path
-    # As huggingface_hub does, which need not be installed.
+    # The cache is searched as huggingface_hub does it, because that package need not be installed.
     cache = os.environ.get("HF_HUB_CACHE")
     hub = Path(cache) if cache else Path(os.environ.get("HF_HOME") or Path.home() / ".cache/huggingface") / "hub"
     cached = hub / f"models--{source.replace('/', '--')}"
@@ -91,7 +92,7 @@ def local(source: str) -> Path | None:
 
 
 def _of_file(path: Path) -> str:
-    """The checksum of a file as `sha256:…`; of a file above `MAX_TEXT_BYTES` its size instead."""
+    """The checksum of a file as `sha256:…`; for a file above `MAX_TEXT_BYTES`, its size instead."""
     size = path.stat().st_size
     return f"{size} bytes" if size > MAX_TEXT_BYTES else f"sha256:{_sha256(path)}"
 

@@ -1,4 +1,6 @@
-"""Facts of a server that was started here, beyond its own replies: its command line, its model's files, its end."""
+"""Facts of a server that was started here, from other sources than its replies: its command line, its model's files,
+whether it has ended.
+"""
 
 from __future__ import annotations
 
@@ -22,18 +24,21 @@ _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class ServedHere:
-    """The servers of this machine that a run asks, known by their addresses, and whether all of them have ended.
+    """Tells whether all servers that a run asks have ended, if all of them were started on this machine.
 
-    Only a server that ran at the first look counts: an old state file may name a port that another server has by now.
+    They are found by their addresses at the first call of `lost`. Servers that do not run then do not count: an old
+    state file may name a port that another server has by now.
     """
 
     def __init__(self, endpoints: Sequence[Endpoint]) -> None:
         self._endpoints = tuple(endpoints)
         self._servers: tuple[tuple[str, int], ...] | None = None
-        """Name and guard of each server; empty where some endpoint is no server of this machine."""
+        """(name, process number of the guard) of each server. The guard is the process that ends the server's engine
+        when the harness is gone. Empty if some endpoint was not started here; None before the first call of `lost`.
+        """
 
     def lost(self) -> str | None:
-        """Return a sentence why the last server has ended, if all have ended; None while one of them may answer."""
+        """Return a sentence on why the last server has ended if all have ended; None while a server may answer."""
         from server_launchers.keeping import servers  # imported late: the first request does not wait for it
 
         if self._servers is None:
@@ -45,7 +50,7 @@ class ServedHere:
         return f"the server {visible(name, 80)}, which this run asks, has ended: {why}"
 
     def _servers_here(self) -> tuple[tuple[str, int], ...]:
-        """Return (name, process number of the guard) of each server of the run; none unless all were started here."""
+        """Return (name, process number of the guard) of each server of the run; empty unless all were started here."""
         if not all(endpoint.local for endpoint in self._endpoints):
             return ()
         from server_launchers.errors import LaunchError
@@ -63,7 +68,7 @@ class ServedHere:
 
 
 def _host_and_port(url: str) -> str:
-    """Return `HOST:PORT` of an address; every name of this machine itself becomes `localhost`."""
+    """Return `HOST:PORT` of an address, with `localhost` for every name of this machine."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     return f"{'localhost' if host in _LOOPBACK else host}:{parts.port}"
@@ -85,18 +90,21 @@ def facts_of(state: ServerState, *, hash_weights: bool = False) -> ServerFacts:
 
 
 def model_flags() -> list[str]:
-    """Options of any engine that change the distribution of replies, each once, without dashes."""
+    """The options of all engines that change the distribution of replies, each once, without leading dashes."""
     return list(dict.fromkeys(flag for engine in engines.every().values() for flag in engine.model_flags))
 
 
 def given(argv: Sequence[str], name: str) -> Any:
-    """The value of the option `name` in a command line; True for an option without a value, None if it is not there."""
+    """The value of the option `name` in a command line; True if it has no value, None if it is not there.
+
+    For an option that names a file, the checksum of the file, if it exists, in place of its path.
+    """
     for index, word in enumerate(argv):
         flag, equals, value = word.partition("=")
         # vLLM takes underscores in the names of its options, too.
         if flag.replace("_", "-") != f"--{name}":
             continue
-        # The last word of the line has no value, like an option before another option.
+        # An option that is the last word has no value, like an option that is followed by another option.
         after = argv[index + 1] if index + 1 < len(argv) else "--"
         argument = value if equals else after
         if not equals and after.startswith("--"):

@@ -1,9 +1,9 @@
 """From a user's options to a prepared run: the questions, the settings, and one look at each server.
 
-`questions_of` reads the data and fixes the sampling without contacting any server. `prepare` does the whole, and keeps
-a server that it starts for the run alive for the length of its block.
+`questions_of` reads the data and fixes the sampling without contacting any server. `prepare` also looks at the servers
+and makes the settings; a server that it starts for the run lives for the length of the `with` block.
 
-Long: what is asked and whom it is asked of decide the settings together, and share the options.
+Long: the questions and the servers decide the settings together, and share the options.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ if TYPE_CHECKING:
 
 
 FINGERPRINTED_SAMPLES = 16
-"""Smallest number of samples of a run for which any server gives a fingerprint, also a hosted one, which bills its 350
-tokens. A trial of a few samples is not compared with anything.
+"""A run with at least this many samples takes a fingerprint of every server, even of a hosted one, which bills its 350
+tokens. A smaller run is a trial, which is compared with no other run.
 """
 
 
@@ -88,8 +88,9 @@ class Asked:
 class Prepared:
     """A run that can begin.
 
-    looks: the answer of each endpoint to its one look. about: the server's own facts for the manifest. endpoints_file:
-    followed while the run goes on. server: the server that was started for the run.
+    looks: what each endpoint stated when it was looked at, once. about: facts of the server for the manifest.
+    endpoints_file: the file that lists the endpoints and is read again while the run goes on; None without one. hosted:
+    whether a hosted provider is asked. server: the server that was started for the run; None without one.
     """
 
     options: RunOptions
@@ -109,7 +110,7 @@ class Prepared:
     def describe(self, endpoint: Endpoint) -> ServerFacts:
         """Facts of an endpoint that joins the run.
 
-        Blocking. Raises `ServerError` where the endpoint does not answer.
+        It blocks until the endpoint has answered. Raises `ServerError` if it does not answer.
         """
         return servers.facts_of_joining(endpoint, self.settings.model, self.options.ca_file, hosted=self.hosted)
 
@@ -136,13 +137,14 @@ def prepare(
 ) -> Iterator[Prepared]:
     """The run described by `options`, with its server running for the length of the block.
 
-    must_answer: an unreachable server is an error even if no sample may be missing. server: one that was started
-    already, instead of the one that the options may ask for. Raises `UsageError` and `ServerError`.
+    must_answer: an unreachable server is an error even if the run has begun before, so that perhaps no sample is
+    missing. server: a running server to use in place of a server that the options describe. Raises `UsageError` and
+    `ServerError`.
     """
     watcher = watcher or Watcher()
     if server is not None:
         options = servers.at_server(options, server)
-    # The data before the server: a misspelt benchmark must not cost minutes of loading weights.
+    # The data are read before the server starts: a misspelt benchmark must not cost minutes of loading weights.
     questions_asked = questions_of(options, watcher)
     if options.serve is None:
         yield _prepared(questions_asked, options, watcher, must_answer, server)
@@ -193,7 +195,7 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> Asked:
 
 
 def _chosen_by(options: RunOptions, first: Mapping[str, object], *, named: bool) -> dict[str, str]:
-    """Who chose the number of samples, the prompts and the model of one benchmark, for the record.
+    """Return who chose the number of samples, the prompts and the model of one benchmark, for the manifest.
 
     first: the first row of a user's own file. named: the number of samples is in the benchmark's name, `aime24:64`.
     """
@@ -218,7 +220,7 @@ _OPTION_COLUMN = re.compile(r"(option|choice)?[ _]?[a-h1-8]|options|choices", re
 
 
 def _doubtful_columns(options: RunOptions, first: Mapping[str, object]) -> Iterator[Sentence]:
-    """Yield a warning where two columns of a user's own file have usual names of the question, or of the answer.
+    """Yield a warning if two columns of a user's own file may hold the question, by their names, or two the answer.
 
     first: the file's first row.
     """
@@ -258,21 +260,21 @@ def _left_out(options: RunOptions, first: Mapping[str, object]) -> Sentence | No
 
 
 def _known_folder(options: RunOptions) -> RunFolder | None:
-    """The run's folder; None where its model's name has to be asked of a server first."""
+    """The run's folder; None if its name depends on a model that a server has to name first."""
     return None if options.model is None and options.out is None else _folder(options, options.model or "")
 
 
 def _check_verifiers(sets: Sequence[QuestionSet], watcher: Watcher) -> None:
-    """Raise `UsageError` for a benchmark's own verifier that could not grade: not trusted, not found, broken, or
-    without a verdict on either answer of its trial.
+    """Try each benchmark's own verifier on two answers. Raise `UsageError` for a verifier that could not grade: not
+    trusted, not found, broken, too slow, or without a verdict on either answer.
 
     Without this check, `harness score` would say so after hours of sampling.
     """
-    # All questions of a card have its verifier.
+    # One question of each benchmark is enough: all questions of a card have the card's verifier.
     first = [question_set.questions[0] for question_set in sets if question_set.questions]
     if all(question.rules.grader == GradeRules().grader for question in first):
         return
-    # Imported late: other runs grade nothing.
+    # Imported late: without a verifier, a run grades nothing.
     from harness.grading.elsewhere import is_elsewhere
     from harness.grading.processes.pool import grader_names
     from harness.grading.processes.trial import TRIAL_SECONDS, try_verifier
@@ -315,9 +317,9 @@ def _built(options: RunOptions, card: Card) -> QuestionSet:
 
 
 def _stored(options: RunOptions, name: str, recipe: str) -> StoredQuestions | None:
-    """The stored questions of the run, if they were made by `recipe`; None if the run folder is not known yet.
+    """The questions of the benchmark `name` that the run folder holds, if they were made by `recipe`; else None.
 
-    A damaged folder is reported later, when it is opened.
+    None too if the run folder is not known yet, or is damaged: damage is reported later, when the folder is opened.
     """
     folder = _known_folder(options)
     if folder is None:
@@ -331,13 +333,13 @@ def _stored(options: RunOptions, name: str, recipe: str) -> StoredQuestions | No
 def _cards(options: RunOptions, first: Mapping[str, object]) -> list[tuple[Card, int | None]]:
     """Return (card, number of samples or None) of each benchmark that the user named, or of the user's own file.
 
-    first: the first row of that file.
+    first: the first row of the user's own file. Raises `UsageError`.
     """
     if not options.benchmarks and not options.data:
         raise UsageError(f"give a benchmark (see `harness benchmarks`), or a file with {option('data')}")
     numbered: list[tuple[Card, int | None]] = []
     for part in options.benchmarks:
-        # The last colon, since the path of a card's file may hold others.
+        # Split at the last colon, since the path of a card's file may hold other colons.
         name, colon, number = part.rpartition(":")
         if not colon or not number.isdigit():
             if colon and catalogue.knows(name):
@@ -371,7 +373,8 @@ def _with_data(
 ) -> tuple[Card, int | None]:
     """Return the card for a user's file of data, and the samples of each question if `name:samples` states them.
 
-    Without a benchmark the card is drafted from the file; with one it is the benchmark's, with the file as its data.
+    Without a benchmark the card is drafted from the file; with a benchmark it is the benchmark's card, with the file as
+    its data.
     data: path or address of the file. numbered: (card, samples) of the benchmarks that the user named, at most one.
     first: the file's first row. Raises `UsageError`.
     """
@@ -402,7 +405,7 @@ def _with_data(
     return card.with_data(data, options.split, options.data_config), samples
 
 
-# Compiled when they are first used: that takes as long as ten other patterns, and few runs need them.
+# Texts and not compiled patterns: compiling these takes as long as ten other patterns, and few runs need them.
 _HAN = "[\u4e00-\u9fff]"
 _LATIN_WORD = "[A-Za-z]{2,}"
 _NOT_CHINESE = "[\u3040-\u30ff\uac00-\ud7af]"
@@ -410,7 +413,10 @@ _NOT_CHINESE = "[\u3040-\u30ff\uac00-\ud7af]"
 
 
 def _first_row(options: RunOptions) -> Mapping[str, object]:
-    """The first row of a user's own file without a card; empty if there is no such file. Raises `UsageError`."""
+    """The first row of a user's own local file; empty without such a file, or if it is the data of a benchmark's card.
+
+    Raises `UsageError`.
+    """
     if not options.data or options.benchmarks or not Path(options.data).is_file():
         return {}
     row = next(tables.stream(Path(options.data), options.split), None)
@@ -479,7 +485,8 @@ def _prepared(
 ) -> Prepared:
     """Look at the servers, make the settings, warn of doubtful ones, and return the run, ready to start.
 
-    must_answer: whether a server that does not answer is an error even if the run has begun before.
+    must_answer: whether a server that does not answer is an error even if the run has begun before. server: the server
+    that was started for the run.
     """
     reached, looks = _looked_at(options, watcher, must_answer)
     settings = _settings(questions_asked, options, reached, looks, watcher)
@@ -511,7 +518,8 @@ def _looked_at(options: RunOptions, watcher: Watcher, must_answer: bool) -> tupl
         reached = servers.find(options, options.endpoints_file)
         return reached, servers.look(reached, options, watcher)
     except ServerError as error:
-        # Perhaps no sample is missing; if one is, asking for it fails with the same sentence.
+        # A run that has begun may miss no sample, and then needs no server. If a sample is missing, asking for it fails
+        # with the same sentence.
         model = options.model
         if must_answer or model is None or not _folder(options, model).manifest.exists():
             raise
@@ -617,7 +625,7 @@ def _spelling(options: RunOptions, model: str, provider: Provider, engine: str |
 
 
 def _spelt_by(options: RunOptions, provider: Provider) -> dict[str, str]:
-    """The origin of a request's wording: "options", or the name of the provider's data."""
+    """Field of a request's wording → its origin: "options", or "provider" and the provider's name."""
     theirs = f"provider {provider.name}"
     by = {
         "max_tokens_field": "options" if options.max_tokens_field else theirs,
@@ -637,7 +645,7 @@ def _spelt_by(options: RunOptions, provider: Provider) -> dict[str, str]:
 def _object_early(settings: RunSettings, provider: Provider, thinking: Thinking | None, watcher: Watcher) -> None:
     """Raise `UsageError` for fields that the provider is known to refuse; warn of fields that it may refuse or ignores.
 
-    Only the option `drop` leaves a field out of a request.
+    No field is left out silently: only the user does that, by the option `drop`.
     """
     warned = set()
     for name in settings.benchmarks:

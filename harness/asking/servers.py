@@ -1,7 +1,6 @@
 """Finds the endpoints to ask, and starts servers for a run.
 
-The endpoint is a given address or the provider's own, else OPENAI_BASE_URL, else the running server. Besides the
-command line, only this module imports `server_launchers`.
+The endpoint is a given address or the provider's own, else OPENAI_BASE_URL, else the server that runs on this machine.
 
 Long: finding a server and starting one are two answers to one question, and share what they check.
 """
@@ -49,16 +48,16 @@ URL_VARIABLE = "OPENAI_BASE_URL"
 W = TypeVar("W", bound=WhichServer)
 
 LOOK_S = 60.0
-"""Seconds for looking at all endpoints; one that has not answered by then counts as down."""
+"""Seconds for looking at all endpoints; an endpoint that has not answered by then counts as down."""
 
 LOOKS_AT_ONCE = 32
 """Largest number of endpoints that are looked at together."""
 
 _VARIABLE_NAME = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
-"""Usual names of environment variables, which may be shown."""
+"""Usual names of environment variables. A text that matches may be shown in an error; another text may be a key."""
 
 _HOLD_KEYS = frozenset({"environment", "api_key_env"})
-"""Fields of a server's spec that may hold a key, the second by mistake; errors do not repeat their values."""
+"""Fields of a server's spec that may hold a key (`api_key_env` by mistake); errors do not repeat their values."""
 
 WEIGHTS_HASHED = "files.weights_sha256"
 """The fact that holds the checksum of all weights of a server started here."""
@@ -67,15 +66,16 @@ EVERYBODY = frozenset({"0.0.0.0", "::"})  # noqa: S104 - known in order to be wa
 """Addresses that let a server listen on every network of its machine."""
 
 MAX_KEY_BYTES = 64 * 1024
-"""Largest file of a key, in bytes."""
+"""Largest size in bytes of a file that holds an API key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReachedServers:
     """The endpoints to ask.
 
-    about: facts of a server started here, or the provider's name, for the manifest. own: facts of a server started here
-    that its pages do not show. file: the file of endpoints that they come from, which the run follows.
+    about: facts of a server started here, or a hosted provider's name, for the manifest. own: facts of a server started
+    here that it does not state over HTTP. file: the file that lists the endpoints, which the run reads again when it
+    changes; None without one.
     """
 
     provider: Provider
@@ -85,7 +85,7 @@ class ReachedServers:
     file: EndpointsFile | None = None
 
     def asker(self, looks: Looks) -> Asker:
-        """The maker of requests as the provider wants them, with nothing of the user's in them."""
+        """The asker of the provider's requests, without any option of the user."""
         spelling = self.provider.spelling(looks.model, engine=looks.engine)
         return Asker(model=looks.model, engine=looks.engine, spelling=spelling)
 
@@ -105,7 +105,7 @@ def find(who: WhichServer, endpoints_file: Path | None = None, *, shared_key: bo
         elif os.environ.get(URL_VARIABLE):
             urls = [os.environ[URL_VARIABLE]]
         elif who.provider and provider.hosted:
-            urls = [None]  # The provider has no address of its own, so one is required.
+            urls = [None]  # The provider has no address of its own: its error asks for one.
     if not urls:
         return _running(who, provider)
     variable = who.api_key_env or provider.address.key_variable
@@ -149,7 +149,10 @@ def _weighted(url: str | None) -> tuple[str | None, float]:
 
 
 def provider_of(who: WhichServer, urls: Sequence[str] = ()) -> Provider:
-    """The named provider, else the one that owns these addresses. Raises `UsageError` for none or several."""
+    """The provider that `who` names, else the provider that owns the addresses, else the generic one.
+
+    urls: the addresses; without them, OPENAI_BASE_URL. Raises `UsageError` for an unknown provider or several.
+    """
     if who.provider is not None:
         return providers.load(who.provider)
     given = [] if who.server else list(urls) or [os.environ.get(URL_VARIABLE, "")]
@@ -163,7 +166,10 @@ def provider_of(who: WhichServer, urls: Sequence[str] = ()) -> Provider:
 
 
 def _running(who: WhichServer, provider: Provider) -> ReachedServers:
-    """A running server that was started here: the named one, or the only one."""
+    """The running server that was started here and has the name that `who` gives; without a name, the only one.
+
+    Raises `UsageError` and `ServerError` if there is no such server, or if several run and none is named.
+    """
     from server_launchers.errors import LaunchError
     from server_launchers.keeping import servers
 
@@ -218,8 +224,10 @@ def _key_of(who: WhichServer, variable: str) -> Secret | None:
 
 
 def _key(variable: str, file: Path | None) -> Secret | None:
-    """The API key from the file if one is named, else from the environment variable; None without either. Raises
-    `UsageError`."""
+    """The API key in the file if a file is named, else in the environment variable; None if that is not set.
+
+    Raises `UsageError` if the file cannot be read or holds no key.
+    """
     if file is None:
         return _from_environment(variable)
     try:
@@ -238,9 +246,9 @@ def _from_environment(variable: str) -> Secret | None:
 
 
 def _require_key(provider: Provider, endpoint: Endpoint, variable: str) -> None:
-    """Raise `UsageError` if a hosted provider would get nothing that could be a key.
+    """Raise `UsageError` if requests to a hosted provider would have neither a key nor a header that can hold one.
 
-    variable: the environment variable in which a key is looked for, for the message.
+    A local endpoint needs no key. variable: the environment variable that was read, for the message.
     """
     sent = {name.lower() for name, _ in endpoint.headers}
     if endpoint.api_key or endpoint.local or sent & {"authorization", provider.address.key_header.lower()}:
@@ -251,15 +259,16 @@ def _require_key(provider: Provider, endpoint: Endpoint, variable: str) -> None:
     )
 
 
-# ---- the one look at each of them
+# ---- one look at each endpoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
     """The answer of an endpoint to one look.
 
-    info: None if its list has no entry for the model. concurrency: number of requests that it states to run at once.
-    facts: what it reveals about itself. failure: why it could not be asked; the other fields are then empty.
+    info: its entry for the model; None if its list of models has none or was not read. concurrency: number of requests
+    that it states to run at once. facts: what it states about itself. failure: why it could not be asked; the other
+    fields are then empty.
     """
 
     endpoint: Endpoint
@@ -271,14 +280,14 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """Facts of all endpoints before the first request. model: the name for requests."""
+    """What all endpoints stated before the first request. model: the model's name in requests."""
 
     model: str
     each: tuple[Look, ...]
 
     @classmethod
     def failed(cls, model: str, endpoints: Sequence[Endpoint], failure: ServerError) -> Looks:
-        """The looks if no endpoint could be asked."""
+        """The looks of endpoints of which none could be asked. failure: the reason."""
         return cls(model, tuple(Look(endpoint=endpoint, failure=failure) for endpoint in endpoints))
 
     @property
@@ -299,12 +308,15 @@ class Looks:
 
     @property
     def concurrency(self) -> int | None:
-        """Requests that all endpoints together run at once; None unless each states its number."""
+        """Number of requests that all endpoints together run at once; None unless each endpoint states its number."""
         stated = [look.concurrency for look in self.each]
         return sum(n for n in stated if n) if stated and all(stated) else None
 
     def context_of(self, endpoint: Endpoint, model: str) -> int | None:
-        """The context that the endpoint states. Raises the `ServerError` of its look."""
+        """The context that the endpoint states, in tokens; None if it states none. `model` is not used.
+
+        Raises `ServerError` if the endpoint could not be asked.
+        """
         del model
         look = next(look for look in self.each if look.endpoint.base_url == endpoint.base_url)
         if look.failure is not None:
@@ -376,7 +388,7 @@ def _ask_all(
     read_lists: bool,
     ask_concurrency: bool,
 ) -> list[tuple[Look, discovery.Pages]]:
-    """Ask all endpoints at once; return (answers, pages that were read) of each, in order.
+    """Ask all endpoints at once; return (its answers, the pages of it that were read) of each endpoint, in order.
 
     due: monotonic second at which the looks end. read_lists: whether to read the endpoints' lists of models.
     ask_concurrency: whether to ask how many requests each endpoint runs at once. Raises `ServerError` for the
@@ -460,7 +472,10 @@ def parsers_of(engine: str) -> str:
 
 
 def _lists_models(engine: str | None) -> bool:
-    """Whether the model list of a server started here names the served model."""
+    """Whether the server's list of models names the model that it serves; True for an engine that is not known.
+
+    engine: of a server started here; None for other servers.
+    """
     known_engine = engines.find(engine)
     return known_engine is None or known_engine.launcher.lists_models
 
@@ -506,16 +521,16 @@ def _words_of(launcher: str, returned: object) -> Iterator[str]:
 
 
 def over_nodes(engine: str, model: str, by: str, **fields: Any) -> ServerSpec:
-    """The spec of one server over several nodes; `by` (an option) runs its command on each node with the node's rank.
+    """The spec of one server over several nodes. by: the option that runs its command on each node.
 
-    Raises `UsageError` for options that each node gets by itself, and for a spec of another kind of server.
+    Raises `UsageError` for options that `by` sets for each node, and for a spec that several nodes cannot share.
     """
     for name in ("node_rank", "head_address", "node_address"):
         if name in fields:
             raise UsageError(
                 f"{by} sets it for each node: leave this option out", field=f"server.{name}", value=fields[name]
             )
-    # A placeholder that satisfies the check: each node gets the true address when the job runs.
+    # A made-up address that satisfies the spec's check: each node gets the true address when the job runs.
     spec = described(engine, model, **fields, head_address="node-0")
     if spec.restarts:
         raise UsageError(
@@ -540,7 +555,10 @@ def over_nodes(engine: str, model: str, by: str, **fields: Any) -> ServerSpec:
 
 
 def _weights(model: str, served_name: str | None, watcher: Watcher) -> tuple[str, str | None]:
-    """Return the file of the weights and the name for requests: the name of a known small model becomes its file."""
+    """Return the model to serve and its name in requests. A known small model is fetched and becomes its file.
+
+    Raises `ServerError` if the weights cannot be fetched.
+    """
     from server_launchers.embedded import weights
     from server_launchers.errors import LaunchError
 
@@ -554,7 +572,7 @@ def _weights(model: str, served_name: str | None, watcher: Watcher) -> tuple[str
 
 
 def twin(spec: ServerSpec) -> ServerState | None:
-    """A running server started here with the same model and engine; None without one."""
+    """A server started here with the same model and engine that has not exited; None without one."""
     from server_launchers.keeping import servers
 
     same = (server for server in servers.status() if (server.engine, server.source) == (spec.engine, spec.model))
@@ -621,7 +639,7 @@ def at_server(who: W, server: RunningServer) -> W:
     """The options `who` with the address of the server that was started for them, and without the options that start
     one.
     """
-    # By its address if it has no state file, or if it serves another model than its state file names.
+    # A server is named by its address if it has no state file, or serves another model than its state file names.
     if server.pid is None or server.swapped:
         return who.but(serve=None, base_url=server.base_urls, model=server.model)
     return who.but(serve=None, server=server.name, model=server.model)

@@ -1,4 +1,4 @@
-"""One session of a prepared run, and its result. Nothing here grades before the first reply."""
+"""Carries out one session of a prepared run. The grader is only imported with the first reply."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ if TYPE_CHECKING:
 class Sampled:
     """The result of a session.
 
-    reached: a sentence that the target error was reached; such a run is complete. missed: a sentence that it was not.
-    Both are empty if no target was set, or if samples are missing. outcome: of the last session that sent requests.
+    reached: a sentence that the target error was reached. missed: a sentence that it was not. Both are empty if no
+    target was set, or if samples are missing. outcome: of the session; of a run with a target, which has a session per
+    stage, the last session with the totals of all.
     """
 
     outcome: Outcome
@@ -51,7 +52,7 @@ class Sampled:
 
 @dataclass(frozen=True, kw_only=True)
 class Ran:
-    """A session of a run with its folder. prices: what tokens cost, where known."""
+    """A session of a run with its folder. prices: of tokens; None if unknown."""
 
     folder: Path
     model: str
@@ -60,13 +61,16 @@ class Ran:
 
 
 def with_suggestion(message: str) -> str:
-    """`message`, with the option to change if a server refused one field."""
+    """`message`; if it says that a server refused a field, the option to change is added."""
     hint = suggestion(message)
     return f"{message} ({hint})" if hint else message
 
 
 def generate(prepared: Prepared, settings: RunSettings, watcher: Watcher | None) -> Outcome:
-    """Call `runner.generate` for a prepared run, under `settings`; a refusal is raised with the option to change."""
+    """Call `runner.generate` for a prepared run with `settings`, and return its outcome.
+
+    Raises what `runner.generate` raises; the error of a server that refused a field names the option to change.
+    """
     watcher = watcher or Watcher()
     former = prepared.options.lengths_from
     prior = lengths.mean_lengths(RunFolder.open(former)) if former is not None else None
@@ -90,7 +94,7 @@ def generate(prepared: Prepared, settings: RunSettings, watcher: Watcher | None)
                 ),
                 listener=runner.Listener(
                     on_progress=progressed,
-                    # A stage asks for fewer samples on purpose; a later stage asks for the rest.
+                    # A stage plans fewer samples than the run on purpose, so stored samples beyond them are no surplus.
                     on_surplus=watcher.warn if settings.benchmarks == prepared.settings.benchmarks else None,
                     on_status=watcher.standing,
                     resume_command=watcher.resume_command,
@@ -107,20 +111,22 @@ def generate(prepared: Prepared, settings: RunSettings, watcher: Watcher | None)
 def _listening(
     options: RunOptions, settings: RunSettings, watcher: Watcher
 ) -> AbstractContextManager[Callable[[Progress], None]]:
-    """Context manager of the function to call with each progress, for the watcher and for the metrics' port, if any."""
+    """Context manager that gives the function to call with each progress: it informs the watcher and, if the options
+    name a port for metrics, also serves the figures there.
+    """
     if options.metrics_port is None:
         return nullcontext(watcher.progressed)
     return metrics.served(options.metrics_port, options.metrics_host, settings.model, watcher)
 
 
 def _lost(prepared: Prepared) -> Callable[[], str | None]:
-    """Return a function that says in a sentence why all servers of the run have ended; None while one may answer.
+    """Return a function that returns a sentence on why all servers of the run have ended; None while one may answer.
 
-    This is known only of servers on this machine: the one that was started for the run, or those of `harness serve`.
+    This is known only of servers on this machine: the server that was started for the run, or those of `harness serve`.
     """
     server = prepared.server
     if server is None:
-        # A followed file may name other servers at any time.
+        # A file of endpoints may name other servers at any time, so its servers count as never lost.
         endpoints = () if prepared.endpoints_file is not None else prepared.settings.endpoints
         return ServedHere(endpoints).lost
 
@@ -139,7 +145,7 @@ def _continued(path: Path, prepared: Prepared, settings: RunSettings, watcher: W
     replies = FileReplies(
         path, (question for question_set in prepared.sets for question in question_set.questions), planned
     )
-    # The file is read twice: to tell the user before the first request, and when its samples are stored.
+    # The file is read twice: now, to tell the user before the first request, and again when its samples are stored.
     n = sum(1 for _ in replies.samples())
     left = ((replies.n_empty, "are empty and will be asked again"), (replies.n_strange, "belong to other questions"))
     remainder = "".join(f"; {count} {what}" for count, what in left if count)
@@ -153,14 +159,15 @@ def _continued(path: Path, prepared: Prepared, settings: RunSettings, watcher: W
 
 
 def answer_finder(sets: Sequence[QuestionSet]) -> Answered:
-    """A function that tells whether the grader finds an answer in a reply; True for benchmarks with their own
-    verifier.
+    """Return a function that tells whether the grader finds an answer in a reply.
+
+    For benchmarks with a verifier of their own, the function returns True.
     """
     questions = QuestionsById(sets)
 
     def answered(task: Task, text: str | None, _reasoning: str | None) -> bool:
-        """Whether the grader finds an answer in this reply; always True for benchmarks with a grader of their own."""
-        # Imported with the first reply, so that the first request does not wait.
+        """Whether the grader finds an answer in this reply; True for benchmarks with a verifier of their own."""
+        # Imported with the first reply, so that the first request does not wait for the import.
         from harness.grading.verdict import find
 
         question = questions[task.benchmark, task.question_id]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from server_launchers.keeping.supervisor import RunningServer
 
 ByteProgress = Callable[[int, int | None], None]
-"""Called with the bytes so far and the bytes in all, where those are known."""
+"""Called with the number of bytes so far, and the number of all bytes; None if that is unknown."""
 
 
 class Watcher:
@@ -30,7 +30,7 @@ class Watcher:
         """A warning: an allowed but unusual setting, or a fact to know beside the score."""
 
     def fetching(self, what: str) -> AbstractContextManager[ByteProgress]:
-        """`what` is being downloaded for the length of the block."""
+        """`what` is downloaded within the `with` block; the block gets a function to call with the progress."""
         del what
         return nullcontext(lambda _done, _total: None)
 
@@ -47,10 +47,10 @@ class Watcher:
         """The checks of a probe have ended."""
 
     def sampling(self, what: str, folder: RunFolder) -> None:
-        """A session begins in `folder`; `what`: model, benchmarks and run folder on a line."""
+        """A session begins. what: model, benchmarks and run folder in one line. folder: the run folder."""
 
     def sampled(self) -> None:
-        """The session has ended; later events are about another matter."""
+        """The session has ended; later events do not belong to it."""
 
     def metered(self, address: str) -> None:
         """Metrics of the session can be read at this address."""

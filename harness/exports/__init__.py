@@ -1,4 +1,4 @@
-"""Writing a graded run in the formats of other tools: training data, tables, and their own files of results.
+"""Writes a graded run in the formats of other tools: training data, tables, and files of results.
 
 Other packages call `export`, and `formats` for the list of formats; `trackers.track` sends the scores to an experiment
 tracker. Each format and each tracker is an extension, a file in `harness.extensions`.

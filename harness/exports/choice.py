@@ -1,4 +1,4 @@
-"""Choosing the samples of a run that an export contains, and what an exporter may ask about them.
+"""Chooses the samples of a run that an export contains, and gives them to exporters with their questions and grades.
 
 Samples are read one at a time, so memory holds their keys and not their texts.
 """
@@ -23,10 +23,10 @@ from harness.runs.manifest import BenchmarkRecord, Manifest
 from harness.scoring import Score, score_file
 
 Take = Literal["correct", "all"]
-"""Which samples an export takes, by their verdicts."""
+"""The samples that an export takes: those with the verdict "correct", or all."""
 
 GROUP_BYTES = 128 * 1024 * 1024
-"""Size of the samples that are in memory at a time, for an export in the order of the questions."""
+"""Largest size, roughly, of the samples that are in memory together during an export in the order of the questions."""
 
 ENDED = ("stop",)
 """The finish reasons of replies that the model itself ended."""
@@ -36,10 +36,10 @@ ENDED = ("stop",)
 class SampleChoice:
     """Which of the planned samples an export contains, and how much of each.
 
-    take: only correct samples, or all. shortest: largest number of samples per question, of which the shortest are
-    taken, by characters of reasoning and text; None: all. finish_reasons: the accepted ones; empty: any. distinct:
-    whether only the first of equal replies to a question is taken. reasoning: whether a reply keeps the model's
-    reasoning; False: its final part only.
+    take: only correct samples, or all. shortest: take at most this many samples of each question, the shortest by
+    characters of reasoning and text; None: all. finish_reasons: take samples with these finish reasons; empty: with
+    any. distinct: whether only the first of equal replies to a question is taken. reasoning: whether a reply keeps the
+    model's reasoning; False: its final part only.
     """
 
     take: Take = "all"
@@ -58,7 +58,7 @@ class SampleRow(NamedTuple):
 
 
 class File(NamedTuple):
-    """A file that an exporter wrote. n: number of samples or results in it; None if it holds neither."""
+    """A file that an exporter wrote. n: number of samples or results in it; None if it holds none, or if unknown."""
 
     path: Path
     n: int | None = None
@@ -99,15 +99,18 @@ class ExportedBenchmark:
         return score
 
     def rows(self) -> Iterator[SampleRow]:
-        """The chosen samples in the order in which they finished; each call reads the journal. Raises `StoreError`."""
+        """Yield the chosen samples in the order in which they finished. Raises `StoreError`.
+
+        Each call reads the journal (`samples.jsonl`) anew, twice if the choice has `shortest`.
+        """
         shortest = None if self.choice.shortest is None else self._shortest(self.choice.shortest)
         return (row for row in self._passing() if shortest is None or row.sample.key in shortest)
 
     def by_question(self) -> Iterator[tuple[Question, list[SampleRow]]]:
-        """Yield each question that has chosen samples, with these by their index, in the order of the plan.
+        """Yield each question that has chosen samples, in the order of the plan, with these samples sorted by index.
 
-        The journal is read once for each group of questions whose samples have about `GROUP_BYTES`, so that memory
-        holds one group.
+        Memory holds one group of questions at a time, whose samples have about `GROUP_BYTES`. The journal
+        (`samples.jsonl`) is read anew for each group.
         """
         ids = list(self.questions)
         size = self.folder.benchmark(self.name).samples.stat().st_size if ids else 0
@@ -123,7 +126,7 @@ class ExportedBenchmark:
                     yield self.questions[question_id], sorted(rows, key=lambda row: row.sample.sample_index)
 
     def _passing(self) -> Iterator[SampleRow]:
-        """The samples that fit the choice, before `shortest` is applied."""
+        """Yield the samples that fit all of the choice except `shortest`."""
         choice, plan = self.choice, self.record.plan
         seen: set[bytes] = set()
         for sample in read_samples(self.folder.benchmark(self.name)):
@@ -182,29 +185,28 @@ def reply_text(sample: Sample, *, reasoning: bool) -> str:
 
 
 def without_lone_surrogates(text: str) -> str:
-    """`text` with each lone surrogate replaced by U+FFFD: other tools refuse to read one."""
+    """`text` with each lone surrogate replaced by U+FFFD: other tools refuse a file with lone surrogates."""
     if text.isascii():
         return text
-    # In UTF-16 a surrogate pair joins into its character, so that only lone ones are replaced.
+    # In UTF-16, two surrogates that form a pair are read as one character, so only lone surrogates are replaced.
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def json_line(value: object) -> bytes:
-    """A line of JSON. Line separators of Unicode are escaped, since Python's `splitlines` would end the line at
-    them."""
+    """A line of JSON. Unicode's line separators are escaped, since Python's `splitlines` would end the line at them."""
     line = codec.inert(codec.encode(value))
     return line.replace(b"\xe2\x80\xa8", b"\\u2028").replace(b"\xe2\x80\xa9", b"\\u2029") + b"\n"
 
 
 def _digest(sample: Sample) -> bytes:
-    """A digest that only equal replies to the same question share."""
+    """A digest that is the same for equal replies to the same question, and for no others."""
     # Without the separators, ("ab", "c") and ("a", "bc") as reasoning and text would be equal.
     reply = f"{sample.question_id}\0{sample.reasoning or ''}\0{sample.text or ''}"
     return blake2b(reply.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def metrics_of(score: Score) -> dict[str, float]:
-    """Name → value of accuracy, pass@k and maj@k for k above 1, as fractions; empty if the score has no sample."""
+    """Name → value of the accuracy, and of pass@k and maj@k for k above 1, as fractions; empty without samples."""
     if score.accuracy is None:
         return {}
     metrics = {"accuracy": score.accuracy}
@@ -214,7 +216,7 @@ def metrics_of(score: Score) -> dict[str, float]:
 
 
 def uncertainty(score: Score) -> dict[str, Any]:
-    """Name → value of the facts that say how far an accuracy can be trusted: errors, intervals and counts."""
+    """Name → value of the facts that show how certain an accuracy is: errors, intervals and counts."""
     return {
         "sampling_error": score.sampling_error,
         "sampling_interval": score.sampling_interval,

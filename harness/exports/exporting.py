@@ -1,4 +1,4 @@
-"""The export of a run: finding the format, choosing samples by its kind, refusing what must not become training data.
+"""Exports a run: finds the format, chooses the samples by its kind, and refuses test data as training data.
 
 The formats themselves are extensions (`harness.extensions.exporters`) or plug-ins, found by name.
 """
@@ -19,7 +19,8 @@ from harness.runs import Manifest, RunFolder
 
 Kind = Literal["training", "samples", "results"]
 """The kind of a format. training: data to train on; by default correct replies that the model ended, each once.
-samples: any samples; by default all. results: the score in another tool's form; there is nothing to choose."""
+samples: any samples; by default all. results: the score in another tool's form; there is nothing to choose.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +28,8 @@ class Exporter:
     """A format of exports.
 
     about: what it writes, in a few words for the help. write: a function that writes the benchmarks' files into a
-    folder and returns them; raises `UsageError`, `StoreError`. withholds: whether the export of a benchmark that may
-    not be published is refused; False for a format that shows no question, answer or sample.
+    folder and returns them; it raises `UsageError` and `StoreError`. withholds: whether a benchmark that may not be
+    published is refused; False for a format that shows no question, answer or sample.
     """
 
     kind: Kind
@@ -38,7 +39,7 @@ class Exporter:
 
 
 def formats() -> dict[str, Exporter]:
-    """Name → format, for all formats that ship; those of plug-ins are left out."""
+    """Name → format, for all formats that ship with the harness; formats of plug-ins are left out."""
     return {name: plugins.extension("exporter", name) for name in plugins.extensions("exporter")}
 
 
@@ -64,9 +65,9 @@ def export(
 ) -> Written:
     """Write the run in the format `to`. out: the folder for the files; None: `exports/FORMAT` in the run folder.
 
-    take, shortest, finish_reasons, distinct, reasoning: which samples are written, as in `SampleChoice`; None: the
-    default for the format's kind. i_know: also export training data from test sets, and questions that may not be
-    published. Raises `UsageError`, `StoreError`.
+    take, shortest, finish_reasons, distinct, reasoning: as in `SampleChoice`; None: the default for the format's kind.
+    i_know: also export training data from test sets, and questions that may not be published. Raises `UsageError`,
+    `StoreError`.
     """
     exporter = find_exporter(to)
     given = {"take": take, "shortest": shortest, "finish_reasons": finish_reasons, "distinct": distinct}
@@ -112,7 +113,10 @@ def find_exporter(name: str) -> Exporter:
 
 
 def _of_plugin(name: str, offered: object) -> Exporter:
-    """The exporter that a plug-in offers; errors of its code become `UsageError`."""
+    """The exporter that a plug-in offers. An error of the plug-in's code is raised as `UsageError`.
+
+    offered: an `Exporter`, or a function that writes samples.
+    """
     if isinstance(offered, Exporter):
         exporter = offered
     elif callable(offered):

@@ -10,7 +10,9 @@ from harness.exports.choice import SampleRow, without_lone_surrogates
 
 
 class Field(NamedTuple):
-    """A column of the table. type: pyarrow's name of its type. about: its description. value: taken from a sample."""
+    """A column of the table. type: pyarrow's name of its type. about: its description. value: takes the column's value
+    from a sample.
+    """
 
     name: str
     type: str

@@ -1,4 +1,4 @@
-"""What exporters of JSON lines share: a file for each benchmark, with a line for each chosen sample."""
+"""Functions for exporters of JSON lines, which write a file for each benchmark with a line for each chosen sample."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Line = Callable[[SampleRow, str], dict[str, Any]]
 
 
 def llama_factory(benchmarks: Sequence[ExportedBenchmark], out: Path, line: Line, form: dict[str, Any]) -> list[File]:
-    """Write a file for each benchmark, and `dataset_info.json`, by which LLaMA-Factory finds the files.
+    """Write a file for each benchmark, and `dataset_info.json`, by which LLaMA-Factory finds the files; return them.
 
-    form: the fields that describe each file's layout there. Returns all files.
+    line: makes the object of each line. form: the fields of `dataset_info.json` that describe the layout of a file.
     """
     files = [training_file(benchmark, out, line) for benchmark in benchmarks]
     info = {file.path.stem: {"file_name": file.path.name, **form} for file in files}
@@ -28,7 +28,7 @@ def llama_factory(benchmarks: Sequence[ExportedBenchmark], out: Path, line: Line
 
 
 def training_file(benchmark: ExportedBenchmark, out: Path, line: Line) -> File:
-    """Write the benchmark's file: a line for each chosen sample whose reply is not empty."""
+    """Write the benchmark's file, with a line for each chosen sample whose reply is not empty."""
 
     def values() -> Iterator[dict[str, Any]]:
         for row in benchmark.rows():
@@ -50,7 +50,10 @@ def lines_file(benchmark: ExportedBenchmark, out: Path, values: Iterable[dict[st
 
 
 def conversation(question: Question) -> tuple[str, list[tuple[str, str]]]:
-    """Split a question into its system prompt and messages (role, text); a prompt without roles is one user message."""
+    """Split a question into its system prompt and its other messages (role, text).
+
+    The system prompt is empty if there is none. A prompt without roles is one user message.
+    """
     if not question.messages:
         return "", [("user", without_lone_surrogates(question.prompt))]
     messages = [(message.role, without_lone_surrogates(message.content)) for message in question.messages]

@@ -1,4 +1,4 @@
-"""A benchmark's own solutions as training data: the questions of its card, each with the text of one column."""
+"""Exports a benchmark's own solutions as training data: each question of its card with the text of one column."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ def export_solutions(
 ) -> Written:
     """Write a benchmark's solutions in a training format.
 
-    name: the benchmark's. solved: its questions; the metadata of each have the solution under `column`. out: the folder
-    for the files; None: `exports/FORMAT`. publish: whether its questions may be shown in public. i_know: write the
-    files even if `publish` is false or the benchmark is a test set.
+    name: of the benchmark. solved: its questions; the metadata of a question have the solution under `column`. to: name
+    of the format. out: the folder for the files; None: `exports/FORMAT`. publish: whether the questions may be shown in
+    public. i_know: write the files even if `publish` is false or the benchmark is a test set.
 
     Raises `UsageError`, also for a format that holds no training data, and if no question has a solution.
     """

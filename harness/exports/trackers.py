@@ -1,8 +1,8 @@
-"""Sending the scores of a run to an experiment tracker: Weights & Biases, MLflow, trackio, or a plug-in's.
+"""Sends the scores of a run to an experiment tracker: Weights & Biases, MLflow, trackio, or a plug-in's tracker.
 
-`track` is the entry. A tracker gets the numbers of the scores and the facts of the run's identity, and never a
-question, a sample's text, a server's address or a key. Sending a run again updates its entry in the tracker. The
-trackers themselves are extensions (`harness.extensions.trackers`), found by name.
+Callers use `find_tracker` and `track`. A tracker gets the numbers of the scores and the settings that identify the run,
+and never a question, a sample's text, a server's address or a key. If a run is sent again, its entry in the tracker is
+updated. The trackers themselves are extensions (`harness.extensions.trackers`), found by name.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PROJECT = "reasoning-harness"
 """The project (or experiment) in the tracker, unless the tracker's environment variables name one."""
 
 MAX_FACT_CHARS = 250
-"""Longest fact that is sent as text; of a longer one (a system prompt, a prefill) the digest is sent."""
+"""Longest fact in characters that is sent as text; a longer fact (a system prompt, a prefill) is sent as a digest."""
 
 _NOT_IN_NAMES = re.compile(r"[^\w.\- :/]")
 """Characters that MLflow refuses in a name."""
@@ -42,11 +42,12 @@ Fact = str | int | float | bool
 class Tracked:
     """A scored run as a tracker gets it.
 
-    key: 16 hexadecimal digits, the same for the same run. name: the run folder's. facts: `model`, `created`,
-    `harness_version`, and by `benchmark.field` the identity of each benchmark. scores: fractions, by
-    `benchmark/column`; the columns are those of `report.csv`, with `pass@4` spelt `pass_at_4` and `pass^4` spelt
-    `pass_hat_4`; unknown numbers are left out. In a name, a character that is no letter, digit or one of `_.- :/`
-    becomes `_`. step: the run is this step of a series; key and name are then the series' and the same for each step.
+    key: 16 hexadecimal digits, the same for the same run. name: of the run folder. facts: `model`, `created`,
+    `harness_version`, and under `benchmark.field` the identity of each benchmark. scores: `benchmark/column` → number,
+    such as an accuracy as a fraction. The columns are those of `report.csv`, with `pass@4` spelt `pass_at_4` and
+    `pass^4` spelt `pass_hat_4`; unknown numbers are left out. In these names, a character that is no letter, digit or
+    one of `_.- :/` becomes `_`. step: the step that the run is in a series of checkpoints, and None for other runs; key
+    and name are then those of the series, so they are the same for each step.
     """
 
     key: str
@@ -58,14 +59,16 @@ class Tracked:
 
 @dataclass(frozen=True, slots=True)
 class SeriesStep:
-    """A run's place in a series of checkpoints, which is one run in a tracker. name: the series'."""
+    """A run's place in a series of checkpoints, which is one run in a tracker. name: of the series. step: the run's
+    training step.
+    """
 
     name: str
     step: int
 
 
 Tracker = Callable[[Tracked], object]
-"""A function that sends a scored run. It may return where the run can be seen, as a text."""
+"""A function that sends a scored run. It may return the address where the run can be seen, as a text."""
 
 
 def find_tracker(name: str) -> Tracker:
@@ -86,9 +89,9 @@ def find_tracker(name: str) -> Tracker:
 
 
 def track(folder: RunFolder, scores: Sequence[Score], tracker: Tracker, step: SeriesStep | None = None) -> str:
-    """Send a run's scores. Returns where they can be seen; empty if the tracker does not say. Raises `UsageError`.
+    """Send a run's scores. Return the address where they can be seen; empty if the tracker names none.
 
-    step: the run is a step of this series.
+    step: the run's place in a series of checkpoints; None: the run stands alone. Raises `UsageError`.
     """
     described = describe_run(Manifest.load(folder), folder.path.absolute().name, scores, step)
     with contextlib.redirect_stdout(sys.stderr):  # trackers print; our standard output may have to be JSON only
@@ -96,8 +99,10 @@ def track(folder: RunFolder, scores: Sequence[Score], tracker: Tracker, step: Se
 
 
 def describe_run(manifest: Manifest, name: str, scores: Sequence[Score], step: SeriesStep | None = None) -> Tracked:
-    """The facts and scores of a run as a tracker gets them. name: the run folder's name. step: the run's place in a
-    series of checkpoints; None: the run stands alone."""
+    """The facts and scores of a run as a tracker gets them. name: of the run folder.
+
+    step: the run's place in a series of checkpoints; None: the run stands alone.
+    """
     # The steps of a series share its key, so that the tracker shows them as one run.
     identity = f"{manifest.created}\n{manifest.model}\n{name}" if step is None else f"series\n{step.name}"
     facts = dict(_flat("model", manifest.model))

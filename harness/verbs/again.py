@@ -1,4 +1,4 @@
-"""From a run's manifest to the options that ask for the same samples again."""
+"""Derives from a run's manifest the options that ask for the same samples again."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from harness.presets.sampling import DEFAULT_SAMPLING, sampling_fields
 from harness.runs.manifest import SELECTED, SHARD, BenchmarkRecord, Manifest
 
 FILLED_BY_SERVER = "filled_by_server"
-"""A setting of a run's record that says what the server filled in. Records without it come from versions that sent no
-neutral values (values without effect, sent so that a server does not use its own defaults).
+"""Key of a setting in a run's record that says which sampling values the server filled in. Records without this key
+come from versions that sent no neutral values (values without effect, sent so that a server does not use its defaults).
 """
 
 DATA = "QUESTIONS_FILE"
@@ -22,10 +22,11 @@ DATA = "QUESTIONS_FILE"
 
 
 def options_again(manifest: Manifest) -> list[dict[str, Any]]:
-    """Fields of `RunOptions` that repeat a run, once for each group of benchmarks that were asked alike.
+    """The fields of `RunOptions` that repeat a run: one mapping for each group of benchmarks with the same options.
 
-    The fields fix the run's identity (what makes its samples what they are) and the endpoints. Speed and limits are
-    left to the defaults. No manifest holds keys or headers, so the user gives these again.
+    The fields fix the run's identity (the settings that its samples depend on) and the endpoints. Speed and limits are
+    left to the defaults. A manifest holds no keys or headers, so the user gives these again. Benchmarks that another
+    tool has run are left out.
     """
     groups: list[dict[str, Any]] = []
     for name, record in manifest.benchmarks.items():
@@ -82,9 +83,9 @@ def _options(model: str, record: BenchmarkRecord, card: Card | None) -> dict[str
     options |= _prompt(identity, card)
     ids = record.plan.question_ids
     if isinstance(shard := identity.get(SHARD), dict):
-        # The plan of a shard lists the shard's questions, which follow from its part.
+        # The plan of a shard lists the shard's own questions; they follow from the option `shard`.
         options["shard"], ids = shard.get("part"), None
-    # Shards, and a run joined from shards, record which questions all shards together ask.
+    # A shard, and a run joined from shards, records which questions all shards together ask.
     ids = settings.get(SELECTED, ids)
     if ids is not None:
         options["ids"] = ids
@@ -95,9 +96,9 @@ def _options(model: str, record: BenchmarkRecord, card: Card | None) -> dict[str
 
 
 def _prompt(identity: Mapping[str, Any], card: Card | None) -> dict[str, Any]:
-    """The prompt and the system prompt, each only where the run's differs from the card's.
+    """The options for the prompt and the system prompt, each only if the run's differs from the card's.
 
-    identity: the settings of the run that identify it.
+    identity: the settings that the run's samples depend on.
     """
     name, system = identity.get("prompt"), identity.get("system_prompt")
     if not isinstance(name, str):
@@ -113,7 +114,7 @@ def _prompt(identity: Mapping[str, Any], card: Card | None) -> dict[str, Any]:
 
 
 def _address(endpoint: Mapping[str, Any]) -> str:
-    """The recorded endpoint as an option takes it: `URL`, or `URL,weight=N`."""
+    """The recorded endpoint as the option `base_url` takes it: `URL`, or `URL,weight=N`."""
     weight = endpoint.get("weight", 1.0)
     return str(endpoint.get("base_url")) + ("" if weight == 1.0 else f",weight={weight:g}")
 

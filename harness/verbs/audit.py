@@ -1,7 +1,7 @@
 """A person's verdicts on samples drawn from a scored run, and the accuracy that they give.
 
-The verdicts are overrides, stored one by one; so an audit may end after any sample and go on later, in the terminal, by
-a file, or in the viewer.
+The verdicts are overrides (corrections by hand, which change no stored grade). They are stored one by one, so an audit
+may end after any sample and go on later, in the terminal, by a file, or in the viewer.
 """
 
 from __future__ import annotations
@@ -29,15 +29,16 @@ from harness.viewer.auditing import AuditItem
 from harness.viewer.library import OpenBenchmark, OpenRun
 
 MAX_FILE_BYTES = 1 << 30
-"""Largest file of verdicts, in bytes; a larger one is refused before it is read."""
+"""Largest file of verdicts, in bytes; a larger file is refused."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Audit:
     """The audit of one benchmark.
 
-    accuracy: by the grader, a fraction. n_drawn: samples of the audit; items: those that the person has not judged yet.
-    estimate: None until the person has judged samples that the grader called correct, and others.
+    accuracy: by the grader, a fraction. n_drawn: number of samples drawn for the audit. items: the drawn samples that
+    the person has not judged yet. estimate: the accuracy that follows from the person's verdicts; None until the person
+    has judged samples that the grader called correct and samples that it did not.
     """
 
     benchmark: str
@@ -57,10 +58,10 @@ class _VerdictLine(msgspec.Struct, frozen=True):
 
 
 def audit(source: Path, options: AuditOptions) -> list[Audit]:
-    """The audits of a scored run's benchmarks, after the verdicts of a file are stored; each score gets its estimate.
+    """Return the audits of a scored run's benchmarks. If the options name a file of verdicts, store its verdicts first.
 
-    Raises `UsageError` for a file that cannot be used, of which nothing is stored then, and `StoreError` where the run
-    is damaged or not scored.
+    Each benchmark's estimate is added to its stored score. Raises `UsageError` for a file with a mistake, of which no
+    verdict is then stored, and `StoreError` if the run is damaged or not scored.
     """
     opened = open_run(source)
     if options.benchmark is not None:
@@ -68,7 +69,7 @@ def audit(source: Path, options: AuditOptions) -> list[Audit]:
     if options.out is not None:
         _check_replaceable(options.out, options.verdicts)
     if options.verdicts is not None:
-        # A list: every line is checked before the first verdict is stored.
+        # Read into a list, so that every line is checked before the first verdict is stored.
         for benchmark, key, verdict in [*_verdicts(options.verdicts, opened, options.benchmark)]:
             judge(benchmark, key, verdict, options.who)
     names = opened.benchmarks if options.benchmark is None else [options.benchmark]
@@ -79,7 +80,7 @@ def audit(source: Path, options: AuditOptions) -> list[Audit]:
 
 
 def open_run(source: Path) -> OpenRun:
-    """The run folder `source`, its manifest read. Raises `StoreError`."""
+    """Open the run folder `source` and read its manifest. Raises `StoreError`."""
     opened = OpenRun(source.name, RunFolder.open(source))
     opened.refresh()
     if opened.problem:
@@ -103,7 +104,7 @@ def _user() -> str:
     try:
         return getpass.getuser()
     except (OSError, KeyError):
-        # The user's number has no name, as often in containers.
+        # The user's number may have no name; in containers this is common.
         return ""
 
 
@@ -152,9 +153,9 @@ def _file_lines(path: Path, field: str) -> list[bytes]:
 
 
 def _verdicts(path: Path, opened: OpenRun, only: str | None) -> Iterator[tuple[OpenBenchmark, Key, Verdict]]:
-    """The verdicts of a file. only: the benchmark that is audited; None: each.
+    """Yield (benchmark, sample, verdict) for each line of a file that has a verdict.
 
-    Raises `UsageError` that names the line.
+    only: the benchmark that is audited; None: all of the run. Raises `UsageError` that names the line.
     """
     benchmarks: dict[str, OpenBenchmark] = {}
     for number, line in enumerate(_file_lines(path, "verdicts"), 1):

@@ -1,6 +1,6 @@
 """`compare` compares runs with a baseline; `verify` compares a run with published scores of its model.
 
-Both read run folders.
+Both read scored run folders, or scored outputs of other tools.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ from harness.verbs.outputs import open_scored
 from harness.viewer.beside import PublishedBeside, SourcePoint
 
 DECIDING_SOURCES = 3
-"""Smallest number of sources that decide together if none of them states its settings."""
+"""Smallest number of public sources that decide together where the scores with stated settings cannot say."""
 
 _SAME_QUESTIONS = ("dataset_digest", "prompt_digest", "api")
 """Fields of an identity that determine the prompts; runs that differ in them answer different questions."""
 
 
 class SampleKinds(NamedTuple):
-    """The samples of one run: how many, how many of a kind, and their mean length; None where no server stated it.
+    """Counts of one run's samples on a benchmark: all (`n`) and those of a kind.
 
-    truncated: cut by max_tokens.
+    truncated: samples cut by max_tokens. mean_completion_tokens: their mean length; None if no server stated it.
     """
 
     n: int
@@ -67,8 +67,8 @@ class SampleKinds(NamedTuple):
 class RunComparison:
     """One comparison: the decision, the questions whose results changed, and the settings that differ.
 
-    The questions are sorted by their change, the largest fall first. baseline_samples, samples: of the two
-    runs, over all of their own questions.
+    baseline_samples, samples: counts of the baseline's and of the run's samples, over all questions that each has.
+    moved: the questions whose results changed, the largest fall first. settings: the settings that differ.
     """
 
     decision: Decision
@@ -90,7 +90,7 @@ def compare(sources: Sequence[Path], options: CompareOptions) -> list[RunCompari
         raise UsageError(f"{visible(str(folders[0].source))} is named twice: name another run to compare it with")
     if not others:
         raise UsageError("give at least two runs: the others are compared with the first")
-    # Every benchmark of another run that the baseline has too: (run, its benchmark, the baseline's benchmark).
+    # One triple for each benchmark of another run that the baseline has too.
     base, *runs = read_runs([folders[0], *others])
     compared_to = [
         (run, benchmark, base.benchmarks[name])
@@ -146,8 +146,10 @@ def _kinds_of(benchmark: ScoredBenchmark) -> SampleKinds:
 
 
 def _with_spending(decision: Decision, benchmark: ScoredBenchmark, first: ScoredBenchmark) -> Decision:
-    """`decision` with both runs' accuracy by tokens, over the questions that both have. Raises `UsageError` where a
-    server stated no tokens."""
+    """`decision` with both runs' accuracy as a function of the tokens spent, over the questions that both have.
+
+    Raises `UsageError` if a server stated no tokens for some samples.
+    """
     shared = pairs(first.questions, benchmark.questions)
     points: list[SpentPoint] = []
     for run, items in (
@@ -171,8 +173,9 @@ class Verified:
     """One benchmark of a run compared with published scores of its model.
 
     standing: the verdict. comparisons: the nearest settings first. public: the comparison with all public sources at
-    once; n_near: number of public scores of similar names, which decide nothing; None and 0 unless all public scores
-    were asked for. reason: why scores published under the benchmark's name are not compared; empty if they are.
+    once; None unless all public scores were asked for, the run is finished and a source asked the same questions.
+    n_near: number of public scores of similar model names, which decide nothing; 0 unless all public scores were asked
+    for. reason: why scores published under the benchmark's name are not compared; empty if they are.
     """
 
     benchmark: str
@@ -193,7 +196,7 @@ def verify(source: Path, options: VerifyOptions) -> list[Verified]:
 
 
 def verify_run(run: ScoredRun, options: VerifyOptions) -> list[Verified]:
-    """`verify` of a run that is read already."""
+    """Do what `verify` does, for a run that is read already."""
     published = options.published
     name = options.model or run.manifest.model
     if name == UNKNOWN_MODEL:
@@ -205,10 +208,10 @@ def verify_run(run: ScoredRun, options: VerifyOptions) -> list[Verified]:
     for benchmark in run.benchmarks.values():
         scored(run, benchmark)
         assert benchmark.score is not None
-        # The published scores of this model and benchmark: of every source, or of the shipped or given files.
+        # The scores of this model and benchmark: from every public source, or from the shipped or given files.
         if options.against == "any":
             rows = find_scores(name, benchmark.known_as or benchmark.name)
-            # These names are matched by their parts, not by their ends.
+            # `find_scores` also returns scores of similar names; only those of the same name are compared.
             references = [row.score for row in rows if row.match.same]
             n_near = sum(not row.match.same for row in rows)
         else:
@@ -254,7 +257,7 @@ def verify_run(run: ScoredRun, options: VerifyOptions) -> list[Verified]:
 
 
 def published_beside(folder: RunFolder, benchmark: str) -> PublishedBeside:
-    """What is published of the run's model on this benchmark; empty for a run that is not scored or damaged."""
+    """What is published of the run's model on this benchmark; empty if the run is damaged or not scored."""
     try:
         (run,) = read_runs([folder], known_as=known_as)
         scored_benchmark = run.benchmarks[benchmark]
@@ -281,9 +284,10 @@ def published_beside(folder: RunFolder, benchmark: str) -> PublishedBeside:
 
 
 def _standing_beside_all(comparisons: Sequence[PublishedComparison], public: PublicAgreement) -> PublishedVerdict:
-    """The verdict of the scores with stated settings; if they cannot say, that of all sources together.
+    """The verdict of the scores with stated settings; if they cannot say, the verdict of all sources together.
 
-    A score without settings decides nothing alone, so at least `DECIDING_SOURCES` sources are needed then.
+    A score without settings decides nothing alone, so with fewer than `DECIDING_SOURCES` sources the verdict stays
+    "cannot say".
     """
     stated = [entry for entry in comparisons if entry.published.settings and entry.published.stated]
     decided = overall_verdict(stated)
@@ -350,12 +354,12 @@ def _servers_apart(base: ScoredRun, run: ScoredRun) -> Sequence[Difference]:
 
 
 def _chosen(ids: set[str] | None) -> str:
-    """A selection of questions in words. ids: None = all questions."""
+    """A selection of questions in words: "all" if `ids` is None, else how many are chosen."""
     return "all" if ids is None else f"{len(ids):,} chosen"
 
 
 def _left_out(paired: PairedComparison) -> list[str]:
-    """A warning that counts and names the questions that only one run has; empty if both have the same questions."""
+    """One warning that counts and names the questions that only one run has; none if both have the same questions."""
     if not paired.unpaired:
         return []
     named = ", ".join(visible(question_id, 40) for question_id in paired.unpaired_ids)
@@ -378,7 +382,7 @@ def _grown(run: ScoredRun, base: ScoredRun) -> list[str]:
 
 
 def _undecided(ours: Sequence[QuestionTally], theirs: Sequence[QuestionTally]) -> list[str]:
-    """A warning with the range of the difference where answers are undecided, which count as wrong; else none.
+    """One warning with the range of the difference if some answers are undecided, since they count as wrong; else none.
 
     ours, theirs: the shared questions in the run and in the baseline.
     """
@@ -422,7 +426,7 @@ def _warnings(ours: ScoredBenchmark, first: ScoredBenchmark) -> list[str]:
                 "To look after every round, use "
                 f"`harness race`"
             )
-    # Questions in groups of very unequal size, such as variants of one problem, make the question interval wide.
+    # If groups of questions, such as variants of one problem, have very unequal sizes, the question interval is wide.
     shared = list(pairs(first.questions, ours.questions))
     warnings += filter(None, [unequal_clusters([item for item, _ in shared])])
     warnings += _undecided([item for _, item in shared], [item for item, _ in shared])

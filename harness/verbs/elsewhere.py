@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from server_launchers.spec import ServerSpec
 
 HOST, FILE = "@host@", "@file@"
-"""Placeholders in a command: each node replaces them by its address to listen on and by its file to register in."""
+"""Placeholders in a command. Each node puts in the address that its server listens on, and the file in which the server
+registers.
+"""
 
 RANK, HEAD, PORT, NODE = "@rank@", "@head@", "@port@", "@node@"
 """Placeholders in the command of a server over several nodes: the node's rank, the address of the first node, a port
@@ -36,9 +38,10 @@ that was free on the first node, and the node's own address.
 class Replicas:
     """Equal servers to start on a cluster.
 
-    words: the words after `harness serve`, with HOST and FILE, and for several nodes RANK, HEAD, PORT and NODE. nodes:
-    number of nodes of each replica. resources: resources held on each of these nodes, by the cluster's names. host: the
-    address to listen on; None: the node's own. folder: where the replicas register and write their logs.
+    words: the words after `harness serve`, with the placeholders HOST and FILE, and if a replica has several nodes with
+    RANK, HEAD, PORT and NODE. count: number of replicas. nodes: number of nodes of each replica. resources: resources
+    held on each of these nodes, by the cluster's names. host: the address to listen on; None: the node's own. folder:
+    where the replicas register and write their logs.
     """
 
     name: str
@@ -54,31 +57,34 @@ class ServedReplicas(Protocol):
     """Replicas that a cluster is starting, or has started."""
 
     def until_ready(self) -> None:
-        """Return when all replicas are ready. Raises `ServerError` for a replica that cannot be started."""
+        """Wait until all replicas are ready. Raises `ServerError` for a replica that cannot be started."""
 
     def hold(self) -> None:
-        """Report each replica that is lost or ready again. Raises `ServerError` when no replica is left."""
+        """Watch the replicas, and report each that is lost or ready again. Raises `ServerError` when none is left."""
 
 
 class ClusterExtension(Protocol):
-    """A kind of cluster. on: the cluster's name, or NAME://HOST:PORT."""
+    """A kind of cluster, such as Ray. on (in its methods): the kind's name, or NAME://HOST:PORT of a cluster."""
 
     def checked(self, options: RunOptions) -> RunOptions:
-        """The options with an address that other nodes can reach.
+        """The options of a run, with a server's address that other nodes can reach.
 
-        Raises `UsageError` for options that hold for one client only.
+        Raises `UsageError` for options that have a meaning for a single client only.
         """
 
     def run(self, on: str, options: RunOptions, n_shards: int | None, watcher: Watcher) -> Ran:
-        """Run the benchmarks from `n_shards` nodes. None: as many as in the session before, else one shard per node."""
+        """Run the benchmarks from the nodes of the cluster, in `n_shards` shards.
+
+        n_shards: None: as many as in the session before; in the first session, one per node.
+        """
 
     def grade(self, on: str, folder: RunFolder, grading: GradingOptions, watcher: Watcher) -> GradingOptions:
-        """Grade the run's samples on the cluster. Returns the settings for what is left to grade on this machine."""
+        """Grade the run's samples on the cluster. Return the settings for grading the rest on this machine."""
 
     def resources_of(self, spec: ServerSpec, gpus: float | None) -> Mapping[str, float]:
-        """Resources of each node of one server.
+        """The resources that one server holds on each of its nodes.
 
-        gpus: for the whole server; None: as many as its parallel sizes need.
+        gpus: number of GPUs of the whole server; None: as many as its parallel sizes need.
         """
 
     def serve(
@@ -87,9 +93,9 @@ class ClusterExtension(Protocol):
         """Start the replicas. They end with the `with` block, unless `detach` is set."""
 
     def stop(self, on: str, name: str | None, *, everything: bool) -> Sequence[str]:
-        """Stop the servers called `name`, or the only servers there are, or everything.
+        """Stop the servers called `name`, or everything. Return the names of the stopped servers.
 
-        Returns the names of the stopped servers.
+        name: None: the only servers there are.
         """
 
 
@@ -106,7 +112,7 @@ class SchedulerExtension(Protocol):
         nodes: int = 1,
         head_port: int | None = None,
     ) -> str:
-        """The script of a job with `members` servers, each started by `command` (argv) and registered in `folder`.
+        """The script of a job with `members` servers. Each is started by `command` (argv) and registers in `folder`.
 
         directives: options of the scheduler, such as its partition. nodes: number of nodes of each server. head_port:
         the port that a server of several nodes uses on its first node; None: any free port.
@@ -127,7 +133,7 @@ def cluster(on: str) -> ClusterExtension:
 
 
 def scheduler(name: str) -> SchedulerExtension:
-    """The job scheduler of that name. Raises `UsageError` where no extension has it."""
+    """The extension for the job scheduler of that name. Raises `UsageError` if none is installed."""
     extension: SchedulerExtension | None = plugins.extension("scheduler", name)
     if extension is None:
         raise UsageError(f"no extension for {name} is installed")

@@ -26,7 +26,7 @@ def export(source: Path, options: ExportOptions) -> Written:
     if run_options:
         raise UsageError(f"{option(run_options[0])} chooses samples of a run; {option('solution_key')} takes no run")
     card = catalogue.load(str(source))
-    # The solutions come along as the questions' metadata.
+    # The column of the solutions is read as metadata of the questions.
     columns = card.columns.model_copy(update={"metadata": (column,)})
     built = questions.build(card.model_copy(update={"columns": columns}))
     return export_solutions(

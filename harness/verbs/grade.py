@@ -21,9 +21,9 @@ from harness.runs import Manifest, RunFolder, grades, questions
 def grade(reference: Any, response: str, options: GradeOptions, *, with_steps: bool = False) -> Verdict:
     """The verdict on `response` from a worker process that stays for the next call.
 
-    reference: text, a number, or a list of the parts of one answer. A user's own verifier gets a new process for each
-    call, since its code may keep state. with_steps: work the steps out at once, and not when they are first read.
-    Raises `UsageError`.
+    reference: text, a number, or a list of the parts of one answer. with_steps: compute the steps of the verdict at
+    once, and not when they are first read. A user's own verifier gets a new process for each call, since its code may
+    keep state. Raises `UsageError`.
     """
     if isinstance(reference, str) and not reference.strip():
         raise UsageError("the reference is empty: give the right answer", field="reference")
@@ -50,7 +50,7 @@ def grade(reference: Any, response: str, options: GradeOptions, *, with_steps: b
 
 
 class NearMiss(NamedTuple):
-    """A wrong answer that is nearly right. references: the right answers, any of which would count."""
+    """A wrong answer that is nearly right. references: the right answers, of which any would count."""
 
     benchmark: str
     references: tuple[str, ...]
@@ -58,7 +58,7 @@ class NearMiss(NamedTuple):
 
 
 def near_misses(path: Path) -> Iterator[NearMiss]:
-    """The near misses of a scored run folder, ordered by benchmark, then by kind. Raises `StoreError`."""
+    """Yield the near misses of a scored run folder, by benchmark and then by kind of near miss. Raises `StoreError`."""
     run = RunFolder.open(path)
     for benchmark in Manifest.load(run).benchmarks:
         folder = run.benchmark(benchmark)

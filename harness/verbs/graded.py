@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class GradedRounds:
     """Grades the complete rounds of a run while it goes on.
 
-    Each time it is asked, it writes grades and scores as `harness score` does, so that the run's display and `harness
-    status` show the accuracy. Grades that a judge has decided stay as they are.
+    Each call of `of` writes grades and scores as `harness score` does, so that the run's display and `harness status`
+    show the accuracy. If a judge has decided any stored grade, the stored grades and scores stay as they are.
     """
 
     def __init__(self, folder: RunFolder, sets: Sequence[QuestionSet]) -> None:
@@ -30,7 +30,7 @@ class GradedRounds:
         self._questions = {s.name: [q.question_id for q in s.questions] for s in sets}
 
     def of(self, benchmark: str) -> NDArray[np.bool_]:
-        """Whether each sample is right, shape (rounds, questions), for the leading rounds that every question has.
+        """Whether each sample is right, shape (rounds, questions), for the first rounds that all questions have.
 
         Raises `StoreError`.
         """
@@ -42,12 +42,12 @@ class GradedRounds:
         return np.array(rounds, dtype=bool).reshape(len(rounds), len(questions))
 
     def _grades(self, benchmark: str) -> Sequence[Grade]:
-        """The grades by the rules; a sample that is graded already is not graded again."""
+        """The grades by the rules; empty without samples. A sample that is graded already is not graded again."""
         files = self._folder.benchmark(benchmark)
         if not files.has_samples():  # A start that was killed may leave an empty file and no manifest.
             return ()
         judged = _judged(self._folder, benchmark)
-        # One worker: a look has few new samples, and starting more processes takes longer than grading them.
+        # One worker is enough: each call finds few new samples, and starting processes takes longer than grading them.
         for graded in grade_run(self._folder, GradingOptions(workers=1), only=benchmark):
             if not judged:
                 publish(graded)

@@ -74,7 +74,7 @@ class JudgeSettings:
     """Who judges, and which samples.
 
     model: name of the checkpoint, also in the grades. votes: replies for each distinct answer. temperature: None means
-    0, or `VOTING_TEMPERATURE` with several votes. override: the judge also rules where the rules have decided.
+    0, or `VOTING_TEMPERATURE` with several votes. override: the judge's verdict also replaces a verdict of the rules.
     """
 
     model: str
@@ -107,8 +107,9 @@ class JudgeSettings:
 class Server:
     """The server that runs the judge.
 
-    asker: makes the judge's requests. concurrency: requests in flight over all endpoints. context_of: as `generate`
-    takes it. ca_file: certificate authority for https.
+    asker: makes the judge's requests. concurrency: largest number of requests in flight over all endpoints. context_of:
+    (endpoint, model) → context in tokens; None if the server does not state it. ca_file: certificate authority for
+    https.
     """
 
     endpoints: tuple[Endpoint, ...]
@@ -119,14 +120,15 @@ class Server:
 
 
 Serve = Callable[[], AbstractContextManager[Server]]
-"""Looks up or starts the judge's server for the length of a `with` block; called only when replies are missing.
+"""Looks up or starts the judge's server for the length of a `with` block; called for the trial, and when replies are
+missing.
 """
 
 
 def judge_of(options: JudgeOptions, watcher: Watcher | None = None) -> tuple[JudgeSettings, Serve]:
-    """The judge's settings, and what makes its server available.
+    """Return the judge's settings, and a function that looks up or starts its server.
 
-    Nothing is started or contacted. Raises `UsageError`.
+    The judge's server is not contacted or started yet. Raises `UsageError`.
     """
     watcher = watcher or Watcher()
     assert options.model is not None
@@ -170,12 +172,12 @@ MAX_QUOTED_CHARS = 100
 """Largest number of characters of a judge's reply that a warning quotes."""
 
 TRIAL_PATIENCE = Patience(attempts=2)
-"""A trial is a matter of a minute, not of hours, so it gives up sooner than a run."""
+"""A trial gives up sooner than a run: it should take a minute, not hours."""
 
 
 def try_judge(options: JudgeOptions, watcher: Watcher, *, may_start: bool = False) -> None:
-    """Ask the judge for one verdict in the way in which scoring asks: a judge that fails shows before hours of
-    sampling.
+    """Ask the judge for one verdict with the request that scoring makes, so that a judge that fails is noticed before
+    hours of sampling.
 
     Raises `UsageError` or `ServerError`, with scoring's sentence, if the judge cannot be asked: no key, no answer, no
     such model. Warns if its reply has no verdict. may_start: the caller will start servers, of which one may be the
@@ -230,7 +232,7 @@ def _trial(judge: JudgeSettings, server: Server, folder: RunFolder) -> str:
 
 
 def _vote(reply: Sample, prompt: JudgePrompt) -> bool | None:
-    """The verdict of a judge's reply; None without one. A reply cut short may be cut within its last word."""
+    """The verdict of a judge's reply; None without a verdict, and for a truncated reply, whose last word may be cut."""
     return None if reply.truncated else verdict(prompt, reply.text)
 
 
@@ -257,12 +259,13 @@ def _server(who: JudgeOptions, watcher: Watcher) -> Server:
 class JudgeReport:
     """What the judge did on one benchmark.
 
-    agreement: rules against judge, over the samples that the judge ruled on or had no opinion of; its disagreements
-    leave out what the rules left undecided. n_answers: distinct answers in scope. n_silent: those without a majority
-    for either verdict. n_mute: those of them for which no reply had a verdict. n_owed: those with replies missing.
-    n_decided: samples whose verdict is now the judge's. n_hidden: samples in scope with nothing to show. failures: what
-    the benchmark's own verifier did in place of a verdict → samples that the judge decided. prompt_tokens,
-    completion_tokens: of all replies that count, as the server states them; None if it states none.
+    agreement: rules against judge, over the samples for which the judge's replies are complete; its disagreements leave
+    out samples that the rules left undecided or the judge had no opinion of. n_answers: distinct answers in scope.
+    n_silent: answers without a majority for either verdict. n_mute: answers for which no reply had a verdict. n_owed:
+    answers with replies missing. n_decided: samples whose verdict is now the judge's. n_hidden: samples in scope that
+    have no text to show to the judge. failures: what the benchmark's own verifier did in place of a verdict → number of
+    samples that the judge decided instead. prompt_tokens, completion_tokens: of all replies that count, as the server
+    states them; None if it states none.
     """
 
     benchmark: str
@@ -289,7 +292,7 @@ class Judged:
 
     @property
     def mute(self) -> str:
-        """The sentence on a judge that gave no verdict at all; else empty. The next call asks the judge again."""
+        """A sentence if the judge gave no verdict at all; else empty. The next call then asks the judge again."""
         n_answers = sum(report.n_answers for report in self.reports)
         if not n_answers or n_answers != sum(report.n_mute for report in self.reports):
             return ""
@@ -338,9 +341,9 @@ def judge_grades(
 ) -> Judged:
     """Ask the judge about grades that the rules gave.
 
-    run: the run that the judge's replies are stored beside. publish: makes the score of a benchmark after the judge.
-    samples_of: looks up samples by their keys. graded: the benchmarks with the rules' grades. resume_command: what the
-    user types to continue.
+    run: the run in whose folder the judge's replies are stored. graded: the benchmarks with the rules' grades. publish:
+    makes the score of a benchmark from the grades after the judge. samples_of: looks up samples by their keys.
+    on_progress: called with the progress of the judge's session. resume_command: what the user types to continue.
     """
     cases = [_cases(benchmark, judge, samples_of) for benchmark in graded]
     folder = judge.folder(run)
@@ -366,8 +369,10 @@ def judge_grades(
 
 @dataclass(frozen=True, slots=True)
 class _Cases:
-    """The questions to a judge about one benchmark. questions: judge questions by id. case_of: sample → id of its judge
-    question. n_hidden: samples without text.
+    """The cases of one benchmark: the distinct pairs of a question and an answer that the judge is asked about.
+
+    questions: the question to the judge, by the case's id. case_of: sample → id of its case. n_hidden: number of
+    samples in scope without text, which belong to no case.
     """
 
     benchmark: str
@@ -377,7 +382,7 @@ class _Cases:
 
 
 SamplesOf = Callable[[GradedBenchmark, Collection[Key]], Iterable[Sample]]
-"""Samples of a benchmark by their keys."""
+"""Looks up the samples of a benchmark that have these keys."""
 
 
 def _cases(graded: GradedBenchmark, judge: JudgeSettings, samples_of: SamplesOf) -> _Cases:
@@ -407,7 +412,9 @@ def _cases(graded: GradedBenchmark, judge: JudgeSettings, samples_of: SamplesOf)
 
 @dataclass(frozen=True, slots=True)
 class _Replies:
-    """The judge's replies. votes: case → its votes, if none is missing. owed: cases with a vote missing."""
+    """The judge's replies for one benchmark. votes: case → its votes, for the cases with all votes. owed: cases with a
+    vote missing. prompt_tokens, completion_tokens: sums over the stored replies; None if no reply states them.
+    """
 
     votes: Mapping[str, Sequence[bool | None]]
     owed: frozenset[str]
@@ -436,7 +443,7 @@ def _replies(folder: RunFolder, cases: _Cases, judge: JudgeSettings) -> _Replies
 
 
 def _all_mute(stored: Sequence[_Replies]) -> bool:
-    """Whether the judge was asked about answers, and none of its stored replies has a verdict."""
+    """Whether the judge has answered all votes of at least one case, and none of these votes is a verdict."""
     votes = [vote for replies in stored for ruling in replies.votes.values() for vote in ruling]
     return bool(votes) and all(vote is None for vote in votes)
 
@@ -458,7 +465,8 @@ def _ask(
 ) -> Outcome:
     """Ask the judge for the missing replies of all benchmarks, in one session.
 
-    cases: what is asked, by benchmark. resume_command: what the user types to continue. patience: None: a run's.
+    folder: the run folder of the replies. cases: of each benchmark. resume_command: what the user types to continue.
+    patience: when the session gives up; None: when a run does.
     """
     with_questions = [benchmark_cases for benchmark_cases in cases if benchmark_cases.questions]
     benchmark = BenchmarkSettings(samples=judge.votes, sampling=judge.sampling)
@@ -504,9 +512,10 @@ def _question_set(cases: _Cases, judge: JudgeSettings, folder: RunFolder) -> Que
 
 
 def _failures(before: Iterable[Grade], after: Iterable[Grade]) -> dict[str, int]:
-    """What the verifier did in place of a verdict → number of samples that the judge decided then.
+    """What the benchmark's own verifier did in place of a verdict → number of samples that the judge decided instead.
 
-    A verifier that returns None leaves an answer to the judge, which is no failure.
+    A verifier that returns None leaves an answer to the judge, which is no failure. before, after: the grades before
+    and after the judge, in the same order.
     """
     rules = (former.rule for former, grade in zip(before, after, strict=True) if grade.rule == "judge")
     failures = Counter(words for rule in rules if (words := verifier.failure(rule)) is not None)
@@ -552,13 +561,13 @@ def _apply(
 
 
 def _errors(compared: Agreement, n_judged: int, n_samples: int) -> JudgeErrors | None:
-    """Count how often the judge differs from the rules, for the score; None where it decided nothing.
+    """Count how often the judge differs from the rules, for the score; None if the judge decided no sample.
 
     n_judged: samples whose verdict is the judge's, of n_samples.
     """
     if not n_judged:
         return None
-    # Of the samples that the rules and the judge both decided: (number of samples, whether the two differ).
+    # (number of samples, whether rules and judge differ) for each pair of verdicts that both gave.
     both = [
         (n, (rules == "correct") != (judge == "correct"))
         for (rules, judge), n in compared.matrix.items()

@@ -1,4 +1,4 @@
-"""A judge over the grades of another tool's outputs, as over a run's."""
+"""Has a judge rule on the grades of another tool's outputs, as on those of a run."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ def judge_file(
     resume_command: str = "",
     out: Path | None = None,
 ) -> Judged:
-    """Have a judge rule on a file's grades, as `score_with_judge` does for a run; the replies are stored beside the
-    file.
+    """Have a judge rule on a file's grades, as `score_with_judge` does for a run.
+
+    The judge's replies are stored beside the file. out: a file that gets the grades after the judge; None: no file.
     """
     after: list[GradedBenchmark] = []
 

@@ -1,18 +1,18 @@
-"""Finds the benchmark whose questions a run asked. Only published scores of this benchmark stand beside the run.
+"""Finds the benchmark whose questions a run asked. Only published scores of this benchmark are compared with the run.
 
-| the questions came from | published scores that stand beside |
+| the questions came from | published scores that are compared |
 | --- | --- |
-| a shipped card's own data | that card's: what was asked is what the card states |
+| a shipped card's own data | that card's, because the questions are the card's |
 | another tool's outputs, scored as a benchmark | that benchmark's: each row was matched with one of its questions |
 | the user's data or card, with the questions of a card | that card's, whatever the data are called |
-| the same, with other questions, under the name of a shipped card | none |
-| the same, under any other name | those under this name, from a file of the user's own |
+| the user's data or card, with questions of no card, under the name of a shipped card | none |
+| the user's data or card, with questions of no card, under any other name | those under it in a file of the user |
 
-A run asked the questions of a card if it asked all of them and no others. One of three facts proves this, and without
-one the set is another: the rows are those of an edition that the card knows; the references have the checksum that the
-card states; or the card's data are on this machine, and the texts and references of both sets are the same. Texts are
-compared without the instruction that a prompt puts at their end and without differences in spaces, references that are
-integers as numbers (`025` is 25).
+A run asked the questions of a card if it asked all of them and no others. One of three facts must prove this; without
+such a proof, the questions count as other ones. The facts: the rows are those of an edition that the card knows; the
+references have the checksum that the card states; the card's data are on this machine, and the texts and references of
+both sets are the same. Texts are compared without the instruction that a prompt puts at their end and without
+differences in spaces; references that are integers are compared as numbers (`025` is 25).
 """
 
 from __future__ import annotations
@@ -31,15 +31,16 @@ from harness.runs.manifest import OUTPUTS, BenchmarkRecord
 from harness.runs.questions import MADE
 
 MAX_QUESTIONS = 20_000
-"""Largest number of questions of a file that is compared with the cards: they are all held in memory for it."""
+"""Largest number of questions that are compared with the cards: all of them are in memory during the comparison."""
 
 _INTEGER = re.compile(r"[+-]?\d{1,40}")
 
 
 def known_as(name: str, record: BenchmarkRecord, questions: Sequence[Question]) -> str | None:
-    """The name of the card that has these questions; if no card has them, `name`, or None if it is a shipped card's.
+    """The name of the card that has these questions. If no card has them: `name`, or None if a shipped card has that
+    name.
 
-    name: the benchmark's name in the run. record: the run's record of the benchmark. questions: the planned ones.
+    name: the benchmark's name in the run. record: the run's record of the benchmark. questions: that the run plans.
     """
     shipped = catalogue.shipped_card_named(catalogue.base_name(name))
     if not _may_be_others(record, shipped):
@@ -51,9 +52,9 @@ def known_as(name: str, record: BenchmarkRecord, questions: Sequence[Question]) 
 
 
 def _may_be_others(record: BenchmarkRecord, shipped: Card | None) -> bool:
-    """Whether the run may have asked other questions than the shipped card's own data.
+    """Whether the run may have asked other questions than those of the benchmark that it names.
 
-    shipped: the card of that name.
+    shipped: the shipped card of that name; None if there is none.
     """
     settings = record.settings
     if record.imported:
@@ -61,13 +62,13 @@ def _may_be_others(record: BenchmarkRecord, shipped: Card | None) -> bool:
         return not (isinstance(read, Mapping) and read.get("benchmark"))
     if shipped is None or catalogue.CARD in settings or catalogue.DATA in settings:
         return True
-    # Older runs do not name their data. But they note how the questions were made from a file, if they came from one;
-    # of the shipped cards only the demo reads a file.
+    # Older runs do not name their data, but they note how the questions were made if these came from a file. Of the
+    # shipped cards, only the demo reads a file.
     return MADE in settings and not isinstance(shipped.source, FileSource)
 
 
 def _holding(record: BenchmarkRecord, questions: Sequence[Question]) -> Iterator[Card]:
-    """The cards that have exactly these questions."""
+    """Yield the cards that have exactly these questions; none for more than `MAX_QUESTIONS`."""
     note = record.settings.get(MADE)
     whole = note.get("rows_digest") if isinstance(note, Mapping) else None
     if not 0 < len(questions) <= MAX_QUESTIONS:
@@ -76,7 +77,7 @@ def _holding(record: BenchmarkRecord, questions: Sequence[Question]) -> Iterator
     references = ""
     forms: Counter[tuple[str, ...]] = Counter()
     shipped = {card.name: card for card in catalogue.shipped_cards()}
-    # Where a user's card has the name of a shipped one, the shipped one is compared.
+    # If a user's card has the name of a shipped card, only the shipped card is compared.
     for card in [*shipped.values(), *(card for card in catalogue.cards() if card.name not in shipped)]:
         if not rows.isdisjoint({card.checksum or "", *(edition.rows for edition in card.editions)}):
             yield card
@@ -93,7 +94,7 @@ def _holding(record: BenchmarkRecord, questions: Sequence[Question]) -> Iterator
 
 
 def _questions_of(card: Card) -> Sequence[Question]:
-    """The questions of a card's data on this machine; none of a damaged copy, which is not what a run is about."""
+    """The questions of a card's data on this machine; none if the copy is damaged, since the run is not at fault."""
     try:
         return question_sets.build(card).questions
     except UsageError:
@@ -101,7 +102,7 @@ def _questions_of(card: Card) -> Sequence[Question]:
 
 
 def _forms(questions: Sequence[Question]) -> Counter[tuple[str, ...]]:
-    """How often each pair of text and references occurs."""
+    """(text, its references …) of each question, in the form in which they are compared → how often it occurs."""
     forms: Counter[tuple[str, ...]] = Counter()
     for question in questions:
         text = question.messages[-1].content if question.messages else question.prompt

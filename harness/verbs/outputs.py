@@ -1,4 +1,4 @@
-"""Another tool's outputs, graded and scored; the results are kept beside the outputs for later reports."""
+"""Grades and scores another tool's outputs; the results are stored beside the outputs for later reports."""
 
 from __future__ import annotations
 
@@ -28,15 +28,16 @@ from harness.scoring.pipeline import GradedBenchmark, grade_outputs, publish, sc
 _READING_OPTIONS = (
     "tool", "benchmark", "response_key", "answer_key", "question_key", "id_key", "written_by", "repeats",
 )  # fmt: skip
-"""Options that say how a file is read; they are stored with its scores, in this order, so that a later message can
-repeat the command."""
+"""Options that say how a file is read. They are stored with its scores, in this order, so that a later message can
+repeat the command.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoredFile:
-    """A file's grades and scores. folder: where they are kept, beside the file.
+    """A file's grades and scores. folder: where they are stored, beside the file.
 
-    graded: one entry per benchmark; pairs: questions and samples, read anew on each call.
+    graded: one entry per benchmark. pairs: the questions and samples of the file, which is read anew each time.
     """
 
     folder: OutputsFolder
@@ -46,7 +47,9 @@ class ScoredFile:
 
     @property
     def grades(self) -> Iterator[Grade]:
-        """All grades, benchmark by benchmark in the order of the file; read anew, for a file may have a million."""
+        """All grades, benchmark by benchmark, in the order of the file. They are read anew each time, since a file may
+        have a million of them.
+        """
         return chain.from_iterable(benchmark.grades for benchmark in self.graded)
 
 
@@ -57,9 +60,9 @@ def write_grades(out: Path | None, grades: Iterable[Grade]) -> None:
 
 
 def score_file(path: Path, options: ScoreOptions, watcher: Watcher) -> ScoredFile:
-    """Grade and score the outputs in `path` and keep the results in the `OutputsFolder` beside it.
+    """Grade and score the outputs in `path` and store the results in the `OutputsFolder` beside it.
 
-    A folder that cannot be written is only a warning. Raises `UsageError` with file and line.
+    If the folder cannot be written, there is only a warning. Raises `UsageError` with file and line.
     """
     columns = {name: getattr(options, name) for name in ("response_key", "answer_key", "question_key", "id_key")}
     benchmark = options.benchmark
@@ -71,7 +74,8 @@ def score_file(path: Path, options: ScoreOptions, watcher: Watcher) -> ScoredFil
         from harness.foreign.recognising import Recognised
 
         pairs = Recognised(path, pairs, card_questions, benchmark)
-    # `pairs` reads the replies only while they are graded. A file that grows after this line no longer has this digest.
+    # The digest is taken before grading, since `pairs` reads the replies only while they are graded: a file that
+    # changes meanwhile is then known as changed after it was scored.
     digest = read.digest
     folder = OutputsFolder(path)
     graded = grade_outputs(pairs, folder, options, watcher.graded)
@@ -89,12 +93,12 @@ def score_file(path: Path, options: ScoreOptions, watcher: Watcher) -> ScoredFil
 def is_outputs(path: Path, *, tool: str | None, described: bool) -> bool:
     """Whether `path` is scored as another tool's outputs, not as a run.
 
-    described: columns or similar options were given; then a missing path counts as a missing file, not as a missing
-    run.
+    described: whether columns or similar options were given; a path that does not exist then counts as a missing file
+    of outputs, not as a missing run.
     """
     if tool is not None:
         return True
-    # Named columns say that the caller means the file itself.
+    # A file inside a run folder stands for the run, unless options for outputs say that the file itself is meant.
     if not described and run_around(path) is not None:
         return False
     if outputs.are_outputs(path):
@@ -103,7 +107,7 @@ def is_outputs(path: Path, *, tool: str | None, described: bool) -> bool:
 
 
 def open_scored(path: Path | str) -> RunFolder:
-    """The scored run at `path`: a run folder, or what `harness score` made of another tool's outputs.
+    """The scored run at `path`: a run folder, or the folder that `harness score` has made of another tool's outputs.
 
     Raises `StoreError` for a path that is neither, and for outputs that are not scored or were changed since; the
     message names the command that scores them.
@@ -141,7 +145,7 @@ def _keep(
     options with which it was read. model: name of the model that wrote the file.
     """
     try:
-        # The old manifest goes first: files that are half replaced must not be read under it.
+        # The old manifest is removed first: files that are half replaced must not be read with it.
         folder.manifest.unlink(missing_ok=True)
     except OSError as error:
         raise disk_error(folder.manifest, error) from error
@@ -163,7 +167,7 @@ def _keep(
 
 
 def _questions_of(benchmark: str) -> Sequence[Question]:
-    """The questions of the card with this name; none for a benchmark without a card."""
+    """The questions of the card with this name. Raises `UsageError` if there is no such card."""
     # Imported late: cards are slow to import, and most files need none.
     from harness.benchmarks import catalogue, questions
 

@@ -21,15 +21,16 @@ from harness.scoring import score_benchmark
 from harness.scoring.intervals import Z_95
 
 PILOT_SAMPLES = 2
-"""Number of samples of each question in a pilot: with fewer than two no spread can be seen."""
+"""Number of samples of each question in a pilot: with a single sample, no spread can be seen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedScore:
     """The expected score of one benchmark.
 
-    error_now, error_then: sampling errors, now and with `samples` of each question. All fields but `samples` are
-    fractions; None: no sample, or too few to tell.
+    samples: of each question in the complete run. accuracy: of the pilot. error_now: its sampling error. error_then:
+    the sampling error to expect with `samples` of each question. All are fractions except `samples`; None if there are
+    no samples, or too few to tell.
     """
 
     samples: int
@@ -42,7 +43,7 @@ class ExpectedScore:
 class Piloted:
     """A pilot's session, the forecast of the rest of the run, and the expected scores by benchmark.
 
-    prices: what tokens cost, where known.
+    prices: of tokens; None if unknown. concurrency: requests in flight that the forecast assumes.
     """
 
     folder: Path
@@ -57,8 +58,8 @@ class Piloted:
 def pilot(options: RunOptions, watcher: Watcher) -> Piloted:
     """Ask for two samples of each question, which count towards the run, and forecast the rest.
 
-    Raises what `run` raises, and `UsageError` where the run already plans more samples: a smaller plan would leave
-    those samples unscored.
+    Raises what `run` raises, and `UsageError` if the run already plans more samples: the pilot's smaller plan would
+    leave those samples unscored.
     """
     with prepare(options, watcher) as prepared:
         return _piloted(prepared, watcher)
@@ -95,7 +96,7 @@ def _piloted(prepared: Prepared, watcher: Watcher) -> Piloted:
 
 
 def _refuse_larger_plan(prepared: Prepared) -> None:
-    """Raise `UsageError` where the run already plans more samples than a pilot."""
+    """Raise `UsageError` if the run already plans more samples than a pilot has."""
     if not prepared.folder.manifest.exists():
         return
     for name, record in Manifest.load(prepared.folder).benchmarks.items():
@@ -109,7 +110,10 @@ def _refuse_larger_plan(prepared: Prepared) -> None:
 
 
 def _expected(prepared: Prepared, name: str, samples: int) -> ExpectedScore:
-    """The score now, and its sampling error once the run is complete."""
+    """The score of the pilot's samples, and the sampling error to expect once the run is complete.
+
+    samples: of each question in the complete run.
+    """
     (question_set,) = (candidate for candidate in prepared.sets if candidate.name == name)
     questions = {q.question_id: q for q in question_set.questions}
     stored = (s for s in read_samples(prepared.folder.benchmark(name)) if s.question_id in questions)

@@ -1,4 +1,6 @@
-"""Answers how many samples, tokens, hours and dollars a comparison needs, from a pilot or an earlier run."""
+"""Answers how many samples, tokens, hours and dollars a comparison needs, from a pilot, an earlier run, or published
+runs.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,7 @@ class PlanSource:
 
 @dataclass(frozen=True, kw_only=True)
 class Needed:
-    """What one benchmark needs.
+    """What a run on one benchmark needs to show the wanted difference.
 
     run: the folder that the plan is based on; empty if it is based on published runs (`harness.verbs.plan_typical`).
     basis: whose spread is taken: that of `run`, of models published on this benchmark, or on all benchmarks. accuracy:
@@ -87,11 +89,12 @@ class Needed:
 
 @dataclass(frozen=True, kw_only=True)
 class Detectable:
-    """What a number of samples of each question finds.
+    """The smallest difference that a number of samples of each question finds.
 
-    run: the folder from which the spread is taken; None: from `typical`. difference: the smallest true difference, a
-    fraction, that is found in 80 % of repetitions. wide: the same for a model with the spread of the upper quartile;
-    None where a run tells the spread. needed: difference in points -> samples of each question that find it.
+    run: the folder from which the spread of the samples is taken; None: it is taken from `typical`. difference: the
+    smallest true difference, a fraction, that is found in 80 % of repetitions. wide: the same for a spread that only a
+    quarter of the published models exceed; None if `run` is given. needed: difference in points → samples of each
+    question that find it; None if no number does.
     """
 
     benchmark: str
@@ -238,11 +241,11 @@ def _refuse_accuracy(options: PlanOptions, folder: RunFolder) -> None:
 
 
 def former_run(benchmark: str, results: Path) -> RunFolder | None:
-    """The run in the folder `results` with the latest scores of this benchmark, among runs with two samples of each
-    question.
+    """The run in the folder `results` with the latest scores of this benchmark, among runs whose score has a sampling
+    error (they have several samples of a question).
 
-    None if no run has this benchmark. Raises `StoreError` where a run of it exists but none is scored, `UsageError`
-    where every scored run has one sample of each question.
+    None if no run has this benchmark. Raises `StoreError` if runs of it exist but none is scored, `UsageError` if every
+    scored run has one sample of each question.
     """
     of_it = _runs_of(benchmark, results)
     with_scores = [folder for folder in of_it if folder.benchmark(benchmark).scores.is_file()]
@@ -260,9 +263,9 @@ def former_run(benchmark: str, results: Path) -> RunFolder | None:
 
 
 def prices_of(price_in: float | None, price_out: float | None) -> Prices | None:
-    """USD per million tokens of prompts and of replies; None if neither is given.
+    """The prices in USD per million tokens of prompts and of replies; None if neither is given.
 
-    Raises `UsageError` if one is missing.
+    Raises `UsageError` if only one of them is given.
     """
     if (price_in is None) != (price_out is None):
         raise UsageError(

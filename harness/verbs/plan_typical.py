@@ -1,9 +1,9 @@
-"""What a number of samples can show before any run: from the spread that published runs of a benchmark had.
+"""Estimates the spread of a benchmark's samples from published runs, for a plan before any run of one's own.
 
 Some sources publish the standard deviation s of a run's accuracy over repeated runs. One run asks each of Q questions
-once, so Q · s² is the variance of one sample around its question's chance of being right, mean over the questions: the
-number that a plan needs. A few repeats estimate it badly, and models differ, so the median over all published models is
-taken as typical and the upper quartile stands beside it.
+once, so Q · s² is the variance of one sample around its question's chance of being right, mean over the questions. A
+plan needs this variance. A few repeats estimate it badly, and models differ, so the median over all published models is
+taken as typical, and the upper quartile is given as well.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from harness.core.inert import visible
 from harness.scoring.published import load_published
 
 MIN_PUBLISHED = 10
-"""Fewest published deviations of a benchmark from which its own spread is taken; with fewer, that of all benchmarks."""
+"""Smallest number of published deviations of a benchmark that give its own spread; with fewer, the spread is that of
+all benchmarks.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +31,7 @@ class TypicalSpread:
 
     variance, wide: median and upper quartile of that variance over published models. accuracy: the fraction that these
     belong to: the given one; else the median of the models on this benchmark; else 0.5, where the spread is largest.
-    n_published: how many models; of_all: whether they are those of all benchmarks.
+    n_published: how many models; of_all: whether they are those of all benchmarks, because this one has too few.
     """
 
     n_questions: int
@@ -64,7 +66,7 @@ def typical_spread(benchmark: str, accuracy: float | None = None) -> TypicalSpre
 
 
 def _spread(n_questions: int, accuracy: float, variances: Sequence[float], *, of_all: bool) -> TypicalSpread:
-    """The spread with the median and the upper quartile of these variances, one for each model."""
+    """The spread with the median and the upper quartile of these variances, one for each published score."""
     middle, upper = np.quantile(variances, [0.5, 0.75])
     return TypicalSpread(
         n_questions=n_questions, variance=float(middle), wide=float(upper), accuracy=accuracy,

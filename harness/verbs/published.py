@@ -1,4 +1,4 @@
-"""Public scores: the local index brought up to date, and what all sources say of a model."""
+"""Public scores: brings the local index of them up to date, and lists what all sources publish of a model."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ MANIFEST = "aggregate.jsonl"
 """File of a datastore that lists its records with their SHA-256."""
 
 MAX_MANIFEST_LINE_BYTES = 64 * 1024
-"""Longest line of the manifest, in bytes; a longer one is refused."""
+"""Longest line of the manifest, in bytes; a longer line is refused."""
 
 HUB = "hub"
-"""The source of an update that is no folder: the datastore and the leaderboards of the Hugging Face hub."""
+"""The value of the option `source` for the Hugging Face hub: its datastore and its leaderboards."""
 
 _UUID_FILE = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.json")
 
@@ -43,7 +43,7 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedUpdate:
-    """One origin that was brought up to date: a folder, the datastore, or the leaderboard of a data set."""
+    """The result of an update from one origin: a folder, the datastore, or the leaderboard of a data set."""
 
     origin: str
     updated: Updated
@@ -51,8 +51,11 @@ class PublishedUpdate:
 
 @dataclass(frozen=True, kw_only=True)
 class PublicScores:
-    """What is published of a model, by benchmark, metric and value. scores: of this model. near: of names that may be
-    another model: another precision, release, organisation or thinking mode, or one that a name leaves out."""
+    """What is published of a model, ordered by benchmark, metric and value.
+
+    scores: of this model. near: of similar names that may mean another model: a name with another precision, release,
+    organisation or thinking mode, or a name that leaves one of these out.
+    """
 
     model: str
     scores: tuple[FoundScore, ...]
@@ -62,8 +65,8 @@ class PublicScores:
 def published(model: str, benchmark: str | None = None) -> PublicScores:
     """All public scores of a model that are known here: the shipped ones and those of the local index.
 
-    benchmark: the name of a card, or any name that a source uses; None: all. Raises `UsageError` where nothing is
-    known.
+    benchmark: the name of a card, or any name that a source uses; None: all benchmarks. Raises `UsageError` if no score
+    is known.
     """
     meant = _benchmark_name(benchmark)
     rows = index.find_scores(model, meant)
@@ -82,7 +85,10 @@ def published(model: str, benchmark: str | None = None) -> PublicScores:
 
 
 def update(options: PublishedUpdateOptions, progress: Progress = lambda *_: None) -> list[PublishedUpdate]:
-    """Bring the local index in line with a folder of records, or with the hub. Raises `UsageError`."""
+    """Bring the local index in line with a folder of records, or with the hub; one result per origin.
+
+    Raises `UsageError`.
+    """
     if options.source == HUB:
         return list(_update_from_hub(progress))
     folder = Path(options.source).expanduser().resolve()
@@ -112,7 +118,10 @@ def _update_from_folder(
 
 
 def _update_from_hub(progress: Progress) -> Iterator[PublishedUpdate]:
-    """Bring the index up to date with Every Eval Ever's datastore and the leaderboards of our cards' data sets."""
+    """Bring the index up to date with Every Eval Ever's datastore and the leaderboards of our cards' data sets.
+
+    Yields the result of each origin. A leaderboard that cannot be read is passed over, and its result says why.
+    """
     import httpx
 
     from harness.benchmarks.card import HubSource
@@ -130,7 +139,7 @@ def _update_from_hub(progress: Progress) -> Iterator[PublishedUpdate]:
             origin = f"hf://datasets/{name}/leaderboard"
             try:
                 board = _leaderboard(client, name)
-            except UsageError as error:  # what was read of it before stays
+            except UsageError as error:  # The scores that an earlier update read from this leaderboard stay.
                 refused = Updated(read=0, unchanged=0, gone=0, scores=0, passed_over={str(error): 1})
                 yield PublishedUpdate(origin=origin, updated=refused)
                 continue
@@ -173,28 +182,31 @@ def _leaderboard(client: httpx.Client, dataset: str) -> bytes | None:
 
 @dataclass(frozen=True)
 class _BoardReader:
-    """Reads one leaderboard. board: its JSON. dataset: whose it is."""
+    """Reads one leaderboard. board: its JSON. dataset: the data set that it ranks. origin: its name in the index."""
 
     board: bytes
     dataset: str
     origin: str
 
     def read(self, _path: str) -> tuple[list[PublishedScore], list[str]]:
-        """(the scores of the leaderboard, why each other entry is no score). Raises `UsageError`."""
+        """Return the scores of the leaderboard, and for each other entry why it is no score. Raises `UsageError`."""
         return hub_results.leaderboard(self.board, self.dataset, self.origin)
 
 
 @dataclass(frozen=True)
 class _FolderReader:
-    """Reads the files of one folder tree. checksums: SHA-256 by the file's name, as the folder's manifests state
-    them; several where records of one name differ."""
+    """Reads the files of one folder tree.
+
+    checksums: name of a file → the SHA-256 values that the folder's manifests state for it; several if different files
+    have this name.
+    """
 
     folder: Path
     follow_links: bool
     checksums: dict[str, set[str]]
 
     def read(self, path: str) -> tuple[list[PublishedScore], list[str]]:
-        """Read the scores in the file at `path`, and why its other entries are no scores. Raises `UsageError`."""
+        """Return the scores in the file at `path`, and for each other entry why it is no score. Raises `UsageError`."""
         if not path.endswith(".json"):
             try:
                 return hub_results.read(self.folder / path)
@@ -227,10 +239,10 @@ class _Listed(msgspec.Struct, frozen=True):
 
 
 def _checksums(folder: Path, follow_links: bool) -> dict[str, set[str]]:
-    """SHA-256 by file name, of the records that the folder's manifests list under a UUID; empty without a manifest. A
-    file of that name that begins with something else is no manifest. Raises `UsageError` for a damaged one.
+    """Name of a record's file → its SHA-256 values, for the records that the folder's manifests list under a UUID.
 
-    follow_links: also read files behind symbolic links.
+    Empty without a manifest. A file with the manifest's name whose first line is no entry is no manifest. Raises
+    `UsageError` for a damaged manifest. follow_links: also read files behind symbolic links.
     """
     checksums: dict[str, set[str]] = {}
     for path in sorted(folder.rglob(MANIFEST)):
@@ -242,7 +254,7 @@ def _checksums(folder: Path, follow_links: bool) -> dict[str, set[str]]:
                     try:
                         listed = codec.decode(line, _Listed) if line.strip() else None
                     except codec.DecodeError:
-                        # A damaged first line: another file that has the manifest's name.
+                        # If the first line is no entry, this is another file that has the manifest's name.
                         if number == 0:
                             break
                         raise
@@ -255,7 +267,7 @@ def _checksums(folder: Path, follow_links: bool) -> dict[str, set[str]]:
 
 
 def _benchmark_name(benchmark: str | None) -> str | None:
-    """The card's name for a benchmark; the name as given if no card has it, and None for None."""
+    """The name of the card that means this benchmark; the given name if no card does, and None for None."""
     from harness.scoring.published.benchmark_name import find_card
 
     if benchmark is None:

@@ -1,5 +1,5 @@
-"""A race: candidates sample the same questions in whole rounds, until it is clear for each candidate whether it is
-better or worse than the first one named, or equal to it within a margin.
+"""A race: candidates sample the same questions in whole rounds until each is known to be better or worse than the
+baseline (the first candidate), or equal to it within a margin.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class Candidate:
 class Raced:
     """How a race ended.
 
-    standings: by candidate, without the baseline. folders, n_rounds: by candidate. owed: whose samples are missing;
-    empty if none are; running the race again continues from there.
+    standings: by candidate, without the baseline. folders, n_rounds: by candidate, with the baseline. owed: which
+    candidate misses how many samples, so that the race ended early and can be continued; empty if none does.
     """
 
     baseline: str
@@ -88,7 +88,7 @@ def _candidate(name: str, own: Mapping[str, Any], common: Mapping[str, Any], out
 
 
 OnLook = Callable[[Mapping[str, RaceState]], None]
-"""A callback that receives the standings after each look."""
+"""A callback that receives the standings after each look (a comparison of all candidates with the baseline)."""
 
 
 def race(
@@ -97,10 +97,10 @@ def race(
     watcher: Watcher | None = None,
     on_look: OnLook = lambda _standings: None,
 ) -> Raced:
-    """Sample whole rounds of all candidates until each is decided: better or worse than the first, or equal to it
-    within the margin, or its samples are used up. A candidate that is decided samples no more.
+    """Sample whole rounds of all candidates until each is known to be better or worse than the first candidate, or
+    equal to it within the margin, or has used up its samples.
 
-    Raises `UsageError`, and what `sample` raises.
+    A candidate that is decided samples no more. Raises `UsageError`, and what `prepare` and `generate` raise.
     """
     rules = rules or RaceRules()
     if len(candidates) < 2:
@@ -121,7 +121,8 @@ def race(
 class Played:
     """The result of `play`.
 
-    standings, rounds: by candidate. short: the candidate that could not complete its rounds and so ended the race.
+    standings: by candidate, without the baseline. rounds: by candidate, whether each sample is right, shape (rounds,
+    questions). short: the candidate that could not complete its rounds and so ended the race; else empty.
     """
 
     standings: Mapping[str, RaceState]
@@ -130,10 +131,11 @@ class Played:
 
 
 class RacePlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The file `race.json` beside the candidates' run folders: it fixes when a race is looked at, also for a later
-    start.
+    """The content of `race.json`, which lies beside the candidates' run folders: it fixes after which rounds the
+    candidates are compared, also when the race is started again.
 
-    samples: rounds that a candidate may use. candidates: their number, the baseline included.
+    samples: rounds that a candidate may use. step: rounds from one look to the next. candidates: their number, with the
+    baseline. open_ended: a look may come after any round.
     """
 
     samples: int
@@ -143,11 +145,11 @@ class RacePlan(msgspec.Struct, frozen=True, kw_only=True):
     schema: int = SCHEMA_VERSION
 
     def settled(self, folder: Path, *, begun: bool) -> RacePlan:
-        """The plan to follow: at the first start this one, which is written to `folder`; later the one in the file.
-        Only an open-ended race accepts a plan that differs from its file.
+        """The plan to follow: at the first start this plan, which is written to `folder`; later the plan in the file.
 
-        begun: whether candidates have rounds already: without a file, an earlier version began the race, and it is
-        open-ended. Raises `UsageError` if the file holds another plan, `StoreError` if the file is damaged.
+        If the two differ, an open-ended race follows the file, and another race raises `UsageError`. begun: whether
+        candidates have rounds already; if they have and there is no file, an earlier version of this program began the
+        race, and it is open-ended. Raises `StoreError` if the file is damaged.
         """
         path = folder / PLAN_FILE
         try:
@@ -172,15 +174,15 @@ class RacePlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _in_words(plan: RacePlan) -> str:
-    """The plan for a message: `64 samples, a look every 8, 3 candidates`."""
+    """The plan in words, for a message: `64 samples, a look every 8, 3 candidates`."""
     looks = "open-ended" if plan.open_ended else f"a look every {plan.step}"
     return f"{count_noun(plan.samples, 'sample')}, {looks}, {plan.candidates} candidates"
 
 
 SampleTo = Callable[[str, int], NDArray[np.bool_]]
-"""Makes a candidate sample up to a number of rounds.
+"""Makes a candidate sample until it has a number of rounds.
 
-Returns whether each sample is right, shape (rounds, questions), complete rounds only.
+Returns for the complete rounds whether each sample is right, shape (rounds, questions).
 """
 
 
@@ -194,12 +196,14 @@ def play(
     on_look: OnLook,
     open_ended: bool = False,
 ) -> Played:
-    """Run a race: at each look compare every candidate with the baseline, then let the undecided ones sample `step`
-    more rounds. The race ends when all are decided or have sampled `most` rounds. No clock and no I/O of its own.
+    """Run a race: at each look compare every candidate with the baseline, then let the baseline and the undecided
+    candidates sample `step` more rounds.
 
-    rounds: candidate → whether each stored sample is right, shape (rounds, questions); the baseline first. most: rounds
-    that a candidate may use. open_ended: test by a confidence sequence, which holds at any look; otherwise at the looks
-    that `step` and `most` fix. margin: the largest difference, a fraction, that counts as equal.
+    The race ends when all are decided or have sampled `most` rounds, or when a candidate cannot complete its rounds.
+    This function has no clock and no I/O of its own. rounds: candidate → whether each stored sample is right, shape
+    (rounds, questions); the baseline first. most: rounds that a candidate may use. margin: the largest difference, a
+    fraction, that counts as equal. open_ended: test by a confidence sequence, which holds at any look; otherwise test
+    at the looks that `step` and `most` fix.
     """
     baseline, *others = rounds
     have = dict(rounds)
@@ -228,7 +232,7 @@ def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | N
     n_owed: dict[str, int] = {}
 
     def sample_to(name: str, n: int) -> NDArray[np.bool_]:
-        """Sample, grade, and note how many samples are missing."""
+        """Sample and grade a candidate up to round `n`, and note how many of its samples are missing."""
         outcome = _sampled(entered[name], benchmark, n, watcher)
         n_owed[name] = outcome.n_owed or outcome.n_missing
         return graded[name].of(benchmark)

@@ -45,10 +45,10 @@ DRAWS = 200
 """Default number of repeats of each size that `samples` draws from one run."""
 
 DRAWN = ("samples", "seed", "out")
-"""Options of a run that are also allowed where repeats are drawn from a stored run."""
+"""The options of a run that are allowed when repeats are drawn from a stored run."""
 
 Source = str | PathLike[str] | Sequence[str] | None
-"""A run folder, or benchmarks as `run` takes them."""
+"""A run folder, or benchmarks by name, as the command `run` takes them."""
 
 Result = TypeVar("Result", Repeats, SampleSizes)
 
@@ -58,11 +58,11 @@ OnRepeat = Callable[[int, int, RunFolder], None]
 
 @dataclass(frozen=True, kw_only=True)
 class SampledRepeats:
-    """The real runs of an experiment on repeats, stored below the folder `out`.
+    """The sampled repeats of an experiment, stored below the folder `out`.
 
-    folders: number of samples a question (None: the benchmarks' own) → the run folders of its repeats, the first repeat
-    first. owed: a sentence on which samples are missing, empty if none; until they are there, the errors cannot be
-    estimated.
+    folders: number of samples a question (None: the benchmarks' own) → the run folders of the repeats with this number,
+    in order. owed: a sentence that names the folders with missing samples; empty if none are missing. Until they are
+    there, the errors cannot be estimated.
     """
 
     out: Path
@@ -74,7 +74,8 @@ class SampledRepeats:
 class Experimented(Generic[Result]):
     """The results of an experiment, one per benchmark. out: the folder of its pictures, and of sampled repeats.
 
-    owed: a sentence on which samples are missing; until they are there, results is empty.
+    owed: a sentence that names the run folders with missing samples, empty if none are missing; until they are there,
+    `results` is empty.
     """
 
     results: Sequence[Result]
@@ -89,7 +90,7 @@ def repeats(
     watcher: Watcher,
     on_repeat: OnRepeat = lambda _number, _of, _folder: None,
 ) -> Experimented[Repeats]:
-    """Compare how far the accuracies of repeated runs differ with what their sampling error predicts.
+    """Measure how far the accuracies of repeated runs differ, and compare it with what their sampling error predicts.
 
     source: a scored run folder, from whose samples the repeats are drawn; with `rules.real`, benchmarks as a run takes
     them. given: options of a run, by name; a drawing accepts only those in `DRAWN`. Raises `UsageError`, `StoreError`,
@@ -131,7 +132,10 @@ def _to_sample(source: Source, given: Mapping[str, Any]) -> RepeatedOptions:
 
 
 def _to_draw(source: Source, given: Mapping[str, Any]) -> tuple[RunFolder, RepeatedOptions]:
-    """The stored run to draw repeats from, and the options for drawing. Raises `UsageError` for options of a run."""
+    """The stored run to draw repeats from, and the options for drawing.
+
+    Raises `UsageError` for options that need new samples, and if `source` is no folder.
+    """
     stated = RepeatedOptions.without_unset(given)
     if others := [name for name in stated if name not in DRAWN]:
         raise UsageError(f"it needs {option('real', True)}: a stored run is not sampled again", field=others[0])
@@ -148,8 +152,8 @@ def _to_draw(source: Source, given: Mapping[str, Any]) -> tuple[RunFolder, Repea
 def repeats_of(folder: RunFolder, runs: int, n: int | None = None, seed: int = 0) -> list[Repeats]:
     """For each benchmark of one scored run, draw `runs` repeats of n samples of each question, and return their spread.
 
-    n: None = the largest n for which the repeats share no sample; if even 1 is too many, half of the stored samples.
-    seed: of the drawing. Raises `UsageError`, and `StoreError` where the run is not scored.
+    n: None: the largest n for which the repeats share no sample; if there are fewer stored samples than repeats, half
+    of the stored samples. seed: of the drawing. Raises `UsageError`, and `StoreError` if the run is not scored.
     """
     results = []
     for name, correct, counts, warnings in _stored(folder):
@@ -170,9 +174,9 @@ def repeats_of(folder: RunFolder, runs: int, n: int | None = None, seed: int = 0
 
 def sizes_of(folder: RunFolder, ns: Sequence[int], runs: int = DRAWS, seed: int = 0) -> list[SampleSizes]:
     """For each benchmark of one scored run, the sampling error at each number of samples, from repeats drawn from it.
-    Raises `UsageError`, and `StoreError` where the run is not scored.
 
-    ns: numbers of samples a question. runs: repeats of each number.
+    ns: numbers of samples a question. runs: repeats of each number. seed: of the drawing. Raises `UsageError`, and
+    `StoreError` if the run is not scored.
     """
     results = []
     for name, correct, counts, warnings in _stored(folder):
@@ -193,7 +197,8 @@ def sample_repeats(
     """Sample and score `runs` runs for each number of samples in `ns`, each with its own seeds, below `options.out`.
 
     An empty `ns` means the benchmarks' own number of samples; `options.out` None means `default_folder`. One server
-    serves all runs. Stored samples count: the same call again continues. Raises what `sample` raises.
+    serves all runs. Stored samples count, so the same call asks only for what is missing. Raises what `prepare` and
+    `generate` raise.
     """
     out = options.out or default_folder(options)
     numbered = options.samples is not None or any(name.rpartition(":")[2].isdigit() for name in options.benchmarks)
@@ -209,7 +214,7 @@ def sample_repeats(
     paths = {n: [_folder(out, n, number) for number in range(1, runs + 1)] for n in sizes}
     every = [(n, number, path) for n in sizes for number, path in enumerate(paths[n], 1)]
     owed = []
-    # Prepared once for all repeats: looking at a server, or starting one, takes longer than many of them.
+    # Prepared once for all repeats: to look at a server or to start one may take longer than a repeat.
     with prepare(options.but(out=every[0][2]), watcher) as prepared:
         for count, (n, number, path) in enumerate(every, 1):
             on_repeat(count, len(every), RunFolder(path))
@@ -231,15 +236,17 @@ def sample_repeats(
 
 
 def repeats_between(folders: Sequence[RunFolder]) -> list[Repeats]:
-    """The spread of two or more runs with the same settings, by benchmark. Raises `StoreError` if one is not scored."""
+    """The spread of two or more runs with the same settings, for each benchmark. Raises `StoreError` if a run is not
+    scored.
+    """
     names = tuple(folder.path.name for folder in folders)
     return [real_repeats(name, names, correct, counts) for name, correct, counts in _tallies(folders)]
 
 
 def sizes_between(cells: Sequence[Sequence[RunFolder]]) -> list[SampleSizes]:
-    """The spread of runs of several sizes, by benchmark; each cell holds the runs of one size.
+    """The spread of runs of several sizes, for each benchmark. cells: for each size, the runs of this size.
 
-    Raises `StoreError` where a run is not scored.
+    Raises `StoreError` if a run is not scored.
     """
     by_name: dict[str, list[tuple[Counts, Counts]]] = {}
     for folders in cells:
@@ -266,7 +273,7 @@ def _folder(out: Path, n: int | None, number: int) -> Path:
 
 
 def _seed(base: int | None, n: int | None, number: int) -> int | None:
-    """The run seed of one repeat, from which the seeds of its samples come."""
+    """The run seed of one repeat, from which the seeds of its samples come; None if the experiment has no seed."""
     return None if base is None else int(digest(["repeat", base, n, number])[:7], 16) + 1
 
 
@@ -318,7 +325,7 @@ def _counts(items: Sequence[QuestionTally]) -> tuple[Counts, Counts]:
 
 
 def _check_size(name: str, n: int, stored: int, *, field: str) -> None:
-    """Raise `UsageError` where `n` samples cannot be drawn from the stored ones. field: the option to blame."""
+    """Raise `UsageError` if `n` samples cannot be drawn from the `stored` ones. field: the option that set `n`."""
     if not 1 <= n <= stored:
         raise UsageError(
             f"{visible(name, 80)} has {count_noun(stored, 'sample')} of each question, and {n} cannot be drawn from "

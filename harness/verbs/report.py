@@ -1,4 +1,4 @@
-"""The report of scored runs, beside published scores of their models."""
+"""Makes the report of scored runs, with published scores of their models beside them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from harness.viewer.pages import RunFacts, ShownTable
 def report(sources: Sequence[Path], options: ReportOptions, repeat: Repeat) -> Report:
     """The report of these run folders, or scored outputs of other tools; the first is the baseline. Nothing is written.
 
-    A folder of runs, such as a sweep's, stands for the runs in it. repeat: returns the command (for the command line)
-    or the Python call that repeats a run. Raises `UsageError`, `StoreError`.
+    A folder of runs, such as a sweep's, stands for the runs in it. repeat: returns the commands or the Python calls
+    that repeat a run. Raises `UsageError`, `StoreError`.
     """
     folders = [folder for source in sources for folder in runs_in(source) or [open_scored(source)]]
     published = scores_of_models(Manifest.load(folder).model for folder in folders)
@@ -35,7 +35,7 @@ def run_facts(folder: RunFolder, repeat: Repeat) -> RunFacts:
     """What the viewer's page of a run shows: tables of its settings and failures, its warnings, and the commands that
     repeat it.
 
-    repeat: makes these commands from a manifest. Raises `StoreError`.
+    repeat: returns these commands. Raises `StoreError`.
     """
     run = read_without_grades(folder)
     failures = failure_table([run])
@@ -54,7 +54,9 @@ def run_facts(folder: RunFolder, repeat: Repeat) -> RunFacts:
 
 
 def default_folder(sources: Sequence[Path]) -> Path:
-    """The default folder of a report: the run folder; of several runs, the folder that holds the first."""
+    """The default folder of a report: the folder of the only run; for several runs, the folder that holds the first of
+    them; for a folder of runs, that folder.
+    """
     if runs_in(sources[0]):
         return sources[0]
     first = open_scored(sources[0]).path

@@ -47,7 +47,7 @@ def run(options: RunOptions, watcher: Watcher, judge: JudgeOptions | None = None
 
 
 def _for_a_judge(sets: Sequence[QuestionSet]) -> Iterator[Sentence]:
-    """Yield a warning for each benchmark of which the rules cannot grade most replies: the references are sentences."""
+    """Yield a warning for each benchmark most of whose references are sentences, which the rules can seldom grade."""
     for question_set in sets:
         graded = [
             item
@@ -73,9 +73,9 @@ def _try(judge: JudgeOptions | None, watcher: Watcher) -> None:
 
 
 def sample(prepared: Prepared, watcher: Watcher | None = None) -> Sampled:
-    """Ask for every missing sample of a prepared run, or sample until the target error, where the options name one.
+    """Ask for every missing sample of a prepared run; if the options name a target error, sample until it is reached.
 
-    Raises what `generate` raises, and `StoppedByRule` where a requested probe finds a fault that would spoil the score.
+    Raises what `generate` raises, and `StoppedByRule` if a requested probe finds a fault that would spoil the score.
     """
     if prepared.options.probe:
         from harness.verbs.probe.probe import before_run

@@ -1,6 +1,6 @@
 """Grade and score one source: a run folder, or a file of another tool's outputs.
 
-The rules grade first. A judge, where one is named, then rules on what its scope names. The command line and Python both
+The rules grade first. If a judge is named, it then rules on the samples in its scope. The command line and Python both
 call `score`, and after it, if asked for, `harness.verbs.second_opinions` and `send_scores`.
 """
 
@@ -22,8 +22,8 @@ from harness.scoring import score_file as stored_scores
 from harness.scoring.pipeline import OnGraded, score_run
 from harness.verbs.outputs import ScoredFile, is_outputs, score_file
 
-# Imported late elsewhere: a judge imports the client, trackers import the cards. Together that is a fifth of the time
-# of scoring 4,000 short replies.
+# The functions import these modules themselves, when they need them: a judge imports the client, and trackers import
+# the cards. Together these imports take a fifth of the time of scoring 4,000 short replies.
 if TYPE_CHECKING:
     from harness.exports.trackers import Tracker
     from harness.verbs.judge import Judged, JudgeSettings
@@ -36,7 +36,8 @@ ByRules = Callable[[RunFolder, GradingOptions, OnGraded], list[Score]]
 class Scored:
     """A scored source. source: the run or file that was graded. folder: the folder of its scores.
 
-    judge: the settings of the judge; judged: the scores with its verdicts. Both are None without a judge.
+    scores: with the judge's verdicts if there is a judge. judge: the settings of the judge. judged: what the judge did.
+    Both are None without a judge.
     """
 
     source: RunFolder | ScoredFile
@@ -77,7 +78,7 @@ def are_outputs(source: Path, options: ScoreOptions) -> bool:
 
 
 def check(sources: Sequence[Path], options: ScoreOptions, *, follow: bool = False) -> None:
-    """Raise `UsageError` for an option of run folders with a file of outputs, or of files of outputs with a run folder.
+    """Raise `UsageError` if an option for run folders is given with a file of outputs, or the other way round.
 
     follow: whether scoring continues while the run grows.
     """
@@ -100,7 +101,7 @@ def score(
 ) -> Scored:
     """Score `source` and store the scores where reports find them.
 
-    Raises `UsageError`, `StoreError`, and with a judge what a run raises.
+    by_rules: grades a run folder by the rules. Raises `UsageError`, `StoreError`, and with a judge what a run raises.
     """
     grading: GradingOptions = options
     if are_outputs(source, options):
@@ -135,7 +136,10 @@ def score(
 
 
 def _judges_of(folder: RunFolder) -> list[str]:
-    """The judges whose verdicts the stored scores of a run hold, each once; damaged scores are reported elsewhere."""
+    """The names of the judges whose verdicts are in the stored scores of a run, each once.
+
+    Damaged scores are skipped here, since they are reported elsewhere.
+    """
     names: dict[str, None] = {}
     for benchmark in Manifest.load(folder).benchmarks:
         with contextlib.suppress(StoreError):
@@ -146,7 +150,7 @@ def _judges_of(folder: RunFolder) -> list[str]:
 
 
 def _score_file(source: Path, options: ScoreOptions, judge: JudgeOptions | None, watcher: Watcher) -> Scored:
-    """Score a file of outputs; let the judge rule on it, where one is named."""
+    """Score a file of outputs by the rules, then by the judge if one is given."""
     scored = score_file(source, options, watcher)
     if judge is None:
         return Scored(source=scored, folder=scored.folder, scores=scored.scores)
@@ -162,7 +166,10 @@ def _score_file(source: Path, options: ScoreOptions, judge: JudgeOptions | None,
 
 
 def trackers_named(names: Sequence[str]) -> dict[str, Tracker]:
-    """Name → tracker. Raises `UsageError` for an unknown name: call it before grading, so that a typo costs no time."""
+    """Name → tracker. Raises `UsageError` for an unknown name.
+
+    It is called before grading, so that a misspelt name costs no time.
+    """
     if not names:
         return {}
     from harness.exports.trackers import find_tracker
@@ -171,12 +178,12 @@ def trackers_named(names: Sequence[str]) -> dict[str, Tracker]:
 
 
 def sent_in_words(name: str, address: str) -> str:
-    """The sentence on a tracker that got the scores. address: where they can be seen; empty: it names none."""
+    """The sentence on a tracker that got the scores. address: where they can be seen; empty if unknown."""
     return f"sent the scores to {visible(name, 100)}{': ' + visible(address, 400) if address else ''}"
 
 
 def send_scores(scored: Scored, tracker: Tracker, options: ScoreOptions) -> str:
-    """Send the scores to a tracker. Returns the address where they can be seen; empty where the tracker names none."""
+    """Send the scores to a tracker. Return the address where they can be seen; empty if the tracker names none."""
     from harness.exports.trackers import SeriesStep, track
 
     around = scored.folder.path.absolute().parent.name

@@ -1,4 +1,4 @@
-"""A second grader over the samples of a run, or of another tool's outputs. It changes no verdict."""
+"""Grades the samples of a run, or another tool's outputs, with a second grader. It changes no verdict."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def second_opinions(
     """Grade a scored source with another grader; return, by benchmark, how far it agrees with the stored grades.
 
     The stored grades stay as they are. library: the other grader's name, such as math-verify. python: the interpreter
-    with that grader installed; None: this one. Raises `UsageError` where the grader is not installed.
+    that has the grader installed; None: the interpreter that runs this. Raises `UsageError` if it is not installed.
     """
     interpreter = str(python or isolated.PYTHON)
     return (

@@ -1,5 +1,5 @@
-"""A run that ends when it is exact enough: it samples in stages and grades after each, until the sampling error is
-small.
+"""Carries out a run that ends when it is exact enough: it samples in stages and grades after each stage, until the
+sampling error is small.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from harness.verbs.graded import GradedRounds
 
 
 def until_error(prepared: Prepared, error: float, watcher: Watcher | None = None) -> Sampled:
-    """Sample whole rounds until the sampling error of every benchmark is at most `error`, a fraction, or no samples are
-    left.
+    """Sample whole rounds until the sampling error of every benchmark is at most `error`, a fraction, or all planned
+    samples are stored.
 
     The first stage has `MIN_ROUNDS` rounds; the size of a later stage follows from the error so far. Everything is
-    graded after each stage, and a benchmark that is exact enough is sampled no further.
+    graded after each stage, and a benchmark that is exact enough is sampled no further. If a session ends with samples
+    missing, this function ends, too.
     """
     graded = GradedRounds(prepared.folder, prepared.sets)
     planned = prepared.settings.benchmarks
@@ -60,13 +61,14 @@ def until_error(prepared: Prepared, error: float, watcher: Watcher | None = None
 def _stage(settings: RunSettings, stage_benchmarks: Mapping[str, BenchmarkSettings], *, first: bool) -> RunSettings:
     """The settings of one stage.
 
-    first: only the first stage may check by fingerprint whether the endpoints serve the same model.
+    first: whether it is the first stage; only that stage takes the fingerprint of the endpoints, if the settings ask
+    for it.
     """
     return replace(settings, benchmarks=stage_benchmarks, fingerprint=settings.fingerprint and first)
 
 
 def _together(sessions: Sequence[Outcome]) -> Outcome:
-    """The last session, with the totals of all sessions."""
+    """The outcome of the last session, with the counts and warnings of all sessions."""
     return replace(
         sessions[-1],
         elapsed_s=sum(session.elapsed_s for session in sessions),
@@ -82,7 +84,8 @@ def _together(sessions: Sequence[Outcome]) -> Outcome:
 
 
 def _wanted(reached: Reached, error: float, most: int) -> int:
-    """Samples that each question should have after the next stage; the present number if the target error is reached.
+    """Number of samples that each question should have after the next stage; the present number if the target error is
+    reached.
 
     error: the target, a fraction. most: largest number allowed.
     """
@@ -92,21 +95,21 @@ def _wanted(reached: Reached, error: float, most: int) -> int:
 
 
 def _needed(reached: Reached, error: float) -> int:
-    """Samples of each question that are expected to reach the target error."""
+    """Number of samples of each question that is expected to reach the target error."""
     if reached.rounds < MIN_ROUNDS or reached.error <= error:
         return MIN_ROUNDS
     return next_rounds(reached.error, reached.rounds, error)
 
 
 def _said(name: str, reached: Reached, named: bool) -> str:
-    """The error for a message: `0.81 points on gpqa after 24 samples a question`. named: name the benchmark."""
+    """The error in words: `0.81 points on gpqa after 24 samples a question`. named: whether to name the benchmark."""
     of = f" on {visible(name, 80)}" if named else ""
     return f"{100 * reached.error:.2f} points{of} after {count_noun(reached.rounds, 'sample')} a question"
 
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """How exact one benchmark's accuracy is. rounds: samples of every question that are stored and graded.
+    """How exact one benchmark's accuracy is. rounds: number of samples of every question that are stored and graded.
 
     error: half the width of the sampling interval divided by 1.96, a fraction; 1 before the first round.
     """

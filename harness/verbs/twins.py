@@ -1,6 +1,5 @@
-"""The drop in accuracy from a benchmark's original questions to their twins, which are changed copies of them.
-
-For a run that asked both; see `harness.scoring.twins`.
+"""Computes, for a run that asked original questions and their twins (copies with other numbers or names), how much
+lower the accuracy is on the twins; see `harness.scoring.twins`.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from harness.scoring.twins import TwinDrop, as_one, by_original, original_benchm
 
 
 def add_drops(folder: RunFolder, scores: Sequence[Score]) -> list[Score]:
-    """Return the scores, those of twins with the drop from their originals added; also write these to `scores.json`.
+    """Return the scores; a score of twins has the drop from the accuracy on their originals added.
 
-    Raises `StoreError`.
+    The scores with a drop are also written to `scores.json`. Raises `StoreError`.
     """
     originals = {score.benchmark: _original_benchmark_of(folder, score.benchmark) for score in scores}
     # The grades are read again only if the run has twins and their originals.
@@ -30,7 +29,7 @@ def add_drops(folder: RunFolder, scores: Sequence[Score]) -> list[Score]:
 
 
 def _original_benchmark_of(folder: RunFolder, benchmark: str) -> str | None:
-    """The benchmark from which these questions were made by changing numbers (as twins); None if they were not."""
+    """The benchmark of the originals, if the questions of this benchmark are twins; else None."""
     # All questions of a card are twins or none are, so the first one tells.
     first = next(questions.iterate(folder.benchmark(benchmark)), None)
     return None if first is None else original_benchmark(first)
@@ -39,8 +38,8 @@ def _original_benchmark_of(folder: RunFolder, benchmark: str) -> str | None:
 def _with_drop(folder: RunFolder, benchmarks: dict[str, ScoredBenchmark], score: Score, original: str | None) -> Score:
     """Add the drop of accuracy from the originals to a score of twins, and write the score to its file.
 
-    original: the benchmark of the originals. The score stays as it is if the run has no originals, or no pair of an
-    original and a twin.
+    original: the benchmark of the originals; None if the score is not of twins. The score stays as it is if the run has
+    no originals, or no pair of an original and a twin.
     """
     if original is None or original not in benchmarks:
         return score
@@ -53,12 +52,12 @@ def _with_drop(folder: RunFolder, benchmarks: dict[str, ScoredBenchmark], score:
 
 
 def _drop(folder: RunFolder, originals: ScoredBenchmark, twins: ScoredBenchmark) -> TwinDrop | None:
-    """How much lower the accuracy is on twins (questions with other numbers) than on their originals; None if no
-    original with samples has a twin with samples.
+    """How much lower the accuracy is on the twins than on their originals; None if no original with samples has a twin
+    with samples.
     """
     pairs = by_original(questions.iterate(folder.benchmark(originals.name)), twins.questions)
     paired = [item for item in originals.questions if item.question.question_id in pairs]
-    # `compare_runs` raises without a pair, which is no error in a run that has only begun.
+    # `compare_runs` raises if there is no pair, which is no error in a run that has only begun.
     try:
         compared = compare_runs(paired, [as_one(item, pairs[item.question.question_id]) for item in paired])
     except UsageError:

@@ -50,7 +50,7 @@ class VerifyOptions(Options):
     ] = "shipped"
 
     def _check(self) -> None:
-        """Raise `UsageError` for a file of scores beside all public ones."""
+        """Raise `UsageError` if a file of scores is given, but all public scores are to be read (`against="any"`)."""
         super()._check()
         if self.against == "any" and self.published is not None:
             raise UsageError(
@@ -134,7 +134,7 @@ class RepeatsRules(Reality):
 
 
 class SizesRules(Reality):
-    """Which numbers of samples are tried, and how often each one."""
+    """The numbers of samples that are tried, and the number of repeats of each."""
 
     n: Annotated[
         tuple[int, ...],

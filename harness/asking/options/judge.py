@@ -72,7 +72,10 @@ class JudgeOptions(WhichServer):
     ] = None
 
     def _check(self) -> None:
-        """Raise `UsageError` where no model is named, or the prompt is none: now, and not after hours of sampling."""
+        """Raise `UsageError` if no model is named or the prompt cannot be used.
+
+        Options are checked before a run, so the error comes before hours of sampling.
+        """
         from harness.grading.second import judge_prompts
 
         super()._check()

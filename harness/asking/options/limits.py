@@ -70,7 +70,7 @@ class Limits(Options):
 
 
 class Money(Options):
-    """What tokens cost. USD per million."""
+    """The prices of tokens, in USD per million."""
 
     price_in: Annotated[
         float | None,

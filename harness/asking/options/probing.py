@@ -74,7 +74,7 @@ class ProbeRules(Options):
     ] = None
 
     def _check(self) -> None:
-        """Raise `UsageError` for a reference file that is a folder, and for a reference's key without a reference."""
+        """Raise `UsageError` if `save_reference` is a folder, and for a reference's key without a reference."""
         super()._check()
         for name in ("reference_api_key_env", "reference_api_key_file"):
             if self.reference is None and getattr(self, name) is not None:
@@ -95,11 +95,11 @@ class ProbeOptions(WhichServer, ProbeRules, without=("serve", "concurrency", "ha
 
 
 _KEY_MARK = ",key="
-"""Between an address and the environment variable of its key."""
+"""Separates an address from the environment variable that holds the server's key."""
 
 
 def for_each(addresses: Sequence[str], given: Mapping[str, Any]) -> list[ProbeOptions]:
-    """The options of a probe of each address `URL[,key=VARIABLE]`; of the running server if there is none.
+    """The options of a probe for each address `URL[,key=VARIABLE]`; without addresses, for the running server alone.
 
     given: the other options. Raises `UsageError` for a key or header beside several addresses: all those servers would
     get it, and not only the server that it was meant for.

@@ -11,7 +11,8 @@ from harness.core.options import JSON, LINES, SEED, Option, Options
 from harness.core.secret import seal_secrets
 
 BODY = JSON._replace(parse=lambda value: seal_secrets(JSON.parse(value)))
-"""Fields of a request's body; those that may hold keys are sealed, so they are never shown."""
+"""Kind of an option that holds fields of a request's body. Values that may be keys are sealed, so they are never shown.
+"""
 
 
 class WhichPreset(Options):

@@ -1,5 +1,6 @@
-"""All options of a run and what must go together; which verb takes which options; and the error for an option that a
-verb does not take, the same from the command line and from Python.
+"""Declares all options of a run, and which options must go together; lists which verb takes which options.
+
+The error for an option that a verb does not take is made here too, the same for the command line and for Python.
 """
 
 from __future__ import annotations
@@ -210,7 +211,7 @@ class SweepOptions(RunOptions):
 
 @dataclass(frozen=True)
 class Verb:
-    """The options that a verb takes. refused: others that people try → what to do instead."""
+    """The options that a verb takes. refused: an option that people try in vain → what to do instead."""
 
     options: type[Options]
     refused: Mapping[str, str] = field(default_factory=dict)
@@ -258,7 +259,9 @@ def refusal(verb: str, name: str) -> UsageError | None:
 
 
 def check(verb: str, names: Iterable[str]) -> None:
-    """Raise `UsageError` for the first of these options that is not one of this verb, but of another one."""
+    """Raise `UsageError` for the first of these options that this verb does not take, but another verb does (see
+    `refusal`).
+    """
     for name in names:
         if (refused := refusal(verb, name)) is not None:
             raise refused

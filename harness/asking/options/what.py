@@ -17,10 +17,10 @@ def _shard(value: Any) -> Any:
 
 
 SHARD = Kind("str", _shard)
-"""A part of a run, `2/8`, in canonical spelling."""
+"""Kind of an option that holds a part of a run, such as `2/8`; its value gets the canonical spelling."""
 
 OF_DATA = ("question_key", "answer_key", "id_key", "choices_key", "split", "data_config")
-"""Options for reading the file in `data`."""
+"""Names of the options that say how the file in `data` is read."""
 
 
 class WhatIsAsked(Options):

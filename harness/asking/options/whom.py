@@ -14,7 +14,10 @@ from harness.core.secret import Secret, reveal_secrets
 
 
 def _headers(value: Any) -> Any:
-    """Headers from a mapping, or from texts NAME:VALUE. Their values are secrets, which no error may repeat."""
+    """Return the headers in a mapping, or in texts NAME:VALUE, as pairs of a name and a secret value.
+
+    Raises `UsageError`, which never repeats the text: it may hold a key.
+    """
     pairs = []
     if isinstance(value, str):
         value = (value,)
@@ -30,7 +33,7 @@ def _headers(value: Any) -> Any:
 
 
 def _served(value: Any) -> Any:
-    """An engine's name, or a mapping with `engine` and fields of a server's spec."""
+    """Return a mapping with `engine` and fields of a server's spec; an engine's name becomes such a mapping."""
     if isinstance(value, str):
         return {"engine": value}
     if isinstance(value, Mapping) and not value.get("engine"):
@@ -40,7 +43,9 @@ def _served(value: Any) -> Any:
 
 HEADERS = Kind("Mapping[str, str] | Texts", _headers, str | tuple[str, ...] | dict[str, str])
 SERVED = Kind("str | Mapping[str, Any]", _served)
-"""An engine's name, or a mapping whose fields are those of `server_launchers.spec.ServerSpec`."""
+"""Kind of an option that describes a server to start: an engine's name, or a mapping whose fields are those of
+`server_launchers.spec.ServerSpec`.
+"""
 
 
 class WhichServer(Options):
@@ -126,9 +131,9 @@ class WhichServer(Options):
         return opening
 
     def _check(self) -> None:
-        """Raise `UsageError` where the server is named in two ways."""
+        """Raise `UsageError` if the server is named in two ways, has an empty address, or lacks a model to serve."""
         super()._check()
-        # An unset variable of a shell gives an empty text.
+        # A shell puts an empty text in the place of a variable that is not set.
         if not all(self.base_url):
             raise UsageError(f"{option('base_url')} is empty: give the server's address, such as http://127.0.0.1:8000")
         if self.serve is not None:
@@ -149,7 +154,7 @@ class WhichServer(Options):
 
 
 class HowReached(Options):
-    """More about the servers of a run: a file of servers, their API, and the transport of requests."""
+    """How the servers of a run are reached: by a file of servers, by which API, and by which transport."""
 
     endpoints_file: Annotated[
         Path | None,

@@ -60,9 +60,9 @@ class Inquiry:
     def body(self, asker: Asker, *, stream: bool = False) -> dict[str, Any]:
         """The request body that a run of this asker would send, changed only in the fields of the check.
 
-        Only here does a probe's request differ from a run's: in the fields of the check, in asking for whole replies,
-        and in leaving out a prefilled reply and token ids, which a check would mistake for the model's own output.
-        stream: ask for a stream.
+        All differences between a probe's request and a run's are made here: the fields of the check replace the run's,
+        whole replies are asked for (unless `stream`), and a prefilled reply and token ids, which a check would mistake
+        for the model's own output, are left out.
         """
         own, chat = asker.spelling, self.path == CHAT
         fields = dict(self.fields)
@@ -80,7 +80,7 @@ class Inquiry:
             max_tokens_field=length,
             prefill=None,
             chat_template_kwargs=switches,
-            # Without the fields of the check, which the run's extra fields would override.
+            # The run's extra fields would override the fields of the check, so those of the same name are left out.
             extra_body={name: value for name, value in own.extra_body.items() if name not in overruled},
         )
         request = replace(asker, model=model, spelling=spelling).template(fields).body_of_text(self.text, seed)
@@ -200,13 +200,13 @@ class ReplyUsage(msgspec.Struct):
 
 
 class _WithUsage(msgspec.Struct):
-    """A whole reply or an event of a stream, for its usage."""
+    """The part of a whole reply, or of an event of a stream, that states its usage."""
 
     usage: ReplyUsage | None = None
 
 
 def stated_usage(reply: bytes) -> ReplyUsage | None:
-    """The usage that a whole reply states, or the last event of a stream that states one; None if neither does."""
+    """The usage that a whole reply states, or the last usage that an event of a stream states; None without any."""
     lines = [line.removeprefix(b"data:") for line in reply.splitlines() if b'"usage"' in line]
     for text in (reply, *reversed(lines)):
         try:
@@ -232,12 +232,16 @@ class ProbeReply(msgspec.Struct):
 
     @property
     def n_shown(self) -> int:
-        """New tokens of all choices whose log-probabilities came. A usage may count the tokens of one choice alone."""
+        """Number of new tokens of all choices, as far as their log-probabilities came. The usage may count the tokens
+        of one choice alone.
+        """
         return sum(len(choice.tokens) for choice in self.choices)
 
 
 class Refused(ServerError):
-    """The server did not answer with a completion. status: of HTTP; 0 where no readable reply came. by: the server."""
+    """The server did not answer with a completion. status: of HTTP; 0 if no readable reply came. by: the server's name
+    in `whose`.
+    """
 
     def __init__(self, status: int, words: str, by: str = "the probed server") -> None:
         super().__init__(f"HTTP {status}: {words or 'no explanation'}" if status else words)
@@ -256,7 +260,7 @@ class ProbedServer(Protocol):
 
     asker: makes the requests. engine: the engine that the server names. context: the most tokens of prompt and reply
     together, as the server states. deterministic: the server promises that a reply does not depend on the other
-    requests of its batch. n_requests, n_tokens: asked and billed so far.
+    requests of its batch. n_requests: requests sent so far. n_tokens: tokens that the server has counted so far.
     """
 
     asker: Asker
@@ -275,7 +279,9 @@ class ProbedServer(Protocol):
         ...
 
     def streamed(self, bodies: Sequence[Fields], at_once: int = 1) -> list[Reply | RequestFailed]:
-        """Several chat requests as streams, in order, read as a run reads them; `at_once` of them in flight."""
+        """The replies to chat requests as streams, in order, read as a run reads them. A failure stands in place of its
+        reply. at_once: largest number of requests in flight.
+        """
         ...
 
     def posted(self, content: bytes) -> tuple[int, bytes]:
@@ -293,7 +299,7 @@ class ProbedServer(Protocol):
         ...
 
     def text_of(self, ids: Sequence[int]) -> str:
-        """The texts of token ids. Raises `ServerError`."""
+        """The text that token ids spell; empty if the server hides it. Raises `ServerError`."""
         ...
 
 
@@ -327,7 +333,7 @@ class ProbedEndpoint:
         return answer
 
     def many(self, bodies: Sequence[Fields], path: str = CHAT) -> list[ProbeReply | Refused]:
-        """The replies in the order of `bodies`, from `AT_ONCE` threads; a refusal stands in place of its reply."""
+        """The replies in the order of `bodies`, read by `AT_ONCE` threads; a refusal stands in place of its reply."""
 
         def ask(body: Fields) -> ProbeReply | Refused:
             try:
@@ -339,7 +345,7 @@ class ProbedEndpoint:
             return list(pool.map(ask, bodies))
 
     def streamed(self, bodies: Sequence[Fields], at_once: int = 1) -> list[Reply | RequestFailed]:
-        """The chat requests as streams, read by the client of a run; a failure stands in place of its reply."""
+        """The replies to chat requests as streams, read by a run's client; a failure stands in place of its reply."""
         replies: list[Reply | RequestFailed] = []
         # A thread of its own, because the caller may run an event loop already.
         thread = threading.Thread(target=lambda: replies.extend(asyncio.run(self._streams(bodies, at_once))))
@@ -378,9 +384,8 @@ class ProbedEndpoint:
         return Tokenizer(self.endpoint, self.engine, self.asker.model, self.ca_file)
 
     async def _streams(self, bodies: Sequence[Fields], at_once: int) -> list[Reply | RequestFailed]:
-        """Open the client of a run, and read the streams of all bodies with it.
-
-        at_once: requests in flight.
+        """Open the client of a run, and read the streams of all bodies with it, in order; a failure stands in place of
+        its reply. at_once: largest number of requests in flight.
         """
         transport = open_transport(ca_file=self.ca_file)
         gate = asyncio.Semaphore(at_once)
@@ -404,7 +409,7 @@ class ProbedEndpoint:
 
     def _post(self, path: str, content: bytes) -> tuple[int, bytes]:
         """Send bytes as they are and return HTTP status and body. Raises `ServerError`."""
-        # `many` posts from several threads.
+        # The lock is needed because `many` calls this method in several threads.
         with self._lock:
             self.n_requests += 1
         # A base URL may have a query (Azure's api-version), and the path goes before it.
@@ -419,5 +424,5 @@ class ProbedEndpoint:
             self.n_tokens += sum(n for n in counts if n)
 
     def _shown(self, words: str) -> str:
-        """The server's words for a message, without its key."""
+        """The server's words, safe to show: without the key and other secrets of the endpoint."""
         return quote_safely(words, secrets_of(self.endpoint))

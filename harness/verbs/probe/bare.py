@@ -40,16 +40,16 @@ COPIED = (
     "Zeile 1: \\frac{a}{b} + \\sqrt{2}\n\n\tx = \"y\"; // 100 %\nprint('a\\nb')\n"
     "- naïve café, 日本語, здравствуй, 🙂\n\n    indented <b>&amp;</b>\n"
 )
-"""Line ends, tabs, backslashes, quotes, marks of HTML, and characters of one to four bytes."""
+"""Text to copy, with line ends, tabs, backslashes, quotes, HTML marks, and characters of one to four bytes."""
 
 COPIES = 2
 """How often `COPIED` stands in the text that the model is to copy."""
 
 COPY_TOKENS = 800
-"""Number of new tokens for the copied text."""
+"""Largest number of new tokens of the reply that copies the text."""
 
 FLANK = 4
-"""Characters that must be equal before and after a piece that a stream changed."""
+"""Number of characters that must be equal before and after a piece of text that a stream changed."""
 
 MAX_PIECE = 4
 """Longest changed piece, in characters."""
@@ -59,12 +59,12 @@ MIN_CHANGES = 2
 
 
 def changes(stream: str, whole: str) -> Counter[tuple[str, str]]:
-    """Compare a streamed reply with the whole reply to the same request: (piece of the whole reply, the piece of the
-    stream in its place) → number of such changes.
+    """Return the characters that a server changed when it streamed: (piece of the whole reply, the piece of the stream
+    in its place) → number of such changes.
 
-    The changes are those that a server makes to characters when it streams. Other words do not count: the same request
-    may bring them in another batch, and all text after them differs. So a change counts only if it is short, stands
-    between equal texts, and replaces marks, spaces or characters beyond ASCII.
+    stream, whole: the streamed and the whole reply to the same request. A different word does not count, because a
+    batch may cause it, and all text after it then differs. So a change counts only if it is short, stands between equal
+    texts, and replaces marks, spaces or characters beyond ASCII.
     """
     counts = Counter[tuple[str, str]]()
     blocks = difflib.SequenceMatcher(None, whole, stream, autojunk=False).get_opcodes()
@@ -76,7 +76,8 @@ def changes(stream: str, whole: str) -> Counter[tuple[str, str]]:
         short = end - start <= MAX_PIECE and last - first <= MAX_PIECE
         neighbours = blocks[number - 1], blocks[number + 1]
         between_equals = all(block[0] == "equal" and block[2] - block[1] >= FLANK for block in neighbours)
-        # The whole reply's piece decides: in the stream a mark may be spelt in letters, such as &lt; for <.
+        # The piece of the whole reply decides whether words changed, since a stream may spell a mark in letters, such
+        # as &lt; for <.
         piece = whole[start:end] or stream[first:last]
         holds_words = any(c.isascii() and c.isalnum() for c in piece)
         if short and between_equals and not holds_words:
@@ -90,9 +91,9 @@ def _request_body(subject: Subject, messages: Messages, **fields: Any) -> dict[s
 
 
 def _matters(subject: Subject, messages: Messages, without: Messages) -> bool | None:
-    """Whether the messages that are missing in `without` reached the model; None if nothing shows it.
+    """Whether the messages that are in `messages` but not in `without` reached the model; None if nothing shows it.
 
-    messages, without: one conversation with and without them. Raises `Refused`.
+    messages, without: the same conversation with and without these messages. Raises `Refused`.
     """
     body, less = _request_body(subject, messages), _request_body(subject, without)
     try:
@@ -103,7 +104,7 @@ def _matters(subject: Subject, messages: Messages, without: Messages) -> bool | 
         # The server states no log-probabilities: compare greedy replies instead.
         fields = {"max_tokens": TOKENS, "temperature": 0}
         texts = [subject.server.whole({**request, **fields}).first.whole for request in (body, less)]
-        # Equal greedy replies show nothing: the part may have moved probabilities without changing the likeliest token.
+        # Equal greedy replies show nothing: the messages may move probabilities without changing the likeliest token.
         return True if texts[0] != texts[1] else None
     return effect(before, after) >= MIN_EFFECT
 
@@ -144,7 +145,9 @@ def _messages(subject: Subject) -> Seen:
 
 
 def _added(subject: Subject) -> Seen:
-    """Check that the server adds no system prompt of its own: one of ours must make the prompt longer than none."""
+    """Check that the server adds no system prompt of its own: with a system message the prompt must not be shorter than
+    without one, and the prompt for one word must be short.
+    """
     sent = "the prompt tokens of one word, alone and after a system message of one word"
     user = {"role": "user", "content": "Hi"}
     alone, after = (

@@ -13,14 +13,16 @@ from harness.verbs.probe.asking import ProbedEndpoint
 
 
 def promised(host: Mapping[str, Any]) -> bool:
-    """Whether the server promises replies that do not depend on the batch: on its pages, or by its start options."""
+    """Whether the server promises replies that do not depend on the batch. host: facts that the server states, or facts
+    from its start options.
+    """
     return any(host.get(name) in (True, 1, "1", "on") for name in ("batch_invariant", "deterministic"))
 
 
 def probed(who: WhichServer, watcher: Watcher, *, shared_key: bool = True) -> list[ProbedEndpoint]:
-    """The servers that `who` names, each looked up once. Raises `UsageError`, `ServerError`.
+    """The servers that `who` names, each looked up once. Raises `UsageError`, and `ServerError` if one cannot be asked.
 
-    shared_key: see `servers.find`.
+    shared_key: as in `servers.find`.
     """
     addresses = servers.find(who, shared_key=shared_key)
     looks = servers.look(addresses, who, watcher)

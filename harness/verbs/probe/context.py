@@ -12,7 +12,7 @@ from harness.verbs.probe.findings import Check, Seen, sound, spoils, untested
 from harness.verbs.probe.subject import Subject
 
 MAX_TOKENS = 16_384
-"""Longest prompt that is sent unless the user states a context to try, in tokens."""
+"""Longest prompt that is sent, in tokens, unless the user states a context to try."""
 
 SECONDS = 20.0
 """Seconds that reading the longest prompt may take, estimated from the short prompts; a CPU reads 50 tokens a second.
@@ -42,8 +42,11 @@ def _count(answer: ProbeReply) -> int | None:
 
 
 def _tokens_by_words(subject: Subject) -> tuple[float, float] | None:
-    """Learn from two short prompts the tokens of an empty prompt, and the tokens per word; None without counts."""
-    # Each prompt opens differently, because the caller times them: a prefix cache must not shorten the second.
+    """Measure with two short prompts the tokens of an empty prompt, and the tokens per word.
+
+    None if the server states no counts of tokens, or counts that do not grow with the prompt.
+    """
+    # Each prompt begins differently: the caller measures their time, which a prefix cache would shorten.
     short, longer = (_count(subject.chat(_prompt(n, f"{n} words follow."), max_tokens=1)) for n in (SHORT, LONGER))
     if short is None or longer is None or longer <= short:
         return None
@@ -59,32 +62,32 @@ OTHER_WORDS = ("violin", "granite", "meadow", "copper", "thistle")
 """Code words at the places of `DEPTHS`, and the words that replace them when a place is tested."""
 
 EFFECT_PROMPTS = 8
-"""Number of prompts of full length that it takes to test whether each code word changes the model's next token, if each
-does.
+"""Number of prompts of full length that test whether each code word changes the model's next token; more are needed if
+a code word does not.
 """
 
 AROUND = 16
-"""Number of words around a code word that are exchanged too if the code word alone shows no effect; few enough to stay
-within 2 % of the shortest prompt."""
+"""Number of words around a code word that are exchanged too if the code word alone shows no effect. They are less than
+2 % of the shortest prompt.
+"""
 
 RECALL_TOKENS = 48
-"""Number of new tokens in which the model may name all code words; one that thinks does not, and is tested by
-effect."""
+"""Number of new tokens in which the model may name all code words. A model that thinks first needs more, so it is
+tested by the effect of the code words on the next token.
+"""
 
 
 def needles(words: int, codes: Sequence[str]) -> str:
     """Make a prompt of about `words` words with code words at the depths `DEPTHS`, which asks for them at its end."""
     filler = ["word"] * words
-    # From the end, because each insertion moves all words after it.
+    # Inserted from the end, because each insertion moves all words after it.
     for depth, code in reversed(list(zip(DEPTHS.values(), codes, strict=True))):
         filler.insert(int(depth * words), f"A code word is {code}.")
     return f"Remember the code words. {' '.join(filler)} Name all code words, in their order, and nothing else."
 
 
 def _line_and_speed(subject: Subject) -> tuple[tuple[float, float] | None, float]:
-    """(the tokens of a prompt as a line over its words, see `_tokens_by_words`; the number of words that the server
-    reads in `SECONDS`).
-    """
+    """Return the result of `_tokens_by_words`, and the number of words that the server reads in `SECONDS`."""
     begun = time.monotonic()
     line = _tokens_by_words(subject)
     return line, (SHORT + LONGER) / max(time.monotonic() - begun, 1e-6) * SECONDS
@@ -107,7 +110,7 @@ def _long_prompt_check(subject: Subject) -> Seen:
         longest = min(stated or MAX_TOKENS, MAX_TOKENS) - ROOM - RECALL_TOKENS
         # `in_time` counts words, which are about as many as tokens.
         target = min(longest, max(MIN_TOKENS, in_time))
-    # Half of the budget: this prompt alone decides if the reply names the code words, else others follow.
+    # This prompt may take half of the budget. It decides alone if the reply names the code words; else others follow.
     if subject.room is not None:
         target = min(target, max(MIN_TOKENS, subject.room // 2))
     while True:
@@ -155,7 +158,7 @@ def _depths(subject: Subject, words: int, reply: str) -> tuple[dict[str, bool], 
     reached = {depth: True for depth, code in zip(DEPTHS, CODE_WORDS, strict=True) if code in reply.lower()}
     if len(reached) == len(DEPTHS):
         return reached, "the reply names the code words at all depths"
-    # Where several models answer, two requests cannot be compared; `mixed` is the sentence that says so.
+    # If several models answer, two requests cannot be compared; `mixed` is then a sentence that says so.
     if subject.mixed:
         return reached, subject.mixed
     if subject.room is not None and subject.room < EFFECT_PROMPTS * words:
@@ -200,22 +203,24 @@ def _shifts(subject: Subject, words: int, named: set[str]) -> dict[str, Shift]:
 
     shifts: dict[str, Shift] = {}
     before = tops(needles(words, CODE_WORDS), MIN_REPEATS)
-    # Named depths last: whether they are needed is known by then.
+    # The named depths come last, when it is known whether they are needed.
     for i, depth in sorted(enumerate(DEPTHS), key=lambda item: item[1] in named):
         seen = [shift.ratio >= MIN_EFFECT for shift in shifts.values()]
         if depth in named and any(seen):
             break
         shift = shift_of(before, tops(_exchanged(words, i), 1))
         if shift.ratio < MIN_EFFECT:
-            # Asked again, because one noisy reply must not decide; with many words, because rounding to 16 bits can
-            # swallow a single word's effect whole: vLLM then states equal log-probabilities without any noise.
+            # The server is asked again, because one noisy reply must not decide. More words are exchanged, because
+            # rounding to 16 bits can hide the effect of a single word: vLLM then states the same log-probabilities.
             shift = shift_of(before, tops(_exchanged(words, i, around=AROUND), 1 + MIN_REPEATS))
         shifts[depth] = shift
     return shifts
 
 
 def _exchanged(words: int, i: int, around: int = 0) -> str:
-    """The prompt with another code word at depth number i, and with other words in place of its `around` neighbours."""
+    """The prompt of `needles` with another code word at depth number `i`, and with other words in place of the filler
+    words among about `around` words next to it.
+    """
     changed = [*CODE_WORDS[:i], OTHER_WORDS[i], *CODE_WORDS[i + 1 :]]
     text = needles(words, changed).split()
     centre = text.index(f"{OTHER_WORDS[i]}.")
@@ -226,8 +231,8 @@ def _exchanged(words: int, i: int, around: int = 0) -> str:
 
 
 def _whole_context_check(subject: Subject) -> Seen:
-    """Check that prompts as long as the context were tried; if not, the check is untested and says how much of the
-    context is left.
+    """Check that a prompt as long as the context reached the model in an earlier check. If not, the check is untested
+    and says how much of the context was not tried.
     """
     stated = subject.context or subject.server.context
     sent = "the longest prompt that this probe sent, compared with the context that the server states"

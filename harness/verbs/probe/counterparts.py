@@ -45,7 +45,7 @@ MAX_BYTES = 64 * 1024 * 1024
 """Largest file of a saved reference, in bytes; usual ones have about 100 KB."""
 
 KEY_OPTIONS = ("api_key_env", "api_key_file")
-"""Options that name a server's key; a reference's have the prefix `reference_`."""
+"""Options that name the probed server's key; the options for the reference's key have the prefix `reference_`."""
 
 GGUF = ".gguf"
 FILES = (GGUF, ".json", ".jinja")
@@ -53,10 +53,11 @@ FILES = (GGUF, ".json", ".jinja")
 
 
 class SavedReference(msgspec.Struct, frozen=True, kw_only=True):
-    """A `ProbeReference` that is read from a file, for later probes.
+    """A `ProbeReference` whose answers an earlier probe saved in a file.
 
-    version: of the texts. likeliest: the likeliest tokens at each place. begun: the beginnings of the greedy replies.
-    rounded: how far rounding alone moves the model at each place, in nats; empty if unknown.
+    version: of the texts. address: the reference's name when it was saved. likeliest: the likeliest tokens at each
+    place of `texts`. begun: the beginnings of the greedy replies. rounded: divergence in nats that rounding to 16 bits
+    alone makes at each place; empty if unknown.
     """
 
     kind: Literal["reference of a probe"] = "reference of a probe"
@@ -72,7 +73,7 @@ class SavedReference(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, true: ProbeReference) -> SavedReference:
-        """Ask a reference for everything that its file keeps. Raises `Refused`."""
+        """Ask a reference for everything that its file is to hold. Raises `Refused`."""
         return cls(
             version=reference.VERSION,
             model=true.model,
@@ -214,7 +215,8 @@ class FolderReference:
 class _ChildOutput(msgspec.Struct):
     """The output of the child process.
 
-    rounded: like `likely`, but in 16 bits; empty where `likely` is 16 bits itself.
+    likely: the likeliest tokens after each text. rounded: the same, computed in 16 bits; empty if `likely` is computed
+    in 16 bits itself. beginnings: of the greedy replies. failure: why the model cannot be computed; else empty.
     """
 
     likely: list[dict[str, float]] = []
@@ -225,14 +227,14 @@ class _ChildOutput(msgspec.Struct):
 
 @dataclass(frozen=True)
 class Counterpart:
-    """The checks against a reference. true: the reference with the true weights, if any."""
+    """The checks against a reference. true: the reference if next-token distributions of it are known; else None."""
 
     checks: tuple[Check, ...] = ()
     true: ProbeReference | None = None
 
     @classmethod
     def weights(cls, true: ProbeReference, *further: Check) -> Counterpart:
-        """The counterpart with the checks of weights, preceded by the `further` checks."""
+        """The counterpart whose checks are the `further` ones and then the checks of weights against `true`."""
         return cls((*further, *reference.against(true)), true)
 
 
@@ -261,8 +263,8 @@ def counterpart(options: ProbeOptions, watcher: Watcher) -> Iterator[Counterpart
 def _of_address(named: str, options: ProbeOptions, watcher: Watcher) -> Counterpart:
     """The checks against the server at `named`: an address with or without #MODEL, or the name of a running server.
 
-    That server never gets the probed server's key or headers: options of its own name its key, else its provider has
-    one.
+    The reference never gets the probed server's key or headers: its key is the one that its own options name, else its
+    provider's usual one.
     """
     url, _, model = named.partition("#")
     url = servers.address_of_running(url) or url
@@ -277,10 +279,10 @@ def _of_address(named: str, options: ProbeOptions, watcher: Watcher) -> Counterp
 
 
 def _of_reference(sentence: Sentence) -> str:
-    """A sentence about the reference's server, which names the options of the reference's key."""
+    """Return the sentence with the options for the reference's key in place of those for the probed server's key."""
     marked = sentence.marked
     for name in KEY_OPTIONS:
-        # Without the last character, which closes a mark: the option's value may stand before it.
+        # The last character closes the mark. It is not searched for, because the option's value may stand before it.
         marked = marked.replace(option(name)[:-1], option(f"reference_{name}")[:-1])
     return marked
 
@@ -305,7 +307,7 @@ def _of_path(path: Path) -> Counterpart:
 
 
 def _of_run(run: RunFolder) -> tuple[RunFingerprint, RunSpelling]:
-    """The run's fingerprint, and how its requests were written. Raises `UsageError` where it has none."""
+    """The run's fingerprint, and how its requests were written. Raises `UsageError` if the run has no fingerprint."""
     try:
         manifest = Manifest.load(run)
     except StoreError as error:
@@ -324,8 +326,8 @@ def _of_run(run: RunFolder) -> tuple[RunFingerprint, RunSpelling]:
 def _spelling(manifest: Manifest, neutral: Mapping[str, Any]) -> RunSpelling:
     """How the run's requests were written: API, thinking switch, further fields and prefill.
 
-    All benchmarks of a run are written alike. Fields with a hidden value (a key) are left out. neutral: values that
-    were sent so that the server's defaults did not come in.
+    The requests of all benchmarks of a run are written alike. Fields with a hidden value (a key) are left out.
+    neutral: sampling values that the run sent so that the server's own defaults did not count.
     """
     first = next(iter(manifest.benchmarks.values()), None)
     identity = {} if first is None else first.identity

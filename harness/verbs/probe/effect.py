@@ -1,12 +1,13 @@
-"""Whether a change of the prompt reaches the model: by its effect on the next token's log-probabilities.
+"""Tells whether a change of the prompt reaches the model, by its effect on the next token's log-probabilities.
 
-Any word of a prompt moves the logits of the next token a little. What moves them by no more than the same request sent
-again never reached the model. The measure is an F ratio: the squared distance between the two means, divided by its
-expectation if only noise parts them (batches and kernels move logits from request to request).
+Any word of a prompt moves the logits of the next token a little. A change that moves them by no more than a repeat of
+the same request does never reached the model. The measure is an F ratio: the squared distance between the mean
+log-probabilities with the change (ȳ, of n requests) and without it (x̄, of m requests), divided by the expectation of
+this distance if only noise parts them (batches and kernels move logits from request to request).
 
-    ratio = mean over tokens of (x̄ − ȳ)² / (s² (1/m + 1/n)),   s²: pooled variance of repeats, per token
+    ratio = mean over tokens of (x̄ − ȳ)² / (s² (1/m + 1/n)),   s²: variance of repeats, pooled over tokens
 
-Pure functions; `ask` alone sends requests.
+All functions are pure except `ask`, which sends requests.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from harness.verbs.probe.asking import CHAT, ProbedServer, Refused
 from harness.verbs.probe.subject import listed, logprob_fields
 
 MIN_EFFECT = 8.0
-"""Smallest F ratio of a change that reached the model. Twenty tokens whose noise is independent stay below 3 in all but
-one of 10,000 cases. The limit is well above 3 because the noise of a batch moves all tokens together.
+"""Smallest F ratio of a change that reached the model. If twenty tokens have independent noise, noise alone makes a
+ratio above 3 in one of 10,000 cases. The limit is well above 3 because the noise of a batch moves all tokens together.
 """
 
 MAX_CHANCE = 3.0
@@ -31,7 +32,8 @@ MAX_CHANCE = 3.0
 
 MIN_POWER = 20.0
 """A missing effect counts only if the same kind of change elsewhere moves the log-probabilities by this many times the
-distance that noise alone makes. Far above 1, because models react several times less to one place than to another.
+distance that noise alone makes. The factor is far above 1, because models react several times less to one place of a
+prompt than to another.
 """
 
 MIN_REPEATS = 2
@@ -42,11 +44,11 @@ EQUAL_NATS = 1e-4
 
 MAX_NOISE_NATS = 0.1
 """Largest spread of the log-probabilities of repeats at which a missing effect says that a change never reached the
-model. With more, a real effect may drown: batches and caches move trained models by some 0.02.
+model. In a larger spread, a real effect may drown; batches and caches move trained models by only some 0.02.
 """
 
 MIN_COMMON = 3
-"""Number of tokens that all lists must share; with fewer, the lists differ by more than noise."""
+"""Smallest number of tokens that all lists must share; lists that share fewer differ by more than noise."""
 
 Top = Mapping[str, float]
 
@@ -71,11 +73,11 @@ class Shift:
         return math.inf if self.chance < EQUAL_NATS else (self.distance / self.chance) ** 2
 
     def hides_none(self, elsewhere: Sequence[Shift]) -> bool:
-        """Whether this change surely never reached the model, and no effect hides in the noise.
+        """Whether this change surely never reached the model, so that no effect hides in the noise.
 
-        It is sure if the same change elsewhere has an effect so large that noise could not hide its like here; or if
-        there is no noise and no log-probability moves at all. elsewhere: the same kind of change at other places of the
-        prompt; places without a visible effect are ignored.
+        It is sure if there is no noise and no log-probability moves at all; or if this change has no visible effect,
+        and the same kind of change elsewhere has an effect so large that noise could not hide a similar one here.
+        elsewhere: the same kind of change at other places of the prompt; places without a visible effect are ignored.
         """
         if self.distance == 0 and self.noise < EQUAL_NATS:
             return True
@@ -87,12 +89,13 @@ class Shift:
 def shift_of(before: Sequence[Top], after: Sequence[Top]) -> Shift:
     """Measure by how much a change of the prompt moved the next token's log-probabilities.
 
-    before, after: token → log-probability, of each request without and with the change; at least `MIN_REPEATS` before.
+    before: for each request without the change, token → log-probability; at least `MIN_REPEATS` requests. after: the
+    same for the requests with the change.
     """
     assert len(before) >= MIN_REPEATS
     assert after
     common = sorted(set.intersection(*(set(top) for top in (*before, *after))))
-    # Noise swaps the last few of twenty tokens, so lists that share fewer come from different prompts.
+    # Noise swaps only the last few of twenty tokens, so lists that share so few tokens come from different prompts.
     if len(common) < MIN_COMMON:
         return Shift(distance=math.inf, chance=0.0, noise=0.0)
     x = np.array([[top[token] for token in common] for top in before])
@@ -110,7 +113,7 @@ def shift_of(before: Sequence[Top], after: Sequence[Top]) -> Shift:
 
 
 def effect(before: Sequence[Top], after: Sequence[Top]) -> float:
-    """The F ratio of a change of the prompt: about 1 for a change that never reached the model, large for one that did.
+    """The F ratio of a change of the prompt: about 1 if the change never reached the model, large if it did.
 
     Infinite if the means differ and repeats do not, or the lists share fewer than `MIN_COMMON` tokens; 0 if the means
     are equal. Parameters: see `shift_of`.
@@ -121,7 +124,7 @@ def effect(before: Sequence[Top], after: Sequence[Top]) -> float:
 def ask(server: ProbedServer, bodies: Sequence[Mapping[str, Any]], path: str = CHAT) -> list[Top]:
     """The next token's log-probabilities after each of these prompts.
 
-    Raises `Refused` where a request fails or brings none.
+    Raises `Refused` if a request fails or brings no log-probabilities.
     """
     fields = {"max_tokens": 1, "temperature": 0, **logprob_fields(path)}
     tops: list[Top] = []

@@ -1,8 +1,9 @@
-"""Checks that replies end where they should: an end that the reply calls its own must be one, and no limit may cut it
-that nobody asked for.
+"""Checks that replies end where they should: a reply that says `stop` must have been ended by the model, and no reply
+may be cut by a limit that nobody asked for.
 
-A reply says how it ended: `stop` for the model's own end, `length` for max_tokens. Both are compared with what the same
-greedy prompt brings at other limits, and with the number of tokens at which quite different replies end.
+A reply says how it ended: `stop` for the model's own end, `length` for max_tokens. The ends of the replies to one
+greedy prompt with different max_tokens are compared with each other, and the lengths of long replies to different
+prompts too: a hidden cap ends them all after the same number of tokens.
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ LIMITS = (24, 48, 96)
 """Values of max_tokens at which one greedy prompt is asked."""
 
 ROUNDS = 3
-"""Number of rounds in which a false end may show. It counts if two rounds show it, since a batch may cause one."""
+"""Number of rounds in which a false end may show. It counts if two rounds show it, since a batch may cause a single
+false end.
+"""
 
 LONG_REPLY = 2_000
-"""max_tokens of the long stream on a fast server, above the usual caps (256, 512, 1,024)."""
+"""max_tokens of the long stream on a fast server; it is above the usual hidden caps (256, 512, 1,024)."""
 
 MIN_LONG_REPLY = 300
 """max_tokens of the long stream on the slowest server."""
@@ -42,8 +45,8 @@ COUNTS = (
     "Multiply every number from 1 to 900 by seven, and write each product with its two factors on a line of its own. "
     "Do not stop before the last of them.",
 )
-"""Prompts whose replies are long and end at different places; their own lengths differ, so that no context ends all
-three replies after the same number of tokens.
+"""Prompts with long replies of different lengths. The prompts' own lengths differ too, so that a full context ends the
+three replies after different numbers of tokens.
 """
 
 
@@ -79,8 +82,9 @@ class Ended:
 
 
 def unnatural(replies: Sequence[Ended]) -> str | None:
-    """Say what is wrong with the ends of replies to one greedy prompt, each asked with a larger max_tokens than the one
-    before; None if nothing is.
+    """Return what is wrong with the ends of the replies to one greedy prompt; None if nothing is.
+
+    replies: each was asked for with a larger max_tokens than the reply before.
     """
     for i, shorter in enumerate(replies):
         for longer in replies[i + 1 :]:
@@ -100,7 +104,8 @@ def unnatural(replies: Sequence[Ended]) -> str | None:
 def cap(replies: Sequence[Ended]) -> int | None:
     """Return the number of tokens at which a server seems to cut all replies; None if nothing shows such a cap.
 
-    A cap shows if every reply ends below its max_tokens, and one says `length`, or all end after the same number.
+    A cap shows if every reply ends below its max_tokens, and a reply says `length` or all end after the same number of
+    tokens.
     """
     counts = [reply.n_tokens for reply in replies if reply.n_tokens is not None]
     if len(counts) < len(replies) or any(n >= reply.limit - 1 for n, reply in zip(counts, replies, strict=True)):
@@ -135,7 +140,7 @@ def _ends(subject: Subject) -> Seen:
             failed = next(reply for reply in replies if isinstance(reply, RequestFailed))
             return untested(sent, f"a stream failed: {quoted(failed.message)}")
         lie = unnatural(ends)
-        # A first round without a false end settles it; after a false end, the other rounds decide.
+        # A first round without a false end ends the check; after a false end, the other rounds decide.
         if lie is None and not lies:
             break
         lies += [lie] if lie is not None else []
@@ -172,7 +177,7 @@ def _long_stream(subject: Subject) -> Seen:
             return untested(sent, "without usage nothing shows how many tokens came")
         if reply.n_tokens >= limit - 1 and reply.reason == "length":
             return sound(sent, f"finish_reason length after {reply.n_tokens:,} tokens")
-        # `length` below the limit admits a cut, so the other prompts need not confirm it.
+        # A reply that says `length` below its limit was cut, so the other prompts need not confirm the cap.
         if reply.reason == "length":
             break
     n = cap(replies)

@@ -20,25 +20,26 @@ SIMULATED = 9_999
 """Number of simulated draws under the null hypothesis, from which most p-values are computed."""
 
 SIMULATED_AGAIN = 99_999
-"""Number of simulated draws where the first ones show a small p-value: the smallest is then 2e-5, far below Holm's
-bound for any number of our tests.
+"""Number of simulated draws if the first `SIMULATED` draws show a small p-value. The smallest two-sided p-value is then
+2e-5, far below Holm's bound for any number of our tests.
 """
 
 FITTED_RANGE = (0.01, 100.0)
-"""Temperatures among which the likeliest of some draws is sought."""
+"""The range in which `fitted_temperature` searches."""
 
 SMALL = 0.01
-"""p-values up to this are computed anew from `SIMULATED_AGAIN` further draws. A p-value that is judged stays exact: the
-first draws can only keep a hypothesis from rejection.
+"""p-values up to this are computed anew from `SIMULATED_AGAIN` further draws. The test stays exact: the first draws can
+only keep a hypothesis from rejection.
 """
 
 
 def temperature(counts: Mapping[str, int], logprobs: Mapping[str, float], temperature: float, seed: int) -> float:
-    """Test whether tokens were drawn at this temperature: the two-sided p-value of that hypothesis.
+    """Return the two-sided p-value of the hypothesis that tokens were drawn at this temperature.
 
     counts: how often each token came. logprobs: natural logarithms of probabilities at temperature 1; tokens that are
     not listed there are left out, which conditions on the listed set and keeps the test exact. The statistic is the sum
-    of the tokens' logarithms: sufficient for 1/temperature, hence the most powerful against another temperature.
+    of the tokens' logarithms: it is sufficient for 1/temperature, hence the most powerful against another temperature.
+    seed: of the simulation.
     """
     names = list(logprobs)
     x = np.array([logprobs[name] for name in names])
@@ -52,11 +53,11 @@ def temperature(counts: Mapping[str, int], logprobs: Mapping[str, float], temper
 
 
 def fitted_temperature(counts: Mapping[str, int], logprobs: Mapping[str, float]) -> float | None:
-    """The temperature at which such draws are most likely (maximum likelihood), within `FITTED_RANGE`; None without a
-    draw of a listed token.
+    """The temperature at which these draws are most likely (maximum likelihood), within `FITTED_RANGE`; None if no
+    listed token was drawn.
 
-    Arguments as in `temperature`. The likelihood is highest where the mean logarithm of the draws is the expected
-    one, which falls as the temperature rises, so bisection finds it.
+    Arguments as in `temperature`. The likelihood is highest where the mean logarithm of the draws equals its
+    expectation. The expectation falls as the temperature rises, so bisection finds the place.
     """
     names = list(logprobs)
     x = np.array([logprobs[name] for name in names])
@@ -72,13 +73,13 @@ def fitted_temperature(counts: Mapping[str, int], logprobs: Mapping[str, float])
 
 
 def two_sided(observed: float, simulate: Callable[[int], NDArray[np.float64]]) -> float:
-    """The two-sided Monte Carlo p-value of a statistic. simulate: m new statistics under the null hypothesis.
+    """The two-sided Monte Carlo p-value of a statistic.
 
-    observed: the statistic of the draws.
+    observed: the statistic of the draws. simulate: returns a given number of new statistics under the null hypothesis.
     """
-    # Equal sums may differ in their last digits by the order of adding, and count as equal.
+    # Equal sums may differ in their last digits, since they are added in another order; they count as equal.
     slack = 1e-9 * max(1.0, abs(observed))
-    # In two steps, because most p-values are large and 10,000 draws show that.
+    # Simulated in two steps, because most p-values are large and the first draws show that.
     p = 1.0
     for m in (SIMULATED, SIMULATED_AGAIN):
         drawn = simulate(m)
@@ -102,7 +103,7 @@ def cut(n_outside: int, n: int, mass: float) -> float:
 
 
 def unlisted(logprobs: Mapping[str, float], temperature: float) -> float:
-    """The largest probability that all tokens which are not listed can have together at a temperature of at most 1.
+    """The largest probability that all unlisted tokens can have together at a temperature of at most 1.
 
     logprobs: as in `temperature`, of the likeliest tokens. At temperature 1 it is 1 − Σ p. At T < 1 a token's weight is
     p^(1/T), so that tokens of total probability m, each at most p₀, weigh at most m · p₀^(1/T − 1).
@@ -135,7 +136,10 @@ def two_shares(ours: int, theirs: int, n: int) -> float:
 
 
 def difference(ours: int, n: int, theirs: int, m: int) -> tuple[float, float]:
-    """95 % interval of ours/n − theirs/m, from both Wilson intervals (Newcombe 1998, Statist. Med. 17:873, 10)."""
+    """The 95 % interval of ours/n − theirs/m, from the Wilson intervals of the two fractions.
+
+    Method 10 of Newcombe 1998, Statist. Med. 17:873.
+    """
     a, b = ours / n, theirs / m
     first, second = (wilson(np.array(share), np.array(size)) for share, size in ((a, n), (b, m)))
     low = a - b - math.hypot(a - float(first.low), float(second.high) - b)
@@ -143,7 +147,7 @@ def difference(ours: int, n: int, theirs: int, m: int) -> tuple[float, float]:
 
 
 def holm(p_values: Sequence[float], alpha: float) -> list[bool]:
-    """Which hypotheses are rejected; the chance of any false rejection is at most `alpha`."""
+    """For each hypothesis, whether Holm's method rejects it; the chance of any false rejection is at most `alpha`."""
     rejected = [False] * len(p_values)
     order = sorted(range(len(p_values)), key=p_values.__getitem__)
     for rank, i in enumerate(order):

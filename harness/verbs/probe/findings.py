@@ -32,8 +32,9 @@ The other checks together get the same chance.
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """The observation of one check.
 
-    p: the chance that a sound server shows something as odd; None without a statistical test. With a p, `outcome`
-    counts only if Holm's method, over all tests of the probe, rejects chance as the cause; else the server is sound.
+    sent: what was sent, in words. came: what came back. p: the chance that a sound server shows something at least as
+    odd; None without a statistical test. With a p, `outcome` counts only if Holm's method, over all tests of the probe,
+    rejects chance as the cause; else the check is sound.
     """
 
     outcome: Outcome
@@ -63,9 +64,9 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
     """All findings about one server.
 
-    requests, tokens: sent and billed by the probe, as the server counts. seed: the source of the probe's own seeds.
-    seconds: how long the probe took. left_out: the checks that the budget did not pay for → about how many tokens each
-    would have cost.
+    version: of the harness. requests: number that the probe sent. tokens: number that the probe cost, as the server
+    counts. seed: the number that all seeds of the probe's requests come from. seconds: how long the probe took.
+    left_out: name of a check that the budget did not pay for → about how many tokens it would have cost.
     """
 
     address: str
@@ -99,9 +100,9 @@ class Check:
     """One check of a server.
 
     look: makes the check. quick: whether it takes a few short requests only, so that it can precede each run. tokens:
-    about how many it costs, by which a budget chooses its checks; the true cost is in the `Finding`. shortest: about
-    how many tokens its shortest form costs, if it has several forms. draws: whether it can be made only where
-    `Subject.open` finds a prompt to draw tokens after.
+    about how many it costs; a budget is spent by this estimate, and the true cost is in the `Finding`. shortest: about
+    how many tokens it costs with its shortest prompt, if the length of its prompt can be chosen; else None. draws:
+    whether it can be made only if `Subject.open` finds a prompt after which tokens can be drawn.
     """
 
     name: str
@@ -116,7 +117,7 @@ class Check:
 
     @property
     def least_tokens(self) -> int:
-        """About how many tokens it costs at least."""
+        """About how many tokens the check costs at least."""
         return self.tokens if self.shortest is None else self.shortest
 
 
@@ -141,7 +142,7 @@ def untested(sent: str, came: str) -> Seen:
 
 
 def too_slow(sent: str, words: str) -> Seen:
-    """The observation where a time limit of the probe ended: a slow server may be sound."""
+    """The observation if a time limit of the probe ended the check: untested, since a slow server may be sound."""
     return untested(sent, f"too slow for this check: {quoted(words)}")
 
 

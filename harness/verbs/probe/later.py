@@ -1,11 +1,12 @@
 """Checks of the tokens after the first: decode kernels, speculative decoding and the sampler's state act only there.
 
-Each later token is compared with the distribution that the server stated for its place:
+Each later token is compared with the distribution that the server stated for its place. Its rank u is
 
     u = P(likelier tokens) + V P(token),   V uniform on 0 to 1;   all unlisted tokens count as one, the least likely
 
-Some engines (vLLM) list the drawn token in the place of the last likely one, or beyond it. Then the list depends on the
-draw, and u is too small. So each list loses its last token (`undrawn`), which makes it the same for every draw.
+Some engines (vLLM) put an unlikely drawn token into the list, in place of its last token or after it. Then the list
+depends on the draw, and u is too small. So each list loses its last token (`undrawn`), which makes it the same for
+every draw.
 
 If the server draws from the distribution that it states, u is uniform on 0 to 1 whatever came before (Rosenblatt 1952,
 Ann. Math. Statist. 23:470). So the u of all places are independent with mean 1/2.
@@ -48,11 +49,12 @@ WRITTEN = 16
 """Number of greedy tokens after each raw text, whose distributions are compared with those of reading the same text."""
 
 READ_AT = (3, 6, 9, 12, 15)
-"""Numbers of written tokens after which the text so far is sent as a prompt."""
+"""After these numbers of written tokens, the text so far is also sent as a prompt."""
 
 TWO_KERNELS = 0.01
-"""Smallest median divergence of writing from reading, in nats, that neither batches (0.0004 with logits that move by
-0.02) nor weights of 8 bits (below 0.004) explain.
+"""A median divergence above this, in nats, between the probabilities that a server computes while it writes a text and
+while it reads the same text, is a fault: batches make 0.0004 (with logits that move by 0.02), weights of 8 bits less
+than 0.004.
 """
 
 HIDDEN = "no log-probabilities came for the tokens after the first"
@@ -61,8 +63,8 @@ HIDDEN = "no log-probabilities came for the tokens after the first"
 def undrawn(tops: Sequence[Mapping[str, float]]) -> list[dict[str, float]]:
     """Return the lists (token → log-probability) without tokens that a server lists only because it drew them.
 
-    With the shortest list of k tokens, each keeps its k − 1 likeliest ones: a drawn token that is less likely than all
-    of them stands in the last place or beyond.
+    If the shortest list has k tokens, each list keeps its k − 1 likeliest tokens: a server that adds the drawn token to
+    its list puts it in the last place or beyond.
     """
     k = min(map(len, tops), default=0)
     return [dict(sorted(listed(top).items(), key=lambda item: -item[1])[: max(k - 1, 1)]) for top in tops]
@@ -74,7 +76,7 @@ def rank(token: str, top: Mapping[str, float], share: float) -> float:
     If the token was drawn from this distribution, the result is uniform on 0 to 1. top: token → log-probability, of the
     likeliest tokens. share: uniform on 0 to 1.
     """
-    # Different tokens that are parts of a character are all shown as U+FFFD.
+    # Tokens that are parts of a character are all shown as U+FFFD, so their names do not tell them apart.
     probabilities = {name: math.exp(value) for name, value in top.items() if "\ufffd" not in name}
     rest = max(0.0, 1 - sum(probabilities.values()))
     # The order among unlisted tokens is unknown, so all of them count as one token.
@@ -87,8 +89,8 @@ def rank(token: str, top: Mapping[str, float], share: float) -> float:
 def rank_among(token: str, top: Mapping[str, float], temperature: float, share: float) -> float | None:
     """The `rank` of a listed token drawn at `temperature`, among the listed tokens only; None for an unlisted one.
 
-    The result is uniform on 0 to 1, too. top: the listed tokens with their log-probabilities. temperature: of the draw,
-    as a multiple of that of `top`. share: uniform on 0 to 1.
+    The result is uniform on 0 to 1, too. top: the listed tokens with their log-probabilities. temperature: the draw's
+    temperature divided by the temperature of the log-probabilities. share: uniform on 0 to 1.
     """
     if token not in top:
         return None
@@ -99,9 +101,10 @@ def rank_among(token: str, top: Mapping[str, float], temperature: float, share: 
 
 
 def too_odd(us: Sequence[float]) -> tuple[float, float]:
-    """Test whether the mean of these ranks (see `rank`) is 1/2: (standard errors from 1/2, two-sided p).
+    """Test whether the mean of these ranks (see `rank`) is 1/2. Return (its distance from 1/2 in standard errors,
+    two-sided p-value).
 
-    The mean of 50 uniform numbers is normal to three digits.
+    A normal approximation is enough: the mean of 50 uniform numbers is normal to three digits.
     """
     z = (statistics.fmean(us) - 0.5) * math.sqrt(12 * len(us))
     return z, normal_two_sided(z)
@@ -111,7 +114,7 @@ def _sampled(subject: Subject, n: int, **fields: object) -> list[Choice]:
     """Sampled replies to the story prompt, with log-probabilities. Raises `Refused` where a request fails."""
     subject.seed += n
     common = {"max_tokens": LONG, "temperature": 1.0, "top_p": 1.0, **logprob_fields(CHAT)}
-    # Seeds far apart, because generators with neighbouring seeds may begin alike.
+    # The seeds are far apart, because generators with neighbouring seeds may begin alike.
     seeds = random.Random(subject.seed).sample(range(2**31), n)  # noqa: S311 - no secret
     bodies = [Inquiry(STORY, {**common, "seed": seed, **fields}).body(subject.server.asker) for seed in seeds]
     choices = []
@@ -123,14 +126,15 @@ def _sampled(subject: Subject, n: int, **fields: object) -> list[Choice]:
 
 
 def _later(choices: Sequence[Choice]) -> list[Token]:
-    """All tokens after the first one of each reply that have a list of the likeliest."""
+    """The tokens after the first of each reply, if the server states the likeliest tokens at their place."""
     return [token for choice in choices for token in choice.tokens[1:] if token.top]
 
 
 def _finding(sent: str, us: Sequence[float], n_all: int) -> Seen:
-    """Return what the ranks of later tokens (see `rank`) show: their mean is 0.5 if the server draws as it states.
+    """Return what the ranks of later tokens show: their mean is 0.5 if the server draws as it states.
 
-    sent: what was asked. us: the ranks (see `rank`) of the tokens tested. n_all: number of all tokens after the first.
+    sent: what was asked, in words. us: the ranks (see `rank`) of the tested tokens. n_all: number of all tokens after
+    the first of each reply.
     """
     z, p = too_odd(us)
     kind = "likelier" if z < 0 else "less likely"
@@ -156,9 +160,8 @@ def _later_draws(subject: Subject) -> Seen:
 
 
 def stated_at(cold: Mapping[str, float], warm: Mapping[str, float], temperature: float) -> float | None:
-    """Return for which temperature a server states log-probabilities if asked for `temperature`: 1 or `temperature`.
-
-    None if the lists do not show it.
+    """Return the temperature of the log-probabilities that a server states in replies at `temperature`: 1 or
+    `temperature`; None if the lists do not show it.
 
     cold, warm: the likeliest first tokens of the same prompt at `temperature` and at 1.
     """
@@ -169,7 +172,7 @@ def stated_at(cold: Mapping[str, float], warm: Mapping[str, float], temperature:
     pairs = [(cold[name] - cold[best], warm[name] - warm[best]) for name in common]
     raw = statistics.fmean(abs(a - b) for a, b in pairs)
     scaled = statistics.fmean(abs(a - b / temperature) for a, b in pairs)
-    # Undecided if neither fits, or both: a list of nearly equal probabilities looks the same at any temperature.
+    # Undecided if neither temperature fits, or both do: nearly equal probabilities look the same at any temperature.
     if min(raw, scaled) > SAME_NATS or abs(raw - scaled) < SAME_NATS:
         return None
     return 1.0 if raw < scaled else temperature
@@ -196,11 +199,11 @@ def _later_cold_draws(subject: Subject) -> Seen:
 
 
 def outside(tokens: Sequence[Token], smallest: Callable[[list[float]], float]) -> tuple[int, float]:
-    """Return (number of drawn `tokens` that a cut such as top_k forbids, chance to see one if the cut is ignored).
+    """Return (number of drawn `tokens` that a cut such as top_k forbids, chance to see any if the cut is ignored).
 
-    The chance says how much the first number proves: with a small one, even a server that ignores the cut seldom draws
-    a forbidden token. smallest: takes all listed probabilities in falling order and returns the smallest that the cut
-    keeps. A token that is `NEAR` times less likely than this is forbidden.
+    If the chance is small, a count of 0 proves little: even a server that ignores the cut seldom draws a forbidden
+    token. smallest: takes all listed probabilities in falling order and returns the smallest that the cut keeps. A
+    token is forbidden if its probability is more than `NEAR` times smaller than this.
     """
     n, log_inside = 0, 0.0
     for token in tokens:
@@ -214,8 +217,9 @@ def outside(tokens: Sequence[Token], smallest: Callable[[list[float]], float]) -
 
 
 def _later_cuts(subject: Subject) -> Seen:
-    """For each of `sampling.CUTS`, ask for replies with this cut alone and count the tokens after the first that it
-    forbids."""
+    """For each of `sampling.CUTS`, ask for replies with this cut alone, and count the tokens after the first that the
+    cut forbids.
+    """
     cuts = ", ".join(f"{name} {value:g}" for name, value, _ in CUTS)
     sent = f"{CUT_REPLIES} replies of {LONG} tokens at temperature 1 with each of {cuts}"
     if subject.mixed:
@@ -230,7 +234,7 @@ def _later_cuts(subject: Subject) -> Seen:
         n_outside, chance_of_any = outside(tokens, smallest)
         if n_outside:
             broken.append(f"{name} is forgotten: {n_outside} of {len(tokens)} tokens lie outside it")
-        # No token lies outside. That shows something only if a server without the cut would have drawn one there.
+        # No token lies outside. That shows something only if a server that ignores the cut would have drawn one there.
         elif not tokens or chance_of_any < SURE:
             unknown.append(f"{name} shows nothing")
         else:
@@ -253,7 +257,7 @@ def _written_and_read(subject: Subject) -> Seen:
         choice = subject.whole(Inquiry(text, {"max_tokens": WRITTEN, **fields}, COMPLETIONS)).first
         for n in READ_AT:
             so_far = "".join(token.token for token in choice.tokens[:n])
-            # Tokens whose names are not their text cannot be sent again.
+            # If the names of the tokens are not their text, the text so far is unknown and cannot be sent as a prompt.
             if n < len(choice.tokens) and choice.content.startswith(so_far) and "\ufffd" not in so_far:
                 inquiry = Inquiry(text + so_far, {"max_tokens": 1, **fields}, COMPLETIONS)
                 bodies.append(inquiry.body(subject.server.asker))

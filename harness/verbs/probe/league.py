@@ -1,20 +1,21 @@
 """Compares the providers of one model over days: which of them changed, and which differs from the others. A look asks
 each provider for `DRAWS` sampled first words after each of `PROMPTS`. Two sets of words are compared by the chi-square
-statistic of their counts, summed over the prompts. Its p-value is by exact Monte Carlo: if one model drew both, any
-division of all words between the two is as likely as the one that came. No log-probabilities are needed.
+statistic of their counts, summed over the prompts. Its p-value is by exact Monte Carlo: if one model drew both sets,
+any division of all words between the two is as likely as the observed division. No log-probabilities are needed.
 
     family of tests     what is compared                              error it may spend at look k
     changed             a provider with its own earlier looks         ALPHA / 2 · 1 / (k (k − 1)), k at least 2
     differs             a provider with the others at this look       ALPHA / 2 · 1 / (k (k + 1))
 
-Within a family and a look Holm's method shares the error among the providers. The sums over all looks are ALPHA / 2
-each, so the chance of any false word in one history is at most `ALPHA` however many days and providers there are.
+Within a family and a look, Holm's method shares the error among the providers. Over all looks, each family spends at
+most ALPHA / 2, so the chance of any false verdict in one history is at most `ALPHA`, however many days and providers
+there are.
 
 Of n providers, Holm's first rejection needs a p-value of at most the look's error / n; `MAX_SIMULATED` draws give none
 below 1 / (1 + MAX_SIMULATED). A look that may spend less than that could reject nothing, so it is not judged, and
 `worn_out` says to begin a new history.
 
-Pure functions, but for `look_at_provider`, `read` and `append`.
+All functions are pure except `draws` and `look_at_provider`, which ask servers, and `read` and `append`.
 """
 
 from __future__ import annotations
@@ -57,16 +58,16 @@ TOKENS = 3
 """Number of new tokens of a reply, of which the first word counts."""
 
 MAX_CHARS = 40
-"""Characters of a first word that are kept."""
+"""Largest number of characters of a first word that are kept."""
 
 ALPHA = 0.01
-"""Chance of any false word about any provider, over all looks."""
+"""Chance of any false verdict on any provider, over all looks of a history."""
 
 MAX_SIMULATED = 1_000_000
 """Largest number of simulated divisions of one comparison; it bounds the looks of a history that can be judged."""
 
 MAX_CELLS = 250_000
-"""Numbers that are drawn at once (divisions × words), so that memory does not grow with the history."""
+"""Largest array of one simulation step (divisions × words), so that memory does not grow with the history."""
 
 MAX_BYTES = 64 * 1024 * 1024
 """Largest history, in bytes; a look has some 3 KB."""
@@ -92,7 +93,7 @@ class ProviderLook(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class ProviderStanding:
-    """The comparison of a provider's look with its own earlier looks ("changed") and with the others ("differs").
+    """The comparison of a look with the provider's earlier looks ("changed") and with the other providers ("differs").
 
     n_looks: this one included. p_changed, p_differs: p-values; None if there is nothing to compare with. changed,
     differs: whether the look differs; None if no p-value could be small enough to show it.
@@ -110,19 +111,18 @@ Draws = Sequence[Mapping[str, int]]
 
 
 def apart(ours: Draws, theirs: Draws, seed: int, level: float) -> float:
-    """Test whether one model can have drawn both sets of words: the p-value of this hypothesis.
+    """Return the p-value of the hypothesis that one model has drawn both sets of words.
 
     ours, theirs: of each prompt, first word → how often it came. seed: of the simulation. level: the smallest bound
     that the p-value is compared with.
     """
     pairs = [(a, b) for a, b in zip(ours, theirs, strict=True) if sum(a.values()) and sum(b.values())]
-    # One table a prompt, one row a word. A prompt to which one side has no replies has no table: there is nothing to
-    # compare.
+    # One table for each prompt, with one row for each word. A prompt without replies on one side has no table.
     tables = [np.array([[a.get(name, 0), b.get(name, 0)] for name in sorted({*a, *b})]) for a, b in pairs]
     observed = sum(float(_statistic(table[:, 0], table)) for table in tables)
     rng = np.random.default_rng(seed)
     p = 1.0
-    # In two steps, as in `exact`: few p-values are near the bound, and only these need many draws.
+    # Simulated in two steps, as in `exact`: only p-values near the bound need many draws, and few are.
     for m in (exact.SIMULATED, min(MAX_SIMULATED, max(exact.SIMULATED_AGAIN, math.ceil(4 / level)))):
         p = (1 + _n_as_far(tables, observed, m, rng)) / (1 + m)
         if p > exact.SMALL:
@@ -131,7 +131,7 @@ def apart(ours: Draws, theirs: Draws, seed: int, level: float) -> float:
 
 
 def _n_as_far(tables: Sequence[NDArray[np.int64]], observed: float, m: int, rng: np.random.Generator) -> int:
-    """Divide the words of both sides anew at random, m times; return how often they then differ by `observed` or more.
+    """Divide the words of both sides at random, m times; return how often the two parts differ by `observed` or more.
 
     tables: of each prompt, how often each word came on both sides.
     """
@@ -143,7 +143,7 @@ def _n_as_far(tables: Sequence[NDArray[np.int64]], observed: float, m: int, rng:
         for table in tables:
             sizes = table.sum(axis=1)
             drawn += _statistic(rng.multivariate_hypergeometric(sizes, int(table[:, 0].sum()), size=size), table)
-        # Equal sums may differ in their last digits by the order of adding, and count as equal.
+        # Equal sums may differ in their last digits, since they are added in another order; they count as equal.
         n_as_far += int(np.count_nonzero(drawn >= observed - 1e-9))
     return n_as_far
 
@@ -152,7 +152,7 @@ def _statistic(first: NDArray[np.int64], table: NDArray[np.int64]) -> NDArray[np
     """The chi-square of (words × 2) counts whose first column is `first`; the sums are those of `table`."""
     sizes, columns = table.sum(axis=1), table.sum(axis=0)
     expected = sizes * columns[0] / columns.sum()
-    # Both cells of a row are off by the same number.
+    # The two cells of a row differ from their expectations by the same number.
     squares: NDArray[np.float64] = ((first - expected) ** 2 * (1 / expected + 1 / (sizes - expected))).sum(axis=-1)
     return squares
 
@@ -167,12 +167,12 @@ def pooled(looks: Sequence[ProviderLook]) -> list[dict[str, int]]:
 
 
 def standings(history: Sequence[ProviderLook], now: Sequence[ProviderLook], seed: int = 1) -> list[ProviderStanding]:
-    """Say of each provider whether it has changed since its earlier looks, and whether it differs from the others.
+    """Return for each provider whether it has changed since its earlier looks, and whether it differs from the others.
 
     history: the earlier looks. now: one new look (sampled first words) at each provider. seed: of the simulations.
     """
     earlier = [[look for look in history if (look.address, look.model) == (new.address, new.model)] for new in now]
-    # The number of this look, by which the error that each family of tests may spend falls (see the module's table).
+    # The number of this look; the later the look, the smaller the error that it may spend (see the module's table).
     k = 1 + max(map(len, earlier), default=0)
     at_others = ALPHA / 2 / (k * (k + 1))
     at_earlier = ALPHA / 2 / (k * (k - 1)) if k > 1 else 0.0
@@ -196,8 +196,8 @@ def standings(history: Sequence[ProviderLook], now: Sequence[ProviderLook], seed
 def _rejected(p_values: Sequence[float | None], alpha: float) -> list[bool | None]:
     """For each hypothesis, whether Holm's method rejects it.
 
-    False: it does not, or there is no p-value. None: no p-value could be small enough, so nothing is judged. alpha: the
-    error that these tests share.
+    False: Holm's method does not reject it, or it has no p-value. None: no p-value could be small enough, so nothing is
+    judged. alpha: the error that these tests share.
     """
     tested = [i for i, p in enumerate(p_values) if p is not None]
     outcomes: dict[int, bool | None] = dict.fromkeys(tested)
@@ -208,7 +208,7 @@ def _rejected(p_values: Sequence[float | None], alpha: float) -> list[bool | Non
 
 
 def worn_out(looked: Sequence[ProviderStanding]) -> Sentence | None:
-    """Warn if a history has so many looks (sets of replies) that no change could be found any more; else None."""
+    """A warning if a history has so many looks that no change could be found any more; else None."""
     if not any(standing.changed is None or standing.differs is None for standing in looked):
         return None
     k = max(standing.n_looks for standing in looked)
@@ -219,8 +219,11 @@ def worn_out(looked: Sequence[ProviderStanding]) -> Sentence | None:
 
 
 def draws(server: ProbedServer, seed: int) -> list[dict[str, int]]:
-    """The first words that the server draws after each prompt. Raises `Refused` where more than a tenth fail."""
-    # Seeds far apart, because generators with neighbouring seeds may begin alike.
+    """The first words that the server draws after each prompt, without refused requests: word → how often it came.
+
+    Raises `Refused` if more than a tenth of the requests of a prompt are refused.
+    """
+    # The seeds are far apart, because generators with neighbouring seeds may begin alike.
     seeds = random.Random(seed).sample(range(2**31), DRAWS * len(PROMPTS))  # noqa: S311 - no secret
     fields = {"max_tokens": TOKENS, "temperature": 1.0, "top_p": 1.0}
     counts = []
@@ -240,8 +243,8 @@ def look_at_provider(
 ) -> ProviderLook:
     """Ask the provider that the options name for sampled replies, and return them with its known faults.
 
-    reports: of a probe that just ended; from those of this address come the checks that spoil scores. time: of the
-    look, UTC, ISO 8601. shared_key: see `servers.find`. Raises `ServerError`.
+    reports: the reports of a probe that just ended; those with this provider's address give the faults. time: of the
+    look, UTC, ISO 8601. shared_key: as in `servers.find`. Raises `ServerError`.
     """
     (server, *_) = probed(options, watcher, shared_key=shared_key)
     address = server.endpoint.base_url
@@ -257,9 +260,10 @@ def look_at_provider(
 
 
 def read(path: Path) -> list[ProviderLook]:
-    """Read the stored looks (sampled first words of each provider, by day) that can be compared; none without a file.
+    """Read the stored looks, without those of another version of the prompts; empty if there is no file.
 
-    Raises `UsageError`."""
+    Raises `UsageError` if the file cannot be read.
+    """
     looks = []
     try:
         content = read_named(path, MAX_BYTES) if path.exists() else b""

@@ -23,7 +23,7 @@ AT_ONCE = 64
 """Number of requests that the check of load sends at once."""
 
 MIN_SAME = 0.5
-"""Fraction of greedy replies that should stay the same in a batch; fewer is a warning."""
+"""Smallest fraction of greedy replies that should stay the same in a batch; a smaller fraction is a warning."""
 
 LONGEST_WAIT_S = 300.0
 """Longest wait, in seconds, that a refusal (429) may sensibly ask for."""
@@ -33,23 +33,25 @@ PREFIX = (
     "from where the wind blew, how high the water stood and what he had for supper; he never leaves a line empty, and "
     "when nothing happened he writes that nothing happened. Whoever finds the page may ask him something."
 )
-"""A shared beginning long enough for a block or two of a prefix cache: vLLM keeps 16 tokens a block, SGLang one token,
+"""A shared beginning that fills a few blocks of a prefix cache: vLLM caches blocks of 16 tokens, SGLang single tokens,
 llama.cpp any common beginning.
 """
 
 MAX_ODD_SAME = 1
-"""With at most this many of eight replies the same, batches and other kernels no longer explain the difference (see
-`reference`).
+"""If at most this many of eight repeated replies are the same, the server fails the check of the prefix cache: batches
+and other kernels do not explain so many differences (see `reference`).
 """
 
 
 @dataclass(frozen=True)
 class Crowd:
-    """Compares the replies to many requests at once (a crowd) with the replies to the same requests one by one. The own
-    reply is the one that the same prompt got alone. n: all replies. same: equal to the own reply. swapped: equal to the
-    own reply of another prompt, which begins otherwise. empty: without text. cut: a beginning of the own reply, with
-    finish_reason `stop`. strange: beginning otherwise than the own reply, and not swapped. A reply that begins like the
-    own one and goes on otherwise is counted in `n` alone: a batch makes such replies.
+    """Counts of the replies to many requests at once (a crowd), compared with the replies to the same requests sent
+    alone.
+
+    A prompt's own reply is the reply that it got alone. n: all replies. same: equal to the own reply. swapped: equal to
+    the own reply of another prompt, if the two begin differently. empty: without text. cut: a beginning of the own
+    reply, with finish_reason `stop`. strange: another beginning than the own reply has, and not swapped. A reply with
+    the beginning of the own reply and another continuation is counted in `n` alone: a batch makes such replies.
     """
 
     n: int
@@ -61,7 +63,9 @@ class Crowd:
 
 
 FIRST_CHARS = 12
-"""Characters at the beginning of a reply; rounding in a batch nearly always changes greedy replies later."""
+"""Number of characters that count as the beginning of a reply. Rounding in a batch nearly always changes greedy replies
+after them.
+"""
 
 
 def crowd(alone: Sequence[Reply], together: Sequence[tuple[int, Reply]]) -> Crowd:
@@ -77,7 +81,7 @@ def crowd(alone: Sequence[Reply], together: Sequence[tuple[int, Reply]]) -> Crow
             counts["same"] += 1
         elif not text:
             counts["empty"] += 1
-        # Replies to two prompts may have the same beginning, and a batch may turn one into the other: no swap.
+        # If the replies to two prompts begin alike, a batch may turn one into the other, which is no swap.
         elif text in own and text[:FIRST_CHARS] != expected[:FIRST_CHARS]:
             counts["swapped"] += 1
         elif expected.startswith(text) and reply.finish_reason == "stop":
@@ -103,7 +107,7 @@ def _under_load(subject: Subject) -> Seen:
     together = subject.streamed([requests[i % len(requests)] for i in range(AT_ONCE)], at_once=AT_ONCE)
     seconds = time.monotonic() - begun
     failed = [reply for reply in [*alone, *together] if isinstance(reply, RequestFailed)]
-    # Without the prompts whose request failed alone, since there is nothing to compare their replies with.
+    # Prompts whose request failed when sent alone are left out: there is nothing to compare their replies with.
     prompts = [i for i, reply in enumerate(alone) if isinstance(reply, Reply)]
     pairs = [
         (prompts.index(i % len(requests)), reply)
@@ -116,7 +120,8 @@ def _under_load(subject: Subject) -> Seen:
         f"{result.same} of {result.n} replies word by word the same; {_median(alone):.2f} s a reply alone, "
         f"{_median(together):.2f} s among {AT_ONCE}, {new / max(seconds, 1e-9):,.0f} tokens/s; {len(failed)} failed"
     )
-    # Before the failures: an empty reply spoils a score without a word, a refusal is only asked again.
+    # Faults of replies are reported before failures: an empty reply spoils a score silently, but a run repeats a
+    # request that failed.
     if result.swapped:
         return spoils(sent, f"{came}; {result.swapped} of them are the reply to another prompt of these")
     if result.empty:
@@ -178,7 +183,7 @@ def _prefix_cache(subject: Subject) -> Seen:
         shares = [alike(half)]
         if shares[0] < SUSPICIOUS:
             continue
-        # A weak model may answer everything alike, but then it does so where prompts share nothing, too.
+        # A weak model may answer all prompts alike, but then also prompts that share nothing.
         apart = alike(subject.streamed([_inquiry(written(rng.randrange(10**9), text)) for text in PROMPTS]))
         if apart >= SUSPICIOUS:
             continue
@@ -200,11 +205,11 @@ def _prefix_cache(subject: Subject) -> Seen:
 
 SUSPICIOUS, COPIED = 0.3, 0.6
 """Bounds on the fraction of their text that replies to eight different questions have in common at their beginning.
-From `SUSPICIOUS` on, the questions are asked twice more. If the mean of the three fractions reaches `COPIED`, the words
-that the prompts share do not explain it.
 
-In 300 sound toys whose replies depend on the prompt's first words, one share in 20 is above 0.37; copies that a batch
-changed have 0.34 at least, and mostly more than 0.9.
+If the fraction reaches `SUSPICIOUS`, the questions are asked twice more. If the mean of the three fractions reaches
+`COPIED`, the words that the prompts share do not explain it. In 300 sound simulated servers whose replies depend on the
+prompt's first words, one fraction in 20 is above 0.37; replies that are copies of one another, changed by a batch, have
+at least 0.34 and mostly more than 0.9.
 """
 
 
@@ -219,7 +224,7 @@ def _begun(number: int, text: str) -> str:
 def _ended(number: int, text: str) -> str:
     """A prompt whose question at the beginning is its own and whose end other prompts share.
 
-    number: a new number makes the shared words new, so that no cache knows them yet.
+    number: a new number makes the shared words new, so that no cache has them yet.
     """
     return f"{text} Answer this; what follows {PREFIX} It is page {number}"
 
@@ -230,12 +235,14 @@ def _inquiry(text: str) -> Inquiry:
 
 
 def alike(replies: Sequence[Reply | RequestFailed]) -> float:
-    """Return how far two replies agree from their beginning, as a share of the longer: the mean over all pairs.
+    """Return the fraction of the longer reply for which two replies agree from their beginning, as a mean over all
+    pairs of replies; 0 if there is no pair.
 
-    A batch changes one token of a copy and with it all that follows, so the beginning counts. Empty replies do not.
+    Only the beginning is compared, since a batch that changes one token of a copy changes all that follows. Failed and
+    empty replies are left out.
     """
     texts = [text for text in map(_text, replies) if text]
-    # `commonprefix` compares characters, not the parts of paths, and characters are meant.
+    # `commonprefix` compares characters, which is wrong for paths and right here.
     shares = [len(commonprefix(pair)) / max(map(len, pair)) for pair in combinations(texts, 2)]  # noqa: RUF071
     return statistics.fmean(shares) if shares else 0.0
 

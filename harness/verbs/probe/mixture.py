@@ -1,8 +1,9 @@
-"""Checks that one model answers: the next token at one place, asked over many connections.
+"""Checks that one model answers: the distribution of the next token after one prompt, asked for many times.
 
-Replicas of one model state the same log-probabilities up to what batches and kernels do to them. Lists that lie further
-apart come from other weights, another precision or another template behind the same address. So two distributions of
-one request are reported as two models; later checks leave out what they would mistake for a broken top_k.
+Replicas of one model state the same log-probabilities, apart from what batches and kernels do to them. Lists that
+differ more come from other weights, another precision or another template behind the same address. So two different
+distributions after one prompt are reported as two models. Later checks that compare requests are then untested: they
+would mistake the second model for a fault, such as a broken top_k.
 """
 
 from __future__ import annotations
@@ -18,30 +19,32 @@ from harness.verbs.probe.sampling import CLOSED
 from harness.verbs.probe.subject import Subject, listed
 
 ASKED = 40
-"""Number of requests with the same prompt. A replica that gets one request of eight is missed once in 200 probes."""
+"""Number of requests with the same prompt. A replica that answers one request in eight is missed once in 200 probes."""
 
 APART = 0.02
-"""Smallest divergence of two lists, in nats, that makes two models. Batches, rounding and 8-bit copies of the weights
-stay below it, 4-bit copies exceed it."""
+"""Smallest divergence of two lists, in nats, that shows two models. Batches, rounding and 8-bit copies of the weights
+stay below it; 4-bit copies exceed it.
+"""
 
 
 def models(tops: Sequence[Mapping[str, float]]) -> list[int]:
-    """Group lists of likeliest tokens that one model can have made; return the sizes of the groups, the largest first.
+    """Group lists of likeliest tokens by the model that made them; return the sizes of the groups, the largest first.
 
-    Two lists less than `APART` from one another are of one model, and so are lists linked by a chain of such pairs.
+    Two lists whose divergence is below `APART` are of one model, and so are lists linked by a chain of such pairs.
     """
-    # Union-find: links lead from each list to its model's root, which links to itself.
+    # Union-find: the links lead from each list to the root of its group, a list that links to itself.
     links = list(range(len(tops)))
 
     def root(i: int) -> int:
-        """The list to which the links from list `i` lead in the end; it stands for its group."""
+        """The root of the group of list `i`: the list to which the links from it lead in the end."""
         while links[i] != i:
             i = links[i]
         return i
 
     for i, a in enumerate(tops):
         for j in range(i):
-            # In both directions: a divergence overlooks tokens to which its first list gives little probability.
+            # Computed in both directions: a divergence overlooks tokens to which its first list gives little
+            # probability.
             if root(i) != root(j) and max(divergence(a, tops[j]), divergence(tops[j], a)) < APART:
                 links[root(i)] = root(j)
     return sorted(Counter(root(i) for i in range(len(tops))).values(), reverse=True)
@@ -64,7 +67,7 @@ def _one_model(subject: Subject) -> Seen:
         for answer in answers
         if not isinstance(answer, Refused) and answer.first.tokens
     ]
-    # `listed` drops values at the floor that servers put in place of missing ones; such a list may be empty then.
+    # `listed` drops tokens at the server's floor (a lowest value for all unlikely tokens), so a list may be empty.
     tops = [top for top in tops if top]
     if len(tops) < ASKED // 2:
         return untested(sent, f"{len(tops)} of {ASKED} replies state log-probabilities")

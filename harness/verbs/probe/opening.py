@@ -1,8 +1,9 @@
 """Checks how often the beginning-of-text token (BOS) opens a prompt, on servers that do not show their prompts.
 
-The same question is sent as a chat and as raw text in the marks of known chat templates, once with the BOS's text in
-front and once without. A raw text is the chat's prompt if both have the same number of tokens and the next token the
-same log-probabilities (see `effect`). Most tokenizers put a BOS before any raw text: one letter then counts two tokens.
+The same question is sent as a chat and as raw text with the marks of known chat templates, once with the BOS's text in
+front and once without. A raw text is the chat's prompt if both have the same number of tokens and the next token has
+the same log-probabilities after both (see `effect`). Most servers put a BOS before any raw text, which shows in their
+counts: a text of one letter then has two tokens.
 
     the chat is the raw text      the server puts a BOS before raw text    the chat's prompt opens with
     without the BOS's text        yes                                      one BOS
@@ -29,7 +30,9 @@ LETTERS = ("a", "I")
 
 @dataclass(frozen=True)
 class Marks:
-    """How a family of models marks a question. bos: the text of its BOS. question: put between `before` and `after`."""
+    """The marks that a family of models has around a question. bos: the text of its BOS. before, after: the texts
+    before and after the question.
+    """
 
     family: str
     bos: str
@@ -37,7 +40,7 @@ class Marks:
     after: str
 
     def text(self, *, with_bos: bool) -> str:
-        """The question as raw text."""
+        """The question as raw text with these marks. with_bos: put the text of the BOS in front."""
         return f"{self.bos if with_bos else ''}{self.before}{QUESTION}{self.after}"
 
 
@@ -56,13 +59,16 @@ TEMPLATES = (
     Marks("Mistral, first versions", "<s>", "[INST] ", " [/INST]"),
     Marks("DeepSeek", "<｜begin▁of▁sentence｜>", "<｜User｜>", "<｜Assistant｜>"),
 )
-"""The families whose templates open with a BOS, as their tokenizer_config.json has them."""
+"""The families of models whose templates open with a BOS, with the marks of their tokenizer_config.json."""
 
 HIDDEN = "no usage or no log-probabilities came"
 
 
 def _counted(subject: Subject, text: str, path: str = COMPLETIONS) -> tuple[int, Top]:
-    """Send a prompt; return its tokens by the server's count and the next log-probabilities. Raises `Refused`."""
+    """Send a prompt; return its number of tokens, as the server counts, and the next token's log-probabilities.
+
+    Raises `Refused` if the server refuses the request or does not state both.
+    """
     fields = {"max_tokens": 1, "temperature": 0, **logprob_fields(path)}
     answer = subject.whole(Inquiry(text, fields, path))
     n = answer.usage.prompt_tokens if answer.usage else None
@@ -74,9 +80,7 @@ def _counted(subject: Subject, text: str, path: str = COMPLETIONS) -> tuple[int,
 
 
 def _opening(subject: Subject) -> Seen:
-    """Check that a chat's prompt opens with the token of its beginning (BOS) once: find the raw text that has the same
-    effect.
-    """
+    """Check that a chat's prompt begins with exactly one BOS token: find the raw text that has the same effect."""
     sent = "a question as a chat, and as raw text in the marks of known templates with a BOS and without"
     if subject.mixed:
         return untested(sent, subject.mixed)
@@ -84,7 +88,8 @@ def _opening(subject: Subject) -> Seen:
         chats = [_counted(subject, QUESTION, CHAT) for _ in range(MIN_REPEATS)]
         n_chat, tops = chats[0][0], [top for _, top in chats]
         added = {_counted(subject, letter)[0] - 1 for letter in LETTERS}
-        # Both letters, because a tokenizer may cut one of them off a space and count two without a BOS.
+        # Two letters are tried, because a tokenizer may split off a space before one of them and so count two tokens
+        # without a BOS.
         if added not in ({0}, {1}):
             return untested(
                 sent, "the server counts neither one nor two tokens for one letter, so nothing shows what it adds"
@@ -92,7 +97,8 @@ def _opening(subject: Subject) -> Seen:
         for marks in TEMPLATES:
             for with_bos in (False, True):
                 n, top = _counted(subject, marks.text(with_bos=with_bos))
-                # With and without BOS differ by one token, so a count that is further off is another template's.
+                # The texts with and without BOS differ by one token, so a count that is further off shows another
+                # template.
                 if abs(n - n_chat) > 1:
                     break
                 # Equal counts alone prove nothing: another family's marks may have as many tokens.

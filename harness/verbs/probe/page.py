@@ -16,7 +16,8 @@ def html(
 ) -> str:
     """A page with one table per server, and before them the ranking of the providers.
 
-    history: the earlier probes of each provider (looks). league: what this probe says of each provider; empty: none.
+    history: the earlier looks (sets of sampled replies) at each provider. league: how this probe's look at each
+    provider compares with the earlier looks and the other providers; empty: no ranking and no history are shown.
     """
     models = ", ".join(dict.fromkeys(report.model for report in reports))
     n = sum(report.count("spoils") for report in reports)
@@ -50,9 +51,10 @@ def standing_table(league: Sequence[ProviderStanding]) -> Table:
 
 
 def _word(p: float | None, rejected: bool | None, odd: str, plain: str) -> str:
-    """The result of a comparison and its p-value, for a cell. rejected: whether the two differ; None: not judged.
+    """The result of a comparison and its p-value, for a cell of a table; a dash without a p-value.
 
-    odd, plain: the words for "they differ" and "they do not".
+    rejected: whether the two compared looks differ; None: not judged. odd, plain: the words for "they differ" and "they
+    do not".
     """
     if p is None:
         return "–"

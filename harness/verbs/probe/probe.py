@@ -73,7 +73,7 @@ CHECKS: tuple[Check, ...] = (
 MAX_SEED = 2**30
 
 OPENING_TOKENS = 400
-"""About how many tokens `Subject.open` costs at most: four short prompts behind a chat template."""
+"""Largest number of tokens, roughly, that `Subject.open` costs: four short prompts with their chat template."""
 
 
 def select(names: Sequence[str] = (), *, quick: bool = False, checks: Sequence[Check] = CHECKS) -> list[Check]:
@@ -116,7 +116,7 @@ def examine(
     seen: dict[str, Seen] = {}
     costs = dict[str, int]()
     left_out = dict[str, int]()
-    # In rounds: checks often cost less than was estimated, and the tokens left over pay for further checks.
+    # Checks are made in rounds: they often cost less than estimated, and the tokens left over pay for further checks.
     while waiting := [check for check in checks if check.name not in seen]:
         allowed = _allowed(waiting, subject, budget, seen, costs)
         for check in waiting:
@@ -124,8 +124,8 @@ def examine(
                 continue
             before = server.n_tokens
             subject.room = allowed[check.name]
-            # Earlier checks of this round may have cost more than estimated, as with a model that thinks. The check
-            # then waits for the next round.
+            # Earlier checks of this round may have cost more than estimated, for example if the model thinks. This
+            # check then waits for the next round.
             if budget is not None and subject.room is not None and before + subject.room > budget:
                 continue
             # Shown before the requests, since some checks take minutes.
@@ -160,15 +160,17 @@ def examine(
 def _allowed(
     waiting: Sequence[Check], subject: Subject, budget: int | None, seen: Mapping[str, Seen], costs: dict[str, int]
 ) -> Mapping[str, int | None]:
-    """The checks of one round → how many tokens each may cost (None: any number). Empty if the budget pays for none.
+    """Check of the next round → how many tokens it may cost (None: any number). Empty if the budget pays for none.
 
-    costs: what each check cost so far; grows by what it costs here to learn whether tokens can be drawn at all.
+    costs: the tokens that each check has cost so far. If this function has to ask the server whether tokens can be
+    drawn at all, it adds the tokens of that request.
     """
     if budget is None:
         return {check.name: None for check in waiting}
     left = budget - subject.server.n_tokens
     allotted = worth.allotted(waiting, left, seen)
-    # Checks that cannot draw say so at no cost; else the budget would pass for the reason.
+    # If the server gives no prompt to draw tokens after, the checks that draw are allowed: they say so at no cost.
+    # Otherwise the report would name the budget as the reason.
     drawing = [check.name for check in waiting if check.draws]
     if not allotted and drawing and left >= OPENING_TOKENS:
         if _cannot_draw(subject):
@@ -178,7 +180,7 @@ def _allowed(
 
 
 def _cannot_draw(subject: Subject) -> bool:
-    """Whether the server is known to have no prompt to draw tokens after."""
+    """Whether the server is known to offer no prompt after which tokens can be drawn; False if asking it fails."""
     try:
         return subject.open is None
     except ServerError:
@@ -186,8 +188,8 @@ def _cannot_draw(subject: Subject) -> bool:
 
 
 def _left_out(check: Check, n: int) -> Seen:
-    """What is reported of a check that is skipped, since it would exceed the budget. n: kinds of faults that only this
-    check finds.
+    """The observation of a check that is skipped because it would exceed the budget. n: number of kinds of faults that
+    only this check finds.
     """
     reason = f"it costs about {check.tokens:,} tokens, more than is left of the budget"
     if n:
@@ -196,7 +198,7 @@ def _left_out(check: Check, n: int) -> Seen:
 
 
 def _observation(check: Check, subject: Subject) -> Seen:
-    """The observation of one check; a server that cannot be asked becomes a finding too."""
+    """Make one check and return its observation; a server that cannot be asked is an observation, too."""
     try:
         return check.look(subject)
     except Refused as refused:
@@ -234,10 +236,10 @@ def _judged(checks: Sequence[Check], seen: Sequence[Seen]) -> list[Finding]:
 
 
 def probe(options: ProbeOptions, watcher: Watcher | None = None, *, shared_key: bool = True) -> ProbeReport:
-    """Examine the one server that the options name; save a reference first where they ask for one.
+    """Examine the one server that the options name. If the options ask for it, save a reference first.
 
-    shared_key: see `servers.find`; False where several servers are probed in turn. Raises `UsageError`, `ServerError`
-    where the server cannot be asked at all.
+    shared_key: whether a server of no known provider gets the key in OPENAI_API_KEY if the options name no key; False
+    if several servers are probed in turn. Raises `UsageError`, and `ServerError` if the server cannot be asked at all.
     """
     watcher = watcher or Watcher()
     servers = probed(options, watcher, shared_key=shared_key)

@@ -89,7 +89,7 @@ def _usage(subject: Subject) -> Seen:
         return untested(sent, f"the stream failed: {streamed.message}")
     if streamed.usage.completion_tokens is None:
         return warns(sent, "whole replies state how many tokens they used, but streams do not")
-    # Equal texts have equal counts; a batch may change the text of one.
+    # The counts are compared only if the texts are equal: a batch may change the text of a reply.
     if _complete((streamed.reasoning or "") + (streamed.text or "")) == _complete(whole.first.whole):
         counts = (streamed.usage.prompt_tokens, streamed.usage.completion_tokens)
         if counts != (usage.prompt_tokens, usage.completion_tokens):
@@ -99,7 +99,7 @@ def _usage(subject: Subject) -> Seen:
                 f"{usage.prompt_tokens} and {usage.completion_tokens}",
             )
     n = len(whole.first.tokens)
-    # Some servers count the end token, which brings no piece of text.
+    # Some servers count the end-of-turn token, which is not in the text or its log-probabilities.
     counted = usage.completion_tokens - (1 if whole.first.finish_reason == "stop" else 0)
     if n and not counted <= n <= usage.completion_tokens:
         return warns(sent, f"usage states {usage.completion_tokens} new tokens, but {n} came")
@@ -155,7 +155,8 @@ def _stop(subject: Subject) -> Seen:
     """Repeat the greedy reply with one of its words as stop text: the reply must end before that word."""
     for prompt in PROMPTS[:TRIED]:
         text = subject.chat(prompt).first.content
-        # A rare word from the later part of the reply: a stop at its beginning would leave nothing to compare.
+        # The word is taken from the later part: a stop at the reply's beginning would leave nothing to compare. A long
+        # word is preferred, since it is rarer.
         later = text[len(text) // 3 :]
         if words := re.findall(r"\w{4,}", later) or re.findall(r"\w{2,}", later):
             break
@@ -223,8 +224,8 @@ def _logprobs(subject: Subject) -> Seen:
 
 
 def _utf8(subject: Subject) -> Seen:
-    """Check that no character of several bytes gets lost between two tokens; the engine's grammar forces such
-    characters.
+    """Check that no character of several bytes gets lost between two tokens. Where the engine has a grammar, it forces
+    the reply to hold such characters.
     """
     sent = f"the greedy reply held to {UNICODE!r} by the engine's grammar, streamed and whole"
     held_to = engines.dialect(subject.server.engine).held_to
@@ -282,7 +283,7 @@ def _model_name(subject: Subject) -> Seen:
 
 
 def _complete(text: str) -> str:
-    """The text without a last character that max_tokens cut: some servers keep such a piece back, others mark it."""
+    """The text without a last character that max_tokens cut: some servers leave it out, others send `REPLACED`."""
     return text.rstrip(REPLACED)
 
 
@@ -290,7 +291,7 @@ def _with_logprobs(subject: Subject, **fields: Any) -> ProbeReply:
     """The reply to the story prompt with these fields, and with log-probabilities if the server gives them."""
     try:
         return subject.chat(**fields, **logprob_fields(CHAT))
-    # A server may refuse log-probabilities altogether; the check then goes by usage alone.
+    # A server may refuse log-probabilities altogether; the check then counts tokens by the usage alone.
     except Refused:
         return subject.chat(**fields)
 

@@ -1,14 +1,16 @@
 """Checks that a server has the weights of a reference.
 
-The checks compare next-token distributions of both, test the server's own draws against the reference's distribution,
-and compare the beginnings of greedy replies. Plain text goes to the completions API of both, so templates play no part.
-At each place, both distributions are coarsened to the tokens that both list plus one event for the rest; a
-Kullback-Leibler divergence of coarsened distributions is never larger than the true one, so a sound server is never
-accused. The places of one passage form one cluster.
+Three checks compare the server with the reference (another server, a saved reference, or a model computed on this
+machine): their next-token distributions, the server's own draws against the reference's distribution, and the
+beginnings of greedy replies. The first two checks send plain text to the completions API, so templates play no part.
+They compare the next token at fixed places in fixed passages. At each place, both distributions are coarsened to the
+tokens that both list plus one event for the rest; a Kullback-Leibler divergence of coarsened distributions is never
+larger than the true one, so coarsening accuses no sound server. Places of one passage are not independent, so the
+statistics treat each passage as one cluster.
 
-Two engines that compute in 16 bits differ by rounding, in one model by more than 8-bit weights do. So a reference model
-on this machine is computed in 32 bits, and once more in its own 16 bits: the difference between these two is the
-yardstick for the server, place by place.
+Two engines that compute in 16 bits differ by rounding; in one model this difference is larger than the effect of 8-bit
+weights. So a reference model on this machine is computed in 32 bits, and once more in its own 16 bits: the difference
+between these two is the yardstick for the server, place by place.
 
 Long: the texts, the statistics on them and the three checks that use both are read together.
 """
@@ -95,22 +97,25 @@ MAX_FLIP = 0.5
 """Nats by which the reference may prefer its likeliest token to the server's; rounding swaps tokens within 0.1."""
 
 MIN_FLIPS = 3
-"""Number of places beyond `MAX_FLIP` that accuse a server: equal weights have none, whatever the mean over all places
-is.
+"""With at least this many places beyond `MAX_FLIP`, a server is accused of other weights, even if its mean divergence
+is small: equal weights have no such place.
 """
 
 FAR, MIN_FAR = 0.1, 4
-"""Divergence in nats that rounding makes at no place, and the number of such places that accuse a server: by themselves
-they make the mean grave, though they may lie in so few passages that its interval reaches 0.
+"""A server is accused if at least `MIN_FAR` places diverge by more than `FAR` nats, which rounding alone makes at none.
+
+The mean alone might not accuse it: these places raise the mean to `GRAVE`, but its interval may still reach 0 if they
+lie in few passages.
 """
 
 NEGLIGIBLE_NATS = 1e-7
 """Divergence in nats that is added to both sides of a ratio, so that two tiny ones compare as equal."""
 
 MAX_ODD_SAME = 1
-"""With at most this many of eight greedy beginnings equal to the reference's, batches and other kernels no longer
-explain the difference: if each beginning differed with a chance of 30 %, seven of eight would differ once in 800
-probes.
+"""A server is accused if at most this many of its eight greedy replies begin as the reference's do.
+
+Batching and other kernels do not explain so many differences: if each reply differed with a chance of 30 %, seven of
+eight would differ once in 800 probes.
 """
 
 NO_SUCH_PAGE = (404, 405, 501)
@@ -150,7 +155,7 @@ class RunSpelling:
     neutral: Mapping[str, Any] = field(default_factory=dict)
 
     def template(self, asker: Asker) -> RequestTemplate:
-        """The same requests, written for another server.
+        """The template of the run's fingerprint requests, written for the server that `asker` asks.
 
         Neutral values are sent only if the run sent some, so that both fingerprints are made alike.
         """
@@ -170,7 +175,7 @@ class RunSpelling:
 
 
 def _plain(asker: Asker) -> RequestTemplate:
-    """The requests of a fingerprint without any option of a run."""
+    """The template of a fingerprint's requests without any option of a run."""
     return _whole(fingerprint.template(asker, fingerprint.neutral_values(asker)))
 
 
@@ -180,7 +185,7 @@ def _whole(template: RequestTemplate) -> RequestTemplate:
 
 
 class Begun(Protocol):
-    """A reference that has only greedy replies to compare with. named: its name in a report."""
+    """A reference whose greedy replies can be compared. named: its name in a report."""
 
     @property
     def named(self) -> str: ...
@@ -191,7 +196,7 @@ class Begun(Protocol):
 
 
 class ProbeReference(Begun, Protocol):
-    """The reference that a server is compared with. n_tokens: tokens asked of it so far."""
+    """A reference whose next-token distributions can be compared, too. n_tokens: tokens asked of it so far."""
 
     @property
     def model(self) -> str: ...
@@ -256,7 +261,9 @@ class ServerReference:
 
     @contextmanager
     def _named(self) -> Iterator[None]:
-        """Turn each failure of this server into a `Refused` that names it: the probed server may be sound."""
+        """Turn each failure of the reference server into a `Refused` that names the reference, since the probed server
+        may be sound.
+        """
         by = f"the reference {self.named}"
         try:
             yield
@@ -295,7 +302,8 @@ def compared(
 
     passage: its number. rounding: divergence of the reference's model in 16 bits here, in nats; None if unknown.
     """
-    # Without the tokens at a server's floor, whose log-probabilities are not their own; unless all stand there.
+    # Some servers give all unlikely tokens one and the same lowest log-probability. These tokens are left out, unless
+    # no other tokens are listed.
     server, reference = listed(server) or server, listed(reference) or reference
     events = [name for name in server if name in reference]
     p, q = _coarse(events, server), _coarse(events, reference)
@@ -312,14 +320,17 @@ def compared(
         variance=sum(probability * log * log for probability, log in zip(q, logs, strict=True)) - expected**2,
         same=ours == theirs,
         rounding=rounding,
-        # A token that the reference does not list is less likely than the last one that it lists.
+        # A token that the reference does not list is less likely than the least likely token that it lists.
         flip=reference[theirs] - reference.get(ours, min(reference.values())),
         events=tuple(q),
     )
 
 
 def divergence(server: Likely, reference: Likely) -> float:
-    """Kullback-Leibler divergence in nats, over the tokens that both list and the rest as one event."""
+    """The Kullback-Leibler divergence of the server from the reference, in nats.
+
+    The events are the tokens that both list, and all other tokens together.
+    """
     events = [name for name in server if name in reference]
     return _divergence(_coarse(events, server), _coarse(events, reference))
 
@@ -331,7 +342,7 @@ def _divergence(p: Sequence[float], q: Sequence[float]) -> float:
 
 def _coarse(events: list[str], logprobs: Likely) -> list[float]:
     """Probabilities of the events and of the rest; all above 0."""
-    # Above 0: a token that the server rounds to probability 0 would make ratios infinite.
+    # The probabilities stay above 0, because a token whose probability is rounded to 0 would make ratios infinite.
     probabilities = [max(math.exp(logprobs[name]), 1e-9) for name in events]
     # Rounded probabilities may sum to slightly more than 1.
     probabilities.append(max(1 - sum(probabilities), 1e-6))
@@ -340,7 +351,10 @@ def _coarse(events: list[str], logprobs: Likely) -> list[float]:
 
 
 def interval(values: list[tuple[int, float]]) -> tuple[float, float, float]:
-    """The mean of (cluster, value) pairs and its 95 % interval, by Student's t over the means of the clusters."""
+    """Return the mean over the clusters and the two ends of its 95 % interval, by Student's t over the clusters' means.
+
+    values: (cluster, value) pairs. With a single cluster the interval is infinite.
+    """
     by: dict[int, list[float]] = {}
     for cluster, value in values:
         by.setdefault(cluster, []).append(value)
@@ -355,8 +369,8 @@ def interval(values: list[tuple[int, float]]) -> tuple[float, float, float]:
 def times_rounding(comparisons: Sequence[TokenComparison]) -> tuple[float, float, float] | None:
     """The server's divergence as a multiple of what rounding does to the reference's model, with a 95 % interval.
 
-    None if rounding is unknown. A geometric mean over places: a place that is hard to round raises both sides, and a
-    few large places do not dominate the mean.
+    None if rounding is unknown. The multiple is a geometric mean over the places, so that a few large divergences do
+    not dominate it. A place at which rounding matters much raises both divergences, so their ratio stays fair.
     """
     ratios = [
         (token.passage, math.log((token.divergence + NEGLIGIBLE_NATS) / (token.rounding + NEGLIGIBLE_NATS)))
@@ -384,7 +398,7 @@ def weighed(comparisons: Sequence[TokenComparison], named: str) -> tuple[Outcome
         sentence += f", {ratio:.2f} times what rounding does to this model ({ratio_low:.2f} to {ratio_high:.2f})"
         odd = ratio_low > MORE
         why = "more than rounding does to this model: 8-bit weights, or another copy of the model"
-    # A few places far apart decide before the mean, which many equal places may keep small.
+    # A few places with very different distributions decide before the mean, which many equal places may keep small.
     n_flips = sum(token.flip > MAX_FLIP for token in comparisons)
     n_far = sum(token.divergence > FAR for token in comparisons)
     if n_flips >= MIN_FLIPS or n_far >= MIN_FAR:
@@ -446,8 +460,8 @@ def places(subject: Subject, reference: ProbeReference) -> list[TokenComparison]
 
 
 def _first_token(server: ProbedServer, seed: int) -> ProbeReply | Refused:
-    """The first answer of `_next_tokens`, by a request of its own. Raises `Refused` where the server takes no raw text,
-    so that all further requests would be refused, too.
+    """The server's answer for the first of the fixed texts. Raises `Refused` if the server takes no raw text, so that
+    it would refuse all further requests, too.
     """
     (answer,) = server.many(_next_token_bodies(server, seed)[:1], COMPLETIONS)
     if isinstance(answer, Refused) and answer.status in NO_SUCH_PAGE:
@@ -456,7 +470,7 @@ def _first_token(server: ProbedServer, seed: int) -> ProbeReply | Refused:
 
 
 def _next_tokens(server: ProbedServer, seed: int, first: ProbeReply | Refused) -> list[ProbeReply | Refused]:
-    """Ask the server for one next token after each of the fixed texts. first: the answer for the first text.
+    """Return the server's answers for one next token after each of the fixed texts. first: its answer for the first.
 
     Raises `Refused` if no reply has log-probabilities.
     """
@@ -515,7 +529,7 @@ def against(reference: ProbeReference) -> tuple[Check, ...]:
     looked: list[list[TokenComparison] | Refused] = []
 
     def seen(subject: Subject) -> list[TokenComparison]:
-        """The comparisons at all places, asked for once for both checks that use them."""
+        """The comparisons at all places; the servers are asked once, for both checks. Raises `Refused`."""
         if not looked:
             try:
                 looked.append(places(subject, reference))
@@ -606,9 +620,9 @@ def begun_alike(reference: Begun, as_run: RunSpelling | None = None) -> Check:
 
 
 def _agreeing(ours: Choice, theirs: str) -> tuple[int, int]:
-    """Return how many tokens two replies share from their beginning, and how many tokens ours has.
+    """Return how many tokens of our reply agree with theirs from its beginning, and how many tokens our reply has.
 
-    The tokens are those that the log-probabilities name; (0, 0) without them.
+    The tokens of our reply are known from its log-probabilities; without them the result is (0, 0).
     """
     text, agreed = "", 0
     for token in ours.tokens:

@@ -1,7 +1,7 @@
 """Checks that a server refuses what it cannot obey, and says so: parameters out of their bounds, pictures.
 
-A server that accepts such a request has put another value in its place without a word. That accuses nobody of another
-model: these checks warn at most.
+A server that accepts such a request silently uses another value, or no picture. That does not show another model, so
+these checks warn at most.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from harness.verbs.probe.subject import Subject
 from harness.verbs.probe.tools import TOOLS
 
 ENDS = [" ", "e", "a", "\n"]
-"""Texts at which a reply ends, so that a server that takes a negative max_tokens for no limit writes a word at most."""
+"""Stop texts that end a reply after a word at most, since a server may take a negative max_tokens for no limit."""
 
 WRONG: dict[str, dict[str, Any]] = {
     "max_tokens -5": {"max_tokens": -5},
@@ -67,7 +67,7 @@ def _parameters(subject: Subject) -> Seen:
         common = {"max_tokens": 4, "temperature": 0, "stop": ENDS}
         body = Inquiry("Say yes.", {**common, **fields}).body(subject.server.asker)
         status, content = subject.server.posted(codec.encode(body))
-        # A redirect is an error of its own, so any status but 200 is no reply.
+        # Only status 200 is a reply: a redirect counts as a failure.
         if status == 200:
             accepted.append(name)
         elif not 400 <= status < 500:
@@ -80,7 +80,7 @@ def _parameters(subject: Subject) -> Seen:
 
 
 def _pictures(subject: Subject) -> Seen:
-    """Send two pictures: refused with a reason, or each has its effect; else the server drops them."""
+    """Check that the server refuses a picture and says why, or that the colour of a picture changes the reply."""
     sent = "a question about a picture, red and blue"
     bodies = []
     for colour in ((255, 0, 0), (0, 0, 255)):
@@ -88,7 +88,7 @@ def _pictures(subject: Subject) -> Seen:
         question = {"type": "text", "text": "Which colour has this picture? Answer with one word."}
         content = [question, {"type": "image_url", "image_url": {"url": picture(*colour)}}]
         bodies.append({**body, "messages": [{"role": "user", "content": content}]})
-    # As bytes at first, because the status and the reason of a refusal are what counts.
+    # The first request is posted as bytes, because its HTTP status and the reason of a refusal are needed.
     red, blue = bodies
     try:
         status, reply = subject.server.posted(codec.encode(red))

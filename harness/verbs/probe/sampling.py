@@ -20,15 +20,16 @@ from server_launchers.engines import table as engines
 
 DRAWS = 100
 """Number of draws in a test of a temperature: temperature 0.3 instead of 1 is found nearly always, 0.9 seldom
-(docs/probe.md)."""
+(docs/probe.md).
+"""
 
 GREEDY_REPLIES, MORE_GREEDY_REPLIES = 3, 5
-"""Replies at temperature 0, and those asked for if no two of the first begin alike; none of 75 simulated servers
-whose logits a batch moves by 0.02 gave eight different beginnings.
+"""Number of replies at temperature 0, and number of further replies if the first ones all begin differently. Of 75
+simulated servers whose logits a batch moves by 0.02, none gave eight different beginnings.
 """
 
 CUT_DRAWS = 40
-"""Number of draws in a test of a cut; a single token outside the cut decides."""
+"""Number of draws in a test of a cut (top_k, top_p, min_p); a single token outside the cut decides."""
 
 NEAR = 1.25
 """Batching changes probabilities slightly: a token whose probability is within this factor of the cut-off may be kept
@@ -48,7 +49,7 @@ def _greedy(subject: Subject) -> Seen:
     """Check that replies at temperature 0 are greedy: each token is the likeliest one, and three replies are equal."""
     sent = "a prompt for a short story at temperature 0, three times"
     choice = subject.greedy
-    # Rounding in a batch may swap tokens that are nearly equal; 0.2 nats is more than rounding moves.
+    # Rounding in a batch may swap tokens that are nearly equally likely, but moves them by less than 0.2 nats.
     odd = [t for t in choice.tokens if t.top and t.logprob is not None and max(t.top.values()) - t.logprob > 0.2]
     if odd:
         worst = max(odd, key=lambda t: max(t.top.values()) - (t.logprob or 0))
@@ -60,7 +61,7 @@ def _greedy(subject: Subject) -> Seen:
         return sound(
             sent, "the same reply each time" + (", the likeliest token in each place" if choice.tokens else "")
         )
-    # Rounding may swap a few likely tokens, so that three replies may all differ; only more of them show sampling.
+    # Rounding may swap a few likely tokens, so three replies may all differ; only more different replies show sampling.
     if not choice.tokens and len({text[:12] for text in texts}) == GREEDY_REPLIES:
         texts |= {subject.chat().first.whole for _ in range(MORE_GREEDY_REPLIES)}
     if not choice.tokens and len({text[:12] for text in texts}) == GREEDY_REPLIES + MORE_GREEDY_REPLIES:
@@ -73,9 +74,10 @@ def _greedy(subject: Subject) -> Seen:
 
 
 def _temperature(value: float) -> Callable[[Subject], Seen]:
-    """A check that draws at this temperature follow the distribution of this temperature.
+    """Return the check that draws at this temperature follow the distribution of this temperature.
 
-    Two tests: which of the listed tokens come, and whether too many others come, as only hotter draws do.
+    It has two tests: how often each listed token is drawn, and whether too many draws are unlisted tokens, which shows
+    a higher temperature.
     """
 
     def look(subject: Subject) -> Seen:
@@ -86,7 +88,7 @@ def _temperature(value: float) -> Callable[[Subject], Seen]:
             return untested(sent, subject.mixed or CLOSED)
         draws = subject.draws(DRAWS, temperature=value)
         counts, n = draws.counts, draws.counts.total()
-        # `_nothing_cut` draws at temperature 1 as well, and adds these draws to its own.
+        # Kept for `_nothing_cut`, which draws at temperature 1 as well and adds these draws to its own.
         if value == 1:
             subject.warm = counts
         among_listed = exact.temperature(counts, opened.logprobs, value, subject.seed)
@@ -115,7 +117,7 @@ def _nothing_cut(subject: Subject) -> Seen:
     counts = subject.draws(DRAWS).counts + subject.warm
     n, mass = counts.total(), 1 - sum(map(math.exp, opened.logprobs.values()))
     outside = n - sum(counts[token] for token in opened.logprobs)
-    # With fewer than five expected cases, no count of them can show anything.
+    # If fewer than five draws are expected beyond the list, no count of them can show anything.
     if n * mass < 5:
         return untested(sent, f"only {mass:.1%} of the distribution lies beyond the {len(opened.logprobs)} likeliest")
     came = f"{outside} of {n} tokens beyond the {len(opened.logprobs)} likeliest, {n * mass:.0f} expected"
@@ -123,9 +125,9 @@ def _nothing_cut(subject: Subject) -> Seen:
 
 
 def _cut(name: str, value: float, smallest: Callable[[list[float]], float]) -> Callable[[Subject], Seen]:
-    """A check that `name` (top_k, top_p …) cuts the distribution.
+    """Return the check that the field `name` (top_k, top_p …) with this value cuts the distribution.
 
-    smallest: the smallest probability that survives the cut, from all probabilities in falling order.
+    smallest: takes all probabilities in falling order and returns the smallest that the cut keeps.
     """
 
     def look(subject: Subject) -> Seen:
@@ -179,7 +181,8 @@ CUTS: tuple[tuple[str, float, Callable[[list[float]], float]], ...] = (
     ("min_p", 0.5, lambda ps: ps[0] / 2),
 )
 """Each cut that is tested: (field, value, function). The function takes all probabilities in falling order and returns
-the smallest that the cut keeps."""
+the smallest that the cut keeps.
+"""
 
 
 def _penalties(subject: Subject) -> Seen:
@@ -203,7 +206,8 @@ def _penalties(subject: Subject) -> Seen:
             refused.append(name)
     kinds = (("changes the reply", changed), ("does not change the reply", ignored), ("refused", refused))
     came = "; ".join(f"{', '.join(names)}: {what}" for what, names in kinds if names)
-    # A confident model repeats itself under a presence penalty; only the frequency penalty grows without bound.
+    # A confident model repeats itself even under the other penalties; only the frequency penalty grows with each
+    # repetition, so only a reply that it does not change is a fault.
     return warns(sent, came) if "frequency_penalty" in ignored else sound(sent, came)
 
 
@@ -215,7 +219,7 @@ def _hot(subject: Subject, **fields: Any) -> str:
 def _same_seed(subject: Subject) -> Seen:
     """Ask twice with the same seed, for three seeds: both replies must be equal."""
     sent = "three seeds at temperature 1, each twice"
-    # Seeds that no check has used: a reply from a cache would look like an obeyed seed.
+    # These seeds are new, since a reply from a cache would look like an obeyed seed.
     subject.seed += 3
     pairs = [(_hot(subject, seed=seed), _hot(subject, seed=seed)) for seed in range(subject.seed - 3, subject.seed)]
     same = sum(first == second for first, second in pairs)

@@ -42,7 +42,7 @@ OPEN_PROMPTS: tuple[tuple[str, str], ...] = (
 """(path, text) of prompts with several likely first tokens; checks use the prompt with the highest entropy."""
 
 MIN_ENTROPY = 0.5
-"""Smallest entropy of a prompt's first token, in nats; with less, draws show hardly anything."""
+"""Smallest entropy of a prompt's first token, in nats; with a smaller entropy, draws show hardly anything."""
 
 
 FLOOR_NATS = 1e-6
@@ -62,9 +62,9 @@ def listed(top: Mapping[str, float]) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Open:
-    """A prompt with its first token's distribution at temperature 1.
+    """A prompt with the distribution of its reply's first token at temperature 1.
 
-    logprobs: natural logarithms, likeliest tokens only.
+    logprobs: natural logarithms of the probabilities, of the likeliest tokens only.
     """
 
     path: str
@@ -72,7 +72,7 @@ class Open:
     logprobs: dict[str, float]
 
     def inquiry(self, **more: Any) -> Inquiry:
-        """A request for one token after this prompt, with the likeliest tokens."""
+        """A request for one token after this prompt and for the likeliest tokens there. more: fields that override."""
         fields = {"max_tokens": 1, "temperature": 1.0, "top_p": 1.0, **logprob_fields(self.path), **more}
         return Inquiry(self.text, fields, self.path)
 
@@ -87,10 +87,10 @@ class Subject:
     """The server under examination, and the seed that the probe's own seeds come from.
 
     context: tokens of the longest prompt that the user wants tried; None: as the server states. longest: tokens of the
-    longest prompt that is known to have reached the model so far. mixed: what shows that several models answer; empty
-    for none, as far as is known. n_right_calls: right calls of tools, once they are counted. room:
-    tokens that the check under way may cost; None: as many as it takes. warm: first tokens drawn at
-    temperature 1 so far.
+    longest prompt that is known to have reached the model so far. mixed: a sentence on what shows that several models
+    answer; empty if nothing has shown it. n_right_calls: number of replies with right tool calls; None until they are
+    counted. room: tokens that the check under way may cost; None: as many as it takes. warm: first tokens drawn at
+    temperature 1 so far → how often each came.
     """
 
     server: ProbedServer
@@ -111,7 +111,7 @@ class Subject:
         return self.server.whole(inquiry.body(self.server.asker), inquiry.path)
 
     def streamed(self, inquiries: Sequence[Inquiry], at_once: int = 1) -> list[Reply | RequestFailed]:
-        """The streams of several requests, in order."""
+        """The streamed replies to several requests, in order; a failure stands in place of its reply."""
         return self.server.streamed([inquiry.body(self.server.asker, stream=True) for inquiry in inquiries], at_once)
 
     @cached_property
@@ -124,8 +124,8 @@ class Subject:
 
     @cached_property
     def open(self) -> Open | None:
-        """The prompt with the highest entropy of its first token; None without log-probabilities, or if every entropy
-        is low.
+        """Of `OPEN_PROMPTS`, the prompt whose first token has the highest entropy; None without log-probabilities, or
+        if every entropy is low.
         """
         candidates: list[Open] = []
         for path, text in OPEN_PROMPTS:
@@ -134,7 +134,7 @@ class Subject:
             except Refused:
                 continue
             if tokens and len(tokens[0].top) >= 5:
-                # Parts of one character share a name, so they count as tokens that are not listed.
+                # Different tokens that are parts of a character have one name, so they count as not listed.
                 top = {token: value for token, value in listed(tokens[0].top).items() if "\ufffd" not in token}
                 candidates.append(Open(path, text, top))
         best = max(candidates, key=lambda candidate: exact.entropy(candidate.logprobs), default=None)
@@ -148,7 +148,7 @@ class Subject:
         opened = self.open
         assert opened is not None
         self.seed += 1
-        # Seeds far apart, because generators with neighbouring seeds may begin alike.
+        # The seeds are far apart, because generators with neighbouring seeds may begin alike.
         seeds = random.Random(self.seed).sample(range(2**31), n)  # noqa: S311 - no secret
         bodies = [opened.inquiry(**{"seed": seed, **fields}).body(self.server.asker) for seed in seeds]
         answers = self.server.many(bodies, opened.path)
@@ -165,8 +165,8 @@ class Subject:
 class Draws:
     """Drawn tokens. counts: how often each came.
 
-    n_unlisted: how many are not among the listed tokens and by the server's own statement less likely than all of them.
-    A token without a stated log-probability does not count, for its name may be spelt differently in the list.
+    n_unlisted: number of draws of a token that is not among the listed tokens and whose stated log-probability is below
+    all of theirs. A token without a stated log-probability does not count: the list may spell its name differently.
     """
 
     counts: Counter[str]

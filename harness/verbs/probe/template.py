@@ -39,8 +39,7 @@ SHOWN_TOKENS = 24
 """Largest number of tokens that a report shows on each side of a difference."""
 
 _PIECES = re.compile(r"<[^<>\s]{1,40}>|\w+|\s|.", re.DOTALL)
-"""Cuts a text into pieces, for servers that do not show their tokens: special tokens (`<…>`), words, single characters.
-"""
+"""Cuts a text into special tokens (`<…>`), words and single characters, for servers that do not show their tokens."""
 
 SYSTEM, QUESTION, ANSWER = "You answer in verse.", "How many sides has a cube?", "Six."
 
@@ -53,7 +52,7 @@ CONVERSATIONS: dict[str, tuple[Message, ...]] = {
 
 @dataclass(frozen=True)
 class ServerTemplate:
-    """A model's own chat template. names: the texts of special tokens, under the names that templates use."""
+    """A model's own chat template. names: name of a special token in templates, such as `bos_token` → its text."""
 
     text: str
     names: dict[str, str] = field(default_factory=dict)
@@ -145,7 +144,7 @@ def _prompt_check(subject: Subject) -> Seen:
     if text.count(THINK) > 1:
         return spoils(sent, f"the prompt contains {THINK} {text.count(THINK)} times: {quoted(text[-80:])!r}")
     before = text[: text.index(QUESTION)]
-    # Templates write the role's name before its text, so its name shows a system prompt of unknown words.
+    # Templates write the name of a role before its text, so the name shows a system prompt whatever its words are.
     if "system" in before.lower():
         return warns(sent, f"a system prompt that nobody asked for: {quoted(before)!r}")
     return sound(sent, f"{quoted(text)!r}, {len(ids)} tokens")
@@ -187,9 +186,10 @@ def against(template: ServerTemplate) -> Check:
 
 
 def _differences(server: ProbedServer, ours: str, theirs: str, ids: list[int], bos: str) -> list[str]:
-    """What is wrong with the server's prompt, in words, and where. llama.cpp shows a prompt without its BOS token.
+    """What is wrong with the server's prompt, and where, as one text for each difference; empty if nothing is.
 
-    ours: the prompt by the model's own template. theirs: the server's, as text and as token `ids`.
+    ours: the prompt by the model's own template. theirs, ids: the server's prompt as text and as token ids. bos: the
+    text of the BOS token; it is not compared, since llama.cpp shows a prompt without it.
     """
     differences = []
     if len(ids) > 1 and ids[0] == ids[1]:
@@ -207,17 +207,18 @@ def _differences(server: ProbedServer, ours: str, theirs: str, ids: list[int], b
 
 
 def _by_token(server: ProbedServer, ours: str, theirs: str) -> list[str]:
-    """Where two prompts differ, in tokens of the server's tokenizer; without a tokenizer, in words and marks."""
+    """The places where two prompts differ, in tokens of the server's tokenizer; in words and marks if it shows none."""
     a: Sequence[int | str]
     b: Sequence[int | str]
     try:
         a, b, unit = server.tokens(ours) or [], server.tokens(theirs) or [], "token"
     except ServerError:
         a, b = [], []
-    if not a or not b or a == b:  # Equal tokens of different texts: the tokenizer changes what it reads.
+    if not a or not b or a == b:  # Different texts have equal tokens if the tokenizer normalises its input.
         a, b, unit = _PIECES.findall(ours), _PIECES.findall(theirs), "word"
     differences = []
-    # autojunk leaves frequent items out of sequences of 200 and more, and tokens of a prompt are frequent.
+    # With autojunk, difflib ignores frequent items of sequences of 200 and more, and many tokens of a prompt are
+    # frequent.
     for kind, i, k, j, m in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
         if kind == "equal":
             continue

@@ -29,7 +29,7 @@ def main() -> None:
     import jinja2
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-    # After the imports, which would use up part of the bounds.
+    # The bounds are set after the imports, which would use up part of them.
     for kind, bound in ((resource.RLIMIT_CPU, CPU_S), (resource.RLIMIT_AS, MEMORY_BYTES)):
         with contextlib.suppress(ValueError, OSError):  # macOS cannot bound the address space.
             resource.setrlimit(kind, (bound, bound))

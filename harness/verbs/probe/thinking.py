@@ -12,7 +12,7 @@ from harness.verbs.probe.subject import LONG, Subject
 
 QUESTION = "What is 17 + 25?"
 SHORT = 16
-"""Number of new tokens within which a thinking model is still thinking."""
+"""Length of a reply in tokens at which a thinking model is still thinking."""
 
 
 def _thinks(choice: Choice) -> bool:
@@ -95,7 +95,7 @@ def _effort(subject: Subject) -> Seen:
         return sound(sent, "the template turns different efforts into different prompts, by chat_template_kwargs")
     try:
         low, high = (subject.chat(QUESTION, max_tokens=LONG, reasoning_effort=effort).first for effort in EFFORTS)
-        # Repeated, because on a server that samples, any two replies would look like two efforts.
+        # One effort is asked for twice: if the server samples, any two replies differ, whatever their effort is.
         again = subject.chat(QUESTION, max_tokens=LONG, reasoning_effort=EFFORTS[0]).first
     except Refused as refused:
         return untested(sent, f"refused: {quoted(refused.sentence)}")

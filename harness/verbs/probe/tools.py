@@ -1,7 +1,8 @@
-"""Checks calls of tools: well-formed, as the schema has them, the same as a stream and whole, and only where allowed.
+"""Checks tool calls: they are well-formed, fit the tool's schema, are the same in a stream and in a whole reply, and
+come only where the request allows them.
 
-`findings_of` judges one reply; the check counts over many, and states a rate with Wilson's 95 % interval. A model that
-calls nothing may be a model without tools, so it is untested.
+`wrong` judges one reply; the check counts the wrong ones of many, and states their rate with Wilson's 95 % interval. A
+model that calls nothing may have been trained without tools, so the check is then untested.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ STREAMS = 8
 """Number of streams that are compared with whole replies."""
 
 TRIALS = 3
-"""Number of replies without any call after which the model is not asked again."""
+"""If this many replies bring no call, the model is not asked again."""
 
 MAX_WRONG = 0.05
 """The check fails if the lower end of the 95 % interval of the rate of wrong calls is above this fraction; wrong calls
@@ -92,7 +93,9 @@ class _CallEvent(msgspec.Struct):
 
 
 class Called(msgspec.Struct, frozen=True):
-    """What a reply called. calls: (name, arguments as JSON text) in their order."""
+    """The tool calls of a reply. calls: (name, arguments as JSON text) in their order. text: the reply's text. reason:
+    its finish_reason; empty for none.
+    """
 
     calls: tuple[tuple[str, str], ...]
     text: str
@@ -123,7 +126,8 @@ def called_in(stream: bytes) -> Called:
 
 def wrong(reply: Called) -> str | None:
     """Say what is wrong with a reply's tool calls; None if nothing is, or if it calls no tool."""
-    # Checked by hand, because the two schemas are small, and no schema library then reads a server's text.
+    # Checked without a schema library: the two schemas are small, and less code then reads the text of a server that
+    # nobody trusts.
     schemas = {tool["function"]["name"]: tool["function"]["parameters"] for tool in TOOLS}
     for name, arguments in reply.calls:
         if name not in schemas:
@@ -153,7 +157,7 @@ def _fits(values: Mapping[str, Any], schema: Mapping[str, Any]) -> bool:
     for name, value in values.items():
         field = fields[name]
         kind = int if field["type"] == "integer" else str
-        # A bool is an int in Python, and none in a schema.
+        # A bool is an int in Python, but no integer in a JSON schema.
         if not isinstance(value, kind) or isinstance(value, bool):
             return False
         if "enum" in field and value not in field["enum"]:
@@ -164,7 +168,7 @@ def _fits(values: Mapping[str, Any], schema: Mapping[str, Any]) -> bool:
 
 
 def _body(subject: Subject, city: str, **fields: Any) -> dict[str, Any]:
-    """The body of a request that asks for a city's weather and offers both tools. fields: override its fields."""
+    """The body of a request that asks for a city's weather and offers both tools. fields: replace its usual fields."""
     text = f"What will the weather be in {city} on the next 3 days, in celsius? Use the tool."
     common = {"max_tokens": MAX_TOKENS, "tools": list(TOOLS), "tool_choice": "auto"}
     return Inquiry(text, {**common, **fields}).body(subject.server.asker, stream=bool(fields.get("stream")))
@@ -182,7 +186,10 @@ SENT = f"{CALLS} requests with two tools at temperature 0.7"
 
 
 def _many(subject: Subject) -> list[Called] | str:
-    """The calls of `CALLS` sampled replies, without refused ones; or why there are none."""
+    """The tool calls of `CALLS` sampled replies, without refused requests; or a text that says why there are none.
+
+    Notes the number of right calls in `subject`.
+    """
     rng = random.Random(subject.seed)  # noqa: S311 - no secret
     subject.seed += 1
     bodies = [_body(subject, rng.choice(CITIES), temperature=0.7, seed=rng.randrange(2**31)) for _ in range(CALLS)]
@@ -200,12 +207,12 @@ def _many(subject: Subject) -> list[Called] | str:
 
 
 def _calls(subject: Subject) -> Seen:
-    """Check, over many sampled replies, that the model's tool calls arrive whole and are the right ones."""
+    """Check, over many sampled replies, that the model's tool calls arrive whole and fit the tools' schemas."""
     sent, replies = SENT, _many(subject)
     if isinstance(replies, str):
         return untested(sent, replies)
     faults = Counter(fault for fault in map(wrong, replies) if fault is not None)
-    # A server that refuses some requests failed to parse its own model's calls.
+    # A server that takes most requests and refuses some has failed to parse its own model's calls.
     n_refused = CALLS - len(replies)
     if n_refused:
         faults["a refusal"] += n_refused
@@ -237,14 +244,14 @@ def against(server: ProbedServer, named: str) -> Check:
                 replies = _many(caller)
                 if isinstance(replies, str):
                     return untested(sent, f"{name}: {replies}")
-        # Right calls, not wrong ones: a reply that calls nothing is no use to an agent either.
+        # Right calls are compared, not wrong ones: a reply without a call is of no use to an agent either.
         ours, true = subject.n_right_calls or 0, theirs.n_right_calls or 0
         low, high = exact.difference(ours, CALLS, true, CALLS)
         came = (
             f"{ours} of {CALLS} replies call rightly, {true} of {CALLS} of {named}: "
             f"{100 * (ours - true) / CALLS:+.1f} points ({100 * low:+.1f} to {100 * high:+.1f})"
         )
-        # Better calls than the reference's are odd, and lower no score.
+        # More right calls than the reference makes are odd, but lower no score.
         outcome: Outcome = "spoils" if ours < true else "warns"
         return Seen(outcome=outcome, sent=sent, came=came, p=exact.two_shares(ours, true, CALLS))
 
@@ -257,7 +264,7 @@ def against(server: ProbedServer, named: str) -> Check:
 
 
 def _streamed(subject: Subject) -> Seen:
-    """Check that a streamed reply brings the same tool calls as a whole one."""
+    """Check that tool calls are as well-formed in a streamed reply as in the whole reply to the same request."""
     sent = f"{STREAMS} greedy requests with two tools, streamed and whole"
     broken: list[str] = []
     n = 0
@@ -287,8 +294,8 @@ def _streamed(subject: Subject) -> Seen:
 
 
 def _choice(subject: Subject) -> Seen:
-    """Check that the server obeys `tool_choice`: "none" calls no tool, a named tool is the one called, "required" calls
-    one.
+    """Check that the server obeys `tool_choice`: "none" calls no tool, "required" calls any tool, and a tool's name
+    calls this tool and no other.
     """
     sent = "tool_choice none, required, and a tool by name, twice each"
     named = {"type": "function", "function": {"name": "get_time"}}
@@ -304,7 +311,7 @@ def _choice(subject: Subject) -> Seen:
             if not obeyed:
                 broken[word] += 1
     ignored = [word for word, n in broken.items() if n == 2]
-    # No call in any reply, or only refusals: a model or a server without tools would look the same.
+    # If no reply has a call, or all requests are refused, the model or the server may just have no tools.
     if ignored == ["required", "a named tool"] or len(refused) == 3:
         return untested(sent, f"no tool is called, whatever tool_choice says{'; refused' if refused else ''}")
     came = f"refused: {', '.join(sorted(refused))}" if refused else "each obeyed"

@@ -1,9 +1,11 @@
-"""Computes what a model on this machine says, as a child process: JSON in, JSON out. Imports nothing of the harness.
+"""Computes next-token distributions and greedy replies of a model on this machine, as a child process: JSON in, JSON
+out. Imports nothing of the harness.
 
 In: {"path", "texts", "prompts", "tokens", "top"}; out: {"likely": [{token: log-probability}], "rounded": the same in 16
 bits, "beginnings": [text]}, or {"failure"}. Weights are read from safetensors only, and no code of the model runs.
-`likely` and `beginnings` are computed in 32 bits and `rounded` in the model's 16, so their difference shows what
-rounding does. A model too large for 32 bits, or quantised, is computed as it is, and `rounded` stays empty.
+`likely` and `beginnings` are computed in 32 bits and `rounded` in 16, so the difference between `likely` and `rounded`
+shows what rounding does. A model that is too large for 32 bits, or quantised, is computed as it is, and `rounded` stays
+empty.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ def _computed(request: dict[str, Any]) -> dict[str, Any]:
             likely, rounded = (converted, as_loaded) if is_narrow else (as_loaded, converted)
         except RuntimeError:  # Too little memory, or a model that fixes its own number types.
             pass
-        # The replies come from the model in 32 bits; where that failed, from the model as it was loaded.
+        # The replies come from the model in 32 bits; if the conversion failed, from the model as it was loaded.
         if not (is_narrow and rounded):
             _cast(model, lambda weight: weight.to(own))
     beginnings = []
@@ -66,7 +68,7 @@ def _computed(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _has_room(model: Any) -> bool:
-    """Whether the whole model is on one device as plain numbers, and memory has room for 32 bits of each."""
+    """Whether the model is loaded completely and not quantised, and memory has room for its weights in 32 bits."""
     import psutil  # The library that places models on devices needs this package.
 
     devices = {parameter.device.type for parameter in model.parameters()}
@@ -77,16 +79,16 @@ def _has_room(model: Any) -> bool:
 
 
 def _cast(model: Any, changed: Callable[[Any], Any]) -> None:
-    """Convert only the weights: position tables stay in 32 bits, as in a model that is loaded in 16."""
+    """Convert the weights alone: position tables stay in 32 bits, as they do in a model that is loaded in 16 bits."""
     for weight in model.parameters():
         weight.data = changed(weight.data)
 
 
 def _likely(model: Any, tokenizer: Any, request: dict[str, Any]) -> list[dict[str, float]]:
-    """The likeliest next tokens after each text."""
+    """The likeliest next tokens after each text: token → log-probability."""
 
     def name(token: int) -> str:
-        """The token's text, with the space that SentencePiece drops when it decodes the token alone."""
+        """The token's text, with the leading space that SentencePiece drops when it decodes a token alone."""
         piece = tokenizer.convert_ids_to_tokens(token)
         text: str = tokenizer.decode([token])
         return f" {text}" if piece.startswith(WORD_START) and not text.startswith(" ") else text

@@ -1,11 +1,11 @@
 """Chooses the checks that a budget of tokens is spent on: those that find the most kinds of faults for their price.
 
-`FINDS` is what the table of coverage of `bench/simulate_probe.py` measured: which of the simulated kinds of faults
-each check notices, gathered into classes. `CLASSES` says how many kinds a class has. A check's worth is the number of
-kinds that no check chosen so far notices, and `OWN` for what no simulation has; the next check is the one with the
-highest worth per token that still fits (the greedy method for a cover of limited cost: Khuller, Moss and Naor 1999,
-Inf. Process. Lett. 70:39). So the long replies of one check that finds seven kinds go before a hundred draws for one
-of them.
+`bench/simulate_probe.py` has measured which simulated kinds of faults each check finds. The kinds are gathered into
+classes: `FINDS` lists the classes that a check finds, and `CLASSES` the number of kinds in a class. A check's worth is
+the number of kinds that it finds and no check chosen so far does, plus `OWN` for faults that are not simulated. The
+next check is the one with the highest worth per token that still fits (the greedy method for a cover of limited cost:
+Khuller, Moss and Naor 1999, Inf. Process. Lett. 70:39). So a check with long replies that finds seven kinds is chosen
+before a check of a hundred draws that finds only one of them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from harness.verbs.probe.findings import Check
 
 OWN = 0.5
-"""Worth of a check beside the simulated kinds: it may find what was not simulated."""
+"""Worth of a check beyond the simulated kinds of faults: it may find a fault that was not simulated."""
 
 CLASSES: Mapping[str, int] = {
     "an early end": 3,
@@ -105,19 +105,20 @@ FINDS: Mapping[str, tuple[str, ...]] = {
 
 
 def allotted(checks: Sequence[Check], budget: int, earlier: Collection[str] = ()) -> dict[str, int]:
-    """The names of the checks that a budget is spent on → tokens that each may cost, at most `budget` in all.
+    """Name of a check that the budget is spent on → tokens that the check may cost, at most `budget` in all.
 
-    What is left goes to the long prompt. earlier: names of checks that were made before.
+    Tokens that are left over go to the check whose prompt may have any length. earlier: names of checks that were made
+    before, whose classes count as found.
     """
     left, classes = budget, {kind for name in earlier for kind in FINDS.get(name, ())}
     rooms = dict[str, int]()
     while fitting := [check for check in checks if check.name not in rooms and check.least_tokens <= left]:
-        # By price, since a dear check that finds much may keep out ten cheap ones that find more together.
+        # The worth is divided by the price, since ten cheap checks may together find more than a dear one.
         best = max(fitting, key=lambda check: worth(check, classes) / max(check.least_tokens, 1))
         left -= best.least_tokens
         rooms[best.name] = best.least_tokens
         classes |= set(FINDS.get(best.name, ()))
-    # A longer prompt finds cuts further on, so the rest is well spent there.
+    # A longer prompt finds cuts at larger lengths, so the tokens left over are of use there.
     for check in checks:
         if check.name in rooms and check.shortest is not None:
             rooms[check.name] += left
@@ -126,9 +127,8 @@ def allotted(checks: Sequence[Check], budget: int, earlier: Collection[str] = ()
 
 
 def unfound(checks: Sequence[Check], names: Collection[str]) -> Mapping[str, int]:
-    """What is lost without the checks that are not in `names`.
-
-    Name of such a check → number of simulated kinds of faults that it finds and no check in `names` does.
+    """Name of each check that is not in `names` → number of simulated kinds of faults that it finds and no check in
+    `names` does.
     """
     classes = {kind for name in names for kind in FINDS.get(name, ())}
     return {check.name: int(worth(check, classes) - OWN) for check in checks if check.name not in names}

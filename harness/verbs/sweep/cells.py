@@ -1,4 +1,4 @@
-"""From a sweep's file to its plan: which servers are started, and which runs are made on each of them.
+"""Makes a sweep's plan from its file: which servers are started, and which runs are made on each server.
 
 Nothing is contacted. A cell is one run: a model, a server, a prompt, a sampling and a benchmark.
 
@@ -32,7 +32,7 @@ MAX_CELLS = 10_000
 """Largest number of cells of one sweep; if the axes give more, the file has a mistake."""
 
 MAX_NAME_CHARS = 200
-"""Longest name of a cell: it is a folder's, and a file's with a suffix."""
+"""Longest name of a cell: file systems limit the names of folders, and of files that add a suffix to it."""
 
 _LAUNCHERS = ("port", "host", "model", "served_name")
 """Placeholders in a user's command that the code that starts the server fills in, such as the port."""
@@ -58,7 +58,7 @@ class Cell:
 class ServerGroup:
     """The cells that share one server.
 
-    spec: engine, model and fields of the server that is started; None: no server is started.
+    spec: engine, model and fields of the server that is started for the cells; None: the cells use running servers.
     """
 
     name: str
@@ -70,10 +70,10 @@ class ServerGroup:
 class Sweep:
     """The plan of a sweep.
 
-    axes: every entry of every axis in the file, in order. slots: for each server that may run at once, its devices; an
-    empty tuple: those that the file gives the server. suite: the published suite that the sweep repeats; None for a
-    file without one. track: names of the trackers that get each cell's scores. left_out: path that matches or has
-    matched a pattern of checkpoints and is none of the sweep → why.
+    axes: every entry of every axis in the file, in order. slots: one tuple of devices for each server that may run at
+    the same time; an empty tuple leaves the devices to the server's own entry. suite: the published suite that the
+    sweep repeats; None for a file without one. track: names of the trackers that get each cell's scores. left_out: path
+    that matches a pattern of checkpoints now or did before, but is no checkpoint of this sweep → the reason.
     """
 
     name: str
@@ -94,7 +94,7 @@ class Sweep:
         return [cell for group in self.groups for cell in group.cells]
 
     def step_of(self, cell: Cell) -> tuple[str, int] | None:
-        """Return for a checkpoint's cell the name of its curve (accuracy over steps) and its step; else None.
+        """Return the name of the curve (accuracy over steps) and the step of a checkpoint's cell; None for other cells.
 
         The name consists of the training run and the entries of the other axes, without the benchmark.
         """
@@ -115,7 +115,10 @@ class Sweep:
         return [entry.checkpoint for entry in self.axes.get("models", ()) if entry.checkpoint is not None]
 
     def of_checkpoints(self, paths: Collection[Path], reason: str) -> Sweep:
-        """The plan with the checkpoints at `paths` and the deleted ones alone. reason: why the others are left out."""
+        """Return the plan without the existing checkpoints that are not among `paths`. reason: why they are left out.
+
+        Models that are no checkpoints and deleted checkpoints stay.
+        """
         models = self.axes.get("models", ())
         others = {
             entry.name: entry.checkpoint.path
@@ -198,7 +201,10 @@ def plan(
 
 
 def before_checkpoints(file: SweepFile) -> SweepFile:
-    """Return the file with a made-up model in place of its checkpoints, for a plan before there is one."""
+    """Return the file with a made-up model in place of its checkpoints, for a plan before any checkpoint exists.
+
+    The options of the table are left out, since they may name a checkpoint.
+    """
     content = {key: value for key, value in file.content.items() if key not in ("checkpoints", "table")}
     return replace(file, content=content | {"models": ["step_0"]})
 
@@ -220,8 +226,8 @@ def only_run(sweep: Sweep) -> RunOptions:
 def _axis(file: SweepFile, axis: str, over: dict[str, Any], serve: Mapping[str, Any] | None, out: Path) -> list[Entry]:
     """The entries of one axis, from the file or from the options that override it. Raises `UsageError`.
 
-    over: options from the command line, which replace the file's. serve: the server from the command line; None: the
-    file's. out: the sweep's folder.
+    over: options from the command line; `model` is removed from them when it replaces the file's models. serve: the
+    server from the command line; None: the file's. out: the sweep's folder.
     """
     content = file.content
     if axis == "models":
@@ -261,8 +267,8 @@ _SHORT = {"models": "model", "servers": "engine", "prompts": "prompt", "sampling
 def _entries(file: SweepFile, axis: str, keys: Keys, given: Any) -> Iterator[Entry]:
     """Yield the entry `given`; if it has `values`, yield a variant of it for each combination of these values.
 
-    given: the entry as the file has it. keys: the path of keys to it in the file. axis: the first of them, such as
-    "servers".
+    axis: the axis of the entry, such as "servers". keys: the path of keys in the file that leads to the entry. given:
+    the entry as the file has it.
     """
     fields: dict[str, Any] = {_SHORT[axis]: given} if isinstance(given, str) else dict(given)
     where = file.where(keys)
@@ -305,7 +311,7 @@ def _entry(axis: str, name: str, fields: dict[str, Any], where: str) -> Entry:
         card, colon, number = benchmark.rpartition(":")
         if colon and number.isdigit():  # NAME:SAMPLES
             fields = {"samples": int(number)} | fields | {"benchmark": card}
-        # An entry that is named by its benchmark alone is called by the card, without number and folder.
+        # An entry without a name of its own is named by its card, without the number of samples and the folder.
         if folder_name == slug(benchmark):
             folder_name = name = slug(Path(fields["benchmark"]).stem if "/" in benchmark else fields["benchmark"])
     return Entry(name=folder_name, label=name, where=where, options=fields)
@@ -314,7 +320,8 @@ def _entry(axis: str, name: str, fields: dict[str, Any], where: str) -> Entry:
 def _described(axis: str, fields: Mapping[str, Any], where: str) -> str:
     """A name for an entry without a name: its file of questions, or its prompt or sampling settings (`top_k-20`).
 
-    axis: the key under which the file lists the entry, such as "prompts". fields: of the entry. where: "file:line".
+    axis: the key under which the file lists the entry, such as "prompts". fields: of the entry. where: its file and
+    line.
     Raises `UsageError` if the entry has no such file and a setting that is no text and no number.
     """
     if axis == "benchmarks" and "data" in fields:
@@ -410,7 +417,7 @@ def _cell(
 
 
 def _made(kind: Any, given: Mapping[str, Any], where: str) -> Any:
-    """Make options of the class `kind` from values of the file. Raises `UsageError` with `where`, the file and line."""
+    """Make options of the class `kind` from values of the file. Raises `UsageError` that begins with `where`."""
     try:
         return kind.of(**given)
     except UsageError as error:
@@ -463,7 +470,8 @@ def _check_base(file: SweepFile, table: schema.TableOptions, axes: Mapping[str, 
 
 
 def _check_placeholders(fields: Any, values: Mapping[str, Any], where: str) -> None:
-    """Raise `UsageError` for a placeholder without values that the launcher does not fill in, and for unused values.
+    """Raise `UsageError` for values that no placeholder uses, and for a placeholder that has no values and is not
+    filled in by the launcher.
 
     A misspelt placeholder would otherwise start the same server twice under two names. fields: of one server, as the
     file has them. values: placeholder → its values.

@@ -1,14 +1,15 @@
-"""The checkpoints of a training: which paths fit the patterns of a sweep's file, and the training step of each.
+"""Reads the training step of a checkpoint, and the series that it belongs to, from its path.
 
-A step is read only where the name leaves no doubt, since a wrong one draws a wrong curve:
+A step is read only if the name leaves no doubt, since a wrong step draws a wrong curve:
 
-    step_500, iter500, checkpoint-500, global_step500   the number behind a word for steps; the last of several
-    epoch3                                              the number behind "epoch", without such a word
+    step_500, iter500, checkpoint-500, global_step500   the number after a word for steps; the last if there are several
+    epoch3                                              the number after "epoch", if there is no word for steps
     qwen3-8b-500, ck/500                                the only part of the name that is a number, at its end
 
-The number must end there: `step_2k`, `step_1e3`, the 95 of `loss2.95` and the 0 of `Q8_0` are no steps. The path's last
-part is read first, then its folder: `checkpoint-500/model.gguf` is step 500. The folder around it and what stands
-before the step, without the epoch, name the series, which is one line of a plot.
+The number must be a whole part of the name: `step_2k`, `step_1e3`, the 95 of `loss2.95` and the 0 of `Q8_0` are no
+steps. The path's last part is read first, then its folder: `checkpoint-500/model.gguf` is step 500. The series, which
+is one line of a plot, is named by the folder that holds the part with the step, and by the text before the step without
+the epoch.
 """
 
 from __future__ import annotations
@@ -25,17 +26,18 @@ _BEHIND_EPOCH = re.compile(rf"(?i)(?<![a-z])ep(?:och)?[-_=]?(\d+){_ENDS}")
 _AT_THE_END = re.compile(r"(?:^|[-_=])[A-Za-z]*(\d+)$")
 _NUMBER_ALONE = re.compile(r"(?:^|[-_=])\d+(?=$|[-_=])")
 _NO_STEP = re.compile(r"(?i)(?:q\d+[-_]?|\d+e-)\d*$")
-"""The end of a quantisation, Q8_0, or of a small number, 1e-4."""
+"""Matches an end of a name that is a quantisation (Q8_0) or a number such as 1e-4, and so no step."""
 
 NO_STEP = "its name has no training step, or several numbers that may be one; rename it, to step_500 for instance"
-"""The sentence about a path that fits the pattern and is no checkpoint."""
+"""The sentence about a path that matches a pattern of checkpoints but is no checkpoint."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
     """A checkpoint: its path, the name of its series and its training step.
 
-    name: of its cells' folders. pattern: of the sweep's file, which the path matches; empty if there is none.
+    name: its part of its cells' folder names. series: names one curve of scores over steps. pattern: the pattern of the
+    sweep's file that the path matches; empty if unknown.
     """
 
     path: Path
@@ -46,7 +48,7 @@ class Checkpoint:
 
 
 def checkpoint_at(path: Path) -> Checkpoint | None:
-    """Read the step of a checkpoint from its path; None if the name leaves it open."""
+    """Read the step of a checkpoint from its path; None if the path does not show the step without doubt."""
     last = path.name[: -len(".gguf")] if path.name.lower().endswith(".gguf") else path.name
     folder, parts = path.parent, [path.parent.name, path.name]
     read = _behind_word(last) or _at_the_end(last)
@@ -61,7 +63,9 @@ def checkpoint_at(path: Path) -> Checkpoint | None:
 
 
 def _behind_word(name: str) -> tuple[str, int] | None:
-    """Return what stands before the step in one part of a path, and the step, which a word names; None without one."""
+    """Return the text before the step in one part of a path, and the step, if a word such as "step" or "epoch" marks
+    it; else None.
+    """
     for pattern in (_BEHIND_WORD, _BEHIND_EPOCH):
         if matches := [*pattern.finditer(name)]:
             return _without_epoch(name[: matches[-1].start()]), int(matches[-1][1])
@@ -69,7 +73,9 @@ def _behind_word(name: str) -> tuple[str, int] | None:
 
 
 def _at_the_end(name: str) -> tuple[str, int] | None:
-    """Return what stands before the step in a name, and the step, if it is the name's only number; else None."""
+    """Return the text before the step in a name, and the step, if the name ends with it and has no other number that
+    may be a step; else None.
+    """
     number = _AT_THE_END.search(name)
     alone = len(re.findall(r"\d+", name)) == 1 or (
         number is not None and number[0].lstrip("-_=").isdigit() and len(_NUMBER_ALONE.findall(name)) == 1
@@ -80,5 +86,5 @@ def _at_the_end(name: str) -> tuple[str, int] | None:
 
 
 def _without_epoch(before: str) -> str:
-    """Return the beginning of a name without its epoch, which counts up as the step does."""
+    """Return the beginning of a name without its epoch, which differs from step to step and so cannot name a series."""
     return _BEHIND_EPOCH.sub("", before).strip("-_=. ")

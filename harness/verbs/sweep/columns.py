@@ -1,4 +1,4 @@
-"""The columns of those tables of a sweep that have one row for each cell or each published score.
+"""The columns of those tables of a sweep that have one row for each cell.
 
 A suite lists the columns of the document that it repeats (`table: {shown: …}`). Every published number is shown with
 the digits that its source printed; the settings known to differ follow in brackets, and a footnote names the source.
@@ -49,7 +49,7 @@ class TableColumn(NamedTuple):
 
 def score_text(result: CellResult | None, notes: Notes) -> str:
     """The accuracy of a cell in %, with `MARK` if it differs from its base, and footnotes on missing and undecided
-    samples.
+    samples. A cell without a score is "missing", with a footnote that says why. result: None: there is no such cell.
     """
     if result is None:
         return ABSENT
@@ -64,26 +64,29 @@ def score_text(result: CellResult | None, notes: Notes) -> str:
 
 
 def published_text(result: CellResult, comparison: PublishedComparison | None, notes: Notes) -> str:
-    """A published number as printed, the settings that differ in brackets, and the footnote: `80 (1 sample) [2]`."""
+    """A published number as printed, the settings that differ in brackets, and the footnote: `80 (1 sample) [2]`.
+
+    comparison: with that number; None: nothing is published, and the text is `ABSENT`.
+    """
     if comparison is None:
         return ABSENT + notes.mark(result.other_questions)
     return published.printed(comparison, result.samples) + notes.mark(_source(comparison))
 
 
 def sources_text(result: CellResult) -> str:
-    """Every source's number for the cell: `LLMEval 78.65 · vendor 79.5`; or why the published ones do not apply; empty
-    where nothing is published.
+    """Every source's number for the cell: `LLMEval 78.65 · vendor 79.5`; or why the published numbers do not apply;
+    empty if nothing is published.
     """
     return result.other_questions or published.reported_by(result.published, result.suite, result.samples)
 
 
 def verdict_text(result: CellResult) -> str:
-    """Whether the cell agrees with published scores; empty where none is published for what the cell measures."""
+    """Whether the cell agrees with published scores, in words; empty if nothing is published for what it measures."""
     return published.verdict(result.published, result.suite) or ""
 
 
 def pass_at_k(result: CellResult, k: int) -> float | None:
-    """pass@k of a scored cell; None where a question has fewer than k samples."""
+    """The pass@k of a scored cell; None if a question has fewer than k samples."""
     assert result.score is not None
     assert result.benchmark is not None
     if k in result.score.pass_at:
@@ -136,7 +139,7 @@ def _error(result: CellResult, _k: int, _notes: Notes) -> str:
 
 
 def _own(value: Callable[[PublishedComparison], str]) -> Callable[[CellResult, int, Notes], str]:
-    """The text function of a column that shows `value` of the nearest published pass@1."""
+    """Return the text function of a column that shows `value` of the nearest published pass@1."""
 
     def text(result: CellResult, _k: int, _notes: Notes) -> str:
         nearest = result.nearest("pass@1")
@@ -185,12 +188,12 @@ COLUMNS: Mapping[str, TableColumn] = MappingProxyType(
 
 
 def column_heads(names: Sequence[str], k: int | None) -> list[str]:
-    """The headings of these columns. k: None where the rows have different values of k."""
+    """The headings of these columns. k: the k of pass@k; None if the rows have different ones."""
     return [COLUMNS[name].head.format(k="k" if k is None else k) for name in names]
 
 
 def column_texts(names: Sequence[str], result: CellResult | None, k: int, notes: Notes) -> list[str]:
-    """The texts of these columns for one cell; of a cell without a score, only the accuracy's column has a text."""
+    """The texts of these columns for one cell; without a score, only the column of the accuracy has a text."""
     if result is None or result.score is None:
         return [score_text(result, notes) if name == "accuracy" else ABSENT for name in names]
     return [COLUMNS[name].text(result, k, notes) for name in names]

@@ -17,9 +17,9 @@ JOIN = "+"
 class Entry:
     """One value of an axis, such as a model or a server.
 
-    options: options of a run that it sets. server: fields of the server's spec that it sets. where: "file:line" in the
-    sweep's file. engine: of the server to start; None on other axes, and where no server is started. checkpoint: None
-    for other models.
+    name: in names of folders. label: in tables. where: "file:line" in the sweep's file. options: options of a run that
+    the entry sets. server: fields of the server's spec that it sets. engine: of the server to start; None on other
+    axes, and if no server is started. checkpoint: of a model that is a checkpoint of a training run; else None.
     """
 
     name: str

@@ -22,10 +22,11 @@ from server_launchers.errors import LaunchError
 class ExpectedCell:
     """The estimate of one cell.
 
-    n_questions: None if the data are not on this machine and the card does not state the number. at_most: the number
-    comes from the card, and a filter may leave out some questions. most_tokens: new tokens if every sample used its
-    whole limit. forecast: from an earlier run, whose folder is `source`; None without one. done: nothing is left to do.
-    lost: why the cell would end without a score; empty if no reason is known.
+    n_questions: None if the data are not on this machine and the card does not state the number. at_most: `n_questions`
+    is an upper bound, since it comes from the card and a filter may leave out questions. samples: of each question.
+    most_tokens: new tokens if every sample used all of max_tokens; None if a factor is unknown. forecast: from an
+    earlier run, whose folder is `source`; None without one. done: nothing is left to do. lost: why the cell would end
+    without a score; empty if no reason is known.
     """
 
     cell: Cell
@@ -41,7 +42,7 @@ class ExpectedCell:
 
     @property
     def n_samples(self) -> int | None:
-        """All samples of the cell, stored ones included."""
+        """Number of all samples of the cell, with the stored ones; None if the number of questions is unknown."""
         return None if self.n_questions is None else self.n_questions * self.samples
 
 
@@ -60,7 +61,7 @@ def _expected(sweep: Sweep, group: ServerGroup, cell: Cell) -> ExpectedCell:
     n_questions: int | None
     done = records.scored(sweep, group, cell) is not None
     questions_asked: prepare.Asked | None = None
-    # The exact numbers if the questions are on this machine; else those that the card states.
+    # The numbers are exact if the questions are on this machine; else they are those that the card states.
     if card is None or options.data or data.status(card) != "absent":
         questions_asked = prepare.questions_of(options)
         (question_set,) = questions_asked.sets
@@ -97,10 +98,11 @@ def _lost(
     samples: int,
     max_tokens: int | None,
 ) -> str:
-    """Why the cell would end without a score; empty if no reason is known. Two reasons are looked for: too few samples
-    for a k of pass@k, and no room for the reply in the context of the server that the sweep starts. questions_asked:
-    None if the questions are not on this machine; then the lengths of prompts are unknown. samples: samples a question.
-    max_tokens: bound of a reply; None: unknown.
+    """Why the cell would end without a score; empty if no reason is known.
+
+    Two reasons are looked for: too few samples for a k of pass@k, and a server to start that cannot be described or
+    whose context has no room for the prompts and replies. questions_asked: None if the questions are not on this
+    machine; then the lengths of prompts are unknown. samples: of each question. max_tokens: of a reply; None: unknown.
     """
     few = [k for k in sweep.score.k if k > samples]
     if few:
@@ -125,10 +127,10 @@ def _lost(
 
 
 def _with_forecast(sweep: Sweep, estimate: ExpectedCell, n_questions: int) -> ExpectedCell:
-    """The estimate with a forecast from an earlier run: the cell's own, else another of this sweep, else one in
-    results/; unchanged if there is none.
+    """The estimate with a forecast from an earlier run of the benchmark: the cell's own run, else another run of this
+    sweep, else a run in results/. Without an earlier run, the estimate is unchanged.
 
-    n_questions: questions of the cell.
+    n_questions: number of questions of the cell.
     """
     own = RunFolder(sweep.folder(estimate.cell))
     former = own if _has_samples(own, estimate.benchmark) else None

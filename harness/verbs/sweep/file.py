@@ -27,7 +27,7 @@ SUFFIXES = (".yaml", ".yml")
 
 @dataclass(frozen=True, kw_only=True)
 class SweepFile:
-    """A sweep's file, read. content: as written, and checked against the schema.
+    """The content of a sweep's file, checked against the schema, with the keys of the file that it extends.
 
     where: returns "file:line" of the value that a path of keys leads to.
     """
@@ -38,7 +38,7 @@ class SweepFile:
 
     @property
     def name(self) -> str:
-        """The sweep's own name; without one, the file's."""
+        """The name that the file gives the sweep; without one, the file's own name."""
         return str(self.content.get("name") or self.path.stem.lower())
 
 
@@ -83,7 +83,7 @@ def _extended(content: dict[str, Any], where_of: Callable[[Keys], str]) -> dict[
     except UsageError as error:
         raise refused(where, error) from error
     joined = {key: {**base.get(key, {}), **content.get(key, {})} for key in ("run", "score", "judge", "table")}
-    # The file that extends another is a sweep of its own, with a folder of its own.
+    # A file that extends another one is a sweep of its own, so it does not take over the other's name and folder.
     own = {key: value for key, value in base.items() if key not in ("name", "out")}
     return own | content | {key: value for key, value in joined.items() if value}
 
@@ -94,7 +94,9 @@ def is_sweep(path: Path) -> bool:
 
 
 def find(name_or_path: str) -> Path:
-    """The path given, or the file of the suite with this name or beginning of a name. Raises `UsageError`."""
+    """The given path if it is a YAML file's or exists, else the file of the suite with this name or, if only one suite
+    fits, this beginning of a name. Raises `UsageError` if none or several fit.
+    """
     path = Path(name_or_path)
     if path.suffix in SUFFIXES or path.exists():
         return path
@@ -122,7 +124,7 @@ def _sentence(error: ValidationError, where_of: Callable[[Keys], str]) -> str:
     where_of: returns "file:line" of a key.
     """
     problems = error.errors(include_url=False, include_context=False)
-    # A misspelt key causes other errors, such as a missing key, so it is the one that `first_problem` reports, too.
+    # A misspelt key causes other errors, such as a missing key, so it is reported before them, as in `first_problem`.
     first = next((problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0])
     keys = first["loc"]
     part_keys = _keys_beside(keys)
@@ -137,9 +139,9 @@ MAX_LISTED_KEYS = 40
 
 
 def _belongs_where(key: str, beside: Collection[str]) -> str:
-    """A sentence on an unknown key: which part of the file it belongs to, or which keys are allowed where it stands.
+    """A sentence on an unknown key: which part of the file it belongs to, or which keys are allowed where it was found.
 
-    beside: the keys that are allowed there.
+    beside: the keys that are allowed where it was found.
     """
     parts = schema.json_schema()["$defs"]
     for part, name in (("run", "Run"), ("servers", "Server"), ("score", "Score"), ("judge", "Judge")):

@@ -2,10 +2,10 @@
 
     a folder fits the pattern ──▶ no file of it changes for `SETTLED_S` ──▶ the sweep goes on with it ──▶ wait again
 
-A training run writes a checkpoint for minutes, and a server that starts from an incomplete one fails. So the sweep
-waits until no file of a checkpoint has changed for `SETTLED_S`; checkpoints that are still being written are left out
-until then. It plans anew each time, and cells that are done are not run again. A checkpoint that was written on after
-that is looked at again, since its server may have failed for want of a file.
+A training run writes a checkpoint for minutes, and a server that starts from an incomplete checkpoint fails. So a
+checkpoint is left out of the sweep until no file of it has changed for `SETTLED_S` seconds. The sweep is planned anew
+each time it goes on, and cells that are done are not run again. A checkpoint whose files change later is run again,
+since its server may have failed because a file was missing.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ SETTLED_S = 30.0
 """Seconds without a change after which a checkpoint counts as written."""
 
 POLL_S = 10.0
-"""Seconds between two looks at the folders."""
+"""Seconds between two readings of the folders."""
 
 MAX_LOOKS = 5
-"""Largest number of times that a checkpoint whose files go on changing calls for the sweep: a server may itself write
-into the folder of its model."""
+"""The sweep goes on at most this many times because of changes in one checkpoint: its server may itself write into the
+folder of its model, and that must not go on forever.
+"""
 
 
 def follow(
@@ -46,9 +47,9 @@ def follow(
 ) -> int:
     """Call `run` whenever new checkpoints are written, until none has appeared or changed for `patience_s` seconds.
 
-    Returns the last exit code of `run`. run: gets the checkpoints that are written whole. say: gets a sentence before
-    each wait. now: seconds since the epoch, as the times of files. Raises `UsageError` if the file names no
-    checkpoints, or if none appears in time.
+    Returns the last exit code of `run`. run: gets the paths of the checkpoints that are completely written. say: gets a
+    sentence before each wait and at the end. now: returns the seconds since the epoch, the clock of the files' times.
+    Raises `UsageError` if the file names no checkpoints, or if none appears in time.
     """
     if "checkpoints" not in file.content:
         raise UsageError(f"{file.path}: a sweep that follows a folder needs the key 'checkpoints', such as ck/step_*")
@@ -59,7 +60,7 @@ def follow(
         f"{SETTLED_S:g} s; the sweep ends when none has appeared for {minutes}"
     )
     looks: dict[Path, int] = {}
-    settled: dict[Path, float] = {}  # when each checkpoint had last changed, as the sweep went on with it
+    settled: dict[Path, float] = {}  # time of each checkpoint's last change when it was last run
     say(waiting)
     # since: when `run` last ended, or when following began.
     code, since = None, now()
@@ -72,14 +73,14 @@ def follow(
         }
         whole = {path: time_s for path, time_s in changed.items() if now() - time_s >= SETTLED_S}
         if written := news.keys() & whole.keys():
-            # One that the sweep has gone on with before stays in the tables, whatever is written into it.
+            # A checkpoint that was run before stays in the tables, even while its files change.
             code = run({*whole, *settled})
             looks |= {path: looks.get(path, 0) + 1 for path in written}
             settled |= whole
             since = now()
             say(waiting)
             continue
-        # A checkpoint that is still being written counts as news, too: its last change starts the wait anew.
+        # `news` also holds checkpoints that are still being written: each change of their files starts the wait anew.
         if now() - max([since, *news.values()]) >= patience_s:
             break
         sleep(POLL_S)

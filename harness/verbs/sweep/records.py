@@ -21,7 +21,7 @@ CELLS = "cells"
 """Name of the folder of the records in the sweep's folder."""
 
 MAX_BYTES = 64 * 1024
-"""Largest record that is read; a larger file is refused."""
+"""Largest size in bytes of a record that is read; a larger file is refused."""
 
 
 _NO_MATTER = (
@@ -35,9 +35,9 @@ _NO_MATTER = (
 class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The record of one cell.
 
-    stage: the last stage that ended. of_samples: checksum of everything that determines the samples; scoring: of
-    everything that determines the scores. tracked: names of the trackers that got the scores.
-    reason: why samples are missing or the cell failed; empty where all is well. code: the exit code that this run or
+    stage: the last stage that ended. of_samples: checksum of everything that determines the samples. scoring: checksum
+    of everything that determines the scores. tracked: names of the trackers that got the scores. reason: why samples
+    are missing, or the run or its scoring failed; empty if nothing is wrong. code: the exit code that this run or
     scoring would have had as a command.
     """
 
@@ -53,7 +53,7 @@ class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def lost(self) -> bool:
-        """Whether the cell is not what was asked for: it failed, or samples are missing."""
+        """Whether samples of the cell are missing, or its run or scoring failed."""
         return bool(self.reason)
 
 
@@ -117,9 +117,10 @@ def scoring(sweep: Sweep) -> str:
 
 
 def sampled(sweep: Sweep, group: ServerGroup, cell: Cell) -> CellRecord | None:
-    """The record of a cell with no sample missing; else None.
+    """The record of the cell if it has all samples that the sweep plans now; else None.
 
-    Also None for a server without a model's name: only the server can say whether it still serves the same model.
+    Also None if the cell's options name a running server and no model: only the server can say whether it still serves
+    the same model. Raises `StoreError` for a damaged record.
     """
     if group.spec is None and cell.options.model is None:
         return None
@@ -129,8 +130,8 @@ def sampled(sweep: Sweep, group: ServerGroup, cell: Cell) -> CellRecord | None:
 
 
 def scored(sweep: Sweep, group: ServerGroup, cell: Cell) -> CellRecord | None:
-    """The record of a complete cell, else None: sampled, scored, judged where the sweep has a judge, and sent to its
-    trackers.
+    """The record of the cell if it is complete, that is sampled, scored, judged (if the sweep has a judge) and sent to
+    the sweep's trackers; else None. Raises `StoreError` for a damaged record.
     """
     record = sampled(sweep, group, cell)
     if record is None:

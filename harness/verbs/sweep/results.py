@@ -31,13 +31,14 @@ from harness.verbs.sweep.cells import AXES, Cell, Sweep
 
 @dataclass(frozen=True, kw_only=True)
 class CellResult:
-    """One cell. reason: why it has no score, or not the whole one; empty where all is well. damaged: a file of the cell
-    cannot be read, and the reason says what to do.
+    """The result of one cell.
 
-    against_base: the cell minus its base cell; None for the base itself and without a base. p: of that difference, for
-    the same questions asked again, corrected by Holm. published: comparisons with published scores, the nearest first,
-    as `harness.scoring.beside` orders them; standing: the verdict over all of them. suite: address of the suite's own
-    source. other_questions: why scores published under the benchmark's name are not compared; empty if they are.
+    reason: why the cell has no score, or a score with samples missing; empty if nothing is wrong. damaged: a file of
+    the cell cannot be read, and the reason says what to do. against_base: the cell minus its base cell; None for the
+    base itself, and without a base. p: of that difference, for the same questions asked again, corrected by Holm.
+    published: comparisons with published scores, the nearest settings first, as `harness.scoring.beside` orders them.
+    standing: the verdict over all of them; None without any. suite: address of the suite's own source; empty without
+    one. other_questions: why scores published under the benchmark's name are not compared; empty if they are.
     """
 
     cell: Cell
@@ -53,7 +54,7 @@ class CellResult:
 
     @property
     def vendor(self) -> PublishedComparison | None:
-        """The pass@1 that the model's own authors report."""
+        """The comparison with the pass@1 that the model's own authors report; None if they report none."""
         return beside.vendor(self.published, "pass@1", self.suite)
 
     @property
@@ -80,12 +81,13 @@ class CellResult:
 
 
 class Aggregate(NamedTuple):
-    """The mean accuracy over the benchmarks at one point of the other axes; each benchmark counts once.
+    """The mean accuracy over a suite's benchmarks at one point; each benchmark counts once.
 
-    sampling_interval: 95 % interval of the mean for the same questions asked again. at_most: for at least one benchmark
-    only an upper bound of the error is known. question_interval: 95 % interval for other questions of the same kinds.
-    difference, p: against the same point of the base, p corrected by Holm; None where samples of one of the two are
-    missing. missing: benchmarks without a score or with samples missing; with any of these there is no mean.
+    point: axis → name of the entry, for all axes except the benchmarks. sampling_interval: 95 % interval of the mean
+    for the same questions asked again. at_most: whether only an upper bound of the error is known for at least one
+    benchmark. question_interval: 95 % interval for other questions of the same kinds. difference, p: the mean minus the
+    mean of the base at the same point, and its p value, corrected by Holm; None for the base itself, and if samples of
+    either are missing. missing: benchmarks without a score or with samples missing; if there are any, mean is None.
     """
 
     point: Mapping[str, str]
@@ -103,7 +105,7 @@ class Results:
     """The results of a sweep. results: every cell, in order.
 
     base: (axis, name of the entry) that the other entries of this axis are compared with; None without a comparison.
-    aggregates: the means of a suite; empty for a sweep without one.
+    aggregates: the means over a suite's benchmarks; empty for a sweep that is no suite.
     """
 
     sweep: Sweep
@@ -112,15 +114,16 @@ class Results:
     aggregates: Sequence[Aggregate]
 
     def of(self, point: Mapping[str, str]) -> CellResult | None:
-        """The result at a point."""
+        """The result of the cell with these entries (axis → name of the entry); None if there is no such cell."""
         return next((result for result in self.results if dict(result.cell.point) == dict(point)), None)
 
 
 def columns_axis(sweep: Sweep) -> str | None:
-    """The axis whose entries are the columns of a grid; None where the file has none that fits.
+    """The axis whose entries are the columns of a grid; None if the file has no axis that fits.
 
-    If the file does not name one: of servers, sampling, prompts and models the first axis with several entries, else
-    the first that the file has. Checkpoints are rows, so a sweep over checkpoints never has its models as columns.
+    It is the axis that the file names as `columns`. If the file names none, it is the first of servers, sampling,
+    prompts and models that has several entries, or else the first of these that the file has. Checkpoints are rows, so
+    the models of a sweep over checkpoints are columns only if the file says so.
     """
     if sweep.table.columns is not None:
         return sweep.table.columns if sweep.table.columns in sweep.axes else None
@@ -134,7 +137,7 @@ def columns_axis(sweep: Sweep) -> str | None:
 def results(sweep: Sweep) -> Results:
     """Read the results of a sweep from disk and compare each cell with its base; correct all p values by Holm.
 
-    Nothing is contacted. A cell whose files are damaged has no score, and its reason names the file.
+    No server is contacted. A cell whose files are damaged has no score, and its reason names the file.
     """
     cells = [_read(sweep, cell) for cell in sweep.cells]
     base = _base(sweep)
@@ -152,7 +155,7 @@ def results(sweep: Sweep) -> Results:
 
 
 def _read(sweep: Sweep, cell: Cell) -> CellResult:
-    """The cell's result. Damaged files of one cell cost only its own score: those of the others may have cost days."""
+    """The cell's result. If its files are damaged, only its own score is lost: the other cells may have taken days."""
     reason = ""
     try:
         record = records.read(sweep, cell)
@@ -165,7 +168,7 @@ def _read(sweep: Sweep, cell: Cell) -> CellResult:
 def _read_run(sweep: Sweep, cell: Cell, reason: str) -> CellResult:
     """The cell's result from its run folder and the published scores of its model. Raises `StoreError`.
 
-    reason: why the cell has not its whole score, as its record says.
+    reason: why the cell has no score, or one with samples missing, as its record says; empty if nothing is wrong.
     """
     folder = RunFolder(sweep.folder(cell))
     if not folder.manifest.is_file():
@@ -184,10 +187,10 @@ def _read_run(sweep: Sweep, cell: Cell, reason: str) -> CellResult:
 
 
 def _base(sweep: Sweep) -> tuple[str, str] | None:
-    """The entry with which the others are compared, as (axis, name of the entry).
+    """The entry with which the other entries of its axis are compared, as (axis, name of the entry).
 
-    It is the entry that the file names as its base; else the first column of a grid; else, on the first axis with
-    several entries, the first of them.
+    It is the entry that the file names as its base. If the file names none, it is the first column of a grid; else the
+    first entry of the first axis with several entries; None if there is no such axis.
     """
     if sweep.table.base is not None:
         return next(
@@ -202,8 +205,9 @@ def _base(sweep: Sweep) -> tuple[str, str] | None:
 def _against_base(
     cells: Sequence[CellResult], result: CellResult, base: tuple[str, str] | None
 ) -> PairedComparison | None:
-    """Compare the cell with its base cell on the questions that both have; None where they have none in common, or the
-    cell is the base itself.
+    """Compare the cell with its base cell on the questions that both have.
+
+    None without a base, for the base itself, if one of the two has no score, and if they have no question in common.
     """
     if base is None or result.benchmark is None or result.cell.point.get(base[0]) == base[1]:
         return None
@@ -218,7 +222,7 @@ def _against_base(
 
 
 def _aggregates(cell_results: Sequence[CellResult]) -> list[Aggregate]:
-    """The mean over the benchmarks, for each point of the other axes."""
+    """The mean over the benchmarks, for each combination of entries of the other axes."""
     by_point: dict[tuple[tuple[str, str], ...], list[CellResult]] = {}
     for result in cell_results:
         rest = tuple((axis, name) for axis, name in result.cell.point.items() if axis != "benchmarks")
@@ -227,10 +231,9 @@ def _aggregates(cell_results: Sequence[CellResult]) -> list[Aggregate]:
 
 
 def _aggregate(point: Mapping[str, str], listed: Sequence[CellResult]) -> Aggregate:
-    """The mean over the benchmarks at one point, with its intervals; the errors of different benchmarks are
-    independent.
+    """The mean over the benchmarks at one point, with its intervals; errors of different benchmarks are independent.
 
-    listed: the results of all benchmarks at this point.
+    point: axis → name of the entry, without the benchmark. listed: the results of all benchmarks at this point.
     """
     missing = [
         result.cell.benchmark
@@ -260,7 +263,7 @@ def _aggregate(point: Mapping[str, str], listed: Sequence[CellResult]) -> Aggreg
 
 
 def _interval_of_mean(values: Sequence[float], intervals: Sequence[Interval | None]) -> Interval | None:
-    """The 95 % interval of the mean of independent `values`; None where the interval of one of them is unknown."""
+    """The 95 % interval of the mean of independent `values`; None if the interval of any value is unknown."""
     stated = [interval for interval in intervals if interval is not None]
     if len(stated) < len(values):
         return None

@@ -6,18 +6,18 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 Label = str | UnsetType
-"""The row's entry on one axis; left out where the file does not have the axis."""
+"""The row's entry on one axis; left out if the file does not have the axis."""
 
 
 class CellRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One cell: its point on the axes of the file, its numbers as fractions (None: unknown), and why it is lost.
+    """One cell: its entries on the axes of the file, its numbers as fractions (None: unknown), and why it has no score.
 
     accuracy and its errors are as in `scores.json`; sampling_low … question_high: ends of the 95 % intervals.
     difference, p: against the base cell. pass_at_k: pass@k for this k. reported: the nearest published pass@1 of the
     model; reported_as: the same with the digits that its source printed; reported_by: its source; reported_under:
     settings that differ (attention budget, token budget, prompt, number of samples). vendor: the pass@1 that the
     model's own authors report, as printed. sources: every source with its number, in one text. standing: whether the
-    cell agrees with published scores. reason: why samples are missing or the cell failed; empty where all is well.
+    cell agrees with published scores. reason: why samples are missing or the cell failed; empty if nothing is wrong.
 
     Wide: a row of `table.csv` and of the JSON output holds every number of its cell.
     """
@@ -53,9 +53,9 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MeanRow(msgspec.Struct, frozen=True, kw_only=True):
-    """The mean over a suite's benchmarks at one point of the other axes, as fractions.
+    """The mean over a suite's benchmarks for one combination of entries of the other axes, as fractions.
 
-    missing: the benchmarks without a score, in one text; with any of these, mean is None.
+    missing: the benchmarks without a complete score, in one text; if there are any, mean is None.
     """
 
     models: Label = UNSET

@@ -1,4 +1,4 @@
-"""Carries out a sweep: each server is started once, runs and scores all its cells, and is stopped.
+"""Carries out a sweep: each server is started once, all its cells are run and scored, and the server is stopped.
 
 The record of a cell is on disk before the next cell begins, so the same sweep continues wherever it was killed. A cell
 that fails is recorded with its reason and does not stop the others.
@@ -42,12 +42,12 @@ UNSCORED = "scoring ended with "
 """The reason of a cell begins with these words if all its samples are stored and only its scoring failed."""
 
 OnCell = Callable[[CellRecord], None]
-"""A callback that receives the record of each cell that ended, well or not."""
+"""A callback that receives the record of each cell that ended, with or without success."""
 
 
 def note_suite(sweep: Sweep) -> None:
-    """Note in each run's folder which suite the run belongs to and which settings its server changes, since a run may
-    be read without its sweep. Raises `StoreError`.
+    """Note in each run folder of a suite to which suite the run belongs, and which conditions (such as an attention
+    budget) the suite states for its server: a run may be read without its sweep. Raises `StoreError`.
     """
     if sweep.suite is None:
         return
@@ -68,7 +68,7 @@ def held(sweep: Sweep) -> Iterator[None]:
 
 
 class Hold:
-    """Keeps one server running from group to group of a sweep; if only the weights differ, they are swapped.
+    """Keeps a server running from one group of a sweep to the next; if only the weights differ, they are swapped.
 
     A context manager; leaving it stops the server.
     """
@@ -84,9 +84,9 @@ class Hold:
         self.stop()
 
     def serving(self, next_spec: ServerSpec) -> RunningServer:
-        """A ready server of this spec: the running one with its weights swapped, or a new one in its place.
+        """A ready server of this spec: the running server with its weights swapped, or a new server in its place.
 
-        Raises `ServerError` where the server does not start.
+        Raises `ServerError` if the server does not start.
         """
         if self._running is not None:
             spec, server = self._running
@@ -110,7 +110,7 @@ class Hold:
 def owing(sweep: Sweep) -> list[ServerGroup]:
     """The groups (cells that share one server) with a cell left to sample or score.
 
-    A cell that lacks only the verdicts of a judge with its own server counts as finished: `judge_late` does the rest.
+    A cell that lacks only the verdicts of a judge with its own server counts as finished: `judge_late` adds them.
     """
     return [
         group
@@ -128,7 +128,9 @@ def server_of(group: ServerGroup, watcher: Watcher) -> ServerSpec:
 
 
 def refuse_hopeless(sweep: Sweep, watcher: Watcher) -> None:
-    """Raise `UsageError` if this machine can start no server of the sweep, such as without the engine's package."""
+    """Raise `UsageError` if every group needs a server to be started and this machine can start none of them, for
+    example because the engine's package is missing.
+    """
     from server_launchers.keeping import supervisor
 
     reason = ""
@@ -150,8 +152,8 @@ def run_group(
 ) -> None:
     """Start the group's server if a cell misses samples, then run and score every cell as far as possible.
 
-    hold: keeps the server for the next group. devices: replaces the spec's. Raises only `Interrupted` and
-    KeyboardInterrupt; every other failure is recorded.
+    hold: keeps the server for the next group. devices: of the server, in place of those in its spec; empty: those in
+    its spec. Raises only `Interrupted` and KeyboardInterrupt; every other failure is recorded.
     """
     work = _Group(sweep, group, score, watcher or Watcher(), on_cell)
     todo = []
@@ -171,7 +173,7 @@ def run_group(
         return
     specs = [(cell, work.spec_for(cell)) for cell in todo]
     described = [(cell, spec) for cell, spec in specs if spec is not None]
-    # Cells of one spec share a server. A server that died leaves cells to the next pass, which starts a new one.
+    # Cells of one spec share a server. If the server dies, the next pass starts a new one for the remaining cells.
     while described:
         next_spec = described[0][1]
         batch = [cell for cell, spec in described if spec == next_spec]
@@ -216,7 +218,10 @@ def _judges_late(sweep: Sweep) -> bool:
 
 
 def _is_done(sweep: Sweep, group: ServerGroup, cell: Cell, *, judging: bool) -> bool:
-    """Whether the cell is sampled and scored. judging: a judge rules later, so its verdicts may still be missing."""
+    """Whether the cell is sampled and scored without a failure, and judged if the sweep has a judge.
+
+    judging: the judge rules later (`judge_late`), so the cell counts as done without its verdicts.
+    """
     record = records.sampled(sweep, group, cell)
     if record is None or record.stage == "sampled" or record.lost:
         return False
@@ -284,8 +289,8 @@ class _Group:
             return list(cells)
         for number, cell in enumerate(cells, 1):
             self.sampled(cell, server)
-            # Checked after each cell: otherwise all later ones would fail with "connection refused", not with the
-            # cause.
+            # Checked after each cell: otherwise all later cells would fail with "connection refused" and not with the
+            # true cause.
             if why := server.ended:
                 self._watcher.warn(Sentence(f"{visible(server.name, 80)} ended by itself: {why}"))
                 hold.stop()
@@ -295,7 +300,7 @@ class _Group:
     def sampled(self, cell: Cell, server: RunningServer | None = None) -> None:
         """Sample what the cell misses, score what is stored, and record the outcome.
 
-        server: the one started for the cell; None: the cell's options name the server.
+        server: the server started for the cell; None: the cell's options name the server.
         """
         reason, code = "", 0
         try:
@@ -324,7 +329,7 @@ class _Group:
     def scored(self, cell: Cell, judge: JudgeOptions | None = None) -> None:
         """Grade and score the stored samples, and record the outcome.
 
-        judge: the judge that was started for the sweep.
+        judge: the judge whose server was started for the sweep; None: the sweep's judge, if it needs no server started.
         """
         late = _judges_late(self._sweep)
         judging = judge or (None if late else self._sweep.judge)

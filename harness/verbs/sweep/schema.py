@@ -1,7 +1,7 @@
 """The schema of a sweep's file.
 
-Its keys are the fields of the options of a run, a server, a scoring and a judge, taken from their definitions: an
-option that is added there can stand in a file at once.
+Its keys are the fields of the options of a run, a server, a scoring and a judge. They are taken from the definitions of
+these options, so an option that is added there is allowed in a file at once.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ OWN = ("benchmarks", "out", "serve")
 """Options of a run that the sweep sets itself: they follow from its axes, its folders and its servers."""
 
 JUDGE_OWN = ("serve", "provider", "api_key_file", "header", "ca_file", "hash_weights")
-"""Options of a judge that a file's `judge` does not take over as they are: `serve` is described like a server of the
-file, and the process that scores a cell does not accept the others.
+"""Options of a judge that are not keys of a file's `judge` as they are: `serve` has the schema of a server of the file,
+and the process that scores a cell does not accept the other options.
 """
 
 NAME = r"^[a-z0-9][a-z0-9._-]{0,79}$"
-"""Pattern of entries' names, which become parts of folders' names."""
+"""Pattern of a sweep's name, which becomes the name of its folder."""
 
 DEFAULT_K = 8
 
@@ -104,7 +104,7 @@ def _as(key: str) -> BeforeValidator:
 
 
 def _open(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
-    """A validator that accepts a text with a placeholder as it is; it is checked once the value is filled in."""
+    """A validator that accepts a text with a placeholder; the text is checked once its values are filled in."""
     return value if isinstance(value, str) and "{" in value else handler(value)
 
 
@@ -114,7 +114,10 @@ def _some(entry: Any) -> Any:
 
 
 def _fields(declared: type[Options], without: Collection[str] = ()) -> dict[str, Any]:
-    """The fields of these options, each optional and each allowed to hold a placeholder."""
+    """The fields of these options, each optional and each allowed to hold a placeholder.
+
+    without: names of the options to leave out.
+    """
     return {
         name: (Annotated[option.annotation, WrapValidator(_open)], _may_be_left_out())
         for name, option in options_of(declared).items()
@@ -165,7 +168,7 @@ def _type_of(option: ServerOption) -> Any:
 
 
 _SPELT = {option.flag.lstrip("-").replace("-", "_"): option.field for option in OPTIONS.values()}
-"""The name of a server's flag → the field of its spec."""
+"""Name of a flag of `harness serve`, with `_` for `-` → the field of a server's spec."""
 
 
 def field_of(key: str) -> str:

@@ -3,7 +3,7 @@
 python -m harness.verbs.sweep.scorer < TASK > SCORE      # JSON
 
 The task comes by standard input, not as arguments: a judge's headers hold keys, and every user of the machine can read
-the words of a command.
+the arguments of a process.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ from harness.verbs.second_opinions import second_opinions
 from server_launchers import isolated
 
 MAX_SAID_CHARS = 2000
-"""Longest error text that a child process hands back, in characters."""
+"""Longest reason that the child process returns, in characters."""
 
 
 class ScoringTask(msgspec.Struct, frozen=True, kw_only=True):
     """The task of the child process.
 
-    folder: the run folder. options: fields of `ScoreOptions`; judge: fields of `JudgeOptions`; both without unset ones.
+    folder: the run folder. options: the fields of `ScoreOptions` that are set. judge: the fields of `JudgeOptions` that
+    are set; None without a judge.
     """
 
     folder: str
@@ -40,9 +41,10 @@ class ScoringTask(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CellScore(msgspec.Struct, frozen=True, kw_only=True):
-    """How a scoring ended. code: 0 = all is graded, else the exit code that `harness score` would have. reason: why.
+    """How a scoring ended. code: 0: everything is graded; else the exit code that `harness score` would have.
 
-    addresses: for each tracker that got the scores, a sentence with the address where they can be seen.
+    reason: why the code is not 0; else empty. addresses: for each tracker that got the scores, a sentence with the
+    address where they can be seen.
     """
 
     code: int
@@ -66,7 +68,8 @@ def score_cell(folder: Path, options: GradingOptions, judge: JudgeOptions | None
     try:
         return codec.decode(done.stdout, CellScore)
     except codec.DecodeError:
-        # The process died before it could answer, by a signal or out of memory: the last line of its errors tells most.
+        # The process died before it could answer, by a signal or out of memory; the last line of its standard error
+        # then tells most.
         lines = [line for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
         reason = lines[-1] if lines else f"the process that scores ended with {done.returncode}"
         return CellScore(code=done.returncode or 1, reason=quoted(reason))

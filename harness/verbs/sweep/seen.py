@@ -1,4 +1,4 @@
-"""What a sweep's folder shows to another process: how its cells ended, and whether a process carries the sweep out."""
+"""Reads from a sweep's folder, for another process, how its cells ended and whether a process carries the sweep out."""
 
 from __future__ import annotations
 

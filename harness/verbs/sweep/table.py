@@ -97,8 +97,8 @@ def write(results: Results) -> list[Path]:
 
 
 def to_csv(results: Results) -> str:
-    """The table as CSV, one line per cell: its point, its numbers as fractions, its difference from the base, why it is
-    lost.
+    """The table as CSV with one line per cell: the entries of its axes, its numbers as fractions, its difference from
+    the base, and why it has no score.
     """
     return _csv(records(results))
 
@@ -125,7 +125,7 @@ def mean_records(results: Results) -> list[MeanRow]:
 
 
 def _csv(records: Sequence[CellRow] | Sequence[MeanRow]) -> str:
-    """The records as CSV, a column for each field."""
+    """The records as CSV, with one column for each field. At least one record is needed."""
     rows = [msgspec.to_builtins(record) for record in records]
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
@@ -141,7 +141,7 @@ def _named(results: Results, point: Point) -> dict[str, Any]:
 
 
 def _ends(name: str, interval: Interval | None) -> dict[str, Any]:
-    """The columns `{name}_low` and `{name}_high` of an interval; both None without one."""
+    """The columns `{name}_low` and `{name}_high` of an interval; both are None without an interval."""
     low, high = interval or (None, None)
     return {f"{name}_low": low, f"{name}_high": high}
 
@@ -180,7 +180,9 @@ def _row(results: Results, result: CellResult) -> CellRow:
 
 
 def _grids(results: Results) -> list[Table]:
-    """A table of accuracies in % for each benchmark: one axis gives the columns; each point of the others is a row."""
+    """A table of accuracies in % for each benchmark: the entries of one axis are the columns, and each combination of
+    entries of the other axes is a row.
+    """
     sweep = results.sweep
     axis = columns_axis(sweep)
     grids = []
@@ -214,9 +216,10 @@ def _grids(results: Results) -> list[Table]:
 
 
 def _beside(results: Results, result: CellResult | None, notes: Notes) -> str:
-    """What the suite's source reports for the cell, and whether they agree: `, reported 55.83 [1]: compatible`.
+    """What the suite's source reports for the cell, and whether it agrees: `, reported 55.83 [1]: compatible`.
 
-    Empty for a sweep that is no suite, and where nothing is published.
+    Empty for a cell without a score, for a sweep that is no suite, and where nothing is published. If the published
+    score is of other questions, only the mark of a footnote that says so.
     """
     nearest = result.nearest("pass@1") if result is not None and result.score is not None else None
     if result is not None and result.other_questions:
@@ -228,12 +231,12 @@ def _beside(results: Results, result: CellResult | None, notes: Notes) -> str:
 
 
 def _measured_as(results: Results) -> str:
-    """The end of a table's title: which interval its accuracies have, and what `MARK` means."""
+    """The end of a table's title: which interval its accuracies have, and what the sign `MARK` (*) means."""
     return f", with its 95 % interval (same questions, asked again){_beside_base(results)}"
 
 
 def _beside_base(results: Results) -> str:
-    """The end of a table's title that says what `MARK` means; empty without a base."""
+    """The end of a table's title that says what the sign `MARK` (*) means; empty without a base."""
     if results.base is None:
         return ""
     axis, name = results.base
@@ -245,7 +248,7 @@ def _beside_base(results: Results) -> str:
 
 
 def _models(results: Results) -> list[Table]:
-    """A table per benchmark, a row per point of the other axes."""
+    """A table per benchmark, with a row per combination of entries of the other axes."""
     sweep = results.sweep
     model_tables = []
     others = [name for name in AXES[:-1] if name in sweep.axes]
@@ -261,7 +264,7 @@ def _models(results: Results) -> list[Table]:
 
 
 def _benchmarks(results: Results) -> list[Table]:
-    """A table per point of the other axes, a row per benchmark."""
+    """A table per combination of entries of the other axes, with a row per benchmark."""
     sweep = results.sweep
     benchmark_tables = []
     others = [name for name in AXES[:-1] if name in sweep.axes]
@@ -287,7 +290,10 @@ def _benchmarks(results: Results) -> list[Table]:
 def _rows_table(
     results: Results, title: str, first: Sequence[str], rows: Sequence[tuple[str, ...]], k: int | None, notes: Notes
 ) -> Table:
-    """A table of `rows`. first: the headings of their first columns; those that the sweep's file lists follow."""
+    """A table of `rows`. first: the headings of their first columns; the columns that the sweep's file lists follow.
+
+    k: the k of pass@k for all rows; None if the rows have different ones.
+    """
     columns = column_heads(results.sweep.table.shown, k)
     return Table(
         f"{title}, in %{_measured_as(results)}",
@@ -302,7 +308,7 @@ def _rows_table(
 
 
 def _means(results: Results) -> Table:
-    """The table of a suite's means, a row per point of the other axes."""
+    """The table of a suite's means, with a row per combination of entries of the other axes."""
     sweep, notes = results.sweep, Notes()
     others = [name for name in AXES[:-1] if name in sweep.axes]
     rows = []
@@ -327,7 +333,7 @@ def _means(results: Results) -> Table:
 
 
 def _mean_cells(aggregate: Aggregate, notes: Notes) -> tuple[str, str]:
-    """The mean with its interval, and the interval for new questions, as texts."""
+    """The mean with its interval, and the interval for new questions, as texts; without a mean, a note says why."""
     if aggregate.mean is None:
         return f"missing{notes.mark('no mean without ' + ', '.join(aggregate.missing))}", ABSENT
     differs = MARK if aggregate.p is not None and aggregate.p < 0.05 else ""
@@ -338,7 +344,7 @@ def _mean_cells(aggregate: Aggregate, notes: Notes) -> tuple[str, str]:
 
 
 def _series(results: Results) -> dict[str, list[Step]]:
-    """Benchmark → the scores of all checkpoints; a `Step` names its line of the plot, its step and its score."""
+    """Benchmark → the scores of all checkpoints on it; a `Step` has a curve's name, a training step and a score."""
     by_series: dict[str, list[Step]] = {}
     for result in results.results:
         series_step = results.sweep.step_of(result.cell)
@@ -359,5 +365,5 @@ def _points(results: Results, axes: Sequence[str], fixed: Point) -> Iterable[Poi
 
 
 def _in_singular(axis: str) -> str:
-    """The heading of an axis in the singular: `models` heads a column with one model per row."""
+    """The heading of an axis in the singular: `model` heads a column with one model per row."""
     return axis.removesuffix("s")

@@ -1,7 +1,8 @@
-"""The checkpoints of a training as the models of a sweep.
+"""The checkpoints of a training run as the models of a sweep.
 
-They are the paths that match the patterns of the sweep's file. A training often deletes its older checkpoints, and
-their scores stay in the tables: the sweep's folder holds a record of the checkpoints that the sweep has taken up.
+The checkpoints are the paths that match the patterns of the sweep's file. A training run often deletes its older
+checkpoints, but their scores must stay in the tables. So the sweep's folder holds a record of all checkpoints that the
+sweep has taken up, that is, that it found when it was started.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from harness.verbs.sweep.entry import JOIN, Entry, slug
 from harness.verbs.sweep.file import SweepFile
 
 DELETED = "it was deleted before it was run"
-"""The sentence about a checkpoint that the sweep has taken up and that is gone without a sample."""
+"""The reason why a checkpoint is left out if the sweep has taken it up and it was deleted before it had a run."""
 
 FILE = "checkpoints.json"
-"""Name of the record in the sweep's folder."""
+"""Name of the file in the sweep's folder that lists the checkpoints that the sweep has taken up."""
 
 MAX_BYTES = 16 * 1024 * 1024
-"""Largest record that is read; a larger file is refused."""
+"""Largest size in bytes of a record that is read; a larger file is refused."""
 
 
 class TakenUp(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,12 +62,12 @@ def take_up(out: Path, checkpoints: Iterable[Checkpoint]) -> None:
 
 
 def paths(file: SweepFile) -> list[Path]:
-    """The paths that the checkpoint patterns match now, none if there are none yet."""
+    """The paths that the checkpoint patterns match now; empty if nothing matches yet."""
     return [path for pattern in _patterns(file) for path in _matches(pattern)]
 
 
 def _patterns(file: SweepFile) -> Sequence[str]:
-    """The checkpoint patterns of the file; a single one may stand there without a list."""
+    """The checkpoint patterns of the file, which holds a list of them or a single text; empty if it has none."""
     patterns = file.content.get("checkpoints", [])
     return [patterns] if isinstance(patterns, str) else patterns
 
@@ -79,7 +80,9 @@ def _matches(pattern: str) -> list[Path]:
 
 
 def _deleted(file: SweepFile, out: Path) -> list[tuple[str, Path]]:
-    """The pattern and the path of each checkpoint that the sweep in the folder `out` has taken up and that is gone."""
+    """The pattern and the path of each checkpoint that the sweep in the folder `out` has taken up and that no longer
+    exists.
+    """
     earlier = taken_up(out) if "checkpoints" in file.content else {}
     paths = [(pattern, Path(name)) for pattern in _patterns(file) for name in earlier.get(pattern, ())]
     return [(pattern, path) for pattern, path in paths if not path.exists()]
@@ -91,14 +94,14 @@ def _has_run(out: Path, entry: Entry) -> bool:
 
 
 def left_out(file: SweepFile, out: Path) -> dict[Path, str]:
-    """Path that matches or has matched a pattern of checkpoints and is none of the sweep → why."""
+    """Path that matches a pattern of checkpoints now or did before, but is no checkpoint of the sweep → the reason."""
     without_step = {path: NO_STEP for path in paths(file) if checkpoint_at(path) is None}
     deleted = [(path, _entry(file, pattern, path)) for pattern, path in _deleted(file, out)]
     return without_step | {path: DELETED for path, entry in deleted if entry is not None and not _has_run(out, entry)}
 
 
 def _entry(file: SweepFile, pattern: str, path: Path) -> Entry | None:
-    """The entry of the checkpoint at `path`; None if its name leaves the step open."""
+    """The entry of the checkpoint at `path`; None if the path does not show a training step."""
     checkpoint = checkpoint_at(path)
     if checkpoint is None:
         return None
@@ -119,7 +122,8 @@ def _where(file: SweepFile, pattern: str) -> str:
 def entries(file: SweepFile, out: Path) -> list[Entry]:
     """An entry for each checkpoint that the patterns match, ordered by series and step.
 
-    A checkpoint that matched at an earlier start of the sweep and was deleted after it was run is among them.
+    A checkpoint that matched at an earlier start of the sweep and was deleted after it was run has an entry, too.
+    Raises `UsageError` if a pattern has no checkpoint, or two checkpoints have the same step or name.
     """
     deleted = [(pattern, _entry(file, pattern, path)) for pattern, path in _deleted(file, out)]
     runs = [(pattern, entry) for pattern, entry in deleted if entry is not None and _has_run(out, entry)]
@@ -142,7 +146,7 @@ def entries(file: SweepFile, out: Path) -> list[Entry]:
         raise UsageError(
             f"{file.where(('checkpoints',))}: two checkpoints have the same name: rename one of their folders"
         )
-    # A checkpoint that exists replaces a deleted one of its step or name.
+    # A checkpoint that exists replaces a deleted checkpoint with the same step or name.
     names = {entry.name for entry in by_step.values()}
     for _, entry in runs:
         if entry.name not in names:

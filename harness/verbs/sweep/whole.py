@@ -25,9 +25,9 @@ from harness.verbs.sweep.results import CellResult, Results, results
 from harness.verbs.sweep.scorer import score_cell
 
 SideBySide = Callable[[Sequence[ServerGroup]], None]
-"""Carries out the groups of a sweep, as many at once as the sweep has slots; returns when all have ended.
+"""Carries out the groups of a sweep, as many at the same time as the sweep has slots; returns when all have ended.
 
-A group: the cells that share one server. A slot: the devices of one of the servers that run at once.
+A group: the cells that share one server. A slot: the devices of one of the servers that run at the same time.
 """
 
 
@@ -42,11 +42,11 @@ def planned(
 ) -> Sweep:
     """The plan of a sweep's file, or of a suite.
 
-    given: options of a run that override the file's, `serve` among them. judge: options of a judge that override the
-    file's. Of both, an option that is None stays as the file has it, except a seed. k: of pass@k in the tables, in
-    place of the file's. track: names of the trackers that get each cell's scores. before_checkpoints: plan with a
-    made-up checkpoint, to check all else while there is none. Raises `UsageError` with file and
-    line, or with the option.
+    name: path of the file, or name of a suite. given: options of a run that override the file's, `serve` among them.
+    judge: options of a judge that override the file's. In `given` and `judge`, an option that is None stays as the file
+    has it, except a seed. k: of pass@k in the tables, in place of the file's. track: names of the trackers that get
+    each cell's scores. before_checkpoints: plan with a made-up checkpoint, to check everything else before the first
+    checkpoint exists. Raises `UsageError` with file and line, or with the option.
     """
     over = SweepOptions.without_unset(given)
     try:
@@ -89,9 +89,9 @@ def carry_out(
 ) -> EndedSweep:
     """Run and score the cells of a sweep that are not done, let the judge rule, and write the tables.
 
-    side_by_side: carries out groups at once, if there are several groups and slots; None: one server after the other,
-    on the devices of the first slot. Raises `Interrupted`, KeyboardInterrupt, and `StoreError` where another process
-    holds the folder; every other failure is recorded with its cell.
+    side_by_side: carries out groups at the same time if there are several groups and slots; None: one server runs after
+    the other, on the devices of the first slot. Raises `Interrupted`, KeyboardInterrupt, `StoreError` if another
+    process holds the folder, and what `try_judge` raises; every other failure is recorded with its cell.
     """
     for path, reason in sweep.left_out.items():
         watcher.warn(Sentence(f"{visible(str(path), 200)} is left out: {reason}"))
