@@ -54,7 +54,7 @@ def why_ended(name: str, guard_pid: int) -> str | None:
     if now is None or now.guard_pid != guard_pid:
         return None
     if now.status != "exited":
-        return None if now.running else "the process that watches it was killed, and the server with it"
+        return None if now.running else "its guard, the process that watches it, was killed, and the server with it"
     # If the file records the end of no member, the first member's log says most.
     member, log = now.ended or (now.members[0], now.log)
     return f"{engine_log.cause(log, member.exit_code)}; its log is {log}"

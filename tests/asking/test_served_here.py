@@ -67,7 +67,7 @@ def test_a_guard_that_was_killed_took_its_server_along() -> None:
     served = asks(8001)
     serve(guard_started="gone")
     assert (why := served.lost()) is not None
-    assert "the process that watches it was killed" in why
+    assert "its guard, the process that watches it, was killed" in why
 
 
 def test_two_servers_must_both_have_ended() -> None:

@@ -1,7 +1,7 @@
 """Evaluation of a tree at a point: at fixed values of its letters, with a given number of digits.
 
-While it evaluates, the point notes the span of the numbers that occur: how many powers of ten they are from 1.
-`numeric` explains how the span tells the number of digits that a comparison needs.
+The point notes the span of the numbers that occur: how many powers of ten they are from 1. `numeric` explains how the
+span tells the number of digits that a comparison needs.
 """
 
 from __future__ import annotations
@@ -64,8 +64,7 @@ class Point:
     index: number of the point; each point gives the variables other values. budget: evaluations left, shared by
     several points; an evaluation with more digits costs more. integers, negative, stretch, complex_values: which values
     the variables take. span, spans: largest |log₁₀ v| of a number v that occurred so far, and the sum of all of them
-    (see `numeric`). rough: an integral occurred, which has fewer digits. chops: sums that are only rounding errors are
-    set to 0.
+    (see `numeric`). rough: an integral occurred, which has fewer digits. chops: sums that are rounding errors become 0.
     """
 
     def __init__(
@@ -96,10 +95,8 @@ class Point:
         self._cost = 1 + (digits // 200) ** 2
 
     def variable(self, name: str) -> Any:
-        """Return the number that a letter stands for here: a pseudo-random number that depends on letter and point.
-
-        It lies between 0.3 and 2.3, times `stretch`; the parameters of the point may make it negative, complex or a
-        small integer. The variable of a sum or integral has its current value.
+        """Return the number that a letter stands for here: a pseudo-random one, from 0.3 to 2.3 times `stretch`, which
+        the point may make negative, complex or a small integer; for the variable of a sum or integral, its value.
         """
         if name in self.bound:
             return self.bound[name]
@@ -309,7 +306,7 @@ class Point:
         # `without_noise` would take an infinity for noise, and return 0.
         if not mp.isfinite(value):
             raise NotNumeric(name)
-        # Near 0, a small value is that of a small argument, and no rounding error.
+        # Near 0, a small value is no rounding error: the argument is small.
         may_vanish = name in _WITH_ZEROS and abs(x) > 0.1
         return self.without_noise(value, max(mp.mpf(1), abs(x)) if may_vanish else abs(value))
 

@@ -197,8 +197,7 @@ def _interval(low: Node, high: Node, closed_low: bool, closed_high: bool) -> Rea
 def solutions_of_equation(left: Node, right: Node) -> list[RealInterval]:
     """Return the two solutions of an equation in one letter, quadratic or |u| = b, as points.
 
-    They are the ends of the intervals in which left ≤ right. Raises `NotASet` if there are not two, or left ≤ right
-    cannot be solved.
+    They are the ends of the intervals in which left ≤ right. Raises `NotASet` if there are not two of them.
     """
     if right.op == "fn" and right.args[0] == "abs":
         left, right = right, left

@@ -62,7 +62,7 @@ _STYLE_IN_TEXT = re.compile(rf"{_STYLE}\{{\Z")
 _BARE_CHARS = 12
 _BARE_BEFORE = re.compile(r"(?:(?<!\\)\$|\\\(|\\\[|=)[ \n]?\Z")
 _BARE_BEHIND = re.compile(r"\s?(?:\$\$?|\\\)|\\\])(?:[.。]?(?:\s*\Z|\n)|[.。]\s)")
-"""What stands behind a box if both its formula and its sentence end there."""
+"""The text behind a box if both its formula and its sentence end there."""
 
 _PERCENT = re.compile(r"\\?%|(?i:percent)\b")
 _DEGREES = re.compile(
@@ -80,7 +80,7 @@ _FACTOR_OF_UNIT = (
     r"|\{\s*(?:\\rm\s)?[A-Za-z ~]{1,20}\}|[A-Za-zµμΩ]{1,12}|\\(?:mu|Omega)(?![A-Za-z]))(?:\s*\^\s*\{?\s*-?\d\s*\}?)?"
 )
 _UNIT = re.compile(rf"(?:/\s*)?{_FACTOR_OF_UNIT}(?:(?:{_SPACES}|/|\\cdot(?![A-Za-z])|·)*{_FACTOR_OF_UNIT}){{0,4}}")
-"""What may be a unit in a formula: names in upright type or bare letters, with exponents, products and slashes."""
+"""A text that may be a unit in a formula: names in upright type or bare letters, with exponents, products, slashes."""
 
 _MICRO = re.compile(r"\\mu\s*(?:\\(?:mathrm|text)\s*\{\s*~?)?")
 _COMMAND_OF_GROUP = re.compile(r"\\(?:text|mathrm|mbox|textrm|operatorname|mathit|mathsf|rm)(?![A-Za-z])")

@@ -44,7 +44,7 @@ def standing_table(league: Sequence[ProviderStanding]) -> Table:
         for standing in league
     )
     return Table(
-        title=f"Providers: any false word in this table, over all looks, has a chance of at most {ALPHA:.0%}",
+        title=f"Providers: any false verdict in this table, over all looks, has a chance of at most {ALPHA:.0%}",
         columns=("provider", "spoils a score", "beside its earlier looks", "beside the others", "looks"),
         rows=rows,
     )

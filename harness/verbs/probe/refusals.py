@@ -109,7 +109,7 @@ def _pictures(subject: Subject) -> Seen:
         return untested(sent, f"accepted; whether the model sees it cannot be seen: {quoted(refused.sentence)}")
     if moved >= MIN_EFFECT:
         return sound(sent, "accepted, and the colour changes the reply: the model reads pictures")
-    return warns(sent, "accepted, and the colour changes nothing: pictures are dropped without a word")
+    return warns(sent, "accepted, and the colour changes nothing: pictures are dropped silently")
 
 
 CHECKS = (
