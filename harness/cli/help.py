@@ -8,6 +8,7 @@ mention (`harness.core.errors`); only `spelt` turns the marks into flags.
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -366,7 +367,12 @@ def _set_by(parameters: list[click.Parameter], name: str) -> click.Parameter | N
 def _typed(parameter: click.Parameter, value: Any) -> str:
     """How a user types this parameter with this value, such as `--seed none`."""
     if isinstance(parameter, click.Argument):
-        return parameter.human_readable_name if value is UNSET else _word(value)
+        if value is not UNSET:
+            return _word(value)
+        # The first name in the argument's usage: URL in `[URL[,key=VARIABLE]]...`.
+        name = parameter.human_readable_name
+        first = re.match(r"\W*([A-Z]+)", name)
+        return first[1] if first is not None else name
     flag = parameter.opts[-1]
     if value is UNSET:
         return flag

@@ -190,7 +190,11 @@ def _table(report: ProbeReport, reference: str | None) -> None:
             f"--budget left out {count_noun(len(report.left_out), 'check')}; about "
             f"{sum(report.left_out.values()):,} more tokens make them"
         )
-    if reference is not None and not Path(reference).exists():
+    beside = [finding for finding in report.findings if finding.group == "reference"]
+    if reference is not None and beside and all(finding.outcome == "untested" for finding in beside):
+        names = ", ".join(finding.check for finding in beside)
+        click.echo(f"NOT compared with {visible(reference)}: {names} could not be made (the table says why)")
+    elif reference is not None and not Path(reference).exists():
         click.echo(
             f"{visible(reference)} is the reference: its sampling, cuts, prompts and context were not examined; to "
             "examine them, give it as URL"

@@ -20,12 +20,15 @@ class Step(NamedTuple):
     """One model of a series.
 
     series: the line of the plot, such as a benchmark or a run. step: the position along the line, such as the number of
-    training steps.
+    training steps. differs: the score differs from a base beyond chance; the table then marks it with `*`. remark: a
+    footnote of the table, such as why samples are missing.
     """
 
     series: str
     step: float
     score: Score
+    differs: bool = False
+    remark: str = ""
 
 
 def series_plot(steps: Sequence[Step], across: str = "training steps") -> Plot | None:
@@ -37,7 +40,14 @@ def series_plot(steps: Sequence[Step], across: str = "training steps") -> Plot |
     """
     present = _ordered(steps)
     rows: list[tuple[Cell, ...]] = [
-        (name, x, score.accuracy, *(score.sampling_interval or (None, None))) for name, x, score in present
+        (
+            name,
+            x,
+            score.accuracy,
+            *(score.sampling_interval or (None, None)),
+            *(score.question_interval or (None, None)),
+        )
+        for name, x, score, *_ in present
     ]
     labels = list(dict.fromkeys(step.series for step in present))
     lines = [[step for step in present if step.series == name] for name in labels]
@@ -52,7 +62,7 @@ def series_plot(steps: Sequence[Step], across: str = "training steps") -> Plot |
         name="series",
         title=f"Accuracy against {across}",
         summary=f"{'; '.join(ends)}. Bands: 95 % sampling intervals (same questions, asked again).",
-        columns=("series", "step", "accuracy", "low", "high"),
+        columns=("series", "step", "accuracy", "low", "high", "question_low", "question_high"),
         rows=tuple(rows),
         drawing=curves(
             labels, axis("step", across, scale=domain, format=",~f", labelOverlap=True, labelSeparation=6), "accuracy"
@@ -60,14 +70,17 @@ def series_plot(steps: Sequence[Step], across: str = "training steps") -> Plot |
     )
 
 
-def series_table(steps: Sequence[Step], across: str = "step") -> Table:
+def series_table(steps: Sequence[Step], across: str = "step", legend: str = "") -> Table:
     """One row per step: accuracy, both 95 % intervals, and the change since the step before.
 
-    across: the heading of the column of steps.
+    across: the heading of the column of steps. legend: what the title says of the mark `*`.
     """
     rows = []
+    notes: list[str] = []
     reached: dict[str, float] = {}
-    for name, step, score in _ordered(steps):
+    for name, step, score, differs, remark in _ordered(steps):
+        if remark:
+            notes.append(remark)
         assert score.accuracy is not None
         before = reached.get(name)
         reached[name] = score.accuracy
@@ -75,7 +88,9 @@ def series_table(steps: Sequence[Step], across: str = "step") -> Table:
             (
                 short(name),
                 f"{step:,.0f}" if step == int(step) else f"{step:g}",
-                accuracy_cell(score) if score.partial else percent(score.accuracy),
+                (accuracy_cell(score) if score.partial else percent(score.accuracy))
+                + (" *" if differs else "")
+                + (f" [{len(notes)}]" if remark else ""),
                 interval_cell(score.sampling_interval, at_most=score.sampling_error is None),
                 interval_cell(score.question_interval),
                 ABSENT if before is None else f"{100 * (score.accuracy - before):+.1f}",
@@ -83,10 +98,10 @@ def series_table(steps: Sequence[Step], across: str = "step") -> Table:
         )
     columns = ("series", across, "accuracy", "sampling interval", "question interval", "change")
     return Table(
-        f"Accuracy against {across}, in %, with 95 % intervals ({MEANINGS}); change: from the row before",
+        f"Accuracy against {across}, in %, with 95 % intervals ({MEANINGS}); change: from the row before{legend}",
         columns,
         tuple(rows),
-        (),
+        tuple(notes),
         frozenset(range(1, 6)),
     )
 

@@ -52,7 +52,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     def is_worse_by(self, margin: float) -> bool:
         """Whether the verdict is "worse" by at least `margin`, a fraction.
 
-        A gate (`harness compare --fail-if-worse`) refuses such a run.
+        A gate of `harness compare` refuses such a run.
         """
         return self.verdict == "worse" and self.paired.difference <= -margin
 

@@ -69,7 +69,7 @@ def _of_error(published: PublishedScore, n: int, n_questions: int, single: float
         words = f"about {needed:,.0f}" if needed < 1e6 else "more than a million"
         return f"by the spread of this run, an error of {_points(error)} points would take {words}"
     if error > MARGIN * Z_95 * math.sqrt(_largest(published, n * n_questions) / min(n, n_questions)):
-        return f"with so many samples no error is as large as {_points(error)} points"
+        return f"with the stated number of samples, no error can be as large as {_points(error)} points"
     return ""
 
 

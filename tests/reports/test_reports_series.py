@@ -27,8 +27,8 @@ def test_the_plot_holds_each_steps_accuracy_with_its_sampling_interval_steps_ris
     plot = series_plot([Step("aime", 1000, LATE), Step("aime", 500, EARLY)])
     assert plot is not None
     assert plot.rows == (
-        ("aime", 500, 0.125, *(EARLY.sampling_interval or ())),
-        ("aime", 1000, 0.625, *(LATE.sampling_interval or ())),
+        ("aime", 500, 0.125, *(EARLY.sampling_interval or ()), *(EARLY.question_interval or ())),
+        ("aime", 1000, 0.625, *(LATE.sampling_interval or ()), *(LATE.question_interval or ())),
     )
     assert "aime from 12.5 to 62.5 %" in plot.summary
 
@@ -49,6 +49,18 @@ def test_the_table_says_the_change_within_each_series() -> None:
     steps = [Step("a", 1, EARLY), Step("a", 2, LATE), Step("b", 1, LATE)]
     assert [row[-1] for row in series_table(steps).rows] == ["–", "+50.0", "–"]
     assert "| a | 2 | 62.5" in to_markdown([series_table(steps)])
+
+
+def test_a_step_that_differs_from_the_base_is_marked_and_one_with_missing_samples_has_a_note() -> None:
+    steps = [
+        Step("a", 1, EARLY),
+        Step("a", 2, LATE, differs=True),
+        Step("a", 3, LATE, remark="a: 8 samples are missing"),
+    ]
+    table = series_table(steps, legend="; * differs from step 1")
+    assert [row[2] for row in table.rows] == ["12.5", "62.5 *", "62.5 [1]"]
+    assert table.notes == ("a: 8 samples are missing",)
+    assert table.title.endswith("change: from the row before; * differs from step 1")
 
 
 def test_a_series_of_one_sample_a_question_has_intervals_that_are_at_most_so_wide() -> None:

@@ -34,7 +34,7 @@ def row(value: float, samples: int | None, **more: Any) -> PublishedScore:
         (row(0.444, 1), "44.4 % is no share of 30 samples"),
         (row(0.446, 8, n_questions=15), "44.6 % is no share of 120 samples"),
         (row(0.55, 64, standard_error=0.002), "would take about 1,000"),
-        (row(0.55, 64, standard_error=0.3), "with so many samples no error is as large as 30 points"),
+        (row(0.55, 64, standard_error=0.3), "with the stated number of samples, no error can be as large as 30 points"),
         (row(0.55, 64, run_deviation=0.008), "are means of several samples or no independent runs; 6.3 would be usual"),
         (row(0.55, 64, run_deviation=0.2), "differ by more than samples, of which 9.1 points would be the most"),
     ],

@@ -527,6 +527,14 @@ def test_one_check_that_could_be_made_is_enough_for_a_verdict(tmp_path: Path) ->
         done = harness(tmp_path, *words)
     assert done.code == 0, done.out
     assert "3 could not be tested" in done.out
+    assert f"NOT compared with {theirs.base_url}: weights, draws, greedy replies could not be made" in done.out
+    assert "is the reference: its sampling" not in done.out
+
+
+def test_a_wrong_path_of_an_address_is_named_by_the_argument(tmp_path: Path) -> None:
+    with FaultServer(answering(Toy(), Fault())) as server:
+        done = harness(tmp_path, "probe", server.base_url.replace("/v1", "/v2"), "--quick")
+    assert "(HTTP 404); URL usually ends in /v1" in done.err
 
 
 # ---- before a run

@@ -615,7 +615,7 @@ def begun_alike(reference: Begun, as_run: RunSpelling | None = None) -> Check:
 
     return Check(
         name=GREEDY_REPLIES, group="reference", look=look, quick=False, tokens=600, why=WHY,
-        mend="Compare the chat template first (its check is in this report); then quantisation, checkpoint and engine.",
+        mend="Compare the chat template first (reference: the model's folder); then weights and engine.",
     )  # fmt: skip
 
 

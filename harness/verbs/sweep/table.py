@@ -49,7 +49,7 @@ def tables(results: Results) -> list[Table]:
     sections = layouts[results.sweep.table.layout](results)
     if results.aggregates:
         sections.append(_means(results))
-    sections += [series_table(steps) for steps in _series(results).values()]
+    sections += [series_table(steps, legend=_beside_base(results)) for steps in _series(results).values()]
     # The nearest published score of each metric, beside each cell.
     rows = []
     for result in results.results:
@@ -351,7 +351,10 @@ def _series(results: Results) -> dict[str, list[Step]]:
         if series_step is not None and result.score is not None:
             line, step = series_step
             name = " ".join([result.cell.benchmark, *([line] if line else [])])
-            by_series.setdefault(result.cell.benchmark, []).append(Step(name, step, result.score))
+            remark = f"{result.cell.name}: {result.reason}" if result.reason else ""
+            by_series.setdefault(result.cell.benchmark, []).append(
+                Step(name, step, result.score, result.differs, remark)
+            )
     return by_series
 
 
