@@ -532,7 +532,7 @@ def test_one_check_that_could_be_made_is_enough_for_a_verdict(tmp_path: Path) ->
 
 
 def test_a_wrong_path_of_an_address_is_named_by_the_argument(tmp_path: Path) -> None:
-    with FaultServer(answering(Toy(), Fault())) as server:
+    with FaultServer(lambda _request: iter([http(404)])) as server:
         done = harness(tmp_path, "probe", server.base_url.replace("/v1", "/v2"), "--quick")
     assert "(HTTP 404); URL usually ends in /v1" in done.err
 
