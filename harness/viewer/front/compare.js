@@ -21,7 +21,7 @@ export function compare({ query, first, second, benchmark, set, go }) {
           value.settings.length ? h("table", {}, h("thead", {}, h("tr", {}, ["setting", "A", "B"].map((name) => h("th", { scope: "col" }, name)))),
             h("tbody", {}, value.settings.map(([field, old, now]) => h("tr", {}, h("th", { scope: "row" }, setting(plain(field))), [old, now].map((one) => h("td", {}, foreign(plain(one === null ? "not set" : JSON.stringify(one), 80)))))))) : h("p", {}, "None."),
           h("h2", {}, "Samples of equal index"),
-          h("ul", {}, value.flips.map((flip) => h("li", {}, `${count(flip.n)} from ${verdictOf(flip.first).word} to ${verdictOf(flip.second).word}`)), h("li", {}, `${count(value.n_same)} with one verdict in both`)))),
+          h("ul", {}, value.flips.map((flip) => h("li", {}, `${count(flip.n)} from ${verdictOf(flip.first).word} to ${verdictOf(flip.second).word}`)), h("li", {}, `${count(value.n_same)} with the same verdict in both`)))),
       h("h2", {}, spot ? "Questions of this circle" : "Questions that moved"),
       spot ? h("p", {}, h("button", { type: "button", click: () => set({ at: null }) }, "All questions that moved")) : null,
       h("ol", { class: "questions" }, moved.map((one) => h("li", {}, h("a", { class: "row moved", "data-key": one.id, href: address(["compare", first, second, benchmark, one.id]) },
@@ -43,13 +43,13 @@ export function compare({ query, first, second, benchmark, set, go }) {
     const y = (value) => 10 + margin + (1 - value) * (size - 2 * margin);
     const spots = Map.groupBy ? Map.groupBy(moved, place) : moved.reduce((all, one) => all.set(place(one), [...(all.get(place(one)) ?? []), one]), new Map());
     const most = Math.max(1, ...[...spots.values()].map((all) => all.length));
-    return s("svg", { viewBox: `0 0 ${edge + size + 14} ${size + 46}`, role: "group", "aria-label": `${moved.length} questions by their fraction correct in A and in B` },
+    return s("svg", { viewBox: `0 -12 ${edge + size + 14} ${size + 58}`, role: "group", "aria-label": `${moved.length} questions by their fraction correct in A and in B` },
       s("rect", { class: "plot", x: edge, y: 10, width: size, height: size }),
       s("line", { class: "equal", x1: x(0), y1: y(0), x2: x(1), y2: y(1) }),
       [0, 0.25, 0.5, 0.75, 1].map((tick) => [
         s("text", { x: x(tick), y: size + 26, "text-anchor": "middle" }, percent(tick)), s("text", { x: edge - 6, y: y(tick) + 4, "text-anchor": "end" }, percent(tick))]),
       s("text", { x: x(0.5), y: size + 42, "text-anchor": "middle" }, "A, % correct"),
-      s("text", { x: edge + 6, y: 24 }, "B, % correct ↑"),
+      s("text", { x: edge, y: 2 }, "B, % correct ↑"),
       [...spots].map(([key, all]) => {
         const label = `${all.length} question${all.length === 1 ? "" : "s"}: A ${percent(all[0].first)} %, B ${percent(all[0].second)} %`;
         return s("circle", { class: `spot ${all[0].second > all[0].first ? "correct" : all[0].second < all[0].first ? "wrong" : "none"}`, cx: x(all[0].first), cy: y(all[0].second), r: 4 + 8 * Math.sqrt((all.length - 1) / most), tabindex: 0, role: "button", "aria-label": label,
