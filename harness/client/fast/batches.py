@@ -34,7 +34,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import accumulate, islice
+from itertools import accumulate, chain, islice, repeat
 from typing import Any, NamedTuple
 
 import msgspec
@@ -159,7 +159,9 @@ class BatchReader:
         for frame in raw[position:stop].split(END_OF_FRAME, limit)[:-1]:
             size, _, data = frame.partition(b"\r\ndata: ")
             done = data[:1] != b"{"
-            if (done and data != b"[DONE]") or stated_size(size) != len(data) + EVENT_FRAME_BYTES:
+            n_bytes = len(data) + EVENT_FRAME_BYTES
+            # Servers write the size in the shortest form; a comparison is cheaper than reading it.
+            if (done and data != b"[DONE]") or (size != b"%x" % n_bytes and stated_size(size) != n_bytes):
                 break
             position += len(frame) + len(END_OF_FRAME)
             events.append(data)
@@ -211,15 +213,14 @@ def _times_of_events(
     first, last = bisect_right(ends, start), bisect_right(ends, end - 1)
     if first == last:
         return [stamps[first]] * n_events
+    borders = ends[first:last]
     for mark in (tail, b"\n\n"):  # a long mark is found faster; but the tails of a batch may differ
-        times: list[float] = []
-        position = start
-        for read in range(first, last + 1):
-            until = min(ends[read], end)
-            times += [stamps[read]] * raw.count(mark, max(position - len(mark) + 1, start), until)
-            position = until
-        if len(times) == n_events:
-            return times
+        # A mark counts for the read that holds its end, so each read is searched from a mark's length before it on.
+        overlap = len(mark) - 1
+        starts = [start, *[max(border - overlap, start) for border in borders]]
+        counts = list(map(raw.count, repeat(mark), starts, [*borders, end]))
+        if sum(counts) == n_events:
+            return list(chain.from_iterable(map(repeat, stamps[first : last + 1], counts)))
     return [stamps[last]] * n_events
 
 
