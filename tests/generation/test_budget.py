@@ -10,6 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from harness.core.errors import option
 from harness.core.records import Sample, Timing, Usage
@@ -67,16 +69,40 @@ def test_without_max_tokens_the_longest_reply_so_far_bounds_the_next() -> None:
     assert limits.sentence() == "stopped by the budget: 486 of 500 tokens used, and the next sample could take 27"
 
 
-def test_the_first_to_finish_do_not_pass_for_all() -> None:
-    limits = budget(1000, budget_tokens=60_000)
-    sent = send(limits, 60)
-    assert len(sent) == 60
-    for task in sent[10:50]:
+@given(st.integers(200, 3000), st.integers(1, 200), st.lists(st.integers(0, 200), min_size=1, max_size=300), st.data())
+def test_replies_never_exceed_the_budget_whatever_their_lengths(
+    total: int, max_tokens: int, lengths: list[int], data: st.DataObject
+) -> None:
+    limits = budget(max_tokens, budget_tokens=total)
+    waiting: list[Task] = []
+    used = 0
+    for length in lengths:
+        waiting += send(limits, data.draw(st.integers(0, 64)))
+        if waiting:
+            completion = min(length, max_tokens)
+            finish(limits, waiting.pop(data.draw(st.integers(0, len(waiting) - 1))), completion)
+            used += completion
+        assert used + len(waiting) * max_tokens <= total
+
+
+def test_short_replies_do_not_bound_the_later_ones() -> None:
+    limits = budget(64, budget_tokens=500)
+    for _ in range(25):
+        (task,) = send(limits, 1)
         finish(limits, task, 5)
-    assert len(send(limits, 64)) == 39, "200 + (20 + 39) × 1000: ten of the first are out"
+    assert len(send(limits, 16)) == 5, "125 + 5 × 64"
+
+
+def test_the_first_to_finish_do_not_pass_for_all() -> None:
+    limits = budget(1000, budget_tokens=40_000)
+    sent = send(limits, 64)
+    assert len(sent) == 40
+    for task in sent[10:]:
+        finish(limits, task, 700)
+    assert not limits.may_start(1), "21,000 + 20 × 1000: ten of the first are out, so their length is not known"
     for task in sent[:10]:
         finish(limits, task, 700)
-    assert len(send(limits, 500)) == 26, "7,200 + (49 + 26) × 700"
+    assert limits.may_start(1), "28,000 + 9 × 700, the mean, and 1000 for the last"
 
 
 def test_a_round_begins_if_all_of_it_fits_and_what_is_in_flight_may_make_room() -> None:
@@ -115,21 +141,12 @@ def test_without_a_budget_everything_fits() -> None:
 
 
 @pytest.mark.parametrize("n", [KNOWN - 1, KNOWN])
-def test_what_a_sample_could_take_is_known_after_twenty(n: int) -> None:
-    limits = budget(100, budget_tokens=100 * KNOWN)
-    for task in send(limits, n):
+def test_the_mean_of_twenty_replies_is_what_a_round_is_expected_to_take(n: int) -> None:
+    limits = budget(100, budget_tokens=300 + n)
+    for _ in range(n):
+        (task,) = send(limits, 1)
         finish(limits, task, 1)
-    assert len(send(limits, 10_000)) == (100 * KNOWN - n if n >= KNOWN else (100 * KNOWN - n) // 100)
-
-
-def test_the_longest_of_twenty_replies_bounds_the_next() -> None:
-    limits = budget(100, budget_tokens=150)
-    for n in range(20):
-        assert limits.fits() is (5 * n + 100 <= 150), "a reply may be as long as 100 tokens"
-        task = Task("sums", f"q{n}", 0)
-        limits.sent(task, 1)
-        finish(limits, task, 5)
-    assert limits.fits()
+    assert limits.may_start(1) is (n == KNOWN), "9 × 1 and 100 for the last; with one reply fewer 10 × 100"
 
 
 def test_a_budget_below_the_first_round_says_which_would_do_and_that_budget_does() -> None:

@@ -108,11 +108,18 @@ PLANTED = {
     "the first replies, the short ones, pass for all lengths": Bug(
         "budget", "self._n_finished >= KNOWN and not self._first", "self._n_finished >= 1", "budget"
     ),
+    "the longest reply so far passes for the longest possible": Bug(
+        "budget",
+        "limit.cost(self._longest_prompt, self._max_tokens)",
+        "limit.cost(self._longest_prompt, min(self._longest or self._max_tokens, self._max_tokens))",
+        "budget",
+    ),
     "the budget counts failed requests as still in flight": Bug(
         "budget",
         "self._in_flight -= 1\n        self.holds_round = False\n\n",
         "self.holds_round = False\n\n",
         "budget|crash",
+        rare=True,
     ),
     "an endpoint that left is asked": Bug(
         "lanes", "lane.left = True\n                left.append(url)", "left.append(url)", "list of endpoints"

@@ -45,7 +45,7 @@ LONGEST_PAUSE_S = 61.0
 """Seconds: no pause that the endpoint did not ask for is longer."""
 
 KNOWN = 20
-"""As in the budget's promise: the longest reply bounds the later ones once the first 20 samples begun have ended."""
+"""As in the budget's promise: the mean cost is known once the first 20 samples begun have ended."""
 
 UNKNOWN_TOKENS = 4096.0
 """What a request is expected to take before the first has finished."""
@@ -287,6 +287,7 @@ class Rules:
         billed = self.longest_prompt if prompt is None else prompt + kept
         self.longest, self.longest_prompt = max(self.longest, tokens), max(self.longest_prompt, billed)
         self.used_tokens += tokens
+        self._look_at_budget_is_kept()
         if self.settings.prices is not None:
             self.used_usd += self.settings.prices.usd(billed, tokens)
         self.model = self.model or sample.server_model
@@ -544,16 +545,21 @@ class Rules:
             self.n_first += 1
             self.first.add(task)
 
+    def _look_at_budget_is_kept(self) -> None:
+        """After a reply: with max_tokens, what replies used never exceeds the budget."""
+        for total, unit, used, _ in self._budgets():
+            if unit == "tokens" and self.max_tokens is not None and used > total:
+                raise Broken("budget", f"{used:.6g} of {total:g} tokens are used")
+
     def _look_at_round(self, number: int) -> None:
         """A round begins."""
         n = len(self.in_flight) + sum(task.sample_index == number for task in self.samples)
         known = self._is_known()
         for total, unit, used, each in self._budgets():
             mean = used / self.n_done if known else each
-            if used + n * mean > total * (1 + 1e-6):
-                raise Broken(
-                    "budget", f"{used:.6g} of {total:g} {unit} are used, and a round of {n} × {mean:.6g} begins"
-                )
+            if used + (n - 1) * mean + each > total * (1 + 1e-6):
+                cost = f"{n - 1} × {mean:.6g} and {each:.6g}"
+                raise Broken("budget", f"{used:.6g} of {total:g} {unit} are used, and a round of {cost} begins")
 
     def _is_known(self) -> bool:
         return self.n_done >= KNOWN and not (self.first - self.dispatcher.causes.given_up().keys())
@@ -561,9 +567,7 @@ class Rules:
     def _budgets(self) -> list[tuple[float, str, float, float]]:
         """(budget, unit, used, most that one more request may take) of each."""
         settings = self.settings
-        if self._is_known():
-            most = float(self.longest if self.max_tokens is None else min(self.max_tokens, self.longest))
-        elif self.max_tokens is not None:
+        if self.max_tokens is not None:
             most = self.max_tokens
         else:
             most = self.longest if self.n_done else UNKNOWN_TOKENS

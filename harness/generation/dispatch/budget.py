@@ -2,22 +2,21 @@
 
 What one request may still use is its *reserve*:
 
-| known so far | reserve of one request |
+| the session's benchmarks | reserve of one request |
 | --- | --- |
-| little | the largest max_tokens of the session |
-| the first `KNOWN` samples that were begun have all ended | the longest reply so far, at most the largest max_tokens |
-| little, and no max_tokens | the longest reply so far; before the first, `UNKNOWN_LENGTH` or the budget |
+| all have a max_tokens | the largest of these |
+| one has none | the longest reply so far; before the first, `UNKNOWN_LENGTH` or the budget |
 
-The second row waits for the first samples *begun*, not for the first to finish: the first to finish are short. The
-longest of 20 replies is about the 95 % quantile, so at most about 1 later reply in 21 exceeds its reserve, and then the
-reserve grows. Each prompt is assumed to be as long as the longest so far.
-
-Invariant, whenever a request is sent: used + reserve × (requests in flight + 1) ≤ budget.
+Invariant, whenever a request is sent: used + reserve × (requests in flight + 1) ≤ budget. So with max_tokens the tokens
+of replies never exceed the budget, whatever their lengths: no later reply is judged by the earlier ones, which may be
+those of easier questions. Without max_tokens nothing bounds a reply. Each prompt is assumed to be as long as the
+longest so far.
 
 The session asks in rounds (one sample of every question), so that a score of a stopped run is not biased. A round
-starts only if all of it is expected to fit: at the mean cost so far, or at the reserve while little is known. If a
-round or a request does not fit, the session waits for the requests in flight, which may turn out shorter than their
-reserve; with none in flight it ends.
+starts only if all of it is expected to fit: its last request at the reserve, the others at the mean cost so far. The
+mean counts once the first `KNOWN` samples *begun* have ended (the first to finish are short); until then the reserve
+stands for it. If a round or a request does not fit, the session waits for the requests in flight, which may turn out
+shorter than their reserve; with none in flight it ends.
 
 The limits on requests and on tokens a minute are two token buckets, which fill evenly. A request may be sent if the
 bucket of requests holds at least 1 and the bucket of tokens is not below 0. It is charged the tokens that it is
@@ -188,7 +187,7 @@ class RateLimit:
 
 
 KNOWN = 20
-"""After this many ended samples, the longest reply so far is taken as the bound of later ones."""
+"""After this many ended samples, their mean cost is taken as the expected cost of later ones."""
 
 
 ROUNDING = 1 + 1e-9
@@ -290,7 +289,7 @@ class Budget:
     def may_start(self, number: int) -> bool:
         """Whether round `number` is expected to fit into the budget, together with the requests in flight."""
         self._round = number
-        self.holds_round = bool(self._exceeded_by(self._in_flight + self._round_sizes[number], self._expected))
+        self.holds_round = bool(self._round_exceeds(number))
         return not self.holds_round
 
     def sentence(self) -> str:
@@ -301,14 +300,14 @@ class Budget:
         if not self.has_begun and self._max_tokens is not None:
             exceeded = self._exceeded_by(1, self._reserve) or self._exceeded_by(self._first_round, self._reserve)
             return self._too_small(exceeded[0])
-        if not self._exceeded_by(1, self._reserve):
-            n_requests, each, next_step = self._round_sizes[self._round], self._expected, "round would take about"
+        if exceeded := self._exceeded_by(1, self._reserve):
+            limit = exceeded[0]
+            next_step = f"sample could take {limit.amount(self._reserve(limit))}"
         else:
-            n_requests, each, next_step = 1, self._reserve, "sample could take"
-        limit = self._exceeded_by(n_requests, each)[0]
+            limit = self._round_exceeds(self._round)[0]
+            next_step = f"round could take {limit.amount(self._round_cost(limit, self._round_sizes[self._round]))}"
         used, total = limit.amount(limit.used), limit.amount(limit.total)
-        more = limit.amount(n_requests * each(limit))
-        return f"stopped by the budget: {used} of {total} {limit.unit} used, and the next {next_step} {more}"
+        return f"stopped by the budget: {used} of {total} {limit.unit} used, and the next {next_step}"
 
     @property
     def has_begun(self) -> bool:
@@ -336,24 +335,23 @@ class Budget:
         """The limits that `n_requests` more requests of this cost would exceed."""
         return [limit for limit in self._limits if limit.used + n_requests * each(limit) > ROUNDING * limit.total]
 
-    @property
-    def _is_known(self) -> bool:
-        """Whether enough replies have ended to bound the length of the next one by the longest of them."""
-        return self._n_finished >= KNOWN and not self._first
+    def _round_exceeds(self, number: int) -> list[_Limit]:
+        """The limits that round `number`, together with the requests in flight, is expected to exceed."""
+        n_requests = self._in_flight + self._round_sizes[number]
+        return [
+            limit for limit in self._limits if limit.used + self._round_cost(limit, n_requests) > ROUNDING * limit.total
+        ]
+
+    def _round_cost(self, limit: _Limit, n_requests: int) -> float:
+        """What `n_requests` are expected to use of `limit`, if room for the last one must be there when it is sent."""
+        reserve = self._reserve(limit)
+        has_mean = self._n_finished >= KNOWN and not self._first
+        return (n_requests - 1) * (limit.used / self._n_finished if has_mean else reserve) + reserve
 
     def _reserve(self, limit: _Limit) -> float:
         """Return how much of `limit` is reserved for one request in flight (the module's table)."""
-        bound = self._max_tokens
-        if self._is_known:
-            completion = self._longest if bound is None else min(bound, self._longest)
-        elif bound is not None:
-            completion = bound
-        elif self._n_finished:
-            completion = self._longest
-        else:
-            return min(limit.total, limit.cost(0, UNKNOWN_LENGTH))
-        return limit.cost(self._longest_prompt, completion)
-
-    def _expected(self, limit: _Limit) -> float:
-        """Return the mean that one request uses of `limit`; while little is known, the reserve."""
-        return limit.used / self._n_finished if self._is_known else self._reserve(limit)
+        if self._max_tokens is not None:
+            return limit.cost(self._longest_prompt, self._max_tokens)
+        if self._n_finished:
+            return limit.cost(self._longest_prompt, self._longest)
+        return min(limit.total, limit.cost(0, UNKNOWN_LENGTH))
