@@ -567,10 +567,8 @@ class Rules:
     def _budgets(self) -> list[tuple[float, str, float, float]]:
         """(budget, unit, used, most that one more request may take) of each."""
         settings = self.settings
-        if self.max_tokens is not None:
-            most = self.max_tokens
-        else:
-            most = self.longest if self.n_done else UNKNOWN_TOKENS
+        longest = self.longest if self.n_done else UNKNOWN_TOKENS
+        most = longest if self.max_tokens is None else self.max_tokens
         found = []
         if settings.budget_tokens is not None:
             found.append((float(settings.budget_tokens), "tokens", float(self.used_tokens), most))

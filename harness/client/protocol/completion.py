@@ -196,17 +196,19 @@ class Completion:
         for choice in event.choices:
             delta = choice.delta
             before = self._n_taken
-            added = delta.content is not None and self._take(_TEXT, delta.content)
-            if delta.reasoning_content is not None and self._take(_REASONING, delta.reasoning_content):
-                added = True
-            elif delta.reasoning is not None and self._take(_REASONING, delta.reasoning):
-                added = True
-            logprobs: Sequence[float | None] = ()
+            added = False
+            if delta.content is not None:
+                added = self._take(_TEXT, delta.content)
+            has_reasoning = delta.reasoning_content is not None and self._take(_REASONING, delta.reasoning_content)
+            if not has_reasoning and delta.reasoning is not None:
+                has_reasoning = self._take(_REASONING, delta.reasoning)
+            logprobs: list[float | None] = []
             if choice.logprobs is not None and choice.logprobs.content:
                 logprobs = [token.logprob for token in choice.logprobs.content]
                 self._count_logprobs(logprobs)
             if self.written is not None:
                 self.written.add_event(self._n_taken - before, choice.token_ids, logprobs)
+            added = added or has_reasoning
             reason = choice.finish_reason
             if added or reason:
                 if event.id != self._text_id or event.model != self._text_model:
