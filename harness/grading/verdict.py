@@ -50,6 +50,9 @@ NEAR_MISSES: dict[NearMiss, str] = {
 EXHAUSTED = frozenset(("time", "memory", "depth", "crash"))
 """Rules of grades that are undecided because a worker reached a bound, not because of a comparison."""
 
+JUDGE_RULE = "judge"
+"""The rule of a grade whose verdict a judge model decided."""
+
 MAX_VOTE_CHARS = 200
 """Longest vote (the text by which maj@k counts an answer) where a verifier judged, in characters; the rest is cut."""
 
@@ -85,7 +88,7 @@ _RULES = {
     "crash": "the answer brought its worker down",
     "form": "the value is right and its form is not",
     UNSTATED: "the sentence of the value has no form that states an answer",
-    "judge": "the rules left it open, and a judge decided",
+    JUDGE_RULE: "a judge decided",
 }
 """Rule of a grade → its meaning in words."""
 
@@ -230,7 +233,7 @@ def grade(
         if decision.outcome == "undecided" and judge is not None:
             ruling = judge(question, searched.extraction.answer)
             if ruling is not None:
-                decision = AnswerVerdict("correct" if ruling else "wrong", "judge", decision.vote)
+                decision = AnswerVerdict("correct" if ruling else "wrong", JUDGE_RULE, decision.vote)
     right_elsewhere = decision.outcome != "correct" and any(
         decide(question, box).outcome == "correct" for box in searched.other_boxes
     )

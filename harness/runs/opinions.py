@@ -36,9 +36,10 @@ class Opinion(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 def replace(folder: BenchmarkFolder, grader: str, verdicts: Mapping[Key, bool | None]) -> None:
     """Replace the stored opinions of `grader`; other graders' opinions stay. Raises `StoreError`.
 
-    verdicts: by sample, whether that grader calls it right; None: it cannot tell.
+    A judge's opinions of former versions, whose grader begins with the version of the rules and a plus, are replaced
+    too. verdicts: by sample, whether that grader calls it right; None: it cannot tell.
     """
-    others = [opinion for opinion in read(folder) if opinion.grader != grader]
+    others = [opinion for opinion in read(folder) if not f"+{opinion.grader}".endswith(f"+{grader}")]
     name = folder.name
     new = [
         Opinion(

@@ -24,7 +24,8 @@ are scored like a grader's, and nothing is moved or stretched.
 The three sources are independent, so that their distances to the estimate add as squares on each side (Zou and Donner
 2008, Statistics in Medicine 27:1693). `make simulate` prints the coverage, docs/statistics.md shows it.
 
-The audited population is the samples that a judge decided; where no judge decided any, all samples. The draw is no
+The audited population is the samples that a judge decided: it gave a verdict on them, and this verdict counts, whether
+or not the rules agree (`second.judge.apply_ruling`). Where no judge decided any, it is all samples. The draw is no
 file: it is the order of the samples by a checksum of their keys, which knows nothing of their texts and verdicts. Of
 each stratum the estimate takes the samples from the beginning of this order up to the first without a verdict by hand.
 So a person may stop at any sample. A verdict counts only if an audit stored it (`audits`): one that somebody gave for
@@ -43,6 +44,7 @@ import numpy as np
 
 from harness.core.codec import digest
 from harness.core.records import Key
+from harness.grading.verdict import JUDGE_RULE
 from harness.runs.overrides import Override, apply
 from harness.scoring.intervals import Interval, wilson
 from harness.scoring.tally import QuestionTally
@@ -58,9 +60,6 @@ counts as this one, so that the interval at most doubles.
 
 WHY = "audit"
 """The reason (`Override.why`) of a verdict by hand that an audit stored."""
-
-JUDGE_RULE = "judge"
-"""The `rule` of a grade that a judge decided."""
 
 
 class JudgeErrors(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from harness.core.errors import StoreError
 from harness.core.records import Grade, Key
+from harness.grading.verdict import JUDGE_RULE
 from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder, grades
 from harness.scoring.pipeline import grade_run, publish
@@ -59,6 +60,6 @@ def _judged(folder: RunFolder, benchmark: str) -> bool:
     """Whether a judge has decided any of the stored grades."""
     files = folder.benchmark(benchmark)
     try:
-        return files.grades.exists() and any(grade.rule == "judge" for grade in grades.read(files))
+        return files.grades.exists() and any(grade.rule == JUDGE_RULE for grade in grades.read(files))
     except StoreError:  # A damaged file of grades is no loss: the samples can be graded again.
         return False

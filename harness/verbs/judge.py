@@ -44,13 +44,14 @@ from harness.grading.second.judge import (
     answer_for_judge,
     apply_ruling,
     ending_for_judge,
-    grader_name,
     in_scope,
+    judge_name,
     judge_question,
     majority,
 )
 from harness.grading.second.judge_prompts import JudgePrompt, verdict
 from harness.grading.second.second_opinion import Agreement, agreement
+from harness.grading.verdict import JUDGE_RULE
 from harness.presets.grading import GradingOptions
 from harness.presets.sampling import Sampling
 from harness.runs import RunFolder, opinions, read_samples
@@ -93,9 +94,9 @@ class JudgeSettings:
         return Sampling(temperature=temperature, max_tokens=self.max_tokens)
 
     @property
-    def grader(self) -> str:
-        """The value of `grader` in grades that this judge decides."""
-        return grader_name(self.model, self.prompt, self.votes)
+    def name(self) -> str:
+        """The name of this judge in the grades that it decides, and in its opinions."""
+        return judge_name(self.model, self.prompt, self.votes)
 
     def folder(self, run: RunFolder) -> RunFolder:
         """The folder of this judge's replies for the run: one for each model, prompt wording and sampling."""
@@ -517,7 +518,7 @@ def _failures(before: Iterable[Grade], after: Iterable[Grade]) -> dict[str, int]
     A verifier that returns None leaves an answer to the judge, which is no failure. before, after: the grades before
     and after the judge, in the same order.
     """
-    rules = (former.rule for former, grade in zip(before, after, strict=True) if grade.rule == "judge")
+    rules = (former.rule for former, grade in zip(before, after, strict=True) if grade.rule == JUDGE_RULE)
     failures = Counter(words for rule in rules if (words := verifier.failure(rule)) is not None)
     failures.pop("returned NoneType", None)
     return dict(failures)
@@ -533,10 +534,10 @@ def _apply(
     rulings = {case: majority(votes) for case, votes in replies.votes.items()}
     by_key = {key: rulings[case] for key, case in cases.case_of.items() if case in rulings}
     grades: list[Grade] = [
-        apply_ruling(grade, by_key.get(grade.key), judge.grader, override=judge.override) for grade in graded.grades
+        apply_ruling(grade, by_key.get(grade.key), judge.name, override=judge.override) for grade in graded.grades
     ]
     if graded.folder.path.is_dir():
-        opinions.replace(graded.folder, judge.grader, by_key)
+        opinions.replace(graded.folder, judge.name, by_key)
     compared = agreement(graded.grades, by_key)
     decided = [
         disagreement
@@ -550,7 +551,7 @@ def _apply(
         n_silent=sum(ruling is None for ruling in rulings.values()),
         n_mute=sum(all(vote is None for vote in votes) for votes in replies.votes.values()),
         n_owed=len(replies.owed),
-        n_decided=sum(grade.rule == "judge" for grade in grades),
+        n_decided=sum(grade.rule == JUDGE_RULE for grade in grades),
         n_hidden=cases.n_hidden,
         failures=_failures(graded.grades, grades),
         prompt_tokens=replies.prompt_tokens,

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.core.records import Grade, Message, Question, Verdict
-from harness.grading import GRADER
-from harness.grading.second.judge import answer_for_judge, apply_ruling, grader_name, in_scope, judge_question, majority
+from harness.grading.second.judge import answer_for_judge, apply_ruling, in_scope, judge_name, judge_question, majority
 from harness.grading.second.judge_prompts import LIMO, VERDICT
 
 QUESTION = Question(
@@ -54,8 +53,8 @@ def test_a_ruling_changes_only_what_it_may(verdict: Verdict, ruling: bool | None
         assert replaced == grade
     else:
         assert (replaced.verdict == "correct") == ruling
-        assert (replaced.rule, replaced.grader) in (("judge", "g"), ("integer", "rules/1"))
-        assert (replaced.grader == "g") == (verdict == "undecided" or (verdict == "correct") != ruling)
+        assert (replaced.rule, replaced.grader) == ("judge", "rules/1+g"), "decided by the judge, also if both agree"
+        assert (replaced.verdict == verdict) == (verdict != "undecided" and (verdict == "correct") == ruling)
 
 
 @pytest.mark.parametrize(("rule", "shown"), [("integer", "2"), ("sentence", None)])
@@ -88,6 +87,12 @@ def test_the_judge_reads_the_last_turn_of_the_user() -> None:
     assert "Raw text" in judge_question(VERDICT, raw, "2").messages[0].content
 
 
-def test_the_grader_of_a_judged_sample_names_judge_prompt_and_votes() -> None:
-    assert grader_name("org/m", VERDICT, 1) == f"{GRADER}+judge:org/m@verdict"
-    assert grader_name("org/m", LIMO, 5) == f"{GRADER}+judge:org/m@limo*5"
+def test_the_name_of_a_judge_has_its_model_prompt_and_votes() -> None:
+    assert judge_name("org/m", VERDICT, 1) == "judge:org/m@verdict"
+    assert judge_name("org/m", LIMO, 5) == "judge:org/m@limo*5"
+
+
+def test_the_grader_of_a_judged_sample_is_who_left_it_open_and_then_the_judge() -> None:
+    by_verifier = msgspec.structs.replace(grade_of("undecided"), grader="mine:right@1f88ba22c3e8")
+    assert apply_ruling(by_verifier, True, "judge:m@verdict").grader == "mine:right@1f88ba22c3e8+judge:m@verdict"
+    assert apply_ruling(by_verifier, None, "judge:m@verdict").grader == "mine:right@1f88ba22c3e8"

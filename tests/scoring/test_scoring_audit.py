@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from harness.core.records import Grade, Key
+from harness.grading.second.judge import apply_ruling
 from harness.runs.overrides import Override
 from harness.scoring.audit import Audited, AuditedPart, audited, draw, estimate
 from harness.scoring.intervals import Z_95, Interval, question_limits, sampling_limits, wilson
@@ -138,6 +139,33 @@ def test_only_what_a_judge_decided_is_audited() -> None:
     found = estimated(items, {Key("q2", 0): False, Key("q2", 1): False})
     assert found is not None
     assert (found.n_population, found.accuracy) == (2, 0.5)  # q1 is right by the rules
+
+
+@pytest.mark.parametrize("override", [True, False])
+def test_an_audit_finds_what_a_judge_wrongly_rejects(override: bool) -> None:
+    """The rules find no answer in any reply; the judge that overrides them accepts no wrong one, and rejects 60 % of
+    the right ones. Of 200 audits of 100 samples nearly all cover the truth. Without the override the rules decide all,
+    and all samples are audited, too.
+    """
+    rng, chances, held = np.random.default_rng(0), np.linspace(0.2, 0.9, 60), 0
+    for _ in range(200):
+        right = rng.random((60, 4)) < chances[:, None]
+        accepted = right & (rng.random(right.shape) < 0.4)
+        grades = [
+            apply_ruling(grade(f"q{q}", i, "n"), bool(accepted[q, i]), "judge:stingy@verdict", override=override)
+            for q in range(60)
+            for i in range(4)
+        ]
+        items = tally([question(f"q{q}") for q in range(60)], grades, None).questions
+        verdicts = {key: bool(right[int(key.question_id[1:]), key.sample_index]) for key in draw(items, 100)}
+        assert any(verdicts[key] and not accepted[int(key.question_id[1:]), key.sample_index] for key in verdicts)
+        found = audited(items, by_hand(verdicts), accuracy_intervals(items))
+        assert found is not None
+        assert found.n_population == 240
+        interval = found.intervals.sampling_interval
+        assert interval is not None
+        held += interval.low <= chances.mean() <= interval.high
+    assert held >= 186
 
 
 def test_without_a_judge_all_samples_are_audited() -> None:

@@ -78,6 +78,23 @@ def test_a_score_by_rules_says_nothing_of_a_judge(tmp_path: Path) -> None:
     assert "judge" not in warnings(folder)
 
 
+def test_every_verdict_of_a_judge_that_counts_is_audited(tmp_path: Path) -> None:
+    """A judge that overrides the rules and rejects what it was shown, also where the rules found no answer."""
+    rows = {**ROWS, "q3": ("4", ["I would say that it is four, since two and two make as much as that."] * 4)}
+    with FaultServer(ruling_by({"making sugar": True, "four": False, "sugar": False, "4": True, "5": False})) as server:
+        folder = write_run(tmp_path / "run", rows)
+        judge_run(folder, serve(server), scope="all", override=True)
+    assert "12 of 12 verdicts are a judge's" in warnings(folder)
+    (audit,) = front.audit(folder.path, out=tmp_path / "todo.jsonl")
+    assert {item.question_id for item in audit.items} == {"q1", "q2", "q3"}
+    assert audit.n_drawn == 12
+    filled(tmp_path / "todo.jsonl", lambda row: "wrong" if "burning" in row["text"] else "correct")
+    (audit,) = front.audit(folder.path, verdicts=tmp_path / "todo.jsonl")
+    assert audit.estimate is not None
+    assert audit.estimate.accuracy == pytest.approx((1 / 2 + 1 + 1) / 3)
+    assert audit.estimate.n_differing == 5  # the four of q3, and the 5 of q2
+
+
 # --- by a file ---
 def test_by_a_file(tmp_path: Path, judged: RunFolder) -> None:
     written = harness(tmp_path, "audit", "run", "--out", "todo.jsonl")

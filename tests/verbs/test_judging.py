@@ -10,6 +10,7 @@ import re
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,11 @@ from harness.cli.score import command as score
 from harness.client.address.endpoint import Endpoint
 from harness.client.asker import Asker
 from harness.core.errors import ServerError
-from harness.core.records import GradeRules
+from harness.core.records import GradeRules, Key
 from harness.grading import GRADER
 from harness.grading.second.judge_prompts import LIMO, VERDICT
 from harness.presets.grading import GradingOptions
-from harness.runs import Manifest, RunFolder, questions, read_samples
+from harness.runs import Manifest, RunFolder, opinions, questions, read_samples
 from harness.scoring.pipeline import score_run
 from harness.verbs.judge import JudgeSettings, Serve, Server
 from server_launchers.keeping.supervisor import RunningServer
@@ -109,6 +110,21 @@ def test_a_verifier_that_failed_is_named_beside_the_judge(
     with FaultServer(ruling_by({"2": True, "3": False})) as server:
         (report,) = judge_run(folder, serve(server)).reports
     assert (report.n_decided, report.failures) == (2, failures)
+    named = {grade.grader for grade in graded(folder).values()}
+    file_digest = sha256((tmp_path / "own_words.py").read_bytes()).hexdigest()[:12]
+    assert named == {f"own_words:judge@{file_digest}+judge:judge@verdict"}, "who left it open, and then the judge"
+
+
+def test_a_judge_has_one_opinion_of_a_sample_also_in_a_folder_of_a_former_version(run: RunFolder) -> None:
+    key, place = Key("q1", 0), run.benchmark("prose")
+    for former in ("rules/19+judge:judge@verdict", "rules/19+judge:judge@limo", "math-verify"):
+        opinions.replace(place, former, {key: False})
+    with FaultServer(ruling_by(RULING)) as server:
+        judge_run(run, serve(server))
+    named = {(opinion.grader, opinion.correct) for opinion in opinions.read(place) if opinion.key == key}
+    assert named == {
+        ("judge:judge@verdict", True), ("rules/19+judge:judge@limo", False), ("math-verify", False),
+    }  # fmt: skip
 
 
 def test_a_score_by_the_rules_names_the_judge_whose_grades_it_replaces(tmp_path: Path, run: RunFolder) -> None:
@@ -167,6 +183,9 @@ def test_a_decided_rule_is_overridden_only_when_asked_and_disagreement_is_counte
     by_rules, by_judge = ["correct", "wrong", "wrong", "no_answer"], ["wrong", "correct", "correct", "no_answer"]
     assert verdicts == (by_judge if override else by_rules)
     assert report.n_decided == (7 if override else 4)
+    assert {key for key, grade in graded(run).items() if grade.rule == "judge"} == {
+        ("q1", 0), ("q1", 1), ("q1", 2), ("q1", 3), *((("q2", 0), ("q2", 1), ("q2", 2)) if override else ()),
+    }  # fmt: skip
 
 
 def test_scope_wrong_shows_no_answer_that_the_rules_accept(run: RunFolder) -> None:

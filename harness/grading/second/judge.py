@@ -15,7 +15,7 @@ from harness.core.records import Grade, Question, Sample
 from harness.grading.find.extract import UNSTATED
 from harness.grading.find.reasoning import final_part
 from harness.grading.second.judge_prompts import JudgePrompt, render, shown_answer, shown_ending
-from harness.grading.verdict import GRADER
+from harness.grading.verdict import JUDGE_RULE
 
 Scope = Literal["undecided", "wrong", "all"]
 """Which samples a judge sees: "undecided" ones only; "wrong": undecided and wrong ones; "all": every sample."""
@@ -80,29 +80,28 @@ def majority(votes: Sequence[bool | None]) -> bool | None:
     return None if balance == 0 else balance > 0
 
 
-def grader_name(model: str, prompt: JudgePrompt, votes: int) -> str:
-    """Return the name that stands as `grader` in the grades that this judge decided.
-
-    It differs from the rules' name, so the next score grades these samples by the rules again, and then by the judge.
-    """
-    return f"{GRADER}+judge:{model}@{prompt.name}{f'*{votes}' if votes > 1 else ''}"
+def judge_name(model: str, prompt: JudgePrompt, votes: int) -> str:
+    """Return the name of a judge in grades and opinions, such as `judge:org/model@verdict*5` for five votes."""
+    return f"judge:{model}@{prompt.name}{f'*{votes}' if votes > 1 else ''}"
 
 
-def apply_ruling(grade: Grade, ruling: bool | None, grader: str, *, override: bool = False) -> Grade:
-    """Return the grade after the judge's ruling, which changes undecided grades, or all with `override`.
+def apply_ruling(grade: Grade, ruling: bool | None, judge: str, *, override: bool = False) -> Grade:
+    """Return the grade after the judge's ruling, which decides undecided grades, or all with `override`.
 
-    ruling: right, wrong, or None: the judge has no verdict, and the grade stays. grader: the name that a changed grade
-    records.
+    A decided grade has the rule `JUDGE_RULE`, also if the judge agrees with the rules: its verdict is the one that
+    counts, so an audit must be able to draw it. Its grader is the former one, then the judge. The next score grades
+    such a sample by the rules again, since the name differs from theirs.
+
+    ruling: right, wrong, or None: the judge has no verdict, and the grade stays. judge: from `judge_name`.
     """
     if ruling is None or (grade.verdict != "undecided" and not override):
         return grade
+    decided = msgspec.structs.replace(grade, rule=JUDGE_RULE, grader=f"{grade.grader}+{judge}")
     if grade.verdict != "undecided" and (grade.verdict == "correct") == ruling:
-        return grade
+        return decided
     return msgspec.structs.replace(
-        grade,
+        decided,
         verdict="correct" if ruling else "wrong",
-        rule="judge",
-        grader=grader,
         unextracted=grade.unextracted and not ruling,
         near_miss=None if ruling else grade.near_miss,
     )
