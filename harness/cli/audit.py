@@ -106,8 +106,8 @@ def _print(audit: Audit) -> None:
     click.echo(f"{name}: {raw} by the grader; {n_judged:,} of {audit.n_drawn:,} drawn samples are judged by hand")
     if audit.estimate is None:
         click.echo(
-            "  no estimate yet: it needs verdicts on samples that were graded correct and on others; go on judging, "
-            "in the order in which they are drawn"
+            "  no estimate yet: it needs verdicts on samples that were graded correct and on others, where there are "
+            "both; go on judging, in the order in which they are drawn"
         )
     else:
         click.echo(f"  {audit.estimate.sentence}")

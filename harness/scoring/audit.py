@@ -90,8 +90,8 @@ class JudgeErrors(msgspec.Struct, frozen=True, kw_only=True):
 class Audited(msgspec.Struct, frozen=True, kw_only=True):
     """The accuracy if a person had judged, estimated from n_audited of n_population verdicts; fractions.
 
-    n_differing: audited samples on which the person differs from the grader. intervals: 95 %, with the audit's own
-    uncertainty.
+    n_differing: audited samples on which the person differs from the grader. n_accepted: those of them that the grader
+    calls correct; None in scores of former versions. intervals: 95 %, with the audit's own uncertainty.
     n_to_halve: audits in all with which the sampling interval would be half as wide; None: no number of audits would do
     that.
     """
@@ -102,6 +102,7 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
     n_audited: int
     n_differing: int
     n_to_halve: int | None
+    n_accepted: int | None = None
 
     @property
     def sentence(self) -> str:
@@ -109,6 +110,10 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
         sampling, question = self.intervals.sampling_interval, self.intervals.question_interval
         assert sampling is not None
         new = "" if question is None else f"; new questions {_between(question)}"
+        which = ""
+        if self.n_differing and self.n_accepted is not None:
+            rejected = self.n_differing - self.n_accepted
+            which = f" ({self.n_accepted:,} of them the grader called correct, {rejected:,} it did not)"
         more = (
             "no number of audits would halve the interval: what is left is the error of sampling"
             if self.n_to_halve is None
@@ -116,7 +121,7 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
         )
         return (
             f"a person audited {self.n_audited:,} of {self.n_population:,} verdicts and differs on "
-            f"{self.n_differing:,}: the accuracy by a person is {100 * self.accuracy:.1f} % (same questions "
+            f"{self.n_differing:,}{which}: the accuracy by a person is {100 * self.accuracy:.1f} % (same questions "
             f"{_between(sampling)}{new}); {more}"
         )
 
@@ -245,12 +250,13 @@ def audited(items: Sequence[QuestionTally], by_hand: Mapping[Key, Override], int
     items: `tally(…).questions`. by_hand: `audits(…)`. intervals: of the accuracy by the grades.
     """
     population = _Population.of(items)
-    parts, n_differing = [], 0
+    parts, n_differing, n_accepted = [], 0, 0
     for stratum in population.strata:
         verdicts = list(stratum.audits(by_hand))
         if not verdicts:
             return None
-        n_differing += sum(correct != stratum.called_correct for _, correct in verdicts)
+        n_differing += (differing := sum(correct != stratum.called_correct for _, correct in verdicts))
+        n_accepted += differing * stratum.called_correct
         weights = np.array([stratum.weight_of[key] for key, _ in verdicts])
         parts.append(
             AuditedPart(
@@ -265,7 +271,7 @@ def audited(items: Sequence[QuestionTally], by_hand: Mapping[Key, Override], int
         )
     if not parts:
         return None
-    estimated = estimate(parts, population.certain, intervals, n_differing)
+    estimated = estimate(parts, population.certain, intervals, n_differing, n_accepted)
     if estimated.n_audited < estimated.n_population:
         return estimated
     # Everything is audited: the person's verdicts are scored as a grader's would be.
@@ -280,11 +286,13 @@ def _intervals_by_hand(items: Sequence[QuestionTally], by_hand: Mapping[Key, Ove
     return rate_intervals(hits, present)
 
 
-def estimate(parts: Sequence[AuditedPart], certain: float, intervals: Intervals, n_differing: int = 0) -> Audited:
+def estimate(
+    parts: Sequence[AuditedPart], certain: float, intervals: Intervals, n_differing: int = 0, n_accepted: int = 0
+) -> Audited:
     """The accuracy that a person would find, estimated from the audit of each stratum.
 
     certain: the part of the accuracy that comes from samples which no judge decided. intervals: of the accuracy by the
-    grades. n_differing: audited samples on which the person differs from the grader.
+    grades. n_differing, n_accepted: as in `Audited`.
     """
     accuracy = certain + math.fsum(part.weight * part.right for part in parts)
     # The shares of the samples that the grader calls correct, and that both the grader and the person do.
@@ -309,6 +317,7 @@ def estimate(parts: Sequence[AuditedPart], certain: float, intervals: Intervals,
         n_population=n_population,
         n_audited=n_audited,
         n_differing=n_differing,
+        n_accepted=n_accepted,
         n_to_halve=_to_halve(sampling.half_width**2, (below + above) / 2, n_audited, n_population),
     )
 

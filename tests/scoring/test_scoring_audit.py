@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -47,9 +48,12 @@ def items_of(judged: Mapping[str, str], **letters: str) -> tuple[QuestionTally, 
 
 def test_hand_worked_estimate() -> None:
     """60 of 100 samples were called correct, of which 8 of 10 audited are; 1 of 5 of the others is right."""
-    found = estimate([AuditedPart(True, 0.6, 60, 10, 0.8, 10.0), AuditedPart(False, 0.4, 40, 5, 0.2, 5.0)], 0.0, RAW, 3)
+    found = estimate(
+        [AuditedPart(True, 0.6, 60, 10, 0.8, 10.0), AuditedPart(False, 0.4, 40, 5, 0.2, 5.0)], 0.0, RAW, 3, 2
+    )
     assert found.accuracy == pytest.approx(0.6 * 0.8 + 0.4 * 0.2)
     assert (found.n_population, found.n_audited, found.n_differing) == (100, 15, 3)
+    assert "differs on 3 (2 of them the grader called correct, 1 it did not): the accuracy" in found.sentence
     interval = found.intervals.sampling_interval
     assert interval is not None
     assert interval.low < 0.4  # wider than the raw one, around another middle
@@ -131,6 +135,12 @@ def test_a_grader_that_levels_questions_has_a_wider_question_interval() -> None:
     dull = estimate([AuditedPart(True, 0.5, 50, 50, 0.8, 50.0), AuditedPart(False, 0.5, 50, 50, 0.2, 50.0)], 0, RAW)
     assert sharp.intervals.question_interval == pytest.approx((0.3, 0.7))
     assert dull.intervals.question_interval == pytest.approx((0.5 - 0.2 / 0.6, 0.5 + 0.2 / 0.6))
+
+
+def test_an_audit_of_a_former_version_does_not_say_in_which_direction_it_differs() -> None:
+    now = estimate([AuditedPart(True, 1.0, 60, 10, 0.8, 10.0)], 0.0, RAW, 2, 2)
+    former = msgspec.convert({**msgspec.to_builtins(now), "n_accepted": None}, Audited)
+    assert "differs on 2: the accuracy" in former.sentence
 
 
 def test_only_what_a_judge_decided_is_audited() -> None:

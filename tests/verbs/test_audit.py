@@ -93,6 +93,7 @@ def test_every_verdict_of_a_judge_that_counts_is_audited(tmp_path: Path) -> None
     assert audit.estimate is not None
     assert audit.estimate.accuracy == pytest.approx((1 / 2 + 1 + 1) / 3)
     assert audit.estimate.n_differing == 5  # the four of q3, and the 5 of q2
+    assert "differs on 5 (0 of them the grader called correct, 5 it did not)" in audit.estimate.sentence
 
 
 # --- by a file ---
@@ -105,7 +106,8 @@ def test_by_a_file(tmp_path: Path, judged: RunFolder) -> None:
     assert not any("rule" in row or "graded" in row for row in rows)  # blind
     read = harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl", "--who", "Ann")
     assert read.code == 0, read.err
-    assert "a person audited 4 of 4 verdicts and differs on 2: the accuracy by a person is 87.5 %" in read.out
+    assert "audited 4 of 4 verdicts and differs on 2 (0 of them the grader called correct, 2 it did not)" in read.out
+    assert "the accuracy by a person is 87.5 %" in read.out
     overridden = overrides.read(judged.benchmark("prose"))
     assert {(one.who, one.why, one.verdict) for one in overridden} == {("Ann", "audit", "correct")}
     score = score_file.read(judged.benchmark("prose"))
