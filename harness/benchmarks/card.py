@@ -379,10 +379,13 @@ class Card(_Part):
     @model_validator(mode="after")
     def _check_fields_together(self) -> Card:
         """Refuse fields of the card that contradict one another or name an unknown prompt."""
-        names = {*PROMPTS, *(prompt.name for prompt in self.prompts)}
+        names = {*PROMPTS, *(prompt.name for prompt in self.prompts), *plugins.names("prompt")}
         for name in (self.prompt, *(variant.prompt for variant in self.variants)):
-            if name not in names and name not in plugins.names("prompt"):
-                raise ValueError(f"prompt {name!r} is not known.{near_names(name, names)}")
+            if name not in names:
+                every_name = ", ".join(sorted(names))
+                raise ValueError(
+                    f"prompt {name!r} is not known; expected one of {every_name}.{near_names(name, names)}"
+                )
         if (self.kind == "program") != (self.program is not None):
             raise ValueError("a card of `kind: program` needs `program`, and no other card may have it")
         if (self.twin_of is None) != (not self.original_key):

@@ -66,6 +66,9 @@ MAX_GROUPS = 20
 MAX_BREAKDOWNS = 8
 """Largest number of metadata fields by which a score is broken down."""
 
+MAX_GRADER_CHARS = 160
+"""Largest number of characters of a grader's name in a warning: a verifier with its checksum, then a judge."""
+
 MAX_NAMED_ERRORS = 5
 """Largest number of different exceptions of a verifier that a score lists."""
 
@@ -450,9 +453,9 @@ def _warnings(score: Score, left_out: Iterable[str], kinds: Mapping[GradeKind, i
             f"{count_noun(score.n_imputed, 'question')} with one sample: the spread is estimated from the other "
             "questions"
         )
-    if len(score.graders) > 1:
-        named = ", ".join(visible(grader, 60) for grader in score.graders[:4])
-        sentences.append(f"graded by {len(score.graders)} graders: {named}")
+    if len(score.graders) > 1 or any("+judge:" in grader for grader in score.graders):
+        named = ", ".join(visible(grader, MAX_GRADER_CHARS) for grader in score.graders[:4])
+        sentences.append(f"graded by {count_noun(len(score.graders), 'grader')}: {named}")
     return sentences
 
 

@@ -37,6 +37,7 @@ from harness.scoring.moves import Move, moves, pairs
 from harness.scoring.published.all_sources import PublicAgreement, beside_all
 from harness.scoring.published.benchmark_name import find_card
 from harness.scoring.published.index import find_scores, scores_of_models
+from harness.scoring.score import MAX_GRADER_CHARS
 from harness.scoring.spending import SpentPoint, spent_points
 from harness.scoring.uncertainty import unequal_clusters
 from harness.verbs.known_questions import known_as
@@ -414,8 +415,13 @@ def _warnings(ours: ScoredBenchmark, first: ScoredBenchmark) -> list[str]:
     ]
     assert ours.score is not None
     assert first.score is not None
-    if _graders(ours) != _graders(first):
-        warnings.append("the two runs were graded by different graders: score both again from the start")
+    graders = [_graders(benchmark) for benchmark in (ours, first)]
+    if graders[0] != graders[1]:
+        run, baseline = (", ".join(visible(name, MAX_GRADER_CHARS) for name in sorted(names)) for names in graders)
+        warnings.append(
+            f"the two runs were graded by different graders: the run by {run}; the baseline by {baseline}. Score both "
+            "again by the same version, card and judge"
+        )
     for which, score in (("the run", ours.score), ("the baseline", first.score)):
         if score.copies is not None and score.copies.many:
             warnings.append(f"{which}: {score.copies.sentence}")

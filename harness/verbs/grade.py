@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.asking.options import GradeOptions
+from harness.core import plugins
 from harness.core.errors import UsageError
 from harness.core.records import Grade, GradeRules
 from harness.grading import Verdict
@@ -27,7 +28,8 @@ def grade(reference: Any, response: str, options: GradeOptions, *, with_steps: b
     """
     if isinstance(reference, str) and not reference.strip():
         raise UsageError("the reference is empty: give the right answer", field="reference")
-    grader = options.grader
+    # The name of a plug-in's grader stands for its function, as in a card.
+    grader = options.grader if options.grader == RULES else plugins.value_of("grader", options.grader) or options.grader
     if grader == RULES and is_elsewhere(options.kind):
         grader = options.kind
         try:

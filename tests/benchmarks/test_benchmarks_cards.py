@@ -174,7 +174,10 @@ def test_a_folder_of_cards_that_is_not_there_is_one_sentence(tmp_path: Path, mon
         (MINIMAL + "sampling: {temperature: .nan}\n", r"sampling\.temperature"),
         (MINIMAL + "sampling: {top_p: 0}\n", r"sampling\.top_p"),
         (MINIMAL + "kind: essay\n", "kind: .*found 'essay'"),
-        (MINIMAL + "prompt: boxd\n", r"prompt 'boxd' is not known\. Did you mean boxed"),
+        (
+            MINIMAL + "prompt: boxd\n",
+            r"prompt 'boxd' is not known; expected one of am_thinking, .*few_shot, .*, qwen_boxed\. Did you mean boxed",
+        ),
         (MINIMAL + "checksum: abc\n", "checksum"),
         (MINIMAL + "id_rule: column\n", "`id_rule: column` needs `columns.id`"),
         (MINIMAL + 'prompts: [{name: x, template: "{question} \\b"}]\n', r"control character \\x08"),

@@ -182,7 +182,8 @@ def test_what_must_be_equal_and_is_not_is_named(tmp_path: Path) -> None:
     assert "race" in unfinished
     assert not any("one look" in warning for warning in second.decision.warnings)
     assert any("one run is a copy of the other" in warning for warning in second.decision.warnings)
-    assert any("graded by different graders" in warning for warning in second.decision.warnings)
+    (graded_by,) = [warning for warning in second.decision.warnings if "graded by different graders" in warning]
+    assert "the run by rules/older; the baseline by rules/1. Score both again" in graded_by
     assert [one.field for one in first.settings] == ["dataset_digest"]
 
 
