@@ -112,7 +112,7 @@ def run(
     benchmarks: "aime24:64,math500" (a name, if you like with the number of samples a question), or card files. The
     options are those of `harness run`, by the same names; see `RunOptions`. on: "ray" or "ray://HOST:PORT": the nodes
     of this cluster sample the questions in `shards` parts (default: one part a node); progress is not shown then.
-    judge: the judge that will score the run; it is tried on one answer before the first request. progress: show the
+    judge: the judge that will score the run; it is tried on two answers before the first request. progress: show the
     run's progress on the terminal, or below the cell of a notebook. on_progress: called about twice a second with a
     `Progress`.
     Raises `UsageError`, `ServerError`, `StoreError`, `StoppedByRule` (a budget, the canary), `Interrupted`.

@@ -134,18 +134,19 @@ def prepare(
     *,
     must_answer: bool = False,
     server: RunningServer | None = None,
+    judged: bool = False,
 ) -> Iterator[Prepared]:
     """The run described by `options`, with its server running for the length of the block.
 
     must_answer: an unreachable server is an error even if the run has begun before, so that perhaps no sample is
-    missing. server: a running server to use in place of a server that the options describe. Raises `UsageError` and
-    `ServerError`.
+    missing. server: a running server to use in place of a server that the options describe. judged: as for
+    `questions_of`. Raises `UsageError` and `ServerError`.
     """
     watcher = watcher or Watcher()
     if server is not None:
         options = servers.at_server(options, server)
     # The data are read before the server starts: a misspelt benchmark must not cost minutes of loading weights.
-    questions_asked = questions_of(options, watcher)
+    questions_asked = questions_of(options, watcher, judged=judged)
     if options.serve is None:
         yield _prepared(questions_asked, options, watcher, must_answer, server)
         return
@@ -156,8 +157,8 @@ def prepare(
 # ---- what is asked
 
 
-def questions_of(options: RunOptions, watcher: Watcher | None = None) -> Asked:
-    """Read the data and fix the sampling. Raises `UsageError`."""
+def questions_of(options: RunOptions, watcher: Watcher | None = None, *, judged: bool = False) -> Asked:
+    """Read the data and fix the sampling. judged: a judge is named that will score the run. Raises `UsageError`."""
     watcher = watcher or Watcher()
     first = _first_row(options)
     named = _cards(options, first)
@@ -185,7 +186,7 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> Asked:
     for doubt in (*_doubtful_columns(options, first), _left_out(options, first)):
         if doubt is not None:
             watcher.warn(doubt)
-    _check_verifiers(sets, watcher)
+    _check_verifiers(sets, watcher, judged=judged)
     if options.shard is not None:
         sets = shards.divide(sets, options.shard, lambda note: watcher.warn(Sentence(note)))
     prices = read_prices(options.prices) if options.prices is not None else None
@@ -264,9 +265,9 @@ def _known_folder(options: RunOptions) -> RunFolder | None:
     return None if options.model is None and options.out is None else _folder(options, options.model or "")
 
 
-def _check_verifiers(sets: Sequence[QuestionSet], watcher: Watcher) -> None:
+def _check_verifiers(sets: Sequence[QuestionSet], watcher: Watcher, *, judged: bool) -> None:
     """Try each benchmark's own verifier on two answers. Raise `UsageError` for a verifier that could not grade: not
-    trusted, not found, broken, too slow, or without a verdict on either answer.
+    trusted, not found, broken, too slow, or without a verdict on either answer (None is one if the run is `judged`).
 
     Without this check, `harness score` would say so after hours of sampling.
     """
@@ -290,7 +291,7 @@ def _check_verifiers(sets: Sequence[QuestionSet], watcher: Watcher) -> None:
                 f"{TRIAL_SECONDS:g} s each)"
             )
         )
-        for doubt in try_verifier(question):
+        for doubt in try_verifier(question, judged=judged):
             watcher.warn(Sentence(doubt))
 
 

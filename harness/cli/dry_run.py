@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from harness.generation.settings import BenchmarkSettings, RunSettings
 
 
-def show(options: RunOptions, where: OnRay) -> None:
+def show(options: RunOptions, where: OnRay, *, judged: bool) -> None:
     """Print what the run would ask, and the command lines of a server that would be started.
 
-    Nothing is sent except one look at the server.
+    Nothing is sent except one look at the server. judged: a judge is named that will score the run.
     """
     from harness.asking.prepare import prepare, questions_of, server_of
     from harness.cli.terminal import Terminal
     from server_launchers.keeping.supervisor import dry_run as command_lines
 
     if options.serve is not None:
-        questions_asked = questions_of(options, Terminal())
+        questions_asked = questions_of(options, Terminal(), judged=judged)
         for line in command_lines(server_of(questions_asked)):
             click.echo(line)
         _show_unserved(options, questions_asked)
@@ -38,7 +38,7 @@ def show(options: RunOptions, where: OnRay) -> None:
         from harness.verbs.elsewhere import cluster
 
         options = cluster(where.on).checked(options)
-    with Terminal() as watcher, prepare(options, watcher, must_answer=True) as prepared:
+    with Terminal() as watcher, prepare(options, watcher, must_answer=True, judged=judged) as prepared:
         _show(prepared.settings, prepared.sets, prepared.contexts)
 
 

@@ -64,7 +64,7 @@ def command(dry_run: bool, pilot: bool, as_json: bool, on: str | None, shards: i
     hf://datasets/OWNER/NAME with an eval.yaml, or the file of a sweep of one cell) into a run folder.
 
     The same command again asks only for what is missing; more --samples extend the run. Score it with
-    `harness score RUN_FOLDER`. A judge that will score the run is tried on one answer before the first request; if the
+    `harness score RUN_FOLDER`. A judge that will score the run is tried on two answers before the first request; if the
     judge does not answer, nothing is sampled.
 
     \b
@@ -87,7 +87,7 @@ def command(dry_run: bool, pilot: bool, as_json: bool, on: str | None, shards: i
     options = _of_file(given) or RunOptions.of(**run_given(given))
     judge = judge_options_of({name: value for name, value in given.items() if name.startswith("judge_")})
     if dry_run:
-        show(options, where)
+        show(options, where, judged=judge is not None)
     elif pilot:
         sys.exit(_pilot(options))
     else:

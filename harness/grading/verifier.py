@@ -34,6 +34,9 @@ _RAISED, _RETURNED, _LATE = "verifier raised ", "verifier returned ", "verifier 
 at the deadline.
 """
 
+LEFT_OPEN = f"{_RETURNED}NoneType"
+"""The rule of a grade if the verifier returned None, by which it leaves the answer to a judge."""
+
 ENDED = "verifier ended its process"
 """The rule of a grade if the verifier ended the process that called it."""
 

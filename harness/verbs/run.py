@@ -36,7 +36,7 @@ def run(options: RunOptions, watcher: Watcher, judge: JudgeOptions | None = None
 
     judge: as for `run_at`. Raises what `sample`, `prepare` and `try_judge` raise.
     """
-    with prepare(options, watcher) as prepared:
+    with prepare(options, watcher, judged=judge is not None) as prepared:
         if judge is None:
             for doubt in _for_a_judge(prepared.sets):
                 watcher.warn(doubt)

@@ -37,6 +37,7 @@ def only_words(answer, question): return {"no such answer": False}[answer]
 def raises(answer, question): return answer == question.reference
 def scores(answer, question): return 0.2
 def prints(answer, question): print(answer)
+def only_sure(answer, question): return True if answer == "2" else None
 def ends(answer, question): os._exit(3)
 def loops(answer, question):
     while True: pass
@@ -57,13 +58,13 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def warnings_of(folder: Path, function: str) -> list[str]:
+def warnings_of(folder: Path, function: str, *, judged: bool = False) -> list[str]:
     """The warnings of a run whose verifier is this function, before it looks at any server."""
     (folder / "own.yaml").write_text(CARD % function)
     warned: list[str] = []
     watcher = Watcher()
     watcher.warn = warned.append  # type: ignore[method-assign, assignment]
-    asked = prepare.questions_of(RunOptions.of(benchmarks=(str(folder / "own.yaml"),)), watcher)
+    asked = prepare.questions_of(RunOptions.of(benchmarks=(str(folder / "own.yaml"),)), watcher, judged=judged)
     assert len(asked.sets[0].questions) == 1
     return warned
 
@@ -106,6 +107,16 @@ def test_a_verifier_that_decides_only_some_answers_is_a_warning(
     (warning,) = warnings_of(own, function)
     assert f'(on the answer "{answer}"); they count as wrong' in warning
     assert f'"{other}"' not in warning
+
+
+@pytest.mark.parametrize("function", ["prints", "only_sure"])
+def test_a_verifier_may_leave_the_trials_answers_to_a_judge_that_is_named(own: Path, function: str) -> None:
+    assert warnings_of(own, function, judged=True) == []
+
+
+def test_a_judge_mends_no_verifier_that_returns_something_else(own: Path) -> None:
+    with pytest.raises(UsageError, match="type float, neither True nor False"):
+        warnings_of(own, "scores", judged=True)
 
 
 def test_a_relative_folder_of_modules_is_named_as_the_cause(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:

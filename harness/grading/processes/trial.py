@@ -24,9 +24,10 @@ WRONG_ANSWER = "no such answer"
 _MAX_CAUSE_CHARS = 240
 
 
-def try_verifier(question: Question) -> list[str]:
+def try_verifier(question: Question, *, judged: bool = False) -> list[str]:
     """Call the question's verifier on its reference and on `WRONG_ANSWER`, in a worker as grading does.
 
+    judged: a judge will decide the answers for which the verifier returns None, so None is no lack of a verdict.
     Returns warnings: the verifier gives no verdict on one of the two answers, or takes longer than grading allows by
     default. Raises `UsageError` if the verifier gives no verdict on either answer, or takes longer than `TRIAL_SECONDS`
     on one of them.
@@ -48,6 +49,8 @@ def try_verifier(question: Question) -> list[str]:
                 f"the verifier {grader} gives no verdict on {subject}: it "
                 f"{verifier.failure(verdict.rule)} on the answer {slow[-1]}. Make it faster"
             )
+        if judged and verdict.rule == verifier.LEFT_OPEN:
+            continue
         if (cause := _cause(verdict)) is not None:
             causes[answer] = cause
     warnings = []

@@ -63,7 +63,7 @@ def _expected(sweep: Sweep, group: ServerGroup, cell: Cell) -> ExpectedCell:
     questions_asked: prepare.Asked | None = None
     # The numbers are exact if the questions are on this machine; else they are those that the card states.
     if card is None or options.data or data.status(card) != "absent":
-        questions_asked = prepare.questions_of(options)
+        questions_asked = prepare.questions_of(options, judged=sweep.judge is not None)
         (question_set,) = questions_asked.sets
         settings = questions_asked.benchmarks[question_set.name]
         name, n_questions, at_most = question_set.name, len(question_set.questions), False

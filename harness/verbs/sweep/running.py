@@ -270,7 +270,8 @@ class _Group:
         spec = {name: value for name, value in spec.items() if value is not None}
         try:
             wish = cell.options.but(serve=spec, model=model)
-            return prepare.server_of(prepare.questions_of(wish, self._watcher), self._watcher)
+            questions = prepare.questions_of(wish, self._watcher, judged=self._sweep.judge is not None)
+            return prepare.server_of(questions, self._watcher)
         except HarnessError as error:
             if isinstance(error, Interrupted):
                 raise
@@ -304,7 +305,8 @@ class _Group:
         """
         reason, code = "", 0
         try:
-            with prepare.prepare(cell.options, self._watcher, server=server) as prepared:
+            judged = self._sweep.judge is not None
+            with prepare.prepare(cell.options, self._watcher, server=server, judged=judged) as prepared:
                 session = sample(prepared, self._watcher)
             self._watcher.sampled()
             for warning in session.outcome.warnings:
