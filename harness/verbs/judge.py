@@ -38,6 +38,7 @@ from harness.generation.progress import Progress
 from harness.generation.runner import Listener, ServerSide, generate, stated_context
 from harness.generation.settings import DEFAULT_CONCURRENCY, BenchmarkSettings, Patience, RunSettings, with_neutral
 from harness.grading import verifier
+from harness.grading.processes.trial import WRONG_ANSWER
 from harness.grading.second import judge_prompts
 from harness.grading.second.judge import (
     Scope,
@@ -167,7 +168,7 @@ TRIAL = Question(
     row_digest=digest("What is 2 + 3?"),
     prompt_digest=digest("What is 2 + 3?"),
 )
-"""The question of a judge's trial; the answer to judge is its reference."""
+"""The question of a judge's trial; the answers to judge are its reference and `WRONG_ANSWER`."""
 
 MAX_QUOTED_CHARS = 100
 """Largest number of characters of a judge's reply that a warning quotes."""
@@ -177,49 +178,65 @@ TRIAL_PATIENCE = Patience(attempts=2)
 
 
 def try_judge(options: JudgeOptions, watcher: Watcher, *, may_start: bool = False) -> None:
-    """Ask the judge for one verdict with the request that scoring makes, so that a judge that fails is noticed before
-    hours of sampling.
+    """Ask the judge about a right and a wrong answer with the requests that scoring makes, so that a judge that fails
+    is noticed before hours of sampling. The watcher is told how long its replies took.
 
     Raises `UsageError` or `ServerError`, with scoring's sentence, if the judge cannot be asked: no key, no answer, no
-    such model. Warns if its reply has no verdict. may_start: the caller will start servers, of which one may be the
-    judge; then a judge that cannot be asked yet is only a warning. A judge with a server of its own is not
-    tried: that server starts when its judge is needed.
+    such model. Warns if a reply has no verdict, and if the judge calls the wrong answer correct. may_start: the caller
+    will start servers, of which one may be the judge; then a judge that cannot be asked yet is only a warning. A judge
+    with a server of its own is not tried: that server starts when its judge is needed.
     """
     if options.serve is not None:
         return
     judge, serve = judge_of(options, watcher)
-    watcher.standing(Sentence(f"trying the judge {visible(judge.model, 80)} on one answer"))
+    name = visible(judge.model, 80)
+    watcher.standing(Sentence(f"trying the judge {name} on two answers"))
     try:
         with serve() as server, TemporaryDirectory() as folder:
-            no_verdict = _trial(judge, server, RunFolder(Path(folder) / "trial"))
+            replies = _trial(judge, server, RunFolder(Path(folder) / "trial"))
     except HarnessError as error:
         error.sentence = error.sentence.of("judge")
         if not may_start or not isinstance(error, ServerError):
             raise
         watcher.warn(Sentence(f"the judge cannot be asked now: {error.sentence.marked}"))
         return
+    seconds = max(reply.timing.total for reply in replies)
+    watcher.standing(Sentence(f"the judge {name} took {seconds:.1f} s for the slower of two replies"))
+    no_verdict = next(filter(None, (_no_verdict(judge, reply) for reply in replies)), "")
     if no_verdict:
         watcher.warn(
             Sentence(
-                f"the judge {visible(judge.model, 80)} gave no verdict when it was tried on one answer: {no_verdict}. "
+                f"the judge {name} gave no verdict when it was tried on two answers: {no_verdict}. "
                 "Where it gives none, the rules' verdict stays (see docs/judge.md)"
+            )
+        )
+    if _vote(replies[1], judge.prompt):
+        watcher.warn(
+            Sentence(
+                f'the judge {name} was tried on the wrong answer "{WRONG_ANSWER}" to the question '
+                f'"{TRIAL.messages[0].content}" and called it correct: it may call every answer correct'
             )
         )
 
 
-def _trial(judge: JudgeSettings, server: Server, folder: RunFolder) -> str:
-    """Ask the judge about one made-up answer (`TRIAL`). Return why the reply has no verdict, empty if it has one.
+def _trial(judge: JudgeSettings, server: Server, folder: RunFolder) -> list[Sample]:
+    """Ask the judge about the right and the wrong answer to `TRIAL`. Return its two replies in this order.
 
-    Raises `ServerError` if the judge gives no reply.
+    Raises `ServerError` if the judge does not reply to both.
     """
     judge = dataclasses.replace(judge, votes=1)
-    question = judge_question(judge.prompt, TRIAL, TRIAL.references[0])
-    cases = _Cases(TRIAL.benchmark, {question.question_id: question}, {}, 0)
+    questions = [judge_question(judge.prompt, TRIAL, answer) for answer in (TRIAL.references[0], WRONG_ANSWER)]
+    cases = _Cases(TRIAL.benchmark, {question.question_id: question for question in questions}, {}, 0)
     make_folder(folder.path)
     outcome = _ask(folder, [cases], judge, server, None, "", TRIAL_PATIENCE)
-    reply = next(read_samples(folder.benchmark(cases.benchmark)), None)
-    if reply is None:
+    replies = {reply.question_id: reply for reply in read_samples(folder.benchmark(cases.benchmark))}
+    if len(replies) < len(questions):
         raise ServerError("; ".join(cause.example for cause in outcome.causes) or "the judge gave no reply")
+    return [replies[question.question_id] for question in questions]
+
+
+def _no_verdict(judge: JudgeSettings, reply: Sample) -> str:
+    """Why a reply of the judge has no verdict; empty if it has one."""
     if _vote(reply, judge.prompt) is not None:
         return ""
     if reply.truncated:
@@ -284,23 +301,17 @@ class JudgeReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """A judged run. scores: after the judge. outcome: of the judge's session; None if no reply was missing."""
+    """A judged run. scores: after the judge. outcome: of the judge's session; None if no reply was missing.
+
+    mute: a sentence if the judge gave no verdict at all, with the place of its replies; else empty. The scores warn of
+    it too. The next call then asks the judge again.
+    """
 
     scores: list[Score]
     reports: list[JudgeReport]
     outcome: Outcome | None
     folder: Path
-
-    @property
-    def mute(self) -> str:
-        """A sentence if the judge gave no verdict at all; else empty. The next call then asks the judge again."""
-        n_answers = sum(report.n_answers for report in self.reports)
-        if not n_answers or n_answers != sum(report.n_mute for report in self.reports):
-            return ""
-        return (
-            f"the judge was asked about {count_noun(n_answers, 'answer')} and gave no verdict at all, so the rules' "
-            f"verdicts stand; its replies: harness show {shlex.quote(str(self.folder))}"
-        )
+    mute: str
 
 
 def score_with_judge(
@@ -360,12 +371,43 @@ def judge_grades(
         make_folder(folder.path)
         with serve() as server:
             outcome = _ask(folder, cases, judge, server, on_progress, resume_command)
+        stored = [_replies(folder, benchmark_cases, judge) for benchmark_cases in cases]
+    mute = _mute(cases, stored)
     scores, reports = [], []
-    for benchmark, benchmark_cases in zip(graded, cases, strict=True):
-        after, report = _apply(benchmark, benchmark_cases, _replies(folder, benchmark_cases, judge), judge)
-        scores.append(publish(after))
+    for benchmark, benchmark_cases, replies in zip(graded, cases, stored, strict=True):
+        after, report = _apply(benchmark, benchmark_cases, replies, judge)
+        warnings = [mute if benchmark_cases.questions else "", _unshown(benchmark.grades, judge.scope)]
+        scores.append(publish(dataclasses.replace(after, warnings=(*after.warnings, *filter(None, warnings)))))
         reports.append(report)
-    return Judged(scores=scores, reports=reports, outcome=outcome, folder=folder.path)
+    if mute:
+        mute = f"{mute}; its replies: harness show {shlex.quote(str(folder.path))}"
+    return Judged(scores=scores, reports=reports, outcome=outcome, folder=folder.path, mute=mute)
+
+
+def _mute(cases: Sequence[_Cases], stored: Sequence[_Replies]) -> str:
+    """A sentence if the judge gave no verdict on any answer; else empty. It names no folder: a score may be moved."""
+    n_answers = sum(len(benchmark_cases.questions) for benchmark_cases in cases)
+    if not n_answers or any(replies.owed for replies in stored) or not _all_mute(stored):
+        return ""
+    return (
+        f"the judge was asked about {count_noun(n_answers, 'answer')} and gave no verdict at all, so the rules' "
+        "verdicts stand"
+    )
+
+
+def _unshown(grades: Iterable[Grade], scope: Scope) -> str:
+    """A warning if the judge's scope leaves out replies in which the rules found no answer; else empty.
+
+    A reply that max_tokens cut is not counted: it has no end that the judge could be shown.
+    """
+    n = sum(grade.verdict == "no_answer" and not grade.truncated for grade in grades)
+    if scope == "all" or not n:
+        return ""
+    return (
+        f"{count_noun(n, 'reply', 'replies')} without an answer {'was' if n == 1 else 'were'} not shown to the judge "
+        f"and {'counts' if n == 1 else 'count'} as wrong: the judge's scope `all` shows it the end of such replies, "
+        "and with `override` its verdict counts"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -519,9 +561,9 @@ def _failures(before: Iterable[Grade], after: Iterable[Grade]) -> dict[str, int]
     and after the judge, in the same order.
     """
     rules = (former.rule for former, grade in zip(before, after, strict=True) if grade.rule == JUDGE_RULE)
-    failures = Counter(words for rule in rules if (words := verifier.failure(rule)) is not None)
-    failures.pop("returned NoneType", None)
-    return dict(failures)
+    return dict(
+        Counter(words for rule in rules if rule != verifier.LEFT_OPEN and (words := verifier.failure(rule)) is not None)
+    )
 
 
 def _apply(

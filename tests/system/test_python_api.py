@@ -184,7 +184,7 @@ def test_a_judge_decides_what_the_rules_leave_undecided(questions: Path) -> None
         judge = harness.Judge(model="judge", base_url=server.base_url, scope="all", override=True)  # type: ignore[arg-type]
         scores = harness.score(run, judge=judge, workers=1)
     assert scores["sums"].accuracy == 1.0
-    assert [one.n_decided for one in scores.judge] == [3]
+    assert [one.n_decided for one in scores.judge] == [4]  # also where it agrees with the rules
     with pytest.raises(harness.UsageError, match="give the name of the model that judges"):
         harness.Judge()
 

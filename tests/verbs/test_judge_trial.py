@@ -35,6 +35,13 @@ def refusing(status: int, message: str) -> Answer:
     return listing("judge", lambda: iter([http(status, {"error": {"message": message}})]))
 
 
+def able(request: Request) -> Iterator[Step]:
+    """A judge that calls every answer correct but the trial's wrong one."""
+    if request.method == "GET":
+        return iter([models("judge")])
+    return completion(f"VERDICT: {'INCORRECT' if 'no such answer' in str(request.json) else 'CORRECT'}", tokens=5)
+
+
 SERVED = listing("able", lambda: completion(r"\boxed{plants burn sugar}", tokens=5))
 
 
@@ -79,13 +86,14 @@ def test_the_sentence_of_a_refused_judge_is_that_of_scoring(tmp_path: Path) -> N
         assert line in refused.err
 
 
-def test_a_judge_that_answers_is_tried_once_and_the_printed_command_asks_it(tmp_path: Path) -> None:
-    with FaultServer(SERVED) as server, FaultServer(saying("VERDICT: CORRECT")) as judge:
+def test_a_judge_that_answers_is_tried_and_the_printed_command_asks_it(tmp_path: Path) -> None:
+    with FaultServer(SERVED) as server, FaultServer(able) as judge:
         words = run_words(tmp_path, server, judge.base_url, "--judge-votes", "3", "--judge-header", "X-Team: ours")
         done = harness(tmp_path, *words)
-        assert (done.code, n_sampled(server), n_sampled(judge)) == (0, 2, 1), done.err
+        assert (done.code, n_sampled(server), n_sampled(judge)) == (0, 2, 2), done.err
         assert "warning: the judge" not in done.err
-        assert "trying the judge judge on one answer" in done.err
+        assert "trying the judge judge on two answers" in done.err
+        assert re.search(r"the judge judge took [0-9.]+ s for the slower of two replies", done.err)
         line = next(line for line in done.err.splitlines() if "score them with" in line)
         command = shlex.split(line.partition("score them with: harness ")[2])
         assert not any("ours" in word for word in command), "a header may hold a key"
@@ -99,12 +107,25 @@ def test_a_judge_without_a_verdict_is_a_warning_before_the_run_and_an_exit_code_
     with FaultServer(SERVED) as server, FaultServer(saying("I am not sure.")) as judge:
         done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url))
         assert (done.code, n_sampled(server)) == (0, 2), done.err
-        assert "the judge judge gave no verdict when it was tried on one answer" in done.err
+        assert "the judge judge gave no verdict when it was tried on two answers" in done.err
         scored = harness(tmp_path, "score", "out", "--judge", "judge", "--judge-base-url", judge.base_url)
         assert scored.code == 1
         assert "was asked about 1 answer and gave no verdict at all" in scored.err
         folder = scored.err.partition("its replies: harness show ")[2].splitlines()[0]
         assert "prose: 1 question" in harness(tmp_path, "show", folder).out
+
+
+@pytest.mark.parametrize(("word", "warned"), [("CORRECT", True), ("INCORRECT", False)])
+def test_a_judge_that_calls_a_wrong_answer_correct_is_warned_of(tmp_path: Path, word: str, warned: bool) -> None:
+    """A judge that rejects both answers is none: a rubric may reject what the trial's reference says."""
+    with FaultServer(SERVED) as server, FaultServer(saying(f"VERDICT: {word}")) as judge:
+        done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url))
+    assert done.code == 0, done.err
+    sentence = (
+        'the judge judge was tried on the wrong answer "no such answer" to the question "What is 2 + 3?" and called it '
+        "correct: it may call every answer correct"
+    )
+    assert (sentence in " ".join(done.err.split())) == warned
 
 
 def test_a_rubric_that_asks_for_another_form_shows_in_the_trial(tmp_path: Path) -> None:

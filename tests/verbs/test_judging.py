@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 import pytest
 
+import harness as reasoning_harness
 from harness.cli.help import spelt
 from harness.cli.score import command as score
 from harness.client.address.endpoint import Endpoint
@@ -186,6 +187,57 @@ def test_a_decided_rule_is_overridden_only_when_asked_and_disagreement_is_counte
     assert {key for key, grade in graded(run).items() if grade.rule == "judge"} == {
         ("q1", 0), ("q1", 1), ("q1", 2), ("q1", 3), *((("q2", 0), ("q2", 1), ("q2", 2)) if override else ()),
     }  # fmt: skip
+
+
+def test_a_score_names_the_judge_also_if_it_decided_everything(run: RunFolder) -> None:
+    with FaultServer(ruling_by({**RULING, "give up": False})) as server:
+        (score,) = judge_run(run, serve(server), scope="all", override=True).scores
+    assert score.graders == (f"{GRADER}+judge:judge@verdict",)
+    assert f"graded by 1 grader: {GRADER}+judge:judge@verdict" in score.warnings
+    shown = harness(run.path, "show", ".", "--correct").out
+    assert f"rule: judge ({GRADER}+judge:judge@verdict)" in shown
+    (score,) = score_run(run, GradingOptions(workers=1))
+    assert not any("graded by" in warning for warning in score.warnings)
+
+
+@pytest.mark.parametrize(("scope", "warned"), [("undecided", True), ("wrong", True), ("all", False)])
+def test_replies_without_an_answer_that_the_judge_was_not_shown_are_a_warning(
+    run: RunFolder, scope: str, warned: bool
+) -> None:
+    with FaultServer(ruling_by(RULING)) as server:
+        (score,) = judge_run(run, serve(server), scope=scope).scores
+    sentence = (
+        "1 reply without an answer was not shown to the judge and counts as wrong: the judge's scope `all` shows it "
+        "the end of such replies, and with `override` its verdict counts"
+    )
+    assert (sentence in score.warnings) == warned
+
+
+def test_a_judge_without_any_verdict_is_a_warning_of_the_score_from_python_too(run: RunFolder) -> None:
+    with FaultServer(ruling_by({"making sugar": None})) as server:
+        who = reasoning_harness.Judge(model="judge", base_url=(server.base_url,))
+        (mute,) = reasoning_harness.score(run.path, judge=who, workers=1)
+    assert any("the judge was asked about 2 answers and gave no verdict at all" in one for one in mute.warnings)
+    with FaultServer(ruling_by({"making sugar": True})) as server:
+        who = reasoning_harness.Judge(model="judge", base_url=(server.base_url,))
+        (heard,) = reasoning_harness.score(run.path, judge=who, workers=1)
+    assert not any("no verdict at all" in one for one in heard.warnings)
+
+
+def test_a_card_for_open_answers_shows_the_judge_every_reply_but_the_reference_itself(tmp_path: Path) -> None:
+    """`kind: text` with `whole_reply`, as in docs/tutorials/own-grader.md; its twin searches an answer in the reply."""
+    texts = ["Evaporation.", "It is the water that condenses there.", "12", "condensation of vapour"]
+    shown = {}
+    for whole_reply in (True, False):
+        folder = write_run(tmp_path / f"run-{whole_reply}", {"q1": ("condensation of vapour", texts)})
+        place = folder.benchmark("prose")
+        rules = GradeRules(whole_reply=whole_reply)
+        questions.write(place, [msgspec.structs.replace(asked, rules=rules) for asked in questions.read(place)])
+        with FaultServer(ruling_by({"condenses": True, "": False})) as server:
+            judge_run(folder, serve(server))
+            shown[whole_reply] = {answer for _, answer in asked_of(server)}
+    assert shown[True] == set(texts[:3])
+    assert "It is the water that condenses there." not in shown[False]
 
 
 def test_scope_wrong_shows_no_answer_that_the_rules_accept(run: RunFolder) -> None:
