@@ -8,38 +8,71 @@ from __future__ import annotations
 
 import hashlib
 import re
+import sys
 import unicodedata
 
 from harness.core.limits import MAX_MESSAGE_CHARS, MAX_NAME_BYTES
 
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*\Z")
 _RESERVED = {"con", "prn", "aux", "nul", *(f"{d}{n}" for d in ("com", "lpt") for n in range(10))}
+_IGNORABLE = re.compile(
+    "[\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u3164\\ufe00-\\ufe0f\\uffa0\\U000e0100-\\U000e01ef]"
+)
+"""The letters and marks with Unicode's property Default_Ignorable_Code_Point: they are not shown, and some file systems
+ignore them.
+"""
 _INVISIBLE = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 
 
 def safe_name(name: str) -> str:
     """A file name made from `name`: a plain name stays, any other gets its plain characters and a digest of `name`.
 
-    The result has at most `MAX_NAME_BYTES` bytes and is never `.` or `..`, a hidden file, an option of a command
-    (`-x`) or a device name of Windows (`nul`). `Model` and `model` get different results even on a file system that
-    ignores case, because a name with a capital letter gets the digest.
+    Plain are letters, marks and digits of any script, and `. _ + -`; only ASCII where the system's file names are not
+    UTF-8. The result has at most `MAX_NAME_BYTES` bytes and is never `.` or `..`, a hidden file, an option of a command
+    (`-x`) or a device name of Windows (`nul`). Different names get different results, even on a file system that
+    ignores case or the way in which a letter is composed: a name that such a system could mistake for another one gets
+    the digest.
     """
-    plain = (
-        _PLAIN_NAME.match(name) is not None
-        and name == name.lower()
-        and len(name) <= MAX_NAME_BYTES
+    return _file_name(name, ascii_only=sys.getfilesystemencoding().lower() != "utf-8")
+
+
+def ascii_name(name: str) -> str:
+    """`safe_name` with ASCII letters only: earlier versions named folders in this way."""
+    return _file_name(name, ascii_only=True)
+
+
+def _file_name(name: str, *, ascii_only: bool) -> str:
+    """The file name of `safe_name`. ascii_only: whether letters and digits of other scripts are left out."""
+
+    def is_plain(c: str) -> bool:
+        if c.isascii():
+            return c.isalnum() or c in "._+-"
+        return not ascii_only and unicodedata.category(c)[0] in "LMN" and not _IGNORABLE.match(c)
+
+    whole = (
+        all(map(is_plain, name))
+        and name == _folded(name)
+        and len(name.encode()) <= MAX_NAME_BYTES
+        and name[:1].isalnum()
         and name.split(".")[0] not in _RESERVED
         and not name.endswith((".", ".tmp"))
     )
-    if plain:
+    if whole:
         return name
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    stem = re.sub(r"[^A-Za-z0-9._+]+", "-", name).strip("-.")
+    plain = "".join(c if is_plain(c) and c != "-" else "-" for c in unicodedata.normalize("NFC", name))
+    stem = re.sub("-+", "-", plain).strip("-.")
     if stem.split(".")[0].lower() in _RESERVED:  # `nul.txt-…` would still be the device
         stem = f"x-{stem}"
-    # Room for a hyphen and the 8 characters of the digest.
-    stem = stem[: MAX_NAME_BYTES - 9].rstrip("-.")
+    # Room for a hyphen and the 8 characters of the digest; a letter of several bytes is not cut in two.
+    stem = stem.encode()[: MAX_NAME_BYTES - 9].decode(errors="ignore").rstrip("-.")
     return f"{stem}-{digest}" if stem else f"x-{digest}"
+
+
+def _folded(name: str) -> str:
+    """`name` as a file system that ignores case and composition compares it; two such forms are equal if any system
+    takes one name for the other.
+    """
+    return unicodedata.normalize("NFKC", name.upper().casefold())
 
 
 def visible(text: str, limit: int | None = None) -> str:

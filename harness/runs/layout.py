@@ -4,7 +4,8 @@ results/<run>/manifest.json  run.lock  log.jsonl  log.<joined>.jsonl  inflight.j
 results/<run>/<benchmark>/questions.jsonl  samples.jsonl  samples.index  samples.set-aside
                           grades.jsonl  opinions.jsonl  overrides.jsonl  labels.jsonl  scores.json
 
-Beside each file that lines are appended to, NAME.set-aside keeps its torn tails.
+Beside each file that lines are appended to, NAME.set-aside keeps its torn tails. <run> and <benchmark> are names as
+`safe_name` writes them.
 
 <outputs of another tool>.scored/outputs.json  <benchmark>/questions.jsonl  grades.jsonl  opinions.jsonl  scores.json
 """
@@ -22,7 +23,7 @@ from typing import Any
 
 from harness.core.errors import Sentence, StoreError, near_names, option
 from harness.core.files import disk_error, remove_leftovers
-from harness.core.inert import safe_name, visible
+from harness.core.inert import ascii_name, safe_name, visible
 from harness.runs.line_file import LineFile, make_folder
 
 MANIFEST = "manifest.json"
@@ -101,6 +102,12 @@ class BenchmarkFolder:
         make_folder(self.path)
 
 
+def named_folder(parent: Path, name: str, suffix: str = "") -> Path:
+    """The folder in `parent` of what is called `name`; the one that an earlier version made, if it is there."""
+    old = parent / f"{ascii_name(name)}{suffix}"
+    return old if old.is_dir() else parent / f"{safe_name(name)}{suffix}"
+
+
 def run_around(file: Path) -> Path | None:
     """The folder of the run that `file` belongs to; None if it belongs to none.
 
@@ -142,7 +149,7 @@ class RunFolder:
     def default(cls, model: str, results: Path = Path("results"), shard: str | None = None) -> RunFolder:
         """The default folder for a run of `model`. shard: "2/8" where it is a part of a run."""
         part = "" if shard is None else f"-shard-{shard.replace('/', '-of-')}"
-        return cls(results / f"{safe_name(model)}{part}")
+        return cls(named_folder(results, model, part))
 
     @classmethod
     def open(cls, path: Path | str) -> RunFolder:
@@ -211,7 +218,7 @@ class RunFolder:
 
     def benchmark(self, name: str) -> BenchmarkFolder:
         """The folder of the benchmark with this name."""
-        return BenchmarkFolder(name, self.path / safe_name(name))
+        return BenchmarkFolder(name, named_folder(self.path, name))
 
     def create(self) -> None:
         """Make the folder and those above it. Raises `StoreError` when the disk refuses."""

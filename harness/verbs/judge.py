@@ -29,7 +29,7 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.asker import Asker
 from harness.core.codec import digest
 from harness.core.errors import HarnessError, Sentence, ServerError, option
-from harness.core.inert import safe_name, visible
+from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.records import Grade, Key, Message, Question, Sample
 from harness.generation.outcome import Outcome
@@ -56,6 +56,7 @@ from harness.grading.verdict import JUDGE_RULE
 from harness.presets.grading import GradingOptions
 from harness.presets.sampling import Sampling
 from harness.runs import RunFolder, opinions, read_samples
+from harness.runs.layout import named_folder
 from harness.runs.line_file import make_folder
 from harness.scoring import Score
 from harness.scoring.audit import JudgeErrors
@@ -102,7 +103,7 @@ class JudgeSettings:
     def folder(self, run: RunFolder) -> RunFolder:
         """The folder of this judge's replies for the run: one for each model, prompt wording and sampling."""
         made_of = digest([self.model, self.prompt.digest, self.sampling.sent()])[:8]
-        return RunFolder(run.path / "judge" / f"{safe_name(self.model)}-{self.prompt.name}-{made_of}")
+        return RunFolder(named_folder(run.path / "judge", self.model, f"-{self.prompt.name}-{made_of}"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

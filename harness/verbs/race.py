@@ -21,10 +21,11 @@ from harness.asking.watching import Watcher
 from harness.core import codec
 from harness.core.errors import StoreError, UsageError, option
 from harness.core.files import open_untrusted, write_atomically
-from harness.core.inert import quoted, safe_name, visible
+from harness.core.inert import quoted, visible
 from harness.core.nouns import count_noun
 from harness.core.records import SCHEMA_VERSION
 from harness.generation.outcome import Outcome
+from harness.runs.layout import named_folder
 from harness.scoring.race import RaceState, confirmed, judge, judge_planned, planned_looks, totals_of
 from harness.verbs.graded import GradedRounds
 
@@ -72,15 +73,15 @@ def candidates(entrants: Sequence[tuple[str, Mapping[str, Any]]], common: Mappin
     """
     shared = {name: value for name, value in common.items() if name != "out"}
     benchmarks = shared.get("benchmarks") or "data"
-    name = safe_name(benchmarks if isinstance(benchmarks, str) else "-".join(benchmarks))
-    out = Path(common.get("out") or Path("races") / name)
+    name = benchmarks if isinstance(benchmarks, str) else "-".join(benchmarks)
+    out = Path(common.get("out") or named_folder(Path("races"), name))
     return [_candidate(name, own, shared, out) for name, own in entrants]
 
 
 def _candidate(name: str, own: Mapping[str, Any], common: Mapping[str, Any], out: Path) -> Candidate:
     """The candidate with the common options and its own, which override the common ones."""
     try:
-        return Candidate(name=name, options=RunOptions.of(**{**common, **own, "out": out / safe_name(name)}))
+        return Candidate(name=name, options=RunOptions.of(**{**common, **own, "out": named_folder(out, name)}))
     except UsageError as error:
         if error.field in own or error.field is None:
             raise UsageError(f"candidate {visible(name, 80)}: {error.sentence}") from error

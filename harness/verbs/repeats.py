@@ -23,11 +23,12 @@ from harness.asking.session import generate
 from harness.asking.watching import Watcher
 from harness.core.codec import digest
 from harness.core.errors import StoreError, UsageError, option
-from harness.core.inert import safe_name, visible
+from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.presets.grading import GradingOptions
 from harness.reports.scored import read_runs
 from harness.runs import RunFolder
+from harness.runs.layout import named_folder
 from harness.scoring import QuestionTally
 from harness.scoring.pipeline import score_run
 from harness.scoring.resampling import (
@@ -338,4 +339,4 @@ def _check_size(name: str, n: int, stored: int, *, field: str) -> None:
 def default_folder(options: RunOptions) -> Path:
     """The default folder of sampled repeats: below `experiments/`, named after the benchmarks."""
     names = [name if not name.rpartition(":")[2].isdigit() else name.rpartition(":")[0] for name in options.benchmarks]
-    return Path("experiments") / safe_name(",".join(names) or "data")
+    return named_folder(Path("experiments"), ",".join(names) or "data")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import re
+import sys
 import unicodedata
 
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from harness.core.inert import csv_cell, quoted, safe_name, visible
+from harness.core.inert import ascii_name, csv_cell, quoted, safe_name, visible
 from harness.core.limits import MAX_MESSAGE_CHARS, MAX_NAME_BYTES
 from tests.budget import examples
 
@@ -32,20 +33,37 @@ RESERVED = {"con", "prn", "aux", "nul", "com1", "lpt9"}
 @example("a\0b")
 @example("..")
 @example("")
+@example("练" * 300)
+@example("练习\u202e50")
+@example("e\u0301" * 60)
 @settings(max_examples=EXAMPLES)
 def test_a_safe_name_is_one_plain_component(name: str) -> None:
     safe = safe_name(name)
-    assert re.fullmatch(r"[A-Za-z0-9_+][A-Za-z0-9._+-]*", safe)
+    assert all(unicodedata.category(c)[0] in "LMN" or c in "._+-" for c in safe)
+    assert unicodedata.normalize("NFC", safe) == safe
+    assert safe[0] not in ".-"
     assert len(safe.encode()) <= MAX_NAME_BYTES
     assert safe.split(".")[0].lower() not in RESERVED
     assert not safe.endswith((".", ".tmp"))
+    assert re.fullmatch(r"[A-Za-z0-9_+][A-Za-z0-9._+-]*", ascii_name(name))
 
 
-@given(ANY_TEXT, ANY_TEXT)
+LIKE = st.text(st.sampled_from("eE\u00e9\u00c9\u0301\u0131iI\u212aKk\u00dfs\u30ab\uff76\u4e60\u115f\ufe0f"), max_size=3)
+
+
+def _as_file_systems_compare(name: str) -> str:
+    """A name as a file system compares it that ignores case, composition and characters that are not shown."""
+    shown = "".join(c for c in name if c not in "\u115f\ufe0f")
+    return unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", shown).upper().casefold())
+
+
+@given(ANY_TEXT | LIKE, ANY_TEXT | LIKE)
+@example("\u00e9", "e\u0301")
+@example("\u4e60", "\u4e60\ufe0f")
 @settings(max_examples=EXAMPLES)
 def test_two_names_get_two_folders_even_where_case_is_ignored(one: str, other: str) -> None:
     assume(one != other)
-    assert safe_name(one).lower() != safe_name(other).lower()
+    assert _as_file_systems_compare(safe_name(one)) != _as_file_systems_compare(safe_name(other))
 
 
 @given(st.text(st.sampled_from("aA.-_/ "), min_size=1, max_size=4), st.text(st.sampled_from("aA.-_/ "), max_size=4))
@@ -55,9 +73,16 @@ def test_names_that_look_alike_get_two_folders(one: str, other: str) -> None:
     assert safe_name(one).lower() != safe_name(other).lower()
 
 
-@pytest.mark.parametrize("name", ["aime24", "gpqa-diamond", "math_500", "qwen3-0.6b", "c++"])
+@pytest.mark.parametrize(
+    "name", ["aime24", "gpqa-diamond", "math_500", "qwen3-0.6b", "c++", "练习50", "exercices-français", "हिंदी", "かな"]
+)
 def test_a_plain_name_stays_as_it_is(name: str) -> None:
     assert safe_name(name) == name
+
+
+def test_a_name_is_in_ascii_where_file_names_are_not_utf8(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "getfilesystemencoding", lambda: "iso8859-1")
+    assert safe_name("练习50") == ascii_name("练习50") == "50-81530532"
 
 
 def test_a_model_name_stays_readable() -> None:
