@@ -146,8 +146,8 @@ def run_folder() -> str:
     text += (
         "Times are seconds, lengths tokens or characters as said, fractions between 0 and 1. `?`: may be left out.\n\n"
         "`<benchmark>` is the benchmark's name, if it has only letters and digits of any script (no capital letters) "
-        "and `. _ + -`, and at most 100 bytes. Any other name gets a digest, and a hyphen for what a file name should not "
-        "hold: `My Exercises` becomes `My-Exercises-c3a6c613`.\n\n"
+        "and `. _ + -`, and at most 100 bytes. Any other name gets a digest, and a hyphen for what a file name should "
+        "not hold: `My Exercises` becomes `My-Exercises-c3a6c613`.\n\n"
     )
     for file, records in FILES.items():
         text += f"## `{file}`\n\n"

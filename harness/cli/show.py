@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Iterator
@@ -65,7 +66,8 @@ def command(
     reasoning: bool,
     **filters: Any,
 ) -> None:
-    """Read RUN: its questions, one QUESTION with its samples, or one SAMPLE (from 0) in full.
+    """Read RUN: its questions, one QUESTION with its samples, or one SAMPLE (from 0) in full. RUN is a run folder, or a
+    file that `harness score FILE` has scored; each sample then names its line of the file.
 
     With a filter, print every sample that fits. Verdicts (--correct, --wrong, --no-answer, --undecided) add up, other
     filters narrow down.
@@ -73,30 +75,38 @@ def command(
     \b
     harness show results/r1 2024-I-1:3 --reasoning
     harness show results/r1 --wrong --level 5
+    harness show replies.csv --undecided
     """
-    opened = _opened(run)
-    names = [benchmark] if benchmark else list(opened.benchmarks)
-    sample, opened_benchmarks = None, [opened.benchmark(name) for name in names]
-    if question is not None:
-        opened_benchmarks, question, sample = _find_question(opened, opened_benchmarks, question)
-    if filters["level"] is not None:
-        _require_level(opened_benchmarks, filters["level"])
-    choices = _choices(opened_benchmarks, run, disagree, filters)
-    _page(map(spelt, _printed(opened_benchmarks, question, sample, choices, reasoning=reasoning)))
+    with contextlib.ExitStack() as reading:
+        opened = reading.enter_context(_opened(run))
+        other = None if disagree is None else reading.enter_context(_opened(disagree))
+        names = [benchmark] if benchmark else list(opened.benchmarks)
+        sample, opened_benchmarks = None, [opened.benchmark(name) for name in names]
+        if question is not None:
+            opened_benchmarks, question, sample = _find_question(opened, opened_benchmarks, question)
+        if filters["level"] is not None:
+            _require_level(opened_benchmarks, filters["level"])
+        choices = _choices(opened_benchmarks, run, disagree, other, filters)
+        _page(map(spelt, _printed(opened_benchmarks, question, sample, choices, reasoning=reasoning)))
     if any(held.problems for held in opened_benchmarks):  # The problem is printed above, beside what can be read.
         sys.exit(StoreError.exit_code)
 
 
-def _opened(run: Path) -> OpenRun:
-    """The run in a folder, read as far as it is written. Raises `StoreError` if its manifest cannot be read."""
-    from harness.runs import RunFolder
+@contextlib.contextmanager
+def _opened(run: Path) -> Iterator[OpenRun]:
+    """Context manager: the run in a folder, read as far as it is written, or scored outputs of another tool.
+
+    Raises `StoreError` if its manifest cannot be read.
+    """
+    from harness.verbs.outputs import open_samples
     from harness.viewer.library import OpenRun
 
-    opened = OpenRun(run.name, RunFolder.open(run))
-    opened.refresh()
-    if opened.problem:
-        raise StoreError(opened.problem)
-    return opened
+    with open_samples(run) as folder:
+        opened = OpenRun(run.name, folder)
+        opened.refresh()
+        if opened.problem:
+            raise StoreError(opened.problem)
+        yield opened
 
 
 def _require_level(benchmarks: list[OpenBenchmark], level: str) -> None:
@@ -115,20 +125,19 @@ def _require_level(benchmarks: list[OpenBenchmark], level: str) -> None:
 
 
 def _choices(
-    benchmarks: list[OpenBenchmark], run: Path, disagree: Path | None, filters: dict[str, Any]
+    benchmarks: list[OpenBenchmark], run: Path, disagree: Path | None, other: OpenRun | None, filters: dict[str, Any]
 ) -> dict[str, SampleFilter]:
     """The filter of each benchmark's samples, by the benchmark's name.
 
-    disagree: the run of `--disagree`; None: not given. filters: values of the other filter flags. Raises `UsageError`
-    where a filter needs grades and there are none.
+    disagree: the run of `--disagree`, and `other`, the same run opened; None: not given. filters: values of the other
+    filter flags. Raises `UsageError` where a filter needs grades and there are none.
     """
     from harness.viewer.sample_filter import SampleFilter
 
     verdicts = frozenset(verdict for verdict in _BY_FLAG if filters.pop(verdict))
-    theirs = None if disagree is None else _opened(disagree)
     choices = {}
     for benchmark in benchmarks:
-        beside = None if theirs is None else theirs.benchmark(benchmark.name)
+        beside = None if other is None else other.benchmark(benchmark.name)
         choice = choices[benchmark.name] = SampleFilter(verdicts=verdicts, other_run=beside, **filters)
         if choice.of_grades:
             _require_grades(benchmark, run)
@@ -204,7 +213,8 @@ def _printed(
             yield from printed.sample_text(benchmark, question, stored, style, reasoning=reasoning)
             yield f"\n{style.title('why')}\n"
             yield from (f"  {visible(step)}\n" for step in why(question, stored))
-            yield f"\n{style.title('request')}\n{printed.lines(curl(benchmark.record, question, stored))}\n"
+            if not stored.foreign:
+                yield f"\n{style.title('request')}\n{printed.lines(curl(benchmark.record, question, stored))}\n"
         elif not choice.everything:
             n, before = 0, ""
             for question, key in matching_samples(benchmark, choice, question_id):

@@ -25,7 +25,7 @@ from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names, option
 from harness.core.files import open_named
 from harness.core.inert import visible
-from harness.core.records import Message, Question, Sample, Timing, Usage
+from harness.core.records import FROM_FILE, Message, Question, Sample, Timing, Usage
 from harness.foreign import formats, layouts
 from harness.foreign.formats import OutputRow, Response
 
@@ -148,7 +148,8 @@ def read(
     ids = _row_ids(seen, repeats)
 
     def pairs() -> Iterator[tuple[Question, Sample]]:
-        return _pairs(_read_rows(path, format, keys, questions, again=True, half_done=half_done), ids, name)
+        rows = _read_rows(path, format, keys, questions, again=True, half_done=half_done)
+        return _pairs(rows, ids, name, visible(f"{path.parent}/"))
 
     return Outputs(path, checksum, pairs)
 
@@ -258,8 +259,10 @@ def _no_questions_error(path: Path, format: str) -> UsageError:
     )
 
 
-def _pairs(rows: Iterable[OutputRow], ids: Iterable[str], name: str) -> Iterator[tuple[Question, Sample]]:
-    """Yield (question, sample) for each response in the rows. ids: the question id of each row."""
+def _pairs(rows: Iterable[OutputRow], ids: Iterable[str], name: str, folder: str) -> Iterator[tuple[Question, Sample]]:
+    """Yield (question, sample) for each response in the rows. ids: the question id of each row. folder: of the file,
+    which is left out of the place that a sample names.
+    """
     built: dict[str, Question] = {}
     next_index: Counter[str] = Counter()
     for row, question_id in zip(rows, ids, strict=True):
@@ -275,7 +278,7 @@ def _pairs(rows: Iterable[OutputRow], ids: Iterable[str], name: str) -> Iterator
             if response.index is not None and index <= response.index < MAX_INDEX:
                 index = response.index
             next_index[question_id] = index + 1
-            yield question, _sample(question, index, response)
+            yield question, _sample(question, index, response, row.where.removeprefix(folder))
 
 
 class _RowIdentities:
@@ -377,8 +380,8 @@ def _reference(row: OutputRow) -> Reference:
 _reference_of_text = lru_cache(maxsize=4_096)(read_reference)
 
 
-def _sample(question: Question, index: int, response: Response) -> Sample:
-    """A response of the file as a sample of this question."""
+def _sample(question: Question, index: int, response: Response, where: str) -> Sample:
+    """A response of the file as a sample of this question. where: its file and line."""
     return Sample(
         benchmark=question.benchmark,
         question_id=question.question_id,
@@ -388,6 +391,6 @@ def _sample(question: Question, index: int, response: Response) -> Sample:
         finish_reason=response.finish_reason,
         usage=Usage(prompt_tokens=response.prompt_tokens, completion_tokens=response.completion_tokens),
         timing=Timing(started=0.0, total=0.0),
-        endpoint="file",
+        endpoint=FROM_FILE + where,
         prompt_digest=question.prompt_digest,
     )

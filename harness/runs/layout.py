@@ -12,9 +12,10 @@ Beside each file that lines are appended to, NAME.set-aside keeps its torn tails
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -45,10 +46,13 @@ SHOWN_NAMES = 5
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkFolder:
-    """The files of one benchmark within a run. name: the benchmark's name; path: its folder."""
+    """The files of one benchmark within a run. name: the benchmark's name; path: its folder. journal: the file of its
+    samples, if that is elsewhere.
+    """
 
     name: str
     path: Path
+    journal: Path | None = None
 
     @property
     def questions(self) -> Path:
@@ -56,7 +60,7 @@ class BenchmarkFolder:
 
     @property
     def samples(self) -> Path:
-        return self.path / "samples.jsonl"
+        return self.journal or self.path / "samples.jsonl"
 
     @property
     def index(self) -> Path:
@@ -164,8 +168,8 @@ class RunFolder:
         if folder.path.is_file():
             raise StoreError(
                 f"{folder.path} is a file; a run is a folder. Outputs of another tool are scored by "
-                f"`harness score {folder.path.name}`; the verdict on each row is then in a file grades.jsonl below "
-                f"{folder.path.name}.scored."
+                f"`harness score {folder.path.name}`; then `harness show {folder.path.name}` prints the rows with "
+                f"their verdicts."
             )
         if runs := runs_in(folder.path):
             raise StoreError(f"{folder.path} is a folder of runs. Name one of them, such as {runs[0].path}.")
@@ -281,10 +285,23 @@ class OutputsFolder(RunFolder):
 
     SUFFIX = ".scored"
 
-    def __init__(self, outputs: Path | str) -> None:
-        """outputs: the file, or the folder of files."""
+    def __init__(self, outputs: Path | str, journals: Mapping[str, Path] | None = None) -> None:
+        """outputs: the file, or the folder of files. journals: benchmark → a file with its samples, if they were
+        read.
+        """
         self._outputs = Path(outputs).absolute()
+        self._journals = journals or {}
         super().__init__(self._outputs.with_name(self._outputs.name + self.SUFFIX))
+
+    @classmethod
+    def at(cls, path: Path) -> OutputsFolder | None:
+        """The folder at `path`, if it is one of scored outputs."""
+        folder = cls(path.absolute().with_name(path.absolute().name.removesuffix(cls.SUFFIX)))
+        return folder if folder.path == path.absolute() and folder.manifest.is_file() else None
+
+    def benchmark(self, name: str) -> BenchmarkFolder:
+        """The folder of the benchmark with this name, with the journal of its samples if they were read."""
+        return dataclasses.replace(super().benchmark(name), journal=self._journals.get(name))
 
     @property
     def source(self) -> Path:

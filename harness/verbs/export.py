@@ -10,18 +10,20 @@ from harness.core.errors import UsageError, option
 from harness.exports import Written
 from harness.exports import export as export_run
 from harness.exports.solutions import export_solutions
-from harness.runs import RunFolder
+from harness.verbs.outputs import open_samples
 
 
 def export(source: Path, options: ExportOptions) -> Written:
     """Export a run, or with `solution_key` a benchmark's solutions.
 
-    source: the run's folder; with `solution_key`, the benchmark's name or card file. Raises `UsageError`, `StoreError`.
+    source: the run's folder, or scored outputs of another tool; with `solution_key`, the benchmark's name or card file.
+    Raises `UsageError`, `StoreError`.
     """
     given = dict(options)
     column = given.pop("solution_key")
     if column is None:
-        return export_run(RunFolder.open(source), **given)
+        with open_samples(source) as folder:
+            return export_run(folder, **given)
     run_options = [name for name in options.plain if name not in ("to", "out", "i_know", "solution_key")]
     if run_options:
         raise UsageError(f"{option(run_options[0])} chooses samples of a run; {option('solution_key')} takes no run")

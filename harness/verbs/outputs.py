@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from harness.asking.options import ScoreOptions
+from harness.asking.options import OutputsOptions, ScoreOptions
 from harness.asking.watching import Watcher
 from harness.core import codec
 from harness.core.about import __version__
@@ -19,7 +21,7 @@ from harness.core.files import disk_error, write_atomically
 from harness.core.inert import visible
 from harness.core.records import Grade, Question
 from harness.foreign import outputs
-from harness.runs import BenchmarkRecord, Manifest, Plan, RunFolder, questions
+from harness.runs import BenchmarkRecord, Manifest, Plan, RunFolder, questions, record
 from harness.runs.layout import OutputsFolder, run_around
 from harness.runs.manifest import OUTPUTS, UNKNOWN_MODEL
 from harness.scoring import Score
@@ -64,16 +66,7 @@ def score_file(path: Path, options: ScoreOptions, watcher: Watcher) -> ScoredFil
 
     If the folder cannot be written, there is only a warning. Raises `UsageError` with file and line.
     """
-    columns = {name: getattr(options, name) for name in ("response_key", "answer_key", "question_key", "id_key")}
-    benchmark = options.benchmark
-    card_questions = _questions_of(benchmark) if benchmark else ()
-    read = outputs.read(path, format=options.tool, questions=card_questions, repeats=options.repeats, **columns)
-    pairs: outputs.Pairs = read
-    if benchmark:
-        # Imported late: it loads the prompts, which most files do not need.
-        from harness.foreign.recognising import Recognised
-
-        pairs = Recognised(path, pairs, card_questions, benchmark)
+    read, pairs = _read(path, options)
     # The digest is taken before grading, since `pairs` reads the replies only while they are graded: a file that
     # changes meanwhile is then known as changed after it was scored.
     digest = read.digest
@@ -88,6 +81,23 @@ def score_file(path: Path, options: ScoreOptions, watcher: Watcher) -> ScoredFil
     scored = ScoredFile(folder=folder, scores=scores, graded=graded, pairs=pairs)
     write_grades(options.out, scored.grades)
     return scored
+
+
+def _read(path: Path, options: OutputsOptions) -> tuple[outputs.Outputs, outputs.Pairs]:
+    """The outputs in `path`, and their questions and samples; the questions are a benchmark's, if one is named.
+
+    Raises `UsageError` with file and line.
+    """
+    columns = {name: getattr(options, name) for name in ("response_key", "answer_key", "question_key", "id_key")}
+    benchmark = options.benchmark
+    card_questions = _questions_of(benchmark) if benchmark else ()
+    read = outputs.read(path, format=options.tool, questions=card_questions, repeats=options.repeats, **columns)
+    if not benchmark:
+        return read, read
+    # Imported late: it loads the prompts, which most files do not need.
+    from harness.foreign.recognising import Recognised
+
+    return read, Recognised(path, read, card_questions, benchmark)
 
 
 def is_outputs(path: Path, *, tool: str | None, described: bool) -> bool:
@@ -109,26 +119,66 @@ def is_outputs(path: Path, *, tool: str | None, described: bool) -> bool:
 def open_scored(path: Path | str) -> RunFolder:
     """The scored run at `path`: a run folder, or the folder that `harness score` has made of another tool's outputs.
 
-    Raises `StoreError` for a path that is neither, and for outputs that are not scored or were changed since; the
-    message names the command that scores them.
+    path: the folder, or the outputs. Raises `StoreError` for a path that is none of these, and for outputs that are not
+    scored or were changed since; the message names the command that scores them.
     """
-    source = Path(path)
-    if not outputs.are_outputs(source) or run_around(source) is not None:
+    folder = OutputsFolder.at(Path(path))
+    source = Path(path) if folder is None else folder.source
+    if folder is None and (not outputs.are_outputs(source) or run_around(source) is not None):
         return RunFolder.open(source)
-    folder = OutputsFolder(source)
+    folder = folder or OutputsFolder(source)
     shown = shlex.quote(visible(str(source)))
     if not folder.manifest.is_file():
         raise StoreError(f"{visible(str(source))} is not scored yet: run `harness score {shown}` first.")
-    record = next(iter(Manifest.load(folder).benchmarks.values()), None)
-    stored = record.settings.get(OUTPUTS) if record is not None else None
-    source_options = stored if isinstance(stored, Mapping) else {}
+    if not outputs.are_outputs(source):
+        raise StoreError(f"{visible(str(source))} is not there, and {visible(str(folder.path))} holds only its grades.")
+    source_options, reading_options = _stored_options(folder)
     if source_options.get("digest") != outputs.digest_of(source):
-        read = source_options.get("read")
-        reading_options = read if isinstance(read, Mapping) else {}
         words = [option(f"score.{name}", value) for name, value in reading_options.items()]
         again = " ".join([f"harness score {shown}", *words])
         raise StoreError(f"{visible(str(source))} was changed after it was scored: run `{again}` again.")
     return folder
+
+
+@contextlib.contextmanager
+def open_samples(path: Path | str) -> Iterator[RunFolder]:
+    """Context manager: `open_scored`, which for outputs has their samples; a run may be scored or not.
+
+    The samples of outputs are read anew and lie in a temporary folder until the block ends.
+    """
+    folder = open_scored(path)
+    if not isinstance(folder, OutputsFolder):
+        yield folder
+        return
+    _, pairs = _read(folder.source, ScoreOptions.of(**_stored_options(folder)[1]))
+    with tempfile.TemporaryDirectory(prefix="harness-") as temporary:
+        yield OutputsFolder(folder.source, _write_journals(pairs, Path(temporary)))
+
+
+def _write_journals(pairs: outputs.Pairs, folder: Path) -> dict[str, Path]:
+    """Write the samples into `folder`; return the file of each benchmark. Raises `StoreError` if the disk is full."""
+    journals: dict[str, Path] = {}
+    files: dict[str, IO[bytes]] = {}
+    try:
+        with contextlib.ExitStack() as open_files:
+            for question, sample in pairs:
+                name = question.benchmark
+                if name not in files:
+                    journals[name] = folder / f"{len(files)}.jsonl"
+                    files[name] = open_files.enter_context(journals[name].open("wb"))
+                files[name].write(record.encode(sample).line)
+    except OSError as error:
+        raise disk_error(folder, error) from error
+    return journals
+
+
+def _stored_options(folder: OutputsFolder) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """(what the manifest says of the outputs, the options with which they were read)."""
+    stored_record = next(iter(Manifest.load(folder).benchmarks.values()), None)
+    stored = stored_record.settings.get(OUTPUTS) if stored_record is not None else None
+    source_options = stored if isinstance(stored, Mapping) else {}
+    read = source_options.get("read")
+    return source_options, read if isinstance(read, Mapping) else {}
 
 
 def _keep(

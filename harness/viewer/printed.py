@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from harness.core.errors import option
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
-from harness.core.records import Grade, Key, Question, Sample, Verdict
+from harness.core.records import FROM_FILE, Grade, Key, Question, Sample, Verdict
 from harness.grading.elsewhere import shown_references
 from harness.grading.verdict import JUDGE_RULE, NEAR_MISSES, undecided_reason
 from harness.scoring.score import MAX_GRADER_CHARS
@@ -96,9 +96,7 @@ def sample_text(
     grade = benchmark.grade(key)
     facts = [
         verdict_words(sample_row(benchmark, key), style),
-        f"finish reason {visible(sample.finish_reason, 60)}",
-        f"{_tokens(sample.usage.completion_tokens).strip()} tokens",
-        f"{sample.timing.total:.1f} s",
+        *(_place(sample) if sample.foreign else _course(sample)),
         *(f"continued at token {seam.tokens:,} ({'exact' if seam.exact else 'near'})" for seam in sample.salvaged_at),
     ]
     title = f"{visible(question.benchmark)} · {visible(question.question_id)} · sample {sample.sample_index}"
@@ -118,6 +116,22 @@ def sample_text(
             how = f"{option('reasoning', True)} shows it"
             yield style.quiet(f"[reasoning of {len(sample.reasoning):,} characters; {how}]") + "\n\n"
     yield f"{_highlighted(sample.text, grade, style)}\n"
+
+
+def _course(sample: Sample) -> Iterator[str]:
+    """How a sample of a server ended, its length and its time."""
+    yield f"finish reason {visible(sample.finish_reason, 60)}"
+    yield f"{_tokens(sample.usage.completion_tokens).strip()} tokens"
+    yield f"{sample.timing.total:.1f} s"
+
+
+def _place(sample: Sample) -> Iterator[str]:
+    """The file and line of another tool's sample, and what that tool says of its end and its length."""
+    yield visible(sample.endpoint.removeprefix(FROM_FILE), 400)
+    if sample.finish_reason != "unknown":
+        yield f"finish reason {visible(sample.finish_reason, 60)}"
+    if sample.usage.completion_tokens is not None:
+        yield f"{sample.usage.completion_tokens:,} tokens"
 
 
 def question_line(row: QuestionRow, style: Style) -> str:

@@ -151,6 +151,16 @@ def test_a_hostile_text_stays_one_cell(tmp_path: Path, text: str) -> None:
     assert row["text"] == guard + text.replace("\0", "").replace("\ud83d", "\ufffd")
 
 
+@pytest.mark.parametrize("source", ["typed.csv", "typed.csv.scored"])
+def test_a_scored_file_of_others_is_exported_with_its_lines(tmp_path: Path, source: str) -> None:
+    (tmp_path / "typed.csv").write_text("question,answer,response\n1 + 1?,2,2\n1 + 1?,2,3\n", encoding="utf-8")
+    harness.score(tmp_path / "typed.csv")
+    (file,) = harness.export(tmp_path / source, "csv", out=tmp_path / "out").files
+    with file.path.open(encoding="utf-8-sig", newline="") as opened:
+        exported = [(row["text"], row["verdict"], row["endpoint"]) for row in csv.DictReader(opened)]
+    assert exported == [("2", "correct", "file:typed.csv:2"), ("3", "wrong", "file:typed.csv:3")]
+
+
 def test_a_run_without_grades_has_no_correct_ones_but_all(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", varied(), scored=False)
     with pytest.raises(UsageError, match="has not been graded; give `harness score"):

@@ -207,7 +207,8 @@ def server() -> Iterator[FaultServer]:
         ("run --data several", "it holds one.jsonl, two.jsonl. Name one of these files, or a split with --split"),
         ("run --data several --split three", "no file for the split 'three'; it holds one.jsonl, two.jsonl"),
         ("report set.jsonl", "set.jsonl is not scored yet: run `harness score set.jsonl` first."),
-        ("show set.jsonl", "set.jsonl is a file; a run is a folder."),
+        ("show set.jsonl", "set.jsonl is not scored yet: run `harness score set.jsonl` first."),
+        ("doctor set.jsonl", "set.jsonl is a file; a run is a folder."),
     ],
 )
 def test_a_place_that_is_another_thing_is_said_to_be_it(tmp_path: Path, words: str, sentence: str) -> None:

@@ -5,6 +5,7 @@ For: harness.cli.diff, harness.cli.show, harness.viewer.rows, harness.viewer.why
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import msgspec
@@ -287,3 +288,48 @@ def test_a_run_without_grades_is_shown(tmp_path: Path) -> None:
     write_run(tmp_path / "run", scored=False)
     assert "..." in shown(tmp_path, "run")
     assert "not graded" in shown(tmp_path, "run", "q1:0")
+
+
+@pytest.fixture(scope="module")
+def typed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the scored file of what students typed."""
+    folder = tmp_path_factory.mktemp("typed")
+    rows = ["name,question,answer,response", "Ann,1 + 1?,2,2", "Ann,2 m + 1 m?,3 m,3 m of rope"]
+    rows += ["Ben,1 + 1?,2,3", "Ben,2 m + 1 m?,3 m,300 cm"]
+    (folder / "typed.csv").write_text("\n".join(rows) + "\n")
+    assert harness(folder, "score", "typed.csv").code == 0
+    return folder
+
+
+@pytest.mark.parametrize("source", ["typed.csv", "typed.csv.scored"])
+def test_the_rows_of_a_scored_file_are_shown_with_their_lines(typed: Path, source: str) -> None:
+    out = shown(typed, source, "--wrong")
+    assert "1 + 1?" in out
+    assert "\nwrong, typed.csv:4\n" in out
+    assert out.endswith("typed: 1 sample\n")
+    assert "typed.csv:3" in shown(typed, source, "--undecided")
+    assert "typed.csv:5" in shown(typed, source, "--grep", "300 cm")
+    assert "typed: 2 questions" in shown(typed, source)
+    left = [path.name for path in (typed / "typed.csv.scored" / "typed").iterdir()]
+    assert "samples.jsonl" not in left
+
+
+def test_a_row_of_a_scored_file_has_no_request(typed: Path) -> None:
+    (question_id,) = re.findall(r"[0-9a-f]{16}", shown(typed, "typed.csv").splitlines()[1])
+    out = shown(typed, "typed.csv", f"{question_id}:1")
+    assert "rule" in out
+    assert "curl" not in out
+
+
+def test_a_file_that_is_not_scored_or_was_changed_is_not_shown(typed: Path, tmp_path: Path) -> None:
+    other = tmp_path / "typed.csv"
+    other.write_bytes((typed / "typed.csv").read_bytes())
+    done = harness(tmp_path, "show", "typed.csv")
+    assert (done.code, done.err) == (3, "harness: typed.csv is not scored yet: run `harness score typed.csv` first.\n")
+    assert harness(tmp_path, "score", "typed.csv").code == 0
+    other.write_text(other.read_text().replace("2,3", "2,2"))
+    done = harness(tmp_path, "show", "typed.csv.scored", "--wrong")
+    assert done.code == 3
+    assert "typed.csv was changed after it was scored: run `harness score " in done.err
+    other.unlink()
+    assert "typed.csv is not there" in harness(tmp_path, "show", "typed.csv.scored").err
