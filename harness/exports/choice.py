@@ -16,10 +16,11 @@ from typing import Any, Literal, NamedTuple
 
 from harness.core import codec
 from harness.core.errors import UsageError
-from harness.core.records import Grade, Key, Question, Sample
+from harness.core.records import Grade, Key, Question, Sample, Verdict
 from harness.grading.find.reasoning import final_part
-from harness.runs import RunFolder, grades, questions, read_samples
+from harness.runs import RunFolder, grades, overrides, questions, read_samples, sample_labels
 from harness.runs.manifest import BenchmarkRecord, Manifest
+from harness.runs.overrides import Override
 from harness.scoring import Score, score_file
 
 Take = Literal["correct", "all"]
@@ -39,7 +40,7 @@ class SampleChoice:
     take: only correct samples, or all. shortest: take at most this many samples of each question, the shortest by
     characters of reasoning and text; None: all. finish_reasons: take samples with these finish reasons; empty: with
     any. distinct: whether only the first of equal replies to a question is taken. reasoning: whether a reply keeps the
-    model's reasoning; False: its final part only.
+    model's reasoning; False: its final part only. by_hand: whether a person's verdict counts in place of the grader's.
     """
 
     take: Take = "all"
@@ -47,14 +48,21 @@ class SampleChoice:
     finish_reasons: tuple[str, ...] = ()
     distinct: bool = False
     reasoning: bool = True
+    by_hand: bool = True
 
 
 class SampleRow(NamedTuple):
-    """A sample with its question and its grade. grade: None if the sample has not been graded."""
+    """A sample with its question and its grade.
+
+    grade: with a person's verdict if there is one; None if the sample has not been graded. graded: the grader's
+    verdict, if a person's counts. labels: words that people put on the sample.
+    """
 
     question: Question
     sample: Sample
     grade: Grade | None
+    graded: Verdict | None = None
+    labels: tuple[str, ...] = ()
 
 
 class File(NamedTuple):
@@ -86,9 +94,25 @@ class ExportedBenchmark:
 
     @cached_property
     def grades(self) -> dict[Key, Grade]:
-        """Key → grade; empty if the run has not been scored."""
+        """Key → grade, with a person's verdict if the choice has `by_hand`; empty if the run has not been scored."""
+        corrected = [self._by_grader[key] for key in self._overrides if key in self._by_grader]
+        return self._by_grader | {grade.key: grade for grade in overrides.apply(corrected, self._overrides)}
+
+    @cached_property
+    def _by_grader(self) -> dict[Key, Grade]:
         folder = self.folder.benchmark(self.name)
         return {grade.key: grade for grade in grades.read(folder)} if folder.grades.is_file() else {}
+
+    @cached_property
+    def _overrides(self) -> dict[Key, Override]:
+        """The verdicts that count in place of the grader's."""
+        if not self.choice.by_hand:
+            return {}
+        return overrides.in_force(overrides.read(self.folder.benchmark(self.name)))
+
+    @cached_property
+    def _labels(self) -> dict[Key, tuple[str, ...]]:
+        return sample_labels.in_force(sample_labels.read(self.folder.benchmark(self.name)))
 
     @cached_property
     def score(self) -> Score:
@@ -143,7 +167,9 @@ class ExportedBenchmark:
                 if reply in seen:
                     continue
                 seen.add(reply)
-            yield SampleRow(question, sample, grade)
+            corrected = grade is not None and sample.key in self._overrides
+            graded = self._by_grader[sample.key].verdict if corrected else None
+            yield SampleRow(question, sample, grade, graded, self._labels.get(sample.key, ()))
 
     def _shortest(self, most: int) -> set[Key]:
         """The keys of the `most` shortest samples of each question."""

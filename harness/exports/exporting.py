@@ -86,6 +86,8 @@ def export(
         finish_reasons=tuple(accepted_reasons if finish_reasons is None else finish_reasons),
         distinct=training if distinct is None else distinct,
         reasoning=reasoning,
+        # A file that holds the score holds the verdicts that it is made of, which are the grader's.
+        by_hand=exporter.kind != "results",
     )
     if shortest is not None and shortest < 1:
         raise UsageError("expected 1 sample or more", field="shortest", value=shortest)

@@ -21,9 +21,10 @@ import harness
 from harness.cli.export import command
 from harness.core import codec
 from harness.core.errors import StoreError, UsageError
+from harness.core.records import Key
 from harness.exports import formats
 from harness.foreign import outputs
-from harness.runs import RunFolder, grades, read_samples, record
+from harness.runs import RunFolder, grades, overrides, read_samples, record, sample_labels
 from tests.exports.graded_runs import SYSTEM, sample, varied, write_run
 
 
@@ -149,6 +150,42 @@ def test_a_hostile_text_stays_one_cell(tmp_path: Path, text: str) -> None:
         (row,) = csv.DictReader(file)
     guard = "'" if text[0] in "=-@" else ""
     assert row["text"] == guard + text.replace("\0", "").replace("\ud83d", "\ufffd")
+
+
+def test_verdicts_by_hand_and_labels_are_in_tables_and_choose_training_data(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", varied())
+    files = run.benchmark("own")
+    before = {(row["question_id"], row["sample_index"]): row for row in _table(run, tmp_path / "before")}
+    right, wrong = Key("q0", 0), Key("q0", 3)
+    assert [before[key]["verdict"] for key in (right, wrong)] == ["correct", "wrong"]
+    n_correct = len(rows(run, "trl", tmp_path / "trl", distinct=False, finish_reasons=()))
+    overrides.correct(files, right, "wrong", graded="correct", who="Ann", why="a guess")
+    sample_labels.set_label(files, right, "整句", put=True, who="Ann")
+    assert len(rows(run, "trl", tmp_path / "trl", distinct=False, finish_reasons=())) == n_correct - 1
+    overrides.correct(files, wrong, "correct", graded="wrong", who="Ann", why="it is")
+    assert len(rows(run, "trl", tmp_path / "trl", distinct=False, finish_reasons=())) == n_correct
+    after = {(row["question_id"], row["sample_index"]): row for row in _table(run, tmp_path / "after")}
+    facts = ("verdict", "correct", "rule", "graded", "labels")
+    assert [after[right][name] for name in facts] == ["wrong", False, "override", "correct", ["整句"]]
+    assert [after[wrong][name] for name in facts] == ["correct", True, "override", "wrong", None]
+    changed = [key for key, row in after.items() if row != before[key]]
+    assert changed == [right, wrong]
+
+
+def test_a_file_with_the_score_has_the_verdicts_that_it_is_made_of(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", varied())
+
+    def verdicts(name: str) -> list[Any]:
+        _, file = harness.export(run, "lm-eval", out=tmp_path / name).files
+        return [line["exact_match"] for line in lines(file.path)]
+
+    before = verdicts("before")
+    overrides.correct(run.benchmark("own"), Key("q0", 0), "wrong", graded="correct", who="Ann", why="a guess")
+    assert verdicts("after") == before
+
+
+def _table(run: RunFolder, out: Path) -> list[dict[str, Any]]:
+    return pyarrow.parquet.read_table(harness.export(run, "parquet", out=out).files[0].path).to_pylist()
 
 
 @pytest.mark.parametrize("source", ["typed.csv", "typed.csv.scored"])

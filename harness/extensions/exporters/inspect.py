@@ -102,7 +102,7 @@ def _model(manifest: Manifest) -> str:
 
 def _sample(row: SampleRow, model: str) -> dict[str, Any]:
     """The sample's JSON in a log. model: the model's name in the run, used if the server stated none."""
-    question, sample, grade = row
+    question, sample, grade = row.question, row.sample, row.grade
     text = without_lone_surrogates(sample.text or "")
     content: Any = text
     if sample.reasoning:

@@ -17,8 +17,9 @@ def lengths(benchmarks: Sequence[Any], folder: Path) -> list[Path]:
         with path.open("w", newline="") as file:
             table = csv.writer(file)
             table.writerow(["question", "sample", "verdict", "characters"])
-            for question, sample, grade in one.rows():
-                verdict = grade.verdict if grade is not None else ""
-                table.writerow([question.question_id, sample.sample_index, verdict, len(sample.text or "")])
+            for row in one.rows():
+                verdict = row.grade.verdict if row.grade is not None else ""
+                length = len(row.sample.text or "")
+                table.writerow([row.question.question_id, row.sample.sample_index, verdict, length])
         written.append(path)
     return written
