@@ -17,7 +17,7 @@ from harness.cli.help import SpelledCommand, SpelledGroup
 from harness.cli.json_output import json_option, say
 from harness.core.about import install_line
 from harness.core.errors import EXIT_OWED
-from harness.core.inert import safe_name, visible
+from harness.core.inert import csv_file, safe_name, visible
 from harness.core.nouns import count_noun
 from harness.core.options import Options, options_of
 
@@ -233,7 +233,7 @@ def _write(plots: Sequence[Plot], out: Path, *, quiet: bool) -> None:
     else:
         written = [out / f"{safe_name(plot.name)}.csv" for plot in plots]
         for plot, path in zip(plots, written, strict=True):
-            write_atomically(path, plot.csv().encode())
+            write_atomically(path, csv_file(plot.csv()))
     click.echo(f"written: {', '.join(visible(str(path)) for path in written)}", err=quiet)
     if not draw.installed():
         click.echo(f"no pictures were drawn; to draw them: {install_line(draw.EXTRA)}", err=quiet)

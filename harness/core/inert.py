@@ -99,3 +99,11 @@ def quoted(text: str) -> str:
 def csv_cell(text: str) -> str:
     """`text` for a CSV cell: an apostrophe goes before what a spreadsheet would run as a formula."""
     return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r", "\n") else text
+
+
+def csv_file(text: str) -> bytes:
+    """The bytes of a CSV file: UTF-8, which begins with a byte-order mark if `text` is not all ASCII.
+
+    Without the mark, Excel garbles other scripts.
+    """
+    return text.encode("ascii" if text.isascii() else "utf-8-sig", "backslashreplace")

@@ -21,7 +21,7 @@ from markupsafe import Markup
 from harness.core.about import __version__, install_line
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
-from harness.core.records import Question
+from harness.core.records import Question, Verdict
 from harness.reports import figures
 from harness.reports.figures import RunBenchmark
 from harness.reports.outcomes import WORDS, count
@@ -311,10 +311,20 @@ def _bars(item: QuestionTally) -> tuple[tuple[str, float, float], ...]:
 
 
 def _answers(item: QuestionTally) -> tuple[tuple[int, str], ...]:
-    """Return (number of samples, extracted answer) for each of the most frequent answers to a question."""
-    counts = Counter(grade.extracted for grade in item.grades if grade.extracted is not None)
-    frequent = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:MAX_ANSWERS]
-    return tuple((number, _clip(answer, MAX_ANSWER_CHARS)) for answer, number in frequent)
+    """Return (number of samples, answer) for each of the most frequent answers to a question.
+
+    Spellings of one answer (三千七百升, 3700升) count together, under the first of them. One vote may stand for answers
+    in different units; their verdicts keep them apart.
+    """
+    counts: Counter[tuple[str, Verdict]] = Counter()
+    written: dict[tuple[str, Verdict], str] = {}
+    for grade in item.grades:
+        if grade.extracted is not None:
+            answer = (grade.extracted if grade.vote is None else grade.vote, grade.verdict)
+            counts[answer] += 1
+            written.setdefault(answer, grade.extracted)
+    frequent = sorted((-number, written[answer]) for answer, number in counts.items())[:MAX_ANSWERS]
+    return tuple((-number, _clip(answer, MAX_ANSWER_CHARS)) for number, answer in frequent)
 
 
 def _prompt(question: Question) -> str:

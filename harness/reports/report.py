@@ -14,7 +14,7 @@ from rich.console import RenderableType
 
 from harness.core.errors import UsageError
 from harness.core.files import write_atomically
-from harness.core.inert import visible
+from harness.core.inert import csv_file, visible
 from harness.reports.comparison_tables import paired_table, published_table, reported_table, twin_table
 from harness.reports.figures import every_plot
 from harness.reports.formats import to_csv, to_latex, to_markdown, to_terminal
@@ -136,8 +136,8 @@ class Report:
 
     def write(self, folder: Path) -> Path:
         """Write report.html, .md, .csv and .tex to `folder`; returns the page's path. Raises `StoreError`."""
-        texts = {"md": self.markdown(), "csv": self.csv(), "tex": self.latex(), "html": self.html()}
-        for suffix, text in texts.items():
+        write_atomically(folder / "report.csv", csv_file(self.csv()))
+        for suffix, text in {"md": self.markdown(), "tex": self.latex(), "html": self.html()}.items():
             write_atomically(folder / f"report.{suffix}", text.encode("utf-8", "backslashreplace"))
         return folder / "report.html"
 

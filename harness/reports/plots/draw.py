@@ -13,7 +13,7 @@ from pathlib import Path
 from harness.core.about import install_line
 from harness.core.errors import UsageError
 from harness.core.files import write_atomically
-from harness.core.inert import safe_name
+from harness.core.inert import csv_file, safe_name
 from harness.reports.plots.plot import Plot
 
 EXTRA = "report"
@@ -58,7 +58,7 @@ def write_plots(plots: Iterable[Plot], folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for plot in plots:
-        contents = (svg(plot, titled=True).encode(), png(plot), plot.csv().encode())
+        contents = (svg(plot, titled=True).encode(), png(plot), csv_file(plot.csv()))
         for suffix, content in zip(FORMATS, contents, strict=True):
             written.append(folder / f"{safe_name(plot.name)}.{suffix}")
             write_atomically(written[-1], content)

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from harness.core.files import write_atomically
-from harness.core.inert import csv_cell, visible
+from harness.core.inert import csv_cell, csv_file, visible
 from harness.core.nouns import count_noun
 from harness.reports.comparison_tables import published_table
 from harness.reports.formats import to_latex, to_markdown
@@ -87,10 +87,11 @@ def write(results: Results) -> list[Path]:
     written = []
     for suffix, text in texts.items():
         written.append(out / f"table.{suffix}")
-        write_atomically(written[-1], text.encode("utf-8", "backslashreplace"))
+        content = csv_file(text) if suffix == "csv" else text.encode("utf-8", "backslashreplace")
+        write_atomically(written[-1], content)
     if results.aggregates:
         written.append(out / "means.csv")
-        write_atomically(written[-1], _csv(mean_records(results)).encode("utf-8", "backslashreplace"))
+        write_atomically(written[-1], csv_file(_csv(mean_records(results))))
     if pictures and draw.installed():
         written += draw.write_plots(pictures, out / "plots")
     return written
