@@ -27,7 +27,7 @@ _BY_FLAG: tuple[Verdict, ...] = ("correct", "wrong", "no_answer", "undecided")
 """Verdicts with a flag of the same name; with several of these flags, samples of any of the verdicts are shown."""
 
 SHOWN_LEVELS = 20
-"""Largest number of levels that an error names."""
+"""Largest number of levels, values or columns that an error names."""
 
 LEGEND = "+ correct, - wrong, o no answer, ? undecided"
 
@@ -57,6 +57,13 @@ LEGEND = "+ correct, - wrong, o no answer, ? undecided"
 )
 @click.option("--grep", "text", metavar="TEXT", help="Samples that hold TEXT; small letters find capitals, too.")
 @click.option("--level", help="Questions of this level.")
+@click.option(
+    "--filter",
+    "columns",
+    metavar="COLUMN=VALUE",
+    multiple=True,
+    help="Questions whose metadata have this value; may be repeated.",
+)
 @click.option("--reasoning", is_flag=True, help="Print the reasoning as well.")
 def command(
     run: Path,
@@ -86,6 +93,7 @@ def command(
             opened_benchmarks, question, sample = _find_question(opened, opened_benchmarks, question)
         if filters["level"] is not None:
             _require_level(opened_benchmarks, filters["level"])
+        filters["columns"] = tuple(_column(opened_benchmarks, text) for text in filters["columns"])
         choices = _choices(opened_benchmarks, run, disagree, other, filters)
         _page(map(spelt, _printed(opened_benchmarks, question, sample, choices, reasoning=reasoning)))
     if any(held.problems for held in opened_benchmarks):  # The problem is printed above, beside what can be read.
@@ -122,6 +130,28 @@ def _require_level(benchmarks: list[OpenBenchmark], level: str) -> None:
     if levels:
         raise UsageError(f"no question has the level {level!a}; there are {', '.join(levels[:SHOWN_LEVELS])}")
     raise UsageError("no question of this run has a level: leave out --level, or search texts with --grep")
+
+
+def _column(benchmarks: list[OpenBenchmark], text: str) -> tuple[str, str]:
+    """The name and the value in a filter such as `unit=3`. Raises `UsageError` if no question has them."""
+    from harness.viewer.sample_filter import column_text
+
+    name, equals, value = (part.strip() for part in text.partition("="))
+    questions = [question for benchmark in benchmarks for question in benchmark.questions.values()]
+    if not equals or not name:
+        raise UsageError(f"the filter {visible(text, 100)!r} must be of the form column=value, such as level=5")
+    values = {shown for question in questions if (shown := column_text(question, name)) is not None}
+    if value in values:
+        return name, value
+    if values:
+        there = ", ".join(visible(shown, 40) for shown in sorted(values)[:SHOWN_LEVELS])
+        raise UsageError(f"no question has {visible(name, 100)}={visible(value, 100)}; there are {there}")
+    names = sorted({visible(column, 60) for question in questions for column in question.metadata})
+    there = f"they have {', '.join(names[:SHOWN_LEVELS])}" if names else "they have no metadata"
+    raise UsageError(
+        f"no question of this run has {visible(name, 100)!r} in its metadata; {there}. A card keeps a column with "
+        f"`metadata: [{visible(name, 100)}]`"
+    )
 
 
 def _choices(

@@ -16,9 +16,9 @@ class SampleFilter:
     """A filter of samples.
 
     verdicts: the accepted verdicts; empty: any. truncated, near_miss, anomaly, disputed: whether only samples with that
-    property pass. level: the question's level, or its last word ("5" finds "Level 5"). text: a text that the sample's
-    text or reasoning must contain. other_run: the same benchmark of another run, in which the sample of the same key
-    must have another verdict.
+    property pass. level: the question's level, or its last word ("5" finds "Level 5"). columns: (name, value) of
+    metadata that the question must have. text: a text that the sample's text or reasoning must contain. other_run: the
+    same benchmark of another run, in which the sample of the same key must have another verdict.
     """
 
     verdicts: frozenset[Verdict] = frozenset()
@@ -27,6 +27,7 @@ class SampleFilter:
     anomaly: bool = False
     disputed: bool = False
     level: str | None = None
+    columns: tuple[tuple[str, str], ...] = ()
     text: str | None = None
     other_run: OpenBenchmark | None = None
 
@@ -41,7 +42,9 @@ class SampleFilter:
         return bool(self.verdicts) or self.near_miss or self.anomaly or self.disputed or self.other_run is not None
 
     def question(self, question: Question) -> bool:
-        """Whether the question has the wanted level."""
+        """Whether the question has the wanted level and metadata."""
+        if any(column_text(question, name) != value for name, value in self.columns):
+            return False
         if self.level is None:
             return True
         level = str(question.metadata.get("level", ""))
@@ -59,6 +62,12 @@ class SampleFilter:
             return True
         theirs = self.other_run.verdict(Key(question_id, row.index))
         return theirs is not None and row.verdict is not None and theirs != row.verdict
+
+
+def column_text(question: Question, name: str) -> str | None:
+    """The value of a column of a question's metadata, written as in a filter (`true`, not `True`); None without it."""
+    value = question.metadata.get(name)
+    return None if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def matching_samples(

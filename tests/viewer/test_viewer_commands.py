@@ -284,6 +284,24 @@ def test_what_only_grades_tell_is_not_sought_where_there_are_none(tmp_path: Path
     assert "no sample of the first and of the second run is graded yet" in harness(tmp_path, "diff", "raw", "raw").out
 
 
+def test_samples_are_shown_by_a_column_of_the_questions(tmp_path: Path) -> None:
+    easy = RunQuestion("1 + 1?", "2", [RunReply("2")], metadata={"单元": "第1单元", "done": True})
+    hard = RunQuestion("1 + 2?", "3", [RunReply("3")], metadata={"单元": "第2单元"})
+    write_run(tmp_path / "a", {"demo": {"q1": easy, "q2": hard}})
+    assert titles(shown(tmp_path, "a", "--filter", "单元=第1单元")) == ["demo · q1 · sample 0"]
+    assert titles(shown(tmp_path, "a", "--filter", "done=true", "--correct")) == ["demo · q1 · sample 0"]
+    assert titles(shown(tmp_path, "a", "--filter", "done=true", "--filter", "单元=第2单元")) == []
+    refusals = {
+        "单元=3": "no question has 单元=3; there are 第1单元, 第2单元",
+        "难度=3": "they have done, 单元. A card keeps a column with `metadata: [难度]`",
+        "单元": "must be of the form column=value",
+    }
+    for text, sentence in refusals.items():
+        done = harness(tmp_path, "show", "a", "--filter", text)
+        assert done.code == 2
+        assert sentence in done.err
+
+
 def test_a_run_without_grades_is_shown(tmp_path: Path) -> None:
     write_run(tmp_path / "run", scored=False)
     assert "..." in shown(tmp_path, "run")
