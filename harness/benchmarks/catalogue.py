@@ -23,6 +23,9 @@ USER_FOLDER_VARIABLE = "HARNESS_DATASETS"
 """Environment variable with the folder of the user's own cards, or several as in PATH; they hide shipped cards."""
 
 
+CARD_SUFFIXES = (".yaml", ".yml")
+"""The ends of the names of cards' files."""
+
 CARD = "card"
 """The key in a run's recorded settings under which the file of a user's card stands."""
 
@@ -53,7 +56,7 @@ def load(name_or_path: str) -> Card:
     if "#" in path.name and not path.exists():
         before, _, task = name_or_path.rpartition("#")
         path = Path(before)
-    if path.suffix in (".yaml", ".yml"):
+    if path.suffix in CARD_SUFFIXES:
         return load_file(path, task)
     meant = fold_name(name_or_path)
     # File names are compared first, because parsing every card for its aliases takes longer.

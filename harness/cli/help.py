@@ -331,11 +331,12 @@ def spelt(sentence: str, command: click.Command | None = None) -> str:
 def _flag(parameters: list[click.Parameter], name: str, value: Any) -> str:
     """The option `name` with its value as a user types it.
 
-    parameters: those of the command, or for a name that begins with `score.` those of `harness score`. If none of them
-    sets the option: the flag of `harness run` if there is no value, else `name=value` as in Python.
+    parameters: those of the command, or for a name that begins with `score.` or `export.` those of that command. If
+    none of them sets the option: the flag of `harness run` if there is no value, else `name=value` as in Python.
     """
-    if name.startswith("score."):
-        parameters = _parameters_of("score")
+    verb = name.partition(".")[0]
+    if verb in ("score", "export"):
+        parameters = _parameters_of(verb)
     if (own := _set_by(parameters, name)) is not None:
         return _typed(own, value)
     if value is UNSET and (theirs := _set_by(_parameters_of("run"), name)) is not None:

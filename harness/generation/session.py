@@ -269,7 +269,8 @@ class SamplingSession:
             }
             if _ROWS not in changed or not changed.isdisjoint(_WORDING):
                 raise
-            row = stored_questions.changed_row(self._folder.benchmark(name), question_set.questions)
+            source = question_set.given_data or question_set.card_file or name
+            row = stored_questions.changed_row(self._folder.benchmark(name), question_set.questions, source)
             if row is None:
                 raise
             raise StoreError(f"{error}\n{row}") from None

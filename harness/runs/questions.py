@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import chain, zip_longest
@@ -11,8 +12,8 @@ import msgspec
 from harness.benchmarks.recipe import RecipeNote, StoredQuestions
 from harness.core import codec
 from harness.core.codec import digest_of_each
-from harness.core.errors import StoreError
-from harness.core.inert import quoted
+from harness.core.errors import StoreError, option
+from harness.core.inert import quoted, safe_name, visible
 from harness.core.packed import Packed
 from harness.core.records import Question
 from harness.runs.layout import BenchmarkFolder
@@ -27,6 +28,9 @@ _SEAL = "seal-1:"
 MADE = "questions_made"
 """The setting that holds the `RecipeNote`: how the questions were made. Absent if the file holds other questions, too.
 """
+
+EXPORT_FORMAT = "llmeval"
+"""The format of an export that `harness score` reads with the question, the reference and the reply of each sample."""
 
 _REMEDY = "Remove the file and give the run's command again to have it rebuilt."
 
@@ -67,11 +71,12 @@ def write(folder: BenchmarkFolder, questions: Sequence[Question]) -> None:
         write_lines(folder.questions, together)
 
 
-def changed_row(folder: BenchmarkFolder, questions: Sequence[Question]) -> str | None:
+def changed_row(folder: BenchmarkFolder, questions: Sequence[Question], source: str) -> str | None:
     """A sentence that says which row of the data changed: the first stored question that differs from its present one.
 
-    A question that has another id now is found by its prompt. questions: those of the data as they are now, selected
-    as the stored ones. None if the file cannot be read.
+    A question that has another id now is found by its prompt. If its answer changed, the sentence also says how to
+    grade the stored replies by the new one. questions: those of the data as they are now, selected as the stored ones.
+    source: the file of the data or of the card, or the card's name. None if the stored file cannot be read.
     """
     by_id = {question.question_id: question for question in questions}
     by_prompt = {question.prompt_digest: question for question in questions}
@@ -86,7 +91,8 @@ def changed_row(folder: BenchmarkFolder, questions: Sequence[Question]) -> str |
                 return f"Question {_name(folder, before)} has another text now."
             if now.references != before.references:
                 was, present = (" or ".join(map(quoted, each.references)) or "missing" for each in (before, now))
-                return f"The reference answer of question {_name(folder, before)} was {was} and is {present} now."
+                changed = f"The reference answer of question {_name(folder, before)} was {was} and is {present} now."
+                return f"{changed}\n{_grading_anew(folder, source)}"
             if now.choices != before.choices:
                 return f"Question {_name(folder, before)} has other choices now."
     except StoreError:
@@ -94,6 +100,19 @@ def changed_row(folder: BenchmarkFolder, questions: Sequence[Question]) -> str |
     if gone is not None:
         return f"Question {_name(folder, gone)} is not among the questions of this command."
     return "The questions that this run holds are as they were: another row of the data changed."
+
+
+def _grading_anew(folder: BenchmarkFolder, source: str) -> str:
+    """A sentence with the commands that grade the stored replies by the references of `source`."""
+    run = folder.path.parent
+    exported = run / "exports" / EXPORT_FORMAT / f"{safe_name(folder.name)}.jsonl"
+    shown_run, shown_file = (shlex.quote(visible(str(path))) for path in (run, exported))
+    export = f"harness export {shown_run} {option('export.to', EXPORT_FORMAT)}"
+    score = f"harness score {shown_file} {option('score.benchmark', source)}"
+    return (
+        f"To grade the stored replies by the new answers, type `{export}`, and then `{score}`: no reply is asked for "
+        "again."
+    )
 
 
 def _fixed_fields(question: Question) -> tuple[str, str, tuple[str, ...]]:

@@ -3,7 +3,7 @@
 | the questions came from | published scores that are compared |
 | --- | --- |
 | a shipped card's own data | that card's, because the questions are the card's |
-| another tool's outputs, scored as a benchmark | that benchmark's: each row was matched with one of its questions |
+| another tool's outputs, scored as a shipped benchmark | that benchmark's: each row has one of its questions |
 | the user's data or card, with the questions of a card | that card's, whatever the data are called |
 | the user's data or card, with questions of no card, under the name of a shipped card | none |
 | the user's data or card, with questions of no card, under any other name | those under it in a file of the user |
@@ -59,7 +59,9 @@ def _may_be_others(record: BenchmarkRecord, shipped: Card | None) -> bool:
     settings = record.settings
     if record.imported:
         read = settings[OUTPUTS].get("read") if isinstance(settings[OUTPUTS], Mapping) else None
-        return not (isinstance(read, Mapping) and read.get("benchmark"))
+        named = read.get("benchmark") if isinstance(read, Mapping) else None
+        # Not a file of the user, whatever it is called.
+        return not isinstance(named, str) or catalogue.shipped_card_named(catalogue.base_name(named)) is None
     if shipped is None or catalogue.CARD in settings or catalogue.DATA in settings:
         return True
     # Older runs do not name their data, but they note how the questions were made if these came from a file. Of the

@@ -217,8 +217,10 @@ def _keep(
 
 
 def _questions_of(benchmark: str) -> Sequence[Question]:
-    """The questions of the card with this name. Raises `UsageError` if there is no such card."""
+    """The questions of the card with this name, or in this file. Raises `UsageError` if there is no such card."""
     # Imported late: cards are slow to import, and most files need none.
-    from harness.benchmarks import catalogue, questions
+    from harness.benchmarks import card, catalogue, questions
 
-    return questions.build(catalogue.load(benchmark)).questions
+    path = Path(benchmark)
+    is_table = path.is_file() and path.suffix not in catalogue.CARD_SUFFIXES
+    return questions.build(card.from_file(benchmark) if is_table else catalogue.load(benchmark)).questions

@@ -33,7 +33,6 @@ _TESTS = 2
 It corrects those of all benchmarks together.
 """
 
-_CARD_SUFFIXES = (".yaml", ".yml")
 
 _CONCURRENCY = 64
 """Number of requests in flight that a forecast assumes where the run does not record its number."""
@@ -56,7 +55,7 @@ class PlanSource:
     def of_card(self) -> bool:
         """Whether `name` is a benchmark's, or the path of a card, and no run's."""
         path = Path(self.name)
-        if path.suffix in _CARD_SUFFIXES and path.is_file():
+        if path.suffix in catalogue.CARD_SUFFIXES and path.is_file():
             return True
         return not path.exists() and len(path.parts) == 1
 
@@ -176,7 +175,7 @@ def detectable(source: PlanSource, options: PlanOptions, n_together: int = 1) ->
 
 def _card_name(source: PlanSource) -> str:
     """The name of the benchmark that `source` names, or of the card at its path."""
-    return catalogue.load(source.name).name if Path(source.name).suffix in _CARD_SUFFIXES else source.name
+    return catalogue.load(source.name).name if Path(source.name).suffix in catalogue.CARD_SUFFIXES else source.name
 
 
 def _detectable(

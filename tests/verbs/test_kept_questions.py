@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import click
 import msgspec
 import pytest
+from click.testing import CliRunner
 
+import harness
 from harness.asking.options import RunOptions
 from harness.asking.prepare import prepare, questions_of
+from harness.cli.help import spelt
+from harness.cli.main import cli
 from harness.core import packed
 from harness.core.errors import StoreError
 from harness.core.records import Key
 from harness.presets.grading import GradingOptions
 from harness.runs import Manifest, RunFolder, questions, read_samples
+from harness.runs.layout import OutputsFolder
+from harness.scoring import score_file
 from harness.scoring.pipeline import score_run
 from harness.verbs.run import sample
 from tests.faults.server import FaultServer, completion, models
@@ -159,7 +168,27 @@ def test_a_changed_row_is_named(tmp_path: Path, case: str) -> None:
     data(tmp_path, [{**row, **changed} if row["id"] == "q3" else row for row in ROWS])
     with pytest.raises(StoreError, match="dataset_digest") as refused:
         asked_by(tmp_path, **asked)
-    assert sentence in str(refused.value).splitlines()[-1]
+    assert sentence in str(refused.value)
+    assert ("To grade the stored replies by the new answers" in str(refused.value)) == ("answer of" in sentence)
+
+
+def test_the_message_on_a_changed_answer_says_how_to_grade_the_stored_replies_by_it(tmp_path: Path) -> None:
+    data(tmp_path, ROWS)
+    asked_by(tmp_path)
+    assert harness.score(tmp_path / "run")["sums"].accuracy == pytest.approx(1 / 6)
+    data(tmp_path, [{**row, "answer": "5" if row["id"] == "q0" else "1"} for row in ROWS])
+    with pytest.raises(StoreError, match="no reply is asked for again") as refused:
+        asked_by(tmp_path)
+    with click.Context(cli):
+        advice = spelt(refused.value.sentence)
+    export, score = re.findall(r"`harness ((?:export|score) [^`]*)`", advice)
+    for command in (export, score):
+        assert CliRunner().invoke(cli, shlex.split(command)).exit_code == 0
+    exported = shlex.split(score)[1]
+    written = OutputsFolder(exported).benchmark("sums")
+    assert score_file.read(written).accuracy == pytest.approx(5 / 6)
+    assert sorted(question.references for question in questions.read(written)) == [("1",)] * 5 + [("5",)]
+    assert harness.score(tmp_path / "run")["sums"].accuracy == pytest.approx(1 / 6)
 
 
 def test_of_other_words_for_every_question_no_row_is_named(run: RunFolder, tmp_path: Path) -> None:

@@ -39,7 +39,8 @@ class OutputsOptions(Options):
     benchmark: Annotated[
         str | None,
         Option(
-            "The benchmark that FILE answers: its questions are matched by their text, and graded by its references.",
+            "The benchmark that FILE answers, or a file of questions: rows are matched by the question's text, and "
+            "graded by the references there.",
             under=OUTPUTS,
         ),
     ] = None
