@@ -36,6 +36,7 @@ from harness.foreign import cells
 RESPONSE_COLUMNS = (
     "gen", "generated_responses", "response", "responses", "output", "outputs", "generation", "generations",
     "completion", "completions", "generated_text", "model_output", "prediction", "code",
+    "回答", "回复", "作答", "学生答案", "学生回答", "學生答案", "回覆",
 )  # fmt: skip
 """Usual names of columns with a model's reply, in the order in which they are tried."""
 REASONING_COLUMNS = ("reasoning", "reasoning_content", "thinking")

@@ -54,13 +54,18 @@ Pairs = Iterable[tuple[Question, Sample]]
 class Outputs:
     """The (question, sample) pairs of a file. Each iteration reads the file again, so memory holds few of them.
 
-    checksum: of all bytes of the file, where its questions were read from them one after the other; else empty.
+    checksum: of all bytes of the file, where its questions were read from them one after the other; else empty. doubt:
+    a sentence on two rows that have one question and two references; empty if there are none.
     """
 
     def __init__(
-        self, path: Path, checksum: tables.Checksum, pairs: Callable[[], Iterator[tuple[Question, Sample]]]
+        self,
+        path: Path,
+        checksum: tables.Checksum,
+        pairs: Callable[[], Iterator[tuple[Question, Sample]]],
+        doubt: str = "",
     ) -> None:
-        self._path, self._checksum, self._pairs = path, checksum, pairs
+        self._path, self._checksum, self._pairs, self.doubt = path, checksum, pairs, doubt
 
     def __iter__(self) -> Iterator[tuple[Question, Sample]]:
         return self._pairs()
@@ -151,7 +156,7 @@ def read(
         rows = _read_rows(path, format, keys, questions, again=True, half_done=half_done)
         return _pairs(rows, ids, name, visible(f"{path.parent}/"))
 
-    return Outputs(path, checksum, pairs)
+    return Outputs(path, checksum, pairs, "" if seen.all_named else seen.doubt)
 
 
 def are_outputs(path: Path) -> bool:
@@ -285,15 +290,23 @@ class _RowIdentities:
     """The identity of each row of a file, in order; a row takes four bytes.
 
     rows: the number of each row's identity in `distinct`. _first: name → (identity, place) of the first row with that
-    name. conflict: the error for the first row whose reference differs from that of an earlier row with its name; it is
-    raised only if all rows have names.
+    name; _first_of_text: the same by the digest of the question. conflict: the error for the first row whose reference
+    differs from that of an earlier row with its name; it is raised only if all rows have names. doubt: a sentence on
+    the first row whose reference differs from that of an earlier row with its question.
     """
 
     def __init__(self) -> None:
         self.rows = array("I")
         self.distinct: dict[_RowIdentity, int] = {}
         self._first: dict[str, tuple[_RowIdentity, str]] = {}
+        self._first_of_text: dict[str, tuple[str, str]] = {}
         self.conflict: UsageError | None = None
+        self.doubt = ""
+
+    @property
+    def all_named(self) -> bool:
+        """Whether all rows have names, so that no row is known by its question."""
+        return all(identity.named for identity in self.distinct)
 
     def add(self, row: OutputRow) -> None:
         """Add the next row. Raises `UsageError` for a row whose reference answer cannot be read."""
@@ -308,6 +321,13 @@ class _RowIdentities:
                 f"{row.where}: the question {visible(str(identity.named), 100)!r} has another reference answer than at "
                 f"{where}; samples of one question must agree"
             )
+        if not self.doubt and row.question:
+            first = self._first_of_text.setdefault(digest(row.question)[:16], (identity.answer_digest, row.where))
+            if first[0] != identity.answer_digest:
+                self.doubt = (
+                    f"{row.where} has the question of {first[1]} with another reference answer: they count as two "
+                    "questions"
+                )
 
 
 class _RowIds:
@@ -326,7 +346,7 @@ def _row_ids(seen: _RowIdentities, repeats: Repeats) -> _RowIds:
     repeats: which rows with equal digest are samples of one question. Rows of further questions get the digest with
     `-2`, `-3` … at its end.
     """
-    if all(identity.named for identity in seen.distinct):
+    if seen.all_named:
         if seen.conflict is not None:
             raise seen.conflict
         return _RowIds([str(identity.named) for identity in seen.distinct], seen.rows)

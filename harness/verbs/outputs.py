@@ -67,6 +67,8 @@ def score_file(path: Path, options: ScoreOptions, watcher: Watcher) -> ScoredFil
     If the folder cannot be written, there is only a warning. Raises `UsageError` with file and line.
     """
     read, pairs = _read(path, options)
+    if read.doubt and not options.benchmark:
+        watcher.warn(Sentence(read.doubt))
     # The digest is taken before grading, since `pairs` reads the replies only while they are graded: a file that
     # changes meanwhile is then known as changed after it was scored.
     digest = read.digest

@@ -347,6 +347,36 @@ def test_a_file_whose_responses_are_passed_over_at_first_is_read_as_a_whole_one(
     assert read(streamed, **keys) == unpacked
 
 
+def test_a_table_of_another_suffix_is_told_that_the_suffix_decides(tmp_path: Path) -> None:
+    table = "question\tanswer\tresponse\n1 + 1?\t2\t2\n"
+    for name in ("typed.txt", "typed"):
+        (tmp_path / name).write_text(table)
+        with pytest.raises(UsageError, match=r"the end of its name decides how it is read: name a table FILE\.csv or"):
+            read(tmp_path / name)
+    (tmp_path / "typed.tsv").write_text(table)
+    assert shape(read(tmp_path / "typed.tsv")) == [1]
+    (tmp_path / "lines.txt").write_text('\n{"question": "1 + 1?", "answer": "2", "response": "2"}\n')
+    assert shape(read(tmp_path / "lines.txt")) == [1]
+
+
+@pytest.mark.parametrize("column", ["回答", "回复", "学生答案"])
+def test_chinese_names_of_a_reply_are_known(tmp_path: Path, column: str) -> None:
+    (tmp_path / "typed.csv").write_text(f"姓名,题目,答案,{column}\n张伟,1 + 1?,2,3\n", encoding="utf-8")
+    ((question, sample),) = read(tmp_path / "typed.csv")
+    assert (question.references, sample.text) == (("2",), "3")
+
+
+def test_one_question_with_two_references_is_named_with_both_lines(tmp_path: Path) -> None:
+    path = tmp_path / "typed.jsonl"
+    rows = [{"id": str(n), "problem": "p", "answer": answer, "gen": "1"} for n, answer in enumerate("1213")]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    doubt = outputs.read(path).doubt
+    assert doubt.startswith(f"{path}:2 has the question of {path}:1 with another reference answer")
+    assert outputs.read(path, id_key="id").doubt == ""
+    path.write_text("".join(json.dumps({**row, "answer": "1"}) + "\n" for row in rows))
+    assert outputs.read(path).doubt == ""
+
+
 @pytest.mark.parametrize("response", [b'"a\xff"', b'"a\\x"', b'"a', b"12"])
 def test_a_broken_response_is_refused_though_it_is_passed_over_at_first(tmp_path: Path, response: bytes) -> None:
     path = tmp_path / "set.jsonl"

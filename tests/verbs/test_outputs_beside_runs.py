@@ -286,3 +286,12 @@ def test_of_several_sources_each_has_its_scores_and_shards_are_joined(tmp_path: 
     assert "part is a shard" in refused("score", part.path, files[0])
     run = run_of_demo(tmp_path / "run")
     assert "is for files of outputs" in refused("score", run.path, "--benchmark", "demo")
+
+
+@pytest.mark.parametrize("references", [("2", "3"), ("2", "2")])
+def test_two_references_of_one_question_are_warned_of(tmp_path: Path, references: tuple[str, str]) -> None:
+    (tmp_path / "typed.csv").write_text("question,answer,response\n" + "".join(f"1 + 1?,{r},2\n" for r in references))
+    done = command("score", tmp_path / "typed.csv")
+    assert done.exit_code == 0
+    warned = "typed.csv:3 has the question of" in " ".join(done.output.split())
+    assert warned == (references == ("2", "3"))

@@ -104,6 +104,12 @@ def read(
         elif suffix == ".json":
             rows = _json_rows(data, shown, split, responses)
         else:
+            begins = data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+            if suffix not in (".jsonl", ".ndjson") and begins not in (b"{", b""):
+                raise UsageError(
+                    f"{shown} does not begin with a JSON object, and the end of its name decides how it is read: name "
+                    "a table FILE.csv or FILE.tsv"
+                )
             rows = _json_lines(data, shown, responses)
     if split is not None and suffix != ".json":
         raise UsageError(f"{shown} is one file and has no splits; leave out the split {visible(split)!r}")
