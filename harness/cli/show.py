@@ -86,7 +86,7 @@ def command(
     """
     with contextlib.ExitStack() as reading:
         opened = reading.enter_context(_opened(run))
-        other = None if disagree is None else reading.enter_context(_opened(disagree))
+        their_run = None if disagree is None else reading.enter_context(_opened(disagree))
         names = [benchmark] if benchmark else list(opened.benchmarks)
         sample, opened_benchmarks = None, [opened.benchmark(name) for name in names]
         if question is not None:
@@ -94,7 +94,7 @@ def command(
         if filters["level"] is not None:
             _require_level(opened_benchmarks, filters["level"])
         filters["columns"] = tuple(_column(opened_benchmarks, text) for text in filters["columns"])
-        choices = _choices(opened_benchmarks, run, disagree, other, filters)
+        choices = _choices(opened_benchmarks, run, disagree, their_run, filters)
         _page(map(spelt, _printed(opened_benchmarks, question, sample, choices, reasoning=reasoning)))
     if any(held.problems for held in opened_benchmarks):  # The problem is printed above, beside what can be read.
         sys.exit(StoreError.exit_code)
@@ -155,19 +155,23 @@ def _column(benchmarks: list[OpenBenchmark], text: str) -> tuple[str, str]:
 
 
 def _choices(
-    benchmarks: list[OpenBenchmark], run: Path, disagree: Path | None, other: OpenRun | None, filters: dict[str, Any]
+    benchmarks: list[OpenBenchmark],
+    run: Path,
+    disagree: Path | None,
+    their_run: OpenRun | None,
+    filters: dict[str, Any],
 ) -> dict[str, SampleFilter]:
     """The filter of each benchmark's samples, by the benchmark's name.
 
-    disagree: the run of `--disagree`, and `other`, the same run opened; None: not given. filters: values of the other
-    filter flags. Raises `UsageError` where a filter needs grades and there are none.
+    disagree: the path of the run of `--disagree`, and `their_run`, that run; None: not given. filters: values of the
+    other filter flags. Raises `UsageError` where a filter needs grades and there are none.
     """
     from harness.viewer.sample_filter import SampleFilter
 
     verdicts = frozenset(verdict for verdict in _BY_FLAG if filters.pop(verdict))
     choices = {}
     for benchmark in benchmarks:
-        beside = None if other is None else other.benchmark(benchmark.name)
+        beside = None if their_run is None else their_run.benchmark(benchmark.name)
         choice = choices[benchmark.name] = SampleFilter(verdicts=verdicts, other_run=beside, **filters)
         if choice.of_grades:
             _require_grades(benchmark, run)

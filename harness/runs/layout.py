@@ -294,7 +294,7 @@ class OutputsFolder(RunFolder):
         super().__init__(self._outputs.with_name(self._outputs.name + self.SUFFIX))
 
     @classmethod
-    def at(cls, path: Path) -> OutputsFolder | None:
+    def scored_at(cls, path: Path) -> OutputsFolder | None:
         """The folder at `path`, if it is one of scored outputs."""
         folder = cls(path.absolute().with_name(path.absolute().name.removesuffix(cls.SUFFIX)))
         return folder if folder.path == path.absolute() and folder.manifest.is_file() else None

@@ -124,7 +124,7 @@ def open_scored(path: Path | str) -> RunFolder:
     path: the folder, or the outputs. Raises `StoreError` for a path that is none of these, and for outputs that are not
     scored or were changed since; the message names the command that scores them.
     """
-    folder = OutputsFolder.at(Path(path))
+    folder = OutputsFolder.scored_at(Path(path))
     source = Path(path) if folder is None else folder.source
     if folder is None and (not outputs.are_outputs(source) or run_around(source) is not None):
         return RunFolder.open(source)
