@@ -195,7 +195,11 @@ def test_a_folder_of_cards_that_is_not_there_is_one_sentence(tmp_path: Path, mon
         (MINIMAL + "title: again\n", r"sums\.yaml:5 is no plain YAML: the key 'title' stands there twice"),
         ("a: &x [1]\nb: [*x, *x]\n", r"sums\.yaml:2 is no plain YAML: aliases are not allowed"),
         ("a: !!python/object/apply:os.system ['touch pwned']\n", "is no plain YAML: could not determine a constructor"),
-        ("a: " + "[" * 3000 + "]" * 3000, "nested too deeply"),
+        ("a: " + "[" * 300 + "]" * 300, "nested too deeply"),
+        (
+            "a: " + "[" * 3000 + "]" * 3000,
+            "nested too deeply|nesting depth",
+        ),  # newer versions of libyaml refuse it first
         ("a: " + "x" * 300_000, "longer than a card may be: 262144 bytes"),
         ("a: 2024-13-45\n", "is no plain YAML"),
     ],

@@ -33,10 +33,11 @@ def test_a_mapping_is_read_with_and_without_a_byte_order_mark(tmp_path: Path) ->
         (b"a: \xff\n", r"x\.yaml is not UTF-8 \(byte 3\)"),
         (b"- a\n", "must hold `key: value` lines of prices, found a list"),
         (b"1: a\n", "found a key that is no text"),
-        (b"[" * 5000, "x.yaml is nested too deeply for prices"),
+        (b"[" * 300, "x.yaml is nested too deeply for prices"),
+        (b"[" * 5000, "x.yaml.* (nested too deeply|nesting depth)"),  # newer versions of libyaml refuse it first
         (b"a: " + b"x" * 2000, r"x\.yaml is longer than prices may be: 1000 bytes"),
     ],
-    ids=["bomb", "merge", "twice", "object", "latin", "list", "number", "deep", "long"],
+    ids=["bomb", "merge", "twice", "object", "latin", "list", "number", "deep", "deeper", "long"],
 )  # fmt: skip
 def test_what_is_no_plain_mapping_is_one_sentence(tmp_path: Path, data: bytes, message: str) -> None:
     path = tmp_path / "x.yaml"
