@@ -119,12 +119,10 @@ class ServerSpec:
         Literal["neutral", "model"],
         Flag(
             "Source of sampling values that a request leaves out: the engine's neutral values (default), or the "
-            "model's generation_config.json (vllm, sglang)."
+            "model's generation_config.json."
         ),
     ] = "neutral"
-    deterministic: Annotated[
-        bool, Flag("The same text for a request regardless of other requests (vllm, sglang); slower.")
-    ] = False
+    deterministic: Annotated[bool, Flag("The same text for a request regardless of other requests; slower.")] = False
     seed: Annotated[int | None, Flag("The engine's own seed.", flag="--server-seed")] = None
     eager: Annotated[bool, Flag("No CUDA or NPU graphs.")] = False
     prefix_caching: Annotated[bool | None, Flag("Reuse the computation for equal beginnings of prompts.")] = None

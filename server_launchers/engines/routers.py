@@ -86,10 +86,9 @@ class Router(msgspec.Struct, frozen=True):
         # By default, every router on a machine uses the same port for its metrics.
         words += ["--prometheus-host", spec.host, "--prometheus-port", str(metrics_port)]
         known_flags.recorded(self.module, self.version).check(words)
-        module = self.program.module
         if spec.api_key_env is None:
-            return ProcessCommand((python, *module, *words))
-        return ProcessCommand((python, *keyed(module[-1]), *words), {}, {KEY_VARIABLE: spec.api_key_env})
+            return ProcessCommand((python, *self.program.module, *words))
+        return ProcessCommand((python, *keyed(self.program), *words), {}, {KEY_VARIABLE: spec.api_key_env})
 
 
 SGLANG_ROUTER = Router("sglang_router", "0.3.2", lists_models=False)

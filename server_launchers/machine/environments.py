@@ -69,7 +69,7 @@ def called(
     """
     if KEY_VARIABLE in command.secrets:
         # `keyed` can hand the key to a module, but not to a console script.
-        program = replace(program, script=None, module=keyed(program.module[-1]))
+        program = replace(program, script=None, module=keyed(program))
     if spec.docker is None:
         return replace(command, argv=(*prefix(spec, program), *command.argv))
     entrypoint = ("python3", *program.module) if program.script is None else (program.script,)

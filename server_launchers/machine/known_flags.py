@@ -52,6 +52,8 @@ class Flags(msgspec.Struct, frozen=True):
             hints = [f"did you mean {near}?"] if near else []
             if others:
                 hints.append(f"known to {self.engine} {', '.join(others)}")
+            if not self.names:
+                hints = [f"no options of it are recorded in {_RECORDED.name}"]
             raise LaunchError(
                 f"{self.engine} {self.version} has no option {flag}; {'; '.join(hints) or 'see its --help'}"
             )

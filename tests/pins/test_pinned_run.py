@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from harness.presets.sampling import sampling_fields
 from tests.faults.server import Request
 from tests.pins.server import solving
 from tests.pins.stage import Scene, Stage, name_of, write_sums
@@ -64,6 +65,7 @@ def every_sampling_value(stage: Stage) -> None:
         "extra_body": {"logit_bias": {"5": -1}}, "chat_template_kwargs": {"enable_thinking": True},
         "filter": ["level=1"], "drop": "top_k",
     }  # fmt: skip
+    assert keywords.keys() >= sampling_fields().keys(), "each sampling option has a value here"
     both_doors(stage, words, keywords)
 
 

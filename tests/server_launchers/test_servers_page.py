@@ -48,6 +48,11 @@ def test_the_page_shows_every_engine_that_is_started() -> None:
     assert shown == set(ENGINES) - {"external"}
 
 
+def test_the_table_of_engines_has_a_row_for_each() -> None:
+    table = PAGE[PAGE.index("| engine | what is started |") :].split("\n\n")[0]
+    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == sorted(ENGINES, key=table.index)
+
+
 def test_the_page_has_the_pairing_table() -> None:
     for pair in vllm_ascend.PAIRS:
         cells = (pair.vllm_ascend, pair.vllm, pair.python, pair.cann, pair.torch_npu, pair.triton_ascend or "—")

@@ -32,7 +32,8 @@ class Resuming(Options):
         bool | None,
         Option(
             "Compare the beginnings of eight greedy replies of each server (some 350 tokens) with the run's. "
-            "Default: of vLLM, SGLang and llama.cpp always, of other servers in a run of 16 samples or more.",
+            "Default: of engines whose neutral sampling values the harness knows (vLLM, for example) always, of other "
+            "servers in a run of 16 samples or more.",
             under=RESUMING,
         ),
     ] = None
