@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from harness.verbs.plan_typical import TypicalSpread
 
 
+MIN_GROWTH = 1.1
+"""A plan says how much of its difference comes from the growth of the variance if that is more than this factor."""
+
+
 def _prints() -> Any:
     """Return the type of what this command prints with `--json`; its JSON schema is made from it."""
     from harness.verbs.plan import Needed
@@ -132,6 +136,11 @@ def _print_detectable(planned: Planned, options: PlanOptions) -> None:
             else f"{count_noun(samples, 'sample')} a question"
         )
         click.echo(f"  {_points(f'{points:g}')}: {n}")
+    if planned.steady is not None and needed.smallest_difference > MIN_GROWTH * planned.steady:
+        click.echo(
+            "  this allows for a worse model whose samples vary more; a model whose samples do not is found from about "
+            f"{_points(_rounded_up(100 * planned.steady))} on"
+        )
     if 1 in (needed.given_samples, versus):
         click.echo(
             "  `harness compare` of such runs may state a larger difference: one sample of each question does not show "

@@ -98,7 +98,8 @@ class Planned:
 
     listed: difference in points → samples of each question that find it, None if no number does; empty if no number of
     samples was given. typical: the spread of published runs; None if a run shows it. wide: `smallest_difference` for a
-    spread that only a quarter of these models exceed.
+    spread that only a quarter of these models exceed. steady: `smallest_difference` if a worse model's samples vary no
+    more than those of this one.
     """
 
     source: PlanSource
@@ -106,6 +107,7 @@ class Planned:
     listed: Mapping[float, int | None]
     typical: TypicalSpread | None
     wide: float | None
+    steady: float | None
 
 
 class _Evidence(NamedTuple):
@@ -193,11 +195,12 @@ def _planned(evidence: _Evidence, options: PlanOptions, prices: Prices | None, n
     """
     spread, ends, typical, given = evidence.spread, evidence.ends, evidence.typical, evidence.source.samples
 
-    def smallest(of: SampleSpread) -> float | None:
+    def smallest(of: SampleSpread, *, growth: bool = True) -> float | None:
         """The smallest difference of the given samples; None if no number is given."""
         if given is None:
             return None
-        return float(smallest_difference(*planned_detection(of, given, options.other_samples), n_tests))
+        expected = planned_detection(of, given, options.other_samples)
+        return float(smallest_difference(expected.variance, expected.growth if growth else 0.0, n_tests))
 
     def samples(of: SampleSpread, points: float | None) -> int | None:
         """The samples that a difference needs; None without one, and where no number is enough."""
@@ -232,6 +235,7 @@ def _planned(evidence: _Evidence, options: PlanOptions, prices: Prices | None, n
         listed={} if given is None else {points: samples(spread, points) for points in LISTED_POINTS},
         typical=typical,
         wide=None if typical is None else smallest(typical.spread(typical.wide)),
+        steady=smallest(spread, growth=False),
     )
 
 

@@ -184,6 +184,15 @@ def test_an_accuracy_below_one_percent_is_asked_about(empty: Path) -> None:
     assert harness(empty, "plan", "aime24:64", "--accuracy", "80").err == ""
 
 
+def test_few_samples_say_how_much_of_the_difference_is_caution(empty: Path) -> None:
+    """A worse model may vary more: near 100 % that makes most of the planned difference."""
+    words = "a model whose samples do not is found from about "
+    done = harness(empty, "plan", "aime24:4", "--accuracy", "95")
+    assert done.out.startswith("aime24: 4 samples a question in each of two runs find a difference of 10.9 points")
+    assert f"{words}6 points on" in done.out
+    assert words not in harness(empty, "plan", "aime24:64").out
+
+
 def test_what_other_questions_can_never_show_is_said(empty: Path) -> None:
     for words in (["aime24:64"], ["aime24", "--detect", "2"]):
         assert "30 questions never show a difference below 4.8 points" in harness(empty, "plan", *words).out
