@@ -38,6 +38,7 @@ from harness.scoring.estimators import (
     pass_jackknife,
 )
 from harness.scoring.intervals import Z_95, t_factor
+from harness.scoring.mean_difference import mean_detection
 from harness.scoring.published import PublishedScore, Source
 from harness.scoring.race import PLANNED_LEVEL, RaceState, boundaries, planned_looks
 from harness.scoring.spending import weighted_votes
@@ -1093,6 +1094,130 @@ SUITES = (
 )
 """The suites: (questions, samples of each question) of their benchmarks."""
 
+PLANNED_ACCURACIES = (0.01, 0.05, 0.2, 0.32, 0.5, 0.8, 0.95, 0.99)
+
+
+def question_sets(rng: np.random.Generator, n_questions: int, accuracy: float) -> Iterator[Array]:
+    """Sets of chances of about this accuracy, spread over the questions in different ways.
+
+    Four Beta distributions, from most questions certain to most uncertain, by their quantiles; equal questions; a tenth
+    of the questions uncertain and the others always right or wrong; and two kinds of questions, near and far apart.
+    """
+    for concentration in (0.2, 0.5, 2.0, 8.0):
+        drawn = rng.beta(accuracy * concentration, (1 - accuracy) * concentration, size=n_questions * 1000)
+        yield np.sort(drawn).reshape(n_questions, -1).mean(axis=-1)
+    yield np.full(n_questions, accuracy)
+    uncertain = n_questions // 10
+    right = round(min(max(n_questions * accuracy - uncertain / 2, 0), n_questions - uncertain))
+    rest = (n_questions * accuracy - right) / uncertain
+    if 0 <= rest <= 1:
+        yield np.repeat([rest, 1.0, 0.0], [uncertain, right, n_questions - uncertain - right])
+    for apart in (0.3, 0.8):
+        step = apart * min(accuracy, 1 - accuracy)
+        yield np.repeat([accuracy - step, accuracy + step], n_questions // 2)
+
+
+def changed_models(chances: Array, difference: float) -> Iterator[Array]:
+    """The chances of models whose accuracy differs by `difference`: worse and better ones, each in two ways.
+
+    Every question's chance of a right (or of a wrong) sample falls by the same factor, or all are moved by the same
+    step on the logit scale. A model that would need an accuracy below 1 % of the room is left out.
+    """
+    for sign, room in ((-1, chances), (1, 1 - chances)):
+        if difference >= 0.98 * room.mean():
+            continue
+        less = room * (1 - difference / room.mean())
+        yield less if sign < 0 else 1 - less
+        inner = np.clip(room, 1e-12, 1 - 1e-12)
+        low, high = 0.0, 60.0
+        for _ in range(60):
+            step = (low + high) / 2
+            moved = inner / (inner + (1 - inner) * math.exp(step))
+            low, high = (step, high) if room.mean() - moved.mean() < difference else (low, step)
+        if abs(room.mean() - moved.mean() - difference) < 1e-3 * difference:
+            yield moved if sign < 0 else 1 - moved
+
+
+def planned(rng: np.random.Generator, repeats: int) -> Table:
+    """Table: how often `harness compare` finds a true difference that `harness plan` names for a number of samples, by
+    the line for the same questions; the note is the planned difference.
+    """
+    rows = []
+    for n_questions, n in itertools.product((30, 500), (1, 4, 16, 64)):
+        rates = []
+        for accuracy in PLANNED_ACCURACIES:
+            for chances in question_sets(rng, n_questions, accuracy):
+                spread = differences.SampleSpread(
+                    n_questions, float(chances.mean()), float((chances * (1 - chances)).mean())
+                )
+                named = float(differences.smallest_difference(*differences.planned_detection(spread, n), 2))
+                for other in changed_models(chances, named):
+                    found = _found_by_holm(rng, chances, other, n, repeats // 2)
+                    rates.append(Rate(found, repeats // 2, 100 * named))
+        rows.append(Row(f"{n_questions} × {n}", rates))
+    return Table("A planned difference is found", rows, 0.77, 1.0, "points")
+
+
+def _found_by_holm(rng: np.random.Generator, chances: Array, other: Array, n: int, size: int) -> float:
+    """How often the line for the same questions is below 5 % after Holm's correction of both lines."""
+    counts = np.full(len(chances), float(n))
+    wide = (size, len(chances))
+    ours, theirs = draw(rng, np.broadcast_to(other, wide), n), draw(rng, np.broadcast_to(chances, wide), n)
+    gaps = (ours - theirs) / n
+    variance = differences.score_variance(ours, counts, theirs, counts)
+    z = gaps.mean(axis=-1) / np.sqrt(np.where(variance > 0, variance, 1.0))
+    t = gaps.mean(axis=-1) / np.sqrt(differences.question_difference_variance(gaps))
+    p_sampling = np.array([intervals.normal_two_sided(value) for value in z])
+    # The other line matters only where this one is below 5 % and not below half of it.
+    p_question = np.array(
+        [
+            intervals.t_two_sided(value, len(chances) - 1) if 0.025 <= p < 0.05 else 1.0
+            for value, p in zip(t, p_sampling, strict=True)
+        ]
+    )
+    return float(((p_sampling < 0.025) | ((p_sampling < 0.05) & (p_question < 0.025))).mean())
+
+
+def pilots(rng: np.random.Generator, repeats: int) -> Table:
+    """Table: how often the range of samples that a plan for 2 points states by a pilot holds the number that the true
+    chances give; the note is the range's upper end over its lower end, median.
+    """
+    rows = []
+    for n_questions, n in itertools.product((30, 500), (2, 4, 16)):
+        rates = []
+        for accuracy in PLANNED_ACCURACIES:
+            for chances in question_sets(rng, n_questions, accuracy):
+                spread = differences.SampleSpread(
+                    n_questions, float(chances.mean()), float((chances * (1 - chances)).mean())
+                )
+                true, size = _samples_for_two_points(spread), max(repeats // 20, 100)
+                ranges = [
+                    _range_by_pilot(right, n) for right in draw(rng, np.broadcast_to(chances, (size, n_questions)), n)
+                ]
+                inside = np.array([low <= true <= high for low, high in ranges])
+                ratio = float(np.median([high / low for low, high in ranges]))
+                rates.append(Rate(float(inside.mean()), size, ratio))
+        rows.append(Row(f"{n_questions} × {n}", rates))
+    return Table("The range of a plan from a pilot holds the number", rows, MIN_COVERAGE, 1.0, "upper / lower end")
+
+
+def _samples_for_two_points(spread: differences.SampleSpread) -> int:
+    samples = differences.samples_to_detect(spread, 0.02, None, 2)
+    assert samples is not None
+    return samples
+
+
+def _range_by_pilot(right: Array, n: int) -> tuple[int, int]:
+    """The fewest and the most samples that a plan states by a pilot with `right` samples of n of each question."""
+    counts = np.full(len(right), float(n))
+    total = float(counts.sum())
+    variance = float(intervals.sampling_variance_of_mean(right, counts)) * total
+    spread = differences.SampleSpread(len(right), float(right.mean()) / n, variance, total)
+    ends = differences.spreads_within(spread, n, intervals.sampling_limits(right, counts).interval())
+    numbers = [_samples_for_two_points(end) for end in (spread, *ends)]
+    return min(numbers), max(numbers)
+
+
 STRIDES = (0, 1, 3)
 """Steps through `ACCURACIES` from benchmark to benchmark of a suite: the benchmarks are equally hard, differ a little,
 or much.
@@ -1105,9 +1230,12 @@ def suite(rng: np.random.Generator, repeats: int) -> Table:
 
 
 def suite_runs(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: how often the means of two runs of one model over a suite are found to differ."""
+    """Table: how often the means of two runs of one model over a suite are found to differ; the note is how often the
+    interval holds the difference to another model.
+    """
     rows = _of_suites(rng, repeats, _suite_alarms)
-    return Table("Two runs of one model found to differ in the mean of a suite", rows, 0.0, MAX_ALARMS)
+    title = "Two runs of one model found to differ in the mean of a suite"
+    return Table(title, rows, 0.0, MAX_ALARMS, "% covered, two models")
 
 
 def _of_suites(
@@ -1155,14 +1283,57 @@ def _suite_rates(rng: np.random.Generator, repeats: int, parts: list[Cell], samp
 
 
 def _suite_alarms(rng: np.random.Generator, repeats: int, parts: list[Cell], samples: list[int]) -> list[Rate]:
-    difference, variance = np.zeros(repeats), np.zeros(repeats)
+    """How often the means of two runs of one model are found to differ; the note is how often the interval of the
+    difference holds that to another model.
+    """
+    difference, variance, truth = np.zeros(repeats), np.zeros(repeats), np.zeros(repeats)
+    values, ends = [], []
     for cell, n in zip(parts, samples, strict=True):
-        chances, counts = cell.chances(rng, repeats), np.full(cell.n_questions, float(n))
-        ours, same = draw(rng, chances, n), draw(rng, chances, n)
+        chances, others = cell.chances(rng, repeats), cell.chances(rng, repeats)
+        counts = np.full(cell.n_questions, float(n))
+        ours, same, theirs = draw(rng, chances, n), draw(rng, chances, n), draw(rng, others, n)
         difference += (ours - same).mean(axis=-1) / n
         variance += differences.score_variance(ours, counts, same, counts)
+        truth += (chances - others).mean(axis=-1) / len(parts)
+        values.append((ours - theirs).mean(axis=-1) / n)
+        ends.append(differences.sampling_difference_limits(ours, counts, theirs, counts))
     alarms = np.abs(difference) > Z_95 * np.sqrt(variance)
-    return [Rate(float(alarms.mean()), repeats)]
+    limits = intervals.IntervalEnds(*(np.stack(side, axis=-1) for side in zip(*ends, strict=True)))
+    cover = covered(differences.mean_difference_limits(np.stack(values, axis=-1), limits), truth).rate
+    return [Rate(float(alarms.mean()), repeats, 100 * cover)]
+
+
+def suite_planned(rng: np.random.Generator, repeats: int) -> Table:
+    """Table: how often two runs whose benchmarks all differ by the smallest difference that is planned for their mean
+    are found to differ in it, one test; the note is that difference.
+    """
+    rows = _of_suites(rng, repeats, _suite_power)
+    return Table("A difference that is planned for the mean of a suite is found", rows, 0.77, 1.0, "points")
+
+
+def _suite_power(rng: np.random.Generator, repeats: int, parts: list[Cell], samples: list[int]) -> list[Rate]:
+    sets = [cell.chances(rng, 1)[0] for cell in parts]
+    spreads = [
+        differences.SampleSpread(len(chances), float(chances.mean()), float((chances * (1 - chances)).mean()))
+        for chances in sets
+    ]
+    planned_parts = [differences.planned_detection(spread, n) for spread, n in zip(spreads, samples, strict=True)]
+    named = float(differences.smallest_difference(*mean_detection(planned_parts)))
+    rates = []
+    for worse in (True, False):
+        rooms = [chances if worse else 1 - chances for chances in sets]
+        if any(named >= 0.98 * room.mean() for room in rooms):
+            continue
+        difference, variance = np.zeros(repeats), np.zeros(repeats)
+        for room, n in zip(rooms, samples, strict=True):
+            counts, wide = np.full(len(room), float(n)), (repeats, len(room))
+            less = room * (1 - named / room.mean())
+            ours, theirs = (draw(rng, np.broadcast_to(chances, wide), n) for chances in (room, less))
+            difference += (ours - theirs).mean(axis=-1) / n
+            variance += differences.score_variance(ours, counts, theirs, counts)
+        found = np.abs(difference) > Z_95 * np.sqrt(np.where(variance > 0, variance, 1.0))
+        rates.append(Rate(float(found.mean()), repeats, 100 * named))
+    return rates
 
 
 # The stop rule
@@ -1217,6 +1388,8 @@ TABLES: dict[str, Callable[[np.random.Generator, int], Table]] = {
     "stated-samples": stated_samples,
     "two-runs": two_runs,
     "smallest": smallest,
+    "smallest-planned": planned,
+    "pilots": pilots,
     "audit": judge_errors,
     "audit-labelled": labelled_by_hand,
     "two-models": two_models,
@@ -1225,6 +1398,7 @@ TABLES: dict[str, Callable[[np.random.Generator, int], Table]] = {
     "race-changes": race_changes,
     "suite": suite,
     "suite-runs": suite_runs,
+    "suite-planned": suite_planned,
     "stopping": stopping,
 }
 

@@ -25,8 +25,8 @@ from schedule import CAP_TOKENS, MEAN_TOKENS, QUESTION_SIGMA, SAMPLE_SIGMA, Cloc
 from harness.core.records import Key
 from harness.generation.dispatch.schedule import Scheduler
 from harness.generation.plan import Task, owed
-from harness.scoring.differences import samples_to_detect, score_variance
-from harness.scoring.intervals import Z_95
+from harness.scoring.differences import score_variance
+from harness.scoring.intervals import Z_95, power_factor
 from harness.scoring.race import LEVEL, RaceVerdict
 from harness.verbs.race import play as race
 
@@ -123,7 +123,7 @@ def play(rng: np.random.Generator, cell: Cell, *, open_ended: bool = False) -> R
         "undecided": False,
     }
     variance = float((spread + moved * (1 - moved)).mean() / 2)
-    fixed = samples_to_detect(variance, cell.n_questions, abs(truth)) if truth else None
+    fixed = math.ceil(2 * variance / cell.n_questions * (power_factor() / truth) ** 2) if truth else None
     fixed_finds = _found(runs["candidate"].right, runs["baseline"].right)
     return Result(standing.verdict, wrong[standing.verdict], standing.rounds, fixed_finds, fixed or math.inf)
 

@@ -42,6 +42,7 @@ from harness.asking.options import (
     ExportOptions,
     GradeOptions,
     MergeOptions,
+    PlanBasis,
     PlanOptions,
     ProbeOptions,
     PublishedUpdateOptions,
@@ -82,7 +83,9 @@ from harness.verbs.export import export as export_source
 from harness.verbs.grade import grade as grade_response
 from harness.verbs.merge import merge as merge_runs
 from harness.verbs.pilot import pilot as take_pilot
-from harness.verbs.plan import Needed, plan_from, sources_of
+from harness.verbs.plan import Needed
+from harness.verbs.plan import plan as plan_comparison
+from harness.verbs.plan_sources import sources_of
 from harness.verbs.probe.findings import ProbeReport
 from harness.verbs.probe.probe import probe as probe_server
 from harness.verbs.published import PublicScores, PublishedUpdate
@@ -328,22 +331,24 @@ def update_published(**options: Unpack[PublishedUpdateKeywords]) -> list[Publish
 
 
 def plan(
-    source: Run | RunFolder | FilePath,
-    detect: float,
+    source: Run | RunFolder | FilePath | Sequence[Run | RunFolder | FilePath],
+    detect: float | None = None,
     **options: Unpack[PlanKeywords],
 ) -> list[Needed]:
     """Plan a comparison: how many samples, tokens, seconds and USD it takes to find a difference of `detect` points.
 
     To find means: with a probability of 80 % if the true difference is that large. source: a scored run with at least
     two samples a question, from which the spread is taken; or a benchmark's name: then the run in `results` with the
-    latest scores of this benchmark, or without one the spread of published runs. With a number of samples behind the
-    name (`aime24:64`), `smallest_difference` says what so many samples find. accuracy: of your model in %, where no run
-    shows it. other_samples: samples a question of the run to compare with; None: as many.
-    price_in, price_out: USD per million tokens. Raises `UsageError`, `StoreError`.
+    latest scores of this benchmark, or without one the spread of published runs. Several, in a list or separated by
+    commas, are planned for one comparison of all. With a number of samples behind the name (`aime24:64`),
+    `smallest_difference` says what so many samples find, and `detect` may be left out. accuracy: of your model in %,
+    where no run shows it. other_samples: samples a question of the run to compare with; None: as many. price_in,
+    price_out: USD per million tokens. Raises `UsageError`, `StoreError`.
     """
     verbs.check("plan", options)
-    (planned,) = sources_of([str(Path(source))])
-    return plan_from(planned, PlanOptions.of(detect=detect, **options))
+    paths = [source] if isinstance(source, str | os.PathLike | Run | RunFolder) else source
+    sources = sources_of([str(Path(path)) for path in paths])
+    return [planned.needed for planned in plan_comparison(sources, PlanOptions.of(detect=detect, **options))]
 
 
 def race(
@@ -499,7 +504,7 @@ for _function in (run, run_async, pilot, race, repeats, sample_sizes, sweep):
     _show_keywords(_function, RunOptions)
 _show_keywords(score, ScoreOptions)
 for _verb, _declared in (
-    (plan, PlanOptions),
+    (plan, PlanBasis),
     (merge, MergeOptions),
     (report, ReportOptions),
     (export, ExportOptions),

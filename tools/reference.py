@@ -23,7 +23,7 @@ from harness.asking.options import (
     ExportOptions,
     GradeOptions,
     MergeOptions,
-    PlanOptions,
+    PlanBasis,
     ProbeOptions,
     PublishedUpdateOptions,
     ReportOptions,
@@ -433,7 +433,7 @@ def keywords() -> str:
 KEYWORDS: dict[str, type[Options]] = {
     "RunKeywords": RunOptions,
     "ScoreKeywords": ScoreOptions,
-    "PlanKeywords": PlanOptions,
+    "PlanKeywords": PlanBasis,
     "CompareKeywords": CompareOptions,
     "VerifyKeywords": VerifyOptions,
     "PublishedUpdateKeywords": PublishedUpdateOptions,

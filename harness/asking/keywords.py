@@ -136,7 +136,7 @@ class ScoreKeywords(TypedDict, total=False):
 
 
 class PlanKeywords(TypedDict, total=False):
-    """The fields of `PlanOptions`. None leaves an option at its default."""
+    """The fields of `PlanBasis`. None leaves an option at its default."""
 
     other_samples: int | None
     accuracy: float | None

@@ -21,6 +21,8 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from harness.scoring.deciding import Decision
     from harness.scoring.intervals import Interval
     from harness.verbs.compare import RunComparison
@@ -55,7 +57,8 @@ def command(
 
     A run is a run folder, or another tool's outputs that `harness score` has graded.
     For each benchmark, one line says whether the same run would be better if the same questions were asked again, and
-    one whether it would be on other questions of this kind. The p values are raised for the number of lines (Holm's
+    one whether it would be on other questions of this kind. If runs share several benchmarks, a last line is about
+    their mean. The p values are raised for the number of lines (Holm's
     method), so that with two equal runs any line shows a difference in at most 5 % of cases. That holds if you look
     once; to look again and again while runs grow, use `harness race`.
 
@@ -70,10 +73,13 @@ def command(
     if as_json:
         say([pair.decision for pair in pairs])
     else:
-        for pair in pairs:
+        for pair, following in zip(pairs, [*pairs[1:], None], strict=True):
             _print(pair)
+            if following is None or following.decision.run != pair.decision.run:
+                _print_mean(pairs, pair.decision)
         if any(map(_decided_by_correction, pairs)):
-            n_lines = sum(1 + (pair.decision.p_question is not None) for pair in pairs)
+            means = {pair.decision.run for pair in pairs if pair.decision.mean is not None}
+            n_lines = len(means) + sum(1 + (pair.decision.p_question is not None) for pair in pairs)
             click.echo(
                 "  an interval above excludes 0 where no difference is seen: each interval is for its line alone; p is "
                 f"raised for {n_lines} lines, and decides"
@@ -88,7 +94,9 @@ def command(
 def _decided_by_correction(pair: RunComparison) -> bool:
     """Whether an interval excludes 0 beside the verdict that no difference is seen."""
     decision, paired = pair.decision, pair.decision.paired
-    lines = ((decision.verdict, paired.sampling_interval), (decision.kind_verdict, paired.question_interval))
+    lines = [(decision.verdict, paired.sampling_interval), (decision.kind_verdict, paired.question_interval)]
+    if decision.mean is not None:
+        lines.append((decision.mean.verdict, decision.mean.compared.sampling_interval))
     return any(
         verdict == "no difference seen" and interval is not None and not interval.low <= 0 <= interval.high
         for verdict, interval in lines
@@ -172,6 +180,30 @@ def _print(pair: RunComparison) -> None:
         click.echo(f"  differs: {difference}")
     for warning in decision.warnings:
         terminal.warn(warning)
+
+
+def _print_mean(pairs: Sequence[RunComparison], decision: Decision) -> None:
+    """Print the mean over the benchmarks of a run, if it has several; each has the same weight."""
+    of_run = [pair.decision for pair in pairs if pair.decision.run == decision.run]
+    if len(of_run) < 2:
+        return
+    if decision.mean is None:
+        click.echo(f"mean of {len(of_run)} benchmarks: not compared, since samples are missing")
+        return
+    mean = decision.mean.compared
+    click.echo(
+        f"mean of {len(of_run)} benchmarks: {visible(decision.run)} {100 * mean.first_accuracy:.1f} %, "
+        f"{visible(decision.baseline)} {100 * mean.second_accuracy:.1f} %: {100 * mean.difference:+.1f} points"
+    )
+    at_most = "at most " if mean.at_most else ""
+    click.echo(
+        f"  same questions   {at_most}{_points(mean.sampling_interval):18} p {_p(decision.mean.p_sampling)}  "
+        f"{decision.mean.verdict}"
+    )
+    click.echo(
+        f"  smallest difference that these samples find in 80 % of repetitions, if every benchmark differs by it: "
+        f"{100 * decision.mean.detectable:.1f} points"
+    )
 
 
 def _kinds(pair: RunComparison) -> str:

@@ -8,16 +8,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.asking.options import PlanOptions
+from harness.cli import terminal
 from harness.cli.flags import takes
 from harness.cli.help import SpelledCommand
 from harness.cli.json_output import json_option, say
-from harness.core.errors import UsageError, option
+from harness.core.errors import option
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 
 if TYPE_CHECKING:
-    from harness.verbs.plan import Detectable, Needed, PlanSource
+    from harness.verbs.plan import Needed, Planned
     from harness.verbs.plan_typical import TypicalSpread
+
+
+MIN_GROWTH = 1.1
+"""A plan says how much of its difference comes from the growth of the variance if that is more than this factor."""
 
 
 def _prints() -> Any:
@@ -42,102 +47,138 @@ def command(runs: tuple[str, ...], as_json: bool, **given: Any) -> None:
     comparisons of five show the difference; one of five misses it.
 
     The difference is between two runs of equal size on the same questions, or between a new run and one of --versus
-    samples per question. Several benchmarks are planned for one `harness compare` of all of them: it corrects their p
-    values together, so each needs more samples than alone.
+    samples per question. Several benchmarks are planned for one `harness compare` of all of them, and so is their mean:
+    it corrects their p values together, so each benchmark needs more samples than alone.
 
     \b
     harness run aime24:2 … && harness score results/mine && harness plan results/mine --detect 2
     harness plan aime24 --detect 2
     harness plan aime24:64
     """
-    from harness.verbs.plan import n_benchmarks, prices_of, sources_of
+    from harness.verbs.plan import plan
+    from harness.verbs.plan_sources import sources_of
 
-    sources = sources_of(runs)
-    bare = [source for source in sources if source.samples is None]
-    if given["detect"] is None and (bare or as_json):
-        raise UsageError(
-            f"give the difference to find, as {option('detect', 2)}"
-            + (
-                "; --json prints the samples that it needs, and beside a number of samples what they find"
-                if as_json
-                else f"; or a number of samples behind the name, as in {visible(bare[0].name, 200)}:64"
-            )
+    options = PlanOptions.of(**given)
+    plans = plan(sources_of(runs), options)
+    if options.accuracy is not None and options.accuracy < 1:
+        terminal.warn(
+            f"an accuracy is in per cent, and {options.accuracy:g} means {options.accuracy:g} %: for "
+            f"{100 * options.accuracy:g} % give {option('accuracy', f'{100 * options.accuracy:g}')}"
         )
-    # Checks the other options, also where no difference is given.
-    options = PlanOptions.of(**given | {"detect": 1.0 if given["detect"] is None else given["detect"]})
-    if given["detect"] is None and (options.price_in is not None or options.price_out is not None):
-        raise UsageError(
-            f"a cost is computed for a difference to find: add {option('detect', 2)}, or leave out the prices"
-        )
-    prices_of(options.price_in, options.price_out)  # Refuses one price without the other, before any output.
-    n_together = n_benchmarks(sources)
-    plans = [plan for source in sources for plan in _answer(source, n_together, given["detect"], options, as_json)]
+    named = ""
+    for planned in plans:
+        run = planned.needed.run if planned.source.of_card else ""
+        if run and run != named:
+            click.echo(f"from {visible(run, 200)}:", err=as_json)
+        named = run
+        if not as_json:
+            _print(planned, options)
     if as_json:
-        say(plans)
-    elif n_together > 1:
+        say([planned.needed for planned in plans])
+    elif len(plans) > 1:
+        _print_mean(plans[0].needed, options, len(plans))
+
+
+def _print(planned: Planned, options: PlanOptions) -> None:
+    """Print the plan of one benchmark."""
+    if planned.needed.given_samples is not None:
+        _print_detectable(planned, options)
+    if options.detect is not None:
+        _print_needed(planned, options, options.detect)
+    else:
+        _print_forecasts(planned.needed, options)
+    needed = planned.needed
+    click.echo(
+        f"  for a claim about other questions like these, more samples help little: "
+        f"{count_noun(needed.n_questions, 'question')} never {'show' if needed.n_questions != 1 else 'shows'} a "
+        f"difference below {_points(f'{100 * needed.least_on_new_questions:.1f}')}; it takes more questions"
+    )
+
+
+def _print_mean(needed: Needed, options: PlanOptions, n_benchmarks: int) -> None:
+    """Print what the mean of all benchmarks shows and needs, and that they are planned for one comparison."""
+    name = f"mean of the {n_benchmarks} benchmarks"
+    if needed.smallest_difference_of_mean is not None:
         click.echo(
-            f"The {n_together} benchmarks are planned for one `harness compare`, which corrects their p values "
-            "together; compared alone, each needs fewer samples. Their mean is not planned: `harness sweep` shows it "
-            "for a suite."
+            f"{name}: these samples find a difference of "
+            f"{_points(_rounded_up(100 * needed.smallest_difference_of_mean))} in 80 % of repetitions, if every "
+            "benchmark differs by it"
         )
-
-
-def _answer(
-    source: PlanSource, n_together: int, detect: float | None, options: PlanOptions, as_json: bool
-) -> list[Needed]:
-    """Print what one argument asks; with `as_json`, only return its plans.
-
-    n_together: benchmarks that are compared together. detect: the difference to find, in points; None: only the number
-    of samples is asked about.
-    """
-    from harness.verbs.plan import detectable, plan_from
-
-    if source.samples is not None and not as_json:
-        for answer in detectable(source, options, n_together):
-            _print_detectable(answer, options)
-    if detect is None:
-        return []
-    plans = plan_from(source, options, n_together)
-    if source.of_card and plans[0].run:
-        click.echo(f"from {visible(plans[0].run, 200)}:", err=as_json)
-    if not as_json:
-        for plan in plans:
-            _print(plan, options, source)
-    return plans
-
-
-# BENCHMARK:SAMPLES is the one argument that needs no difference; Python has a parameter for it instead.
-next(parameter for parameter in command.params if parameter.name == "detect").required = False
-
-
-def _print_detectable(answer: Detectable, options: PlanOptions) -> None:
-    """Print how small a difference the samples find."""
-    versus = options.other_samples
-    name = visible(answer.benchmark, 80)
-    beside = f"compared with {versus} stored samples" if versus else "in each of two runs"
+    if needed.samples_of_mean is not None:
+        click.echo(
+            f"{name}: {count_noun(needed.samples_of_mean, 'sample')} a question of each "
+            f"{_find(needed.samples_of_mean)} a difference of {_points(f'{options.detect:g}')} in 80 % of "
+            "repetitions, if every benchmark differs by it"
+        )
+    elif options.detect is not None:
+        click.echo(f"{name}: {_never(options)}")
     click.echo(
-        f"{name}: {count_noun(answer.samples, 'sample')} a question {beside} {_find(answer.samples)} a difference of "
-        f"{_points(_rounded_up(100 * answer.difference))} on the same {count_noun(answer.n_questions, 'question')} in "
-        f"80 % of repetitions"
+        f"The {n_benchmarks} benchmarks are planned for one `harness compare`, which corrects their p values and that "
+        "of their mean together; compared alone, each needs fewer samples."
     )
-    for points, samples in answer.needed.items():
-        n = "no number of samples finds it" if samples is None else f"{count_noun(samples, 'sample')} a question"
+
+
+def _print_detectable(planned: Planned, options: PlanOptions) -> None:
+    """Print how small a difference the given samples find."""
+    needed, versus = planned.needed, options.other_samples
+    assert needed.given_samples is not None
+    assert needed.smallest_difference is not None
+    name = visible(needed.benchmark, 80)
+    click.echo(
+        f"{name}: {count_noun(needed.given_samples, 'sample')} a question {_beside(options)} "
+        f"{_find(needed.given_samples)} a difference of {_points(_rounded_up(100 * needed.smallest_difference))} on "
+        f"the same {count_noun(needed.n_questions, 'question')} in 80 % of repetitions"
+    )
+    for points, samples in planned.listed.items():
+        n = (
+            f"no number of samples finds it beside {count_noun(versus or 1, 'sample')} a question"
+            if samples is None
+            else f"{count_noun(samples, 'sample')} a question"
+        )
         click.echo(f"  {_points(f'{points:g}')}: {n}")
-    if answer.typical is None:
-        click.echo(f"  the spread is that of {visible(str(answer.run), 200)}")
-        click.echo(_OF_NEW_QUESTIONS)
+    if planned.steady is not None and needed.smallest_difference > MIN_GROWTH * planned.steady:
+        click.echo(
+            "  this allows for a worse model whose samples vary more; a model whose samples do not is found from about "
+            f"{_points(_rounded_up(100 * planned.steady))} on"
+        )
+    if 1 in (needed.given_samples, versus):
+        click.echo(
+            "  `harness compare` of such runs may state a larger difference: one sample of each question does not show "
+            "how much its answers vary, so it assumes the most that is possible"
+        )
+    if planned.typical is None:
+        click.echo(f"  the spread is that of {visible(needed.run, 200)}{_between(needed.difference_range)}")
         return
-    assert answer.wide is not None
-    click.echo(f"  {_basis(answer.typical, options)}")
+    assert planned.wide is not None
     click.echo(
-        f"  for one model in four, the smallest difference is over {100 * answer.wide:.2g} points. "
-        "A pilot of your model tells:"
+        f"  {_basis(planned.typical, options)}; for one model in four, the smallest difference is over "
+        f"{_points(f'{100 * planned.wide:.2g}')}"
     )
-    click.echo(f"  harness run {name}:2 … && harness score results/… && harness plan {name}:{answer.samples}")
-    click.echo(_OF_NEW_QUESTIONS)
+    pilot = f"harness run {name}:{needed.given_samples} … --pilot && harness score results/…"
+    click.echo(
+        "  A pilot of your model, two samples a question, tells its spread, and the time and cost of the run:\n"
+        f"  {pilot} && harness plan {name}:{needed.given_samples}"
+    )
 
 
-_OF_NEW_QUESTIONS = "  for a claim about other questions like these, more samples help little; it takes more questions"
+def _between(ends: tuple[float, float] | None) -> str:
+    """The words for the range of a smallest difference; empty if it is unknown."""
+    if ends is None:
+        return ""
+    low, high = (f"{100 * end:.1f}" for end in ends)
+    return f"; by chance in its samples, the difference is between {low} and {high} points (95 % interval)"
+
+
+def _beside(options: PlanOptions) -> str:
+    """The words for the two runs that are compared."""
+    return f"compared with {options.other_samples} stored samples" if options.other_samples else "in each of two runs"
+
+
+def _never(options: PlanOptions) -> str:
+    """The words for a difference that no number of samples finds."""
+    return (
+        f"no number of samples finds {_points(f'{options.detect:g}')} beside {options.other_samples} samples a question"
+    )
 
 
 def _points(number: str) -> str:
@@ -151,8 +192,10 @@ def _find(samples: int) -> str:
 
 
 def _rounded_up(points: float) -> str:
-    """A number of points with two digits, never below `points`: fewer samples would not find the printed one."""
-    step = 10.0 ** (math.floor(math.log10(points)) - 1)
+    """A number of points with one decimal, or two digits below 1, never below `points`: fewer samples would not find
+    the printed one.
+    """
+    step = min(0.1, 10.0 ** (math.floor(math.log10(points)) - 1))
     return f"{math.ceil(round(points / step, 6)) * step:.6g}"
 
 
@@ -167,42 +210,60 @@ def _basis(typical: TypicalSpread, options: PlanOptions) -> str:
         spread += f", scaled to an accuracy of {100 * typical.accuracy:.1f} %"
     else:
         spread += f", whose accuracy is about {100 * typical.accuracy:.1f} %"
-    return f"results/ holds no scored run of it, and {spread};"
+    return f"results/ holds no scored run of it, and {spread}"
 
 
-def _print(plan: Needed, options: PlanOptions, source: PlanSource) -> None:
+def _print_needed(planned: Planned, options: PlanOptions, detect: float) -> None:
     """Print how many samples find the difference, and what they cost."""
-    from harness.cli.pilot import forecast_lines
-    from harness.verbs.plan_typical import typical_spread
-
-    detect, versus = options.detect, options.other_samples
-    name = visible(plan.benchmark, 80)
-    if plan.samples is None:
-        click.echo(f"{name}: no number of samples finds {_points(f'{detect:g}')} beside {versus} samples a question")
+    needed = planned.needed
+    name = visible(needed.benchmark, 80)
+    if needed.samples is None:
+        click.echo(f"{name}: {_never(options)}")
         return
-    beside = f"compared with {versus} stored samples" if versus else "in each of two runs"
-    percent = f"{100 * plan.accuracy:.1f} %"
+    percent = f"{100 * needed.accuracy:.1f} %"
     if options.accuracy is not None:
         accuracy = f"accuracy {percent}, as given"
-    elif plan.basis == "models on all benchmarks":
+    elif needed.basis == "models on all benchmarks":
         accuracy = f"accuracy {percent} assumed, where the spread is largest"
     else:
-        accuracy = f"accuracy about {percent}{'' if plan.run else ', the median of published models'}"
+        accuracy = f"accuracy about {percent}{'' if needed.run else ', the median of published models'}"
     click.echo(
-        f"{name}: {count_noun(plan.samples, 'sample')} a question {beside} {_find(plan.samples)} a difference of "
-        f"{_points(f'{detect:g}')} on the same {count_noun(plan.n_questions, 'question')} in 80 % "
-        f"of repetitions ({accuracy})"
+        f"{name}: {count_noun(needed.samples, 'sample')} a question {_beside(options)} {_find(needed.samples)} a "
+        f"difference of {_points(f'{detect:g}')} on the same {count_noun(needed.n_questions, 'question')} in 80 % of "
+        f"repetitions ({accuracy})"
     )
-    if plan.run and plan.forecast is None:
-        click.echo("  outputs of another tool do not say how long a sample takes, so time and cost are unknown")
+    if needed.samples_range is not None:
+        few, many = needed.samples_range
+        up_to = "any number" if many is None else f"{many:,}"
+        click.echo(
+            f"  by chance in the samples of the run, the number is between {few:,} and {up_to} (95 % interval); a run "
+            "with more samples narrows it"
+        )
+    if planned.typical is not None:
+        click.echo(f"  {_basis(planned.typical, options)}")
+        click.echo(
+            "  a pilot of two samples a question measures the spread of your model, and the time and cost of the run:\n"
+            f"  harness run {name}:{needed.samples} … --pilot && harness score results/…"
+        )
         return
-    if plan.forecast is None:
-        typical = typical_spread(source.name, plan.accuracy if options.accuracy is not None else None)
-        basis = _basis(typical, options)
-        click.echo(f"  {basis} a pilot of two samples a question measures the spread of your model")
-        if options.price_in is not None or options.price_out is not None:
+    _print_forecasts(needed, options)
+
+
+def _print_forecasts(needed: Needed, options: PlanOptions) -> None:
+    """Print what the planned runs still take, if a run tells."""
+    from harness.cli.pilot import forecast_lines
+
+    if not needed.run:
+        if options.price_in is not None:
             click.echo("  the cost is unknown until a pilot shows how many tokens a sample takes")
         return
+    if needed.forecast is None:
+        click.echo("  outputs of another tool do not say how long a sample takes, so time and cost are unknown")
+        return
     click.echo("  to extend this run to that size:")
-    for line in forecast_lines(plan.forecast, plan.concurrency):
+    for line in forecast_lines(needed.forecast, needed.concurrency):
         click.echo(f"  {line}")
+    if needed.second_forecast is not None:
+        click.echo("  for the second run, from its beginning:")
+        for line in forecast_lines(needed.second_forecast, needed.concurrency):
+            click.echo(f"  {line}")

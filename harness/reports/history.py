@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,7 @@ import msgspec
 from harness.core import codec
 from harness.core.files import open_untrusted
 from harness.core.inert import visible
-from harness.runs.layout import RunFolder
+from harness.runs.layout import RACE_PLAN, RunFolder
 
 MAX_LINE_BYTES = 64 * 1024
 """Longest line of a log that is read, in bytes; the harness writes none that long."""
@@ -46,7 +46,7 @@ class History:
     sessions: number of starts. unfinished: sessions without an end (killed, or still running). retries: repeated
     requests. failures: the most frequent cause first. stopped: why the last session ended early. warnings: the
     different ones in the order in which they were first given. extended: a session asked for more samples although none
-    was missing when the session before it ended.
+    was missing when the session before it ended. raced: a race sampled the run.
     """
 
     sessions: int = 0
@@ -56,6 +56,7 @@ class History:
     failures: list[Failures] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     extended: bool = False
+    raced: bool = False
 
 
 _KINDS = (b'"session_', b'"request_failed"', b'"warning"')
@@ -78,7 +79,7 @@ class _Event(msgspec.Struct, frozen=True):
 
 def read_history(folder: RunFolder) -> History:
     """The history of a run; empty where it has no log. Damaged lines are skipped."""
-    history = History()
+    history = History(raced=(folder.path.parent / RACE_PLAN).is_file())
     causes: dict[tuple[str, str, int | None], Failures] = {}
     n_ended = 0
     planned, complete = 0, False  # of the latest session: its samples, and whether it ended with all of them
@@ -108,6 +109,31 @@ def read_history(folder: RunFolder) -> History:
     history.unfinished = max(0, history.sessions - n_ended)
     history.failures = sorted(causes.values(), key=lambda cause: (-cause.count, cause.endpoint, cause.kind))
     return history
+
+
+def grown(histories: Mapping[str, History]) -> list[str]:
+    """Warnings about runs that were extended after they had been complete: they may have been compared before.
+
+    A race did that to its runs, and stopped because of their scores. histories: words such as "the run" → its history.
+    """
+    extended = {which: history.raced for which, history in histories.items() if history.extended}
+    warnings = []
+    for is_raced, why in (
+        (
+            True,
+            "sampled by `harness race`, which stops when a difference appears: this difference is too large on "
+            "average, and its p too small. Take the verdict and the interval that the race printed; the same `harness "
+            "race` command prints them again",
+        ),
+        (
+            False,
+            "extended after all samples were complete. If these runs were compared before, too, the 5 % rate of false "
+            "differences does not hold: it is the rate of one look. To look after every round, use `harness race`",
+        ),
+    ):
+        if names := [which for which, raced in extended.items() if raced == is_raced]:
+            warnings.append(f"{' and '.join(names)} {'was' if len(names) == 1 else 'were'} {why}")
+    return warnings
 
 
 def _events(folder: RunFolder) -> Iterator[_Event]:

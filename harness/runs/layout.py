@@ -27,6 +27,9 @@ from harness.core.files import disk_error, remove_leftovers
 from harness.core.inert import ascii_name, safe_name, visible
 from harness.runs.line_file import LineFile, make_folder
 
+RACE_PLAN = "race.json"
+"""Name of the file that fixes the looks of a race; it lies beside the candidates' run folders."""
+
 MANIFEST = "manifest.json"
 """Name of the file that makes a folder a run's folder."""
 

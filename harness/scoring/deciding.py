@@ -6,21 +6,31 @@ only: repeated looks at growing runs give chance more occasions, and only a race
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
 
 from harness.scoring.comparison import PairedComparison
-from harness.scoring.differences import holm
-from harness.scoring.intervals import power_factor
+from harness.scoring.differences import SampleSpread, holm, samples_to_detect
+from harness.scoring.mean_difference import MeanComparison, mean_comparison
 from harness.scoring.spending import SpentPoint
 
 LEVEL = 0.05
 """A p value below this, after Holm's correction, is called a difference."""
 
 PairedVerdict = Literal["better", "worse", "no difference seen"]
+
+
+class MeanDecision(msgspec.Struct, frozen=True, kw_only=True):
+    """One run compared with the baseline by the mean over the benchmarks that both have; compared: the run minus the
+    baseline. verdict, p_sampling, detectable: as in `Decision`, for the mean and the same questions.
+    """
+
+    compared: MeanComparison
+    verdict: PairedVerdict
+    p_sampling: float
+    detectable: float
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,7 +42,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     runs. settling: samples a question in both runs with which a true difference of the observed size is found in 80 %
     of repetitions; None where no difference was observed. settling_range: the same for the ends of the difference's
     sampling interval, fewest first; None for "any number", since the interval contains 0. spending: both runs' accuracy
-    by the tokens of an answer, fewest first; empty where it was not asked for.
+    by the tokens of an answer, fewest first; empty where it was not asked for. mean: the decision on the mean over all
+    benchmarks of this run, the same in each of its decisions; None for a single benchmark, and if samples are missing.
     """
 
     run: str
@@ -47,6 +58,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     settling: int | None
     settling_range: tuple[int, int | None] | None = None
     spending: tuple[SpentPoint, ...] = ()
+    mean: MeanDecision | None = None
     warnings: tuple[str, ...] = ()
 
     def is_worse_by(self, margin: float) -> bool:
@@ -81,14 +93,23 @@ class RunPair(msgspec.Struct, frozen=True, kw_only=True):
 
 def decide(comparisons: Sequence[RunPair]) -> list[Decision]:
     """A decision for each comparison, in order."""
-    # The p values in the order in which the loop below takes them back after the correction.
+    means = _means(comparisons)
+    # The p values in the order in which they are taken back after the correction.
     both = [p for comparison in comparisons for p in (comparison.paired.p_sampling, comparison.paired.p_question)]
-    listed = [p for p in both if p is not None]
-    adjusted = iter(holm(listed))
+    listed = [*(p for p in both if p is not None), *(mean.p_sampling for mean in means.values())]
+    adjusted = holm(listed)
+    n_tests = len(listed)
+    decided_means = {
+        run: MeanDecision(
+            compared=mean, verdict=_verdict(mean.difference, p), p_sampling=p, detectable=mean.smallest(n_tests)
+        )
+        for (run, mean), p in zip(means.items(), adjusted[n_tests - len(means) :], strict=True)
+    }
+    p_values = iter(adjusted)
     decisions = []
     for comparison in comparisons:
-        p_sampling = next(adjusted)
-        p_question = None if comparison.paired.p_question is None else next(adjusted)
+        p_sampling = next(p_values)
+        p_question = None if comparison.paired.p_question is None else next(p_values)
         decisions.append(
             Decision(
                 run=comparison.run,
@@ -98,14 +119,24 @@ def decide(comparisons: Sequence[RunPair]) -> list[Decision]:
                 kind_verdict=None if p_question is None else _verdict(comparison.paired.difference, p_question),
                 p_sampling=p_sampling,
                 p_question=p_question,
-                detectable=comparison.paired.smallest(len(listed)),
+                detectable=comparison.paired.smallest(n_tests),
                 samples=comparison.samples,
-                settling=_settling(comparison.paired, comparison.paired.difference, len(listed)),
-                settling_range=_settling_range(comparison.paired, len(listed)),
+                settling=_settling(comparison.paired, comparison.paired.difference, n_tests),
+                settling_range=_settling_range(comparison.paired, n_tests),
+                mean=decided_means.get(comparison.run),
                 warnings=comparison.warnings,
             )
         )
     return decisions
+
+
+def _means(comparisons: Sequence[RunPair]) -> dict[str, MeanComparison]:
+    """By run, the mean over its benchmarks; only runs with several of them, and without missing samples."""
+    by_run: dict[str, list[PairedComparison]] = {}
+    for comparison in comparisons:
+        by_run.setdefault(comparison.run, []).append(comparison.paired)
+    means = {run: mean_comparison(pairs) for run, pairs in by_run.items() if len(pairs) > 1}
+    return {run: mean for run, mean in means.items() if mean is not None}
 
 
 def _verdict(difference: float, p: float) -> PairedVerdict:
@@ -118,7 +149,10 @@ def _settling(paired: PairedComparison, difference: float, n_tests: int) -> int 
     """Samples of each question in both runs that show a true `difference`; None for 0, or where nothing varies."""
     if not difference or not paired.single_error:
         return None
-    return math.ceil((power_factor(n_tests) * paired.single_error / difference) ** 2)
+    mean = (paired.first_accuracy + paired.second_accuracy) / 2
+    # `single_error` is √(2 · variance of one sample / questions).
+    spread = SampleSpread(paired.n_questions, mean, paired.single_error**2 * paired.n_questions / 2)
+    return samples_to_detect(spread, abs(difference), None, n_tests)
 
 
 def _settling_range(paired: PairedComparison, n_tests: int) -> tuple[int, int | None] | None:

@@ -15,16 +15,19 @@ alarms; `docs/statistics.md` shows them.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.scoring.intervals import (
+    POISSON_LOW,
     QUESTION_TOSSES,
     SAMPLING_TOSSES,
+    Z_95,
     Array,
+    Interval,
     IntervalEnds,
     cluster_freedom,
     cluster_variance,
@@ -93,6 +96,20 @@ def question_difference_limits(differences: Array, clusters: NDArray[np.intp] | 
     return IntervalEnds(np.maximum(mean - reach, -1.0), np.minimum(mean + reach, 1.0))
 
 
+def mean_difference_limits(differences: Array, limits: IntervalEnds) -> IntervalEnds:
+    """The 95 % interval of the mean of independent differences (such as those of several benchmarks) from their
+    intervals.
+
+    differences, limits: (…, number of differences). The distances to the lower ends add as squares, and so do those to
+    the upper ends, as in `sampling_difference_limits`. A single difference keeps its interval.
+    """
+    mean, n = differences.mean(axis=-1), differences.shape[-1]
+    return IntervalEnds(
+        mean - np.sqrt(((differences - limits.low) ** 2).sum(axis=-1)) / n,
+        mean + np.sqrt(((limits.high - differences) ** 2).sum(axis=-1)) / n,
+    )
+
+
 def smoothed_variance(mean: Array, variance: Array, total: Array) -> Array:
     """Variance of one sample around its question's chance of being right, mean over questions; above 0 always.
 
@@ -135,6 +152,10 @@ def published_variance(
     return np.asarray(pooled * (1 - pooled) * (share / total + their_share / their_total) + unit * unit / 12)
 
 
+_MAX_PLANNED = 2**40
+"""Largest number of samples of a question that a plan tries."""
+
+
 class Detection(NamedTuple):
     """Variance of the difference of two accuracies if the true difference is d: variance + growth · d."""
 
@@ -142,22 +163,59 @@ class Detection(NamedTuple):
     growth: Array
 
 
+class SampleSpread(NamedTuple):
+    """How the samples of a model vary on a benchmark, as a plan needs it.
+
+    mean: the accuracy. variance: of one sample around its question's chance of being right, mean over the questions.
+    total: number of samples that show both; infinite if they are not estimated from samples.
+    """
+
+    n_questions: int
+    mean: float
+    variance: float
+    total: float = math.inf
+
+
 def detection(correct: Array, counts: Array, other_correct: Array, other_counts: Array) -> Detection:
     """The variance of the difference of two runs, as `smallest_difference` needs it; always above 0.
 
     correct, counts, other_correct, other_counts: (…, Q), right samples and all samples of each question, of both runs.
-    The variance of one sample is `smoothed_variance` of both runs' samples together, which is never 0: two runs with
-    equal samples could still miss a small difference. A model that is worse by d where nearly all is right (or better,
-    where nearly all is wrong) has more variance than the samples at hand: p(1−p) grows by at most |1 − 2p| · d.
     """
     pooled, total = correct + other_correct, counts + other_counts
-    mean = (pooled / total).mean(axis=-1)
-    single = smoothed_variance(mean, sampling_variance_of_mean(pooled, total), effective_samples(total))
-    ours, theirs = effective_samples(counts), effective_samples(other_counts)
-    return Detection(
-        np.asarray(single * (1 / ours + 1 / theirs)),
-        np.asarray(np.abs(1 - 2 * mean) / np.minimum(ours, theirs)),
+    return _detection(
+        (pooled / total).mean(axis=-1),
+        sampling_variance_of_mean(pooled, total),
+        effective_samples(total),
+        effective_samples(counts),
+        effective_samples(other_counts),
     )
+
+
+def planned_detection(spread: SampleSpread, samples: int, other_samples: int | None = None) -> Detection:
+    """What `detection` is to be expected of two runs that are not sampled yet.
+
+    samples, other_samples: of each question in the two runs; None: as many.
+    """
+    ours, theirs = (float(spread.n_questions * n) for n in (samples, other_samples or samples))
+    # Neither the samples that show the spread nor those of the two runs say more than they are many.
+    total = min(spread.total, ours + theirs)
+    mean, variance = np.asarray(spread.mean), np.asarray(spread.variance / total)
+    return _detection(mean, variance, np.asarray(total), np.asarray(ours), np.asarray(theirs))
+
+
+def _detection(mean: Array, variance: Array, total: Array, ours: Array, theirs: Array) -> Detection:
+    """The variance of the difference of two runs, by that of one sample.
+
+    mean, variance: an accuracy over `total` samples and its variance between runs on the same questions. ours, theirs:
+    samples of the two runs. The variance v of one sample is `smoothed_variance`, which is never 0: two runs with equal
+    samples could still miss a small difference. A worse model has more variance, because questions that were always
+    right are so no longer. If each question's chance p becomes p(1 − d/mean), v grows by d(1 − 2v/mean); for a better
+    model 1 − p and 1 − mean take the place of p and mean. The larger of the two is the growth. Changes that leave more
+    questions certain make v grow less, and their difference is then found more often.
+    """
+    single = smoothed_variance(mean, variance, total)
+    growth = np.maximum(1 - 2 * single / np.maximum(mean, 1 - mean), 0.0)
+    return Detection(np.asarray(single * (1 / ours + 1 / theirs)), np.asarray(growth / np.minimum(ours, theirs)))
 
 
 def smallest_difference(variance: Array, growth: Array | float = 0.0, n_tests: int = 1) -> Array:
@@ -189,20 +247,85 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def samples_to_detect(
-    variance: float, n_questions: int, difference: float, other_samples: int | None = None, n_tests: int = 1
+    spread: SampleSpread, difference: float, other_samples: int | None = None, n_tests: int = 1
 ) -> int | None:
-    """Samples a question with which a true difference between two runs is found in 80 % of repetitions (at 5 %).
+    """The fewest samples of each question whose `smallest_difference` is at most `difference`, a fraction above 0.
 
-    variance: of one sample around its question's chance of being right (`smoothed_variance`), the same in
-    both runs; the error of the difference is then √(variance/Q · (1/n + 1/m)). other_samples: m, the samples a question
-    of a run or publication that exists already; None = both runs get as many. n_tests: as in `power_factor`. Returns
-    None where no number of samples is enough, because the other run's error alone is too large.
+    other_samples: samples of each question in a run or publication that exists already; None: both runs get as many.
+    n_tests: as in `power_factor`. Returns None where no number of samples is enough, because the other run's error
+    alone is too large.
     """
-    assert variance > 0
     assert difference > 0
-    allowed = (difference / power_factor(n_tests)) ** 2
-    per_sample = variance / n_questions
-    if other_samples is None:
-        return math.ceil(2 * per_sample / allowed)
-    left = allowed - per_sample / other_samples
-    return math.ceil(per_sample / left) if left > 0 else None
+    return fewest(lambda samples: planned_detection(spread, samples, other_samples), difference, n_tests)
+
+
+def fewest(planned: Callable[[int], Detection], difference: float, n_tests: int = 1) -> int | None:
+    """The fewest samples of each question whose smallest difference is at most `difference`; None if no number is.
+
+    planned: the variance of the difference by the samples of each question.
+    """
+
+    def enough(samples: int) -> bool:
+        return float(smallest_difference(*planned(samples), n_tests)) <= difference
+
+    few, many = 0, 1
+    while not enough(many):
+        few, many = many, 2 * many
+        if many > _MAX_PLANNED:
+            return None
+    while many - few > 1:
+        middle = (few + many) // 2
+        few, many = (few, middle) if enough(middle) else (middle, many)
+    return many
+
+
+def least_question_difference(n_questions: int) -> float:
+    """The least observed difference that can ever be found on other questions of this kind, a fraction at most 1.
+
+    No number of samples lowers it: the test of the question line adds ½/Q² to the variance
+    (`question_difference_variance`).
+    """
+    if n_questions < 2:
+        return 1.0
+    return min(1.0, t_factor(n_questions - 1) * math.sqrt(QUESTION_TOSSES) / n_questions)
+
+
+def variance_limits(variance: float, samples: float, n_questions: int) -> Interval:
+    """The 95 % interval of the variance of one sample, mean over the questions, that a pilot shows.
+
+    variance: Σ p(1−p)·n/(n−1) / Q, observed with n = `samples` of each of Q questions, n ≥ 2. Of one question with the
+    true variance v, its observed value varies by (v(1−3v) − v²(n−3)/(n−1))/n. This function is concave, so that of the
+    mean variance is at most 1/Q of its value at the mean. The ends are the v that lie 1.96 such errors from the
+    observed value (as in Wilson's interval, which this is for n = 2). If at most three samples differ from the others
+    of their question, the lower end is that of a Poisson count (`POISSON_LOW`).
+    """
+    total = samples * n_questions
+    linear = Z_95**2 / total
+    square = linear * (3 + (samples - 3) / (samples - 1))
+    middle = variance + linear / 2
+    reach = math.sqrt(max(0.0, middle * middle - (1 + square) * variance * variance))
+    low, high = ((middle + sign * reach) / (1 + square) for sign in (-1, 1))
+    if total * variance <= len(POISSON_LOW) - 1:
+        low = min(low, float(np.interp(total * variance, np.arange(len(POISSON_LOW)), POISSON_LOW)) / total)
+    return Interval(max(0.0, low), min(0.25, high))
+
+
+def spreads_within(spread: SampleSpread, samples: float, accuracy: Interval) -> list[SampleSpread]:
+    """The spreads at the ends of the 95 % intervals of a pilot's accuracy and variance, as if they were known.
+
+    What a plan says of the true spread lies between the least and the most that it says of `spread` and of these.
+    samples: of each question of the pilot. accuracy: the interval of its accuracy for the same questions.
+    """
+    limits = variance_limits(spread.variance, samples, spread.n_questions)
+    # The variance that is possible is largest at 50 %.
+    means = (accuracy.low, spread.mean, accuracy.high, min(max(accuracy.low, 0.5), accuracy.high))
+    return [SampleSpread(spread.n_questions, mean, variance) for mean in means for variance in limits]
+
+
+def least_variance(accuracy: float, n_questions: int) -> float:
+    """The least mean of p(1 − p) that the chances p of `n_questions` questions with this mean can have.
+
+    It is reached if all questions but one are always right or always wrong.
+    """
+    rest = accuracy * n_questions % 1.0
+    return rest * (1 - rest) / n_questions

@@ -17,6 +17,7 @@ from harness.asking.options import CompareOptions, VerifyOptions
 from harness.core.errors import StoreError, UsageError, option
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
+from harness.reports.history import grown
 from harness.reports.plots.published import MAX_SOURCES
 from harness.reports.published import beside, other_questions, published_of, reported_by, source_title, verdict
 from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
@@ -116,7 +117,7 @@ def compare(sources: Sequence[Path], options: CompareOptions) -> list[RunCompari
             samples=min(
                 item.n for scored_benchmark in (benchmark, first) for item in scored_benchmark.questions if item.n
             ),
-            warnings=(*_warnings(benchmark, first), *_grown(run, base)),
+            warnings=(*_warnings(benchmark, first), *grown({"the run": run.history, "the baseline": base.history})),
         )
         for run, benchmark, first in compared_to
     ]
@@ -369,16 +370,6 @@ def _left_out(paired: PairedComparison) -> list[str]:
     return [
         f"{paired.unpaired:,} questions that only one run has are left out: {which}; both accuracies are over the "
         f"{paired.n_questions:,} shared questions"
-    ]
-
-
-def _grown(run: ScoredRun, base: ScoredRun) -> list[str]:
-    """A warning about each run that was extended after it had been complete: it may have been compared before."""
-    return [
-        f"{which} was extended after it had been complete. If it was compared before, too, the 5 % rate of false "
-        f"differences does not hold: it is the rate of one look. To look after every round, use `harness race`"
-        for which, looked_at in (("the run", run), ("the baseline", base))
-        if looked_at.history.extended
     ]
 
 

@@ -131,7 +131,10 @@ def open_scored(path: Path | str) -> RunFolder:
     folder = folder or OutputsFolder(source)
     shown = shlex.quote(visible(str(source)))
     if not folder.manifest.is_file():
-        raise StoreError(f"{visible(str(source))} is not scored yet: run `harness score {shown}` first.")
+        raise StoreError(
+            f"{visible(str(source))} is not scored yet: run `harness score {shown}` first. If it holds questions, take "
+            f"a run of them: `harness run --data {shown} … --pilot`, then `harness score results/…`."
+        )
     if not outputs.are_outputs(source):
         raise StoreError(f"{visible(str(source))} is not there, and {visible(str(folder.path))} holds only its grades.")
     source_options, reading_options = _stored_options(folder)

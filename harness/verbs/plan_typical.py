@@ -17,6 +17,7 @@ import numpy as np
 from harness.benchmarks import catalogue
 from harness.core.errors import UsageError
 from harness.core.inert import visible
+from harness.scoring.differences import SampleSpread, least_variance
 from harness.scoring.published import load_published
 
 MIN_PUBLISHED = 10
@@ -40,6 +41,12 @@ class TypicalSpread:
     accuracy: float
     n_published: int
     of_all: bool
+
+    def spread(self, variance: float) -> SampleSpread:
+        """The spread with `variance` or `wide`, and at least the variance that so many questions must have."""
+        return SampleSpread(
+            self.n_questions, self.accuracy, max(variance, least_variance(self.accuracy, self.n_questions))
+        )
 
 
 def typical_spread(benchmark: str, accuracy: float | None = None) -> TypicalSpread:

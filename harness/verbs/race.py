@@ -25,12 +25,9 @@ from harness.core.inert import quoted, visible
 from harness.core.nouns import count_noun
 from harness.core.records import SCHEMA_VERSION
 from harness.generation.outcome import Outcome
-from harness.runs.layout import named_folder
+from harness.runs.layout import RACE_PLAN, named_folder
 from harness.scoring.race import RaceState, confirmed, judge, judge_planned, planned_looks, totals_of
 from harness.verbs.graded import GradedRounds
-
-PLAN_FILE = "race.json"
-"""The file that fixes the looks of a race; it lies beside the candidates' run folders."""
 
 MAX_PLAN_BYTES = 4096
 """Bytes of race.json that are read; a longer file cannot be decoded and is refused."""
@@ -152,7 +149,7 @@ class RacePlan(msgspec.Struct, frozen=True, kw_only=True):
         candidates have rounds already; if they have and there is no file, an earlier version of this program began the
         race, and it is open-ended. Raises `StoreError` if the file is damaged.
         """
-        path = folder / PLAN_FILE
+        path = folder / RACE_PLAN
         try:
             with open_untrusted(path) as file:
                 first = codec.decode(file.read(MAX_PLAN_BYTES), RacePlan)

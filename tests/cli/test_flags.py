@@ -20,7 +20,7 @@ WORDS = {
     "experiment samples": ["--n", "2,4"],
     "sweep": [],
     "score": ["run"],
-    "plan": ["run", "--detect", "2"],
+    "plan": ["run"],
     "compare": ["run"],
     "verify": ["run"],
     "published update": [],

@@ -16,6 +16,7 @@ from harness.core.errors import UsageError
 from harness.core.records import Grade, Question
 from harness.scoring import PublishedScore, compare_published, compare_runs, load_published, score_benchmark
 from harness.scoring.deciding import RunPair, decide
+from harness.scoring.differences import SampleSpread, samples_to_detect
 from harness.scoring.intervals import normal_two_sided, power_factor, t_two_sided
 from harness.scoring.published import Source, matching
 from harness.scoring.tally import QuestionTally, tally
@@ -37,9 +38,10 @@ def test_a_paired_comparison_has_the_hand_worked_numbers() -> None:
     # 14 of 24 right in both; two tosses are mixed into mean and variance; a worse model has more variance itself
     middle, observed = 15 / 26, (3 / 16 / 7 + 4 / 16 / 7) / 9
     share = (24**2 * observed + 2) / (24 * 14 * 10 / 24**2 + 2)
-    square, growth = 2.8016**2, (2 * 14 / 24 - 1) / 12
+    single = share * middle * (1 - middle)
+    square, growth = 2.8016**2, (1 - 2 * single / (14 / 24)) / 12
     found = result.detectable
-    assert found**2 == pytest.approx(square * (share * middle * (1 - middle) / 6 + growth * found), rel=1e-3)
+    assert found**2 == pytest.approx(square * (single / 6 + growth * found), rel=1e-3)
     # sd of (½, 0, 0) is 0.2887, and half a question more
     across = math.sqrt(0.2887**2 / 3 + 0.5 / 9)
     assert result.p_question == pytest.approx(t_two_sided((1 / 6) / across, 2), rel=1e-3)
@@ -56,8 +58,8 @@ def test_what_would_settle_a_difference_takes_both_runs_samples_into_account() -
     (decision,) = decide([RunPair(run="a", baseline="b", paired=paired, samples=4)])
     assert decision.settling is not None
     variance = sum((p := (44 + right) / 68) * (1 - p) * 68 / 67 for right in (2, 3)) / 2
-    needed = 2 * variance / 30 * (power_factor(2) / paired.difference) ** 2
-    assert decision.settling == math.ceil(needed)
+    spread = SampleSpread(30, (paired.first_accuracy + paired.second_accuracy) / 2, variance)
+    assert decision.settling == samples_to_detect(spread, paired.difference, None, 2)
     assert decision.settling > 1.8 * 4 * (power_factor(2) * paired.sampling_error / paired.difference) ** 2
     alike = compare_runs(second, tallied(**{f"q{n}": "ccww" for n in range(30)}))
     assert alike.single_error == pytest.approx(2 * alike.sampling_error)

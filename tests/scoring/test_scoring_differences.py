@@ -12,8 +12,13 @@ from hypothesis import strategies as st
 from harness.scoring import compare_runs
 from harness.scoring.comparison import PairedComparison
 from harness.scoring.differences import (
+    SampleSpread,
     detection,
     holm,
+    least_question_difference,
+    least_variance,
+    mean_difference_limits,
+    planned_detection,
     pooled_variance,
     question_difference_limits,
     question_difference_variance,
@@ -22,8 +27,10 @@ from harness.scoring.differences import (
     score_variance,
     smallest_difference,
     smoothed_variance,
+    spreads_within,
+    variance_limits,
 )
-from harness.scoring.intervals import power_factor, sampling_limits, t_factor
+from harness.scoring.intervals import Interval, IntervalEnds, power_factor, sampling_limits, t_factor, wilson
 from harness.scoring.tally import QuestionTally
 from tests.scoring.graded import grade, question
 
@@ -96,20 +103,90 @@ def test_the_smallest_difference_solves_its_equation_and_is_at_most_one() -> Non
     assert smallest_difference(np.asarray(0.001)) == smallest_difference(np.asarray(0.001), 0.0, 1)
 
 
+SPREAD = SampleSpread(n_questions=30, mean=0.3, variance=0.15)
+
+
+def found(n: int, m: int | None = None, spread: SampleSpread = SPREAD) -> float:
+    """The smallest difference of n samples beside m."""
+    return float(smallest_difference(*planned_detection(spread, n, m)))
+
+
 def test_samples_to_detect_are_the_fewest_that_are_enough() -> None:
-    variance, questions, difference = 0.2, 30, 0.02
-
-    def error(n: int, m: int) -> float:
-        return power_factor(1) * math.sqrt(variance / questions * (1 / n + 1 / m))
-
-    n = samples_to_detect(variance, questions, difference)
+    n = samples_to_detect(SPREAD, 0.02)
     assert n is not None
-    assert error(n, n) <= difference < error(n - 1, n - 1)
-    beside = samples_to_detect(variance, questions, difference, other_samples=400)
+    assert found(n) <= 0.02 < found(n - 1)
+    beside = samples_to_detect(SPREAD, 0.02, other_samples=900)
     assert beside is not None
-    assert error(beside, 400) <= difference < error(beside - 1, 400)
-    assert samples_to_detect(variance, questions, difference, other_samples=5) is None
-    assert samples_to_detect(variance, questions, difference, n_tests=3) > n  # type: ignore[operator]
+    assert found(beside, 900) <= 0.02 < found(beside - 1, 900)
+    assert samples_to_detect(SPREAD, 0.02, other_samples=5) is None
+    assert samples_to_detect(SPREAD, 0.02, n_tests=3) > n  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("accuracy", [0.03, 0.3, 0.5, 0.95])
+def test_a_plan_and_a_comparison_have_one_formula(accuracy: float) -> None:
+    """A plan by the accuracy and variance that two runs show expects what `detection` says of these runs."""
+    right = np.round(np.linspace(2 * accuracy - 1, 1, 30).clip(0, 1) * 8)
+    counts = np.full(30, 8.0)
+    spread = SampleSpread(30, float((right / 8).mean()), float((right / 8 * (1 - right / 8)).mean() * 16 / 15))
+    assert np.allclose(planned_detection(spread, 8), detection(right, counts, right, counts))
+
+
+def test_a_small_pilot_adds_its_tosses_and_a_large_one_those_of_the_plan() -> None:
+    pilot, long = SPREAD._replace(variance=0.0, total=60.0), SPREAD._replace(variance=0.0, total=6000.0)
+    assert found(64, None, pilot) > found(64, None, long) > 0
+    assert found(64, None, SPREAD._replace(variance=0.0)) == found(64, None, SPREAD._replace(variance=0.0, total=1e9))
+
+
+def test_a_worse_model_varies_more_where_most_questions_are_certain() -> None:
+    """Half of 30 questions are always right and half always wrong: a model that is worse on the first half varies."""
+    variance, growth = planned_detection(SampleSpread(30, 0.5, 0.0), 64)
+    single = smoothed_variance(np.asarray(0.5), np.asarray(0.0), np.asarray(3840.0))
+    assert variance == pytest.approx(single * 2 / 1920)
+    assert growth == pytest.approx((1 - 4 * single) / 1920)
+    # Equally hard questions have no such growth at 50 %, and one of |1 − 2p| elsewhere.
+    assert planned_detection(SampleSpread(30, 0.5, 0.25), 64).growth == pytest.approx(0, abs=1e-6)
+    assert planned_detection(SampleSpread(30, 0.8, 0.16), 64).growth * 1920 == pytest.approx(0.6, abs=1e-3)
+
+
+def test_the_least_variance_leaves_all_questions_but_one_certain() -> None:
+    assert least_variance(0.98, 30) == pytest.approx(0.4 * 0.6 / 30)
+    assert least_variance(0.5, 30) == pytest.approx(0, abs=1e-12)
+    assert least_variance(0.25, 2) == pytest.approx(0.25 / 2)
+
+
+def test_no_number_of_samples_lowers_what_other_questions_show() -> None:
+    least = least_question_difference(30)
+    assert least == pytest.approx(t_factor(29) * math.sqrt(0.5) / 30)
+    limits = question_difference_limits(np.full(30, least * 0.99))
+    assert limits.low < 0 < question_difference_limits(np.full(30, least * 1.01)).low
+    assert least_question_difference(1) == 1.0
+
+
+def test_the_interval_of_a_variance_is_wilsons_for_two_samples_of_each_question() -> None:
+    """With two samples a question, twice the variance is the fraction of questions whose samples differ."""
+    expected = wilson(np.asarray(9 / 30), np.asarray(30.0))
+    assert variance_limits(0.15, 2, 30) == pytest.approx((float(expected.low) / 2, float(expected.high) / 2))
+    assert variance_limits(0.15, 64, 30).low > variance_limits(0.15, 2, 30).low
+    assert variance_limits(0.0, 2, 30).low == 0.0
+    assert variance_limits(0.5 / 30, 2, 30).low == pytest.approx(0.0512932944 / 60)
+
+
+def test_what_a_pilot_leaves_possible_spans_both_of_its_intervals() -> None:
+    limits = variance_limits(SPREAD.variance, 2, 30)
+    ends = spreads_within(SPREAD._replace(total=60.0), 2, Interval(0.2, 0.6))
+    assert {end.variance for end in ends} == set(limits)
+    assert {end.mean for end in ends} == {0.2, 0.3, 0.5, 0.6}
+    assert all(math.isinf(end.total) for end in ends)
+    assert {end.mean for end in spreads_within(SPREAD, 2, Interval(0.2, 0.4))} == {0.2, 0.3, 0.4}
+
+
+def test_the_interval_of_a_mean_of_differences_adds_the_distances_as_squares() -> None:
+    ends = IntervalEnds(np.array([-0.1, 0.0]), np.array([0.3, 0.1]))
+    limits = mean_difference_limits(np.array([0.1, 0.04]), ends)
+    assert limits.low == pytest.approx(0.07 - math.hypot(0.2, 0.04) / 2)
+    assert limits.high == pytest.approx(0.07 + math.hypot(0.2, 0.06) / 2)
+    alone = mean_difference_limits(np.array([0.1]), IntervalEnds(np.array([-0.1]), np.array([0.3])))
+    assert (alone.low, alone.high) == pytest.approx((-0.1, 0.3))
 
 
 def test_holm_raises_each_p_value_by_its_rank_and_never_lets_it_fall() -> None:

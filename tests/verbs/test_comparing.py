@@ -7,6 +7,7 @@ harness.viewer.differ.
 from __future__ import annotations
 
 import json
+import math
 import re
 from pathlib import Path
 
@@ -21,8 +22,11 @@ from harness.runs import Manifest, RunFolder, grades, record
 from harness.runs.layout import RunLog
 from harness.runs.manifest import Provenance
 from harness.scoring.deciding import RunPair, decide
+from harness.scoring.differences import holm
+from harness.scoring.intervals import normal_two_sided
 from harness.verbs.compare import compare, verify
 from harness.verbs.plan import plan
+from harness.verbs.plan_sources import PlanSource
 from tests.reports.run_folders import write_run
 from tests.system.command import harness
 from tests.verbs import judged_runs
@@ -155,8 +159,8 @@ def test_python_decides_as_the_command_does(tmp_path: Path) -> None:
     (beside,) = reasoning_harness.compare([base, tuned.path])
     assert (beside.decision.verdict, beside.decision.p_sampling) == (told["verdict"], told["p_sampling"])
     assert reasoning_harness.compare([base, tuned], baseline=tuned)[0].decision.verdict == "better"
-    planned = plan(base, PlanOptions.of(detect=2))
-    assert [one.samples for one in reasoning_harness.plan(base, 2)] == [one.samples for one in planned]
+    (planned,) = plan([PlanSource(name=str(base.path))], PlanOptions.of(detect=2))
+    assert [one.samples for one in reasoning_harness.plan(base, 2)] == [planned.needed.samples]
 
 
 def test_a_run_alone_or_without_scores_is_refused_in_one_sentence(tmp_path: Path) -> None:
@@ -279,10 +283,63 @@ def test_an_interval_that_excludes_0_beside_no_difference_is_explained(tmp_path:
 def test_verdicts_are_corrected_for_all_that_is_printed(tmp_path: Path) -> None:
     base, tuned = two_runs(tmp_path, second=0.44)
     (alone,) = compare([base, tuned], CompareOptions())
-    same = RunPair(run="r", baseline="b", paired=alone.decision.paired, samples=16)
-    many = decide([same] * 10)
+    many = decide([RunPair(run=f"r{i}", baseline="b", paired=alone.decision.paired, samples=16) for i in range(10)])
     assert all(one.p_sampling >= alone.decision.p_sampling for one in many)
     assert min(one.p_sampling for one in many) == pytest.approx(min(1.0, 20 * alone.decision.paired.p_sampling))
+
+
+def test_the_mean_of_several_benchmarks_has_a_line_and_a_p_value_of_its_own(tmp_path: Path) -> None:
+    both = [("demo", 30, 16), ("sums", 20, 16)]
+    base = write_run(tmp_path / "base", benchmarks=both, strength=0.5)
+    tuned = write_run(tmp_path / "tuned", benchmarks=both, strength=0.44, seed=2)
+    pairs = compare([base, tuned], CompareOptions())
+    first, second = (pair.decision for pair in pairs)
+    assert first.mean is not None
+    assert first.mean == second.mean
+    mean = first.mean.compared
+    assert mean.benchmarks == ("demo", "sums")
+    assert mean.difference == pytest.approx((first.paired.difference + second.paired.difference) / 2)
+    error = math.hypot(first.paired.sampling_error, second.paired.sampling_error) / 2
+    assert mean.p_sampling == pytest.approx(normal_two_sided(mean.difference / error))
+    raw = [first.paired.p_sampling, first.paired.p_question, second.paired.p_sampling, second.paired.p_question]
+    adjusted = holm([*(p for p in raw if p is not None), mean.p_sampling])
+    assert (first.p_sampling, first.mean.p_sampling) == (adjusted[0], adjusted[-1])
+    assert mean.sampling_interval.low < mean.difference < mean.sampling_interval.high
+    assert first.mean.detectable < min(first.detectable, second.detectable)
+    assert first.detectable == first.paired.smallest(5)
+    done = harness(tmp_path, "compare", "base", "tuned")
+    tail = done.out[done.out.index("mean of 2 benchmarks: tuned ") :]
+    assert f"p {first.mean.p_sampling:.3f}  {first.mean.verdict}" in tail
+    assert f"if every benchmark differs by it: {100 * first.mean.detectable:.1f} points" in tail
+    printed = json.loads(harness(tmp_path, "compare", "base", "tuned", "--json").out)
+    assert printed[0]["mean"]["compared"]["difference"] == mean.difference
+
+
+def test_a_single_benchmark_has_no_mean_and_missing_samples_leave_it_out(tmp_path: Path) -> None:
+    two_runs(tmp_path)
+    assert "mean of" not in harness(tmp_path, "compare", "base", "tuned").out
+    both = [("demo", 30, 16), ("sums", 20, 16)]
+    write_run(tmp_path / "one", benchmarks=both)
+    run = write_run(tmp_path / "two", benchmarks=both, seed=2)
+    grades_file = run.benchmark("sums").grades
+    grades_file.write_text("".join(grades_file.read_text("utf-8").splitlines(keepends=True)[:-2]), encoding="utf-8")
+    done = harness(tmp_path, "compare", "one", "two")
+    assert "mean of 2 benchmarks: not compared, since samples are missing" in done.out
+
+
+def test_runs_that_a_race_has_stopped_are_named_as_such(tmp_path: Path) -> None:
+    base, tuned = two_runs(tmp_path)
+    for run in (base, tuned):
+        with RunLog(run) as log:
+            log.write("session_started", owed=1, done=1)
+            log.write("session_ended", done=2)
+    (plain,) = compare([base, tuned], CompareOptions())
+    (warning,) = (text for text in plain.decision.warnings if "one look" in text)
+    assert warning.startswith("the run and the baseline were extended after all samples were complete")
+    (tmp_path / "race.json").write_text("{}")
+    (raced,) = compare([base, tuned], CompareOptions())
+    (warning,) = (text for text in raced.decision.warnings if "race" in text)
+    assert warning.startswith("the run and the baseline were sampled by `harness race`, which stops when")
 
 
 def test_a_run_of_the_published_model_agrees_and_says_what_it_could_have_seen(tmp_path: Path) -> None:

@@ -17,9 +17,16 @@ import pytest
 import harness as reasoning_harness
 from harness.asking.options import PlanOptions
 from harness.core.errors import UsageError
-from harness.scoring.differences import samples_to_detect
+from harness.scoring.differences import (
+    SampleSpread,
+    least_question_difference,
+    planned_detection,
+    samples_to_detect,
+    smallest_difference,
+)
 from harness.scoring.published import load_published
-from harness.verbs.plan import Detectable, detectable, sources_of
+from harness.verbs.plan import Planned, plan
+from harness.verbs.plan_sources import sources_of
 from harness.verbs.plan_typical import typical_spread
 from tests.system.command import harness
 
@@ -31,9 +38,17 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def detectable_of(word: str, **options: Any) -> list[Detectable]:
-    (source,) = sources_of([word])
-    return detectable(source, PlanOptions.of(detect=1, **options))
+def planned_of(word: str, **options: Any) -> Planned:
+    """The plan of one benchmark with a number of samples."""
+    (planned,) = plan(sources_of([word]), PlanOptions.of(**options))
+    return planned
+
+
+def smallest_of(word: str, **options: Any) -> float:
+    """The smallest difference that these samples find."""
+    difference = planned_of(word, **options).needed.smallest_difference
+    assert difference is not None
+    return difference
 
 
 def test_the_typical_spread_is_the_median_of_published_runs() -> None:
@@ -50,26 +65,31 @@ def test_the_typical_spread_is_the_median_of_published_runs() -> None:
     assert typical_spread("hmmt_feb25").of_all, "nobody published deviations of it"
 
 
+def spread_of(benchmark: str) -> SampleSpread:
+    typical = typical_spread(benchmark)
+    return typical.spread(typical.variance)
+
+
 def test_both_directions_agree(empty: Path) -> None:
-    (answer,) = detectable_of("aime24:64")
-    spread = typical_spread("aime24")
-    assert samples_to_detect(spread.variance, 30, answer.difference * 1.0001, None, 2) == 64
-    assert samples_to_detect(spread.variance, 30, answer.difference * 0.99, None, 2) != 64
-    assert answer.run is None
+    answer = planned_of("aime24:64")
+    difference = smallest_of("aime24:64")
+    assert samples_to_detect(spread_of("aime24"), difference * 1.0001, None, 2) == 64
+    assert samples_to_detect(spread_of("aime24"), difference * 0.99, None, 2) != 64
+    assert answer.needed.run == ""
     assert answer.wide is not None
-    assert detectable_of("aime24:16")[0].difference > 1.9 * answer.difference
-    assert detectable_of("aime24:64", other_samples=4)[0].difference > 2 * answer.difference
+    assert smallest_of("aime24:16") > 1.9 * difference
+    assert smallest_of("aime24:64", other_samples=4) > 2 * difference
 
 
 def test_the_command_answers_both_and_never_names_two_numbers(empty: Path) -> None:
     done = harness(empty, "plan", "aime24:64")
     assert done.code == 0, done.err
     assert done.out.startswith(
-        "aime24: 64 samples a question in each of two runs find a difference of 2.6 points on the same 30"
+        "aime24: 64 samples a question in each of two runs find a difference of 2.8 points on the same 30"
     )
-    assert "  2 points: 101 samples a question" in done.out
+    assert "  2 points: 114 samples a question" in done.out
     back = harness(empty, "plan", "aime24", "--detect", "2")
-    assert "aime24: 101 samples a question in each of two runs find a difference of 2 points" in back.out
+    assert "aime24: 114 samples a question in each of two runs find a difference of 2 points" in back.out
     assert "the spread is the median of 65 published models on this benchmark" in back.out
     assert "64:2" not in done.out + back.out
 
@@ -88,7 +108,7 @@ def test_the_command_answers_both_and_never_names_two_numbers(empty: Path) -> No
         ("nothing", "unknown benchmark 'nothing'"),
         ("nothing:4", "unknown benchmark 'nothing'"),
         ("results/nothing:4", "there is no run at"),
-        ("aime24:64 --json", "give the difference to find, as --detect 2; --json prints the samples that it needs"),
+        ("aime24 --json", "give the difference to find, as --detect 2; or a number of samples"),
         ("aime24:64 --detect 2 --price-out 2", "must be given together"),
         ("aime24:64 --accuracy 0.02", "type 2 for 2 points"),
     ],
@@ -110,26 +130,97 @@ def test_several_benchmarks_are_planned_in_their_order(empty: Path) -> None:
 
 
 def test_benchmarks_that_are_compared_together_need_the_samples_of_their_corrected_tests(empty: Path) -> None:
-    spread = typical_spread("aime24")
-    for words, n_tests in ((["aime24"], 2), (["aime24", "aime25"], 4), (["aime24", "aime25", "math500"], 6)):
+    """Two p values of each benchmark, and one of their mean."""
+    for words, n_tests in ((["aime24"], 2), (["aime24", "aime25"], 5), (["aime24", "aime25", "math500"], 7)):
         planned = json.loads(harness(empty, "plan", *words, "--detect", "2", "--json").out)[0]
-        assert planned["samples"] == samples_to_detect(spread.variance, 30, 0.02, None, n_tests)
+        assert planned["samples"] == samples_to_detect(spread_of("aime24"), 0.02, None, n_tests)
+
+
+def test_the_mean_of_two_benchmarks_needs_fewer_samples_than_each_of_them(empty: Path) -> None:
+    done = harness(empty, "plan", "aime24:64,aime25:64", "--detect", "2")
+    first, second = json.loads(harness(empty, "plan", "aime24:64", "aime25:64", "--detect", "2", "--json").out)
+    assert first["smallest_difference_of_mean"] == second["smallest_difference_of_mean"]
+    parts = [planned_detection(spread_of(name), 64) for name in ("aime24", "aime25")]
+    variance, growth = sum(one.variance for one in parts) / 4, sum(one.growth for one in parts) / 4
+    assert first["smallest_difference_of_mean"] == pytest.approx(float(smallest_difference(variance, growth, 5)))
+    assert first["samples_of_mean"] < 0.6 * first["samples"]
+    assert "mean of the 2 benchmarks: these samples find a difference of 2.1 points" in done.out
+    assert f"mean of the 2 benchmarks: {first['samples_of_mean']} samples a question of each find" in done.out
+    mixed = json.loads(harness(empty, "plan", "aime24:64", "aime25", "--detect", "2", "--json").out)
+    assert mixed[0]["smallest_difference_of_mean"] is None
+    assert mixed[0]["samples_of_mean"] == first["samples_of_mean"]
+    (alone,) = json.loads(harness(empty, "plan", "aime24:64", "--detect", "2", "--json").out)
+    assert (alone["samples_of_mean"], alone["smallest_difference_of_mean"]) == (None, None)
+
+
+@pytest.mark.parametrize("given", ["aime24:64,aime25:64", ["aime24:64", Path("aime25:64")]], ids=["commas", "list"])
+def test_python_plans_several_benchmarks_as_the_command_does(empty: Path, given: Any) -> None:
+    printed = json.loads(harness(empty, "plan", "aime24:64,aime25:64", "--detect", "2", "--json").out)
+    planned = reasoning_harness.plan(given, 2)
+    assert [one.samples for one in planned] == [one["samples"] for one in printed]
+    assert [one.smallest_difference for one in planned] == [one["smallest_difference"] for one in printed]
+    assert [one.samples_of_mean for one in planned] == [one["samples_of_mean"] for one in printed]
+
+
+def test_a_number_of_samples_needs_no_difference_to_find(empty: Path) -> None:
+    (printed,) = json.loads(harness(empty, "plan", "aime24:64", "--json").out)
+    (planned,) = reasoning_harness.plan("aime24:64")
+    assert printed["smallest_difference"] == planned.smallest_difference == smallest_of("aime24:64")
+    assert (printed["samples"], planned.samples) == (None, None)
+    with pytest.raises(UsageError, match="give the difference to find, as detect=2"):
+        reasoning_harness.plan("aime24")
+
+
+def test_an_accuracy_near_100_percent_has_at_least_the_spread_that_its_questions_must_have(empty: Path) -> None:
+    typical = typical_spread("aime24", 0.98)
+    assert typical.variance < typical.spread(typical.variance).variance == pytest.approx(0.4 * 0.6 / 30)
+    assert typical_spread("aime24", 0.5).spread(0.07).variance == 0.07
+
+
+def test_an_accuracy_below_one_percent_is_asked_about(empty: Path) -> None:
+    done = harness(empty, "plan", "aime24:64", "--accuracy", "0.8")
+    assert done.code == 0
+    assert "0.8 means 0.8 %: for 80 % give --accuracy 80" in " ".join(done.err.split())
+    assert harness(empty, "plan", "aime24:64", "--accuracy", "80").err == ""
+
+
+def test_few_samples_say_how_much_of_the_difference_is_caution(empty: Path) -> None:
+    """A worse model may vary more: near 100 % that makes most of the planned difference."""
+    words = "a model whose samples do not is found from about "
+    done = harness(empty, "plan", "aime24:4", "--accuracy", "95")
+    assert done.out.startswith("aime24: 4 samples a question in each of two runs find a difference of 10.9 points")
+    assert f"{words}6 points on" in done.out
+    assert words not in harness(empty, "plan", "aime24:64").out
+
+
+def test_what_other_questions_can_never_show_is_said(empty: Path) -> None:
+    for words in (["aime24:64"], ["aime24", "--detect", "2"]):
+        assert "30 questions never show a difference below 4.8 points" in harness(empty, "plan", *words).out
+    (planned,) = reasoning_harness.plan("math500:4")
+    assert planned.least_on_new_questions == least_question_difference(500)
+
+
+def test_one_sample_of_each_question_is_said_to_show_less_in_the_comparison(empty: Path) -> None:
+    words = "`harness compare` of such runs may state a larger difference"
+    assert words in harness(empty, "plan", "aime24:1").out
+    assert words in harness(empty, "plan", "aime24:64", "--versus", "1").out
+    assert words not in harness(empty, "plan", "aime24:2").out
 
 
 def test_json_and_python_answer_both_directions(empty: Path) -> None:
     (printed,) = json.loads(harness(empty, "plan", "aime24:64", "--detect", "2", "--json").out)
-    (answer,) = detectable_of("aime24:64")
     assert (printed["given_samples"], printed["basis"]) == (64, "models on this benchmark")
-    assert math.isclose(printed["smallest_difference"], answer.difference)
+    assert math.isclose(printed["smallest_difference"], smallest_of("aime24:64"))
     (planned,) = reasoning_harness.plan("aime24:64", 2)
-    assert planned.smallest_difference == answer.difference
+    assert planned.smallest_difference == smallest_of("aime24:64")
     (without,) = reasoning_harness.plan("aime24", 2)
     assert (without.given_samples, without.smallest_difference) == (None, None)
 
 
 def test_an_accuracy_that_is_known_scales_the_published_spread(empty: Path) -> None:
-    middle, high = (detectable_of("aime24:64", accuracy=percent)[0].difference for percent in (50, 95))
-    assert math.isclose(high / middle, math.sqrt(0.95 * 0.05 / 0.25))
+    middle, high = (typical_spread("aime24", accuracy).variance for accuracy in (0.5, 0.95))
+    assert math.isclose(high / middle, 0.95 * 0.05 / 0.25)
+    assert smallest_of("aime24:64", accuracy=95) < smallest_of("aime24:64", accuracy=50)
     done = harness(empty, "plan", "gsm8k", "--detect", "2", "--accuracy", "91")
     assert "(accuracy 91.0 %, as given)" in done.out
     assert (
@@ -154,7 +245,9 @@ def test_scored_outputs_of_another_tool_are_planned_without_a_forecast(empty: Pa
         for i in range(9)
     )
     (empty / "theirs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert "not scored yet" in harness(empty, "plan", "theirs.jsonl", "--detect", "9").err
+    refused = harness(empty, "plan", "theirs.jsonl", "--detect", "9").err
+    assert "not scored yet" in refused
+    assert "If it holds questions, take a run of them: `harness run --data theirs.jsonl … --pilot`" in refused
     scored = harness(empty, "score", "theirs.jsonl")
     assert scored.code == 0, scored.err
     done = harness(empty, "plan", "theirs.jsonl", "--detect", "9")
@@ -169,20 +262,47 @@ def test_a_run_of_ones_own_goes_before_the_published_ones(empty: Path) -> None:
     if run is None:
         pytest.skip("no stored run")
     shutil.copytree(run, empty / "results" / "first")
-    (answer,) = detectable_of("sums:8")
-    assert (answer.run, answer.wide, answer.typical) == (str(empty / "results" / "first"), None, None)
-    assert detectable_of("results/first:8") == [answer]
+    answer = planned_of("sums:8")
+    assert (answer.needed.run, answer.wide, answer.typical) == (str(empty / "results" / "first"), None, None)
+    assert planned_of("results/first:8").needed == answer.needed
     done = harness(empty, "plan", "results/first:8")
     assert done.out.startswith("sums: 8 samples a question"), done.err
     with pytest.raises(UsageError):
-        detectable_of("nothing:8")
+        planned_of("nothing:8")
 
 
 def test_a_printed_difference_is_one_that_the_samples_find(empty: Path) -> None:
     """It is rounded up: the plan for the printed difference never asks for more samples."""
     for samples in range(1, 200, 7):
         printed = float(harness(empty, "plan", f"aime24:{samples}").out.split("difference of ")[1].split()[0])
-        spread = typical_spread("aime24")
-        needed = samples_to_detect(spread.variance, 30, printed / 100, None, 2)
+        needed = samples_to_detect(spread_of("aime24"), printed / 100, None, 2)
         assert needed is not None
         assert needed <= samples
+        assert printed - 0.1 < 100 * smallest_of(f"aime24:{samples}") <= printed
+
+
+def test_a_pilot_says_how_uncertain_its_plan_is_and_what_both_runs_take(tmp_path: Path) -> None:
+    stored = Path(__file__).parents[1] / "pins" / "stored"
+    run = next(path.parent for path in stored.rglob("manifest.json") if path.parent.name == "first")
+    shutil.copytree(run, tmp_path / "first")
+    done = harness(tmp_path, "plan", "first:8", "--price-in", "1", "--price-out", "10")
+    assert done.code == 0, done.err
+    assert "by chance in its samples, the difference is between" in done.out
+    assert "to extend this run to that size:" in done.out
+    assert "for the second run, from its beginning:" in done.out
+    assert done.out.count("cost: about") == 2
+    (eight,) = reasoning_harness.plan(tmp_path / "first:8")
+    assert eight.forecast is not None
+    assert eight.second_forecast is not None
+    assert eight.second_forecast.n_samples == 8 * eight.n_questions > eight.forecast.n_samples > 0
+    assert eight.smallest_difference is not None
+    assert eight.difference_range is not None
+    assert eight.difference_range[0] < eight.smallest_difference <= eight.difference_range[1]
+    (needed,) = reasoning_harness.plan(tmp_path / "first", 20)
+    assert needed.samples_range is not None
+    few, many = needed.samples_range
+    assert many is not None
+    assert few < needed.samples <= many  # type: ignore[operator]
+    assert f"the number is between {few} and {many}" in harness(tmp_path, "plan", "first", "--detect", "20").out
+    (beside,) = reasoning_harness.plan(tmp_path / "first:8", other_samples=64)
+    assert beside.second_forecast is None

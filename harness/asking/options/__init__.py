@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from harness.asking.options.deciding import (
     CompareOptions,
+    PlanBasis,
     PlanOptions,
     PublishedUpdateOptions,
     RaceRules,
@@ -34,6 +35,7 @@ __all__ = [
     "JudgeOptions",
     "MergeOptions",
     "OutputsOptions",
+    "PlanBasis",
     "PlanOptions",
     "ProbeOptions",
     "PublishedUpdateOptions",

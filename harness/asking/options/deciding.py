@@ -74,10 +74,9 @@ class PublishedUpdateOptions(Options):
     ] = "hub"
 
 
-class PlanOptions(Options):
-    """The difference to find, and the prices of tokens."""
+class PlanBasis(Options):
+    """The other run of a planned comparison, the model's accuracy, and the prices of tokens."""
 
-    detect: Annotated[float, Option("True difference to find.", above=0, below=100, kind=POINTS)]
     other_samples: Annotated[
         int | None,
         Option(
@@ -98,6 +97,20 @@ class PlanOptions(Options):
     ] = None
     price_in: Annotated[float | None, Option("USD per million prompt tokens.", least=0)] = None
     price_out: Annotated[float | None, Option("USD per million completion tokens.", least=0)] = None
+
+
+class PlanOptions(PlanBasis):
+    """The options of a plan: its basis, and the difference to find."""
+
+    detect: Annotated[
+        float | None,
+        Option(
+            "True difference to find. May be left out if a number of samples is given.",
+            above=0,
+            below=100,
+            kind=POINTS,
+        ),
+    ] = None
 
 
 class RaceRules(Options):

@@ -6,9 +6,9 @@ sweep are corrected together, by Holm's method.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +22,8 @@ from harness.scoring import PairedComparison, PublishedComparison, Score, beside
 from harness.scoring.comparison import PublishedVerdict
 from harness.scoring.deciding import LEVEL
 from harness.scoring.differences import holm
-from harness.scoring.intervals import Interval, IntervalEnds, mean_limits, normal_two_sided
+from harness.scoring.intervals import Interval, IntervalEnds, mean_limits
+from harness.scoring.mean_difference import mean_comparison
 from harness.verbs.compare import verify_run
 from harness.verbs.known_questions import known_as
 from harness.verbs.sweep import records
@@ -245,20 +246,16 @@ def _aggregate(point: Mapping[str, str], listed: Sequence[CellResult]) -> Aggreg
     scores = [result.score for result in listed if result.score is not None]
     accuracies = [result.accuracy or 0.0 for result in scores]
     pairs = [result.against_base for result in listed if result.against_base is not None]
-    difference, p = None, None
-    if len(pairs) == len(listed) and not any(result.n_missing for result in pairs):
-        difference = math.fsum(result.difference for result in pairs) / len(pairs)
-        error = math.hypot(*(result.sampling_error for result in pairs)) / len(pairs)
-        p = normal_two_sided(difference / error) if error else 1.0
+    mean = mean_comparison(pairs) if len(pairs) == len(listed) else None
     return Aggregate(
         point=point,
-        mean=math.fsum(accuracies) / len(scores),
+        mean=fmean(accuracies),
         sampling_interval=_interval_of_mean(accuracies, [result.sampling_interval for result in scores]),
         at_most=any(result.sampling_error is None for result in scores),
         question_interval=_interval_of_mean(accuracies, [result.question_interval for result in scores]),
         missing=(),
-        difference=difference,
-        p=p,
+        difference=None if mean is None else mean.difference,
+        p=None if mean is None else mean.p_sampling,
     )
 
 

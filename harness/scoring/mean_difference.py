@@ -1,0 +1,76 @@
+"""The mean over several benchmarks of the difference of two runs; each benchmark has the same weight.
+
+Samples of different benchmarks are independent, so variances add. The line is about the same questions, asked again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from harness.scoring.comparison import PairedComparison
+from harness.scoring.differences import Detection, mean_difference_limits, smallest_difference
+from harness.scoring.intervals import Interval, IntervalEnds, normal_two_sided
+
+
+class MeanComparison(msgspec.Struct, frozen=True, kw_only=True):
+    """First run minus second run, mean over the benchmarks that both have. Fractions; the interval covers 95 %.
+
+    sampling_interval, p_sampling: same questions, asked again of both. at_most: the interval is the widest possible,
+    because that of a benchmark is. detection_variance, detection_growth: the numbers from which `smallest` computes
+    the smallest difference.
+    """
+
+    benchmarks: tuple[str, ...]
+    first_accuracy: float
+    second_accuracy: float
+    difference: float
+    sampling_interval: Interval
+    p_sampling: float
+    at_most: bool
+    detection_variance: float
+    detection_growth: float
+
+    def smallest(self, n_tests: int = 1) -> float:
+        """The smallest true difference of the means that these samples find in 80 % of repetitions, if every benchmark
+        differs by it.
+
+        n_tests: number of p values that are corrected together.
+        """
+        return float(smallest_difference(np.asarray(self.detection_variance), self.detection_growth, n_tests))
+
+
+def mean_comparison(pairs: Sequence[PairedComparison]) -> MeanComparison | None:
+    """The mean of the comparisons of two runs on different benchmarks; None if samples of any are missing."""
+    if not pairs or any(pair.n_missing for pair in pairs):
+        return None
+    n = len(pairs)
+    difference = math.fsum(pair.difference for pair in pairs) / n
+    error = math.hypot(*(pair.sampling_error for pair in pairs)) / n
+    low, high = np.array([pair.sampling_interval for pair in pairs]).T
+    limits = mean_difference_limits(np.array([pair.difference for pair in pairs]), IntervalEnds(low, high))
+    variance, growth = mean_detection(
+        [Detection(np.asarray(pair.detection_variance), np.asarray(pair.detection_growth)) for pair in pairs]
+    )
+    return MeanComparison(
+        benchmarks=tuple(pair.benchmark for pair in pairs),
+        first_accuracy=math.fsum(pair.first_accuracy for pair in pairs) / n,
+        second_accuracy=math.fsum(pair.second_accuracy for pair in pairs) / n,
+        difference=difference,
+        sampling_interval=limits.interval(),
+        p_sampling=normal_two_sided(difference / error) if error else 1.0,
+        at_most=any(pair.at_most for pair in pairs),
+        detection_variance=float(variance),
+        detection_growth=float(growth),
+    )
+
+
+def mean_detection(parts: Sequence[Detection]) -> Detection:
+    """The variance of the mean difference of several benchmarks, if every benchmark differs by the mean."""
+    n = len(parts)
+    return Detection(
+        np.asarray(sum(part.variance for part in parts) / n**2), np.asarray(sum(part.growth for part in parts) / n**2)
+    )
