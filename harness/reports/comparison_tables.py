@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from harness.core.nouns import count_noun
 from harness.reports.remarks import why_narrower
 from harness.reports.settings import differing_in_words
-from harness.reports.tables import ABSENT, Table, note, percent, short
+from harness.reports.tables import ABSENT, Table, note, p_cell, percent, short
 from harness.scoring import PairedComparison, PublishedComparison, Score
 from harness.scoring.differences import holm
 from harness.scoring.intervals import Interval
@@ -42,9 +42,9 @@ def paired_table(baseline: str, comparisons: Sequence[tuple[str, PairedCompariso
                 short(comparison.benchmark) + note(notes, label, comparison.benchmark, remarks),
                 _signed(comparison.difference),
                 ("at most " if comparison.at_most else "") + _signed_interval(comparison.sampling_interval),
-                _p(next(p_values)),
+                p_cell(next(p_values)),
                 _signed_interval(comparison.question_interval),
-                ABSENT if comparison.p_question is None else _p(next(p_values)),
+                ABSENT if comparison.p_question is None else p_cell(next(p_values)),
                 percent(comparison.smallest(len(adjusted))),
                 f"{comparison.better} / {comparison.worse} / {same}",
             )
@@ -97,7 +97,7 @@ def published_table(comparisons: Sequence[tuple[str, PublishedComparison]]) -> T
                 reference.metric,
                 percent(comparison.ours),
                 " ".join([reference.printed, *(f"[{notes.index(remark) + 1}]" for remark in remarks)]),
-                ABSENT if comparison.p is None else _p(comparison.p),
+                ABSENT if comparison.p is None else p_cell(comparison.p),
                 percent(comparison.detectable),
                 comparison.verdict + (f": {comparison.reason}" if comparison.reason else ""),
                 "; ".join(differing_in_words(comparison.differing)) or "none known",
@@ -139,9 +139,9 @@ def twin_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
                 percent(drop.twin_accuracy),
                 _signed(drop.drop),
                 ("at most " if drop.at_most else "") + _signed_interval(drop.sampling_interval),
-                _p(drop.p_sampling),
+                p_cell(drop.p_sampling),
                 _signed_interval(drop.question_interval),
-                ABSENT if drop.p_question is None else _p(drop.p_question),
+                ABSENT if drop.p_question is None else p_cell(drop.p_question),
                 percent(drop.detectable),
             )
         )
@@ -168,8 +168,3 @@ def _signed(value: float) -> str:
 def _signed_interval(interval: Interval | None) -> str:
     """The interval of a difference in points, with signs."""
     return ABSENT if interval is None else f"{_signed(interval.low)} to {_signed(interval.high)}"
-
-
-def _p(value: float) -> str:
-    """A p value with three decimals."""
-    return f"{value:.3f}" if value >= 0.001 else "<0.001"

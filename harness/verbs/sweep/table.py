@@ -49,7 +49,9 @@ def tables(results: Results) -> list[Table]:
     sections = layouts[results.sweep.table.layout](results)
     if results.aggregates:
         sections.append(_means(results))
-    sections += [series_table(steps, legend=_beside_base(results)) for steps in _series(results).values()]
+    for name, steps in _series(results).items():
+        of_benchmark = [result for result in results.results if result.cell.benchmark == name]
+        sections.append(series_table(steps, subject=short(name), legend=_beside_base(results, of_benchmark)))
     # The nearest published score of each metric, beside each cell.
     rows = []
     for result in results.results:
@@ -147,6 +149,14 @@ def _ends(name: str, interval: Interval | None) -> dict[str, Any]:
     return {f"{name}_low": low, f"{name}_high": high}
 
 
+def _since_before(results: Results, result: CellResult) -> dict[str, float | None]:
+    """The columns of the difference from the step before, for a cell of a checkpoint; else empty."""
+    if results.sweep.step_of(result.cell) is None:
+        return {}
+    paired = result.since_before
+    return {"change": None if paired is None else paired.difference, "p_change": result.p_since_before}
+
+
 def _row(results: Results, result: CellResult) -> CellRow:
     """The cell's numbers as one row of `table.csv`."""
     score, k = result.score, results.sweep.table.k_of(result.cell.benchmark)
@@ -165,6 +175,7 @@ def _row(results: Results, result: CellResult) -> CellRow:
         samples=score.n_samples if score else None,
         difference=result.against_base.difference if result.against_base else None,
         p=result.p,
+        **_since_before(results, result),
         reported=reported.published.value if reported else None,
         standing=result.standing,
         **_ends("question", score.question_interval if score else None),
@@ -206,7 +217,7 @@ def _grids(results: Results) -> list[Table]:
         labels = [short(sweep.label(axis, column)) for column in columns] if axis is not None else ["accuracy"]
         grids.append(
             Table(
-                f"{short(benchmark.label)}: accuracy in %{_measured_as(results)}",
+                f"{short(benchmark.label)}: accuracy in %{_measured_as(results, _with(results, of_benchmark))}",
                 (*heads, *labels),
                 tuple(rows),
                 tuple(notes.texts),
@@ -231,18 +242,25 @@ def _beside(results: Results, result: CellResult | None, notes: Notes) -> str:
     return f", reported {published_text(result, nearest, notes)}" + (f": {verdict}" if verdict else "")
 
 
-def _measured_as(results: Results) -> str:
+def _with(results: Results, entries: Point) -> list[CellResult]:
+    """The results of the cells that have these entries."""
+    return [result for result in results.results if entries.items() <= result.cell.point.items()]
+
+
+def _measured_as(results: Results, shown: Sequence[CellResult]) -> str:
     """The end of a table's title: which interval its accuracies have, and what the sign `MARK` (*) means."""
-    return f", with its 95 % interval (same questions, asked again){_beside_base(results)}"
+    return f", with its 95 % interval (same questions, asked again){_beside_base(results, shown)}"
 
 
-def _beside_base(results: Results) -> str:
-    """The end of a table's title that says what the sign `MARK` (*) means; empty without a base."""
-    if results.base is None:
+def _beside_base(results: Results, shown: Sequence[CellResult]) -> str:
+    """The end of a table's title that says what the sign `MARK` (*) means; empty if no cell shown has a base."""
+    axis = results.base_axis
+    named = {result.base.point[axis]: None for result in shown if axis is not None and result.base is not None}
+    if axis is None or not named:
         return ""
-    axis, name = results.base
-    base = short(results.sweep.label(axis, name))
-    return f"; * differs from {base} (p < 0.05, corrected for all comparisons of this sweep)"
+    bases = " or ".join(short(results.sweep.label(axis, name)) for name in named)
+    which = ", the first step with all samples there" if len(named) > 1 else ""
+    return f"; * differs from {bases}{which} (p < 0.05, corrected for all comparisons of this sweep)"
 
 
 # ---- models, benchmarks: a row per cell, with the columns that the file lists
@@ -260,7 +278,8 @@ def _models(results: Results) -> list[Table]:
             names = [short(sweep.label(name, point[name])) for name in others] or [short(benchmark.label)]
             rows.append((*names, *column_texts(sweep.table.shown, results.of(point), k, notes)))
         heads = [_in_singular(name) for name in others] or ["benchmark"]
-        model_tables.append(_rows_table(results, short(benchmark.label), heads, rows, k, notes))
+        title = _titled(results, short(benchmark.label), {"benchmarks": benchmark.name})
+        model_tables.append(_rows_table(results, title, heads, rows, k, notes))
     return model_tables
 
 
@@ -284,8 +303,13 @@ def _benchmarks(results: Results) -> list[Table]:
             for name in names
         ]
         k = ks.copy().pop() if len(ks) == 1 else None
-        benchmark_tables.append(_rows_table(results, title, ["benchmark"], rows, k, notes))
+        benchmark_tables.append(_rows_table(results, _titled(results, title, point), ["benchmark"], rows, k, notes))
     return benchmark_tables
+
+
+def _titled(results: Results, title: str, entries: Point) -> str:
+    """The title of a table of the cells that have these entries."""
+    return f"{title}, in %{_measured_as(results, _with(results, entries))}"
 
 
 def _rows_table(
@@ -297,7 +321,7 @@ def _rows_table(
     """
     columns = column_heads(results.sweep.table.shown, k)
     return Table(
-        f"{title}, in %{_measured_as(results)}",
+        title,
         (*first, *columns),
         tuple(rows),
         tuple(notes.texts),
@@ -325,7 +349,8 @@ def _means(results: Results) -> Table:
     columns = [*(short(benchmark.label) for benchmark in sweep.axes["benchmarks"]), "mean", "new questions"]
     return Table(
         "Mean of the benchmarks' accuracies in %, each counted once, with the 95 % interval for the same questions "
-        f"asked again; new questions: the interval for other questions of these kinds{_beside_base(results)}",
+        "asked again; new questions: the interval for other questions of these kinds"
+        f"{_beside_base(results, results.results)}",
         (*heads, *columns),
         tuple(rows),
         tuple(notes.texts),
@@ -352,9 +377,10 @@ def _series(results: Results) -> dict[str, list[Step]]:
         if series_step is not None and result.score is not None:
             line, step = series_step
             name = " ".join([result.cell.benchmark, *([line] if line else [])])
-            remark = f"{result.cell.name}: {result.reason}" if result.reason else ""
+            remarks = [*([f"{result.cell.name}: {result.reason}"] if result.reason else []), result.uncompared]
+            remark = "; ".join(filter(None, remarks))
             by_series.setdefault(result.cell.benchmark, []).append(
-                Step(name, step, result.score, result.differs, remark)
+                Step(name, step, result.score, result.differs, remark, result.p_since_before)
             )
     return by_series
 
