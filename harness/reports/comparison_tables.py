@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from harness.core.nouns import count_noun
 from harness.reports.remarks import why_narrower
@@ -13,10 +13,16 @@ from harness.scoring.differences import holm
 from harness.scoring.intervals import Interval
 
 
-def paired_table(baseline: str, comparisons: Sequence[tuple[str, PairedComparison]]) -> Table:
-    """The table of differences, question by question, of each run from the baseline.
+def paired_table(
+    baselines: Mapping[str, str],
+    comparisons: Sequence[tuple[str, PairedComparison]],
+    uncompared: Sequence[tuple[str, str, str]] = (),
+) -> Table:
+    """The table of differences, question by question, of each run from the baseline of its benchmark.
 
-    All p values of the table are corrected together (Holm). comparisons: (name of the run, the run minus the baseline).
+    All p values of the table are corrected together (Holm). baselines: benchmark → name of the run that the others are
+    compared with. comparisons: (name of the run, the run minus the baseline). uncompared: (name of the run, benchmark,
+    why it is not compared).
     """
     both = [p for _, comparison in comparisons for p in (comparison.p_sampling, comparison.p_question)]
     adjusted = holm([p for p in both if p is not None])
@@ -49,13 +55,23 @@ def paired_table(baseline: str, comparisons: Sequence[tuple[str, PairedCompariso
                 f"{comparison.better} / {comparison.worse} / {same}",
             )
         )
+    for label, benchmark, why in uncompared:
+        rows.append((short(label), short(benchmark) + note(notes, label, benchmark, [why]), *[ABSENT] * 7))
     columns = ("run", "benchmark", "difference", "same questions", "p", "new questions", "p", "detectable")
     title = (
-        f"Paired with {short(baseline)}, in points, with 95 % intervals (same questions, asked again; new questions of "
-        "this kind); p corrected for all comparisons of this table (Holm); detectable: the smallest true difference "
+        f"Paired with {_named(baselines)}, in points, with 95 % intervals (same questions, asked again; new questions "
+        "of this kind); p corrected for all comparisons of this table (Holm); detectable: the smallest true difference "
         "seen in 80 % of repetitions"
     )
     return Table(title, (*columns, "better / worse / same"), tuple(rows), tuple(notes), frozenset(range(2, 9)))
+
+
+def _named(baselines: Mapping[str, str]) -> str:
+    """The baseline's name; if the benchmarks have several baselines, each with its benchmark."""
+    if len(set(baselines.values())) == 1:
+        return short(next(iter(baselines.values())))
+    each = "; ".join(f"{short(benchmark)}: {short(label)}" for benchmark, label in baselines.items())
+    return f"the first run of each benchmark ({each})"
 
 
 def reported_table(rows: Sequence[tuple[str, str, float | None, str, str]]) -> Table:
