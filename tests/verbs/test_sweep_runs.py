@@ -27,7 +27,7 @@ from harness.asking.options import ScoreOptions
 from harness.asking.watching import Watcher
 from harness.benchmarks import catalogue
 from harness.cli.main import main
-from harness.core.errors import HarnessError, StoreError
+from harness.core.errors import HarnessError, Sentence, StoreError
 from harness.scoring import intervals
 from harness.verbs.sweep import running, table, training
 from harness.verbs.sweep import whole as sweeps
@@ -577,6 +577,47 @@ def test_a_checkpoint_deleted_in_the_middle_of_its_run_is_a_lost_cell(
     assert [result.reason for result in results(later).results] == [
         "the checkpoint ck/step_20 was deleted before all its samples were made"
     ]
+
+
+def test_a_checkpoint_deleted_while_another_runs_is_left_out_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folders = {step: tmp_path / f"ck/step_{step}" for step in (20, 30, 100)}
+    for folder in folders.values():
+        folder.mkdir(parents=True)
+    questions(tmp_path, "a", 1, 3)
+    content = {
+        "checkpoints": "ck/step_*",
+        "servers": [{"name": "x", "command": command("--model", "{model}", "--log", str(tmp_path / "log"))}],
+        "benchmarks": [{"data": "a.jsonl", "samples": 1}],
+        "run": {"fingerprint": False, "canary": False},
+    }
+    (tmp_path / "s.yaml").write_text(json.dumps(content))
+    # Of step 30 there is a sample, so that it keeps its place.
+    sampled = tmp_path / "results/s/ck-step_30+x+a"
+    sampled.mkdir(parents=True)
+    (sampled / "manifest.json").write_text("{}")
+    told: list[str] = []
+
+    class Telling(Watcher):
+        def warn(self, sentence: Sentence) -> None:
+            told.append(sentence)
+
+    def deleting(_record: object) -> None:
+        for step in (30, 100):
+            if folders[step].exists():
+                folders[step].rmdir()
+
+    ended = sweeps.carry_out(sweeps.planned("s.yaml", {}, {}), Telling(), deleting)
+    assert [(result.cell.name, bool(result.reason)) for result in ended.results.results] == [
+        ("ck-step_20+x+a", False),
+        ("ck-step_30+x+a", True),
+    ]
+    assert told == ["ck/step_100 is left out: it was deleted before it was run"]
+    assert not (tmp_path / "results/s/cells/ck-step_100+x+a.json").exists()
+    assert sweeps.planned("s.yaml", {}, {}).left_out == {Path("ck/step_100"): training.DELETED}, "said the same later"
+    no_server_is_left(tmp_path)
 
 
 def test_cells_of_deleted_checkpoints_are_not_promised_again(tmp_path: Path) -> None:
