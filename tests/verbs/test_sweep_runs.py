@@ -10,6 +10,7 @@ import csv
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -618,6 +619,42 @@ def test_a_checkpoint_deleted_while_another_runs_is_left_out_and_named(
     assert not (tmp_path / "results/s/cells/ck-step_100+x+a.json").exists()
     assert sweeps.planned("s.yaml", {}, {}).left_out == {Path("ck/step_100"): training.DELETED}, "said the same later"
     no_server_is_left(tmp_path)
+
+
+def test_a_checkpoint_that_was_overwritten_is_named_with_what_to_delete(tmp_path: Path) -> None:
+    for step in (20, 30):
+        (tmp_path / f"ck/step_{step}").mkdir(parents=True)
+        (tmp_path / f"ck/step_{step}/config.json").write_text("{}")
+        (tmp_path / f"ck/step_{step}/model.safetensors").write_bytes(b"1" * 100)
+    questions(tmp_path, "a", 1, 3)
+    content = {
+        "checkpoints": "ck/step_*",
+        "servers": [{"name": "x", "command": command("--model", "{model}")}],
+        "benchmarks": [{"data": "a.jsonl", "samples": 1}],
+        "run": {"fingerprint": False, "canary": False},
+    }
+    (tmp_path / "s.yaml").write_text(json.dumps(content))
+
+    def warned() -> list[str]:
+        done = harness(tmp_path, "sweep", "s.yaml", "--no-progress")
+        assert done.code == 0, done.err
+        return [line for line in done.err.splitlines() if "changed after" in line]
+
+    assert warned() == []
+    # Wrong twins: the same bytes once more, and a checkpoint that is gone.
+    (tmp_path / "ck/step_30/config.json").write_text("{}")
+    shutil.rmtree(tmp_path / "ck/step_20")
+    assert warned() == []
+    (tmp_path / "ck/step_30/model.safetensors").write_bytes(b"2" * 100)
+    out = tmp_path / "results/s"
+    assert warned() == [
+        "harness: warning: ck/step_30 changed after its samples were made (weights_sample): its scores are those of "
+        "the former files. For new scores, delete results/s/ck-step_30+* and give the same command"
+    ]
+    for folder in out.glob("ck-step_30+*"):
+        shutil.rmtree(folder)
+    assert warned() == []
+    assert (out / "ck-step_30+x+a/manifest.json").is_file()
 
 
 def test_cells_of_deleted_checkpoints_are_not_promised_again(tmp_path: Path) -> None:

@@ -148,8 +148,13 @@ class Sweep:
 
     def deleted_checkpoint(self, cell: Cell) -> Path | None:
         """The path of the cell's checkpoint if the checkpoint no longer exists; else None."""
+        path = self.checkpoint_path(cell)
+        return path if path is not None and not path.exists() else None
+
+    def checkpoint_path(self, cell: Cell) -> Path | None:
+        """The path of the checkpoint that the cell runs; None for another model."""
         checkpoint = self._checkpoint_of(cell)
-        return checkpoint.path if checkpoint is not None and not checkpoint.path.exists() else None
+        return None if checkpoint is None else checkpoint.path
 
     def _checkpoint_of(self, cell: Cell) -> Checkpoint | None:
         """The checkpoint that the cell runs; None for another model."""

@@ -18,7 +18,7 @@ from harness.core.errors import Sentence, UsageError
 from harness.core.inert import visible
 from harness.verbs.judge import try_judge
 from harness.verbs.score import trackers_named
-from harness.verbs.sweep import cells, running, table, training
+from harness.verbs.sweep import cells, overwritten, running, table, training
 from harness.verbs.sweep import file as files
 from harness.verbs.sweep.cells import ServerGroup, Sweep
 from harness.verbs.sweep.results import CellResult, Results, results
@@ -113,6 +113,8 @@ def carry_out(
             sweep = remaining
         running.judge_late(sweep, score, watcher, on_cell)
         running.note_suite(sweep)
+        for sentence in overwritten.warnings(sweep):
+            watcher.warn(sentence)
         cell_results = results(sweep)
         return EndedSweep(results=cell_results, written=table.write(cell_results))
 
