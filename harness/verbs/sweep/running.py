@@ -163,7 +163,7 @@ def run_group(
             if deleted is None:
                 todo.append(cell)
             elif training.has_run(sweep.out, deleted):  # else the checkpoint is left out: it has no sample
-                reason = f"the checkpoint {visible(str(deleted), 200)} was deleted before all its samples were made"
+                reason = f"samples are missing, and the checkpoint {visible(str(deleted), 200)} was deleted"
                 work.ended(cell, "failed", reason, EXIT_OWED)
         elif not _is_done(sweep, group, cell, judging=_judges_late(sweep)):
             work.scored(cell)

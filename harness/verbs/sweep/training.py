@@ -165,5 +165,8 @@ def _no_checkpoint(file: SweepFile, pattern: str, matches: Sequence[Path]) -> Us
     """The error for a pattern without a checkpoint. matches: the paths that match it, all without a step."""
     where, shown = _where(file, pattern), visible(pattern, 200)
     if not matches:
-        return UsageError(f"{where}: no file or folder fits {shown}, seen from {Path.cwd()}; correct the pattern")
+        return UsageError(
+            f"{where}: no file or folder fits {shown}, seen from {Path.cwd()}; correct the pattern. If the training "
+            "has written no checkpoint yet, `harness sweep FILE --follow MINUTES` checks the file and waits for one"
+        )
     return UsageError(f"{where}: no checkpoint fits {shown}. {visible(str(matches[0]), 200)}: {NO_STEP}")
