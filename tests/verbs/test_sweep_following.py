@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -165,17 +166,25 @@ def test_a_follower_goes_on_once_another_process_has_left_the_folder(
     (tmp_path / "ck/step_1").mkdir(parents=True)
     os.utime(tmp_path / "ck/step_1", (1, 1))
     (tmp_path / "a.jsonl").write_text('{"id": "a", "problem": "What is 0 + 3?", "answer": "3"}\n')
+    content: dict[str, Any]
     with FaultServer(answering("ck/step_1")) as server:
         run = {"base_url": server.base_url, "fingerprint": False, "canary": False}
         content = {"checkpoints": "ck/step_*", "benchmarks": [{"data": "a.jsonl", "samples": 1}], "run": run}
         (tmp_path / "s.yaml").write_text(json.dumps(content))
         other = RunLock(RunFolder(tmp_path / "results/s"))
         other.acquire()
-        leaving = threading.Timer(1.0, other.release)
+
+        def leave() -> None:
+            content["benchmarks"] = [{"data": "a.jsonl", "samples": 2}]
+            (tmp_path / "s.yaml").write_text(json.dumps(content))
+            other.release()
+
+        leaving = threading.Timer(1.0, leave)
         leaving.start()
         done = harness(tmp_path, "sweep", "s.yaml", "--follow", "0.001", "--no-progress")
         leaving.join()
     assert done.code == 0, done.err
+    assert sum(request.path.endswith("/completions") for request in server.requests) == 2, "the file is read anew"
     assert done.err.count("is in use by process") == 1
     assert done.err.index("The sweep waits until the folder is free") < done.err.index("ck-step_1+a: scored")
 

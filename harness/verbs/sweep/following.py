@@ -61,9 +61,8 @@ def follow(
     """
     if "checkpoints" not in file.content:
         raise UsageError(f"{file.path}: a sweep that follows a folder needs the key 'checkpoints', such as ck/step_*")
-    patterns = visible(str(file.content["checkpoints"]), 200)
-    minutes = f"{patience_s / 60:g} min"
-    waiting = (
+    patterns, minutes = visible(str(file.content["checkpoints"]), 200), f"{patience_s / 60:g} min"
+    waiting = Sentence(
         f"waiting for checkpoints that fit {patterns}, seen from {Path.cwd()}: each is run once it has not changed for "
         f"{SETTLED_S:g} s; the sweep ends when none has appeared for {minutes}"
     )
@@ -72,20 +71,15 @@ def follow(
     settled: dict[Path, float] = {}  # time of each checkpoint's last change when it was last run
     seen: set[Path] = set()  # the checkpoints of the last look, and of those during the last run
     in_use = ""
-    watcher.standing(Sentence(waiting))
+    watcher.standing(waiting)
     # since: when `run` last ended, or when following began.
     code, since = None, now()
     while True:
         changed = {path: changed_at(path) for path in _checkpoints(file)}
-        for path in sorted(seen - changed.keys() - settled.keys()):
-            if not training.has_run(out, path):
-                watcher.warn(Sentence(f"{visible(str(path), 200)} is left out: {training.DELETED}"))
+        _warn_deleted(seen - changed.keys() - settled.keys(), out, watcher)
         seen = set(changed)
-        news = {
-            path: time_s
-            for path, time_s in changed.items()
-            if time_s > settled.get(path, -1.0) and looks.get(path, 0) < MAX_LOOKS
-        }
+        later = {path: time_s for path, time_s in changed.items() if time_s > settled.get(path, -1.0)}
+        news = {path: time_s for path, time_s in later.items() if looks.get(path, 0) < MAX_LOOKS}
         whole = {path: time_s for path, time_s in changed.items() if now() - time_s >= SETTLED_S}
         if written := news.keys() & whole.keys():
             # A checkpoint that was run before stays in the tables, even while its files change.
@@ -93,15 +87,16 @@ def follow(
                 with _looking(file, seen):
                     code = run({*whole, *settled})
             except InUse as error:
-                if in_use != (in_use := f"{error.sentence} The sweep waits until the folder is free"):
-                    watcher.standing(Sentence(in_use))
+                if in_use != error.sentence:
+                    watcher.standing(Sentence(f"{error.sentence} The sweep waits until the folder is free"))
+                in_use = error.sentence
                 sleep(POLL_S)
                 continue
             in_use = ""
             looks |= {path: looks.get(path, 0) + 1 for path in written}
             settled |= whole
             since = now()
-            watcher.standing(Sentence(waiting))
+            watcher.standing(waiting)
             continue
         # `news` also holds checkpoints that are still being written: each change of their files starts the wait anew.
         if now() - max([since, *news.values()]) >= patience_s:
@@ -110,9 +105,16 @@ def follow(
     if code is None:
         without = "".join(f". {visible(str(path), 200)}: {NO_STEP}" for path in training.paths(file)[:1])
         raise UsageError(f"{file.path}: no checkpoint that fits {patterns} appeared in {minutes}{without}")
-    end = f"no new checkpoint for {minutes}: the sweep ends after {count_noun(len(settled), 'checkpoint')}"
-    watcher.standing(Sentence(end))
+    after = f"the sweep ends after {count_noun(len(settled), 'checkpoint')}"
+    watcher.standing(Sentence(f"no new checkpoint for {minutes}: {after}"))
     return code
+
+
+def _warn_deleted(deleted: Collection[Path], out: Path, watcher: Watcher) -> None:
+    """Warn of the deleted checkpoints that have no run in the sweep's folder `out`."""
+    for path in sorted(deleted):
+        if not training.has_run(out, path):
+            watcher.warn(Sentence(f"{visible(str(path), 200)} is left out: {training.DELETED}"))
 
 
 def _checkpoints(file: SweepFile) -> list[Path]:
