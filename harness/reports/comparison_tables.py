@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from harness.core.nouns import count_noun
 from harness.reports.remarks import why_narrower
 from harness.reports.settings import differing_in_words
-from harness.reports.tables import ABSENT, Table, note, p_cell, percent, short
+from harness.reports.tables import ABSENT, Table, note, p_cell, percent, points, points_interval, short
 from harness.scoring import PairedComparison, PublishedComparison, Score
 from harness.scoring.differences import holm
-from harness.scoring.intervals import Interval
 
 
 def paired_table(
@@ -31,7 +30,7 @@ def paired_table(
     notes = []
     if any(comparison.at_most for _, comparison in comparisons):
         notes.append("at most: with one sample of each question the sampling error is only bounded")
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for label, comparison in comparisons:
         remarks = list(
             why_narrower(comparison.sampling_interval, comparison.question_interval, at_most=comparison.at_most)
@@ -46,10 +45,10 @@ def paired_table(
             (
                 short(label),
                 short(comparison.benchmark) + note(notes, label, comparison.benchmark, remarks),
-                _signed(comparison.difference),
-                ("at most " if comparison.at_most else "") + _signed_interval(comparison.sampling_interval),
+                points(comparison.difference),
+                ("at most " if comparison.at_most else "") + points_interval(comparison.sampling_interval),
                 p_cell(next(p_values)),
-                _signed_interval(comparison.question_interval),
+                points_interval(comparison.question_interval),
                 ABSENT if comparison.p_question is None else p_cell(next(p_values)),
                 percent(comparison.smallest(len(adjusted))),
                 f"{comparison.better} / {comparison.worse} / {same}",
@@ -153,10 +152,10 @@ def twin_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
                 f"{drop.n_originals} : {drop.n_twins}",
                 percent(drop.original_accuracy),
                 percent(drop.twin_accuracy),
-                _signed(drop.drop),
-                ("at most " if drop.at_most else "") + _signed_interval(drop.sampling_interval),
+                points(drop.drop),
+                ("at most " if drop.at_most else "") + points_interval(drop.sampling_interval),
                 p_cell(drop.p_sampling),
-                _signed_interval(drop.question_interval),
+                points_interval(drop.question_interval),
                 ABSENT if drop.p_question is None else p_cell(drop.p_question),
                 percent(drop.detectable),
             )
@@ -174,13 +173,3 @@ def twin_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
 def _missing(samples: str) -> str:
     """The remark about samples that were not made, such as "3 samples of one run"."""
     return f"{samples} are missing; intervals and p allow for any result of these"
-
-
-def _signed(value: float) -> str:
-    """A fraction in points, with its sign."""
-    return f"{100 * value:+.1f}"
-
-
-def _signed_interval(interval: Interval | None) -> str:
-    """The interval of a difference in points, with signs."""
-    return ABSENT if interval is None else f"{_signed(interval.low)} to {_signed(interval.high)}"

@@ -12,8 +12,20 @@ from typing import NamedTuple
 
 from harness.reports.plots.accuracy import curves
 from harness.reports.plots.plot import Cell, Plot, axis
-from harness.reports.tables import ABSENT, MEANINGS, Table, accuracy_cell, interval_cell, p_cell, percent, short
-from harness.scoring import Score
+from harness.reports.tables import (
+    ABSENT,
+    MEANINGS,
+    Table,
+    accuracy_cell,
+    interval_cell,
+    p_cell,
+    percent,
+    points,
+    points_interval,
+    short,
+)
+from harness.scoring import PairedComparison, Score
+from harness.scoring.late_steps import N_LATE
 
 
 class Step(NamedTuple):
@@ -91,14 +103,14 @@ def series_table(steps: Sequence[Step], across: str = "step", legend: str = "", 
         rows.append(
             (
                 short(name),
-                f"{step:,.0f}" if step == int(step) else f"{step:g}",
+                _step_cell(step),
                 (accuracy_cell(score) if score.partial else percent(score.accuracy))
                 + (" *" if differs else "")
                 + (f" [{len(notes)}]" if remark else ""),
                 interval_cell(score.sampling_interval, at_most=score.sampling_error is None),
                 interval_cell(score.question_interval),
                 f"{score.n_samples:,}",
-                ABSENT if before is None else f"{100 * (score.accuracy - before):+.1f}",
+                ABSENT if before is None else points(score.accuracy - before),
                 *([ABSENT if p is None else p_cell(p)] if with_p else []),
             )
         )
@@ -112,6 +124,49 @@ def series_table(steps: Sequence[Step], across: str = "step", legend: str = "", 
         tuple(notes),
         frozenset(range(1, len(columns) + with_p)),
     )
+
+
+def late_table(series: Sequence[tuple[str, Sequence[float], PairedComparison]], across: str = "step") -> Table:
+    """Whether each series still improves: its last steps together minus the steps before together.
+
+    series: (name, the compared steps in order, their difference). across: what a step is called in the headings.
+    """
+    rows = []
+    for name, steps, late in series:
+        before, last = (", ".join(map(_step_cell, half)) for half in (steps[:-N_LATE], steps[-N_LATE:]))
+        at_most = "at most " if late.at_most else ""
+        rows.append(
+            (
+                short(name),
+                before,
+                last,
+                points(late.difference),
+                at_most + points_interval(late.sampling_interval),
+                points_interval(late.question_interval),
+                percent(late.smallest()),
+            )
+        )
+    return Table(
+        f"Has it stopped improving? The last {N_LATE} {across}s together minus the {N_LATE} before together, in "
+        "points, with 95 % intervals (same questions, asked again; new questions of this kind) for a single look; "
+        "detectable: the smallest true difference seen in 80 % of repetitions",
+        (
+            "series",
+            f"{across}s before",
+            f"last {across}s",
+            "difference",
+            "same questions",
+            "new questions",
+            "detectable",
+        ),
+        tuple(rows),
+        (),
+        frozenset(range(3, 7)),
+    )
+
+
+def _step_cell(step: float) -> str:
+    return f"{step:,.0f}" if step == int(step) else f"{step:g}"
 
 
 def _ordered(steps: Sequence[Step]) -> list[Step]:

@@ -55,6 +55,16 @@ def percent(value: float | None) -> str:
     return ABSENT if value is None else f"{100 * value:.1f}"
 
 
+def points(value: float) -> str:
+    """A difference of fractions in points, with its sign."""
+    return f"{100 * value:+.1f}"
+
+
+def points_interval(interval: Interval | None) -> str:
+    """The interval of a difference in points, with signs."""
+    return ABSENT if interval is None else f"{points(interval.low)} to {points(interval.high)}"
+
+
 def p_cell(value: float) -> str:
     """A p value with three decimals."""
     return f"{value:.3f}" if value >= 0.001 else "<0.001"
@@ -382,7 +392,7 @@ def moved_table(baseline: str, second: str, moves: Sequence[Move]) -> Table:
             short(move.question.question_id),
             f"{move.first_correct} / {move.first_n}",
             f"{move.second_correct} / {move.second_n}",
-            f"{100 * move.change:+.1f}",
+            points(move.change),
             p_cell(move.p),
         )
         for move in (*fallen, *risen)

@@ -1,6 +1,6 @@
 """The tables of a sweep over checkpoints: with which step each one is compared, and what is said where nothing is.
 
-For: harness.verbs.sweep.results, harness.verbs.sweep.table, harness.reports.series.
+For: harness.verbs.sweep.results, harness.verbs.sweep.table, harness.reports.series, harness.scoring.late_steps.
 """
 
 from __future__ import annotations
@@ -129,3 +129,30 @@ def test_each_step_is_compared_with_the_scored_step_before_it_and_all_p_are_corr
     assert [row[-3] for row in series.rows] == ["320"] * 3
     assert series.rows[0][-1] == "–"
     assert series.rows[1][-1] == "<0.001"
+
+
+def test_the_last_three_steps_together_are_compared_with_the_three_before(training: Path) -> None:
+    strengths = {10: 0.1, 20: 0.1, 30: 0.1, 40: 0.1, 50: 0.45, 60: 0.45, 70: 0.45}
+    for step in strengths:
+        Path(f"ck/step_{step}").mkdir(exist_ok=True)
+    write_runs(training, {"demo": strengths, "aime24": {step: 0.4 for step in strengths if step < 60}})
+    Path("ck/step_80").mkdir()
+    write_runs(training, {"demo": {80: 0.45}}, missing=0.7)  # under way, and so no step yet
+    swept = results(sweeps.planned("s.yaml", {}, {}))
+    (late,) = (one for one in table.tables(swept) if one.title.startswith("Has it stopped improving?"))
+    ((series, before, last, difference, same, *_, detectable),) = late.rows
+    assert (series, before, last) == ("demo ck", "20, 30, 40", "50, 60, 70"), "aime24 has only five steps"
+    accuracies = {row.cell: row.accuracy or 0 for row in table.records(swept) if row.benchmarks == "demo"}
+    of_steps = [accuracies[f"ck-step_{step}+demo"] for step in (20, 30, 40, 50, 60, 70)]
+    assert float(difference) == pytest.approx(100 * (sum(of_steps[3:]) - sum(of_steps[:3])) / 3, abs=0.051)
+    low, high = (float(end) for end in same.split(" to "))
+    assert 0 < low < float(difference) < high
+    # Three steps of 320 samples each find about 1/√3 of what one step finds.
+    assert float(detectable) < float(difference)
+
+
+def test_a_series_of_five_steps_has_no_late_steps(training: Path) -> None:
+    for step in (10, 20, 30, 40, 50):
+        Path(f"ck/step_{step}").mkdir(exist_ok=True)
+    write_runs(training, {"demo": dict.fromkeys((10, 20, 30, 40, 50), 0.4)})
+    assert not titles(results(sweeps.planned("s.yaml", {}, {})), "stopped improving")

@@ -74,6 +74,11 @@ class CellResult:
         return None if self.benchmark is None else self.benchmark.score
 
     @property
+    def is_whole(self) -> bool:
+        """Whether the cell has a score that misses none of the samples that its run was asked for."""
+        return self.score is not None and self.score.accuracy is not None and not self.score.n_missing
+
+    @property
     def samples(self) -> int | None:
         """Samples of each question; None without a score."""
         return None if self.benchmark is None else self.benchmark.record.plan.samples
@@ -173,16 +178,16 @@ def results(sweep: Sweep) -> Results:
     )
 
 
-def _pair(result: CellResult, other: Cell | None) -> frozenset[str]:
+def _pair(result: CellResult, reference: Cell | None) -> frozenset[str]:
     """The names of two cells that are compared."""
-    assert other is not None
-    return frozenset((result.cell.name, other.name))
+    assert reference is not None
+    return frozenset((result.cell.name, reference.name))
 
 
 def _pairs(result: CellResult) -> list[tuple[frozenset[str], PairedComparison]]:
     """The comparisons of a cell with other cells of the sweep, each with the names of both cells."""
     both = ((result.base, result.against_base), (result.before, result.since_before))
-    return [(_pair(result, other), paired) for other, paired in both if paired is not None]
+    return [(_pair(result, reference), paired) for reference, paired in both if paired is not None]
 
 
 def _read(sweep: Sweep, cell: Cell) -> CellResult:
@@ -249,8 +254,7 @@ def _against_base(sweep: Sweep, cells: Sequence[CellResult], base: tuple[str, st
         if first_step:
             # A first step that was deleted or damaged has no score for ever; with samples missing, nothing differs.
             scored = [candidate for candidate in row if _accuracy(candidate) is not None]
-            whole = [candidate for candidate in scored if candidate.score is not None and not candidate.score.n_missing]
-            first = next(iter(whole or scored), None)
+            first = next(iter([candidate for candidate in scored if candidate.is_whole] or scored), None)
         else:
             first = next((candidate for candidate in row if candidate.cell.point[axis] == name), None)
         if first is None or first is result:
@@ -284,7 +288,7 @@ def _since_before(sweep: Sweep, cells: Sequence[CellResult]) -> list[CellResult]
 
 def _without(axis: str, cell: Cell) -> OtherEntries:
     """The cell's entries on the other axes, as (axis, name of the entry)."""
-    return tuple((other, name) for other, name in cell.point.items() if other != axis)
+    return tuple(entry for entry in cell.point.items() if entry[0] != axis)
 
 
 def _accuracy(result: CellResult) -> float | None:
@@ -292,12 +296,12 @@ def _accuracy(result: CellResult) -> float | None:
     return None if result.score is None else result.score.accuracy
 
 
-def _paired(result: CellResult, other: CellResult) -> PairedComparison | None:
-    """The first cell minus the other on the questions that both have; None without scores or common questions."""
-    if result.benchmark is None or other.benchmark is None:
+def _paired(result: CellResult, reference: CellResult) -> PairedComparison | None:
+    """A cell minus its reference on the questions that both have; None without scores or common questions."""
+    if result.benchmark is None or reference.benchmark is None:
         return None
     try:
-        return compare_runs(result.benchmark.questions, other.benchmark.questions)
+        return compare_runs(result.benchmark.questions, reference.benchmark.questions)
     except HarnessError:  # The two cells share no question.
         return None
 

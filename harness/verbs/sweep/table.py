@@ -6,6 +6,7 @@ the means of a suite; the series of checkpoints; and each cell beside published 
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from harness.core.errors import UsageError
 from harness.core.files import write_atomically
 from harness.core.inert import csv_cell, csv_file, visible
 from harness.core.nouns import count_noun
@@ -22,9 +24,11 @@ from harness.reports.formats import to_latex, to_markdown
 from harness.reports.plots import draw
 from harness.reports.plots.plot import Plot
 from harness.reports.published import differences
-from harness.reports.series import Step, series_plot, series_table
+from harness.reports.series import Step, late_table, series_plot, series_table
 from harness.reports.tables import ABSENT, Table, interval_cell, percent, short
+from harness.scoring import PairedComparison, QuestionTally
 from harness.scoring.intervals import Interval
+from harness.scoring.late_steps import N_LATE, late_change
 from harness.verbs.sweep.cells import AXES
 from harness.verbs.sweep.columns import (
     MARK,
@@ -52,6 +56,8 @@ def tables(results: Results) -> list[Table]:
     for name, steps in _series(results).items():
         of_benchmark = [result for result in results.results if result.cell.benchmark == name]
         sections.append(series_table(steps, subject=short(name), legend=_beside_base(results, of_benchmark)))
+    if late := _late(results):
+        sections.append(late_table(late))
     # The nearest published score of each metric, beside each cell.
     rows = []
     for result in results.results:
@@ -149,7 +155,7 @@ def _ends(name: str, interval: Interval | None) -> dict[str, Any]:
     return {f"{name}_low": low, f"{name}_high": high}
 
 
-def _since_before(results: Results, result: CellResult) -> dict[str, float | None]:
+def _since_before(results: Results, result: CellResult) -> dict[str, Any]:
     """The columns of the difference from the step before, for a cell of a checkpoint; else empty."""
     if results.sweep.step_of(result.cell) is None:
         return {}
@@ -383,6 +389,25 @@ def _series(results: Results) -> dict[str, list[Step]]:
                 Step(name, step, result.score, result.differs, remark, result.p_since_before)
             )
     return by_series
+
+
+def _late(results: Results) -> list[tuple[str, list[float], PairedComparison]]:
+    """Each curve with enough steps that miss no sample: its name, the last of these steps, and how they compare."""
+    whole: dict[str, list[tuple[float, Sequence[QuestionTally]]]] = {}
+    for result in results.results:
+        series_step = results.sweep.step_of(result.cell)
+        if series_step is not None and result.benchmark is not None and result.is_whole:
+            line, step = series_step
+            whole.setdefault(" ".join(filter(None, (result.cell.benchmark, line))), []).append(
+                (step, result.benchmark.questions)
+            )
+    compared = []
+    for name, steps in whole.items():
+        latest = sorted(steps, key=lambda item: item[0])[-2 * N_LATE :]
+        with contextlib.suppress(UsageError):  # The steps share no question.
+            if (late := late_change([questions for _, questions in latest])) is not None:
+                compared.append((name, [step for step, _ in latest], late))
+    return compared
 
 
 def _points(results: Results, axes: Sequence[str], fixed: Point) -> Iterable[Point]:
