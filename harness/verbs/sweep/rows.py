@@ -14,7 +14,7 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
 
     accuracy and its errors are as in `scores.json`; sampling_low … question_high: ends of the 95 % intervals.
     difference, p: against the base cell. change, p_change: of a checkpoint's cell, against the step before with a
-    score; left out in a sweep without checkpoints. pass_at_k: pass@k for this k. reported: the nearest published pass@1
+    score; None for another cell. pass_at_k: pass@k for this k. reported: the nearest published pass@1
     of the model; reported_as: the same with the digits that its source printed; reported_by: its source;
     reported_under: settings that differ (attention budget, token budget, prompt, number of samples). vendor: the pass@1
     that the model's own authors report, as printed. sources: every source with its number, in one text. standing:
@@ -42,8 +42,6 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
     samples: int | None
     difference: float | None
     p: float | None
-    change: float | UnsetType | None = UNSET
-    p_change: float | UnsetType | None = UNSET
     reported: float | None
     standing: str | None
     question_low: float | None
@@ -54,6 +52,8 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
     reported_under: str
     vendor: str
     sources: str
+    change: float | None
+    p_change: float | None
 
 
 class MeanRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -155,14 +155,6 @@ def _ends(name: str, interval: Interval | None) -> dict[str, Any]:
     return {f"{name}_low": low, f"{name}_high": high}
 
 
-def _since_before(results: Results, result: CellResult) -> dict[str, Any]:
-    """The columns of the difference from the step before, for a cell of a checkpoint; else empty."""
-    if results.sweep.step_of(result.cell) is None:
-        return {}
-    paired = result.since_before
-    return {"change": None if paired is None else paired.difference, "p_change": result.p_since_before}
-
-
 def _row(results: Results, result: CellResult) -> CellRow:
     """The cell's numbers as one row of `table.csv`."""
     score, k = result.score, results.sweep.table.k_of(result.cell.benchmark)
@@ -181,7 +173,6 @@ def _row(results: Results, result: CellResult) -> CellRow:
         samples=score.n_samples if score else None,
         difference=result.against_base.difference if result.against_base else None,
         p=result.p,
-        **_since_before(results, result),
         reported=reported.published.value if reported else None,
         standing=result.standing,
         **_ends("question", score.question_interval if score else None),
@@ -191,6 +182,8 @@ def _row(results: Results, result: CellResult) -> CellRow:
         reported_under="; ".join(differences(reported, result.samples)) if reported else "",
         vendor=result.vendor.published.printed if result.vendor else "",
         sources=sources_text(result),
+        change=result.since_before.difference if result.since_before else None,
+        p_change=result.p_since_before,
     )
 
 
