@@ -38,6 +38,7 @@ from harness.scoring.estimators import (
     pass_jackknife,
 )
 from harness.scoring.intervals import Z_95, t_factor
+from harness.scoring.late_steps import N_LATE
 from harness.scoring.mean_difference import mean_detection
 from harness.scoring.published import PublishedScore, Source
 from harness.scoring.race import PLANNED_LEVEL, RaceState, boundaries, planned_looks
@@ -1365,6 +1366,71 @@ def stopping(rng: np.random.Generator, repeats: int) -> Table:
     return Table("Interval where the target error stops the run", rows, MIN_COVERAGE, 1.0, "absolute bias / target")
 
 
+# Has a training stopped improving?
+
+CURVES = ((0.0, 0.0), (0.0, 1.0), (0.1, 0.0), (0.3, 1.0))
+"""(rise of the log odds from step to step, standard deviation of each question's log odds between steps)."""
+
+
+def _curve(rng: np.random.Generator, cell: Cell, repeats: int, n_steps: int, rise: float, noise: float) -> Array:
+    """Draw the chances of a right sample at each step of made-up trainings: (steps, repeats, Q)."""
+    first = np.clip(cell.chances(rng, repeats), 1e-9, 1 - 1e-9)
+    steps = rise * np.arange(n_steps)[:, None, None] + noise * rng.standard_normal((n_steps, *first.shape))
+    return np.asarray(1 / (1 + np.exp(-np.log(first / (1 - first)) - steps)))
+
+
+def late_steps(rng: np.random.Generator, repeats: int) -> Table:
+    """Table: how often the interval of the last steps minus the steps before holds the true difference; the note is
+    how often a difference is seen, at p < 0.05, in a training that does not rise.
+    """
+    rows = []
+    for n_questions in (30, 198, 500):
+        for n in (1, 2, 4, 16):
+            rates = []
+            for cell in cells(n_questions):
+                for rise, noise in CURVES:
+                    size = _repeats(repeats, n_questions)
+                    steps = _curve(rng, cell, size, 2 * N_LATE, rise, noise)
+                    counts = np.full(n_questions, float(n * N_LATE))
+                    before, last = (draw(rng, half, n).sum(axis=0) for half in (steps[:N_LATE], steps[N_LATE:]))
+                    truth = (steps[N_LATE:].mean(axis=0) - steps[:N_LATE].mean(axis=0)).mean(axis=-1)
+                    limits = differences.sampling_difference_limits(last, counts, before, counts)
+                    seen = math.nan
+                    if rise == noise == 0:
+                        variance = differences.score_variance(last, counts, before, counts)
+                        error = np.sqrt(np.where(variance > 0, variance, 1.0))
+                        z = np.abs((last - before).mean(axis=-1) / counts[0]) / error
+                        seen = 100 * float((z > Z_95).mean())
+                    rates.append(covered(limits, truth)._replace(note=seen))
+            rows.append(Row(f"{n_questions} × {n}", rates))
+    title = f"Interval of the last {N_LATE} steps minus the {N_LATE} before, trainings that rise or not"
+    return Table(title, rows, MIN_COVERAGE, 1.0, "% seen in a training that stands still")
+
+
+def late_looks(rng: np.random.Generator, repeats: int) -> Table:
+    """Table: a training rises by exactly the limit from each group of steps to the next. How often does a reader who
+    looks after each further step find, at least once, that it rises by less (the interval ends below the limit)?
+    """
+    rows = []
+    for n_looks in (1, 3, 10):
+        rates = []
+        for n_questions, n in ((30, 16), (198, 4), (500, 4)):
+            cell = Cell(n_questions, 0.5, 0.5)
+            size = _repeats(repeats, n_questions)
+            steps = _curve(rng, cell, size, 2 * N_LATE + n_looks - 1, 0.05, 0.0)
+            right = np.stack([draw(rng, step, n) for step in steps])
+            counts = np.full(n_questions, float(n * N_LATE))
+            stopped = np.zeros(size, dtype=bool)
+            for end in range(2 * N_LATE, len(steps) + 1):
+                middle = end - N_LATE
+                last, before = right[middle:end].sum(axis=0), right[middle - N_LATE : middle].sum(axis=0)
+                truth = (steps[middle:end].mean(axis=0) - steps[middle - N_LATE : middle].mean(axis=0)).mean(axis=-1)
+                stopped |= differences.sampling_difference_limits(last, counts, before, counts).high < truth
+            rates.append(Rate(float(stopped.mean()), size))
+        rows.append(Row(f"{n_looks} look{'s' if n_looks > 1 else ''}", rates))
+    return Table("A steady rise is at least once called smaller than it is", rows)
+
+
 TABLES: dict[str, Callable[[np.random.Generator, int], Table]] = {
     "sampling": sampling,
     "question": question,
@@ -1394,6 +1460,8 @@ TABLES: dict[str, Callable[[np.random.Generator, int], Table]] = {
     "audit-labelled": labelled_by_hand,
     "two-models": two_models,
     "many": many_tests,
+    "late-steps": late_steps,
+    "late-looks": late_looks,
     "race-looks": race_looks,
     "race-changes": race_changes,
     "suite": suite,

@@ -117,8 +117,9 @@ def command(
             raise UsageError("--follow runs checkpoints as they appear: leave out --dry-run and --json")
         given_options = run_given(words), judge_given(words)
         # All else is checked now: the first checkpoint may come in hours.
-        expected.expected(plan(*given_options, before_checkpoints=True))
-        sys.exit(_follow(file, lambda: plan(*given_options), 60 * follow, verify=verify))
+        checked = plan(*given_options, before_checkpoints=True)
+        expected.expected(checked)
+        sys.exit(_follow(file, checked.out, lambda: plan(*given_options), 60 * follow, verify=verify))
     planned = plan(run_given(words), judge_given(words))
     if dry_run:
         n_without_score = sweep_plan.show(planned)
@@ -129,11 +130,13 @@ def command(
         sys.exit(_run(planned, verify=verify, as_json=as_json))
 
 
-def _follow(file: str, plan: Callable[[], Sweep], patience_s: float, *, verify: bool) -> int:
+def _follow(file: str, out: Path, plan: Callable[[], Sweep], patience_s: float, *, verify: bool) -> int:
     """Plan and carry out the sweep anew for each new checkpoint. Returns the last exit code.
 
-    patience_s: seconds without a new checkpoint after which the command ends. verify: as the flag `--verify`.
+    out: the sweep's folder. patience_s: seconds without a new checkpoint after which the command ends. verify: as the
+    flag `--verify`.
     """
+    from harness.asking.watching import Watcher
     from harness.cli.terminal import Terminal
     from harness.verbs.sweep import file as files
     from harness.verbs.sweep import following, running
@@ -141,10 +144,10 @@ def _follow(file: str, plan: Callable[[], Sweep], patience_s: float, *, verify: 
     def run(written: Collection[Path]) -> int:
         planned = plan().of_checkpoints(written, following.WRITING)
         # A machine that can start no server of this sweep cannot do so for the next checkpoint either.
-        running.refuse_hopeless(planned, Terminal(progress=False))
+        running.refuse_hopeless(planned, Watcher())
         return _run(planned, verify=verify, as_json=False)
 
-    return following.follow(files.read(files.find(file)), run, patience_s, terminal.note)
+    return following.follow(files.read(files.find(file)), out, run, patience_s, Terminal(progress=False))
 
 
 def _run(planned: Sweep, *, verify: bool, as_json: bool) -> int:
@@ -185,9 +188,11 @@ def _run_lane(planned: Sweep, lane: str, devices: list[str]) -> None:
     from harness.verbs.sweep.scorer import score_cell
 
     end_with_parent()
-    (group,) = (candidate for candidate in planned.groups if candidate.name == lane)
+    # No group if its checkpoint was deleted after the parent made its plan.
+    groups = [group for group in planned.groups if group.name == lane]
     with Terminal(progress=False) as watcher, running.Hold(watcher) as hold:
-        running.run_group(planned, group, score_cell, hold, watcher, _ended, devices)
+        for group in groups:
+            running.run_group(planned, group, score_cell, hold, watcher, _ended, devices)
 
 
 def _ended(record: CellRecord) -> None:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from harness.core.nouns import count_noun
 from harness.reports.remarks import why_narrower
 from harness.reports.settings import differing_in_words
-from harness.reports.tables import ABSENT, Table, note, percent, short
+from harness.reports.tables import ABSENT, Table, note, p_cell, percent, points, points_interval, short
 from harness.scoring import PairedComparison, PublishedComparison, Score
 from harness.scoring.differences import holm
-from harness.scoring.intervals import Interval
 
 
-def paired_table(baseline: str, comparisons: Sequence[tuple[str, PairedComparison]]) -> Table:
-    """The table of differences, question by question, of each run from the baseline.
+def paired_table(
+    baselines: Mapping[str, str],
+    comparisons: Sequence[tuple[str, PairedComparison]],
+    uncompared: Sequence[tuple[str, str, str]] = (),
+) -> Table:
+    """The table of differences, question by question, of each run from the baseline of its benchmark.
 
-    All p values of the table are corrected together (Holm). comparisons: (name of the run, the run minus the baseline).
+    All p values of the table are corrected together (Holm). baselines: benchmark → name of the run that the others are
+    compared with. comparisons: (name of the run, the run minus the baseline). uncompared: (name of the run, benchmark,
+    why it is not compared).
     """
     both = [p for _, comparison in comparisons for p in (comparison.p_sampling, comparison.p_question)]
     adjusted = holm([p for p in both if p is not None])
@@ -25,7 +30,7 @@ def paired_table(baseline: str, comparisons: Sequence[tuple[str, PairedCompariso
     notes = []
     if any(comparison.at_most for _, comparison in comparisons):
         notes.append("at most: with one sample of each question the sampling error is only bounded")
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for label, comparison in comparisons:
         remarks = list(
             why_narrower(comparison.sampling_interval, comparison.question_interval, at_most=comparison.at_most)
@@ -40,22 +45,32 @@ def paired_table(baseline: str, comparisons: Sequence[tuple[str, PairedCompariso
             (
                 short(label),
                 short(comparison.benchmark) + note(notes, label, comparison.benchmark, remarks),
-                _signed(comparison.difference),
-                ("at most " if comparison.at_most else "") + _signed_interval(comparison.sampling_interval),
-                _p(next(p_values)),
-                _signed_interval(comparison.question_interval),
-                ABSENT if comparison.p_question is None else _p(next(p_values)),
+                points(comparison.difference),
+                ("at most " if comparison.at_most else "") + points_interval(comparison.sampling_interval),
+                p_cell(next(p_values)),
+                points_interval(comparison.question_interval),
+                ABSENT if comparison.p_question is None else p_cell(next(p_values)),
                 percent(comparison.smallest(len(adjusted))),
                 f"{comparison.better} / {comparison.worse} / {same}",
             )
         )
+    for label, benchmark, why in uncompared:
+        rows.append((short(label), short(benchmark) + note(notes, label, benchmark, [why]), *[ABSENT] * 7))
     columns = ("run", "benchmark", "difference", "same questions", "p", "new questions", "p", "detectable")
     title = (
-        f"Paired with {short(baseline)}, in points, with 95 % intervals (same questions, asked again; new questions of "
-        "this kind); p corrected for all comparisons of this table (Holm); detectable: the smallest true difference "
+        f"Paired with {_named(baselines)}, in points, with 95 % intervals (same questions, asked again; new questions "
+        "of this kind); p corrected for all comparisons of this table (Holm); detectable: the smallest true difference "
         "seen in 80 % of repetitions"
     )
     return Table(title, (*columns, "better / worse / same"), tuple(rows), tuple(notes), frozenset(range(2, 9)))
+
+
+def _named(baselines: Mapping[str, str]) -> str:
+    """The baseline's name; if the benchmarks have several baselines, each with its benchmark."""
+    if len(set(baselines.values())) == 1:
+        return short(next(iter(baselines.values())))
+    each = "; ".join(f"{short(benchmark)}: {short(label)}" for benchmark, label in baselines.items())
+    return f"the first run of each benchmark ({each})"
 
 
 def reported_table(rows: Sequence[tuple[str, str, float | None, str, str]]) -> Table:
@@ -97,7 +112,7 @@ def published_table(comparisons: Sequence[tuple[str, PublishedComparison]]) -> T
                 reference.metric,
                 percent(comparison.ours),
                 " ".join([reference.printed, *(f"[{notes.index(remark) + 1}]" for remark in remarks)]),
-                ABSENT if comparison.p is None else _p(comparison.p),
+                ABSENT if comparison.p is None else p_cell(comparison.p),
                 percent(comparison.detectable),
                 comparison.verdict + (f": {comparison.reason}" if comparison.reason else ""),
                 "; ".join(differing_in_words(comparison.differing)) or "none known",
@@ -137,11 +152,11 @@ def twin_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
                 f"{drop.n_originals} : {drop.n_twins}",
                 percent(drop.original_accuracy),
                 percent(drop.twin_accuracy),
-                _signed(drop.drop),
-                ("at most " if drop.at_most else "") + _signed_interval(drop.sampling_interval),
-                _p(drop.p_sampling),
-                _signed_interval(drop.question_interval),
-                ABSENT if drop.p_question is None else _p(drop.p_question),
+                points(drop.drop),
+                ("at most " if drop.at_most else "") + points_interval(drop.sampling_interval),
+                p_cell(drop.p_sampling),
+                points_interval(drop.question_interval),
+                ABSENT if drop.p_question is None else p_cell(drop.p_question),
                 percent(drop.detectable),
             )
         )
@@ -158,18 +173,3 @@ def twin_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
 def _missing(samples: str) -> str:
     """The remark about samples that were not made, such as "3 samples of one run"."""
     return f"{samples} are missing; intervals and p allow for any result of these"
-
-
-def _signed(value: float) -> str:
-    """A fraction in points, with its sign."""
-    return f"{100 * value:+.1f}"
-
-
-def _signed_interval(interval: Interval | None) -> str:
-    """The interval of a difference in points, with signs."""
-    return ABSENT if interval is None else f"{_signed(interval.low)} to {_signed(interval.high)}"
-
-
-def _p(value: float) -> str:
-    """A p value with three decimals."""
-    return f"{value:.3f}" if value >= 0.001 else "<0.001"

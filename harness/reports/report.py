@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from harness.reports.tables import (
     over_k_table,
     sample_table,
     score_table,
+    short,
     speed_table,
     summary_table,
 )
@@ -49,7 +49,7 @@ Repeat: TypeAlias = Callable[[Manifest], Sequence[str]]
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """Scored runs side by side; the first is the baseline of the paired tables.
+    """Scored runs side by side; in the paired table, the first run with a benchmark is the baseline in it.
 
     For repeat and ks, see the function `report`.
     """
@@ -149,18 +149,32 @@ class Report:
         return self.markdown()
 
     def _paired(self) -> list[Table]:
-        """The table of the paired differences of each run from the baseline; none with a single run."""
-        if len(self.runs) < 2:
-            return []
-        baseline = self.runs[0]
+        """The table of the paired differences of each run from the first run with the same benchmark.
+
+        None if no benchmark is in two runs.
+        """
+        baselines: dict[str, tuple[ScoredRun, ScoredBenchmark]] = {}
         rows: list[tuple[str, PairedComparison]] = []
+        uncompared: list[tuple[str, str, str]] = []
         for run, benchmark, _ in self.scores:
-            first = baseline.benchmarks.get(benchmark.name)
-            if run is baseline or first is None:
+            first_run, first = baselines.setdefault(benchmark.name, (run, benchmark))
+            if run is first_run:
                 continue
-            with contextlib.suppress(UsageError):  # The two runs share no question, so nothing can be paired.
+            try:
                 rows.append((run.label, compare_runs(benchmark.questions, first.questions)))
-        return [paired_table(baseline.label, rows)] if rows else []
+            except UsageError:
+                why = f"not compared: it shares no question with {short(first_run.label)}"
+                uncompared.append((run.label, benchmark.name, why))
+        shared = {name: run.label for name, (run, _) in baselines.items() if self._n_runs_with(name) > 1}
+        if not shared:
+            return []
+        alone = [(run.label, name) for name, (run, _) in baselines.items() if name not in shared]
+        uncompared += [(label, name, "not compared: no other run has this benchmark") for label, name in alone]
+        return [paired_table(shared, rows, uncompared)]
+
+    def _n_runs_with(self, benchmark: str) -> int:
+        """The number of runs with a score in this benchmark."""
+        return sum(scored.name == benchmark for _, scored, _ in self.scores)
 
     @cached_property
     def _published_of(self) -> list[list[PublishedComparison]]:

@@ -12,8 +12,20 @@ from typing import NamedTuple
 
 from harness.reports.plots.accuracy import curves
 from harness.reports.plots.plot import Cell, Plot, axis
-from harness.reports.tables import ABSENT, MEANINGS, Table, accuracy_cell, interval_cell, percent, short
-from harness.scoring import Score
+from harness.reports.tables import (
+    ABSENT,
+    MEANINGS,
+    Table,
+    accuracy_cell,
+    interval_cell,
+    p_cell,
+    percent,
+    points,
+    points_interval,
+    short,
+)
+from harness.scoring import PairedComparison, Score
+from harness.scoring.late_steps import N_LATE
 
 
 class Step(NamedTuple):
@@ -21,7 +33,7 @@ class Step(NamedTuple):
 
     series: the line of the plot, such as a benchmark or a run. step: the position along the line, such as the number of
     training steps. differs: the score differs from a base beyond chance; the table then marks it with `*`. remark: a
-    footnote of the table, such as why samples are missing.
+    footnote of the table, such as why samples are missing. p: of the change since the step before; None if unknown.
     """
 
     series: str
@@ -29,6 +41,7 @@ class Step(NamedTuple):
     score: Score
     differs: bool = False
     remark: str = ""
+    p: float | None = None
 
 
 def series_plot(steps: Sequence[Step], across: str = "training steps") -> Plot | None:
@@ -70,15 +83,18 @@ def series_plot(steps: Sequence[Step], across: str = "training steps") -> Plot |
     )
 
 
-def series_table(steps: Sequence[Step], across: str = "step", legend: str = "") -> Table:
-    """One row per step: accuracy, both 95 % intervals, and the change since the step before.
+def series_table(steps: Sequence[Step], across: str = "step", legend: str = "", subject: str = "") -> Table:
+    """One row per step: accuracy, both 95 % intervals, number of samples, and the change since the step before.
 
-    across: the heading of the column of steps. legend: what the title says of the mark `*`.
+    across: the heading of the column of steps. legend: what the title says of the mark `*`. subject: what the title
+    begins with, such as the benchmark. If a step states the p of its change, the last column shows it.
     """
     rows = []
     notes: list[str] = []
     reached: dict[str, float] = {}
-    for name, step, score, differs, remark in _ordered(steps):
+    present = _ordered(steps)
+    with_p = any(step.p is not None for step in present)
+    for name, step, score, differs, remark, p in present:
         if remark:
             notes.append(remark)
         assert score.accuracy is not None
@@ -87,23 +103,70 @@ def series_table(steps: Sequence[Step], across: str = "step", legend: str = "") 
         rows.append(
             (
                 short(name),
-                f"{step:,.0f}" if step == int(step) else f"{step:g}",
+                _step_cell(step),
                 (accuracy_cell(score) if score.partial else percent(score.accuracy))
                 + (" *" if differs else "")
                 + (f" [{len(notes)}]" if remark else ""),
                 interval_cell(score.sampling_interval, at_most=score.sampling_error is None),
                 interval_cell(score.question_interval),
-                ABSENT if before is None else f"{100 * (score.accuracy - before):+.1f}",
+                f"{score.n_samples:,}",
+                ABSENT if before is None else points(score.accuracy - before),
+                *([ABSENT if p is None else p_cell(p)] if with_p else []),
             )
         )
-    columns = ("series", across, "accuracy", "sampling interval", "question interval", "change")
+    columns = ("series", across, "accuracy", "sampling interval", "question interval", "samples", "change")
+    title = f"{subject}: accuracy" if subject else "Accuracy"
+    change = "change: from the row before" + (", with its p" if with_p else "")
     return Table(
-        f"Accuracy against {across}, in %, with 95 % intervals ({MEANINGS}); change: from the row before{legend}",
-        columns,
+        f"{title} against {across}, in %, with 95 % intervals ({MEANINGS}); {change}{legend}",
+        (*columns, *(["p"] if with_p else [])),
         tuple(rows),
         tuple(notes),
-        frozenset(range(1, 6)),
+        frozenset(range(1, len(columns) + with_p)),
     )
+
+
+def late_table(series: Sequence[tuple[str, Sequence[float], PairedComparison]], across: str = "step") -> Table:
+    """Whether each series still improves: its last steps together minus the steps before together.
+
+    series: (name, the compared steps in order, their difference). across: what a step is called in the headings.
+    """
+    rows = []
+    for name, steps, late in series:
+        before, last = (", ".join(map(_step_cell, half)) for half in (steps[:-N_LATE], steps[-N_LATE:]))
+        at_most = "at most " if late.at_most else ""
+        rows.append(
+            (
+                short(name),
+                before,
+                last,
+                points(late.difference),
+                at_most + points_interval(late.sampling_interval),
+                points_interval(late.question_interval),
+                percent(late.smallest()),
+            )
+        )
+    return Table(
+        f"Has it stopped improving? The last {N_LATE} {across}s together minus the {N_LATE} before together, in "
+        "points, with 95 % intervals (same questions, asked again; new questions of this kind) for a single look; "
+        "detectable: the smallest true difference seen in 80 % of repetitions",
+        (
+            "series",
+            f"{across}s before",
+            f"last {across}s",
+            "difference",
+            "same questions",
+            "new questions",
+            "detectable",
+        ),
+        tuple(rows),
+        (),
+        frozenset(range(3, 7)),
+    )
+
+
+def _step_cell(step: float) -> str:
+    return f"{step:,.0f}" if step == int(step) else f"{step:g}"
 
 
 def _ordered(steps: Sequence[Step]) -> list[Step]:

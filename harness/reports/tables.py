@@ -55,6 +55,21 @@ def percent(value: float | None) -> str:
     return ABSENT if value is None else f"{100 * value:.1f}"
 
 
+def points(value: float) -> str:
+    """A difference of fractions in points, with its sign."""
+    return f"{100 * value:+.1f}"
+
+
+def points_interval(interval: Interval | None) -> str:
+    """The interval of a difference in points, with signs."""
+    return ABSENT if interval is None else f"{points(interval.low)} to {points(interval.high)}"
+
+
+def p_cell(value: float) -> str:
+    """A p value with three decimals."""
+    return f"{value:.3f}" if value >= 0.001 else "<0.001"
+
+
 def interval_cell(interval: Interval | None, *, at_most: bool = False) -> str:
     """An interval in percent, such as `55.4–58.8`. at_most: it is only an upper bound, and the cell says so.
 
@@ -377,8 +392,8 @@ def moved_table(baseline: str, second: str, moves: Sequence[Move]) -> Table:
             short(move.question.question_id),
             f"{move.first_correct} / {move.first_n}",
             f"{move.second_correct} / {move.second_n}",
-            f"{100 * move.change:+.1f}",
-            "<0.001" if move.p < 0.001 else f"{move.p:.3f}",
+            points(move.change),
+            p_cell(move.p),
         )
         for move in (*fallen, *risen)
     )

@@ -83,7 +83,32 @@ def test_both_intervals_are_printed_each_by_its_name(two_runs: Report) -> None:
 
 def test_a_second_run_is_paired_with_the_first(two_runs: Report) -> None:
     paired = next(table for table in two_runs.tables if table.title.startswith("Paired with base"))
-    assert [row[:2] for row in paired.rows] == [("tuned", "demo")]
+    assert [row[:2] for row in paired.rows] == [("tuned", "demo"), ("base", "other [1]")]
+    assert paired.notes == ("base, other: not compared: no other run has this benchmark.",)
+
+
+def test_each_benchmark_is_paired_with_the_first_run_that_has_it(tmp_path: Path) -> None:
+    held = {"a": "demo", "b": "other", "c": "demo", "d": "other", "e": "third"}
+    folders = [write_run(tmp_path / run, benchmarks=[(name, 6, 4)], seed=len(run)) for run, name in held.items()]
+    (paired,) = (table for table in report(folders).tables if table.title.startswith("Paired with"))
+    assert paired.title.startswith("Paired with the first run of each benchmark (demo: a; other: b), in points")
+    assert [(row[0], row[1].partition(" ")[0], row[2] == "–") for row in paired.rows] == [
+        ("c", "demo", False),
+        ("d", "other", False),
+        ("e", "third", True),
+    ]
+    # Wrong twins: nothing to pair is no table, and one baseline is named as before.
+    assert not [table for table in report(folders[:2]).tables if table.title.startswith("Paired")]
+    (one,) = (table for table in report([folders[0], folders[2]]).tables if table.title.startswith("Paired"))
+    assert one.title.startswith("Paired with a, in points")
+
+
+def test_a_run_that_shares_no_question_with_the_first_is_named(tmp_path: Path) -> None:
+    first = write_run(tmp_path / "a", benchmarks=[("demo", 6, 4)])
+    other = write_run(tmp_path / "b", benchmarks=[("demo", 6, 4)], spoil=lambda text: f"other {text}")
+    (paired,) = (table for table in report([first, other]).tables if table.title.startswith("Paired with a"))
+    assert [row[2] for row in paired.rows] == ["–"]
+    assert paired.notes == ("b, demo: not compared: it shares no question with a.",)
 
 
 def test_published_scores_of_the_model_stand_beside_the_run(tmp_path: Path) -> None:

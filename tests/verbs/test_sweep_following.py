@@ -5,17 +5,28 @@ For: harness.verbs.sweep.following.
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
+import threading
+import time
 from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from harness.core.errors import UsageError
+from harness.asking.watching import Watcher
+from harness.core.errors import InUse, Sentence, StoreError, UsageError
+from harness.runs import RunFolder
+from harness.runs.lock import RunLock
 from harness.verbs.sweep import file as files
+from harness.verbs.sweep import following
 from harness.verbs.sweep.following import MAX_LOOKS, POLL_S, SETTLED_S, WRITING, follow
 from harness.verbs.sweep.whole import planned
+from tests.faults.server import FaultServer
 from tests.system.command import harness
+from tests.verbs.test_sweep_runs import answering
 
 
 class Training:
@@ -35,6 +46,9 @@ class Training:
         for each in (path, path.parent):
             os.utime(each, (self.time, self.time))
 
+    def delete(self, name: str) -> None:
+        shutil.rmtree(self.folder / name)
+
     def sleep(self, seconds: float) -> None:
         self.time += seconds
         for at in sorted(at for at in self.events if at <= self.time):
@@ -45,6 +59,39 @@ class Training:
         for _ in range(10):
             self.sleep(10)  # the training goes on meanwhile
         return len(self.runs)
+
+
+class Told(Watcher):
+    """Keeps what a person is told."""
+
+    def __init__(self) -> None:
+        self.standings: list[str] = []
+        self.warnings: list[str] = []
+
+    def standing(self, sentence: Sentence) -> None:
+        self.standings.append(sentence)
+
+    def warn(self, sentence: Sentence) -> None:
+        self.warnings.append(sentence)
+
+
+def followed(
+    training: Training,
+    patience_s: float,
+    run: Callable[[Collection[Path]], int] | None = None,
+    watcher: Watcher | None = None,
+) -> int:
+    """Follow the training by its own clock. Returns the exit code."""
+    folder = training.folder.parent
+    return follow(
+        sweep(folder),
+        folder / "out",
+        run or training.run,
+        patience_s,
+        watcher,
+        now=lambda: training.time,
+        sleep=training.sleep,
+    )
 
 
 def sweep(folder: Path) -> files.SweepFile:
@@ -60,8 +107,9 @@ def test_each_checkpoint_is_run_once_it_is_settled(tmp_path: Path) -> None:
         40: lambda: training.write("step_1"),  # still being written
         300: lambda: training.write("step_2"),
     }
-    waits: list[str] = []
-    code = follow(sweep(tmp_path), training.run, 600, waits.append, now=lambda: training.time, sleep=training.sleep)
+    told = Told()
+    code = followed(training, 600, watcher=told)
+    waits = told.standings
     assert len(waits) == 4
     assert waits[-1] == "no new checkpoint for 10 min: the sweep ends after 2 checkpoints"
     assert waits[0].endswith("once it has not changed for 30 s; the sweep ends when none has appeared for 10 min")
@@ -76,7 +124,7 @@ def test_each_checkpoint_is_run_once_it_is_settled(tmp_path: Path) -> None:
 def test_a_checkpoint_that_was_written_on_is_looked_at_again(tmp_path: Path) -> None:
     training = Training(tmp_path / "ck", {})
     training.events = {20: lambda: training.write("step_1"), 260: lambda: training.write("step_1")}
-    code = follow(sweep(tmp_path), training.run, 300, now=lambda: training.time, sleep=training.sleep)
+    code = followed(training, 300)
     assert (code, [names for _, names in training.runs]) == (2, [["step_1"], ["step_1"]])
     assert training.runs[1][0] >= 260 + SETTLED_S
 
@@ -90,7 +138,96 @@ def test_a_change_while_the_sweep_runs_is_not_missed(tmp_path: Path) -> None:
             training.write("step_1")
         return training.run(written)
 
-    assert follow(sweep(tmp_path), run, 300, now=lambda: training.time, sleep=training.sleep) == 2
+    assert followed(training, 300, run) == 2
+
+
+def test_a_folder_in_use_is_waited_for_and_said_once(tmp_path: Path) -> None:
+    training, told = Training(tmp_path / "ck", {20: lambda: training.write("step_1")}), Told()
+
+    def run(written: Collection[Path]) -> int:
+        if training.time < 400:
+            raise InUse("out is in use by process 7 on x; one run has one writer.")
+        return training.run(written)
+
+    assert followed(training, 120, run, told) == 1, "longer in use than the sweep waits for a checkpoint"
+    assert training.runs[0] == (pytest.approx(400, abs=POLL_S), ["step_1"])
+    assert [line for line in told.standings if "in use" in line] == [
+        "out is in use by process 7 on x; one run has one writer. The sweep waits until the folder is free"
+    ]
+    # Wrong twin: any other refusal ends the sweep.
+    with pytest.raises(StoreError, match="full"):
+        followed(Training(tmp_path / "ck", {}), 120, lambda _written: broken())
+
+
+def test_a_follower_goes_on_once_another_process_has_left_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "POLL_S", 0.05)
+    (tmp_path / "ck/step_1").mkdir(parents=True)
+    os.utime(tmp_path / "ck/step_1", (1, 1))
+    (tmp_path / "a.jsonl").write_text('{"id": "a", "problem": "What is 0 + 3?", "answer": "3"}\n')
+    content: dict[str, Any]
+    with FaultServer(answering("ck/step_1")) as server:
+        run = {"base_url": server.base_url, "fingerprint": False, "canary": False}
+        content = {"checkpoints": "ck/step_*", "benchmarks": [{"data": "a.jsonl", "samples": 1}], "run": run}
+        (tmp_path / "s.yaml").write_text(json.dumps(content))
+        other = RunLock(RunFolder(tmp_path / "results/s"))
+        other.acquire()
+
+        def leave() -> None:
+            content["benchmarks"] = [{"data": "a.jsonl", "samples": 2}]
+            (tmp_path / "s.yaml").write_text(json.dumps(content))
+            other.release()
+
+        leaving = threading.Timer(1.0, leave)
+        leaving.start()
+        done = harness(tmp_path, "sweep", "s.yaml", "--follow", "0.001", "--no-progress")
+        leaving.join()
+    assert done.code == 0, done.err
+    assert sum(request.path.endswith("/completions") for request in server.requests) == 2, "the file is read anew"
+    assert done.err.count("is in use by process") == 1
+    assert done.err.index("The sweep waits until the folder is free") < done.err.index("ck-step_1+a: scored")
+
+
+def broken() -> int:
+    raise StoreError("the disk is full")
+
+
+def test_a_checkpoint_that_goes_away_before_it_was_run_is_named(tmp_path: Path) -> None:
+    training, told = Training(tmp_path / "ck", {}), Told()
+    training.events = {
+        20: lambda: training.write("step_1"),
+        40: lambda: training.delete("step_1"),  # before it is settled
+        60: lambda: training.write("step_2"),
+        300: lambda: training.delete("step_2"),  # after it was run
+        320: lambda: training.write("step_3"),
+        330: lambda: training.delete("step_3"),  # while it is settling, but another sweep was faster
+    }
+    manifest = tmp_path / "out/ck-step_3+demo/manifest.json"
+    manifest.parent.mkdir(parents=True)
+    manifest.write_text("{}")
+    assert followed(training, 300, watcher=told) == 1
+    assert told.warnings == [f"{tmp_path}/ck/step_1 is left out: it was deleted before it was run"]
+
+
+def test_a_checkpoint_that_comes_and_goes_during_a_run_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "POLL_S", 0.001)
+    training, told = Training(tmp_path / "ck", {}), Told()
+    training.write("step_1")
+
+    def run(written: Collection[Path]) -> int:
+        training.write("step_2")
+        time.sleep(0.3)
+        training.delete("step_2")
+        training.runs.append((training.time, sorted(path.name for path in written)))
+        return 0
+
+    training.time = SETTLED_S
+    assert followed(training, 0.005, run, told) == 0
+    assert [names for _, names in training.runs] == [["step_1"]]
+    assert told.warnings == [f"{tmp_path}/ck/step_2 is left out: it was deleted before it was run"]
 
 
 def test_a_folder_that_its_own_server_changes_is_not_run_for_ever(tmp_path: Path) -> None:
@@ -100,14 +237,14 @@ def test_a_folder_that_its_own_server_changes_is_not_run_for_ever(tmp_path: Path
         training.write("step_1")
         return training.run(written)
 
-    assert follow(sweep(tmp_path), run, 300, now=lambda: training.time, sleep=training.sleep) == MAX_LOOKS
+    assert followed(training, 300, run) == MAX_LOOKS
 
 
 def test_one_that_is_written_for_long_does_not_hold_up_the_others(tmp_path: Path) -> None:
     training = Training(tmp_path / "ck", {20: lambda: training.write("step_1")})
     for second in range(20, 900, 20):  # three runs long
         training.events[second + 1] = lambda: training.write("step_2")
-    assert follow(sweep(tmp_path), training.run, 300, now=lambda: training.time, sleep=training.sleep) == 2
+    assert followed(training, 300) == 2
     (first, alone), (last, both) = training.runs
     assert (alone, both) == (["step_1"], ["step_1", "step_2"])
     assert first < 100
@@ -119,7 +256,7 @@ def test_one_that_the_sweep_has_run_stays_in_it_while_it_changes(tmp_path: Path)
     for second in range(200, 900, 20):
         training.events[second] = lambda: training.write("step_1")
     training.events[305] = lambda: training.write("step_2")
-    assert follow(sweep(tmp_path), training.run, 300, now=lambda: training.time, sleep=training.sleep) == 3
+    assert followed(training, 300) == 3
     assert [names for _, names in training.runs] == [["step_1"], ["step_1", "step_2"], ["step_1", "step_2"]]
     assert training.runs[2][0] >= 880 + SETTLED_S, "what was written into step_1 calls for another look"
 
@@ -140,7 +277,7 @@ def test_the_plan_leaves_out_what_is_still_being_written(tmp_path: Path) -> None
 def test_without_a_checkpoint_it_says_what_it_waited_for(tmp_path: Path) -> None:
     training = Training(tmp_path / "ck", {})
     with pytest.raises(UsageError, match=r"no checkpoint that fits .*step_\* appeared in 2 min$"):
-        follow(sweep(tmp_path), training.run, 120, now=lambda: training.time, sleep=training.sleep)
+        followed(training, 120)
     assert training.runs == []
 
 
@@ -148,9 +285,9 @@ def test_a_path_without_a_step_is_no_checkpoint(tmp_path: Path) -> None:
     training = Training(tmp_path / "ck", {})
     training.events = {20: lambda: training.write("step_last")}
     with pytest.raises(UsageError, match=r"appeared in 2 min\. .*step_last: its name has no training step"):
-        follow(sweep(tmp_path), training.run, 120, now=lambda: training.time, sleep=training.sleep)
+        followed(training, 120)
     training.events = {training.time + 20: lambda: training.write("step_1")}
-    assert follow(sweep(tmp_path), training.run, 120, now=lambda: training.time, sleep=training.sleep) == 1
+    assert followed(training, 120) == 1
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import csv
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -27,7 +28,7 @@ from harness.asking.options import ScoreOptions
 from harness.asking.watching import Watcher
 from harness.benchmarks import catalogue
 from harness.cli.main import main
-from harness.core.errors import HarnessError, StoreError
+from harness.core.errors import HarnessError, Sentence, StoreError
 from harness.scoring import intervals
 from harness.verbs.sweep import running, table, training
 from harness.verbs.sweep import whole as sweeps
@@ -575,8 +576,85 @@ def test_a_checkpoint_deleted_in_the_middle_of_its_run_is_a_lost_cell(
     with running.Hold(Watcher()) as hold:
         running.run_group(later, later.groups[0], lambda *_: CellScore(code=0), hold)
     assert [result.reason for result in results(later).results] == [
-        "the checkpoint ck/step_20 was deleted before all its samples were made"
+        "samples are missing, and the checkpoint ck/step_20 was deleted"
     ]
+
+
+def test_a_checkpoint_deleted_while_another_runs_is_left_out_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folders = {step: tmp_path / f"ck/step_{step}" for step in (20, 30, 100)}
+    for folder in folders.values():
+        folder.mkdir(parents=True)
+    questions(tmp_path, "a", 1, 3)
+    content = {
+        "checkpoints": "ck/step_*",
+        "servers": [{"name": "x", "command": command("--model", "{model}", "--log", str(tmp_path / "log"))}],
+        "benchmarks": [{"data": "a.jsonl", "samples": 1}],
+        "run": {"fingerprint": False, "canary": False},
+    }
+    (tmp_path / "s.yaml").write_text(json.dumps(content))
+    # Of step 30 there is a sample, so that it keeps its place.
+    sampled = tmp_path / "results/s/ck-step_30+x+a"
+    sampled.mkdir(parents=True)
+    (sampled / "manifest.json").write_text("{}")
+    told: list[str] = []
+
+    class Telling(Watcher):
+        def warn(self, sentence: Sentence) -> None:
+            told.append(sentence)
+
+    def deleting(_record: object) -> None:
+        for step in (30, 100):
+            if folders[step].exists():
+                folders[step].rmdir()
+
+    ended = sweeps.carry_out(sweeps.planned("s.yaml", {}, {}), Telling(), deleting)
+    assert [(result.cell.name, bool(result.reason)) for result in ended.results.results] == [
+        ("ck-step_20+x+a", False),
+        ("ck-step_30+x+a", True),
+    ]
+    assert told == ["ck/step_100 is left out: it was deleted before it was run"]
+    assert not (tmp_path / "results/s/cells/ck-step_100+x+a.json").exists()
+    assert sweeps.planned("s.yaml", {}, {}).left_out == {Path("ck/step_100"): training.DELETED}, "said the same later"
+    no_server_is_left(tmp_path)
+
+
+def test_a_checkpoint_that_was_overwritten_is_named_with_what_to_delete(tmp_path: Path) -> None:
+    for step in (20, 30):
+        (tmp_path / f"ck/step_{step}").mkdir(parents=True)
+        (tmp_path / f"ck/step_{step}/config.json").write_text("{}")
+        (tmp_path / f"ck/step_{step}/model.safetensors").write_bytes(b"1" * 100)
+    questions(tmp_path, "a", 1, 3)
+    content = {
+        "checkpoints": "ck/step_*",
+        "servers": [{"name": "x", "command": command("--model", "{model}")}],
+        "benchmarks": [{"data": "a.jsonl", "samples": 1}],
+        "run": {"fingerprint": False, "canary": False},
+    }
+    (tmp_path / "s.yaml").write_text(json.dumps(content))
+
+    def warned() -> list[str]:
+        done = harness(tmp_path, "sweep", "s.yaml", "--no-progress")
+        assert done.code == 0, done.err
+        return [line for line in done.err.splitlines() if "changed after" in line]
+
+    assert warned() == []
+    # Wrong twins: the same bytes once more, and a checkpoint that is gone.
+    (tmp_path / "ck/step_30/config.json").write_text("{}")
+    shutil.rmtree(tmp_path / "ck/step_20")
+    assert warned() == []
+    (tmp_path / "ck/step_30/model.safetensors").write_bytes(b"2" * 100)
+    out = tmp_path / "results/s"
+    assert warned() == [
+        "harness: warning: ck/step_30 changed after its samples were made (weights_sample): its scores are those of "
+        "the former files. For new scores, delete results/s/ck-step_30+* and give the same command"
+    ]
+    for folder in out.glob("ck-step_30+*"):
+        shutil.rmtree(folder)
+    assert warned() == []
+    assert (out / "ck-step_30+x+a/manifest.json").is_file()
 
 
 def test_cells_of_deleted_checkpoints_are_not_promised_again(tmp_path: Path) -> None:

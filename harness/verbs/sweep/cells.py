@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import re
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -119,11 +119,19 @@ class Sweep:
 
         Models that are no checkpoints and deleted checkpoints stay.
         """
+        return self._without(lambda path: path.exists() and path not in paths, reason)
+
+    def of_runs(self) -> Sweep:
+        """Return the plan without the checkpoints that were deleted before their first sample."""
+        return self._without(lambda path: not path.exists() and not training.has_run(self.out, path), training.DELETED)
+
+    def _without(self, leave_out: Callable[[Path], bool], reason: str) -> Sweep:
+        """Return the plan without the checkpoints whose path `leave_out` holds for. reason: why they are left out."""
         models = self.axes.get("models", ())
         others = {
             entry.name: entry.checkpoint.path
             for entry in models
-            if entry.checkpoint is not None and entry.checkpoint.path.exists() and entry.checkpoint.path not in paths
+            if entry.checkpoint is not None and leave_out(entry.checkpoint.path)
         }
         if not others:
             return self
@@ -140,8 +148,13 @@ class Sweep:
 
     def deleted_checkpoint(self, cell: Cell) -> Path | None:
         """The path of the cell's checkpoint if the checkpoint no longer exists; else None."""
+        path = self.checkpoint_path(cell)
+        return path if path is not None and not path.exists() else None
+
+    def checkpoint_path(self, cell: Cell) -> Path | None:
+        """The path of the checkpoint that the cell runs; None for another model."""
         checkpoint = self._checkpoint_of(cell)
-        return checkpoint.path if checkpoint is not None and not checkpoint.path.exists() else None
+        return None if checkpoint is None else checkpoint.path
 
     def _checkpoint_of(self, cell: Cell) -> Checkpoint | None:
         """The checkpoint that the cell runs; None for another model."""

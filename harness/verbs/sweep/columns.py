@@ -49,7 +49,8 @@ class TableColumn(NamedTuple):
 
 def score_text(result: CellResult | None, notes: Notes) -> str:
     """The accuracy of a cell in %, with `MARK` if it differs from its base, and footnotes on missing and undecided
-    samples. A cell without a score is "missing", with a footnote that says why. result: None: there is no such cell.
+    samples, and on a comparison that could not be made. A cell without a score is "missing", with a footnote that says
+    why. result: None: there is no such cell.
     """
     if result is None:
         return ABSENT
@@ -60,7 +61,8 @@ def score_text(result: CellResult | None, notes: Notes) -> str:
     if n := result.score.n_undecided:
         samples = count_noun(result.score.n_samples, "sample")
         undecided = f"{result.cell.name}: {n} of {samples} {are(n)} undecided and counted as wrong"
-    return accuracy_cell(result.score) + (MARK if result.differs else "") + notes.mark(lost) + notes.mark(undecided)
+    marks = "".join(map(notes.mark, (lost, undecided, result.uncompared)))
+    return accuracy_cell(result.score) + (MARK if result.differs else "") + marks
 
 
 def published_text(result: CellResult, comparison: PublishedComparison | None, notes: Notes) -> str:

@@ -5,16 +5,21 @@
 A training run writes a checkpoint for minutes, and a server that starts from an incomplete checkpoint fails. So a
 checkpoint is left out of the sweep until no file of it has changed for `SETTLED_S` seconds. The sweep is planned anew
 each time it goes on, and cells that are done are not run again. A checkpoint whose files change later is run again,
-since its server may have failed because a file was missing.
+since its server may have failed because a file was missing. While another process uses the sweep's folder, such as a
+second sweep that makes more samples, following waits. A checkpoint that is deleted before it was run is named.
 """
 
 from __future__ import annotations
 
+import contextlib
+import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from harness.core.errors import UsageError
+from harness.asking.watching import Watcher
+from harness.core.errors import InUse, Sentence, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.verbs.sweep import training
@@ -38,47 +43,60 @@ folder of its model, and that must not go on forever.
 
 def follow(
     file: SweepFile,
+    out: Path,
     run: Callable[[Collection[Path]], int],
     patience_s: float,
-    say: Callable[[str], None] = lambda _sentence: None,
+    watcher: Watcher | None = None,
     *,
     now: Callable[[], float] = time.time,
     sleep: Callable[[float], None] = time.sleep,
 ) -> int:
     """Call `run` whenever new checkpoints are written, until none has appeared or changed for `patience_s` seconds.
 
-    Returns the last exit code of `run`. run: gets the paths of the checkpoints that are completely written. say: gets a
-    sentence before each wait and at the end. now: returns the seconds since the epoch, the clock of the files' times.
-    Raises `UsageError` if the file names no checkpoints, or if none appears in time.
+    Returns the last exit code of `run`. out: the sweep's folder. run: gets the paths of the checkpoints that are
+    completely written; it is called again later if it raises `InUse`. watcher: gets a sentence before each wait and at
+    the end, and a warning for each checkpoint that was deleted before it was run. now: returns the seconds since the
+    epoch, the clock of the files' times. Raises `UsageError` if the file names no checkpoints, or if none appears in
+    time.
     """
     if "checkpoints" not in file.content:
         raise UsageError(f"{file.path}: a sweep that follows a folder needs the key 'checkpoints', such as ck/step_*")
-    patterns = visible(str(file.content["checkpoints"]), 200)
-    minutes = f"{patience_s / 60:g} min"
-    waiting = (
+    patterns, minutes = visible(str(file.content["checkpoints"]), 200), f"{patience_s / 60:g} min"
+    waiting = Sentence(
         f"waiting for checkpoints that fit {patterns}, seen from {Path.cwd()}: each is run once it has not changed for "
         f"{SETTLED_S:g} s; the sweep ends when none has appeared for {minutes}"
     )
+    watcher = watcher or Watcher()
     looks: dict[Path, int] = {}
     settled: dict[Path, float] = {}  # time of each checkpoint's last change when it was last run
-    say(waiting)
+    seen: set[Path] = set()  # the checkpoints of the last look, and of those during the last run
+    in_use = ""
+    watcher.standing(waiting)
     # since: when `run` last ended, or when following began.
     code, since = None, now()
     while True:
-        changed = {path: changed_at(path) for path in training.paths(file) if checkpoint_at(path) is not None}
-        news = {
-            path: time_s
-            for path, time_s in changed.items()
-            if time_s > settled.get(path, -1.0) and looks.get(path, 0) < MAX_LOOKS
-        }
+        changed = {path: changed_at(path) for path in _checkpoints(file)}
+        _warn_deleted(seen - changed.keys() - settled.keys(), out, watcher)
+        seen = set(changed)
+        later = {path: time_s for path, time_s in changed.items() if time_s > settled.get(path, -1.0)}
+        news = {path: time_s for path, time_s in later.items() if looks.get(path, 0) < MAX_LOOKS}
         whole = {path: time_s for path, time_s in changed.items() if now() - time_s >= SETTLED_S}
         if written := news.keys() & whole.keys():
             # A checkpoint that was run before stays in the tables, even while its files change.
-            code = run({*whole, *settled})
+            try:
+                with _looking(file, seen):
+                    code = run({*whole, *settled})
+            except InUse as error:
+                if in_use != error.sentence:
+                    watcher.standing(Sentence(f"{error.sentence} The sweep waits until the folder is free"))
+                in_use = error.sentence
+                sleep(POLL_S)
+                continue
+            in_use = ""
             looks |= {path: looks.get(path, 0) + 1 for path in written}
             settled |= whole
             since = now()
-            say(waiting)
+            watcher.standing(waiting)
             continue
         # `news` also holds checkpoints that are still being written: each change of their files starts the wait anew.
         if now() - max([since, *news.values()]) >= patience_s:
@@ -87,8 +105,43 @@ def follow(
     if code is None:
         without = "".join(f". {visible(str(path), 200)}: {NO_STEP}" for path in training.paths(file)[:1])
         raise UsageError(f"{file.path}: no checkpoint that fits {patterns} appeared in {minutes}{without}")
-    say(f"no new checkpoint for {minutes}: the sweep ends after {count_noun(len(settled), 'checkpoint')}")
+    after = f"the sweep ends after {count_noun(len(settled), 'checkpoint')}"
+    watcher.standing(Sentence(f"no new checkpoint for {minutes}: {after}"))
     return code
+
+
+def _warn_deleted(deleted: Collection[Path], out: Path, watcher: Watcher) -> None:
+    """Warn of the deleted checkpoints that have no run in the sweep's folder `out`."""
+    for path in sorted(deleted):
+        if not training.has_run(out, path):
+            watcher.warn(Sentence(f"{visible(str(path), 200)} is left out: {training.DELETED}"))
+
+
+def _checkpoints(file: SweepFile) -> list[Path]:
+    """The paths that match the file's patterns now and show their step."""
+    return [path for path in training.paths(file) if checkpoint_at(path) is not None]
+
+
+@contextmanager
+def _looking(file: SweepFile, seen: set[Path]) -> Iterator[None]:
+    """Add to `seen`, every `POLL_S` seconds of the block, the checkpoints that exist.
+
+    A run may take hours, and the training may write and delete several checkpoints meanwhile.
+    """
+    ended = threading.Event()
+
+    def look() -> None:
+        while not ended.wait(POLL_S):
+            with contextlib.suppress(OSError):  # a folder that is deleted while it is listed
+                seen.update(_checkpoints(file))
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def changed_at(path: Path) -> float:

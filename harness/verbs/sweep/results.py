@@ -1,7 +1,7 @@
 """The results of a sweep: every cell with its score, or the reason why it has none.
 
-A cell is compared with its base cell and with published scores of its model. The p values of all differences of the
-sweep are corrected together, by Holm's method.
+A cell is compared with its base cell, with the step before it (a checkpoint's cell), and with published scores of its
+model. The p values of all differences of the sweep are corrected together, by Holm's method.
 """
 
 from __future__ import annotations
@@ -29,25 +29,36 @@ from harness.verbs.known_questions import known_as
 from harness.verbs.sweep import records
 from harness.verbs.sweep.cells import AXES, Cell, Sweep
 
+OtherEntries = tuple[tuple[str, str], ...]
+"""The entries of a cell on all axes but one, as (axis, name of the entry)."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class CellResult:
     """The result of one cell.
 
     reason: why the cell has no score, or a score with samples missing; empty if nothing is wrong. damaged: a file of
-    the cell cannot be read, and the reason says what to do. against_base: the cell minus its base cell; None for the
-    base itself, and without a base. p: of that difference, for the same questions asked again, corrected by Holm.
-    published: comparisons with published scores, the nearest settings first, as `harness.scoring.beside` orders them.
-    standing: the verdict over all of them; None without any. suite: address of the suite's own source; empty without
-    one. other_questions: why scores published under the benchmark's name are not compared; empty if they are.
+    the cell cannot be read, and the reason says what to do. base: the cell that it is compared with; None for the base
+    itself, and without a base. against_base: the cell minus its base cell; None without a comparison. uncompared: why a
+    scored cell with a base is not compared; else empty. before: of a checkpoint's cell, the cell of the step before
+    that has a score; None for the first step. since_before: the cell minus that cell. p, p_since_before: of these
+    differences, for the same questions asked again, corrected by Holm. published: comparisons with published scores,
+    the nearest settings first, as `harness.scoring.beside` orders them. standing: the verdict over all of them; None
+    without any. suite: address of the suite's own source; empty without one. other_questions: why scores published
+    under the benchmark's name are not compared; empty if they are.
     """
 
     cell: Cell
     benchmark: ScoredBenchmark | None = None
     reason: str = ""
     damaged: bool = False
+    base: Cell | None = None
     against_base: PairedComparison | None = None
     p: float | None = None
+    uncompared: str = ""
+    before: Cell | None = None
+    since_before: PairedComparison | None = None
+    p_since_before: float | None = None
     published: Sequence[PublishedComparison] = ()
     standing: PublishedVerdict | None = None
     suite: str = ""
@@ -62,6 +73,11 @@ class CellResult:
     def score(self) -> Score | None:
         """The cell's score; None without one."""
         return None if self.benchmark is None else self.benchmark.score
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the cell has a score that misses none of the samples that its run was asked for."""
+        return self.score is not None and self.score.accuracy is not None and not self.score.n_missing
 
     @property
     def samples(self) -> int | None:
@@ -87,8 +103,9 @@ class Aggregate(NamedTuple):
     point: axis → name of the entry, for all axes except the benchmarks. sampling_interval: 95 % interval of the mean
     for the same questions asked again. at_most: whether only an upper bound of the error is known for at least one
     benchmark. question_interval: 95 % interval for other questions of the same kinds. difference, p: the mean minus the
-    mean of the base at the same point, and its p value, corrected by Holm; None for the base itself, and if samples of
-    either are missing. missing: benchmarks without a score or with samples missing; if there are any, mean is None.
+    mean of the base at the same point, and its p value, corrected by Holm; None for the base itself, if samples of
+    either are missing, and if the benchmarks have different bases. missing: benchmarks without a score or with samples
+    missing; if there are any, mean is None.
     """
 
     point: Mapping[str, str]
@@ -105,13 +122,13 @@ class Aggregate(NamedTuple):
 class Results:
     """The results of a sweep. results: every cell, in order.
 
-    base: (axis, name of the entry) that the other entries of this axis are compared with; None without a comparison.
-    aggregates: the means over a suite's benchmarks; empty for a sweep that is no suite.
+    base_axis: the axis whose entries are compared with each other; None without a comparison. aggregates: the means
+    over a suite's benchmarks; empty for a sweep that is no suite.
     """
 
     sweep: Sweep
     results: Sequence[CellResult]
-    base: tuple[str, str] | None
+    base_axis: str | None
     aggregates: Sequence[Aggregate]
 
     def of(self, point: Mapping[str, str]) -> CellResult | None:
@@ -140,19 +157,38 @@ def results(sweep: Sweep) -> Results:
 
     No server is contacted. A cell whose files are damaged has no score, and its reason names the file.
     """
-    cells = [_read(sweep, cell) for cell in sweep.cells]
     base = _base(sweep)
-    compared = [replace(result, against_base=_against_base(cells, result, base)) for result in cells]
+    compared = _since_before(sweep, _against_base(sweep, [_read(sweep, cell) for cell in sweep.cells], base))
     means = _aggregates(compared) if sweep.suite is not None else []
-    raw = [result.against_base.p_sampling for result in compared if result.against_base is not None]
-    raw += [result.p for result in means if result.p is not None]
-    # The corrected values come in the order of `raw`: first those of cells, then those of means.
-    adjusted = iter(holm(raw))
-    adjusted_results = [
-        replace(result, p=next(adjusted)) if result.against_base is not None else result for result in compared
-    ]
-    means = [result._replace(p=next(adjusted)) if result.p is not None else result for result in means]
-    return Results(sweep=sweep, results=adjusted_results, base=base, aggregates=means)
+    # Two steps that follow each other may also be a step and its base: each pair of cells is one comparison.
+    pairs = {pair: paired.p_sampling for result in compared for pair, paired in _pairs(result)}
+    adjusted = iter(holm([*pairs.values(), *(result.p for result in means if result.p is not None)]))
+    p_of = {pair: next(adjusted) for pair in pairs}
+    return Results(
+        sweep=sweep,
+        results=[
+            replace(
+                result,
+                p=None if result.against_base is None else p_of[_pair(result, result.base)],
+                p_since_before=None if result.since_before is None else p_of[_pair(result, result.before)],
+            )
+            for result in compared
+        ],
+        base_axis=None if base is None else base[0],
+        aggregates=[result._replace(p=next(adjusted)) if result.p is not None else result for result in means],
+    )
+
+
+def _pair(result: CellResult, reference: Cell | None) -> frozenset[str]:
+    """The names of two cells that are compared."""
+    assert reference is not None
+    return frozenset((result.cell.name, reference.name))
+
+
+def _pairs(result: CellResult) -> list[tuple[frozenset[str], PairedComparison]]:
+    """The comparisons of a cell with other cells of the sweep, each with the names of both cells."""
+    both = ((result.base, result.against_base), (result.before, result.since_before))
+    return [(_pair(result, reference), paired) for reference, paired in both if paired is not None]
 
 
 def _read(sweep: Sweep, cell: Cell) -> CellResult:
@@ -191,7 +227,8 @@ def _base(sweep: Sweep) -> tuple[str, str] | None:
     """The entry with which the other entries of its axis are compared, as (axis, name of the entry).
 
     It is the entry that the file names as its base. If the file names none, it is the first column of a grid; else the
-    first entry of the first axis with several entries; None if there is no such axis.
+    first entry of the first axis with several entries; None if there is no such axis. If these entries are checkpoints
+    and the file names no base, each row has the base that `_against_base` finds.
     """
     if sweep.table.base is not None:
         return next(
@@ -203,31 +240,84 @@ def _base(sweep: Sweep) -> tuple[str, str] | None:
     return None if axis is None else (axis, sweep.axes[axis][0].name)
 
 
-def _against_base(
-    cells: Sequence[CellResult], result: CellResult, base: tuple[str, str] | None
-) -> PairedComparison | None:
-    """Compare the cell with its base cell on the questions that both have.
+def _against_base(sweep: Sweep, cells: Sequence[CellResult], base: tuple[str, str] | None) -> list[CellResult]:
+    """Compare each cell with the base cell of its row: the cells that differ from it only on the axis of the base."""
+    if base is None:
+        return list(cells)
+    axis, name = base
+    rows: dict[OtherEntries, list[CellResult]] = {}
+    for result in cells:
+        rows.setdefault(_without(axis, result.cell), []).append(result)
+    first_step = sweep.table.base is None and any(entry.checkpoint is not None for entry in sweep.axes[axis])
+    compared = []
+    for result in cells:
+        row = rows[_without(axis, result.cell)]
+        if first_step:
+            # A first step that was deleted or damaged has no score for ever; with samples missing, nothing differs.
+            scored = [candidate for candidate in row if _accuracy(candidate) is not None]
+            first = next(iter([candidate for candidate in scored if candidate.is_whole] or scored), None)
+        else:
+            first = next((candidate for candidate in row if candidate.cell.point[axis] == name), None)
+        if first is None or first is result:
+            compared.append(result)
+            continue
+        paired = _paired(result, first)
+        why = "" if paired is not None or _accuracy(result) is None else _why_uncompared(result, first)
+        compared.append(replace(result, base=first.cell, against_base=paired, uncompared=why))
+    return compared
 
-    None without a base, for the base itself, if one of the two has no score, and if they have no question in common.
-    """
-    if base is None or result.benchmark is None or result.cell.point.get(base[0]) == base[1]:
-        return None
-    point = {**result.cell.point, base[0]: base[1]}
-    first = next((candidate for candidate in cells if dict(candidate.cell.point) == point), None)
-    if first is None or first.benchmark is None:
+
+def _since_before(sweep: Sweep, cells: Sequence[CellResult]) -> list[CellResult]:
+    """Compare each checkpoint's cell with the cell of the step before that has a score, on the same curve."""
+    latest: dict[tuple[str, str], CellResult] = {}
+    before: dict[str, CellResult] = {}
+    steps = [
+        (step, result) for result in cells if (step := sweep.step_of(result.cell)) and _accuracy(result) is not None
+    ]
+    for (line, _), result in sorted(steps, key=lambda item: item[0][1]):
+        key = result.cell.benchmark, line
+        if key in latest:
+            before[result.cell.name] = latest[key]
+        latest[key] = result
+    return [
+        replace(result, before=earlier.cell, since_before=_paired(result, earlier))
+        if (earlier := before.get(result.cell.name)) is not None
+        else result
+        for result in cells
+    ]
+
+
+def _without(axis: str, cell: Cell) -> OtherEntries:
+    """The cell's entries on the other axes, as (axis, name of the entry)."""
+    return tuple(entry for entry in cell.point.items() if entry[0] != axis)
+
+
+def _accuracy(result: CellResult) -> float | None:
+    """The cell's accuracy; None without a score, and without a sample."""
+    return None if result.score is None else result.score.accuracy
+
+
+def _paired(result: CellResult, reference: CellResult) -> PairedComparison | None:
+    """A cell minus its reference on the questions that both have; None without scores or common questions."""
+    if result.benchmark is None or reference.benchmark is None:
         return None
     try:
-        return compare_runs(result.benchmark.questions, first.benchmark.questions)
+        return compare_runs(result.benchmark.questions, reference.benchmark.questions)
     except HarnessError:  # The two cells share no question.
         return None
 
 
+def _why_uncompared(result: CellResult, base: CellResult) -> str:
+    """The footnote of a scored cell that is not compared with its base."""
+    why = "has no score" if _accuracy(base) is None else "shares no question with it"
+    return f"{result.cell.name} is not compared: {base.cell.name} {why}"
+
+
 def _aggregates(cell_results: Sequence[CellResult]) -> list[Aggregate]:
     """The mean over the benchmarks, for each combination of entries of the other axes."""
-    by_point: dict[tuple[tuple[str, str], ...], list[CellResult]] = {}
+    by_point: dict[OtherEntries, list[CellResult]] = {}
     for result in cell_results:
-        rest = tuple((axis, name) for axis, name in result.cell.point.items() if axis != "benchmarks")
-        by_point.setdefault(rest, []).append(result)
+        by_point.setdefault(_without("benchmarks", result.cell), []).append(result)
     return [_aggregate(dict(point), listed) for point, listed in by_point.items()]
 
 
@@ -246,7 +336,8 @@ def _aggregate(point: Mapping[str, str], listed: Sequence[CellResult]) -> Aggreg
     scores = [result.score for result in listed if result.score is not None]
     accuracies = [result.accuracy or 0.0 for result in scores]
     pairs = [result.against_base for result in listed if result.against_base is not None]
-    mean = mean_comparison(pairs) if len(pairs) == len(listed) else None
+    bases = {_without("benchmarks", result.base) for result in listed if result.base is not None}
+    mean = mean_comparison(pairs) if len(pairs) == len(listed) and len(bases) == 1 else None
     return Aggregate(
         point=point,
         mean=fmean(accuracies),

@@ -25,7 +25,7 @@ from harness.runs import RunFolder, suite_file
 from harness.runs.lock import RunLock
 from harness.runs.suite_file import SuiteNote
 from harness.verbs.run import sample
-from harness.verbs.sweep import records
+from harness.verbs.sweep import records, training
 from harness.verbs.sweep.cells import Cell, ServerGroup, Sweep
 from harness.verbs.sweep.records import CellRecord, Stage
 from harness.verbs.sweep.scorer import CellScore
@@ -162,8 +162,8 @@ def run_group(
             deleted = sweep.deleted_checkpoint(cell) if group.spec is not None else None
             if deleted is None:
                 todo.append(cell)
-            else:
-                reason = f"the checkpoint {visible(str(deleted), 200)} was deleted before all its samples were made"
+            elif training.has_run(sweep.out, deleted):  # else the checkpoint is left out: it has no sample
+                reason = f"samples are missing, and the checkpoint {visible(str(deleted), 200)} was deleted"
                 work.ended(cell, "failed", reason, EXIT_OWED)
         elif not _is_done(sweep, group, cell, judging=_judges_late(sweep)):
             work.scored(cell)

@@ -6,6 +6,7 @@ the means of a suite; the series of checkpoints; and each cell beside published 
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from harness.core.errors import UsageError
 from harness.core.files import write_atomically
 from harness.core.inert import csv_cell, csv_file, visible
 from harness.core.nouns import count_noun
@@ -22,9 +24,11 @@ from harness.reports.formats import to_latex, to_markdown
 from harness.reports.plots import draw
 from harness.reports.plots.plot import Plot
 from harness.reports.published import differences
-from harness.reports.series import Step, series_plot, series_table
+from harness.reports.series import Step, late_table, series_plot, series_table
 from harness.reports.tables import ABSENT, Table, interval_cell, percent, short
+from harness.scoring import PairedComparison, QuestionTally
 from harness.scoring.intervals import Interval
+from harness.scoring.late_steps import N_LATE, late_change
 from harness.verbs.sweep.cells import AXES
 from harness.verbs.sweep.columns import (
     MARK,
@@ -49,7 +53,11 @@ def tables(results: Results) -> list[Table]:
     sections = layouts[results.sweep.table.layout](results)
     if results.aggregates:
         sections.append(_means(results))
-    sections += [series_table(steps, legend=_beside_base(results)) for steps in _series(results).values()]
+    for name, steps in _series(results).items():
+        of_benchmark = [result for result in results.results if result.cell.benchmark == name]
+        sections.append(series_table(steps, subject=short(name), legend=_beside_base(results, of_benchmark)))
+    if late := _late(results):
+        sections.append(late_table(late))
     # The nearest published score of each metric, beside each cell.
     rows = []
     for result in results.results:
@@ -174,6 +182,8 @@ def _row(results: Results, result: CellResult) -> CellRow:
         reported_under="; ".join(differences(reported, result.samples)) if reported else "",
         vendor=result.vendor.published.printed if result.vendor else "",
         sources=sources_text(result),
+        change=result.since_before.difference if result.since_before else None,
+        p_change=result.p_since_before,
     )
 
 
@@ -206,7 +216,7 @@ def _grids(results: Results) -> list[Table]:
         labels = [short(sweep.label(axis, column)) for column in columns] if axis is not None else ["accuracy"]
         grids.append(
             Table(
-                f"{short(benchmark.label)}: accuracy in %{_measured_as(results)}",
+                f"{short(benchmark.label)}: accuracy in %{_measured_as(results, _with(results, of_benchmark))}",
                 (*heads, *labels),
                 tuple(rows),
                 tuple(notes.texts),
@@ -231,18 +241,25 @@ def _beside(results: Results, result: CellResult | None, notes: Notes) -> str:
     return f", reported {published_text(result, nearest, notes)}" + (f": {verdict}" if verdict else "")
 
 
-def _measured_as(results: Results) -> str:
+def _with(results: Results, entries: Point) -> list[CellResult]:
+    """The results of the cells that have these entries."""
+    return [result for result in results.results if entries.items() <= result.cell.point.items()]
+
+
+def _measured_as(results: Results, shown: Sequence[CellResult]) -> str:
     """The end of a table's title: which interval its accuracies have, and what the sign `MARK` (*) means."""
-    return f", with its 95 % interval (same questions, asked again){_beside_base(results)}"
+    return f", with its 95 % interval (same questions, asked again){_beside_base(results, shown)}"
 
 
-def _beside_base(results: Results) -> str:
-    """The end of a table's title that says what the sign `MARK` (*) means; empty without a base."""
-    if results.base is None:
+def _beside_base(results: Results, shown: Sequence[CellResult]) -> str:
+    """The end of a table's title that says what the sign `MARK` (*) means; empty if no cell shown has a base."""
+    axis = results.base_axis
+    named = {result.base.point[axis]: None for result in shown if axis is not None and result.base is not None}
+    if axis is None or not named:
         return ""
-    axis, name = results.base
-    base = short(results.sweep.label(axis, name))
-    return f"; * differs from {base} (p < 0.05, corrected for all comparisons of this sweep)"
+    bases = " or ".join(short(results.sweep.label(axis, name)) for name in named)
+    which = ", the first step with all samples there" if len(named) > 1 else ""
+    return f"; * differs from {bases}{which} (p < 0.05, corrected for all comparisons of this sweep)"
 
 
 # ---- models, benchmarks: a row per cell, with the columns that the file lists
@@ -260,7 +277,8 @@ def _models(results: Results) -> list[Table]:
             names = [short(sweep.label(name, point[name])) for name in others] or [short(benchmark.label)]
             rows.append((*names, *column_texts(sweep.table.shown, results.of(point), k, notes)))
         heads = [_in_singular(name) for name in others] or ["benchmark"]
-        model_tables.append(_rows_table(results, short(benchmark.label), heads, rows, k, notes))
+        title = _titled(results, short(benchmark.label), {"benchmarks": benchmark.name})
+        model_tables.append(_rows_table(results, title, heads, rows, k, notes))
     return model_tables
 
 
@@ -284,8 +302,13 @@ def _benchmarks(results: Results) -> list[Table]:
             for name in names
         ]
         k = ks.copy().pop() if len(ks) == 1 else None
-        benchmark_tables.append(_rows_table(results, title, ["benchmark"], rows, k, notes))
+        benchmark_tables.append(_rows_table(results, _titled(results, title, point), ["benchmark"], rows, k, notes))
     return benchmark_tables
+
+
+def _titled(results: Results, title: str, entries: Point) -> str:
+    """The title of a table of the cells that have these entries."""
+    return f"{title}, in %{_measured_as(results, _with(results, entries))}"
 
 
 def _rows_table(
@@ -297,7 +320,7 @@ def _rows_table(
     """
     columns = column_heads(results.sweep.table.shown, k)
     return Table(
-        f"{title}, in %{_measured_as(results)}",
+        title,
         (*first, *columns),
         tuple(rows),
         tuple(notes.texts),
@@ -325,7 +348,8 @@ def _means(results: Results) -> Table:
     columns = [*(short(benchmark.label) for benchmark in sweep.axes["benchmarks"]), "mean", "new questions"]
     return Table(
         "Mean of the benchmarks' accuracies in %, each counted once, with the 95 % interval for the same questions "
-        f"asked again; new questions: the interval for other questions of these kinds{_beside_base(results)}",
+        "asked again; new questions: the interval for other questions of these kinds"
+        f"{_beside_base(results, results.results)}",
         (*heads, *columns),
         tuple(rows),
         tuple(notes.texts),
@@ -352,11 +376,31 @@ def _series(results: Results) -> dict[str, list[Step]]:
         if series_step is not None and result.score is not None:
             line, step = series_step
             name = " ".join([result.cell.benchmark, *([line] if line else [])])
-            remark = f"{result.cell.name}: {result.reason}" if result.reason else ""
+            remarks = [*([f"{result.cell.name}: {result.reason}"] if result.reason else []), result.uncompared]
+            remark = "; ".join(filter(None, remarks))
             by_series.setdefault(result.cell.benchmark, []).append(
-                Step(name, step, result.score, result.differs, remark)
+                Step(name, step, result.score, result.differs, remark, result.p_since_before)
             )
     return by_series
+
+
+def _late(results: Results) -> list[tuple[str, list[float], PairedComparison]]:
+    """Each curve with enough steps that miss no sample: its name, the last of these steps, and how they compare."""
+    whole: dict[str, list[tuple[float, Sequence[QuestionTally]]]] = {}
+    for result in results.results:
+        series_step = results.sweep.step_of(result.cell)
+        if series_step is not None and result.benchmark is not None and result.is_whole:
+            line, step = series_step
+            whole.setdefault(" ".join(filter(None, (result.cell.benchmark, line))), []).append(
+                (step, result.benchmark.questions)
+            )
+    compared = []
+    for name, steps in whole.items():
+        latest = sorted(steps, key=lambda item: item[0])[-2 * N_LATE :]
+        with contextlib.suppress(UsageError):  # The steps share no question.
+            if (late := late_change([questions for _, questions in latest])) is not None:
+                compared.append((name, [step for step, _ in latest], late))
+    return compared
 
 
 def _points(results: Results, axes: Sequence[str], fixed: Point) -> Iterable[Point]:

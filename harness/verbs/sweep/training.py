@@ -88,16 +88,17 @@ def _deleted(file: SweepFile, out: Path) -> list[tuple[str, Path]]:
     return [(pattern, path) for pattern, path in paths if not path.exists()]
 
 
-def _has_run(out: Path, entry: Entry) -> bool:
-    """Whether the sweep's folder has a run of this model."""
-    return any(True for _ in out.glob(f"{entry.name}{JOIN}*/manifest.json"))
+def has_run(out: Path, path: Path) -> bool:
+    """Whether the sweep's folder `out` has a run of the checkpoint at `path`."""
+    checkpoint = checkpoint_at(path)
+    return checkpoint is not None and any(out.glob(f"{slug(checkpoint.name)}{JOIN}*/manifest.json"))
 
 
 def left_out(file: SweepFile, out: Path) -> dict[Path, str]:
     """Path that matches a pattern of checkpoints now or did before, but is no checkpoint of the sweep → the reason."""
     without_step = {path: NO_STEP for path in paths(file) if checkpoint_at(path) is None}
-    deleted = [(path, _entry(file, pattern, path)) for pattern, path in _deleted(file, out)]
-    return without_step | {path: DELETED for path, entry in deleted if entry is not None and not _has_run(out, entry)}
+    deleted = [path for _, path in _deleted(file, out) if checkpoint_at(path) is not None]
+    return without_step | {path: DELETED for path in deleted if not has_run(out, path)}
 
 
 def _entry(file: SweepFile, pattern: str, path: Path) -> Entry | None:
@@ -125,8 +126,8 @@ def entries(file: SweepFile, out: Path) -> list[Entry]:
     A checkpoint that matched at an earlier start of the sweep and was deleted after it was run has an entry, too.
     Raises `UsageError` if a pattern has no checkpoint, or two checkpoints have the same step or name.
     """
-    deleted = [(pattern, _entry(file, pattern, path)) for pattern, path in _deleted(file, out)]
-    runs = [(pattern, entry) for pattern, entry in deleted if entry is not None and _has_run(out, entry)]
+    deleted = [(pattern, path) for pattern, path in _deleted(file, out) if has_run(out, path)]
+    runs = [(pattern, entry) for pattern, path in deleted if (entry := _entry(file, pattern, path)) is not None]
     by_step: dict[tuple[str, int], Entry] = {}
     for pattern in _patterns(file):
         matches = _matches(pattern)
@@ -164,5 +165,8 @@ def _no_checkpoint(file: SweepFile, pattern: str, matches: Sequence[Path]) -> Us
     """The error for a pattern without a checkpoint. matches: the paths that match it, all without a step."""
     where, shown = _where(file, pattern), visible(pattern, 200)
     if not matches:
-        return UsageError(f"{where}: no file or folder fits {shown}, seen from {Path.cwd()}; correct the pattern")
+        return UsageError(
+            f"{where}: no file or folder fits {shown}, seen from {Path.cwd()}; correct the pattern. If the training "
+            "has written no checkpoint yet, `harness sweep FILE --follow MINUTES` checks the file and waits for one"
+        )
     return UsageError(f"{where}: no checkpoint fits {shown}. {visible(str(matches[0]), 200)}: {NO_STEP}")

@@ -18,7 +18,7 @@ from harness.core.errors import Sentence, UsageError
 from harness.core.inert import visible
 from harness.verbs.judge import try_judge
 from harness.verbs.score import trackers_named
-from harness.verbs.sweep import cells, running, table, training
+from harness.verbs.sweep import cells, overwritten, running, table, training
 from harness.verbs.sweep import file as files
 from harness.verbs.sweep.cells import ServerGroup, Sweep
 from harness.verbs.sweep.results import CellResult, Results, results
@@ -93,9 +93,8 @@ def carry_out(
     the other, on the devices of the first slot. Raises `Interrupted`, KeyboardInterrupt, `StoreError` if another
     process holds the folder, and what `try_judge` raises; every other failure is recorded with its cell.
     """
-    for path, reason in sweep.left_out.items():
-        watcher.warn(Sentence(f"{visible(str(path), 200)} is left out: {reason}"))
     with running.held(sweep):
+        _warn_left_out(sweep.left_out, watcher)
         if sweep.checkpoints:
             training.take_up(sweep.out, sweep.checkpoints)
         groups = running.owing(sweep)
@@ -107,10 +106,23 @@ def carry_out(
             with running.Hold(watcher) as hold:
                 for group in groups:
                     running.run_group(sweep, group, score, hold, watcher, on_cell, sweep.slots[0])
+        # A checkpoint that was deleted while others were run, before its first sample, can never be run.
+        if (remaining := sweep.of_runs()).cells:
+            gone = {path: why for path, why in remaining.left_out.items() if path not in sweep.left_out}
+            _warn_left_out(gone, watcher)
+            sweep = remaining
         running.judge_late(sweep, score, watcher, on_cell)
         running.note_suite(sweep)
+        for sentence in overwritten.warnings(sweep):
+            watcher.warn(sentence)
         cell_results = results(sweep)
         return EndedSweep(results=cell_results, written=table.write(cell_results))
+
+
+def _warn_left_out(left_out: Mapping[Path, str], watcher: Watcher) -> None:
+    """Warn of each checkpoint that is no part of the sweep. left_out: its path → the reason."""
+    for path, reason in left_out.items():
+        watcher.warn(Sentence(f"{visible(str(path), 200)} is left out: {reason}"))
 
 
 def disagreement(result: CellResult) -> str:

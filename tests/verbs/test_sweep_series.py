@@ -1,0 +1,158 @@
+"""The tables of a sweep over checkpoints: with which step each one is compared, and what is said where nothing is.
+
+For: harness.verbs.sweep.results, harness.verbs.sweep.table, harness.reports.series, harness.scoring.late_steps.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.scoring.differences import holm
+from harness.verbs.sweep import table
+from harness.verbs.sweep import whole as sweeps
+from harness.verbs.sweep.results import Results, results
+from tests.reports.run_folders import write_run
+
+BENCHMARKS = ("demo", "aime24")
+
+
+@pytest.fixture
+def training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a training with three checkpoints, and a sweep's file in the present folder."""
+    monkeypatch.chdir(tmp_path)
+    for step in (10, 20, 30):
+        (tmp_path / f"ck/step_{step}").mkdir(parents=True)
+    (tmp_path / "s.yaml").write_text(json.dumps({"checkpoints": "ck/step_*", "benchmarks": [*BENCHMARKS]}))
+    return tmp_path / "results/s"
+
+
+def write_runs(out: Path, strengths: Mapping[str, Mapping[int, float]], **run: Any) -> None:
+    """benchmark → step → how strong the checkpoint is, for each cell that is scored."""
+    for benchmark, steps in strengths.items():
+        for step, strength in steps.items():
+            write_run(
+                out / f"ck-step_{step}+{benchmark}",
+                benchmarks=[(benchmark, 40, 8)],
+                strength=strength,
+                seed=step,
+                **run,
+            )
+
+
+def titles(swept: Results, words: str) -> list[str]:
+    return [one.title for one in table.tables(swept) if words in one.title]
+
+
+def test_each_benchmark_is_compared_with_its_own_first_step_that_has_a_score(training: Path) -> None:
+    write_runs(training, {"demo": {10: 0.1, 20: 0.1, 30: 0.45}, "aime24": {20: 0.1, 30: 0.45}})
+    swept = results(sweeps.planned("s.yaml", {}, {}))
+    assert [(row.cell, row.difference is None) for row in table.records(swept)] == [
+        ("ck-step_10+demo", True),  # the base of demo
+        ("ck-step_10+aime24", True),  # without a score
+        ("ck-step_20+demo", False),
+        ("ck-step_20+aime24", True),  # the base of aime24
+        ("ck-step_30+demo", False),
+        ("ck-step_30+aime24", False),
+    ]
+    series = [one for one in table.tables(swept) if "against step" in one.title]
+    assert [one.title.partition(":")[0] for one in series] == [*BENCHMARKS]
+    assert ["differs from ck-step_10 (" in one.title for one in series] == [True, False]
+    assert ["differs from ck-step_20 (" in one.title for one in series] == [False, True]
+    assert [["*" in row[2] for row in one.rows] for one in series] == [[False, False, True], [False, True]]
+
+
+def test_a_first_step_with_samples_missing_is_no_base_where_a_whole_one_is(training: Path) -> None:
+    write_runs(training, {"demo": {10: 0.1}}, missing=0.7)
+    write_runs(training, {"demo": {20: 0.1, 30: 0.45}})
+    swept = results(sweeps.planned("s.yaml", {}, {}))
+    assert [row.difference is None for row in table.records(swept) if row.benchmarks == "demo"] == [False, True, False]
+    assert all("differs from ck-step_20 (" in title for title in titles(swept, "demo"))
+    assert not any("differs" in title for title in titles(swept, "aime24")), "no step has a score"
+
+
+def test_without_a_whole_step_the_first_that_has_a_score_is_the_base(training: Path) -> None:
+    write_runs(training, {"demo": {20: 0.1, 30: 0.45}}, missing=0.7)
+    swept = results(sweeps.planned("s.yaml", {}, {}))
+    assert all("differs from ck-step_20 (" in title for title in titles(swept, "demo"))
+
+
+def test_a_base_that_the_file_names_stays_the_base_and_is_named_where_it_has_no_score(training: Path) -> None:
+    content = {"checkpoints": "ck/step_*", "benchmarks": [*BENCHMARKS], "table": {"base": "ck-step_10"}}
+    Path("s.yaml").write_text(json.dumps(content))
+    write_runs(training, {"demo": {10: 0.1, 20: 0.1, 30: 0.45}, "aime24": {20: 0.1, 30: 0.45}})
+    swept = results(sweeps.planned("s.yaml", {}, {}))
+    why = [f"ck-step_{step}+aime24 is not compared: ck-step_10+aime24 has no score" for step in (20, 30)]
+    for one in table.tables(swept):
+        named = [note for note in one.notes if "not compared" in note]
+        assert len(named) == (2 if one.title.startswith("aime24") else 0)
+        assert all(note.endswith(reason) for note, reason in zip(named, why, strict=False))
+    assert [row.difference for row in table.records(swept) if row.benchmarks == "aime24"] == [None] * 3
+
+
+def test_tables_by_model_name_the_base_of_each_benchmark(training: Path) -> None:
+    content = {"checkpoints": "ck/step_*", "benchmarks": [*BENCHMARKS], "table": {"layout": "benchmarks"}}
+    Path("s.yaml").write_text(json.dumps(content))
+    write_runs(training, {"demo": {10: 0.1, 20: 0.1, 30: 0.45}, "aime24": {20: 0.1, 30: 0.45}})
+    swept = results(sweeps.planned("s.yaml", {}, {}))
+    (last,) = titles(swept, "ck-step_30, in %")
+    assert "differs from ck-step_10 or ck-step_20, the first step with all samples there (p" in last
+
+
+def test_each_step_is_compared_with_the_scored_step_before_it_and_all_p_are_corrected_together(training: Path) -> None:
+    write_runs(training, {"demo": {10: 0.1, 20: 0.4, 30: 0.42}, "aime24": {10: 0.2, 30: 0.4}})
+    swept = results(sweeps.planned("s.yaml", {}, {}))
+    rows = {row.cell: row for row in table.records(swept)}
+    of_demo = [rows[f"ck-step_{step}+demo"] for step in (10, 20, 30)]
+    assert (of_demo[0].change, of_demo[0].p_change) == (None, None)
+    assert (of_demo[1].change, of_demo[1].p_change) == (of_demo[1].difference, of_demo[1].p), "one comparison, once"
+    assert of_demo[2].change == pytest.approx((of_demo[2].accuracy or 0) - (of_demo[1].accuracy or 0))
+    assert (of_demo[2].p_change or 0) > (of_demo[2].p or 1)
+    last = rows["ck-step_30+aime24"]
+    assert last.change == last.difference, "step 20 has no score, so the step before is 10"
+    # Four pairs of cells: 20-10, 30-10 and 30-20 on demo, 30-10 on aime24.
+    raw = {
+        frozenset((one.cell.name, other.name)): paired.p_sampling
+        for one in swept.results
+        for other, paired in ((one.base, one.against_base), (one.before, one.since_before))
+        if paired is not None and other is not None
+    }
+    assert len(raw) == 4
+    shown = [of_demo[1].p, of_demo[2].p, of_demo[2].p_change, last.p]
+    assert sorted(shown, key=float) == pytest.approx(sorted(holm([*raw.values()])))
+    (series,) = (one for one in table.tables(swept) if one.title.startswith("demo: accuracy against step"))
+    assert series.columns[-3:] == ("samples", "change", "p")
+    assert [row[-3] for row in series.rows] == ["320"] * 3
+    assert series.rows[0][-1] == "–"
+    assert series.rows[1][-1] == "<0.001"
+
+
+def test_the_last_three_steps_together_are_compared_with_the_three_before(training: Path) -> None:
+    strengths = {10: 0.1, 20: 0.1, 30: 0.1, 40: 0.1, 50: 0.45, 60: 0.45, 70: 0.45}
+    for step in strengths:
+        Path(f"ck/step_{step}").mkdir(exist_ok=True)
+    write_runs(training, {"demo": strengths, "aime24": {step: 0.4 for step in strengths if step < 60}})
+    Path("ck/step_80").mkdir()
+    write_runs(training, {"demo": {80: 0.45}}, missing=0.7)  # under way, and so no step yet
+    swept = results(sweeps.planned("s.yaml", {}, {}))
+    (late,) = (one for one in table.tables(swept) if one.title.startswith("Has it stopped improving?"))
+    ((series, before, last, difference, same, *_, detectable),) = late.rows
+    assert (series, before, last) == ("demo ck", "20, 30, 40", "50, 60, 70"), "aime24 has only five steps"
+    accuracies = {row.cell: row.accuracy or 0 for row in table.records(swept) if row.benchmarks == "demo"}
+    of_steps = [accuracies[f"ck-step_{step}+demo"] for step in (20, 30, 40, 50, 60, 70)]
+    assert float(difference) == pytest.approx(100 * (sum(of_steps[3:]) - sum(of_steps[:3])) / 3, abs=0.051)
+    low, high = (float(end) for end in same.split(" to "))
+    assert 0 < low < float(difference) < high
+    # Three steps of 320 samples each find about 1/√3 of what one step finds.
+    assert float(detectable) < float(difference)
+
+
+def test_a_series_of_five_steps_has_no_late_steps(training: Path) -> None:
+    for step in (10, 20, 30, 40, 50):
+        Path(f"ck/step_{step}").mkdir(exist_ok=True)
+    write_runs(training, {"demo": dict.fromkeys((10, 20, 30, 40, 50), 0.4)})
+    assert not titles(results(sweeps.planned("s.yaml", {}, {})), "stopped improving")
