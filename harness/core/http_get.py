@@ -106,13 +106,13 @@ def _request_once(
             if len(body) > most or clock() > due:
                 whole = False
                 break
-    headers = response.headers
+    stated = response.headers
     return Page(
         status=response.status_code,
         body=bytes(body[:most]),
         whole=whole,
-        location=headers.get("location", "") if response.is_redirect else "",
-        server=headers.get("server", ""),
-        retry_after=headers.get("retry-after"),
-        retry_after_ms=headers.get("retry-after-ms"),
+        location=stated.get("location", "") if response.is_redirect else "",
+        server=stated.get("server", ""),
+        retry_after=stated.get("retry-after"),
+        retry_after_ms=stated.get("retry-after-ms"),
     )

@@ -288,8 +288,9 @@ class Budget:
     def used_beside(self, prompt: int, completion: int) -> None:
         """Subtract from the budget what requests used that became no sample: tokens of prompts and of replies."""
         for limit in self._limits:
-            limit.used += limit.cost(prompt, completion)
-            limit.beside += limit.cost(prompt, completion)
+            amount = limit.cost(prompt, completion)
+            limit.used += amount
+            limit.beside += amount
 
     def forget(self, task: Task) -> None:
         """Stop waiting for the length of `task`, which is not asked again in this session."""

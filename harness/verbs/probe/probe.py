@@ -220,12 +220,11 @@ def _observation(check: Check, subject: Subject) -> Seen:
     before = server.n_requests - server.n_refused
     subject.lost = Lost()
     seen = _look(check, subject)
-    if server.ended:
+    if ended := subject.server.ended:
         n = server.n_requests - server.n_refused - before
         return untested(
-            seen.sent, f"after {count_noun(n, 'reply', 'replies')} the server took no more requests: "
-            f"{quoted(server.ended)}"
-        )  # fmt: skip
+            seen.sent, f"after {count_noun(n, 'reply', 'replies')} the server took no more requests: {quoted(ended)}"
+        )
     return without_lost(seen, subject.lost)
 
 

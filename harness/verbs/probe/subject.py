@@ -152,7 +152,7 @@ class Subject:
             if tokens and len(tokens[0].top) >= 5:
                 # Different tokens that are parts of a character have one name, so they count as not listed.
                 top = {token: value for token, value in listed(tokens[0].top).items() if "\ufffd" not in token}
-                candidates.append(Open(path, text, top, reply.usage and reply.usage.total))
+                candidates.append(Open(path, text, top, reply.usage.total if reply.usage else None))
         best = max(candidates, key=lambda candidate: exact.entropy(candidate.logprobs), default=None)
         if best is None or exact.entropy(best.logprobs) < MIN_ENTROPY:
             return None
