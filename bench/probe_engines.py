@@ -38,11 +38,12 @@ from harness.asking.options import WhichServer
 from harness.asking.watching import Watcher
 from harness.scoring.intervals import wilson
 from harness.verbs.probe import reference, template
-from harness.verbs.probe.asking import COMPLETIONS, Inquiry, ProbedEndpoint, Refused
+from harness.verbs.probe.asking import COMPLETIONS, Inquiry, Refused
 from harness.verbs.probe.connecting import probed
 from harness.verbs.probe.counterparts import FolderReference, SavedReference
 from harness.verbs.probe.findings import ProbeReport
 from harness.verbs.probe.probe import CHECKS, examine
+from harness.verbs.probe.probed_endpoint import ProbedEndpoint
 from harness.verbs.probe.subject import logprob_fields
 from server_launchers.embedded import weights
 from server_launchers.keeping import supervisor

@@ -110,7 +110,9 @@ def weighed(spread: float, n: int) -> tuple[str, float]:
     server = ToyAsker(Toy(weights=str(n), spread=spread, noise=NOISE, chance=random.Random(n)))
     subject = Subject(server, 10_000 * n)
     beside = reference.ServerReference(ToyAsker(base), "the reference")
-    mean, *_ = reference.interval([(spot.passage, spot.divergence) for spot in reference.places(subject, beside)])
+    mean, *_ = reference.interval(
+        [(spot.passage, spot.divergence) for spot in reference.places(subject, beside).comparisons]
+    )
     report = probe.examine(server, reference.against(beside), seed=10_000 * n)
     return next(finding.outcome for finding in report.findings if finding.check == "weights"), mean
 
@@ -126,7 +128,7 @@ def measured(excess: float, n: int) -> tuple[str, float]:
 
     true = Rounded(ToyAsker(Toy()), "the reference", rounding("a", 0.0, "yardstick"))
     server = rounding(str(n), ROUNDING * math.sqrt(excess), "server")
-    spots = reference.places(Subject(server, 1), true)
+    spots = reference.places(Subject(server, 1), true).comparisons
     times = reference.times_rounding(spots)
     assert times is not None
     return reference.weighed(spots, true.named)[0], times[0]

@@ -284,7 +284,10 @@ def find_prompt(name: str, variants: tuple[Prompt, ...] = ()) -> Prompt:
     if name not in available and (offered := plugins.load("prompt", name)) is not None:
         return _of_plugin(name, offered)
     if name not in available:
-        raise UsageError(f"unknown prompt {name!r}; there are {', '.join(available)}.{near_names(name, available)}")
+        raise UsageError(
+            f"unknown prompt {name!r}; there are {', '.join(available)} (a prompt that a card defines itself serves "
+            f"that benchmark only).{near_names(name, available)}"
+        )
     return available[name]
 
 

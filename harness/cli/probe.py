@@ -181,9 +181,10 @@ def _table(report: ProbeReport, reference: str | None) -> None:
             click.echo(f"{finding.check}: {finding.why} {spelt(finding.mend)}")
     engine = f" ({report.engine})" if report.engine else ""
     click.echo(f"{visible(report.model)} at {visible(report.address)}{engine}: {_counted(report)}")
+    refused = f" ({report.refused:,} of them refused by a limit, HTTP 429, and sent again)" if report.refused else ""
     click.echo(
-        f"{count_noun(report.requests, 'request')}, {count_noun(report.tokens, 'token')}, {report.seconds:g} s; "
-        f"seed {report.seed}"
+        f"{count_noun(report.requests, 'request')}{refused}, {count_noun(report.tokens, 'token')}, "
+        f"{report.seconds:g} s; seed {report.seed}"
     )
     if report.left_out:
         click.echo(

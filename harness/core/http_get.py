@@ -8,7 +8,7 @@ loop calls it by `asyncio.to_thread`.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 import httpx
@@ -44,7 +44,8 @@ class Page(NamedTuple):
     """The reply to a request, of any status.
 
     body: cut at the bounds of `get`. whole: whether nothing of the body was cut. location: the target of a redirect,
-    else empty. server: the `Server` header, else empty.
+    else empty. server: the `Server` header, else empty. retry_after, retry_after_ms: the headers of these names, if the
+    reply has them.
     """
 
     status: int
@@ -52,6 +53,8 @@ class Page(NamedTuple):
     whole: bool
     location: str
     server: str = ""
+    retry_after: str | None = None
+    retry_after_ms: str | None = None
 
 
 def get(
@@ -61,19 +64,20 @@ def get(
     max_bytes: int,
     body_s: float,
     content: bytes | None = None,
+    transient: Collection[int] = TRANSIENT_STATUSES,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Page:
     """The page at `url`, after up to `ATTEMPTS` requests.
 
     max_bytes: longest body of a reply with status 200; other bodies are cut at `MAX_ERROR_BODY_BYTES`. body_s: seconds
-    after which a body is cut. content: JSON to send by POST; None sends a GET. The client's own timeouts bound the
-    waits for a connection and for the next read. Raises `httpx.HTTPError`, `httpx.InvalidURL`. clock, sleep: time and
-    waiting, which tests replace.
+    after which a body is cut. content: JSON to send by POST; None sends a GET. transient: statuses after which the
+    request is sent again. The client's own timeouts bound the waits for a connection and for the next read. Raises
+    `httpx.HTTPError`, `httpx.InvalidURL`. clock, sleep: time and waiting, which tests replace.
     """
     patiently = Retrying(
         retry=retry_any(
-            retry_if_exception_type(TRANSIENT_ERRORS), retry_if_result(lambda page: page.status in TRANSIENT_STATUSES)
+            retry_if_exception_type(TRANSIENT_ERRORS), retry_if_result(lambda page: page.status in transient)
         ),
         stop=stop_after_attempt(ATTEMPTS),
         # At random, so that the clients of a restarted server do not all come back at once.
@@ -102,5 +106,13 @@ def _request_once(
             if len(body) > most or clock() > due:
                 whole = False
                 break
-    location = response.headers.get("location", "") if response.is_redirect else ""
-    return Page(response.status_code, bytes(body[:most]), whole, location, response.headers.get("server", ""))
+    stated = response.headers
+    return Page(
+        status=response.status_code,
+        body=bytes(body[:most]),
+        whole=whole,
+        location=stated.get("location", "") if response.is_redirect else "",
+        server=stated.get("server", ""),
+        retry_after=stated.get("retry-after"),
+        retry_after_ms=stated.get("retry-after-ms"),
+    )

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from threading import Thread
 from typing import Any
 
@@ -24,6 +24,7 @@ from harness.client.spelling import RequestTemplate
 from harness.core.codec import digest
 from harness.core.errors import Sentence, StoreError, option
 from harness.generation.settings import RunSettings
+from harness.generation.spending import Spent
 from harness.runs.manifest import Fingerprint, Provenance
 
 PROMPTS = (
@@ -39,6 +40,9 @@ PROMPTS = (
 
 TOKENS = 16
 """Number of new tokens for each prompt: 128 in all, beside some 200 tokens of prompts."""
+
+PROMPT_TOKENS = 500
+"""Tokens of all prompts of one fingerprint that a budget must have room for; a chat template may add some 25 each."""
 
 MIN_SAME = 4
 """Smallest number of the eight beginnings that stay equal in any batch; fewer mean another model or set-up."""
@@ -116,23 +120,33 @@ def bodies(template: RequestTemplate) -> list[bytes]:
     return [template.body_of_text(text) for text in PROMPTS]
 
 
+@dataclass(frozen=True)
+class FingerprintReplies:
+    """Base URL → beginnings of the replies, of each endpoint that answered all prompts in time; and what all replies
+    that came were billed for.
+    """
+
+    beginnings: dict[str, list[str]] = field(default_factory=dict)
+    spent: Spent = field(default_factory=Spent)
+
+
 def ask(
     settings: RunSettings,
     neutral: Mapping[str, Any],
     endpoints: Sequence[Endpoint],
     open_transport: Callable[[], Transport],
     on_wait: Callable[[Sentence], None] = lambda _: None,
-) -> dict[str, list[str]]:
-    """Return base URL → beginnings of replies, for each endpoint that answered all prompts in time. Blocking.
+) -> FingerprintReplies:
+    """Ask each endpoint for the replies of its fingerprint. Blocking.
 
     The endpoints keep their order. neutral: values that keep the servers' own defaults out. open_transport: opens the
     client that sends the requests. on_wait: called if this takes longer than `QUIET_SECONDS`. Failures are ignored: the
     run meets them again with its own requests and reports them. May be called with or without a running event loop.
     """
-    beginnings: dict[str, list[str]] = {}
+    replies = FingerprintReplies()
 
     def work() -> None:
-        asyncio.run(_ask_all(settings, template(settings.asker, neutral), endpoints, open_transport, beginnings))
+        asyncio.run(_ask_all(settings, template(settings.asker, neutral), endpoints, open_transport, replies))
 
     # A thread of its own, because the caller may run an event loop.
     thread = Thread(target=work, daemon=True, name="fingerprint")
@@ -148,8 +162,11 @@ def ask(
     # The deadline inside ends the thread; this bound is for a transport that does not come to its end.
     thread.join(SECONDS + 5)
     # A copy, since a thread that is late may still write.
-    given = dict(beginnings)
-    return {endpoint.base_url: given[endpoint.base_url] for endpoint in endpoints if endpoint.base_url in given}
+    given = dict(replies.beginnings)
+    return FingerprintReplies(
+        {endpoint.base_url: given[endpoint.base_url] for endpoint in endpoints if endpoint.base_url in given},
+        replace(replies.spent),
+    )
 
 
 async def _ask_all(
@@ -157,9 +174,9 @@ async def _ask_all(
     requests: RequestTemplate,
     endpoints: Sequence[Endpoint],
     open_transport: Callable[[], Transport],
-    beginnings: dict[str, list[str]],
+    replies: FingerprintReplies,
 ) -> None:
-    """Ask all endpoints for their fingerprints; put the beginnings of their replies into `beginnings`, by base URL.
+    """Ask all endpoints for their fingerprints, and put what came into `replies`.
 
     open_transport: opens the client that sends the requests.
     """
@@ -167,8 +184,9 @@ async def _ask_all(
     deadlines = replace(settings.deadlines, first_token=SECONDS, idle=SECONDS)
 
     async def ask_endpoint(endpoint: Endpoint) -> None:
-        replies = [_beginning(transport, endpoint, requests.path, body, deadlines) for body in bodies(requests)]
-        beginnings[endpoint.base_url] = list(await asyncio.gather(*replies))
+        path, spent = requests.path, replies.spent
+        begun = [_beginning(transport, endpoint, path, body, deadlines, spent) for body in bodies(requests)]
+        replies.beginnings[endpoint.base_url] = list(await asyncio.gather(*begun))
 
     try:
         async with asyncio.timeout(SECONDS):
@@ -180,8 +198,12 @@ async def _ask_all(
         await transport.close()
 
 
-async def _beginning(transport: Transport, endpoint: Endpoint, path: str, body: bytes, deadlines: Deadlines) -> str:
+async def _beginning(
+    transport: Transport, endpoint: Endpoint, path: str, body: bytes, deadlines: Deadlines, spent: Spent
+) -> str:
+    """The beginning of one reply. spent: gets the reply's usage, which is billed even if the others fail."""
     reply: Reply = await transport.complete(endpoint, path, body, deadlines, MAX_BYTES)
+    spent.add_fingerprint(reply.usage)
     # Empty beginnings would count as equal to each other.
     if not reply.text and not reply.reasoning:
         raise RequestFailed("cut", "an empty reply")

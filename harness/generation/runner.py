@@ -28,7 +28,7 @@ from harness.core.errors import Interrupted, Sentence, ServerError, StoppedByRul
 from harness.core.nouns import are, count_noun
 from harness.core.records import Sample, ServerFacts
 from harness.generation import fingerprint
-from harness.generation.dispatch.budget import Ending
+from harness.generation.dispatch.budget import Budget, Ending
 from harness.generation.dispatch.canary import Answered
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.forecast import Expectation
@@ -44,6 +44,7 @@ from harness.generation.plan import SessionPlan
 from harness.generation.progress import Progress
 from harness.generation.session import SamplingSession
 from harness.generation.settings import RunSettings
+from harness.generation.spending import Spent
 from harness.runs.layout import RunFolder, RunLog
 from harness.runs.lock import held
 
@@ -160,6 +161,7 @@ def generate(
                 replace(settings, concurrency=way.concurrency, endpoints=tuple(servers.ready(settings.endpoints))),
                 plan, clock=clock, policy=way.policy, answered=answered, prior_lengths=prior_lengths,
             )  # fmt: skip
+            dispatcher.bill(runner.spent)
             network = runner.network(plan, dispatcher, way, loop_factory, clock)
             runner.ask(network, signals, waits=way.waits)
             outcome = session.finish(dispatcher, network.progress, network.lag)
@@ -192,6 +194,9 @@ class Runner:
         self._room = DiskRoom(folder.path, settings.disk_reserve)
         self._status_sentences: SimpleQueue[Sentence] = SimpleQueue()
         self._lost: str | None = None
+        self._network: Network | None = None
+        self.spent = Spent()
+        """What the fingerprints cost that were taken before the first sample."""
 
     # ---- before the first sample
 
@@ -205,13 +210,26 @@ class Runner:
         self._room.check()
         if doubt := self._room.doubt(self._session.expected_bytes(plan)):
             self._session.warn(doubt)
-        if self._settings.fingerprint:
-            endpoints = self._settings.endpoints
+        endpoints = self._settings.endpoints
+        if self._settings.fingerprint and self._pays_for_fingerprints(plan, len(endpoints)):
             neutral = self._session.fingerprint_neutral
-            beginnings = fingerprint.ask(self._settings, neutral, endpoints, self._opener, self._listener.on_status)
+            replies = fingerprint.ask(self._settings, neutral, endpoints, self._opener, self._listener.on_status)
+            self.spent = replies.spent
             described = [endpoint for endpoint in endpoints if endpoint.base_url in self._servers.facts]
-            self._session.check_fingerprints(beginnings, described, resuming=True)
+            self._session.check_fingerprints(replies.beginnings, described, resuming=True)
         self._session.sampling_begins()
+
+    def _pays_for_fingerprints(self, plan: SessionPlan, n_endpoints: int) -> bool:
+        """Whether the budget has room for the fingerprints and the first round; if not, the session warns."""
+        prompt = n_endpoints * fingerprint.PROMPT_TOKENS
+        completion = n_endpoints * len(fingerprint.PROMPTS) * fingerprint.TOKENS
+        if Budget.of(self._settings, plan.owed).pays_beside(prompt, completion):
+            return True
+        self._session.warn(
+            f"the budget has no room for the fingerprint (up to {completion} new tokens) beside the first round, so "
+            "none is taken: this session cannot notice that the server's model has changed."
+        )
+        return False
 
     def way(self, requests: Callable[[], Requests]) -> Way:
         """Return how the samples are asked: one request each, or by the batch."""
@@ -265,8 +283,12 @@ class Runner:
         facts = describe(endpoint)
         settings = self._settings
         neutral = self._session.fingerprint_neutral
-        beginnings = fingerprint.ask(settings, neutral, [endpoint], self._opener) if settings.fingerprint else {}
-        return self._session.join(endpoint, facts, beginnings)
+        replies = fingerprint.FingerprintReplies()
+        if settings.fingerprint:
+            replies = fingerprint.ask(settings, neutral, [endpoint], self._opener)
+            if self._network is not None:
+                self._network.bill(replies.spent)
+        return self._session.join(endpoint, facts, replies.beginnings)
 
     # ---- while samples are asked
 
@@ -276,6 +298,7 @@ class Runner:
         waits: at the first Ctrl-C, requests in flight may end.
         """
         signals.attach(partial(self._on_signal, network, waits))
+        self._network = network
         network.start()
         ended = False
         expectation = Expectation()
@@ -330,11 +353,13 @@ class Runner:
 
     def error(self, outcome: Outcome, ending: Ending, caught: int | None) -> BaseException | None:
         """Return the exception with which the session must end; None if it ends normally. caught: the first signal."""
-        # The session's own error first: a signal or a full disk may have followed from it.
-        if ending.error is not None or outcome.complete:
-            return ending.error
         state = f"{outcome.n_done} of {count_noun(outcome.n_expected, 'sample')} {are(outcome.n_done)} stored"
         where, resume = self._folder.path, "" if ending.repeats else self._listener.resume
+        # The session's own error first: a signal or a full disk may have followed from it.
+        if isinstance(ending.error, ServerError) and outcome.n_done and not outcome.complete:
+            return ServerError(f"{ending.error.sentence.marked.rstrip('.')}. {state} in {where}.{resume}")
+        if ending.error is not None or outcome.complete:
+            return ending.error
         if caught is not None:
             return Interrupted(f"stopped by {signal.Signals(caught).name}: {state} in {where}.{resume}", caught)
         if self._room.reached:

@@ -522,7 +522,7 @@ class SamplingSession:
             tokens=counts.tokens,
             causes=dispatcher.causes.listed(outcome.n_owed, Sentence(ending.why)),
             stopped=Sentence(ending.why),
-            spent=counts.spent,
+            spent=counts.spent.plus(counts.beside),
             progress=progress,
         )
 

@@ -112,6 +112,23 @@ def test_a_server_that_is_not_there_is_one_sentence_with_its_address(tmp_path: P
         run(settings, question_set(tmp_path, 5))
 
 
+@pytest.mark.parametrize("n_paid", [0, 5])
+def test_an_empty_account_says_what_is_stored_and_how_to_resume(tmp_path: Path, n_paid: int) -> None:
+    numbers = itertools.count()
+    empty = http(402, {"error": {"message": "insufficient balance"}})
+
+    def answer(request: Request) -> Iterable[Step]:
+        return well(request) if next(numbers) < n_paid else [empty]
+
+    with FaultServer(answer) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, concurrency=1)
+        with pytest.raises(ServerError, match="refuses: HTTP 402: insufficient balance") as refused:
+            run(settings, question_set(tmp_path, 10), resume_command="harness run sums")
+    kept = f". 5 of 20 samples are stored in {settings.out}. Resume with: harness run sums"
+    assert str(refused.value).endswith(kept if n_paid else "insufficient balance")
+    assert len(keys_of(settings)) == n_paid
+
+
 @pytest.mark.parametrize("status", [401, 403, 404])
 def test_a_refusal_stops_the_run_at_once_in_the_servers_words(tmp_path: Path, status: int) -> None:
     refusal = http(status, {"error": {"message": "the model 'x' does not exist"}})

@@ -18,6 +18,7 @@ from harness.asking.prepare import prepare
 from harness.asking.watching import Watcher
 from harness.core.errors import Sentence
 from harness.generation import fingerprint
+from harness.generation.spending import Prices
 from harness.verbs.run import sample
 from tests.faults.able import sums
 from tests.faults.server import STALL, FaultServer, Request, Step, completion, http, models
@@ -103,6 +104,57 @@ def test_what_a_batch_may_do_is_no_warning(ask: Any, odd: int, named: bool) -> N
         run = ask(other, samples=2)
     assert same(run) == {other.base_url: 8 - odd}
     assert bool(warned(run)) == named
+
+
+PRICES = {"price_in": 1.0, "price_out": 10.0}
+FINGERPRINT_USD = 8 * (9 + 10 * 16) / 1e6
+SAMPLE_USD = (9 + 10 * 5) / 1e6
+
+
+def test_what_a_fingerprint_costs_is_in_the_sessions_cost(ask: Any) -> None:
+    with FaultServer(Engine()) as server:
+        run = ask(server, samples=2, **PRICES)
+        without = ask(server, samples=4, fingerprint=False, **PRICES)
+    spent = run.outcome.spent
+    assert (spent.prompt_tokens, spent.completion_tokens) == (8 * 9 + 2 * 9, 8 * 16 + 2 * 5)
+    assert (spent.fingerprint_tokens, spent.n_stated) == (8 * 25, 2)
+    assert "200 of these tokens are the fingerprint's" in spent.sentence(Prices(1.0, 10.0))
+    assert (without.outcome.spent.prompt_tokens, without.outcome.spent.completion_tokens) == (2 * 9, 2 * 5)
+    assert "fingerprint" not in without.outcome.spent.sentence(Prices(1.0, 10.0))
+
+
+@pytest.mark.parametrize("with_fingerprint", [True, False])
+def test_a_budget_in_money_counts_the_fingerprint(ask: Any, with_fingerprint: bool) -> None:
+    budget = FINGERPRINT_USD + 500 / 1e6 + 10 * SAMPLE_USD
+    billed = list[dict[str, int]]()
+    with FaultServer(Engine()) as server:
+        with pytest.raises(harness.StoppedByRule, match="stopped by the budget") as stopped:
+            ask(
+                server,
+                samples=500,
+                max_tokens=5,
+                budget_usd=budget,
+                concurrency=1,
+                fingerprint=with_fingerprint,
+                **PRICES,
+            )
+        for request in server.requests:
+            if request.method == "POST":
+                billed.append({"prompt": 9, "completion": 16 if greedy(request) else 5})
+    usd = sum(one["prompt"] + 10 * one["completion"] for one in billed) / 1e6
+    assert budget - 2 * SAMPLE_USD <= usd <= budget
+    assert f"{usd:.4g} of {budget:.4g} USD used" in str(stopped.value)
+
+
+@pytest.mark.parametrize(("budget", "taken"), [(132, False), (133, True)])
+def test_a_budget_without_room_for_the_fingerprint_takes_none(ask: Any, budget: int, taken: bool) -> None:
+    """133: 128 tokens of the fingerprint and 5 of the first sample."""
+    with FaultServer(Engine()) as server, pytest.raises(harness.StoppedByRule) as stopped:
+        ask(server, samples=100, max_tokens=5, budget_tokens=budget)
+    assert any(map(greedy, server.requests)) == taken
+    assert any(request.method == "POST" for request in server.requests)
+    used = 133 if taken else 130
+    assert f"{used} of {budget} tokens used" in str(stopped.value)
 
 
 def test_one_of_several_endpoints_that_replies_otherwise_is_named(ask: Any) -> None:

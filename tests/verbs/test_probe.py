@@ -129,11 +129,14 @@ def test_a_budget_says_how_many_tokens_the_rest_would_take_and_a_log_has_short_l
     with FaultServer(answering(Toy(), Fault())) as server:
         words = ["probe", server.base_url, "--checks", "length,temperature 1,top_k"]
         some = harness(tmp_path, *words, "--budget", "1000")
+        none = harness(tmp_path, *words, "--budget", "300")
         rest = harness(tmp_path, *words)
-    assert "--budget left out 2 checks; about 6,300 more tokens make them" in some.out
+    # A draw costs 19 tokens on this server; where the budget does not pay for asking, 45 are assumed.
+    assert "--budget left out 1 check; about 1,900 more tokens make them" in some.out
+    assert "--budget left out 2 checks; about 6,300 more tokens make them" in none.out
     assert "left out" not in rest.out
     table = some.out.split("\n\n")[0]
-    assert "it costs about 4,500 tokens" in table
+    assert "it costs about 1,900 tokens" in table
     assert max(map(len, table.splitlines())) <= PROSE_COLUMNS
 
 
@@ -247,6 +250,28 @@ def test_a_cut_is_tested_by_the_exact_binomial() -> None:
 def test_holm_rejects_in_steps() -> None:
     assert exact.holm([0.02, 0.001, 0.5], 0.05) == [True, True, False]
     assert exact.holm([0.03, 0.001, 0.04], 0.05) == [False, True, False]
+
+
+class BrokenBytes(Fault):
+    """Each reply holds a broken character. sampled: and other words each time, as at a high temperature."""
+
+    def __init__(self, *, sampled: bool) -> None:
+        self.sampled, self.n = sampled, 0
+
+    def whole(self, asked: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
+        self.n += self.sampled
+        for choice in answer["choices"]:
+            if "message" in choice:
+                choice["message"]["content"] = f"reply {self.n} \ufffd and more"
+        return answer
+
+
+@pytest.mark.parametrize(("sampled", "outcome"), [(False, "spoils"), (True, "untested")])
+def test_broken_characters_of_sampled_replies_are_not_called_lost(sampled: bool, outcome: str) -> None:
+    asker = ToyAsker(Toy(), BrokenBytes(sampled=sampled))
+    (finding,) = probe.examine(asker, probe.select(["characters"]), seed=11).findings
+    assert finding.outcome == outcome
+    assert ("were lost" in finding.came) == (not sampled)
 
 
 class FirstChoiceCounted(Fault):

@@ -36,7 +36,7 @@ from harness.verbs.probe.template import ServerTemplate
 from server_launchers.keeping.supervisor import RunningServer
 from tests.faults.server import FaultServer, Request, Step, http
 from tests.system.command import harness
-from tests.verbs.toy_model import Fault, Rounded, SaysStop, Temperature, Toy, ToyAsker, answering
+from tests.verbs.toy_model import Fault, Hot, Rounded, SaysStop, Temperature, Toy, ToyAsker, answering
 
 OWN = (
     "{{ bos_token }}{% for m in messages %}<|{{ m['role'] }}|>{{ m['content'] }}\n{% endfor %}"
@@ -215,6 +215,15 @@ def test_greedy_replies_of_other_weights_part_and_those_of_the_same_do_not() -> 
     assert "8 of 8" in same.came
     assert "128 of 128 tokens" in same.came
     assert other.outcome == "spoils"
+    assert "samples at temperature 0" not in other.came
+
+
+def test_a_server_that_samples_at_temperature_0_is_not_called_another_model() -> None:
+    hot = weights(Toy(chance=random.Random(5)), Hot(), noise=0.0)["greedy replies"]
+    assert hot.outcome == "spoils"
+    assert hot.came.startswith("asked again, ")
+    assert "the server samples at temperature 0, so nothing is known of its weights" in hot.came
+    assert "mend `temperature 0` first" in hot.mend
 
 
 # ---- what a server is held against
@@ -313,7 +322,8 @@ def test_a_runs_replies_are_asked_for_as_they_were_then(
     names = {*neutral, "repeat_penalty"}
     sent = [{name: value for name, value in fields.items() if name in names} for fields in asked]
     own = {"top_k": 0, "min_p": 0.0, "repeat_penalty": 1.0} if engine == "llama.cpp" else neutral
-    assert sent == [own if neutral else {}] * len(fingerprint.PROMPTS)
+    # Asked twice, because the replies are not the run's: would they repeat?
+    assert sent == [own if neutral else {}] * len(fingerprint.PROMPTS) * 2
 
 
 @dataclass

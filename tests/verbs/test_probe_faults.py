@@ -388,18 +388,38 @@ def test_a_budget_takes_the_checks_that_find_most_and_says_what_it_leaves_out() 
 def test_the_budget_is_no_reason_where_the_server_shows_no_probabilities(names: list[str]) -> None:
     checks = probe.select(names)
     dear, blind = (
-        probe.examine(ToyAsker(Toy(), fault), checks, seed=1, budget=1_500)
+        probe.examine(ToyAsker(Toy(), fault), checks, seed=1, budget=700)
         for fault in (Fault(), Drops("logprobs", (), ""))
     )
     assert {finding.outcome for finding in (*dear.findings, *blind.findings)} == {"untested"}
     assert all("left of the budget" in finding.came for finding in dear.findings)
-    assert dear.left_out == {check.name: check.tokens for check in checks}
+    assert dear.left_out == {check.name: 19 * check.draws or check.tokens for check in checks}
     assert blind.left_out == {name: n for name, n in dear.left_out.items() if name == "tool calls"}
     for finding in blind.findings:
         assert ("left of the budget" in finding.came) == (finding.check in blind.left_out)
         assert ("no log-probabilities" in finding.came) == (finding.check not in blind.left_out)
     for report in (dear, blind):
-        assert report.tokens == sum(finding.tokens for finding in report.findings) <= 1_500
+        assert report.tokens == sum(finding.tokens for finding in report.findings) <= 700
+
+
+def test_draws_are_priced_by_what_one_costs_on_this_server() -> None:
+    names = ["whole distribution", "temperature 0.5"]
+    # 100 draws of 19 tokens each, by two checks; by the usual price each would cost 4,500.
+    report = probe.examine(ToyAsker(Toy()), probe.select(names), seed=1, budget=4_000)
+    assert {finding.outcome for finding in report.findings} == {"sound"}
+    assert 3_800 <= report.tokens <= 4_000
+    assert not report.left_out
+
+
+def test_a_budget_pays_for_the_comparison_with_a_reference_first() -> None:
+    beside = reference.against(reference.ServerReference(ToyAsker(Toy()), "the reference"))
+    report = probe.examine(ToyAsker(Toy()), [*probe.CHECKS, *beside], seed=1, budget=5_000)
+    assert not {"weights", "draws", "greedy replies"} & report.left_out.keys()
+    assert report.left_out
+    assert report.tokens <= 5_000
+    few = probe.examine(ToyAsker(Toy()), [*probe.CHECKS, *beside], seed=1, budget=1_000)
+    assert "weights" in few.left_out
+    assert "greedy replies" not in few.left_out
 
 
 # ---- a league of providers

@@ -440,6 +440,9 @@ class ToyAsker:
     deterministic: bool = False
     n_requests: int = 0
     n_tokens: int = 0
+    n_refused: int = 0
+    seconds_waited: float = 0.0
+    ended: str = ""
 
     def whole(self, fields: Mapping[str, Any], path: str = CHAT) -> ProbeReply:
         self.n_requests += 1

@@ -218,6 +218,7 @@ class Verb:
 
 
 _NO_TRIAL = "an experiment has neither a pilot nor a dry run: use `harness run` for these"
+_OWN_PACE = "a probe keeps to the pace that the server allows by itself: leave this option out"
 _NO_RACE_TRIAL = "a race has neither a pilot nor a dry run: use `harness run` for these"
 
 VERBS: dict[str, Verb] = {
@@ -242,7 +243,7 @@ VERBS: dict[str, Verb] = {
     "export": Verb(ExportOptions),
     "audit": Verb(AuditOptions),
     "grade": Verb(GradeOptions),
-    "probe": Verb(ProbeOptions),
+    "probe": Verb(ProbeOptions, dict.fromkeys(("rpm", "tpm", "concurrency"), _OWN_PACE)),
 }
 """Every verb whose options come from declarations, by its words on a command line."""
 

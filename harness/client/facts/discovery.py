@@ -92,9 +92,8 @@ def list_models(
 ) -> list[ModelInfo]:
     """The models that the server lists; empty if it is a hosted provider without a list. Raises `ServerError`."""
     pages = Pages() if pages is None else pages
-    status, body, _, _, pages.server = _read_page(
-        endpoint, endpoint.base_url + "/models", pages.seconds(timeout), ca_file
-    )
+    page = _read_page(endpoint, endpoint.base_url + "/models", pages.seconds(timeout), ca_file)
+    status, body, pages.server = page.status, page.body, page.server
     if status in (404, 405, 501) and not endpoint.local:
         return []
     if status != 200:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+from collections.abc import Collection
 from concurrent.futures import Future
 from pathlib import Path
 from threading import Thread
@@ -45,18 +46,25 @@ _NO_TLS = ("WRONG_VERSION_NUMBER", "UNEXPECTED_EOF", "RECORD_LAYER_FAILURE", "HT
 
 
 def get(
-    endpoint: Endpoint, url: str, *, timeout: float, ca_file: Path | None = None, content: bytes | None = None
+    endpoint: Endpoint,
+    url: str,
+    *,
+    timeout: float,
+    ca_file: Path | None = None,
+    content: bytes | None = None,
+    transient: Collection[int] = http_get.TRANSIENT_STATUSES,
 ) -> Page:
     """The page at `url`, which belongs to `endpoint`, of any status; a body above `MAX_PAGE_BYTES` is cut.
 
     content: JSON to send by POST; None sends a GET. timeout: seconds to connect, for the next bytes, and for the body;
-    all together take at most `WHOLE_PAGE` times as long. Raises `ServerError`, also for a redirect; `NoAnswer` if
-    nothing answers.
+    all together take at most `WHOLE_PAGE` times as long. transient: statuses after which the request is sent again, a
+    few times within seconds. Raises `ServerError`, also for a redirect; `NoAnswer` if nothing answers.
     """
     answer: Future[Page] = Future()
     # The HTTP library bounds each wait, but not all together. A thread that waits too long is left to itself; it does
     # not keep the process alive.
-    Thread(target=_fulfil, args=(answer, endpoint, url, timeout, ca_file, content), daemon=True, name="page").start()
+    arguments = (answer, endpoint, url, timeout, ca_file, content, transient)
+    Thread(target=_fulfil, args=arguments, daemon=True, name="page").start()
     try:
         return answer.result(WHOLE_PAGE * timeout)
     except TimeoutError:
@@ -73,7 +81,14 @@ def _fulfil(answer: Future[Page], *arguments: Any) -> None:
         answer.set_exception(error)
 
 
-def _get(endpoint: Endpoint, url: str, timeout: float, ca_file: Path | None, content: bytes | None) -> Page:
+def _get(
+    endpoint: Endpoint,
+    url: str,
+    timeout: float,
+    ca_file: Path | None,
+    content: bytes | None,
+    transient: Collection[int],
+) -> Page:
     """Read one page, or post `content` to it. Raises `NoAnswer`, `SlowAnswer` or `ServerError` with what to do."""
     secrets = secrets_of(endpoint)
     address = host_and_port(endpoint.base_url)
@@ -85,7 +100,12 @@ def _get(endpoint: Endpoint, url: str, timeout: float, ca_file: Path | None, con
             _check_socket(endpoint.socket_path, timeout)
         with http_client(endpoint, timeout, ca_file) as client:
             page = http_get.get(
-                client, endpoint.over_http(url), max_bytes=MAX_PAGE_BYTES, body_s=timeout, content=content
+                client,
+                endpoint.over_http(url),
+                max_bytes=MAX_PAGE_BYTES,
+                body_s=timeout,
+                content=content,
+                transient=transient,
             )
     except (httpx.InvalidURL, httpx.LocalProtocolError, httpx.UnsupportedProtocol, ValueError) as error:
         raise ServerError(f"{address} cannot be asked: {quote_safely(str(error), secrets)}") from None

@@ -196,12 +196,15 @@ ROUNDING = 1 + 1e-9
 
 @dataclass(slots=True)
 class _Limit:
-    """One budget, in tokens or USD. cost: the amount that a prompt and a reply of given tokens use."""
+    """One budget, in tokens or USD. cost: the amount that a prompt and a reply of given tokens use. used: by all
+    requests; beside: by those of them that became no sample.
+    """
 
     total: float
     unit: str
     cost: Callable[[float, float], float]
     used: float = 0.0
+    beside: float = 0.0
 
     def amount(self, number: float) -> str:
         """`number` in the unit."""
@@ -210,6 +213,12 @@ class _Limit:
 
 class Budget:
     """How many tokens or USD a session may still use. Without a budget in `settings`, every request fits."""
+
+    @classmethod
+    def of(cls, settings: RunSettings, rows: Sequence[Owed]) -> Budget:
+        """The budget of a session that asks for these samples."""
+        bounds = [benchmark.sampling.max_tokens for benchmark in settings.benchmarks.values()]
+        return cls(settings, rows, [bound for bound in bounds if bound])
 
     def __init__(self, settings: RunSettings, rows: Sequence[Owed], max_tokens: Collection[int]) -> None:
         """max_tokens: of the benchmarks that have one."""
@@ -276,6 +285,13 @@ class Budget:
         for limit in self._limits:
             limit.used += limit.cost(prompt, completion)
 
+    def used_beside(self, prompt: int, completion: int) -> None:
+        """Subtract from the budget what requests used that became no sample: tokens of prompts and of replies."""
+        for limit in self._limits:
+            amount = limit.cost(prompt, completion)
+            limit.used += amount
+            limit.beside += amount
+
     def forget(self, task: Task) -> None:
         """Stop waiting for the length of `task`, which is not asked again in this session."""
         self._first.discard(task)
@@ -285,6 +301,17 @@ class Budget:
     def fits(self) -> bool:
         """Whether one more request may be sent."""
         return not self._limits or not self._exceeded_by(self._in_flight + 1, self._reserve)
+
+    def pays_beside(self, prompt: int, completion: int) -> bool:
+        """Whether such tokens may be used before the first sample, so that the first round still fits.
+
+        Without max_tokens nothing is known of a round, so only they must fit.
+        """
+        n_first = self._first_round if self._round_sizes and self._max_tokens is not None else 0
+        return all(
+            limit.cost(prompt, completion) + n_first * self._reserve(limit) <= ROUNDING * limit.total
+            for limit in self._limits
+        )
 
     def may_start(self, number: int) -> bool:
         """Whether round `number` is expected to fit into the budget, together with the requests in flight."""
@@ -323,10 +350,10 @@ class Budget:
         """Say why `limit` allows no request, and the smallest budget that would."""
         each, n = self._reserve(limit), self._first_round
         # USD: a little more, so that no rounding to the printed digits makes the amount too small.
-        smallest = n * each * (1 if limit.unit == "tokens" else 1.0005)
+        smallest = (limit.used + n * each) * (1 if limit.unit == "tokens" else 1.0005)
         return (
-            f"stopped by the budget: {limit.amount(0)} of {limit.amount(limit.total)} {limit.unit} used. Nothing is "
-            f"begun that could exceed it, and a reply may take {limit.amount(each)}. The first round has "
+            f"stopped by the budget: {limit.amount(limit.used)} of {limit.amount(limit.total)} {limit.unit} used. "
+            f"Nothing is begun that could exceed it, and a reply may take {limit.amount(each)}. The first round has "
             f"{count_noun(n, 'reply', 'replies')}: give {option(f'budget_{limit.unit.lower()}')} at least "
             f"{limit.amount(smallest)}, or a smaller {option('max_tokens')}"
         )
@@ -346,7 +373,8 @@ class Budget:
         """What `n_requests` are expected to use of `limit`, if room for the last one must be there when it is sent."""
         reserve = self._reserve(limit)
         has_mean = self._n_finished >= KNOWN and not self._first
-        return (n_requests - 1) * (limit.used / self._n_finished if has_mean else reserve) + reserve
+        mean = (limit.used - limit.beside) / self._n_finished if has_mean else reserve
+        return (n_requests - 1) * mean + reserve
 
     def _reserve(self, limit: _Limit) -> float:
         """Return how much of `limit` is reserved for one request in flight (the module's table)."""

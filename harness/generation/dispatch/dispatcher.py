@@ -41,6 +41,7 @@ from harness.generation.lengths import completion_tokens, tokens_before
 from harness.generation.plan import SessionPlan, Task
 from harness.generation.progress import Progress
 from harness.generation.settings import RunSettings
+from harness.generation.spending import Spent
 from harness.runs.record import RecordRefused
 
 HOPELESS_QUESTIONS = 3
@@ -113,7 +114,7 @@ class Dispatcher:
         self.warnings: list[str] = []
         """Events that the user should know about."""
         max_tokens = {n: b.sampling.max_tokens for n, b in settings.benchmarks.items() if b.sampling.max_tokens}
-        self._budget = Budget(settings, plan.owed, max_tokens.values())
+        self._budget = Budget.of(settings, plan.owed)
         order = self._budget.order(settings.order)
         self._arrivals = Arrivals(clock, prior_lengths or {}, max_tokens, longest_first=order == "longest")
         self._scheduler = Scheduler(
@@ -225,6 +226,11 @@ class Dispatcher:
         if len(self._flights) < self._concurrency and (wait := self._rate.wait()):
             pauses.append(wait)
         return max(SHORTEST_WAIT_S, min(pauses)) if pauses else None
+
+    def bill(self, spent: Spent) -> None:
+        """Count tokens that the session was billed for and that became no sample, such as a fingerprint's."""
+        self.counts.beside = self.counts.beside.plus(spent)
+        self._budget.used_beside(spent.prompt_tokens, spent.completion_tokens)
 
     # ---- how a request ended
 

@@ -305,10 +305,10 @@ class Counts:
     """Counts the samples, tokens and failures of a session.
 
     done: samples on disk by benchmark, earlier sessions included. total: samples expected, by benchmark. finished:
-    replies of this session; truncated: those cut at max_tokens; loops: those that end in a loop of the same words.
-    tokens: completion tokens of the finished replies, without a part that an earlier request had written. continued:
-    samples that continued such a part; kept_tokens: the tokens of these parts. failures, retries: failed requests, and
-    requests made again. notes: oddities of replies, each with how often it occurred.
+    replies of this session; truncated: those cut at max_tokens; loops: those that end in a loop. tokens: completion
+    tokens of the finished replies, without a part that an earlier request had written. continued: samples that
+    continued such a part; kept_tokens: the tokens of these parts. spent: by the finished samples; beside: by
+    fingerprints. failures, retries: failed requests, and requests made again. notes: oddities of replies → how often.
     """
 
     def __init__(self, done: Mapping[str, int], total: Mapping[str, int]) -> None:
@@ -320,7 +320,7 @@ class Counts:
         self.tokens = 0
         self.continued = 0
         self.kept_tokens = 0
-        self.spent = Spent()
+        self.spent, self.beside = Spent(), Spent()
         self.failures = 0
         self.failed: dict[str, tuple[int, str, float]] = {}
         """By kind: number of failed requests, the latest cause, and its time."""

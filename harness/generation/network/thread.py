@@ -36,6 +36,7 @@ from harness.generation.network.keeping import Keeper
 from harness.generation.network.sampler import Host, Sampler
 from harness.generation.plan import Task
 from harness.generation.progress import Progress
+from harness.generation.spending import Spent
 from harness.runs.journal import Journal
 from harness.runs.layout import RunFolder
 
@@ -132,6 +133,10 @@ class Network:
     def fail(self, error: BaseException) -> None:
         """End every request now; the session raises `error`."""
         self._run_on_loop(partial(self._dispatcher.fail, error))
+
+    def bill(self, spent: Spent) -> None:
+        """Count tokens that the session was billed for and that became no sample. Any thread may call this."""
+        self._run_on_loop(partial(self._dispatcher.bill, spent))
 
     def expect(self, left: TimeLeft | None) -> None:
         """Set the forecast that `progress` shows: the session ends after `left`; None: unknown."""

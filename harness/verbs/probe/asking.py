@@ -1,30 +1,19 @@
-"""Sends the requests of a probe: the request of a run, changed only in the fields that a check is about.
+"""The requests of a probe and their replies: the request of a run, changed only in the fields that a check is about.
 
-The client of a run keeps text, usage and times. A probe also needs log-probabilities and further choices, so this
-module reads whole replies by the client for small requests. Streams are read by the same client that reads a run's
-streams.
+The client of a run keeps text, usage and times. A probe also needs log-probabilities and further choices, so whole
+replies are read here, from the client for small requests. Streams are read by the same client that reads a run's
+streams. `probed_endpoint` sends the requests.
 """
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
-from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
-from harness.client.address.endpoint import Endpoint, quote_safely, secrets_of
 from harness.client.asker import Asker
-from harness.client.chooser import open_transport
-from harness.client.facts import page
-from harness.client.facts.tokens import Tokenizer, has_token_pages
-from harness.client.interface import Deadlines
-from harness.client.protocol.failures import error_words
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core import codec
 from harness.core.errors import ServerError
@@ -33,14 +22,8 @@ from harness.core.records import Message
 
 CHAT, COMPLETIONS = "/chat/completions", "/completions"
 
-AT_ONCE = 8
-"""Largest number of requests in flight in checks that send many; behaviour under load has a check of its own."""
-
 SECONDS = 120.0
 """Seconds to wait for one whole reply. A CPU takes about a minute for a prompt as long as the context."""
-
-MAX_BYTES = 16 * 1024 * 1024
-"""Longest body of a streamed reply, in bytes."""
 
 Fields = Mapping[str, Any]
 
@@ -198,6 +181,13 @@ class ReplyUsage(msgspec.Struct):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
 
+    @property
+    def total(self) -> int | None:
+        """Tokens of the prompt and the reply together; None if one of the counts is missing."""
+        if self.prompt_tokens is None or self.completion_tokens is None:
+            return None
+        return self.prompt_tokens + self.completion_tokens
+
 
 class _WithUsage(msgspec.Struct):
     """The part of a whole reply, or of an event of a stream, that states its usage."""
@@ -260,7 +250,10 @@ class ProbedServer(Protocol):
 
     asker: makes the requests. engine: the engine that the server names. context: the most tokens of prompt and reply
     together, as the server states. deterministic: the server promises that a reply does not depend on the other
-    requests of its batch. n_requests: requests sent so far. n_tokens: tokens that the server has counted so far.
+    requests of its batch. n_requests: requests sent so far; n_refused: those of them that the server refused because of
+    its limits, and that were sent again. n_tokens: tokens that the server has counted so far. seconds_waited: seconds
+    in which the server's limits kept requests back. ended: why the server is asked no more (its limit on requests, an
+    empty account); each request then raises `Refused` unsent. Empty while it answers.
     """
 
     asker: Asker
@@ -270,17 +263,27 @@ class ProbedServer(Protocol):
     n_requests: int
     n_tokens: int
 
+    @property
+    def n_refused(self) -> int: ...
+
+    @property
+    def seconds_waited(self) -> float: ...
+
+    @property
+    def ended(self) -> str: ...
+
     def whole(self, body: Fields, path: str = CHAT) -> ProbeReply:
         """The reply to one request, not streamed. Raises `Refused`."""
         ...
 
     def many(self, bodies: Sequence[Fields], path: str = CHAT) -> list[ProbeReply | Refused]:
-        """The replies to several requests, in order; at most `AT_ONCE` are in flight."""
+        """The replies to several requests, in order; at most `pacing.AT_ONCE` are in flight."""
         ...
 
     def streamed(self, bodies: Sequence[Fields], at_once: int = 1) -> list[Reply | RequestFailed]:
         """The replies to chat requests as streams, in order, read as a run reads them. A failure stands in place of its
-        reply. at_once: largest number of requests in flight.
+        reply. at_once: largest number of requests in flight; above 1 the requests test the server's load, so they are
+        sent whatever its limits are, and each only once.
         """
         ...
 
@@ -301,128 +304,3 @@ class ProbedServer(Protocol):
     def text_of(self, ids: Sequence[int]) -> str:
         """The text that token ids spell; empty if the server hides it. Raises `ServerError`."""
         ...
-
-
-@dataclass(kw_only=True)
-class ProbedEndpoint:
-    """A server reached over HTTP; see `ProbedServer`."""
-
-    endpoint: Endpoint
-    asker: Asker
-    engine: str | None = None
-    context: int | None = None
-    deterministic: bool = False
-    ca_file: Path | None = None
-    n_requests: int = 0
-    n_tokens: int = 0
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
-
-    def whole(self, body: Fields, path: str = CHAT) -> ProbeReply:
-        """The reply to one request, not streamed. Raises `Refused`."""
-        status, content = self._post(path, codec.encode(body))
-        if status != 200:
-            raise Refused(status, self._shown(error_words(content)))
-        try:
-            answer: ProbeReply = codec.decode(content, ProbeReply)
-        except codec.DecodeError as error:
-            raise Refused(0, f"the reply is no completion ({error})") from error
-        if not answer.choices:
-            raise Refused(0, "the reply holds no choice")
-        if answer.usage is not None:
-            self._bill(answer.usage.prompt_tokens, max(answer.usage.completion_tokens or 0, answer.n_shown))
-        return answer
-
-    def many(self, bodies: Sequence[Fields], path: str = CHAT) -> list[ProbeReply | Refused]:
-        """The replies in the order of `bodies`, read by `AT_ONCE` threads; a refusal stands in place of its reply."""
-
-        def ask(body: Fields) -> ProbeReply | Refused:
-            try:
-                return self.whole(body, path)
-            except Refused as refused:
-                return refused
-
-        with ThreadPoolExecutor(AT_ONCE, "probe") as pool:
-            return list(pool.map(ask, bodies))
-
-    def streamed(self, bodies: Sequence[Fields], at_once: int = 1) -> list[Reply | RequestFailed]:
-        """The replies to chat requests as streams, read by a run's client; a failure stands in place of its reply."""
-        replies: list[Reply | RequestFailed] = []
-        # A thread of its own, because the caller may run an event loop already.
-        thread = threading.Thread(target=lambda: replies.extend(asyncio.run(self._streams(bodies, at_once))))
-        thread.start()
-        thread.join()
-        return replies
-
-    def posted(self, content: bytes) -> tuple[int, bytes]:
-        """HTTP status and body of the reply to these bytes. Raises `ServerError`."""
-        status, reply = self._post(CHAT, content)
-        usage = stated_usage(reply) if status == 200 else None
-        if usage is not None:
-            self._bill(usage.prompt_tokens, usage.completion_tokens)
-        return status, reply
-
-    def render(self, messages: Sequence[Message], kwargs: Fields) -> tuple[str, list[int]] | None:
-        """The prompt of these messages as text and token ids; None where the engine shows no prompts."""
-        tokenizer = self._tokenizer
-        switches = {**self.asker.spelling.chat_template_kwargs, **kwargs}
-        return None if tokenizer is None else tokenizer.render(messages, switches)
-
-    def tokens(self, text: str) -> list[int] | None:
-        """The token ids of a text; None where the engine shows none. Raises `ServerError`."""
-        tokenizer = self._tokenizer
-        return None if tokenizer is None else tokenizer.tokens_of(text)
-
-    def text_of(self, ids: Sequence[int]) -> str:
-        """The text of token ids; empty where the engine shows none. Raises `ServerError`."""
-        tokenizer = self._tokenizer
-        return "" if tokenizer is None else tokenizer.text_of(ids)
-
-    @property
-    def _tokenizer(self) -> Tokenizer | None:
-        if self.engine is None or not has_token_pages(self.engine):
-            return None
-        return Tokenizer(self.endpoint, self.engine, self.asker.model, self.ca_file)
-
-    async def _streams(self, bodies: Sequence[Fields], at_once: int) -> list[Reply | RequestFailed]:
-        """Open the client of a run, and read the streams of all bodies with it, in order; a failure stands in place of
-        its reply. at_once: largest number of requests in flight.
-        """
-        transport = open_transport(ca_file=self.ca_file)
-        gate = asyncio.Semaphore(at_once)
-        patience = Deadlines(connect=10, first_token=SECONDS, idle=60)
-
-        async def ask(body: Fields) -> Reply | RequestFailed:
-            """Send one body as a stream; a failure is returned instead of the reply."""
-            async with gate:
-                try:
-                    reply = await transport.complete(self.endpoint, CHAT, codec.encode(body), patience, MAX_BYTES)
-                except RequestFailed as failed:
-                    return failed
-            self.n_requests += 1
-            self._bill(reply.usage.prompt_tokens, reply.usage.completion_tokens)
-            return reply
-
-        try:
-            return list(await asyncio.gather(*map(ask, bodies)))
-        finally:
-            await transport.close()
-
-    def _post(self, path: str, content: bytes) -> tuple[int, bytes]:
-        """Send bytes as they are and return HTTP status and body. Raises `ServerError`."""
-        # The lock is needed because `many` calls this method in several threads.
-        with self._lock:
-            self.n_requests += 1
-        # A base URL may have a query (Azure's api-version), and the path goes before it.
-        base = urlsplit(self.endpoint.base_url)
-        url = urlunsplit((base.scheme, base.netloc, base.path + path, base.query, ""))
-        answer = page.get(self.endpoint, url, timeout=SECONDS, ca_file=self.ca_file, content=content)
-        return answer.status, answer.body
-
-    def _bill(self, *counts: int | None) -> None:
-        """Add these numbers of tokens, as far as they are stated, to the cost of the probe."""
-        with self._lock:
-            self.n_tokens += sum(n for n in counts if n)
-
-    def _shown(self, words: str) -> str:
-        """The server's words, safe to show: without the key and other secrets of the endpoint."""
-        return quote_safely(words, secrets_of(self.endpoint))

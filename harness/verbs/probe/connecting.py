@@ -9,7 +9,7 @@ from harness.asking import servers
 from harness.asking.options import WhichServer
 from harness.asking.servers import Looks
 from harness.asking.watching import Watcher
-from harness.verbs.probe.asking import ProbedEndpoint
+from harness.verbs.probe.probed_endpoint import ProbedEndpoint
 
 
 def promised(host: Mapping[str, Any]) -> bool:

@@ -88,9 +88,11 @@ def needles(words: int, codes: Sequence[str]) -> str:
 
 def _line_and_speed(subject: Subject) -> tuple[tuple[float, float] | None, float]:
     """Return the result of `_tokens_by_words`, and the number of words that the server reads in `SECONDS`."""
-    begun = time.monotonic()
+    begun, waited = time.monotonic(), subject.server.seconds_waited
     line = _tokens_by_words(subject)
-    return line, (SHORT + LONGER) / max(time.monotonic() - begun, 1e-6) * SECONDS
+    # Without the time in which the server's limits kept the requests back.
+    seconds = time.monotonic() - begun - (subject.server.seconds_waited - waited)
+    return line, (SHORT + LONGER) / max(seconds, 1e-6) * SECONDS
 
 
 def _long_prompt_check(subject: Subject) -> Seen:

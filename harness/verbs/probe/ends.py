@@ -155,13 +155,14 @@ def _ends(subject: Subject) -> Seen:
 
 def _long_stream(subject: Subject) -> Seen:
     """Ask for long streams. If different texts end after the same number of tokens, the server caps its replies."""
-    begun = time.monotonic()
+    begun, waited = time.monotonic(), subject.server.seconds_waited
     first = _end_of(subject, STORY, LIMITS[-1])
     if isinstance(first, RequestFailed):
         return untested("a long stream", f"a stream failed: {quoted(first.message)}")
     # Without usage, the speed is estimated from characters, usually four a token.
     n_new = first.n_tokens or max(1, len(first.text) // 4)
-    in_time = int(n_new / max(time.monotonic() - begun, 1e-3) * SECONDS)
+    seconds = time.monotonic() - begun - (subject.server.seconds_waited - waited)
+    in_time = int(n_new / max(seconds, 1e-3) * SECONDS)
     limit = min(LONG_REPLY, max(MIN_LONG_REPLY, in_time))
     if subject.server.context is not None:
         limit = min(limit, subject.server.context - ROOM)

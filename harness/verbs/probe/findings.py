@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -12,7 +12,7 @@ from harness.client.protocol.reply import RequestFailed
 from harness.core.inert import quoted
 
 if TYPE_CHECKING:
-    from harness.verbs.probe.subject import Subject
+    from harness.verbs.probe.subject import Lost, Subject
 
 Outcome = Literal["sound", "spoils", "warns", "untested"]
 """spoils: a score from this server would be wrong, or belong to another model or setting.
@@ -21,6 +21,9 @@ warns: worth knowing, but a score stands. untested: the server does not show wha
 """
 
 Group = Literal["protocol", "sampling", "context", "template", "reference", "load", "tools"]
+
+MAX_LOST = 0.1
+"""A check that lost more than this fraction of its requests finds nothing sound: what is left may hide the fault."""
 
 FALSE_ALARM = 0.001
 """Chance that a sound server fails any test of distributions in one probe, after Holm (1979).
@@ -41,6 +44,20 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     sent: str
     came: str
     p: float | None = None
+
+
+def without_lost(seen: Seen, lost: Lost) -> Seen:
+    """The observation with the lost requests named; untested if they are more than `MAX_LOST` of all.
+
+    A fault that a check sees without a test of chance (no p) stands: the lost requests would not take it back.
+    """
+    if not lost.n:
+        return seen
+    came = f"{seen.came}; {lost.n} of {lost.of} requests brought nothing to judge ({quoted(lost.why)})"
+    shows_fault = seen.outcome in ("spoils", "warns") and seen.p is None
+    if lost.n <= MAX_LOST * lost.of or shows_fault:
+        return msgspec.structs.replace(seen, came=came)
+    return untested(seen.sent, f"too few requests are left to judge by: {came}")
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +81,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
     """All findings about one server.
 
-    version: of the harness. requests: number that the probe sent. tokens: number that the probe cost, as the server
+    version: of the harness. requests: number that the probe sent; refused: those of them that the server refused
+    because of its limits (429), and that were sent again. tokens: number that the probe cost, as the server
     counts. seed: the number that all seeds of the probe's requests come from. seconds: how long the probe took.
     left_out: name of a check that the budget did not pay for → about how many tokens it would have cost.
     """
@@ -79,6 +97,7 @@ class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int
     seconds: float
     left_out: dict[str, int] = {}
+    refused: int = 0
 
     def count(self, outcome: Outcome) -> int:
         """Number of findings with that outcome."""
@@ -102,7 +121,8 @@ class Check:
     look: makes the check. quick: whether it takes a few short requests only, so that it can precede each run. tokens:
     about how many it costs; a budget is spent by this estimate, and the true cost is in the `Finding`. shortest: about
     how many tokens it costs with its shortest prompt, if the length of its prompt can be chosen; else None. draws:
-    whether it can be made only if `Subject.open` finds a prompt after which tokens can be drawn.
+    number of tokens that it draws after the prompt that `Subject.open` finds; without such a prompt the check cannot be
+    made. 0: it draws none.
     """
 
     name: str
@@ -113,12 +133,19 @@ class Check:
     quick: bool = True
     tokens: int = 140
     shortest: int | None = None
-    draws: bool = False
+    draws: int = 0
 
     @property
     def least_tokens(self) -> int:
         """About how many tokens the check costs at least."""
         return self.tokens if self.shortest is None else self.shortest
+
+    def priced(self, draw_tokens: int | None) -> Check:
+        """The check with its price by what one draw costs on this server; itself if that is unknown or it draws none.
+
+        A draw after raw text costs some 7 tokens, one in a chat as many as the chat template adds.
+        """
+        return self if draw_tokens is None or not self.draws else replace(self, tokens=self.draws * draw_tokens)
 
 
 def sound(sent: str, came: str) -> Seen:

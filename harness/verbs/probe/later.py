@@ -28,7 +28,7 @@ from harness.verbs.probe.asking import CHAT, COMPLETIONS, Choice, Inquiry, Probe
 from harness.verbs.probe.findings import Check, Seen, sound, spoils, untested, warns
 from harness.verbs.probe.reference import GRAVE, divergence
 from harness.verbs.probe.sampling import CUTS, NEAR, SURE
-from harness.verbs.probe.subject import LONG, OPEN_PROMPTS, STORY, Subject, listed, logprob_fields
+from harness.verbs.probe.subject import LONG, OPEN_PROMPTS, STORY, Lost, Subject, listed, logprob_fields
 
 REPLIES = 12
 """Number of sampled replies, of `LONG` tokens each, in the test of the tokens after the first: some 270 tokens."""
@@ -262,7 +262,10 @@ def _written_and_read(subject: Subject) -> Seen:
                 inquiry = Inquiry(text + so_far, {"max_tokens": 1, **fields}, COMPLETIONS)
                 bodies.append(inquiry.body(subject.server.asker))
                 written.append(choice.tokens[n].top)
-    read = [_first_top(answer) for answer in subject.server.many(bodies, COMPLETIONS)]
+    answers = subject.server.many(bodies, COMPLETIONS)
+    if refused := [answer.sentence for answer in answers if isinstance(answer, Refused)]:
+        subject.lost = Lost(n=len(refused), of=len(bodies), why=refused[0])
+    read = [_first_top(answer) for answer in answers]
     apart = [divergence(listed(a), listed(b)) for a, b in zip(written, read, strict=True) if a and b]
     if len(apart) < len(READ_AT):
         return untested(sent, HIDDEN)
@@ -287,11 +290,17 @@ _MEND = (
     "caches in low precision, and probe again; update the engine."
 )
 
+_MEND_DRAWS = (
+    "Tokens that are likelier than stated come first of all from cuts that the request does not set (the server's "
+    "default top_k, top_p or min_p): start the engine with neutral sampling defaults, or send the fields (top_p 1, "
+    f"top_k -1, llama.cpp: 0, min_p 0), and probe again; `whole distribution` shows such cuts, too. {_MEND}"
+)
+
 CHECKS = (
-    Check(name="later draws", group="sampling", look=_later_draws, why=_WHY, mend=_MEND, quick=False, tokens=900),
+    Check(name="later draws", group="sampling", look=_later_draws, why=_WHY, mend=_MEND_DRAWS, quick=False, tokens=900),
     Check(
         name="later draws at 0.5", group="sampling", look=_later_cold_draws,
-        why=_WHY, mend=_MEND, quick=False, tokens=1_000,
+        why=_WHY, mend=_MEND_DRAWS, quick=False, tokens=1_000,
     ),
     Check(name="later cuts", group="sampling", look=_later_cuts, why=_WHY, mend=_MEND, quick=False, tokens=900),
     Check(

@@ -16,7 +16,7 @@ from harness.verbs.probe.asking import Refused
 from harness.verbs.probe.findings import Check, Seen, sound, spoils, untested
 from harness.verbs.probe.reference import divergence
 from harness.verbs.probe.sampling import CLOSED
-from harness.verbs.probe.subject import Subject, listed
+from harness.verbs.probe.subject import Lost, Subject, listed
 
 ASKED = 40
 """Number of requests with the same prompt. A replica that answers one request in eight is missed once in 200 probes."""
@@ -69,8 +69,10 @@ def _one_model(subject: Subject) -> Seen:
     ]
     # `listed` drops tokens at the server's floor (a lowest value for all unlikely tokens), so a list may be empty.
     tops = [top for top in tops if top]
-    if len(tops) < ASKED // 2:
-        return untested(sent, f"{len(tops)} of {ASKED} replies state log-probabilities")
+    refused = [answer.sentence for answer in answers if isinstance(answer, Refused)]
+    subject.lost = Lost(n=ASKED - len(tops), of=ASKED, why=refused[0] if refused else "no log-probabilities")
+    if not tops:
+        return untested(sent, "no log-probabilities came")
     sizes = models(tops)
     if len(sizes) == 1:
         return sound(sent, f"one distribution in all {len(tops)} replies")
@@ -80,7 +82,7 @@ def _one_model(subject: Subject) -> Seen:
 
 CHECKS = (
     Check(
-        name="one model", group="sampling", look=_one_model, quick=False, tokens=1_800, draws=True,
+        name="one model", group="sampling", look=_one_model, quick=False, tokens=1_800, draws=ASKED,
         why="Behind one address there may be several replicas; a score over two models is no model's score.",
         mend="Ask each replica by an address of its own, and probe each; a provider's route can often be pinned.",
     ),

@@ -17,6 +17,7 @@ from harness.core.about import __version__
 from harness.core.errors import ServerError, StoppedByRule, UsageError, near_names, option
 from harness.core.files import write_atomically
 from harness.core.inert import quoted
+from harness.core.nouns import count_noun
 from harness.verbs.probe import (
     bare,
     context,
@@ -36,7 +37,7 @@ from harness.verbs.probe import (
     tools,
     worth,
 )
-from harness.verbs.probe.asking import ProbedEndpoint, ProbedServer, Refused
+from harness.verbs.probe.asking import ProbedServer, Refused
 from harness.verbs.probe.connecting import probed
 from harness.verbs.probe.findings import (
     FALSE_ALARM,
@@ -47,9 +48,11 @@ from harness.verbs.probe.findings import (
     Seen,
     too_slow,
     untested,
+    without_lost,
 )
+from harness.verbs.probe.probed_endpoint import ProbedEndpoint
 from harness.verbs.probe.reference import ServerReference
-from harness.verbs.probe.subject import Subject
+from harness.verbs.probe.subject import Lost, Subject
 
 if TYPE_CHECKING:
     from harness.asking.prepare import Prepared
@@ -117,9 +120,10 @@ def examine(
     costs = dict[str, int]()
     left_out = dict[str, int]()
     # Checks are made in rounds: they often cost less than estimated, and the tokens left over pay for further checks.
-    while waiting := [check for check in checks if check.name not in seen]:
+    while waiting := [check.priced(subject.draw_tokens) for check in checks if check.name not in seen]:
         allowed = _allowed(waiting, subject, budget, seen, costs)
-        for check in waiting:
+        # With a budget the comparison with a reference is made first, so that no other check spends its tokens.
+        for check in sorted(waiting, key=lambda check: budget is not None and check.group != "reference"):
             if check.name not in allowed:
                 continue
             before = server.n_tokens
@@ -135,6 +139,7 @@ def examine(
             costs[check.name] = costs.get(check.name, 0) + server.n_tokens - before
         # The budget pays for none of the waiting checks, so they are reported as untested.
         if not allowed:
+            waiting = [check.priced(subject.draw_tokens) for check in waiting]
             unfound = worth.unfound(waiting, seen)
             seen |= {check.name: _left_out(check, unfound[check.name]) for check in waiting}
             left_out = {check.name: check.tokens for check in waiting}
@@ -154,6 +159,7 @@ def examine(
         tokens=server.n_tokens,
         seconds=round(time.monotonic() - begun, 1),
         left_out=left_out,
+        refused=server.n_refused,
     )
 
 
@@ -162,20 +168,24 @@ def _allowed(
 ) -> Mapping[str, int | None]:
     """Check of the next round → how many tokens it may cost (None: any number). Empty if the budget pays for none.
 
-    costs: the tokens that each check has cost so far. If this function has to ask the server whether tokens can be
-    drawn at all, it adds the tokens of that request.
+    costs: the tokens that each check has cost so far. If this function has to ask the server after which prompt tokens
+    can be drawn, and so what a draw costs, it adds the tokens of these requests.
     """
     if budget is None:
         return {check.name: None for check in waiting}
     left = budget - subject.server.n_tokens
     allotted = worth.allotted(waiting, left, seen)
-    # If the server gives no prompt to draw tokens after, the checks that draw are allowed: they say so at no cost.
-    # Otherwise the report would name the budget as the reason.
-    drawing = [check.name for check in waiting if check.draws]
-    if not allotted and drawing and left >= OPENING_TOKENS:
-        if _cannot_draw(subject):
-            allotted = dict.fromkeys(drawing, 0)
-        costs[drawing[0]] = left - (budget - subject.server.n_tokens)
+    drawing = [check for check in waiting if check.draws]
+    # Draws are not left out as too dear before their price on this server is known.
+    if not allotted and drawing and subject.draw_tokens is None and left >= OPENING_TOKENS:
+        cannot_draw = _cannot_draw(subject)
+        costs[drawing[0].name] = costs.get(drawing[0].name, 0) + left - (budget - subject.server.n_tokens)
+        left = budget - subject.server.n_tokens
+        allotted = worth.allotted([check.priced(subject.draw_tokens) for check in waiting], left, seen)
+        # If the server gives no prompt to draw tokens after, the checks that draw are allowed: they say so at no cost.
+        # Otherwise the report would name the budget as the reason.
+        if cannot_draw:
+            allotted |= {check.name: 0 for check in drawing}
     return {**allotted}
 
 
@@ -198,6 +208,27 @@ def _left_out(check: Check, n: int) -> Seen:
 
 
 def _observation(check: Check, subject: Subject) -> Seen:
+    """Make one check and return its observation, by one rule for all checks that lost requests.
+
+    A check is untested if the server was asked no more before its end, because of a limit on requests or an empty
+    account: such a refusal is no answer to what the check asks, whatever the check made of it. The requests that it
+    lost otherwise are named (`without_lost`).
+    """
+    server = subject.server
+    if server.ended:
+        return untested("nothing", f"the server is asked no more: {quoted(server.ended)}")
+    before = server.n_requests - server.n_refused
+    subject.lost = Lost()
+    seen = _look(check, subject)
+    if ended := subject.server.ended:
+        n = server.n_requests - server.n_refused - before
+        return untested(
+            seen.sent, f"after {count_noun(n, 'reply', 'replies')} the server took no more requests: {quoted(ended)}"
+        )
+    return without_lost(seen, subject.lost)
+
+
+def _look(check: Check, subject: Subject) -> Seen:
     """Make one check and return its observation; a server that cannot be asked is an observation, too."""
     try:
         return check.look(subject)

@@ -38,7 +38,7 @@ from harness.scoring.intervals import t_factor
 from harness.verbs.probe import exact
 from harness.verbs.probe.asking import COMPLETIONS, Choice, Inquiry, ProbedServer, ProbeReply, Refused
 from harness.verbs.probe.findings import Check, Outcome, Seen, sound, spoils, untested, warns
-from harness.verbs.probe.subject import Subject, drawn, listed, logprob_fields
+from harness.verbs.probe.subject import Lost, Subject, drawn, listed, logprob_fields
 
 PASSAGES: tuple[str, ...] = (
     "The old bridge was closed because the river had risen overnight, and nobody in the village could reach "
@@ -257,7 +257,7 @@ class ServerReference:
     def beginnings(self) -> Sequence[str]:
         """The beginnings of the greedy replies to the prompts of `fingerprint`."""
         with self._named():
-            return [choice.whole[: fingerprint.MAX_CHARS] for choice in _greedy(self.server, _plain)]
+            return _beginnings(_greedy(self.server, _plain))
 
     @contextmanager
     def _named(self) -> Iterator[None]:
@@ -436,10 +436,18 @@ def surprise_p(comparisons: Sequence[TokenComparison], seed: int) -> float:
     return exact.two_sided(sum(token.surprise for token in comparisons), simulate)
 
 
-def places(subject: Subject, reference: ProbeReference) -> list[TokenComparison]:
+@dataclass(frozen=True)
+class ComparedPlaces:
+    """The comparisons at the places of `texts`, without those that are `lost`: one side gave no log-probabilities."""
+
+    comparisons: list[TokenComparison]
+    lost: Lost
+
+
+def places(subject: Subject, reference: ProbeReference) -> ComparedPlaces:
     """Compare the server's next-token log-probabilities with the reference's, at each place of `texts`.
 
-    A place at which one side gives no log-probabilities is left out. Raises `Refused` if none is left.
+    Raises `Refused` if there is no place at which both sides give some.
     """
     where = texts()
     # `_next_tokens` counts down from this seed, so each request has a seed that no check has used.
@@ -456,7 +464,9 @@ def places(subject: Subject, reference: ProbeReference) -> list[TokenComparison]
             comparisons.append(compared(passage, drawn(answer.first), server, reference_likely, by_rounding))
     if not comparisons:
         raise Refused(0, "no place of the texts has log-probabilities of both", "the two models")
-    return comparisons
+    refused = [answer.sentence for answer in ours if isinstance(answer, Refused)]
+    why = refused[0] if refused else "no log-probabilities of both models"
+    return ComparedPlaces(comparisons, Lost(n=len(where) - len(comparisons), of=len(where), why=why))
 
 
 def _first_token(server: ProbedServer, seed: int) -> ProbeReply | Refused:
@@ -515,6 +525,11 @@ def _greedy(server: ProbedServer, template_of: Callable[[Asker], RequestTemplate
     return choices
 
 
+def _beginnings(choices: Sequence[Choice]) -> list[str]:
+    """The beginnings of these replies, as a fingerprint stores them."""
+    return [choice.whole[: fingerprint.MAX_CHARS] for choice in choices]
+
+
 WEIGHTS, DRAWS, GREEDY_REPLIES = "weights", "draws", "greedy replies"
 NAMES = ("reference", WEIGHTS, DRAWS, GREEDY_REPLIES)
 """The group of the checks that need a reference, and their names."""
@@ -526,7 +541,7 @@ MEND = "Compare quantisation, checkpoint and engine of both; where a copy is qua
 def against(reference: ProbeReference) -> tuple[Check, ...]:
     """The three checks of weights: next-token distributions, the server's own draws, and its greedy replies."""
     # Holds the comparisons once they are made, or why they cannot be made.
-    looked: list[list[TokenComparison] | Refused] = []
+    looked: list[ComparedPlaces | Refused] = []
 
     def seen(subject: Subject) -> list[TokenComparison]:
         """The comparisons at all places; the servers are asked once, for both checks. Raises `Refused`."""
@@ -537,7 +552,8 @@ def against(reference: ProbeReference) -> tuple[Check, ...]:
                 looked.append(refused)
         if isinstance(looked[0], Refused):
             raise looked[0]
-        return looked[0]
+        subject.lost = looked[0].lost
+        return looked[0].comparisons
 
     sent = f"{len(PASSAGES)} passages, the next token at {PLACES} places of each, by both models"
 
@@ -604,18 +620,27 @@ def begun_alike(reference: Begun, as_run: RunSpelling | None = None) -> Check:
             theirs, ours = reference.beginnings(), _greedy(subject.server, template_of)
         except Refused as refused:
             return untested(sent, refused.whose)
-        n_same = fingerprint.same(theirs, [choice.whole[: fingerprint.MAX_CHARS] for choice in ours])
+        begun = _beginnings(ours)
+        n_same = fingerprint.same(theirs, begun)
         counts = [_agreeing(our, their) for our, their in zip(ours, theirs, strict=True)]
         n_agreed, n_tokens = sum(agreed for agreed, _ in counts), sum(n for _, n in counts)
         share = f", {n_agreed} of {n_tokens} tokens before the first difference" if n_tokens else ""
         came = f"{n_same} of {len(theirs)} replies begin as those of {reference.named}{share}"
         if n_same <= MAX_ODD_SAME:
+            n_own = fingerprint.same(begun, _beginnings(_greedy(subject.server, template_of)))
+            if n_own <= MAX_ODD_SAME:
+                came = (
+                    f"asked again, {n_own} of {len(begun)} replies begin as before: the server samples at temperature "
+                    f"0, so nothing is known of its weights; {came}"
+                )
             return spoils(sent, came)
         return warns(sent, came) if n_same < fingerprint.MIN_SAME else sound(sent, came)
 
     return Check(
-        name=GREEDY_REPLIES, group="reference", look=look, quick=False, tokens=600, why=WHY,
-        mend="Compare the chat template first (reference: the model's folder); then weights and engine.",
+        name=GREEDY_REPLIES, group="reference", look=look, quick=False, tokens=600,
+        why="Other weights, another chat template, or sampling where temperature 0 is asked for gives other scores.",
+        mend="If its own replies do not repeat, mend `temperature 0` first. Else compare the chat template (reference: "
+        "the model's folder), then weights and engine.",
     )  # fmt: skip
 
 

@@ -259,33 +259,33 @@ CHECKS = (
         mend=_REWRITTEN,
     ),
     Check(
-        name="temperature 1", group="sampling", look=_temperature(1.0), quick=False, tokens=4_500, draws=True,
+        name="temperature 1", group="sampling", look=_temperature(1.0), quick=False, tokens=4_500, draws=DRAWS,
         why="The temperature moves accuracy and the spread of samples; papers state it.",
         mend=_REWRITTEN,
     ),
     Check(
-        name="temperature 0.5", group="sampling", look=_temperature(0.5), quick=False, tokens=4_500, draws=True,
+        name="temperature 0.5", group="sampling", look=_temperature(0.5), quick=False, tokens=4_500, draws=DRAWS,
         why="The temperature moves accuracy and the spread of samples; papers state it.",
         mend=_REWRITTEN,
     ),
     Check(
-        name="whole distribution", group="sampling", look=_nothing_cut, quick=False, tokens=4_500, draws=True,
+        name="whole distribution", group="sampling", look=_nothing_cut, quick=False, tokens=4_500, draws=DRAWS,
         why="A cut that nobody asked for (default top_k, top_p or min_p) changes the setting of a run.",
         mend="Start the engine with neutral sampling defaults, or send the fields: top_p 1, top_k -1 (llama.cpp: 0), "
         "min_p 0.",
     ),
     Check(
-        name="top_k", group="sampling", look=_cut(*CUTS[0]), quick=False, tokens=1_800, draws=True,
+        name="top_k", group="sampling", look=_cut(*CUTS[0]), quick=False, tokens=1_800, draws=CUT_DRAWS,
         why="Model cards recommend top_k (20 for Qwen3); without it, unlikely tokens are sampled too.",
         mend="Use a server that obeys it, or leave it out and say so beside the score.",
     ),
     Check(
-        name="top_p", group="sampling", look=_cut(*CUTS[1]), quick=False, tokens=1_800, draws=True,
+        name="top_p", group="sampling", look=_cut(*CUTS[1]), quick=False, tokens=1_800, draws=CUT_DRAWS,
         why="Nearly every published score uses top_p 0.95; without it, unlikely tokens are sampled too.",
         mend="Use a server that obeys it, or leave it out and say so beside the score.",
     ),
     Check(
-        name="min_p", group="sampling", look=_cut(*CUTS[2]), quick=False, tokens=1_800, draws=True,
+        name="min_p", group="sampling", look=_cut(*CUTS[2]), quick=False, tokens=1_800, draws=CUT_DRAWS,
         why="Some model cards recommend min_p.",
         mend="Use a server that obeys it, or leave it out and say so beside the score.",
     ),

@@ -64,12 +64,14 @@ def listed(top: Mapping[str, float]) -> dict[str, float]:
 class Open:
     """A prompt with the distribution of its reply's first token at temperature 1.
 
-    logprobs: natural logarithms of the probabilities, of the likeliest tokens only.
+    logprobs: natural logarithms of the probabilities, of the likeliest tokens only. tokens: of the prompt and one new
+    token, as the server counts; None without usage.
     """
 
     path: str
     text: str
     logprobs: dict[str, float]
+    tokens: int | None = None
 
     def inquiry(self, **more: Any) -> Inquiry:
         """A request for one token after this prompt and for the likeliest tokens there. more: fields that override."""
@@ -82,6 +84,15 @@ def logprob_fields(path: str) -> dict[str, Any]:
     return {"logprobs": True, "top_logprobs": TOP} if path == CHAT else {"logprobs": TOP}
 
 
+@dataclass(frozen=True, kw_only=True)
+class Lost:
+    """Requests of a check that brought nothing to judge: n of all its `of`. why: of one of them; empty if none is."""
+
+    n: int = 0
+    of: int = 0
+    why: str = ""
+
+
 @dataclass
 class Subject:
     """The server under examination, and the seed that the probe's own seeds come from.
@@ -90,7 +101,9 @@ class Subject:
     longest prompt that is known to have reached the model so far. mixed: a sentence on what shows that several models
     answer; empty if nothing has shown it. n_right_calls: number of replies with right tool calls; None until they are
     counted. room: tokens that the check under way may cost; None: as many as it takes. warm: first tokens drawn at
-    temperature 1 so far → how often each came.
+    temperature 1 so far → how often each came. draw_tokens: about how many tokens one such draw costs; None until
+    `open` has found its prompt, or if the server states no usage. lost: the requests of the check under way that
+    brought nothing to judge.
     """
 
     server: ProbedServer
@@ -101,6 +114,8 @@ class Subject:
     n_right_calls: int | None = None
     room: int | None = None
     warm: Counter[str] = field(default_factory=Counter)
+    draw_tokens: int | None = None
+    lost: Lost = Lost()
 
     def chat(self, text: str = STORY, **fields: Any) -> ProbeReply:
         """The whole reply to one message. Raises `Refused`."""
@@ -130,15 +145,19 @@ class Subject:
         candidates: list[Open] = []
         for path, text in OPEN_PROMPTS:
             try:
-                tokens = self.whole(Open(path, text, {}).inquiry()).first.tokens
+                reply = self.whole(Open(path, text, {}).inquiry())
             except Refused:
                 continue
+            tokens = reply.first.tokens
             if tokens and len(tokens[0].top) >= 5:
                 # Different tokens that are parts of a character have one name, so they count as not listed.
                 top = {token: value for token, value in listed(tokens[0].top).items() if "\ufffd" not in token}
-                candidates.append(Open(path, text, top))
+                candidates.append(Open(path, text, top, reply.usage.total if reply.usage else None))
         best = max(candidates, key=lambda candidate: exact.entropy(candidate.logprobs), default=None)
-        return best if best is not None and exact.entropy(best.logprobs) >= MIN_ENTROPY else None
+        if best is None or exact.entropy(best.logprobs) < MIN_ENTROPY:
+            return None
+        self.draw_tokens = best.tokens
+        return best
 
     def draws(self, n: int, **fields: Any) -> Draws:
         """The first tokens after the prompt `open`, in n requests with different seeds.
@@ -155,6 +174,8 @@ class Subject:
         failed = [answer for answer in answers if isinstance(answer, Refused)]
         if 10 * len(failed) > n:
             raise failed[0]
+        if failed:
+            self.lost = Lost(n=len(failed), of=n, why=failed[0].sentence)
         choices = [answer.first for answer in answers if not isinstance(answer, Refused)]
         least = min(opened.logprobs.values())
         unlisted = [c for c in choices if drawn(c) not in opened.logprobs and (c.first_logprob or 0.0) < least]

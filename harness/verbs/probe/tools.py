@@ -201,6 +201,8 @@ def _many(subject: Subject) -> list[Called] | str:
     if not any(reply.calls or wrong(reply) for reply in replies):
         return f"the model calls no tool in {TRIALS} replies"
     rest = subject.server.many(bodies[TRIALS:])
+    if subject.server.ended:
+        return subject.server.ended
     replies += [called(answer) for answer in rest if not isinstance(answer, Refused)]
     subject.n_right_calls = sum(bool(reply.calls) and wrong(reply) is None for reply in replies)
     return replies

@@ -6,6 +6,8 @@ the number of kinds that it finds and no check chosen so far does, plus `OWN` fo
 next check is the one with the highest worth per token that still fits (the greedy method for a cover of limited cost:
 Khuller, Moss and Naor 1999, Inf. Process. Lett. 70:39). So a check with long replies that finds seven kinds is chosen
 before a check of a hundred draws that finds only one of them.
+
+The comparison with a reference comes before all other checks: whoever names a reference asks for it.
 """
 
 from __future__ import annotations
@@ -114,7 +116,10 @@ def allotted(checks: Sequence[Check], budget: int, earlier: Collection[str] = ()
     rooms = dict[str, int]()
     while fitting := [check for check in checks if check.name not in rooms and check.least_tokens <= left]:
         # The worth is divided by the price, since ten cheap checks may together find more than a dear one.
-        best = max(fitting, key=lambda check: worth(check, classes) / max(check.least_tokens, 1))
+        best = max(
+            fitting,
+            key=lambda check: (check.group == "reference", worth(check, classes) / max(check.least_tokens, 1)),
+        )
         left -= best.least_tokens
         rooms[best.name] = best.least_tokens
         classes |= set(FINDS.get(best.name, ()))

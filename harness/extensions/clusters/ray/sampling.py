@@ -13,6 +13,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import astuple
 from typing import Any
 
 from harness.asking.options import RunOptions
@@ -104,12 +105,11 @@ def run_shard(fields: dict[str, Any]) -> dict[str, Any]:
 
 def _account(outcome: Outcome) -> dict[str, Any]:
     """The outcome as plain values, which Ray carries between nodes."""
-    spent = outcome.spent
     return {name: getattr(outcome, name) for name in _SUMMED} | {
         "complete": outcome.complete,
         "warnings": [Sentence(warning).marked for warning in outcome.warnings],
         "causes": [(cause.kind, cause.count, cause.example) for cause in outcome.causes],
-        "spent": (spent.prompt_tokens, spent.completion_tokens, spent.n_stated, spent.n_unstated),
+        "spent": astuple(outcome.spent),
     }
 
 

@@ -1,0 +1,218 @@
+"""A server that a probe asks over HTTP, at the pace that it allows (see `pacing`)."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+from harness.client.address.endpoint import Endpoint, quote_safely, secrets_of
+from harness.client.asker import Asker
+from harness.client.chooser import open_transport
+from harness.client.facts import page
+from harness.client.facts.tokens import Tokenizer, has_token_pages
+from harness.client.interface import Deadlines
+from harness.client.protocol.failures import error_words, failure_of_status
+from harness.client.protocol.reply import Reply, RequestFailed
+from harness.core import codec
+from harness.core.http_get import TRANSIENT_STATUSES, Page
+from harness.core.records import Message
+from harness.verbs.probe.asking import CHAT, SECONDS, Fields, ProbeReply, Refused, stated_usage
+from harness.verbs.probe.pacing import AT_ONCE, LIMITING, Pacer
+
+UNPACED = TRANSIENT_STATUSES - {*LIMITING}
+"""Statuses after which a request is sent again at once, and not when the server's pace allows it."""
+
+MAX_BYTES = 16 * 1024 * 1024
+"""Longest body of a streamed reply, in bytes."""
+
+
+@dataclass(kw_only=True)
+class ProbedEndpoint:
+    """A server reached over HTTP; see `ProbedServer`."""
+
+    endpoint: Endpoint
+    asker: Asker
+    engine: str | None = None
+    context: int | None = None
+    deterministic: bool = False
+    ca_file: Path | None = None
+    n_requests: int = 0
+    n_tokens: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    @cached_property
+    def _pacer(self) -> Pacer:
+        return Pacer(self.endpoint)
+
+    @property
+    def n_refused(self) -> int:
+        """Requests that the server refused because of its limits."""
+        return self._pacer.n_refused
+
+    @property
+    def seconds_waited(self) -> float:
+        """Seconds in which the server's limits kept requests back."""
+        return self._pacer.seconds_waited
+
+    @property
+    def ended(self) -> str:
+        """Why the server is asked no more; empty while it answers."""
+        return self._pacer.ended
+
+    def whole(self, body: Fields, path: str = CHAT) -> ProbeReply:
+        """The reply to one request, not streamed. Raises `Refused`."""
+        status, content = self._post(path, codec.encode(body))
+        if status != 200:
+            raise Refused(status, self._shown(error_words(content)))
+        try:
+            answer: ProbeReply = codec.decode(content, ProbeReply)
+        except codec.DecodeError as error:
+            raise Refused(0, f"the reply is no completion ({error})") from error
+        if not answer.choices:
+            raise Refused(0, "the reply holds no choice")
+        if answer.usage is not None:
+            self._bill(answer.usage.prompt_tokens, max(answer.usage.completion_tokens or 0, answer.n_shown))
+        return answer
+
+    def many(self, bodies: Sequence[Fields], path: str = CHAT) -> list[ProbeReply | Refused]:
+        """The replies in the order of `bodies`, read by `AT_ONCE` threads; a refusal stands in place of its reply."""
+
+        def ask(body: Fields) -> ProbeReply | Refused:
+            try:
+                return self.whole(body, path)
+            except Refused as refused:
+                return refused
+
+        with ThreadPoolExecutor(AT_ONCE, "probe") as pool:
+            return list(pool.map(ask, bodies))
+
+    def streamed(self, bodies: Sequence[Fields], at_once: int = 1) -> list[Reply | RequestFailed]:
+        """The replies to chat requests as streams, read by a run's client; a failure stands in place of its reply."""
+        replies: list[Reply | RequestFailed] = []
+        # A thread of its own, because the caller may run an event loop already.
+        thread = threading.Thread(target=lambda: replies.extend(asyncio.run(self._streams(bodies, at_once))))
+        thread.start()
+        thread.join()
+        return replies
+
+    def posted(self, content: bytes) -> tuple[int, bytes]:
+        """HTTP status and body of the reply to these bytes. Raises `ServerError`."""
+        status, reply = self._post(CHAT, content)
+        usage = stated_usage(reply) if status == 200 else None
+        if usage is not None:
+            self._bill(usage.prompt_tokens, usage.completion_tokens)
+        return status, reply
+
+    def render(self, messages: Sequence[Message], kwargs: Fields) -> tuple[str, list[int]] | None:
+        """The prompt of these messages as text and token ids; None where the engine shows no prompts."""
+        tokenizer = self._tokenizer
+        switches = {**self.asker.spelling.chat_template_kwargs, **kwargs}
+        return None if tokenizer is None else tokenizer.render(messages, switches)
+
+    def tokens(self, text: str) -> list[int] | None:
+        """The token ids of a text; None where the engine shows none. Raises `ServerError`."""
+        tokenizer = self._tokenizer
+        return None if tokenizer is None else tokenizer.tokens_of(text)
+
+    def text_of(self, ids: Sequence[int]) -> str:
+        """The text of token ids; empty where the engine shows none. Raises `ServerError`."""
+        tokenizer = self._tokenizer
+        return "" if tokenizer is None else tokenizer.text_of(ids)
+
+    @property
+    def _tokenizer(self) -> Tokenizer | None:
+        if self.engine is None or not has_token_pages(self.engine):
+            return None
+        return Tokenizer(self.endpoint, self.engine, self.asker.model, self.ca_file)
+
+    async def _streams(self, bodies: Sequence[Fields], at_once: int) -> list[Reply | RequestFailed]:
+        """Open the client of a run, and read the streams of all bodies with it, in order; a failure stands in place of
+        its reply. at_once: largest number of requests in flight.
+        """
+        transport = open_transport(ca_file=self.ca_file)
+        gate = asyncio.Semaphore(at_once)
+        patience = Deadlines(connect=10, first_token=SECONDS, idle=60)
+
+        async def ask(body: Fields) -> Reply | RequestFailed:
+            """Send one body as a stream; a failure is returned instead of the reply."""
+            self._count_request()
+            try:
+                reply = await transport.complete(self.endpoint, CHAT, codec.encode(body), patience, MAX_BYTES)
+            except RequestFailed as failed:
+                return failed
+            self._bill(reply.usage.prompt_tokens, reply.usage.completion_tokens)
+            return reply
+
+        async def paced(body: Fields) -> Reply | RequestFailed:
+            """`ask` at the pace that the server allows."""
+            while (ticket := await asyncio.to_thread(self._pacer.enter)) is not None:
+                reply = await ask(body)
+                refusal = reply if isinstance(reply, RequestFailed) and reply.status in LIMITING else None
+                if not self._pacer.leave(ticket, refusal):
+                    return reply
+            return RequestFailed("refused", self.ended)
+
+        async def in_turn(body: Fields) -> Reply | RequestFailed:
+            async with gate:
+                return await (paced(body) if at_once == 1 else ask(body))
+
+        try:
+            return list(await asyncio.gather(*map(in_turn, bodies)))
+        finally:
+            await transport.close()
+
+    def _post(self, path: str, content: bytes) -> tuple[int, bytes]:
+        """Send bytes as they are, again while the server's limits refuse them; return HTTP status and body.
+
+        Raises `ServerError`; `Refused` if the server is asked no more.
+        """
+        # A base URL may have a query (Azure's api-version), and the path goes before it.
+        base = urlsplit(self.endpoint.base_url)
+        url = urlunsplit((base.scheme, base.netloc, base.path + path, base.query, ""))
+        while (ticket := self._pacer.enter()) is not None:
+            self._count_request()
+            refusal = None
+            try:
+                answer = page.get(
+                    self.endpoint, url, timeout=SECONDS, ca_file=self.ca_file, content=content, transient=UNPACED
+                )
+                refusal = self._limit(answer)
+            finally:
+                again = self._pacer.leave(ticket, refusal)
+            if refusal is None:
+                return answer.status, answer.body
+            if not again:
+                break
+        raise Refused(0, self.ended)
+
+    def _limit(self, answer: Page) -> RequestFailed | None:
+        """The failure of a request that the server refused because of its limits; None for any other reply."""
+        if answer.status not in LIMITING:
+            return None
+        return failure_of_status(
+            answer.status,
+            answer.body,
+            retry_after=answer.retry_after,
+            retry_after_ms=answer.retry_after_ms,
+            secrets=secrets_of(self.endpoint),
+        )
+
+    def _count_request(self) -> None:
+        # The lock is needed because `many` sends requests in several threads.
+        with self._lock:
+            self.n_requests += 1
+
+    def _bill(self, *counts: int | None) -> None:
+        """Add these numbers of tokens, as far as they are stated, to the cost of the probe."""
+        with self._lock:
+            self.n_tokens += sum(n for n in counts if n)
+
+    def _shown(self, words: str) -> str:
+        """The server's words, safe to show: without the key and other secrets of the endpoint."""
+        return quote_safely(words, secrets_of(self.endpoint))

@@ -1,0 +1,174 @@
+"""A probe of a server that limits requests waits as a run does, and no check takes such a refusal for an answer.
+
+For: harness.verbs.probe.pacing, harness.verbs.probe.probed_endpoint.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.client.protocol.reply import RequestFailed
+from harness.verbs.probe import pacing
+from tests.faults.server import FaultServer, Request, Step, http
+from tests.system.command import Result, harness
+from tests.verbs.toy_model import Fault, Toy, answering
+
+Answer = Callable[[Request], Iterable[Step]]
+
+
+def sound() -> Answer:
+    return answering(Toy(chance=random.Random(2)), Fault())
+
+
+class Limited:
+    """A sound server that takes `n` requests in each half second and refuses the others with status 429."""
+
+    def __init__(self, n: int = 30) -> None:
+        self.n, self.well = n, sound()
+        self.n_refused, self.times = 0, list[float]()
+        self.lock = threading.Lock()
+
+    def __call__(self, request: Request) -> Iterable[Step]:
+        if request.method == "POST":
+            with self.lock:
+                now = time.monotonic()
+                self.times = [moment for moment in self.times if now - moment < 0.5]
+                if len(self.times) >= self.n:
+                    self.n_refused += 1
+                    return [http(429, {"error": {"message": "60 requests per minute"}}, retry_after="0.5")]
+                self.times.append(now)
+        return self.well(request)
+
+
+class Ends:
+    """A sound server that answers `n` requests and then refuses all with this status and Retry-After."""
+
+    def __init__(self, n: int, status: int, words: str, **headers: str) -> None:
+        self.n, self.well, self.n_posted = n, sound(), 0
+        self.refusal = http(status, {"error": {"message": words}}, **headers)
+
+    def __call__(self, request: Request) -> Iterable[Step]:
+        self.n_posted += request.method == "POST"
+        return [self.refusal] if request.method == "POST" and self.n_posted > self.n else self.well(request)
+
+
+def probed(tmp_path: Path, server: Answer, *words: str) -> tuple[Result, dict[str, Any]]:
+    """The command's result, and its report as JSON from a second probe."""
+    with FaultServer(server) as mine:
+        done = harness(tmp_path, "probe", mine.base_url, *words, "--quiet", "--seed", "1", "--json")
+    return done, json.loads(done.out)[0]
+
+
+def test_a_probe_waits_where_requests_are_limited_and_loses_none(tmp_path: Path) -> None:
+    limited = Limited()
+    with FaultServer(sound()) as theirs, FaultServer(limited) as mine:
+        words = ("--reference", theirs.base_url, "--checks", "weights,greedy replies,ends,model name", "--quiet")
+        done = harness(tmp_path, "probe", mine.base_url, *words)
+    assert done.code == 0, done.out
+    assert "96 of 96 places" in done.out
+    assert "8 of 8 replies begin" in done.out
+    assert "4 sound, 0 with a warning, 0 could not be tested" in done.out
+    # A few refusals tell the pace; the other requests keep to it.
+    assert 0 < limited.n_refused < 30
+    assert f"({limited.n_refused} of them refused by a limit, HTTP 429, and sent again)" in done.out
+
+
+def test_without_a_limit_nothing_is_said_of_one(tmp_path: Path) -> None:
+    with FaultServer(sound()) as mine:
+        done = harness(tmp_path, "probe", mine.base_url, "--checks", "ends,model name", "--quiet")
+    assert "refused by a limit" not in done.out
+
+
+ENDS = {
+    "an hour's wait": (429, "60 requests per day", {"retry_after": "3600"}),
+    "an empty account": (402, "insufficient balance", {}),
+    "a spent quota": (429, "You exceeded your current quota", {}),
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+@pytest.mark.parametrize("n", [0, 12])
+def test_a_refusal_for_good_is_no_answer_to_any_check(tmp_path: Path, name: str, n: int) -> None:
+    status, words, headers = ENDS[name]
+    server = Ends(n, status, words, **headers)
+    done, report = probed(tmp_path, server)
+    untested = [finding for finding in report["findings"] if words in finding["came"]]
+    # Each check is untested, those that wait for a refusal (a wrong name, a prompt too long) among them.
+    assert {"model name", "too long a prompt", "refused parameters", "context", "tool calls"} <= {
+        finding["check"] for finding in untested
+    }
+    assert {finding["outcome"] for finding in untested} == {"untested"}
+    assert not [finding for finding in report["findings"] if finding["outcome"] in ("spoils", "warns")]
+    # Nothing is asked after the refusal but what was under way.
+    assert server.n_posted <= n + pacing.AT_ONCE
+    if not n:
+        assert done.code == 2
+
+
+def test_a_check_that_is_cut_off_says_how_many_replies_it_has(tmp_path: Path) -> None:
+    with FaultServer(sound()) as theirs:
+        words = ("--reference", theirs.base_url, "--checks", "weights")
+        _, report = probed(tmp_path, Ends(11, 429, "60 requests per day", retry_after="3600"), *words)
+    (finding,) = report["findings"]
+    assert finding["outcome"] == "untested"
+    assert "after 11 replies the server took no more requests: HTTP 429: 60 requests per day" in finding["came"]
+
+
+class Fails:
+    """A sound server that fails every request of raw text whose number is one of these, from 0."""
+
+    def __init__(self, numbers: Iterable[int]) -> None:
+        self.numbers, self.well, self.n, self.lock = set(numbers), sound(), 0, threading.Lock()
+
+    def __call__(self, request: Request) -> Iterable[Step]:
+        if request.method == "POST" and request.path.endswith("/v1/completions"):
+            with self.lock:
+                self.n += 1
+                if self.n - 1 in self.numbers:
+                    return [http(500, {"error": {"message": "out of memory"}})]
+        return self.well(request)
+
+
+@pytest.mark.parametrize(("n_lost", "outcome"), [(0, "sound"), (9, "sound"), (10, "untested"), (50, "untested")])
+def test_lost_places_are_named_and_more_than_a_tenth_are_too_many(tmp_path: Path, n_lost: int, outcome: str) -> None:
+    with FaultServer(sound()) as theirs:
+        words = ("--reference", theirs.base_url, "--checks", "weights,draws")
+        _, report = probed(tmp_path, Fails(range(1, 1 + n_lost)), *words)
+    for finding in report["findings"]:
+        assert finding["outcome"] == outcome
+        assert (f"{n_lost} of 96 requests brought nothing to judge" in finding["came"]) == bool(n_lost)
+        assert ("out of memory" in finding["came"]) == bool(n_lost)
+
+
+def test_other_weights_are_seen_although_many_places_are_lost(tmp_path: Path) -> None:
+    other = answering(Toy(weights="other", spread=0.5, chance=random.Random(2)), Fault())
+    with FaultServer(other) as theirs:
+        words = ("--reference", theirs.base_url, "--checks", "weights")
+        _, report = probed(tmp_path, Fails(range(1, 49)), *words)
+    (finding,) = report["findings"]
+    assert finding["outcome"] == "spoils"
+    assert "48 of 96 requests brought nothing to judge" in finding["came"]
+
+
+def test_the_pace_ends_the_probe_after_its_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    from harness.client.address.endpoint import Endpoint
+
+    monkeypatch.setattr(pacing, "PATIENCE_S", 1.0)
+    pacer = pacing.Pacer(Endpoint(base_url="http://127.0.0.1:9/v1"))
+    refusal = RequestFailed("rate_limited", "HTTP 429: slow down", status=429)
+    begun = time.monotonic()
+    n = 0
+    while (ticket := pacer.enter()) is not None:
+        n += 1
+        pacer.leave(ticket, refusal)
+    assert pacer.ended.startswith("HTTP 429: slow down, and no request is answered for ")
+    assert n == pacer.n_refused > 1
+    assert time.monotonic() - begun < 10
