@@ -125,7 +125,7 @@ def main() -> None:
     tokenizer = Tokenizer(endpoint, given.engine, given.model)
 
     def fingerprinted() -> list[str] | None:
-        return fingerprint.ask(settings, neutral, [endpoint], open_transport).get(endpoint.base_url)
+        return fingerprint.ask(settings, neutral, [endpoint], open_transport).beginnings.get(endpoint.base_url)
 
     first = fingerprinted()
     assert first is not None, "no fingerprint within its time"
