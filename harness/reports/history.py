@@ -128,7 +128,8 @@ def grown(histories: Mapping[str, History]) -> list[str]:
         (
             False,
             "extended after all samples were complete. If these runs were compared before, too, the 5 % rate of false "
-            "differences does not hold: it is the rate of one look. To look after every round, use `harness race`",
+            "differences does not hold: it is the rate of one look. A pilot that was not compared does no harm. To "
+            "look after every round, use `harness race`",
         ),
     ):
         if names := [which for which, raced in extended.items() if raced == is_raced]:

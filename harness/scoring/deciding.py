@@ -43,7 +43,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     of repetitions; None where no difference was observed. settling_range: the same for the ends of the difference's
     sampling interval, fewest first; None for "any number", since the interval contains 0. spending: both runs' accuracy
     by the tokens of an answer, fewest first; empty where it was not asked for. mean: the decision on the mean over all
-    benchmarks of this run, the same in each of its decisions; None for a single benchmark, and if samples are missing.
+    benchmarks of this run, the same in each of its decisions; None for a single benchmark, and if counted rounds
+    lack samples.
     """
 
     run: str

@@ -140,11 +140,27 @@ def plan(sources: Sequence[PlanSource], options: PlanOptions) -> list[Planned]:
             f"{visible(bare[0].name, 200)}:64"
         )
     benchmarks = [evidence for source in sources for evidence in _evidence_of(source, options)]
+    _check_each_once(benchmarks)
     n_tests = _TESTS * len(benchmarks) + (len(benchmarks) > 1)
     plans = [_planned(evidence, options, prices, n_tests) for evidence in benchmarks]
     if len(plans) < 2:
         return plans
     return [replace(planned, needed=_with_mean(planned.needed, benchmarks, options, n_tests)) for planned in plans]
+
+
+def _check_each_once(benchmarks: Sequence[_Evidence]) -> None:
+    """Raise `UsageError` if a benchmark is named twice, such as by runs of two models: it would be corrected for twice
+    and count twice in the mean.
+    """
+    first: dict[str, str] = {}
+    for evidence in benchmarks:
+        before = first.setdefault(evidence.benchmark, evidence.source.name)
+        if before is not evidence.source.name:
+            raise UsageError(
+                f"{visible(evidence.benchmark, 80)} is named twice, by {visible(before, 200)} and "
+                f"{visible(evidence.source.name, 200)}: a comparison has each benchmark once, and the plan is for two "
+                "runs of it. Plan from one of them at a time"
+            )
 
 
 def _evidence_of(source: PlanSource, options: PlanOptions) -> Iterator[_Evidence]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.benchmarks import catalogue
@@ -66,7 +66,10 @@ def _source_of(word: str) -> PlanSource:
         if names_one:
             source = PlanSource(name=name, samples=int(number))
     if source.of_card and not _runs_of(source.name, Path("results")):
-        catalogue.load(source.name)
+        card = catalogue.load(source.name)
+        # An alias stands for the benchmark's own name, under which runs are stored.
+        if Path(source.name).suffix not in catalogue.CARD_SUFFIXES:
+            source = replace(source, name=card.name)
     return source
 
 

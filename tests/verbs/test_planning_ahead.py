@@ -111,6 +111,8 @@ def test_the_command_answers_both_and_never_names_two_numbers(empty: Path) -> No
         ("aime24 --json", "give the difference to find, as --detect 2; or a number of samples"),
         ("aime24:64 --detect 2 --price-out 2", "must be given together"),
         ("aime24:64 --accuracy 0.02", "type 2 for 2 points"),
+        ("aime24:64 aime24:16", "aime24 is named twice, by aime24 and aime24: a comparison has each benchmark once"),
+        ("aime24:64,aime-2024:16", "aime24 is named twice"),
     ],
 )
 def test_what_is_no_plan_is_refused(empty: Path, words: str, expected: str) -> None:
@@ -269,6 +271,18 @@ def test_a_run_of_ones_own_goes_before_the_published_ones(empty: Path) -> None:
     assert done.out.startswith("sums: 8 samples a question"), done.err
     with pytest.raises(UsageError):
         planned_of("nothing:8")
+    # A second model's run of it: the comparison is planned from one of them.
+    shutil.copytree(run, empty / "results" / "second")
+    with pytest.raises(UsageError, match="sums is named twice, by results/first and results/second"):
+        plan(sources_of(["results/first:8", "results/second:8"]), PlanOptions())
+
+
+def test_an_alias_is_the_benchmark_itself_whose_runs_are_looked_for(empty: Path) -> None:
+    assert sources_of(["aime-2024:8", "aime2024"]) == sources_of(["aime24:8", "aime24"])
+    # A run stored under the very name that was given goes before a card's alias.
+    (empty / "results" / "mine" / "aime2024").mkdir(parents=True)
+    (empty / "results" / "mine" / "manifest.json").write_text("{}")
+    assert sources_of(["aime2024"])[0].name == "aime2024"
 
 
 def test_a_printed_difference_is_one_that_the_samples_find(empty: Path) -> None:
