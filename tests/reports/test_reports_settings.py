@@ -80,7 +80,13 @@ def test_settings_that_move_a_score_most_come_first() -> None:
 def test_who_decided_is_said_of_sampling_and_of_the_requests_wording(tmp_path: Path) -> None:
     decided = {"temperature": "preset r1"}, {"stream_usage": "provider generic", "seed_field": "provider generic"}
     chosen_by = {"samples": "card", "model": "server"}
-    recorded = {"sampling_from": decided[0], "spelt_by": decided[1], "seed_field": "seed", "chosen_by": chosen_by}
+    recorded: dict[str, object] = {
+        "sampling_from": decided[0],
+        "spelt_by": decided[1],
+        "seed_field": "seed",
+        "chosen_by": chosen_by,
+    }
+    recorded["questions_made"] = {"rows_digest": "0c1f"}
     (run,) = read_runs([write_run(tmp_path / "run", settings=recorded)])
     rows = {name: (value, who) for name, value, who in decided_table(run, next(iter(run.benchmarks))).rows}
     assert rows["temperature"][1] == "preset r1"
@@ -88,6 +94,7 @@ def test_who_decided_is_said_of_sampling_and_of_the_requests_wording(tmp_path: P
     assert [rows[name][1] for name in ("samples a question", "model")] == ["card", "server"]
     assert "tokens counted by the server, in the stream" not in rows, "a decider is no value"
     assert not [name for name in rows if name.partition(".")[0] in recorded]
+    assert rows["digest of the rows"][1] == "computed: a checksum"
 
 
 def test_the_identity_keeps_its_names_whatever_else_is_recorded(tmp_path: Path) -> None:
@@ -97,6 +104,7 @@ def test_the_identity_keeps_its_names_whatever_else_is_recorded(tmp_path: Path) 
     assert (found["temperature"], found["sampling_from.temperature"]) == (0.6, "card")
     rows = {row[0]: row[1] for row in settings_table([run], "demo").rows}
     assert rows["endpoints"] == "address http://x"
+    assert not [name for name in rows if "." in name or "decided" in name], "a path, or a decider, among the settings"
 
 
 def test_what_no_run_has_set_is_left_out(tmp_path: Path) -> None:

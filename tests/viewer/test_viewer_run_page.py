@@ -65,7 +65,7 @@ def test_the_page_of_a_run_says_settings_and_who_decided_them(tmp_path: Path) ->
     settings = table(page, "Settings of demo")
     assert settings["temperature"] == ["0.6", "options"]
     assert settings["top_p"] == ["0.95", "card"]
-    assert settings["max_tokens"] == ["32,768", ""]  # no record says who decided it
+    assert settings["max_tokens"] == ["32,768", "not recorded"]  # as by an earlier version
     assert not [name for name in settings if name.startswith("sampling_from")]
     assert table(page, "The run")["model"] == ["org/model-7b"]
     assert page["facts"]["warnings"] == [r"slow \x1b[2J"]
