@@ -177,7 +177,8 @@ def _text(value: object) -> str:
         case float():
             return f"{value:,.10g}"
         case str():
-            return value[:12] if _is_digest(value) else value
+            kind, colon, hexadecimal = value.rpartition(":")
+            return f"{kind}{colon}{hexadecimal[:12]}" if _is_digest(hexadecimal) else value
         case Mapping():
             given = [(str(key), inner) for key, inner in value.items() if _is_set(inner)]
             shown = [f"{_PARTS.get(key, key)} {_text(inner)}" for key, inner in given[:MAX_LISTED]]

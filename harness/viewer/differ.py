@@ -81,7 +81,7 @@ def compare(first: OpenBenchmark, second: OpenBenchmark) -> Compared:
     moved = [
         Moved(
             id=tally.question.question_id,
-            excerpt=excerpt(first.questions[tally.question.question_id]),
+            excerpt=excerpt(first, first.questions[tally.question.question_id]),
             first=tally.correct / tally.n,
             second=match.correct / match.n,
             n_first=tally.n,

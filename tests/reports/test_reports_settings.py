@@ -42,6 +42,8 @@ from tests.reports.run_folders import write_run
         ({"base_url": "http://x/v1", "weight": 1.0}, "address http://x/v1, weight 1"),
         (list(range(20)), "0; 1; 2; 3; 4; 5; 6; 7; 8; 9; 10; 11 and 8 more"),
         ("0c1f88b04e09955a7f8556c2c1dcc9ad8105d79aa4c90d20eb8f22ca8344dd6e", "0c1f88b04e09"),
+        ("seal-1:0c1f88b04e09955a7f8556c2c1dcc9ad8105d79aa4c90d20eb8f22ca8344dd6e", "seal-1:0c1f88b04e09"),
+        ("see: the notes", "see: the notes"),
         ("\x1b[2J", r"\x1b[2J"),
     ],
 )
