@@ -558,7 +558,9 @@ def test_a_long_question_is_cut_and_typeset_as_a_sample_is_and_stops_no_page(
 ) -> None:
     """In every place that its text reaches: the question, reference and metadata, a sample, the request."""
     text = LONG[name]
-    hostile = RunQuestion(text, text, [RunReply(text, reasoning=text)], "text", {"field": text, text[:50]: "value"})
+    hostile = RunQuestion(
+        text, text, [RunReply(text, reasoning=text)], "text", metadata={"field": text, text[:50]: "value"}
+    )
     run = f"long-{list(LONG).index(name)}"
     write_run(results / "results" / run, {"demo": {"q": hostile}}, scored=False)
     for path in (f"/run/{run}/demo", f"/run/{run}/demo/q/s0", f"/compare/{run}/{run}/demo/q/s0"):
