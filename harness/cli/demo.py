@@ -70,8 +70,8 @@ def command(samples: int, out: Path | None) -> None:
 def program() -> str:
     """What a shell starts this program by: `harness` if it is on the path, else the program's own path."""
     beside = Path(isolated.PYTHON).parent / "harness"
-    found = shutil.which("harness")
-    named = not beside.exists() or (found is not None and beside.samefile(found))
+    on_path = shutil.which("harness")
+    named = not beside.exists() or (on_path is not None and beside.samefile(on_path))
     return "harness" if named else shlex.quote(str(beside))
 
 

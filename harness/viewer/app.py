@@ -23,7 +23,6 @@ from aiohttp import web
 from harness.core import codec
 from harness.core.errors import HarnessError, StoreError, UsageError
 from harness.core.files import open_untrusted
-from harness.core.inert import safe_name
 from harness.core.records import Key, Verdict
 from harness.runs import overrides, sample_labels
 from harness.runs.layout import VIEWER_LINK
@@ -60,9 +59,6 @@ _TYPES = {
     ".woff2": "font/woff2",
     ".svg": "image/svg+xml",
 }
-_PARTS = {"question": "txt", "text": "txt", "reasoning": "txt", "record": "json"}
-"""Part of a sample → the suffix of its downloaded file."""
-
 _FRONT = Path(__file__).parent / "front"
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -317,7 +313,9 @@ class Viewer:
         # If a browser takes the reply for HTML, the sandbox lets it run nothing.
         response.headers["Content-Security-Policy"] = "sandbox; default-src 'none'"
         if request.query.get("download") == "1":
-            response.headers["Content-Disposition"] = f"attachment; filename={_file_name(request, part)}"
+            response.headers["Content-Disposition"] = (
+                f"attachment; filename={pages.file_name(dict(_query(request)), part)}"
+            )
         return response
 
     async def _report(self, request: web.Request) -> web.Response:
@@ -399,15 +397,6 @@ def _parameter(request: web.Request, name: str) -> str:
         return dict(_query(request))[name]
     except KeyError:
         raise UsageError(f"the address lacks {name}.") from None
-
-
-def _file_name(request: web.Request, part: str) -> str:
-    """The name of a downloaded file: benchmark, question, sample and part, with plain characters only."""
-    words = dict(_query(request))
-    part = part if part in _PARTS else "text"
-    number = [] if part == "question" else [f"s{words['sample']}"]
-    name = "-".join([words["benchmark"], words["question"], *number, part])
-    return f"{safe_name(name)}.{_PARTS[part]}"
 
 
 def _query(request: web.Request) -> list[tuple[str, str]]:

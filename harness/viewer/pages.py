@@ -13,6 +13,7 @@ from typing import Any
 from harness.core import codec
 from harness.core.errors import StoreError
 from harness.core.files import open_untrusted, read_at
+from harness.core.inert import safe_name
 from harness.core.records import Grade, Key, Question, Sample, Timing, Usage
 from harness.grading.elsewhere import shown_references
 from harness.runs import questions as question_file
@@ -49,6 +50,8 @@ MAX_FIELD_CHARS = 2000
 """Longest value of metadata, or reference, that is shown; longer ones are cut."""
 
 
+PARTS = {"question": "txt", "text": "txt", "reasoning": "txt", "record": "json"}
+"""Part of a sample → the suffix of its downloaded file."""
 MAX_TITLE_CHARS = 200
 """Longest title of a question's page."""
 MAX_LOG_BYTES = 200_000
@@ -367,6 +370,16 @@ def _end_of_log(folder: RunFolder) -> tuple[str, int]:
     # The first line may have lost its beginning.
     cut = data.find(b"\n") + 1 if begin else 0
     return data[cut:].decode("utf-8", "replace"), begin + cut
+
+
+def file_name(words: Mapping[str, str], part: str) -> str:
+    """The name of a downloaded part of a sample: benchmark, question, sample and part, with plain characters only.
+
+    words: names and values in the query of the address.
+    """
+    part = part if part in PARTS else "text"
+    number = [] if part == "question" else [f"s{words['sample']}"]
+    return f"{safe_name('-'.join([words['benchmark'], words['question'], *number, part]))}.{PARTS[part]}"
 
 
 def audit_page(benchmark: OpenBenchmark) -> AuditPage:

@@ -203,8 +203,8 @@ def bare_text(benchmark: OpenBenchmark, question: Question) -> str:
 
     text = question.messages[-1].content if question.messages else question.prompt
     while True:  # a prompt may add text before the question and behind it
-        rest, found = without_instruction(text, benchmark.prompt)
-        if not found or not any(map(str.isalnum, rest)):
+        rest, is_shorter = without_instruction(text, benchmark.prompt)
+        if not is_shorter or not any(map(str.isalnum, rest)):
             return text.strip()
         text = rest
 

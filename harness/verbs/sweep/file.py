@@ -130,7 +130,7 @@ def _sentence(error: ValidationError, where_of: Callable[[Keys], str]) -> str:
         (problem for problem in problems if problem["type"] != "missing"),
         key=lambda problem: problem["type"] != "extra_forbidden",
     )
-    lines = []
+    lines: list[str] = []
     for problem in (wrong or missing[:1])[:MAX_WRONG]:
         keys = problem["loc"]
         part_keys = _keys_beside(keys)
