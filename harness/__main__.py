@@ -48,12 +48,16 @@ def _not_installed(error: ModuleNotFoundError) -> str:
     """The sentence for a checkout whose packages this Python does not have. Raises `error` if it is our own mistake."""
     if (error.name or "harness").partition(".")[0] in ("harness", "server_launchers"):
         raise error
+    import shlex
     from pathlib import Path
 
-    checkout = Path(__file__).resolve().parents[1]
+    checkout = shlex.quote(str(Path(__file__).resolve().parents[1]))
+    # The Python of a system may refuse packages (Debian's does); one of a virtual environment takes them.
+    is_virtual = Path(sys.executable).parents[1].joinpath("pyvenv.cfg").is_file()
+    make, python = ("", sys.executable) if is_virtual else (f"{sys.executable} -m venv venv && ", "venv/bin/python")
     return (
         f"harness: it is not installed for {sys.executable}, which lacks the package {error.name}: "
-        f"{sys.executable} -m pip install {checkout}\n"
+        f"{make}{python} -m pip install {checkout}; then {python} -m harness\n"
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import tomllib
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -36,6 +37,25 @@ def test_one_version_everywhere(release: ModuleType) -> None:
 
 def test_one_command_turns_all_pages_to_an_index() -> None:
     assert on_index.problems() == []
+
+
+@pytest.mark.parametrize(("argv", "code"), [(["--help"], 0), (["--hepl"], 2), (["all"], 2)])
+def test_a_question_about_the_command_rewrites_no_page(
+    argv: list[str], code: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(on_index, "CHECKOUT", tmp_path)
+    monkeypatch.setattr(on_index, "PAGES", {"page.md": (("a checkout", "an index"),)})
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "README.md").write_text("", "utf-8")
+    page = tmp_path / "page.md"
+    page.write_text("from a checkout", "utf-8")
+    with pytest.raises(SystemExit) as ended:
+        on_index.main(argv)
+    assert ended.value.code == code
+    assert on_index.main(["--check"]) == 0
+    assert page.read_text("utf-8") == "from a checkout"
+    assert on_index.main([]) == 0
+    assert page.read_text("utf-8") == "from an index"
 
 
 def test_the_extra_of_older_instructions_installs_nothing() -> None:

@@ -10,6 +10,7 @@ find all of them.
 
 from __future__ import annotations
 
+import argparse
 import re
 import sys
 from pathlib import Path
@@ -69,10 +70,13 @@ def problems() -> list[str]:
 
 def main(argv: list[str]) -> int:
     """Make the pages install from PyPI instead of a checkout, or check that they can be changed so."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="change no page")
+    options = parser.parse_args(argv)
     if wrong := problems():
         sys.stderr.write("\n".join([*wrong, ""]))
         return 1
-    if "--check" not in argv:
+    if not options.check:
         for name, changes in PAGES.items():
             page = CHECKOUT / name
             text = page.read_text("utf-8")

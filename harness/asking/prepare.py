@@ -9,6 +9,7 @@ Long: the questions and the servers decide the settings together, and share the 
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -212,9 +213,33 @@ def _chosen_by(options: RunOptions, first: Mapping[str, object], *, named: bool)
         "samples": "options" if named or options.samples is not None else source,
         "prompt": prompt,
         "system_prompt": "options" if options.system_prompt is not None else prompt,
+        "questions": "options" if own_file or options.changed.keys() & _SELECTING else "card",
         "model": "options" if options.model is not None else "server",
     }
 
+
+_SELECTING = {"limit", "ids", "filter", "shard", "data"}
+"""The options that select questions."""
+
+_SET_BY = {
+    "endpoints": ("base_url", "server", "serve", "endpoints_file"),
+    "batch": ("batch", "batch_file"),
+    "prices": ("prices", "price_in", "price_out"),
+    "requests_per_minute": ("rpm",),
+    "tokens_per_minute": ("tpm",),
+    "deadlines.connect": (),
+    "deadlines.first_token": ("first_token_timeout",),
+    "deadlines.idle": ("idle_timeout",),
+    "order": (),
+    **{
+        name: (name,)
+        for name in (
+            "api", "seed", "transport", "stream", "fit_context", "accept_missing", "accept_server_change", "canary",
+            "budget_tokens", "budget_usd", "salvage", "attempts", "disk_reserve",
+        )
+    },
+}  # fmt: skip
+"""Setting that all benchmarks share → the options that decide it; without one of them, the default holds."""
 
 _OPTION_COLUMN = re.compile(r"(option|choice)?[ _]?[a-h1-8]|options|choices", re.IGNORECASE)
 """A column that by its name holds an option of a multiple-choice question: A, option_b, choice 3, choices."""
@@ -558,7 +583,8 @@ def _settings(
         endpoints=reached.endpoints,
         benchmarks=with_neutral(questions_asked.benchmarks, folder, asker),
         out=folder.path,
-        spelt_by=_spelt_by(options, reached.provider),
+        spelt_by=_spelt_by(options, reached.provider, spelling),
+        set_by=_set_by(options, reached.provider, looks),
         transport=options.transport,
         ca_file=options.ca_file,
         concurrency=options.concurrency or looks.concurrency or DEFAULT_CONCURRENCY,
@@ -625,7 +651,7 @@ def _spelling(options: RunOptions, model: str, provider: Provider, engine: str |
     )
 
 
-def _spelt_by(options: RunOptions, provider: Provider) -> dict[str, str]:
+def _spelt_by(options: RunOptions, provider: Provider, spelling: Spelling) -> dict[str, str]:
     """Field of a request's wording → its origin: "options", or "provider" and the provider's name."""
     theirs = f"provider {provider.name}"
     by = {
@@ -639,7 +665,21 @@ def _spelt_by(options: RunOptions, provider: Provider) -> dict[str, str]:
         if getattr(options, name) is not None:
             by[name] = theirs
     for name in ("extra_body", "chat_template_kwargs"):
-        by |= {f"{name}.{key}": "options" for key in getattr(options, name)}
+        given = getattr(options, name)
+        by |= {f"{name}.{key}": "options" if key in given else theirs for key in getattr(spelling, name)}
+    return by
+
+
+def _set_by(options: RunOptions, provider: Provider, looks: Looks) -> dict[str, str]:
+    """Setting that all benchmarks share → its origin, such as "options", "server", "provider generic" or "default"."""
+    given = options.changed
+    by = {setting: "options" if given.keys() & set(names) else "default" for setting, names in _SET_BY.items()}
+    if by["endpoints"] == "default":
+        unnamed = "environment" if os.environ.get(servers.URL_VARIABLE) else "harness: the only server that runs here"
+        by["endpoints"] = f"provider {provider.name}" if options.provider else unnamed
+    stated = "default" if looks.concurrency is None else "server"
+    by["concurrency"] = "options" if options.concurrency is not None else stated
+    by["fingerprint"] = "options" if options.fingerprint is not None else "harness: by the kind of server"
     return by
 
 

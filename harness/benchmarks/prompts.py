@@ -27,6 +27,7 @@ FIELDS = ("question", "choices")
 """The fields of a template."""
 
 _FIELD = re.compile(r"(\\[A-Za-z]+\s*)?\{([A-Za-z_][A-Za-z_0-9.!:\[\]]*)\}")
+_SUBSTITUTED = re.compile(r"\{(?:question|choices)\}")
 _LAYOUT = {"\n", "\t"}
 
 
@@ -99,7 +100,7 @@ def substitute(template: str, question: str, choices: str = "") -> str:
     """The template with its fields replaced. If it lacks `{choices}`, the choices follow the question."""
     if choices and "{choices}" not in template:
         question = f"{question}\n\n{choices}"
-    return re.sub(r"\{(question|choices)\}", lambda m: question if m[1] == "question" else choices, template)
+    return _SUBSTITUTED.sub(lambda match: question if match[0] == "{question}" else choices, template)
 
 
 def render(
@@ -264,7 +265,7 @@ def without_instruction(question: str, prompt: Prompt | None = None) -> tuple[st
     Recognised are `INSTRUCTIONS` and those that `prompt` itself adds.
     """
     text = question.rstrip()
-    own = [part.strip() for part in (prompt.template.split("{question}") if prompt else ())]
+    own = [part.strip() for part in (_SUBSTITUTED.split(prompt.template) if prompt else ())]
     own += [prompt.system.strip()] if prompt and prompt.system else []
     for instruction in (*INSTRUCTIONS, *(part for part in own if len(part) >= MIN_INSTRUCTION_CHARS)):
         # A question that is nothing but the instruction keeps it.

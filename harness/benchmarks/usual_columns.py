@@ -7,12 +7,14 @@ def _capitalised(*names: str) -> tuple[str, ...]:
 
 
 _QUESTIONS_ELSEWHERE = _capitalised(
-    "问题", "题目", "试题", "题干", "問題", "題目", "문제", "질문", "pregunta", "problema", "pergunta", "questão",
-    "enunciado", "frage", "aufgabe", "problème", "énoncé", "domanda", "вопрос", "задача", "سؤال", "प्रश्न",
+    "问题", "题目", "试题", "题干", "問題", "題目", "質問", "設問", "문제", "질문", "pregunta", "problema", "pergunta",
+    "questão", "enunciado", "frage", "aufgabe", "problème", "énoncé", "domanda", "vraag", "opgave", "вопрос", "задача",
+    "pytanie", "zadanie", "soru", "câu hỏi", "bài toán", "سؤال", "السؤال", "مسألة", "المسألة", "प्रश्न",
 )  # fmt: skip
 _ANSWERS_ELSEWHERE = _capitalised(
-    "答案", "参考答案", "正确答案", "标答", "标准答案", "正解", "答え", "정답", "respuesta", "resposta", "antwort",
-    "réponse", "risposta", "ответ", "إجابة", "उत्तर",
+    "答案", "参考答案", "正确答案", "标答", "标准答案", "正解", "答え", "回答", "정답", "respuesta", "resposta",
+    "antwort", "réponse", "risposta", "antwoord", "ответ", "odpowiedź", "cevap", "yanıt", "đáp án", "câu trả lời",
+    "إجابة", "الإجابة", "جواب", "الجواب", "उत्तर",
 )  # fmt: skip
 
 QUESTION_COLUMNS = ("problem", "Problem", "question", "Question", "prompt", "Prompt", *_QUESTIONS_ELSEWHERE)

@@ -177,7 +177,7 @@ def _print(pair: RunComparison) -> None:
         )
     _print_spending(decision)
     for difference in pair.settings:
-        click.echo(f"  differs: {difference}")
+        click.echo(f"  differs: {difference.in_words}")
     for warning in decision.warnings:
         terminal.warn(warning)
 

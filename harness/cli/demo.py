@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -45,7 +46,7 @@ def command(samples: int, out: Path | None) -> None:
     watcher = Terminal()
     more = f" --samples {samples}" if samples != SAMPLES else ""
     # The server of a resumed demo has another address, so the run's own command would be of no use.
-    again = os.environ[RESUMED_BY] = f"harness demo{more} --out {shlex.quote(str(folder))}"
+    again = os.environ[RESUMED_BY] = f"{program()} demo{more} --out {shlex.quote(str(folder))}"
     spec = servers.spec(EMBEDDED, MODEL, watcher, threads=os.cpu_count())
     click.echo(f"$ harness serve {EMBEDDED} {MODEL}")
     try:
@@ -66,10 +67,17 @@ def command(samples: int, out: Path | None) -> None:
     sys.exit(code)
 
 
+def program() -> str:
+    """What a shell starts this program by: `harness` if it is on the path, else the program's own path."""
+    beside = Path(isolated.PYTHON).parent / "harness"
+    on_path = shutil.which("harness")
+    named = not beside.exists() or (on_path is not None and beside.samefile(on_path))
+    return "harness" if named else shlex.quote(str(beside))
+
+
 def next_lines(folder: Path) -> list[str]:
     """Commands that can be pasted into any shell: a run of one's own questions, then the samples of this run."""
-    beside = Path(isolated.PYTHON).parent / "harness"
-    harness = shlex.quote(str(beside)) if beside.exists() else "harness"
+    harness = program()
     run = shlex.quote(str(folder.resolve()))
     return [
         f"{harness} init mine --for questions",

@@ -100,6 +100,13 @@ class Helping(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the words; an unknown option is refused with the command that has it, or with near names."""
+        engine_words = args[args.index("--") + 1 :] if "--" in args else []
+        takes_engine_flags = any(ENGINE_FLAG in parameter.opts for parameter in self.params)
+        if takes_engine_flags and engine_words and engine_words[0].startswith("-"):
+            typed = shlex.join(word for given in engine_words for word in (ENGINE_FLAG, given))
+            raise click.UsageError(
+                f"{shlex.join(['--', *engine_words])}: a flag of the engine is given by {typed}", ctx
+            )
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
@@ -116,6 +123,9 @@ def _counted(hidden: Sequence[str], shown: Sequence[str]) -> str:
     parts = ", ".join(f"{n} of them {flag}-…" for flag, n in families.items() if n >= MIN_FAMILY)
     return f"{len(hidden)} more options{', ' if parts else ''}{parts}"
 
+
+ENGINE_FLAG = "--engine-flag"
+"""The flag of a command that starts a server for itself; its value is one word for the engine."""
 
 MIN_FAMILY = 5
 """Hidden options that begin with the name of a shown option are counted from this many on."""

@@ -42,8 +42,12 @@ def first_problem(error: ValidationError, names: Collection[str] = ()) -> Proble
     problems = error.errors(include_url=False, include_context=False)
     # A misspelt key causes two errors, "unknown" and "missing"; the first helps more.
     first = next((problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0])
+    return problem_of(first, names, others([problem for problem in problems if problem is not first]))
+
+
+def problem_of(first: ErrorDetails, names: Collection[str] = (), more: str = "") -> Problem:
+    """One problem of a pydantic error in words. more: words on the other problems, which follow its own."""
     field = visible(".".join(str(part) for part in first["loc"]), 200)
-    more = _others([problem for problem in problems if problem is not first])
     if first["type"] == "extra_forbidden":
         near = near_names(str(first["loc"][-1]), names)
         return Problem(field, f"is unknown.{near}", "", f"unknown key {field!r}{more}.{near}")
@@ -65,7 +69,7 @@ def first_problem(error: ValidationError, names: Collection[str] = ()) -> Proble
     return Problem(field, complaint, input_text, f"{field}: {sentence}" if field else sentence)
 
 
-def _others(problems: Sequence[ErrorDetails]) -> str:
+def others(problems: Sequence[ErrorDetails]) -> str:
     """The fields of the other problems in brackets, such as " (also wrong: a, b; also missing: c)"; empty for none."""
     parts = []
     for kind, are_missing in (("wrong", False), ("missing", True)):

@@ -26,7 +26,7 @@ from typing import Any
 
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Row
-from harness.benchmarks.usual_columns import ANSWER_COLUMNS, QUESTION_COLUMNS
+from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ID_COLUMNS, QUESTION_COLUMNS
 from harness.core.errors import UsageError, near_names, option
 from harness.core.files import open_named
 from harness.core.inert import quoted, visible
@@ -68,7 +68,8 @@ class OutputRow:
     """A question as a tool stored it, with its responses.
 
     where: file and line, for messages. answer: the reference. card_question: the same question in a card, for formats
-    that need the questions; else None.
+    that need the questions; else None. usual_id: the value in a column that is usually the question's id, where the
+    user names no column; it may be a sample's.
     """
 
     where: str
@@ -78,6 +79,7 @@ class OutputRow:
     question_id: str | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
     card_question: Question | None = None
+    usual_id: str | None = None
 
 
 def response_columns(response: str | None, *others: str | None) -> frozenset[str]:
@@ -103,6 +105,7 @@ def by_columns(
     answer_column = _require_column(first, answer, (*GOLD_COLUMNS, *ANSWER_COLUMNS), "the reference", "answer_key")
     question_column = _find_column(first, question, QUESTION_COLUMNS, "the question")
     id_column = _find_column(first, question_id, (), "the id")
+    usual_column = None if question_id else next((name for name in ID_COLUMNS if name in first.value), None)
     for row in chain([first], ahead):
         for column in (response_column, answer_column):
             if column not in row.value:
@@ -114,6 +117,7 @@ def by_columns(
             question=cells.as_text(text),
             answer=row.value[answer_column],
             question_id=cells.id_of(row.value.get(id_column)) if id_column else None,
+            usual_id=cells.id_of(row.value.get(usual_column)) if usual_column else None,
         )
 
 

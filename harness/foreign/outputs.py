@@ -80,11 +80,13 @@ class Outputs:
 class _RowIdentity(NamedTuple):
     """The part of a row that tells which question it answers.
 
-    named: the question's id in the file; None if it has none. from_card: whether the question is a card's. content:
-    digest of question and reference; None if the file lacks the question's text.
+    named: the question's id in the file; None if it has none. usual: an id that may be the question's. from_card:
+    whether the question is a card's. content: digest of question and reference; None if the file lacks the question's
+    text.
     """
 
     named: str | None
+    usual: str | None
     from_card: bool
     answer_digest: str
     content: str | None
@@ -98,7 +100,7 @@ class _RowIdentity(NamedTuple):
         named = row.card_question.question_id if row.card_question else row.question_id
         digests = _digests_of_text if isinstance(row.answer, str) else _digests
         from_card = row.card_question is not None
-        return cls(named, from_card, *digests(row.question, row.answer), len(row.responses))
+        return cls(named, row.usual_id, from_card, *digests(row.question, row.answer), len(row.responses))
 
 
 def _digests(question: str | None, answer: Any) -> tuple[str, str | None]:
@@ -343,6 +345,9 @@ class _RowIds:
 def _row_ids(seen: _RowIdentities, repeats: Repeats) -> _RowIds:
     """The question id of each row: the file's own if all rows have one, else a digest of question and reference.
 
+    Ids in a column that the user did not name count if they are the questions': one id for each question, one question
+    for each id. Ids of samples are not.
+
     repeats: which rows with equal digest are samples of one question. Rows of further questions get the digest with
     `-2`, `-3` … at its end.
     """
@@ -350,6 +355,8 @@ def _row_ids(seen: _RowIdentities, repeats: Repeats) -> _RowIds:
         if seen.conflict is not None:
             raise seen.conflict
         return _RowIds([str(identity.named) for identity in seen.distinct], seen.rows)
+    if _are_of_questions(seen.distinct):
+        return _RowIds([str(identity.usual) for identity in seen.distinct], seen.rows)
     sizes: Counter[str] = Counter()
     times = Counter(seen.rows)
     for identity, number in seen.distinct.items():
@@ -373,6 +380,21 @@ def _row_ids(seen: _RowIdentities, repeats: Repeats) -> _RowIds:
             question_id = key if ordinal == 1 else f"{key}-{ordinal}"
         numbers.append(ids.setdefault(question_id, len(ids)))
     return _RowIds([*ids], numbers)
+
+
+def _are_of_questions(identities: Iterable[_RowIdentity]) -> bool:
+    """Whether each usual id stands for one question, and each question has one usual id."""
+    question_of: dict[str, tuple[str, str | None]] = {}
+    id_of: dict[str, str] = {}
+    for identity in identities:
+        if identity.usual is None:
+            return False
+        question = (identity.answer_digest, identity.content)
+        if question_of.setdefault(identity.usual, question) != question:
+            return False
+        if identity.content is not None and id_of.setdefault(identity.content, identity.usual) != identity.usual:
+            return False
+    return True
 
 
 def _question(row: OutputRow, name: str, question_id: str) -> Question:

@@ -117,7 +117,8 @@ class RunSettings:
     benchmarks: settings by the benchmark's name, in the order in which they are asked. out: the run folder. endpoints:
     may be empty if the run owes nothing. concurrency: requests in flight over all endpoints, divided by their weights.
     seed: seed of the run, from which each sample's seed is derived; None: no seed is sent. asker: makes the requests.
-    spelt_by: for each field of a request's spelling, who decided it; for the record. transport: which client sends
+    spelt_by: for each field of a request's spelling, who decided it; set_by: the same for the other settings that all
+    benchmarks share; for the record. transport: which client sends
     requests. ca_file: PEM file of the authorities to trust for https; None: the system's.
 
     fit_context: lower max_tokens to the server's context instead of refusing the run. accept_missing: a run is complete
@@ -137,6 +138,7 @@ class RunSettings:
     benchmarks: Mapping[str, BenchmarkSettings]
     out: Path
     spelt_by: Mapping[str, str] = field(default_factory=dict)
+    set_by: Mapping[str, str] = field(default_factory=dict)
     transport: TransportName = "auto"
     ca_file: Path | None = None
     concurrency: int = DEFAULT_CONCURRENCY
@@ -225,7 +227,7 @@ class RunSettings:
         return {
             **self.settings_record(),
             "sampling_from": dict(self.benchmarks[benchmark].origins),
-            "chosen_by": dict(self.benchmarks[benchmark].chosen_by),
+            "chosen_by": {**self.set_by, **self.benchmarks[benchmark].chosen_by},
             "filled_by_server": unset_fields(self.template(benchmark).names(seed=False)),
             **({} if by is None else {"allocated_by": by[0], "allocated_mean": by[1]}),
         }

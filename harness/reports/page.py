@@ -40,6 +40,7 @@ from harness.reports.tables import (
     samples_cell,
     short,
 )
+from harness.runs.layout import VIEWER_LINK
 from harness.scoring import QuestionTally, Score
 from harness.scoring.moves import moves
 
@@ -125,11 +126,14 @@ def page(
     tables: Tables,
     commands: Sequence[tuple[str, str]] = (),
     strips: Sequence[Plot] = (),
+    *,
+    view: str = "",
 ) -> str:
     """The page of these runs.
 
     commands: (run label, a line of the command that repeats the run). strips: plots of what others report, beside each
-    score (`published_plot`).
+    score (`published_plot`). view: the command that shows the samples; empty if
+    there are none to show.
     """
     templates = _environment()
     names = figures.names(runs)
@@ -151,6 +155,8 @@ def page(
         run_table=run_table(runs),
         failures=failures and _without_run(failures, runs),
         commands=commands,
+        view=view,
+        viewer_link=Markup(VIEWER_LINK),  # noqa: S704 - a constant
         outcomes=WORDS,
         missing=None if draw.installed() else install_line(draw.EXTRA, here=False),
         undrawn=not drawn,

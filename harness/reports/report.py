@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -33,7 +34,7 @@ from harness.reports.tables import (
     summary_table,
 )
 from harness.reports.token_tables import first_right_table, token_table
-from harness.runs.layout import RunFolder
+from harness.runs.layout import OutputsFolder, RunFolder
 from harness.runs.manifest import Manifest
 from harness.scoring import (
     PairedComparison,
@@ -51,13 +52,14 @@ Repeat: TypeAlias = Callable[[Manifest], Sequence[str]]
 class Report:
     """Scored runs side by side; in the paired table, the first run with a benchmark is the baseline in it.
 
-    For repeat and ks, see the function `report`.
+    For repeat and ks, see the function `report`. folders: paths of the runs whose samples `harness view` can show.
     """
 
     runs: tuple[ScoredRun, ...]
     published: tuple[PublishedScore, ...] = ()
     repeat: Repeat | None = None
     ks: tuple[int, ...] = ()
+    folders: tuple[str, ...] = ()
 
     @cached_property
     def scores(self) -> list[tuple[ScoredRun, ScoredBenchmark, Score]]:
@@ -126,7 +128,8 @@ class Report:
 
         tables = Tables(summary_table(self.runs), self._comparisons, self._numbers)
         commands = [(run.label, line) for run in self.runs for line in (self.repeat or _no_lines)(run.manifest)]
-        return page(self.runs, tables, commands, self._strips())
+        view = shlex.join(["harness", "view", *self.folders]) if self.folders else ""
+        return page(self.runs, tables, commands, self._strips(), view=view)
 
     def plots(self) -> Iterator[Plot]:
         """Every plot, each with its own name; `plots.draw.write_plots` writes them to files."""
@@ -210,6 +213,12 @@ def _no_lines(_manifest: Manifest) -> Sequence[str]:
     return ()
 
 
+def _from_here(path: Path) -> str:
+    """The path relative to the current folder, if it lies below it; else the whole path."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
 def report(
     run_folders: Sequence[RunFolder],
     published: Sequence[PublishedScore] = (),
@@ -227,4 +236,5 @@ def report(
     samples.
     """
     runs = read_runs(run_folders, show_withheld=show_withheld, ks=ks, known_as=known_as)
-    return Report(tuple(runs), tuple(published), repeat, tuple(ks))
+    folders = tuple(_from_here(folder.path) for folder in run_folders if not isinstance(folder, OutputsFolder))
+    return Report(tuple(runs), tuple(published), repeat, tuple(ks), folders)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from harness.core.inert import visible
 from harness.presets.sampling import sampling_fields
 from harness.reports.tables import Table, short
+from harness.runs import setting_names
 from harness.runs.manifest import Provenance
 from harness.scoring.workload import Workload
 
@@ -44,48 +45,11 @@ _BY_WEIGHT = (
 thinking, prompt, and the kind of sampling. A setting that is not listed here comes last.
 """
 
-_NAMES = {
-    "attention_budget": "tokens that the attention sees",
-    "fitted_max_tokens": "max_tokens, lowered to fit the context",
-    "samples": "samples a question",
-    "filled_by_server": "left out, filled by the server",
-    "seed": "run seed",
-    "prompt_digest": "digest of the prompt",
-    "dataset_digest": "digest of the questions",
-    "concurrency": "requests in flight, at most",
-    "attempts": "attempts a request, at most",
-    "disk_reserve": "bytes that stay free on the disk",
-    "connect": "seconds to connect, at most",
-    "first_token": "seconds to the first token, at most",
-    "idle": "seconds between tokens, at most",
-    "base_url": "address",
-    "python": "Python",
-    "system": "operating system",
-    "server_model": "model, as the server names it",
-    "commands": "commands of the server",
-    "stream_usage": "tokens counted by the server, in the stream",
-    "max_tokens_field": "field of a request that bounds its tokens",
-    "seed_field": "field of a request with the seed",
-    "order": "order of the requests",
-    "fit_context": "max_tokens is lowered to fit the context",
-    "accept_missing": "samples that cannot succeed count as done",
-    "accept_server_change": "another server may continue the run",
-    "canary": "stops if the first replies are all bad",
-    "fingerprint": "greedy replies are stored to know the server by",
-    "salvage": "half-written answers are continued",
-    "questions_digest": "digest of the stored questions",
-    "questions_made.dataset_digest": "digest of the questions, as first stored",
-    "rows_digest": "digest of the rows",
-    "recipe": "digest of data, card, prompt and selection",
-    "n_all": "questions in the data",
-    "origin": "name of the data",
-}
-"""Names for people, for fields whose own name does not explain them."""
+_DECIDED_BY = {"sampling_from": "sampling.", "chosen_by": "", "spelt_by": ""}
+"""Part of a run's record that says who decided settings → the beginning of the paths of these settings."""
 
-_DECIDED_BY = ("sampling_from", "chosen_by", "spelt_by")
-"""Parts of a run's record that say who decided a sampling value, the samples, prompt and model, and how a request is
-written.
-"""
+_PARTS = {"base_url": "address"}
+"""Key of a value that is a mapping → its name for people, if the key is not a word."""
 
 _DIGEST_CHARS = 64
 """Length of a SHA-256 in hexadecimal; a table shows only the first 12 characters of a value of this length."""
@@ -97,21 +61,17 @@ def settings_table(runs: Sequence[ScoredRun], benchmark: str) -> Table:
     Settings that no run has are left out.
     """
     present = [run for run in runs if benchmark in run.benchmarks]
-    return _side_by_side(
-        f"Settings of {short(benchmark)}", "setting", present, [flat_settings(run, benchmark) for run in present]
-    )
+    columns = [_by_words(settings_by_path(run, benchmark)) for run in present]
+    return _side_by_side(f"Settings of {short(benchmark)}", "setting", present, columns)
 
 
 def decided_table(run: ScoredRun, benchmark: str) -> Table:
-    """The settings of one benchmark of one run, each with who decided it where the run records that."""
-    settings = run.benchmarks[benchmark].record.settings
-    recorded = [settings.get(name) for name in _DECIDED_BY]
-    deciders = {name: who for tree in recorded if isinstance(tree, Mapping) for name, who in _flat(tree).items()}
+    """The settings of one benchmark of one run, each with who decided it."""
+    deciders = _deciders(run.benchmarks[benchmark].record.settings)
     rows = [
-        (visible(_name(name), MAX_SETTING_CHARS), in_words(value), _decider(name, deciders))
-        for name, value in flat_settings(run, benchmark).items()
-        # If a setting has no value, `flat_settings` holds its decider under its short name; that gets no row.
-        if _is_set(value) and not name.startswith(_DECIDED_BY) and value != deciders.get(name)
+        (visible(setting_names.in_words(path), MAX_SETTING_CHARS), in_words(value), _decider(path, deciders))
+        for path, value in settings_by_path(run, benchmark).items()
+        if _is_set(value)
     ]
     return Table(f"Settings of {short(benchmark)}", ("setting", "value", "decided by"), tuple(rows))
 
@@ -144,11 +104,8 @@ def flat_settings(run: ScoredRun, benchmark: str) -> dict[str, object]:
     If two fields share a short name, the identity's field gets it and the other keeps its whole path.
     """
     record = run.benchmarks[benchmark].record
-    question_ids = record.plan.question_ids
-    questions = "all" if question_ids is None else f"{len(question_ids):,} chosen"
-    plan = {"samples": record.plan.samples, "questions": questions}
     by_name: dict[str, object] = {}
-    for tree in (plan, record.identity, record.settings):
+    for tree in (_plan(run, benchmark), record.identity, record.settings):
         flat = _flat(tree)
         last = Counter(name.rsplit(".", 1)[-1] for name in flat)
         for name, value in flat.items():
@@ -156,6 +113,13 @@ def flat_settings(run: ScoredRun, benchmark: str) -> dict[str, object]:
             is_free = last[tail] == 1 and tail not in by_name
             by_name[tail if is_free else name] = value
     return by_name
+
+
+def settings_by_path(run: ScoredRun, benchmark: str) -> dict[str, object]:
+    """Plan, identity and settings of one benchmark's samples by path, without who decided them."""
+    record = run.benchmarks[benchmark].record
+    settings = {name: value for name, value in record.settings.items() if name not in _DECIDED_BY}
+    return {**_plan(run, benchmark), **_flat(record.identity), **_flat(settings)}
 
 
 def settings_beside(run: ScoredRun, benchmark: str, stated: Iterable[str]) -> dict[str, object]:
@@ -213,10 +177,11 @@ def _text(value: object) -> str:
         case float():
             return f"{value:,.10g}"
         case str():
-            return value[:12] if _is_digest(value) else value
+            kind, colon, hexadecimal = value.rpartition(":")
+            return f"{kind}{colon}{hexadecimal[:12]}" if _is_digest(hexadecimal) else value
         case Mapping():
             given = [(str(key), inner) for key, inner in value.items() if _is_set(inner)]
-            shown = [f"{_name(key)} {_text(inner)}" for key, inner in given[:MAX_LISTED]]
+            shown = [f"{_PARTS.get(key, key)} {_text(inner)}" for key, inner in given[:MAX_LISTED]]
             return ", ".join(shown) or "none"
         case list() | tuple():
             more = f" and {len(value) - MAX_LISTED} more" if len(value) > MAX_LISTED else ""
@@ -224,11 +189,38 @@ def _text(value: object) -> str:
     return str(value)
 
 
-def _decider(name: str, deciders: Mapping[str, object]) -> str:
-    """Who decided a setting: an option, a preset, the benchmark's card, a default; empty where no record says it."""
-    if name.startswith("neutral."):
-        return "harness: keeps the server's own default out"
-    return in_words(deciders[name]) if name in deciders else ""
+def _plan(run: ScoredRun, benchmark: str) -> dict[str, object]:
+    """The plan of one benchmark, with the chosen questions counted."""
+    plan = run.benchmarks[benchmark].record.plan
+    questions = "all" if plan.question_ids is None else f"{len(plan.question_ids):,} chosen"
+    return {"samples": plan.samples, "questions": questions}
+
+
+def _deciders(settings: Mapping[str, object]) -> dict[str, str]:
+    """Path of a setting → who decided it, as a benchmark's record says."""
+    return {
+        beginning + path: in_words(who)
+        for part, beginning in _DECIDED_BY.items()
+        if isinstance(tree := settings.get(part), Mapping)
+        for path, who in _flat(tree).items()
+    }
+
+
+def _decider(path: str, deciders: Mapping[str, str]) -> str:
+    """Who decided a setting: options, a preset, the benchmark's card, the server, a default.
+
+    A record names some settings together, by the beginning of their paths. "not recorded": runs of earlier versions.
+    """
+    while path not in deciders and not setting_names.always_decided_by(path):
+        path, dot, _ = path.rpartition(".")
+        if not dot:
+            return "not recorded"
+    return deciders.get(path) or setting_names.always_decided_by(path)
+
+
+def _by_words(settings: Mapping[str, object]) -> dict[str, object]:
+    """Settings by their names for people."""
+    return {setting_names.in_words(path): value for path, value in settings.items()}
 
 
 def _side_by_side(title: str, head: str, runs: Sequence[ScoredRun], columns: Sequence[Mapping[str, object]]) -> Table:
@@ -241,7 +233,7 @@ def _side_by_side(title: str, head: str, runs: Sequence[ScoredRun], columns: Seq
     rows = []
     for name in names:
         values = [in_words(column.get(name)) for column in columns]
-        rows.append((visible(_name(name), MAX_SETTING_CHARS) + (" *" if len(set(values)) > 1 else ""), *values))
+        rows.append((visible(name, MAX_SETTING_CHARS) + (" *" if len(set(values)) > 1 else ""), *values))
     notes = ("* differs between the runs",) if any(row[0].endswith(" *") for row in rows) else ()
     return Table(title, (head, *(short(run.label) for run in runs)), tuple(rows), notes)
 
@@ -263,7 +255,7 @@ def _facts(run: ScoredRun) -> Iterator[tuple[str, object]]:
         yield "requests that failed", sum(failures.count for failures in history.failures)
     yield "stopped early", history.stopped or None
     yield "harness", manifest.harness_version
-    yield from _flat(manifest.environment).items()
+    yield from ((setting_names.fact_in_words(name), value) for name, value in _flat(manifest.environment).items())
     yield from _servers(manifest.provenance)
 
 
@@ -273,7 +265,7 @@ def _servers(provenance: Provenance) -> Iterator[tuple[str, object]]:
         facts = [getattr(server, kind) for server in provenance.servers.values()]
         for name in dict.fromkeys(name for fact in facts for name in fact):
             values = dict.fromkeys(in_words(fact[name]) for fact in facts if _is_set(fact.get(name)))
-            yield f"{whose}: {name}", "; ".join(values)
+            yield f"{whose}: {setting_names.fact_in_words(name)}", "; ".join(values)
     yield "other models accepted", [change for session in provenance.sessions for change in session.accepted]
 
 
@@ -321,14 +313,6 @@ def _flat(tree: Mapping[str, object], prefix: str = "") -> dict[str, object]:
         else:
             leaves[f"{prefix}{key}"] = value
     return leaves
-
-
-def _name(name: str) -> str:
-    """A dotted name of a setting, in words where `_NAMES` has it or its last part."""
-    if name in _NAMES:
-        return _NAMES[name]
-    head, dot, tail = name.rpartition(".")
-    return head + dot + _NAMES.get(tail, tail)
 
 
 def _is_set(value: object) -> bool:

@@ -27,12 +27,12 @@ from harness.core.inert import quoted, safe_name, visible
 from harness.core.limits import MAX_SAMPLES
 from harness.core.records import SCHEMA_VERSION, ServerFacts
 from harness.core.secret import without_secrets
+from harness.runs import setting_names
 from harness.runs.layout import RunFolder
 from harness.runs.line_file import refuse_link
 from harness.runs.record import Plan
 
 # ---- which servers made the samples
-
 
 DIGEST_CHARS = 12
 """A run names a server by this many first characters of the digest of its facts."""
@@ -231,7 +231,6 @@ UNKNOWN_MODEL = "unknown"
 MAX_MANIFEST_BYTES = 64 * 1024 * 1024
 """Largest manifest in bytes; a larger one is refused before it is decoded."""
 
-
 MAX_IMPORTED_SAMPLES = 10_000_000
 """Largest number of samples of a question in the outputs of another tool."""
 
@@ -276,6 +275,11 @@ class Difference(NamedTuple):
 
     def __str__(self) -> str:
         return f"{visible(self.field, MAX_SHOWN_VALUE)}: {_shown(self.old)} → {_shown(self.new)}"
+
+    @property
+    def in_words(self) -> Difference:
+        """The same difference, with the field's name for people."""
+        return self._replace(field=setting_names.in_words(self.field))
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,6 +21,7 @@ from harness.reports.history import grown
 from harness.reports.plots.published import MAX_SOURCES
 from harness.reports.published import beside, other_questions, published_of, reported_by, source_title, verdict
 from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
+from harness.runs import setting_names
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import UNKNOWN_MODEL, BenchmarkRecord, Difference, changes_of, differences
 from harness.scoring import (
@@ -352,7 +353,10 @@ def _servers_apart(base: ScoredRun, run: ScoredRun) -> Sequence[Difference]:
     """The facts of the model, such as its file, in which the servers of `run` differ from those of `base`."""
     servers = base.manifest.provenance, run.manifest.provenance
     changed = changes_of(servers[0], servers[1].servers).model if servers[0].servers else []
-    return [Difference(f"server's {change.field}", change.before, change.now) for change in changed]
+    return [
+        Difference(f"server's {setting_names.fact_in_words(change.field)}", change.before, change.now)
+        for change in changed
+    ]
 
 
 def _chosen(ids: set[str] | None) -> str:
@@ -400,7 +404,7 @@ def _warnings(ours: ScoredBenchmark, first: ScoredBenchmark) -> list[str]:
     """The warnings about settings that should be equal in a fair comparison but differ."""
     mine, theirs = ours.record.identity, first.record.identity
     warnings = [
-        f"the settings of the runs differ: {difference}"
+        f"the settings of the runs differ: {difference.in_words}"
         for difference in _differences(first.record, ours.record)
         if difference.field.rsplit(".", 1)[-1] in _SAME_QUESTIONS
     ]

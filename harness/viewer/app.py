@@ -15,7 +15,7 @@ import hmac
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, quote, urlencode
 
 import msgspec
 from aiohttp import web
@@ -25,6 +25,7 @@ from harness.core.errors import HarnessError, StoreError, UsageError
 from harness.core.files import open_untrusted
 from harness.core.records import Key, Verdict
 from harness.runs import overrides, sample_labels
+from harness.runs.layout import VIEWER_LINK
 from harness.viewer import pages
 from harness.viewer.beside import Published
 from harness.viewer.differ import compare
@@ -58,9 +59,6 @@ _TYPES = {
     ".woff2": "font/woff2",
     ".svg": "image/svg+xml",
 }
-_FILES = {"question": "question.txt", "text": "sample.txt", "reasoning": "reasoning.txt", "record": "record.json"}
-"""Names of downloaded files by the part of a sample."""
-
 _FRONT = Path(__file__).parent / "front"
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -315,8 +313,9 @@ class Viewer:
         # If a browser takes the reply for HTML, the sandbox lets it run nothing.
         response.headers["Content-Security-Policy"] = "sandbox; default-src 'none'"
         if request.query.get("download") == "1":
-            # No part of the address becomes the name of a file.
-            response.headers["Content-Disposition"] = f"attachment; filename={_FILES.get(part, _FILES['text'])}"
+            response.headers["Content-Disposition"] = (
+                f"attachment; filename={pages.file_name(dict(_query(request)), part)}"
+            )
         return response
 
     async def _report(self, request: web.Request) -> web.Response:
@@ -332,7 +331,10 @@ class Viewer:
                 raise StoreError(f"{run.label} has no report that can be read: `harness report` writes one.") from error
             if len(page) > MAX_REPORT_BYTES:
                 raise StoreError(f"the report of {run.label} is longer than {MAX_REPORT_BYTES} bytes.")
-            return page
+            link = (
+                f'<p><a href="/run/{quote(run.label, safe="", errors="surrogatepass")}">This run in the viewer</a></p>'
+            )
+            return page.replace(VIEWER_LINK.encode(), link.encode(), 1)
 
         response = web.Response(body=await asyncio.to_thread(read), content_type="text/html", charset="utf-8")
         response.headers["Content-Security-Policy"] = (

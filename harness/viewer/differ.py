@@ -52,7 +52,7 @@ class Compared:
     n_overridden: number of verdicts corrected by hand in each run. They count everywhere except in `as_graded`, which
     is `paired` without corrections; None without any. moved: the questions that are asked alike in both, in order.
     flips: changed verdicts over samples of equal index, the most frequent first. n_same: number of samples of equal
-    index with equal verdicts. settings: identity fields that differ.
+    index with equal verdicts. settings: those that differ, by their names for people.
     """
 
     benchmark: str
@@ -81,7 +81,7 @@ def compare(first: OpenBenchmark, second: OpenBenchmark) -> Compared:
     moved = [
         Moved(
             id=tally.question.question_id,
-            excerpt=excerpt(first.questions[tally.question.question_id]),
+            excerpt=excerpt(first, first.questions[tally.question.question_id]),
             first=tally.correct / tally.n,
             second=match.correct / match.n,
             n_first=tally.n,
@@ -99,7 +99,7 @@ def compare(first: OpenBenchmark, second: OpenBenchmark) -> Compared:
         moved=moved,
         flips=flips,
         n_same=n_same,
-        settings=differences(first.record.identity, second.record.identity),
+        settings=[difference.in_words for difference in differences(first.record.identity, second.record.identity)],
     )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from harness.core.errors import HarnessError, StoreError, UsageError, near_names
 from harness.core.records import Grade, Key, Question, Verdict
@@ -23,6 +25,9 @@ from harness.scoring import QuestionTally, Score, score_file
 from harness.scoring.audit import audits
 from harness.scoring.tally import tally
 from harness.viewer.offsets import SampleOffsets
+
+if TYPE_CHECKING:
+    from harness.benchmarks.prompts import Prompt
 
 MAX_RUNS = 10_000
 """Largest number of run folders that are opened below the given folders."""
@@ -105,6 +110,17 @@ class OpenBenchmark:
     def name(self) -> str:
         """The benchmark's true name."""
         return self.folder.name
+
+    @cached_property
+    def prompt(self) -> Prompt | None:
+        """The prompt that the run added to each question; None if it is not known here by its name."""
+        from harness.benchmarks import catalogue, prompts  # few commands that open a run need its prompt
+
+        name = str(self.record.identity.get("prompt"))
+        with contextlib.suppress(HarnessError):
+            card = catalogue.load(self.name) if catalogue.knows(self.name) else None
+            return prompts.find_prompt(name, () if card is None else card.prompts)
+        return None
 
     @property
     def problems(self) -> list[str]:

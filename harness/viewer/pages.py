@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -11,6 +12,8 @@ from typing import Any
 
 from harness.core import codec
 from harness.core.errors import StoreError
+from harness.core.files import open_untrusted, read_at
+from harness.core.inert import safe_name
 from harness.core.records import Grade, Key, Question, Sample, Timing, Usage
 from harness.grading.elsewhere import shown_references
 from harness.runs import questions as question_file
@@ -22,7 +25,16 @@ from harness.viewer import auditing
 from harness.viewer.beside import PublishedBeside, SourcePoint
 from harness.viewer.library import Library, OpenBenchmark, OpenRun
 from harness.viewer.request import curl
-from harness.viewer.rows import ListedSample, QuestionRow, Vote, question_rows, sample_row, sample_rows, votes
+from harness.viewer.rows import (
+    ListedSample,
+    QuestionRow,
+    Vote,
+    bare_text,
+    question_rows,
+    sample_row,
+    sample_rows,
+    votes,
+)
 
 REPORT = "report.html"
 """Name of the report in a run's folder."""
@@ -36,6 +48,14 @@ MAX_MESSAGES = 200
 """Largest number of messages before the last one on a question's page."""
 MAX_FIELD_CHARS = 2000
 """Longest value of metadata, or reference, that is shown; longer ones are cut."""
+
+
+PARTS = {"question": "txt", "text": "txt", "reasoning": "txt", "record": "json"}
+"""Part of a sample → the suffix of its downloaded file."""
+MAX_TITLE_CHARS = 200
+"""Longest title of a question's page."""
+MAX_LOG_BYTES = 200_000
+"""Largest part of a run's log that its page shows: its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,8 +167,9 @@ class ShownQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionPage:
-    """One question with all its samples."""
+    """One question with all its samples. title: the beginning of the question as its data have it."""
 
+    title: str
     question: ShownQuestion
     samples: Sequence[ListedSample]
     votes: Sequence[Vote]
@@ -175,11 +196,14 @@ class SamplePage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPage:
-    """One run. prompts: benchmark → its first question as the model got it, which shows the prompt. has_report: whether
-    `harness report` has written a page into the run's folder."""
+    """One run. prompts: benchmark → its first question as the model got it, which shows the prompt. log: the last lines
+    of the run's log; log_omitted: bytes before them. has_report: whether `harness report` has written a page into the
+    run's folder."""
 
     facts: RunFacts
     prompts: dict[str, ShownQuestion]
+    log: str
+    log_omitted: int
     has_report: bool
 
 
@@ -264,8 +288,12 @@ def benchmark_page(benchmark: OpenBenchmark, published: PublishedBeside) -> Benc
 def question_page(benchmark: OpenBenchmark, question_id: str) -> QuestionPage:
     """Return the page of a question, with its samples. Raises `UsageError` for an unknown id."""
     question = benchmark.question(question_id)
-    rows = sample_rows(benchmark, question_id)
-    return QuestionPage(question=shown_question(question), samples=rows, votes=votes(rows))
+    rows = [
+        replace(row, reply_bytes=benchmark.offsets.reply_bytes(Key(question_id, row.index)))
+        for row in sample_rows(benchmark, question_id)
+    ]
+    title = bare_text(benchmark, question)[:MAX_TITLE_CHARS]
+    return QuestionPage(title=title, question=shown_question(question), samples=rows, votes=votes(rows))
 
 
 def shown_question(question: Question) -> ShownQuestion:
@@ -325,7 +353,33 @@ def run_page(run: OpenRun, facts: RunFacts) -> RunPage:
         with contextlib.suppress(StoreError):
             for first in islice(question_file.read_planned(benchmark.folder, benchmark.record), 1):
                 prompts[name] = shown_question(first)
-    return RunPage(facts=facts, prompts=prompts, has_report=(run.folder.path / REPORT).is_file())
+    log, omitted = _end_of_log(run.folder)
+    has_report = (run.folder.path / REPORT).is_file()
+    return RunPage(facts=facts, prompts=prompts, log=log, log_omitted=omitted, has_report=has_report)
+
+
+def _end_of_log(folder: RunFolder) -> tuple[str, int]:
+    """(the last whole lines of the run's log, bytes before them); empty if there is no log that can be read."""
+    try:
+        with open_untrusted(folder.log) as file:
+            size = file.seek(0, os.SEEK_END)
+            begin = max(0, size - MAX_LOG_BYTES)
+            data = read_at(file.fileno(), size - begin, begin)
+    except OSError:
+        return "", 0
+    # The first line may have lost its beginning.
+    cut = data.find(b"\n") + 1 if begin else 0
+    return data[cut:].decode("utf-8", "replace"), begin + cut
+
+
+def file_name(words: Mapping[str, str], part: str) -> str:
+    """The name of a downloaded part of a sample: benchmark, question, sample and part, with plain characters only.
+
+    words: names and values in the query of the address.
+    """
+    part = part if part in PARTS else "text"
+    number = [] if part == "question" else [f"s{words['sample']}"]
+    return f"{safe_name('-'.join([words['benchmark'], words['question'], *number, part]))}.{PARTS[part]}"
 
 
 def audit_page(benchmark: OpenBenchmark) -> AuditPage:

@@ -15,8 +15,8 @@ from harness.grading.elsewhere import shown_references
 from harness.scoring.intervals import Interval, wilson
 from harness.viewer.library import OpenBenchmark
 
-EXCERPT_CHARS = 200
-"""Characters of a question that a list shows."""
+EXCERPT_CHARS = 1000
+"""Characters of a question that a list holds: a line on the screen, all of them on paper."""
 
 MAX_VOTES = 50
 """Largest number of different answers on a question's page, the most frequent first."""
@@ -29,8 +29,8 @@ class ListedSample:
     verdict: the verdict that counts; None: not graded. graded: the grader's verdict, if a person overrode it. stored:
     whether its text is in the journal. truncated: cut by max_tokens. near_miss: in which way its answer narrowly misses
     a right one. anomalies: signs that its text is broken. disputed_by: second graders that contradict the grader.
-    record_bytes: length of its record, reasoning included; None if it is not stored. labels: words that a person put
-    on it.
+    reply_bytes: length of its text and reasoning in UTF-8; None if it is not stored, or not measured. labels: words
+    that a person put on it.
     """
 
     index: int
@@ -44,7 +44,7 @@ class ListedSample:
     anomalies: tuple[Anomaly, ...]
     disputed_by: tuple[str, ...]
     tokens: int | None
-    record_bytes: int | None
+    reply_bytes: int | None
     stored: bool
     labels: Sequence[str]
 
@@ -134,7 +134,7 @@ def sample_row(benchmark: OpenBenchmark, key: Key) -> ListedSample:
         anomalies=() if grade is None else grade.anomalies,
         disputed_by=benchmark.disputed_by(key),
         tokens=tokens,
-        record_bytes=None if location is None else location.length,
+        reply_bytes=None,
         stored=location is not None,
         labels=benchmark.labels.get(key, ()),
     )
@@ -175,7 +175,7 @@ def question_row(benchmark: OpenBenchmark, number: int, question: Question) -> Q
     return QuestionRow(
         number=number,
         id=question.question_id,
-        excerpt=excerpt(question),
+        excerpt=excerpt(benchmark, question),
         references=tuple(shown_references(question)),
         metadata=question.metadata,
         verdicts="".join(SIGNS[row.verdict] for row in rows),
@@ -197,10 +197,21 @@ def question_row(benchmark: OpenBenchmark, number: int, question: Question) -> Q
     )
 
 
-def excerpt(question: Question) -> str:
-    """The beginning of the question's text, at most `EXCERPT_CHARS` characters."""
-    # The last message, which comes after examples and instructions.
+def bare_text(benchmark: OpenBenchmark, question: Question) -> str:
+    """The question as its data have it: its last message (or the prompt) without the instruction that the run added."""
+    from harness.benchmarks.prompts import without_instruction  # few commands that list samples show a question
+
     text = question.messages[-1].content if question.messages else question.prompt
+    while True:  # a prompt may add text before the question and behind it
+        rest, is_shorter = without_instruction(text, benchmark.prompt)
+        if not is_shorter or not any(map(str.isalnum, rest)):
+            return text.strip()
+        text = rest
+
+
+def excerpt(benchmark: OpenBenchmark, question: Question) -> str:
+    """The beginning of the question without its instruction, at most `EXCERPT_CHARS` characters."""
+    text = bare_text(benchmark, question)
     return text if len(text) <= EXCERPT_CHARS else text[:EXCERPT_CHARS] + "…"
 
 

@@ -29,6 +29,8 @@ def asked(folder: Path, row: dict[str, object], *more: dict[str, object], **opti
     [
         ("问题", "答案"), ("题目", "参考答案"), ("問題", "正解"), ("문제", "정답"), ("Pregunta", "Respuesta"),
         ("pergunta", "resposta"), ("Aufgabe", "Antwort"), ("énoncé", "réponse"), ("Вопрос", "Ответ"),
+        ("質問", "回答"), ("السؤال", "الجواب"), ("سؤال", "الإجابة"), ("Vraag", "Antwoord"), ("Pytanie", "Odpowiedź"),
+        ("Soru", "Cevap"), ("Câu hỏi", "Đáp án"),
     ],
 )  # fmt: skip
 def test_columns_are_known_in_the_main_languages(tmp_path: Path, question: str, answer: str) -> None:

@@ -3,7 +3,7 @@ const bad = [];
 const own = (one) => one.closest('head') || ['skip', 'row'].some((name) => one.classList.contains(name));
 const kinds = 'script, iframe, object, embed, base, form, style, link, meta, img, image, video';
 for (const one of document.querySelectorAll(kinds)) {
-  if (!own(one) && !one.matches('form.controls, form.correct, #help form')) bad.push(one.outerHTML.slice(0, 200));
+  if (!own(one) && !one.matches('form.controls, form.correct, form.label, #help form')) bad.push(one.outerHTML.slice(0, 200));
 }
 for (const one of document.querySelectorAll('*')) {
   for (const {name, value} of one.attributes) {

@@ -102,7 +102,11 @@ def results(tmp_path_factory: pytest.TempPathFactory, trap: tuple[str, list[str]
     texts = [text.replace("{url}", url) for text in [*PAYLOADS, *BOMBS]]
     hostile = {
         named(n, text): RunQuestion(
-            text, text or "1", [RunReply(text, reasoning=text), RunReply(f"${text}$")], "text", {text[:99]: text}
+            text,
+            text or "1",
+            [RunReply(text, reasoning=text), RunReply(f"${text}$")],
+            "text",
+            metadata={text[:99]: text},
         )
         for n, text in enumerate(texts)
     }
@@ -139,8 +143,8 @@ ALIVE = Path(__file__).with_name("alive.js").read_text(encoding="utf-8")
 HOSTILE_RUN = "<script>alert(1)<script>"
 HOSTILE_BENCHMARK = "<iframe onload=alert(1)>\u202e"
 PAGES = [
-    "/", "/run/a/sums", "/run/a/sums?other=b", "/run/a/sums/q1/s2", "/compare/a/b/sums", "/compare/a/b/sums/q1/s1",
-    "/audit/a/sums",
+    "/", "/run/a", "/run/a/sums", "/run/a/sums?other=b", "/run/a/sums/q1/s2", "/compare/a/b/sums",
+    "/compare/a/b/sums/q1/s1", "/audit/a/sums",
 ]  # fmt: skip
 
 
@@ -219,6 +223,46 @@ def test_a_reader_goes_from_the_runs_to_a_sample_by_keyboard(browser: Browser, v
     assert browser.script("return document.activeElement.value") == "j"
     browser.driver.back()
     browser.wait(lambda: browser.path() == "/run/a/sums/q1/s0")
+
+
+KATEX = "return performance.getEntriesByType('resource').filter(one => one.name.includes('/katex.min.')).length"
+
+
+def test_a_page_without_a_formula_does_not_load_what_typesets_them(browser: Browser, viewer: Viewer) -> None:
+    browser.open(viewer, "/")
+    browser.wait(lambda: browser.all("a.row"))
+    settled(browser)
+    assert browser.script(KATEX) == 0
+    browser.open(viewer, "/run/a/sums/q1/s1")
+    browser.wait(lambda: browser.script(KATEX) == 2)
+
+
+VISIBLE = "return [...document.querySelectorAll(arguments[0])].filter(e => e.checkVisibility()).map(e => e.textContent)"
+CUT = "return [...document.querySelectorAll('.excerpt')].filter(e => e.scrollWidth > e.clientWidth + 1).length"
+
+
+def test_paper_has_the_headers_of_sorted_columns_and_whole_questions(browser: Browser, viewer: Viewer) -> None:
+    browser.look(width=700, dark=False)
+    browser.open(viewer, "/")
+    browser.wait(lambda: browser.all("a.row"))
+    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    assert "begun (UTC)" in browser.script(VISIBLE, "thead button")
+    assert browser.script(VISIBLE, "header") == []
+    browser.open(viewer, "/run/a/sums")
+    browser.wait(lambda: browser.all(".excerpt"))
+    assert browser.script(CUT) == 0
+    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    assert browser.script(CUT) > 0, "on the screen a question has one line"
+
+
+def test_a_verdict_is_not_broken_inside_a_word_on_a_narrow_screen(browser: Browser, viewer: Viewer) -> None:
+    browser.look(width=400, dark=False)
+    browser.open(viewer, "/run/a/sums/q1/s1")
+    browser.wait(lambda: browser.all("details[data-key=table]"))
+    browser.script("document.querySelector('details[data-key=table]').open = true")
+    heights = "return [...document.querySelectorAll('td .chip')].map(chip => chip.getBoundingClientRect().height)"
+    browser.wait(lambda: browser.script(heights))
+    assert max(browser.script(heights)) < 30, "a chip of two lines"
 
 
 def test_maths_is_typeset_and_the_answer_is_set_off(browser: Browser, viewer: Viewer) -> None:
@@ -514,7 +558,9 @@ def test_a_long_question_is_cut_and_typeset_as_a_sample_is_and_stops_no_page(
 ) -> None:
     """In every place that its text reaches: the question, reference and metadata, a sample, the request."""
     text = LONG[name]
-    hostile = RunQuestion(text, text, [RunReply(text, reasoning=text)], "text", {"field": text, text[:50]: "value"})
+    hostile = RunQuestion(
+        text, text, [RunReply(text, reasoning=text)], "text", metadata={"field": text, text[:50]: "value"}
+    )
     run = f"long-{list(LONG).index(name)}"
     write_run(results / "results" / run, {"demo": {"q": hostile}}, scored=False)
     for path in (f"/run/{run}/demo", f"/run/{run}/demo/q/s0", f"/compare/{run}/{run}/demo/q/s0"):

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.demo import next_lines
+from harness.cli.demo import next_lines, program
+from server_launchers import isolated
 from server_launchers.keeping.supervisor import RunningServer
 from tests.docs.pages import ROOT, Typed, blocks, commands
 from tests.docs.trying import ROW, Bench
@@ -55,6 +56,20 @@ def test_what_the_demo_says_to_do_next_is_accepted_and_names_whole_paths(bench: 
         sum(shlex.quote(str(bench.folder / "results/a demo")) in line for line in next_lines(Path("results/a demo")))
         == 2
     )
+
+
+def test_the_demo_names_a_program_that_a_shell_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, folder in (("installed", tmp_path / "venv"), ("another", tmp_path / "elsewhere")):
+        folder.mkdir()
+        (folder / "harness").write_text(f"#!/bin/sh\necho {name}\n", "utf-8")
+        (folder / "harness").chmod(0o755)
+    monkeypatch.setattr(isolated, "PYTHON", str(tmp_path / "venv/python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert program() == str(tmp_path / "venv/harness")
+    monkeypatch.setenv("PATH", str(tmp_path / "elsewhere"))
+    assert program() == str(tmp_path / "venv/harness"), "another harness is on the path"
+    monkeypatch.setenv("PATH", str(tmp_path / "venv"))
+    assert program() == "harness"
 
 
 def test_a_flag_that_is_not_there_would_be_seen(bench: Bench) -> None:

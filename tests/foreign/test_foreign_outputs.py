@@ -70,6 +70,31 @@ def test_llmeval_stores_one_text_or_a_list(write_rows: Write, gen: Any) -> None:
     assert pairs[0][0].references == ("1",)
 
 
+def ids_of(rows: list[dict[str, Any]], write_rows: Write, **keys: Any) -> list[str]:
+    return [question.question_id for question, _ in read(write_rows(rows), **keys)]
+
+
+def test_an_id_column_names_the_questions_where_each_has_one_id(write_rows: Write) -> None:
+    rows = [{"id": f"q{n}", "question": f"{n}?", "answer": n, "response": "x"} for n in (1, 2, 1, 2)]
+    assert ids_of(rows, write_rows) == ["q1", "q2", "q1", "q2"]
+    bare = [{name: value for name, value in row.items() if name != "question"} for row in rows]
+    assert ids_of(bare, write_rows) == ["q1", "q2", "q1", "q2"], "rows of one id are samples of one question"
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [[1, 2, 3, 4], ["a", "a", "a", "a"], ["a", "b", "a", None]],
+    ids=["ids of samples", "one id for two questions", "a row without"],
+)
+def test_an_id_column_that_does_not_name_the_questions_is_left_alone(write_rows: Write, ids: list[Any]) -> None:
+    rows = [
+        {"id": id_, "question": f"{n}?", "answer": n, "response": "x"} for id_, n in zip(ids, (1, 2, 1, 2), strict=True)
+    ]
+    found = ids_of(rows, write_rows)
+    assert not {str(id_) for id_ in ids} & set(found)
+    assert found[:2] == found[2:], "rows with equal questions are samples of one question"
+
+
 @pytest.mark.parametrize("together", [True, False])
 def test_repeated_rows_are_samples_of_one_question_in_any_arrangement(write_rows: Write, together: bool) -> None:
     rows = [llmeval_row(q, 1, f"{q}{n}") for n in range(4) for q in "pqr"]

@@ -42,6 +42,8 @@ from tests.reports.run_folders import write_run
         ({"base_url": "http://x/v1", "weight": 1.0}, "address http://x/v1, weight 1"),
         (list(range(20)), "0; 1; 2; 3; 4; 5; 6; 7; 8; 9; 10; 11 and 8 more"),
         ("0c1f88b04e09955a7f8556c2c1dcc9ad8105d79aa4c90d20eb8f22ca8344dd6e", "0c1f88b04e09"),
+        ("seal-1:0c1f88b04e09955a7f8556c2c1dcc9ad8105d79aa4c90d20eb8f22ca8344dd6e", "seal-1:0c1f88b04e09"),
+        ("see: the notes", "see: the notes"),
         ("\x1b[2J", r"\x1b[2J"),
     ],
 )
@@ -80,7 +82,13 @@ def test_settings_that_move_a_score_most_come_first() -> None:
 def test_who_decided_is_said_of_sampling_and_of_the_requests_wording(tmp_path: Path) -> None:
     decided = {"temperature": "preset r1"}, {"stream_usage": "provider generic", "seed_field": "provider generic"}
     chosen_by = {"samples": "card", "model": "server"}
-    recorded = {"sampling_from": decided[0], "spelt_by": decided[1], "seed_field": "seed", "chosen_by": chosen_by}
+    recorded: dict[str, object] = {
+        "sampling_from": decided[0],
+        "spelt_by": decided[1],
+        "seed_field": "seed",
+        "chosen_by": chosen_by,
+    }
+    recorded["questions_made"] = {"rows_digest": "0c1f"}
     (run,) = read_runs([write_run(tmp_path / "run", settings=recorded)])
     rows = {name: (value, who) for name, value, who in decided_table(run, next(iter(run.benchmarks))).rows}
     assert rows["temperature"][1] == "preset r1"
@@ -88,6 +96,7 @@ def test_who_decided_is_said_of_sampling_and_of_the_requests_wording(tmp_path: P
     assert [rows[name][1] for name in ("samples a question", "model")] == ["card", "server"]
     assert "tokens counted by the server, in the stream" not in rows, "a decider is no value"
     assert not [name for name in rows if name.partition(".")[0] in recorded]
+    assert rows["digest of the rows"][1] == "computed: a checksum"
 
 
 def test_the_identity_keeps_its_names_whatever_else_is_recorded(tmp_path: Path) -> None:
@@ -97,6 +106,7 @@ def test_the_identity_keeps_its_names_whatever_else_is_recorded(tmp_path: Path) 
     assert (found["temperature"], found["sampling_from.temperature"]) == (0.6, "card")
     rows = {row[0]: row[1] for row in settings_table([run], "demo").rows}
     assert rows["endpoints"] == "address http://x"
+    assert not [name for name in rows if "." in name or "decided" in name], "a path, or a decider, among the settings"
 
 
 def test_what_no_run_has_set_is_left_out(tmp_path: Path) -> None:

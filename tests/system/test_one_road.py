@@ -30,6 +30,9 @@ from harness.client.address import providers
 from harness.core.codec import sample_seed
 from harness.presets import preset as presets
 from harness.presets.sampling import sampling_fields
+from harness.reports.scored import read_without_grades
+from harness.reports.settings import decided_table
+from harness.runs import RunFolder
 from tests.faults.server import FaultServer, Request, Step, completion, http, models
 from tests.verbs.toy_model import Fault, Toy, answering
 
@@ -346,18 +349,29 @@ def test_the_record_is_what_the_server_saw(questions: Path, monkeypatch: pytest.
     assert said["sampling_from"] == {
         "temperature": "preset r1", "top_p": "preset r1", "top_k": "options", "max_tokens": "default"
     }  # fmt: skip
-    assert said["chosen_by"] == {
-        "samples": "options",
+    chosen_by = {
         "prompt": "default",
-        "system_prompt": "default",
+        "api": "default",
+        "salvage": "default",
         "model": "options",
+        "endpoints": "options",
     }
+    assert chosen_by.items() <= said["chosen_by"].items()
+    assert [said["chosen_by"][name] for name in ("samples", "canary", "questions")] == ["options"] * 3
+    read = read_without_grades(RunFolder(run.path))
+    rows = {setting: who for setting, _, who in decided_table(read, "sums").rows}
+    assert rows["field added to the request: service_tier"] == "options"
+    assert rows["field added to the request: reasoning_effort"] == "provider groq"
+    assert rows["stops if the first replies are all bad"] == "options"
+    assert rows["half-written answers are continued"] == "default"
+    assert {"", "not recorded"}.isdisjoint(rows.values()), "a setting that nobody decided"
     assert said["spelt_by"] == {
         "max_tokens_field": "provider groq",
         "seed_field": "provider groq",
         "stream_usage": "provider groq",
         "thinking": "provider groq",
         "extra_body.service_tier": "options",
+        "extra_body.reasoning_effort": "provider groq",
     }
     manifest = (run.path / "manifest.json").read_text("utf-8")
     assert json.loads(manifest)["environment"]["provider"] == "groq"

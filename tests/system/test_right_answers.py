@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.__main__ import _not_installed
 from tests.faults.server import FaultServer, completion, models
 from tests.system.command import harness
 
@@ -51,6 +52,7 @@ def laid_out(tmp_path_factory: pytest.TempPathFactory, server: FaultServer) -> P
     (folder / "url.yaml").write_text(SWEEP.replace("engine: vllm", "base_url: http://127.0.0.1:9/v1"))
     (folder / "hot.yaml").write_text(SWEEP + "temperature: 0.5\n")
     (folder / "workers.yaml").write_text(SWEEP + "run: {workers: 2}\n")
+    (folder / "several.yaml").write_text("model: m\nbenchmark: demo\ntemperature: 0.5\nbenchmarks: [demo]\n")
     (folder / "rows.yaml").write_text(SWEEP + "table: {zzz: 1}\n")
     return folder
 
@@ -65,6 +67,18 @@ def laid_out(tmp_path_factory: pytest.TempPathFactory, server: FaultServer) -> P
         ("sweep url.yaml --dry-run", "unknown key 'servers.0.base_url'. 'base_url' belongs under 'run'."),
         ("sweep hot.yaml --dry-run", "unknown key 'temperature'. 'temperature' belongs under 'run'."),
         ("sweep workers.yaml --dry-run", "unknown key 'run.workers'. 'workers' belongs under 'score'."),
+        (
+            "run right.csv --serve llama_cpp -- --cache-reuse 0",
+            "-- --cache-reuse 0: a flag of the engine is given by --engine-flag --cache-reuse --engine-flag 0",
+        ),
+        (
+            "sweep several.yaml --dry-run",
+            "several.yaml:1: unknown key 'model'. Did you mean models?",
+        ),
+        (
+            "sweep several.yaml --dry-run",
+            "several.yaml:3: unknown key 'temperature'. 'temperature' belongs under 'run'.",
+        ),
         ("sweep rows.yaml --dry-run", "unknown key 'table.zzz'. The keys there are layout, shown, columns, base, k."),
         ("compare A A", "A is named twice: name another run to compare it with"),
         ("show A --level hard", "no question of this run has a level: leave out --level"),
@@ -140,6 +154,13 @@ def test_the_right_twin_is_taken(laid_out: Path, server: FaultServer, words: str
     assert "is above 2" not in done.err
 
 
+def test_a_python_of_the_system_gets_a_virtual_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/usr/bin/python3")
+    sentence = _not_installed(ModuleNotFoundError("no click", name="click"))
+    assert "click: /usr/bin/python3 -m venv venv && venv/bin/python -m pip install " in sentence
+    assert sentence.endswith("; then venv/bin/python -m harness\n")
+
+
 def test_a_checkout_that_is_not_installed_says_how_to_install_it(tmp_path: Path) -> None:
     for package in ("harness", "server_launchers"):
         (tmp_path / package).symlink_to(ROOT / package)
@@ -149,5 +170,5 @@ def test_a_checkout_that_is_not_installed_says_how_to_install_it(tmp_path: Path)
     )
     assert done.returncode == 2
     assert "it is not installed for" in done.stderr
-    assert f"-m pip install {ROOT}" in done.stderr
+    assert f"{sys.executable} -m pip install {ROOT}; then {sys.executable} -m harness" in done.stderr
     assert "Traceback" not in done.stderr

@@ -19,7 +19,7 @@ from tests.viewer.small_run import SMALL, RunReply, question, write_run
 
 PLAIN = ListedSample(
     index=0, verdict="wrong", graded=None, extracted="3", vote="3", rule="integer", truncated=False, near_miss=None,
-    anomalies=(), disputed_by=(), tokens=7, record_bytes=9, stored=True, labels=(),
+    anomalies=(), disputed_by=(), tokens=7, reply_bytes=9, stored=True, labels=(),
 )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ import pytest
 from harness.core.records import Key
 from harness.grading.verdict import NEAR_MISSES
 from harness.presets.grading import GradingOptions
+from harness.reports.report import report
 from harness.runs import RunFolder, overrides, read_samples, sample_labels
 from harness.scoring import score_file
 from harness.scoring.pipeline import score_run
@@ -216,7 +217,7 @@ def test_a_part_of_a_sample_is_downloaded_under_a_name_of_ours(client: httpx.Cli
     query = {**Q1, "sample": "0", "part": "record"}
     shown, downloaded = (client.get("/raw", params={**query, **more}) for more in ({}, {"download": "1"}))
     assert "content-disposition" not in shown.headers
-    assert downloaded.headers["content-disposition"] == "attachment; filename=record.json"
+    assert downloaded.headers["content-disposition"] == "attachment; filename=demo-q1-s0-record.json"
     assert downloaded.content == shown.content
 
 
@@ -289,7 +290,7 @@ def test_the_second_run_is_compared_with_the_first(results: Path, client: httpx.
         client.get("/api/compare", params={"first": first, "second": second, "benchmark": "demo"}).json()["settings"]
         for first, second in (("a", "c"), ("c", "a"))
     ]
-    (field, before, after) = next(change for change in both[0] if change[0] == "seed")
+    (field, before, after) = next(change for change in both[0] if change[0] == "run seed")
     assert (before != 9, after) == (True, 9)
     assert [field, after, before] in both[1]
 
@@ -516,6 +517,12 @@ def test_a_report_of_a_run_is_shown_and_can_run_nothing(by_hand: RunFolder, clie
     answer = client.get("/report", params={"run": "hand"})
     assert "A report" in answer.text
     assert answer.headers["Content-Security-Policy"].startswith("sandbox; default-src 'none'; ")
+    assert "/run/hand" not in answer.text, "a page that no report wrote has no place for a link"
+    (by_hand.path / "report.html").write_text(report([by_hand]).html(), encoding="utf-8")
+    link = '<a href="/run/hand">This run in the viewer</a>'
+    assert link in client.get("/report", params={"run": "hand"}).text
+    assert "<code>harness view" in (by_hand.path / "report.html").read_text("utf-8"), "the file names the command"
+    assert link not in (by_hand.path / "report.html").read_text("utf-8")
     (by_hand.path / "report.html").unlink()
     (by_hand.path / "report.html").symlink_to("/etc/hostname")
     assert client.get("/report", params={"run": "hand"}).status_code == 409

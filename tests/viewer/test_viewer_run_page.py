@@ -12,14 +12,16 @@ from typing import Any
 import msgspec
 from aiohttp.test_utils import make_mocked_request
 
+from harness.benchmarks.prompts import BOXED, PROMPTS
 from harness.core import codec
 from harness.runs import RunFolder
 from harness.runs.manifest import Manifest
 from harness.verbs.report import run_facts
 from harness.viewer.app import Viewer
+from harness.viewer.beside import PublishedBeside
 from harness.viewer.library import Library
-from harness.viewer.pages import RunFacts
-from tests.viewer.small_run import write_run
+from harness.viewer.pages import MAX_LOG_BYTES, RunFacts
+from tests.viewer.small_run import SMALL, RunQuestion, RunReply, write_run
 
 TOKEN = "secret"
 PORT = 9
@@ -35,7 +37,7 @@ def facts(folder: RunFolder) -> RunFacts:
 
 def get(results: Path, path: str) -> tuple[int, Any]:
     """Status and JSON of a page of the viewer over `results`."""
-    application = Viewer(Library((results,)), lambda *_: ("", ""), facts, TOKEN, PORT).application()
+    application = Viewer(Library((results,)), lambda *_: PublishedBeside("", "", ()), facts, TOKEN, PORT).application()
     application.freeze()
     headers = {"Host": f"127.0.0.1:{PORT}", "Cookie": f"harness-view-{PORT}={TOKEN}"}
 
@@ -65,7 +67,7 @@ def test_the_page_of_a_run_says_settings_and_who_decided_them(tmp_path: Path) ->
     settings = table(page, "Settings of demo")
     assert settings["temperature"] == ["0.6", "options"]
     assert settings["top_p"] == ["0.95", "card"]
-    assert settings["max_tokens"] == ["32,768", ""]  # no record says who decided it
+    assert settings["max_tokens"] == ["32,768", "not recorded"]  # as by an earlier version
     assert not [name for name in settings if name.startswith("sampling_from")]
     assert table(page, "The run")["model"] == ["org/model-7b"]
     assert page["facts"]["warnings"] == [r"slow \x1b[2J"]
@@ -91,10 +93,44 @@ def test_the_newest_run_comes_first(tmp_path: Path) -> None:
     assert [run["run"] for run in get(tmp_path / "results", "/api/runs")[1]["runs"]] == ["b", "c", "a"]
 
 
-def test_samples_are_listed_with_tokens_and_length(tmp_path: Path) -> None:
-    folder = write_run(tmp_path / "results" / "a", scored=False)
-    lines = folder.benchmark("demo").samples.read_bytes().splitlines(keepends=True)
+def test_samples_are_listed_with_tokens_and_the_length_of_their_replies(tmp_path: Path) -> None:
+    write_run(tmp_path / "results" / "a", scored=False)
     samples = get(tmp_path / "results", "/api/question?run=a&benchmark=demo&question=q1")[1]["samples"]
-    assert [(row["tokens"], row["record_bytes"]) for row in samples] == [
-        (tokens, length) for tokens, length in zip([7, None, 7], map(len, lines), strict=False)
-    ]
+    replies = SMALL["q1"].replies
+    lengths = [len(((reply.text or "") + (reply.reasoning or "")).encode()) for reply in replies]
+    assert lengths[0] > len((replies[0].text or "") + (replies[0].reasoning or "")), "a character of two bytes"
+    assert [(row["tokens"], row["reply_bytes"]) for row in samples] == list(zip([7, None, 7], lengths, strict=True))
+
+
+def test_a_question_is_titled_as_its_data_have_it(tmp_path: Path) -> None:
+    asked = {
+        "own": RunQuestion(f"What is 17 + 25?\n{BOXED}", "42", [RunReply("42")]),
+        "other": RunQuestion("Put your answer in a box: what is 1 + 1?", "2", [RunReply("2")]),
+        "bare": RunQuestion(BOXED, "2", [RunReply("2")]),
+    }
+    write_run(tmp_path / "results" / "a", {"sums": asked}, identity={"prompt": "boxed"})
+    lines = "Solve it step by step."
+    wrapped = {"q": RunQuestion(PROMPTS["answer_line"].template.replace("{question}", lines), "1", [RunReply("1")])}
+    write_run(tmp_path / "results" / "b", {"sums": wrapped}, identity={"prompt": "answer_line"})
+    title = lambda run, name: get(tmp_path / "results", f"/api/question?run={run}&benchmark=sums&question={name}")[1]  # noqa: E731
+    assert title("a", "own")["title"] == "What is 17 + 25?"
+    assert title("a", "own")["question"]["text"]["text"].endswith(BOXED), "the page shows what was asked"
+    assert title("a", "other")["title"] == asked["other"].text
+    assert title("a", "bare")["title"] == BOXED, "a question that is nothing else keeps it"
+    assert title("b", "q")["title"] == lines
+    rows = get(tmp_path / "results", "/api/benchmark?run=a&benchmark=sums")[1]["questions"]
+    assert rows[0]["excerpt"] == "What is 17 + 25?"
+
+
+def test_the_page_of_a_run_holds_the_end_of_its_log(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "results" / "a", scored=False)
+    folder.log.write_bytes(b'{"event":"first"}\n{"event":"\xff"}\n')
+    page = get(tmp_path / "results", "/api/run?run=a")[1]
+    assert (page["log"], page["log_omitted"]) == ('{"event":"first"}\n{"event":"\ufffd"}\n', 0)
+    folder.log.write_bytes(b'{"event":"first"}\n' + b'{"event":"later"}\n' * 20_000)
+    page = get(tmp_path / "results", "/api/run?run=a")[1]
+    assert set(page["log"].splitlines()) == {'{"event":"later"}'}
+    assert len(page["log"]) + page["log_omitted"] == folder.log.stat().st_size
+    assert len(page["log"]) <= MAX_LOG_BYTES
+    folder.log.unlink()
+    assert get(tmp_path / "results", "/api/run?run=a")[1]["log"] == ""

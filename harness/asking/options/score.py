@@ -25,7 +25,10 @@ class OutputsOptions(Options):
         str | None,
         Option("Column of the question in FILE; rows with equal questions are samples of one question.", under=OUTPUTS),
     ] = None
-    id_key: Annotated[str | None, Option("Column of the question's id in FILE.", under=OUTPUTS)] = None
+    id_key: Annotated[
+        str | None,
+        Option("Column of the question's id in FILE. Default: `id`, if each question has one.", under=OUTPUTS),
+    ] = None
     tool: Annotated[
         str | None,
         Option(

@@ -125,7 +125,7 @@ class Plot:
             "width": WIDTH,
             "height": HEIGHT,
             "autosize": {"type": "fit-x", "contains": "padding"},
-            "padding": 2,
+            "padding": _PADDING,
             "data": {"values": values},
             **self.drawing,
             "config": dict(CONFIG),
@@ -167,6 +167,9 @@ def axis(name: str, title: str | None, *, scale: Mapping[str, Any] | None = None
     """The encoding of a position by the numbers of column `name`. title: of the axis; settings: of Vega-Lite's axis."""
     return {"field": name, "type": "quantitative", "scale": dict(scale or {}), "axis": {"title": title, **settings}}
 
+
+_PADDING = {"left": 2, "top": 2, "bottom": 2, "right": 8}
+"""Free pixels around a plot; the right side has room for the half of the last tick's label beyond the axis."""
 
 _LINE = 15
 """Height in pixels of a line of text above a row."""

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from harness.core import files, yaml_file
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
-from harness.core.validation import first_problem
+from harness.core.validation import others, problem_of
 from harness.runs.layout import run_around
 from harness.verbs.sweep import schema
 
@@ -119,19 +119,33 @@ def suites() -> list[Path]:
 
 
 def _sentence(error: ValidationError, where_of: Callable[[Keys], str]) -> str:
-    """The sentence for a mistake in a sweep's file, with file and line.
+    """The sentence for each mistake in a sweep's file, with file and line.
 
     where_of: returns "file:line" of a key.
     """
     problems = error.errors(include_url=False, include_context=False)
+    missing = [problem for problem in problems if problem["type"] == "missing"]
     # A misspelt key causes other errors, such as a missing key, so it is reported before them, as in `first_problem`.
-    first = next((problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0])
-    keys = first["loc"]
-    part_keys = _keys_beside(keys)
-    sentence = first_problem(error, part_keys).sentence
-    if first["type"] == "extra_forbidden" and not near_names(str(keys[-1]), part_keys):
-        sentence = f"{sentence.removesuffix('.')}. {_belongs_where(str(keys[-1]), part_keys)}"
-    return f"{where_of(keys)}: {sentence}"
+    wrong = sorted(
+        (problem for problem in problems if problem["type"] != "missing"),
+        key=lambda problem: problem["type"] != "extra_forbidden",
+    )
+    lines: list[str] = []
+    for problem in (wrong or missing[:1])[:MAX_WRONG]:
+        keys = problem["loc"]
+        part_keys = _keys_beside(keys)
+        more = others([each for each in missing if each is not problem]) if not lines else ""
+        sentence = problem_of(problem, part_keys, more).sentence
+        if problem["type"] == "extra_forbidden" and not near_names(str(keys[-1]), part_keys):
+            sentence = f"{sentence.removesuffix('.')}. {_belongs_where(str(keys[-1]), part_keys)}"
+        lines.append(f"{where_of(keys)}: {sentence}")
+    if len(wrong) > MAX_WRONG:
+        lines.append(f"and {len(wrong) - MAX_WRONG} more")
+    return "\n".join(lines)
+
+
+MAX_WRONG = 5
+"""A message names this many wrong keys, each with its line; the others are counted."""
 
 
 MAX_LISTED_KEYS = 40

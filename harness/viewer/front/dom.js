@@ -161,5 +161,5 @@ export function verdictOf(name) {
 
 export function chip(name) {
   const verdict = verdictOf(name);
-  return h("span", { class: `chip ${name ?? "none"}` }, `${verdict.sign} ${verdict.word}`);
+  return h("span", { class: `chip ${name ?? "none"}` }, `${verdict.sign} ${verdict.word}`.replaceAll(" ", "\u00a0"));
 }

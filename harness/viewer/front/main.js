@@ -130,6 +130,11 @@ document.addEventListener("click", (event) => {
 });
 
 document.addEventListener("keydown", (event) => {
+  if ((event.metaKey || event.ctrlKey) && event.key === "p") {
+    event.preventDefault();
+    printed();
+    return;
+  }
   if (event.metaKey || event.ctrlKey || event.altKey || help.open) return;
   if (/^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) {
     if (event.key === "Escape") event.target.blur();
@@ -172,11 +177,12 @@ document.getElementById("theme").addEventListener("click", () => {
     // the theme holds until the page is left
   }
 });
-document.getElementById("print").addEventListener("click", async () => {
+async function printed() {
   unfold();
   await settled(); // the reasons for a verdict are asked for when they are unfolded
   print();
-});
+}
+document.getElementById("print").addEventListener("click", printed);
 addEventListener("beforeprint", unfold);
 addEventListener("afterprint", () => { for (const one of main.querySelectorAll("details[data-printed]")) { one.open = false; delete one.dataset.printed; } });
 

@@ -69,16 +69,26 @@ function formulaAt(text, at, closing) {
   return { from: at, to: end + close.length, source, display };
 }
 
+let setter = null; // resolves when KaTeX has come, which a page without a formula never asks for
+
+function katexComes() {
+  setter ??= new Promise((come, fail) => {
+    const style = h("link", { rel: "stylesheet", href: "/static/katex/katex.min.css", load: come, error: fail });
+    document.head.append(style);
+  }).then(() => import("/static/katex/katex.min.js"));
+  return setter;
+}
+
 const watched = new WeakMap();
 const coming =
   typeof IntersectionObserver === "function"
     ? new IntersectionObserver(
-        (entries) => {
+        async (entries) => {
           const seen = entries.filter((entry) => entry.isIntersecting).map((entry) => entry.target);
-          for (const element of seen) {
-            coming.unobserve(element);
-            typeset(element, watched.get(element));
-          }
+          if (!seen.length) return;
+          for (const element of seen) coming.unobserve(element);
+          await katexComes();
+          for (const element of seen) typeset(element, watched.get(element));
           // After all of them: a width that is read between two changes costs a layout of the whole text.
           const wide = seen.filter((element) => element.classList.contains("set") && element.scrollWidth > element.clientWidth + 2);
           for (const element of wide) {
@@ -147,7 +157,7 @@ export function rendered(text, { answer = null, maths = true, cut = null, omitte
     if (piece.display) element.classList.add("display");
     element.append(foreign(text.slice(piece.from, piece.to)));
     out.append(element);
-    if (coming && typeof katex !== "undefined") {
+    if (coming) {
       watched.set(element, piece);
       coming.observe(element);
     }

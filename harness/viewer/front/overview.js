@@ -30,7 +30,7 @@ export function overview({ query, only, go, set }) {
         compareButtons(runs)),
       h("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "Runs and benchmarks" },
         h("table", {},
-          h("thead", {}, h("tr", {}, only === null ? h("td", {}) : null, header("run", "run"), header("model", "model"), header("created", "begun"), names.map((name) => header(name, name)))),
+          h("thead", {}, h("tr", {}, only === null ? h("td", {}) : null, header("run", "run"), header("model", "model"), header("created", "begun (UTC)"), names.map((name) => header(name, name)))),
           h("tbody", {}, shown.map((run) => h("tr", {},
             only !== null ? null : h("td", {}, h("input", { type: "checkbox", "aria-label": `Compare ${plain(run.run)}`, "data-key": `pick ${run.run}`, checked: picked.has(run.run),
               disabled: !picked.has(run.run) && picked.size === 2,
@@ -64,7 +64,7 @@ export function overview({ query, only, go, set }) {
     return [
       h("a", { class: "row", href: link, "data-key": link }, main),
       notes.length ? h("small", {}, notes.join(", ")) : null,
-      one.modified === null ? null : h("small", {}, ago(one.modified)),
+      one.modified === null ? null : h("small", {}, `last sample ${ago(one.modified)}`),
       one.problems.map((problem) => h("small", { class: "problem" }, foreign(problem))),
     ];
   }

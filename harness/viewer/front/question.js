@@ -11,15 +11,14 @@ const COLUMNS = { // words, value to sort by, whether the largest stands first
   index: ["sample", (row) => row.index, false],
   verdict: ["verdict", (row) => ORDER.indexOf(row.verdict), false],
   tokens: ["tokens", (row) => row.tokens ?? -1, true],
-  length: ["length in bytes", (row) => row.record_bytes ?? -1, true],
+  length: ["bytes of the reply", (row) => row.reply_bytes ?? -1, true],
 };
 const MAX_STEP = 4000; // characters of one reason for a verdict
 const MAX_REQUEST = 20000; // characters of a request that are drawn; the copy is whole
 
-/** The beginning of the question, which says more than its id. value: what the server says of it, null before it has. */
+/** The beginning of the question as its data have it, which says more than its id. value: what the server says of it, null before it has. */
 export function heading(value, id) {
-  const text = value?.question.text.text.trim() ?? "";
-  return plain(text || id, MAX_HEADING);
+  return plain(value?.title || id, MAX_HEADING);
 }
 
 export function question({ query, run, benchmark, id, sample, set, go, who, refresh, here }) {
@@ -82,7 +81,7 @@ export function question({ query, run, benchmark, id, sample, set, go, who, refr
           h("button", { type: "button", "data-key": `by ${key}`, click: () => { by = key; asked.redraw(); } }, words))), h("th", { scope: "col" }, "answer"))),
       h("tbody", {}, sorted.map((row) => h("tr", {},
         h("th", { scope: "row" }, row.stored ? h("a", { href: at(row.index) }, row.index) : row.index),
-        h("td", {}, chip(row.verdict), row.truncated ? "cut" : null), h("td", {}, count(row.tokens)), h("td", {}, count(row.record_bytes)),
+        h("td", {}, chip(row.verdict), row.truncated ? "cut" : null), h("td", {}, count(row.tokens)), h("td", {}, count(row.reply_bytes)),
         h("td", {}, row.extracted === null ? "–" : foreign(plain(row.extracted, 60))))))));
   }
 

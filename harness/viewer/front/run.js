@@ -1,5 +1,5 @@
 // With which settings a run was made: settings, prompt, server, time, cost, warnings, the command that makes it again.
-import { foreign, h, queryOf, setting } from "./dom.js";
+import { count, foreign, h, queryOf, setting } from "./dom.js";
 import { Panel } from "./facts.js";
 
 export function runFacts(run) {
@@ -7,13 +7,14 @@ export function runFacts(run) {
   const panel = new Panel("/api/run", { run }, draw, { live: false });
   return panel;
 
-  function draw({ facts, prompts, has_report }) {
+  function draw({ facts, prompts, has_report, log, log_omitted }) {
     return [
       has_report ? h("p", {}, h("a", { href: "/report?" + queryOf({ run }), target: "_blank", rel: "noopener" }, "The report of this run")) : null,
       facts.warnings.length ? [h("h2", {}, "Warnings in the log of this run"), facts.warnings.map((said) => h("p", { class: "note" }, foreign(said)))] : null,
       facts.tables.map(table),
       Object.entries(prompts).map(([name, question]) => prompt(name, question)),
       facts.commands.length ? [h("h2", {}, "Commands that make this run again"), facts.commands.map((line) => h("pre", { tabindex: 0 }, foreign(line)))] : null,
+      log ? h("details", { "data-key": "log" }, h("summary", {}, log_omitted ? `The end of the log (log.jsonl; ${count(log_omitted)} bytes before it)` : "The log (log.jsonl)"), h("pre", { tabindex: 0, role: "region", "aria-label": "Log" }, foreign(log))) : null,
     ];
   }
 }
@@ -23,7 +24,7 @@ function table({ title, columns, rows, notes }) {
     h("h2", {}, foreign(title)),
     h("div", { class: "wide", tabindex: 0, role: "region", "aria-label": title },
       h("table", {},
-        h("thead", {}, h("tr", {}, columns.map((name) => h("th", { scope: "col" }, foreign(name))))),
+        h("thead", {}, h("tr", {}, columns.map((name) => (name ? h("th", { scope: "col" }, foreign(name)) : h("td"))))),
         h("tbody", {}, rows.map(([first, ...rest]) => h("tr", {}, h("th", { scope: "row" }, setting(first)), rest.map((cell) => h("td", {}, foreign(cell)))))))),
     notes.map((said) => h("p", { class: "quiet" }, foreign(said))),
   ];
