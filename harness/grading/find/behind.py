@@ -5,8 +5,8 @@ Behind an answer may stand nothing, or sentences that cannot correct it. Each se
     the answer (this, it, the result, above)    only what is said of a right answer: "this is because …", "it matches"
     the writer (I, let me)                      only what leaves the answer: "I hope …", "let me verify"
     an interjection (wait, hmm, sorry, no)      never
-    anything else in English                    reasons, checks and work, without words of denial or correction, and with
-                                                no other value in place of the answer
+    anything else in English                    reasons, checks and work, without words of denial or correction and
+                                                without another value in place of the answer
     in Chinese                                  closings, reasons, checks, work and confirmations, by their first words;
                                                 no other sentence
 
