@@ -98,7 +98,7 @@ def test_the_same_unit_and_a_unit_on_one_side_are_the_answer(data: st.DataObject
         ("12", r"There are $\boxed{12}$ degrees in it.", "correct"),
         ("12 cm", r"it is \boxed{12} in the end", "correct"),
         ("12", r"\boxed{12}\n\n5 cm are left over", "correct"),
-        ("12 cm", "\\boxed{12}\nmiles are units", "correct"),
+        ("12 cm", "\\boxed{12}\nHere miles are units", "correct"),
         ("12 km", r"$\boxed{12}$ (cm)", "wrong"),
         ("12 cm", r"$\boxed{12}~(\mathrm{cm})$", "correct"),
         ("12", r"\boxed{12} (m = 3)", "correct"),

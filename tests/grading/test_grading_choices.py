@@ -52,7 +52,7 @@ def test_small_letters_name_an_option_as_well(form: str, letter: str) -> None:
         ("\\boxed{12}\n\n**Answer: D**", ["D"]),
         (r"The answer is C, since the value is \boxed{12}.", ["C"]),
         (r"The answer is C. \boxed{B}", ["B"]),
-        (r"\boxed{B} The answer is C.", ["B"]),
+        (r"\boxed{B} The answer is C.", ["C"]),
         (r"\boxed{(A) \text{ or } (B)}", []),
         (r"\boxed{A, C}", []),
         (r"\boxed{C. \text{neither A nor B}}", ["C"]),

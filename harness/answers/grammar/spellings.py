@@ -7,10 +7,14 @@ r"""Whole answers that have a spelling of their own, brought to the spelling tha
     36 degrees 15 minutes               36^\circ 15'
     9:40 in the morning, 11:05 at night 9:40 a.m., 11:05 p.m.
     one out of three, 百分之25, 3分之2      1/3, 25%, 2/3
-    3又1/2, 七五折, 3……2                  3\frac{1}{2}, 7.5 折, 3余2
+    3又1/2, 三又三分之二, 一半, 七五折, 3……2   3\frac{1}{2}, 3\frac{2}{3}, \frac{1}{2}, 7.5 折, 3余2
+    负5, 零下12℃, 零上五摄氏度             -5, -12℃, 5摄氏度
+    3比2, 三比二                         3:2
+    6×2=12元, 5.5+7=12.5(元)             6×2 元=12 元, 5.5+7 元=12.5 元
     下午3时30分, 3点20分, 三点半, 5点一刻       3:30 p.m., 3:20, 3:30, 5:15
     2 kg 500 g, 2 h 30 m                2 kg 500 g with units in place of letters
     三小时二十分, 一个半小时, 1元2角5分, 1米52    3小时20分, 1.5小时, 1.25元, 1.52米
+    三天半, 两个半, 十二块五, 两米五厘米, 36周岁  3.5天, 2.5个, 12.5元, 2米5厘米, 36岁
     x is odd                            x \equiv 1 \pmod{2}
     A=2 \quad B=-1                      A=2, B=-1
     so 14, it equals 6, exactly six     14, 6, six
@@ -26,7 +30,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 from harness.answers.grammar.numerals import number_in_words
-from harness.answers.grammar.units import smaller_unit, unit_of
+from harness.answers.grammar.units import is_counted, smaller_unit, unit_of
 
 _TEXT = re.compile(r"\\(?:text|textbf|textrm|mathrm|mathbf|mbox)\s*\{([^{}]*)\}")
 _SPACE = re.compile(r"\\[,;! ]|~|\s+")
@@ -45,6 +49,7 @@ _DAYTIME = re.compile(r"(上午|早上|凌晨|下午|晚上)?\s*(\d{1,2})(?:([�
 _HOUR_PART = re.compile(
     rf"(上午|早上|凌晨|下午|晚上)?\s*(\d{{1,2}}|{_NUMERAL})点(?:(钟|整|半|一刻|三刻)|({_NUMERAL})分)"
 )
+_HOUR_OF_PART = re.compile(rf"(上午|早上|凌晨|下午|晚上)\s*(\d{{1,2}}|{_NUMERAL})[点时]")
 _COMPOUND = re.compile(r"(?:\d++\s*+[A-Za-z]++\s*+){1,3}\d++(?:\.\d++)?\s*+[A-Za-z]++")
 _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
 _PERCENT = re.compile(r"百分之(\d+(?:\.\d+)?)")
@@ -52,12 +57,26 @@ _PARTS = re.compile(r"(\d+)分之(\d+)")
 _MIXED = re.compile(r"(\d+)又(?:(\d+)/(\d+)|(\d+)分之(\d+))")
 _DISCOUNT = re.compile(r"([1-9])\.?(\d)折|([一二三四五六七八九])([一二三四五六七八九])折")
 _REMAINDER = re.compile(r"商?(\d+)\s*(?:余|…{1,2}|\.{3,6}|⋯{1,2}|(?:\\c?dots\s*){1,2})(\d+)")
+_SIGNED = re.compile(rf"(负|零下|零上)\s*(\d+(?:\.\d+)?|{_NUMERAL})\s*(\D{{0,12}})")
+_DEGREES_OF_AIR = re.compile(r"(?:℃|°\s*C|\^\s*\{?\s*\\circ\s*\}?\s*C|摄氏度|度|°)?")
+_VERSUS = re.compile(rf"(?:\d+|{_NUMERAL})(?:\s*比\s*(?:\d+|{_NUMERAL})){{1,3}}")
+_MIXED_IN_WORDS = re.compile(rf"({_NUMERAL})又({_NUMERAL})分之({_NUMERAL})")
+_ONE_HALF = re.compile("一半")
+_AGE = re.compile(rf"(\d+|{_NUMERAL})周岁")
+_UNIT_OF_RESULT = re.compile(r"(.*=\s*\d+(?:\.\d+)?(?:/\d+)?)\s*[(（]\s*([\u3400-\u9fff]{1,4})\s*[)）]")
 _HALF = re.compile(
-    rf"(\d+|{_NUMERAL})个?半(小时|钟头|天|年|个月|米|千米|公里|元)|半个?(小时|钟头|年|月|米|千米|公里|元)"
+    rf"(\d+|{_NUMERAL})个?半(小时|钟头|天|年|个?月|米|千米|公里|元)|半(个?小时|个?钟头|年|个月|米|千米|公里|元)"
+    rf"|(\d+|{_NUMERAL})(个?小时|个?钟头|天|年|个月|周|千米|公里|米|里|元|块|升|千克|公斤|斤|吨|个)半"
 )
-_SPAN = re.compile(rf"(\d+|{_NUMERAL})个?小时(\d+|{_NUMERAL})分钟?")
-_MONEY = re.compile(rf"(\d+|{_NUMERAL})[元块](\d|[一二三四五六七八九])[角毛](?:(\d|[一二三四五六七八九])分)?")
-_METRES = re.compile(r"(\d)米(\d{1,2})")
+_PARTS_OF_QUANTITY = "千米|公里|分米|厘米|毫米|米|千克|公斤|毫克|克|吨|毫升|升|个?小时|分钟|秒钟?|分|秒|天|周|个月|年"
+# Lazy, so that 五千米三百米 is 5千米 and 300米.
+_JOINED = re.compile(rf"(?:(?:\d+|{_NUMERAL}?)\s*(?:{_PARTS_OF_QUANTITY})\s*零?){{2,4}}")
+_PART_OF_QUANTITY = re.compile(rf"(\d+|{_NUMERAL}?)\s*({_PARTS_OF_QUANTITY})")
+_DIGIT = r"(?:\d|[一二两三四五六七八九])"
+_MONEY = re.compile(
+    rf"(\d+|{_NUMERAL})[元块](?:零?({_DIGIT})[角毛]钱?(?:零?({_DIGIT})分钱?)?|零?({_DIGIT})分钱?|(?<=块)({_DIGIT}))"
+)
+_METRES = re.compile(rf"({_DIGIT})米(\d{{1,2}}|[一二三四五六七八九]{{1,2}})")
 _OUT_OF = re.compile(r"(?i)([a-z]+(?:-[a-z]+)?)\s+out\s+of\s+([a-z]+(?:-[a-z]+)?)")
 _PARITY = re.compile(r"([a-zA-Z])\s+is\s+(?:an\s+)?(odd|even)(?:\s+integer|\s+number)?")
 _QUAD_LIST = re.compile(r"\\q?quad\s*(?=\\?[A-Za-z]+(?:_\{?\w+\}?)?\s*=)")
@@ -125,9 +144,12 @@ def _parity(match: re.Match[str]) -> str:
     return rf"{match[1]} \equiv {int(match[2] == 'odd')} \pmod{{2}}"
 
 
-def _count(text: str) -> int:
-    """Return the value of a number in digits or Chinese numerals."""
-    return int(number_in_words(text) or text)
+def _count(text: str) -> int | None:
+    """Return the value of a number in digits or Chinese numerals; None for numerals that are no number: 二百五."""
+    if text.isascii():
+        return int(text)
+    digits = number_in_words(text)
+    return int(digits) if digits is not None and digits.isdigit() else None
 
 
 def _daytime(match: re.Match[str]) -> str | None:
@@ -139,7 +161,14 @@ def _daytime(match: re.Match[str]) -> str | None:
 
 def _hour_part(match: re.Match[str]) -> str | None:
     """Return `3:30` for `三点半`, `5:15 p.m.` for `下午5点一刻`; None if there is no such time."""
-    return _at(match[1], _count(match[2]), _count(match[4]) if match[4] else _MINUTES_OF_PART[match[3]])
+    hour, minute = _count(match[2]), _count(match[4]) if match[4] else _MINUTES_OF_PART[match[3]]
+    return None if hour is None or minute is None else _at(match[1], hour, minute)
+
+
+def _hour_of_part(match: re.Match[str]) -> str | None:
+    """Return `9:00 a.m.` for 上午9时; None if there is no such time."""
+    hour = _count(match[2])
+    return None if hour is None else _at(match[1], hour, 0)
 
 
 _MINUTES_OF_PART = {"钟": 0, "整": 0, "一刻": 15, "半": 30, "三刻": 45}
@@ -171,15 +200,81 @@ def _compound(match: re.Match[str]) -> str | None:
     return "".join(rf"{number}\text{{ {unit} }}" for number, unit in parts)
 
 
-def _half(match: re.Match[str]) -> str:
-    """Return 1.5 小时 for 一个半小时, 0.5 小时 for 半小时."""
-    unit = (match[2] or match[3]).replace("钟头", "小时").replace("个月", "月")
-    return rf"{_count(match[1]) if match[1] else 0}.5\text{{ {unit}}}"
+def _half(match: re.Match[str]) -> str | None:
+    """Return 1.5 小时 for 一个半小时 and 一小时半, 0.5 小时 for 半小时, 2.5 个 for 两个半."""
+    count = _count(match[1] or match[4] or "0")
+    unit = (match[2] or match[3] or match[5]).replace("钟头", "小时").replace("个小时", "小时")
+    unit = "个月" if unit == "月" else unit
+    return None if count is None else rf"{count}.5\text{{ {unit}}}"
 
 
-def _money(match: re.Match[str]) -> str:
-    """Return 1.25 元 for 1元2角5分."""
-    return rf"{_count(match[1])}.{_count(match[2])}{_count(match[3]) if match[3] else ''}\text{{ 元}}"
+def _joined(match: re.Match[str]) -> str | None:
+    """Return 3 小时 20 分 for 三小时二十分; None unless each unit is smaller than the unit before it."""
+    parts = [(_count(number), unit) for number, unit in _PART_OF_QUANTITY.findall(match[0])]
+    if any(count is None for count, _ in parts):
+        return None
+    if any(smaller_unit(larger[1], smaller[1]) is None for larger, smaller in pairwise(parts)):
+        return None
+    return "".join(rf"{count}\text{{ {unit} }}" for count, unit in parts)
+
+
+def _money(match: re.Match[str]) -> str | None:
+    """Return 1.25 元 for 1元2角5分, 12.5 元 for 十二块五."""
+    yuan, jiao, fen, only_fen, colloquial = match.groups()
+    counts = [_count(part or "0") for part in (yuan, jiao or colloquial, fen or only_fen)]
+    return None if None in counts else rf"{counts[0]}.{counts[1]}{counts[2]}\text{{ 元}}"
+
+
+def _metres(match: re.Match[str]) -> str:
+    """Return 1.75 米 for 1米75 and 一米七五."""
+    below = "".join(str(_count(digit)) for digit in match[2])
+    return rf"{_count(match[1])}.{below}\text{{ 米}}"
+
+
+def _signed(match: re.Match[str]) -> str | None:
+    """Return -5 for 负5, -12℃ for 零下十二℃; None if what follows is no unit, or behind 零下 and 零上 no degrees."""
+    sign, number, behind = match[1], match[2], match[3].strip()
+    digits = number_in_words(number) or number
+    is_temperature = _DEGREES_OF_AIR.fullmatch(behind) is not None
+    if not digits.isascii() or not (is_temperature or (sign == "负" and (behind in _PERCENTS or _is_unit(behind)))):
+        return None
+    shown = rf"\text{{ {behind}}}" if _is_unit(behind) else behind
+    return f"{'' if sign == '零上' else '-'}{digits}{shown}"
+
+
+_PERCENTS = ("%", "％", r"\%")
+
+
+def _is_unit(words: str) -> bool:
+    return words.isalpha() and (unit_of(words) is not None or is_counted(words))
+
+
+def _versus(match: re.Match[str]) -> str | None:
+    """Return 3:2 for 3比2."""
+    parts = [_count(part.strip()) for part in match[0].split("比")]
+    return None if None in parts else ":".join(map(str, parts))
+
+
+def _mixed_in_words(match: re.Match[str]) -> str | None:
+    r"""Return `3\frac{2}{3}` for 三又三分之二; None unless the fraction is below 1."""
+    whole, below, above = (_count(part) for part in match.groups())
+    if whole is None or below is None or above is None or not 0 < above < below:
+        return None
+    return rf"{whole}\frac{{{above}}}{{{below}}}"
+
+
+def _discount(match: re.Match[str]) -> str:
+    return rf"{_count(match[1] or match[3])}.{_count(match[2] or match[4])}\text{{ 折}}"
+
+
+def _aged(match: re.Match[str]) -> str | None:
+    age = _count(match[1])
+    return None if age is None else rf"{age}\text{{ 岁}}"
+
+
+def _unit_of_result(match: re.Match[str]) -> str | None:
+    """Return 5.5+7=12.5 元 for 5.5+7=12.5(元)."""
+    return rf"{match[1]}\text{{ {match[2]}}}" if _is_unit(match[2]) else None
 
 
 _HOURS, _NOON = 24, 12
@@ -207,16 +302,23 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str | None]], ...
     (_PARITY, _parity),
     (_DAYTIME, _daytime),
     (_HOUR_PART, _hour_part),
+    (_HOUR_OF_PART, _hour_of_part),
     (_COMPOUND, _compound),
     (_PERCENT, lambda match: rf"{match[1]}\%"),
     (_PARTS, lambda match: rf"\frac{{{match[2]}}}{{{match[1]}}}"),
     (_MIXED, lambda match: rf"{match[1]}\frac{{{match[2] or match[5]}}}{{{match[3] or match[4]}}}"),
-    (_DISCOUNT, lambda match: rf"{_count(match[1] or match[3])}.{_count(match[2] or match[4])}\text{{ 折}}"),
+    (_DISCOUNT, _discount),
     (_REMAINDER, lambda match: rf"{match[1]}\text{{ remainder }}{match[2]}"),
     (_HALF, _half),
-    (_SPAN, lambda match: rf"{_count(match[1])}\text{{ 小时 }}{_count(match[2])}\text{{ 分钟}}"),
+    (_JOINED, _joined),
     (_MONEY, _money),
-    (_METRES, lambda match: rf"{match[1]}.{match[2]}\text{{ 米}}"),
+    (_METRES, _metres),
+    (_SIGNED, _signed),
+    (_VERSUS, _versus),
+    (_MIXED_IN_WORDS, _mixed_in_words),
+    (_ONE_HALF, lambda _: r"\frac{1}{2}"),
+    (_AGE, _aged),
+    (_UNIT_OF_RESULT, _unit_of_result),
 )
 
 

@@ -30,7 +30,7 @@ _UNIT_TABLE: tuple[tuple[str, str | int, str], ...] = (
     ("length", "1/1000000000", "nm nanometer nanometre"),
     ("length", "1/1000000", "um micrometer micrometre micron"),
     ("length", "1/1000", "mm millimeter millimetre 毫米"),
-    ("length", "1/100", "cm centimeter centimetre 厘米"),
+    ("length", "1/100", "cm centimeter centimetre 厘米 公分"),
     ("length", "1/10", "dm decimeter decimetre 分米"),
     ("length", 1, "meter metre 米"),
     ("length", 1000, "km kilometer kilometre 千米 公里"),
@@ -237,6 +237,21 @@ _CLASSIFIERS = frozenset(
 """Classifiers, one of which stands between a Chinese number and what it counts."""
 
 _NOT_COUNTED = re.compile(r"[不错非或多少超约近除减加乘无没上下半成折左右内外前后中之方倍次率若如当则]")
+_NUMERAL_SIGN = re.compile(r"[零〇一二两三四五六七八九十百千万亿几余来许整吗呢吧]")
+"""Signs that count on behind a classifier: 2块五 is 2.5, 36个几 is more than 36."""
+
+_NOUNS_OF_ONE_SIGN = frozenset(
+    "人孩娃客兵男女生羊牛马猪鸡鸭鹅鱼虾蟹兔狗猫鸟猴虎鹿蛇龟虫蜂蚕树花草苗竹叶书笔纸尺画报信梨桃杏枣瓜果菜豆蛋糖饼糕包面饭汤酒水油奶茶盐米肉药球棋牌琴鼓"
+    "灯伞椅桌床柜门窗墙砖瓦车船桥路河湖井山楼房屋店厂校班组队家鞋袜帽衣裤裙布绳针线珠袋箱桶杯碗盘碟勺筷刀锅瓶盒表钟环圈点角边圆棱数根解题词字句课岛国省市县镇村"
+)
+"""Chinese nouns of one sign that may stand behind a classifier; any other sign may change the number: 36个强."""
+
+_PART_OF_NOUN = re.compile(
+    r"[一二两三四五六七八九十]{1,2}(?=角形|边形|位数|面体|棱柱|棱锥|棱台|年级)|方[法案式格形体块程向阵]"
+    r"|[初高]?中学?生|[加减乘除]法|次品|成人"
+)
+"""Signs of `_NOT_COUNTED` or numerals inside the name of what was counted: 5个三角形, 24个三位数, 36种方法."""
+
 _DIFFERENT = re.compile(r"不同的?|可能的?")
 _PASSED_BEHIND = re.compile(r"\s+(?:in\s+(?:total|all)|of\s+(?!error|them\b)[a-z]+)\Z")
 """Words behind what was counted that add nothing: "apples in total", "pairs of integers"."""
@@ -245,9 +260,12 @@ FUNCTION_WORDS = names(
     "a about above across after against all along although am among an and any are around as at away be because been "
     "before behind below beneath beside besides between beyond both but by can cannot could despite did do does down "
     "during each either else ever every except few for from had has have hence he her his how however i if in inside "
-    "instead into is it its just less like may might minus more most must near neither never no nor not of off on once "
-    "one only onto opposite or other our out outside over past per perhaps plus rather round same she should since so "
-    "some still such than that the their them then there these they this those though through thus till to too toward "
+    "instead into is it its just less like may might minus more most must near neither never no nor not of off on "
+    "once "
+    "one only onto opposite or other our out outside over past per perhaps plus rather round same she should since "
+    "so "
+    "some still such than that the their them then there these they this those though through thus till to too "
+    "toward "
     "towards under underneath unless unlike until up upon was we were what when whenever where whereas whether which "
     "while who whom whose why will with within without would yet you your"
 )
@@ -263,12 +281,15 @@ _ADJECTIVES_IN_ING = names(
 )
 _SINGULAR_IN_S = names(
     "is was has does this his its us yes plus minus times thus less as vs versus equals gives fails works holds "
-    "satisfies means remains makes says lies needs percents dozens hundreds thousands millions billions halves thirds "
-    "fourths quarters fifths sixths sevenths eighths ninths tenths hundredths thousandths squares cubes perhaps always "
+    "satisfies means remains makes says lies needs percents dozens hundreds thousands millions billions halves "
+    "thirds "
+    "fourths quarters fifths sixths sevenths eighths ninths tenths hundredths thousandths squares cubes perhaps "
+    "always "
     "besides across"
 )
 _DENYING_OR_COMPUTING = names(
-    "is are was were be been am not no nor none neither or but wrong right correct incorrect rejected accepted invalid "
+    "is are was were be been am not no nor none neither or but wrong right correct incorrect rejected accepted "
+    "invalid "
     "valid false true more less fewer greater than least most above below over under about approximately approx "
     "around roughly almost nearly squared cubed if unless when except plus minus mod modulo base factorial divided "
     "multiplied half double twice percent impossible undefined maybe possibly extraneous discarded spurious score"
@@ -316,7 +337,10 @@ def is_counted(words: str, singular: bool = False) -> bool:
     """
     if _CHINESE.search(words):
         words = _DIFFERENT.sub("", words)
-        return words[:1] in _CLASSIFIERS and _NOT_COUNTED.search(words) is None and len(words) <= _MAX_COUNTED_SIGNS
+        noun, plain = words[1:], _PART_OF_NOUN.sub("", words)
+        adds = _NOT_COUNTED.search(plain) or _NUMERAL_SIGN.search(plain)
+        is_noun = len(noun) != 1 or noun in _NOUNS_OF_ONE_SIGN
+        return words[:1] in _CLASSIFIERS and adds is None and is_noun and len(words) <= _MAX_COUNTED_SIGNS
     parts = _PASSED_BEHIND.sub("", f" {words.lower()}").split()
     if parts and parts[0].endswith("ing") and parts[0] not in _ADJECTIVES_IN_ING:
         return False  # "12 excluding reflections"
@@ -333,10 +357,16 @@ def is_counted(words: str, singular: bool = False) -> bool:
 
 def share_classifier(first: str, second: str) -> bool:
     """Whether one of two words behind numbers is a Chinese classifier, and the other is the same classifier with what
-    was counted: 个 and 个苹果.
+    was counted: 个 and 个苹果. All classifiers of persons are one: 人, 名, 位 and 个人.
     """
     shorter, longer = sorted((first.strip(), second.strip()), key=len)
+    if shorter in _OF_PERSONS:
+        return longer in _OF_PERSONS or (longer[0] in "名位人" and is_counted(longer))
     return shorter in _CLASSIFIERS and longer.startswith(shorter) and is_counted(longer)
+
+
+_OF_PERSONS = frozenset(("人", "名", "位", "个人"))
+"""Classifiers by which persons are counted, without a noun that says which persons."""
 
 
 def numeral(words: str) -> int | None:

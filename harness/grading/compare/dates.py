@@ -1,4 +1,6 @@
-"""Days of the calendar: `May 5`, `5 May 2024`, `on May 5th`, `2024-05-05`, 2024.5.5, 5月5日, 五月五日."""
+"""Days of the calendar: `May 5`, `5 May 2024`, `on May 5th`, `2024-05-05`, 2024.5.5, 5月5日, 五月五日; and hours
+that may also be durations or counts: 9时, 9点.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ import re
 from typing import NamedTuple
 
 from harness.answers.grammar.numerals import number_in_words
+from harness.answers.grammar.spellings import usual_spelling
 from harness.answers.words import without_text_commands
 from harness.grading.compare.scalars import Comparison
 
@@ -22,7 +25,8 @@ _NUMBERS = re.compile(
     r"([12]\d{3})(?P<mark>[-./])(\d{1,2})(?P=mark)(\d{1,2})|(?:([12]\d{3})年)?(\d{1,2})月(\d{1,2})[日号]"
 )
 _CHINESE = re.compile(
-    r"(?:([零〇一二三四五六七八九]{4}|[12]\d{3})年)?([一二三四五六七八九十]{1,2}|\d{1,2})月([一二三四五六七八九十]{1,3}|\d{1,2})[日号]"
+    r"(?:([零〇一二三四五六七八九]{4}|[12]\d{3})年)?([一二三四五六七八九十]{1,2}"
+    r"|\d{1,2})月([一二三四五六七八九十]{1,3}|\d{1,2})[日号]"
 )
 _DIGITS = str.maketrans("零〇一二三四五六七八九", "00123456789")
 MAX_CHARS = 60
@@ -85,3 +89,38 @@ def same_days(reference: str, answer: str) -> Comparison | None:
         return Comparison(left.year == right.year, "date")
     both_without_year = left.year is None and right.year is None
     return Comparison(True if both_without_year else None, "date")
+
+
+_HOUR = re.compile(
+    r"(\d{1,2}|[零〇一二两三四五六七八九十]{1,3}) ?([点时])(?: ?(\d{1,2}|[零〇一二两三四五六七八九十]{1,3}) ?分)?"
+)
+_TIME = re.compile(r"\d{1,2}:\d\d(?: [ap]\.m\.)?")
+_HOURS, _MINUTES = 24, 60
+
+
+def as_times(reference: str, answer: str) -> tuple[str, str]:
+    """Return two answers with 9点, 9时 and 9时30分 as 9:00 and 9:30, if the other side is a time of day.
+
+    17时35分 beside 17小时 stays as it is, since it may be a duration there.
+    """
+    if reference.isascii() and answer.isascii():
+        return reference, answer
+    left, right = _hour(reference), _hour(answer)
+    if left is not None and right is not None:
+        return (left[0], right[0]) if left[1] != right[1] and left[0] == right[0] else (reference, answer)
+    if left is not None and _TIME.fullmatch(time := usual_spelling(answer)):
+        return left[0], time
+    if right is not None and _TIME.fullmatch(time := usual_spelling(reference)):
+        return time, right[0]
+    return reference, answer
+
+
+def _hour(text: str) -> tuple[str, str] | None:
+    """Return (9点 or 9时30分 as `9:00` or `9:30`, its 点 or 时); None if the text is no such hour."""
+    match = _HOUR.fullmatch(without_text_commands(text).strip()) if len(text) <= MAX_CHARS else None
+    if match is None:
+        return None
+    hour, minute = (number_in_words(part) or part for part in (match[1], match[3] or "0"))
+    if not (hour.isascii() and minute.isascii()) or int(hour) >= _HOURS or int(minute) >= _MINUTES:
+        return None
+    return f"{int(hour)}:{int(minute):02}", match[2]

@@ -18,13 +18,13 @@ from harness.answers.grammar.literals import Unreadable
 from harness.answers.grammar.numerals import number_in_words
 from harness.answers.grammar.parse import parse
 from harness.answers.grammar.spellings import is_own_spelling
-from harness.answers.grammar.tree import Node, sym
-from harness.answers.grammar.units import counted_in_words, unit_of
+from harness.answers.grammar.tree import Node, sym, walk
+from harness.answers.grammar.units import counted_in_words, is_counted, unit_of
 from harness.answers.letters import is_one_of_letters, letter_of, letters_of
 from harness.answers.words import is_words, without_layout, without_text_commands, words_of
 from harness.core.records import Form, GradeRules, NearMiss
 from harness.grading.bounds import MIN_ROUNDED
-from harness.grading.compare.dates import same_days
+from harness.grading.compare.dates import as_times, same_days
 from harness.grading.compare.forms import has_form
 from harness.grading.compare.plain_numbers import plain_number
 from harness.grading.compare.polynomials import polynomial, same_polynomials
@@ -54,16 +54,19 @@ _NUMBER_AND_LETTERS = re.compile(r"\s*([-−]?[\d.,/]{1,40})[\s~]+([A-Za-zµμ][
 _THOUSANDS_OR_LIST = re.compile(r"\d,\s?\d{3}(?!\d)")
 # Possessive quantifiers and bounds, so that no answer can make the match backtrack for long.
 _REPEATED = re.compile(
-    r"(?s)\A\s*+([^()]{1,200}+)\(\s*+(?:\\text\{)?\s*(?:or|i\.e\.,?|that\s+is,?|=)(?![a-z])\s*\}?\s*([^()]{1,200})\)\s*\Z"
+    r"(?s)\A\s*+([^()]{1,200}+)\(\s*+(?:\\text\{)?\s*(?:or|i\.e\.,?|that\s+is,?"
+    r"|=)(?![a-z])\s*\}?\s*([^()]{1,200})\)\s*\Z"
 )
 """A value with another form of the value in brackets, `3/5 (or 0.6)`, which is compared as `3/5 = 0.6`."""
 
 _DECIMAL_COMMA = re.compile(
-    r"((?:[^,(){}\[\]|]|\\(?:text|mathrm)\{[^{},]*\})*\d),(?:(?<=\b0,)|(?!\d{3}(?!\d)|\d*,))(\d(?:[^,(){}\[\]|]|\\(?:text|mathrm)\{[^{},]*\})*)"
+    r"((?:[^,(){}\[\]|]|\\(?:text|mathrm)\{[^{},]*\})*\d),(?:(?<=\b0,)|(?!\d{3}(?!\d)|\d*,))(\d(?:[^,(){}\[\]|]"
+    r"|\\(?:text|mathrm)\{[^{},]*\})*)"
 )
 """A text whose only comma may be a decimal comma, `12,5`: it separates no thousands; the text has no brackets."""
 
 _DIGIT = re.compile(r"-?\d")
+_CHINESE = re.compile(r"[\u3400-\u9fff]")
 _MAX_NUMERAL_CHARS = 200
 _MAX_WORDS = 6
 """A reference with more words than this is prose. An answer may say the same in other words, so it is never wrong."""
@@ -152,6 +155,7 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
         # A text that begins with a digit may be a number or a day, which are compared below.
         if by_words.equal is not None or (kind == "text" and not _DIGIT.match(reference)):
             return by_words if by_words.equal is not None else _undecided_words(reference)
+    reference, answer = as_times(reference, answer)
     result = same_days(reference, answer) or _compare_trees(reference, answer, kind, rules)
     if result.equal is False and _equal_by_decimal_comma(reference, answer, rules):
         return Comparison(None, "decimal comma")
@@ -201,6 +205,8 @@ def _compare_trees(reference: str, answer: str, kind: str, rules: GradeRules) ->
     if isinstance(answer_node, str):
         return Comparison(None, "unreadable", (f"the answer is not mathematics: {answer_node}",))
     result = same(reference_node, answer_node, rules)
+    if result.equal is False and _unread_words(answer_node) - _unread_words(reference_node):
+        return Comparison(None, "words")
     if result.equal and _names_another_figure(reference, answer):
         return Comparison(None, "names")
     in_units = "quantity" in (reference_node.op, answer_node.op)
@@ -219,6 +225,17 @@ def _compare_trees(reference: str, answer: str, kind: str, rules: GradeRules) ->
             again = same(reference_node, answer_node, rules)
             result = again if again.equal else result
     return result
+
+
+def _unread_words(node: Node) -> set[str]:
+    """Return the Chinese words of a tree that are neither a unit nor something counted, such as 是方程的解.
+
+    The grammar multiplies by such words, so a difference of the values proves nothing.
+    """
+    names = {str(here.args[1]) for here in walk(node) if here.op == "quantity"}
+    factors = (part for here in walk(node) if here.op == "mul" for part in here.args)
+    words = names | {str(part.args[0]) for part in factors if part.op == "text"}
+    return {name for name in words if _CHINESE.search(name) and unit_of(name) is None and not is_counted(name)}
 
 
 def _number_before_unit(reference: str) -> str | None:

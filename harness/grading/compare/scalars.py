@@ -79,6 +79,8 @@ def same_scalar(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     """Compare two numbers or expressions, with their units, percent and degree signs."""
     if reference == answer and not _contains_nan(reference):
         return Comparison(True, "identical")
+    if reference.op == answer.op == "quantity" and (reference.args[1] in _CALENDAR) != (answer.args[1] in _CALENDAR):
+        return Comparison(None, "units")
     reference, answer = map(with_one_degree_sign, _with_unit_letters(*map(with_bound_names, (reference, answer))))
     # The result if no reading is left.
     result = Comparison(False if _have_known_units(reference, answer) else None, "units")
@@ -98,6 +100,10 @@ def same_scalar(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     if result.equal is False and not _is_ohms(answer) and _has_unexplained_letters(reference, answer):
         return Comparison(None, "names")
     return result
+
+
+_CALENDAR = frozenset("月日")
+"""Words behind a number that name a month or a day of the calendar: 2月 is February, 2个月 a duration."""
 
 
 def _equal_by_natural_logarithm(reference: Node, answer: Node, rules: GradeRules) -> bool:
@@ -403,7 +409,8 @@ def _in_larger_unit(value: Node, measure: Unit) -> Node | None:
 def _measures(name: str, answer_name: str) -> tuple[Unit | None, Unit | None]:
     """Return the units of two names, where a name with two meanings gets the one that fits the name beside it.
 
-    "pound" is a currency beside another name of that currency, else a mass. 分 is 1/100 yuan beside an amount of yuan,
+    "pound" is a currency beside another name of that currency, else a mass. 分 is 1/100 yuan beside an amount of "
+    "yuan,
     else a minute. None for a name that is no known unit.
     """
     units = unit_of(name), unit_of(answer_name)

@@ -684,6 +684,7 @@ def _compare_chains(reference: Statement, answer: Statement, rules: GradeRules) 
     result = same(reference.values[-1], answer.values[-1], rules)
     if len(reference.values) == 1 and len(answer.values) == 1:
         return result
+    reference, answer = _with_unit_of_result(reference), _with_unit_of_result(answer)
     # The last values may agree while a part of the chain is another number: 2 + 2 = 5 = 4.
     pairs = ((left, right) for left in reference.values for right in answer.values)
     if result.equal or any(same(left, right, rules).equal for left, right in pairs):
@@ -692,9 +693,28 @@ def _compare_chains(reference: Statement, answer: Statement, rules: GradeRules) 
     return result
 
 
+def _with_unit_of_result(chain: Statement) -> Statement:
+    """Return a chain whose last value has a unit with that unit behind its plain numbers, too: `6 * 2 = 12 cm`."""
+    last = chain.values[-1]
+    if last.op != "quantity":
+        return chain
+    values = tuple(
+        Node("quantity", (value, last.args[1])) if _is_plain_number(value) else value for value in chain.values
+    )
+    return Statement(chain.labels, values)
+
+
+def _is_plain_number(node: Node) -> bool:
+    """Whether a tree holds no letter, unit, percent sign, degree sign or word."""
+    return _has_no_letter(node) and not any(here.op in (*_WORDS, "quantity", "pct", "deg") for here in walk(node))
+
+
 def _is_consistent(chain: Statement) -> bool | None:
     """Whether all parts of a chain are one value, exactly or as rounded decimals; None if that cannot be decided."""
-    return _all_true([is_same_or_rounded(left, right) for left, right in combinations(chain.values, 2)])
+    values = chain.values
+    if all(value.op == "quantity" and value.args[1] == values[-1].args[1] for value in values):
+        values = tuple(value.args[0] for value in values)
+    return _all_true([is_same_or_rounded(left, right) for left, right in combinations(values, 2)])
 
 
 def _all_true(verdicts: Sequence[bool | None]) -> bool | None:

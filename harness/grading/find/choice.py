@@ -24,14 +24,15 @@ _MARKUP = re.compile(
     r"|\\(?:text(?:bf|rm|it|sf|tt)?|math(?:rm|bf|it|sf|tt)|boldsymbol|boxed|fbox|mbox|left|right)(?![A-Za-z])"
 )
 _LETTER = r"(?:[(（\[【]\s*[A-Za-z]\s*[)）\]】]|(?<![A-Za-z0-9_\\])[A-Za-z](?![A-Za-z0-9'’_^]))"
-_AND = r"\s*(?:[/&]|\bor\b|\band\b|和|或|及|,\s*(?:or|and)\b)\s*(?:(?:maybe|perhaps|possibly|also)\s+)?"
+_AND = r"\s*(?:[/&]|\bor\b|\band\b|和|或者?|还是|以?及|与|,\s*(?:or|and)\b)\s*(?:(?:maybe|perhaps|possibly|also)\s+)?"
 _COMMA = r"\s*[,，、;]\s*"
 _LETTERS = (
     rf"(?P<letters>{_LETTER}(?:{_AND}{_LETTER}|{_COMMA}{_LETTER}"
     r"(?!\s+(?:is|are|was|has|does|gives|would|fails|ignores|can|cannot|because)\b))*)"
 )
 _INTRO = (
-    r"(?:\s*(?:therefore|thus|clearly|likely|probably|most|definitely|simply|indeed|option|choice|answer|letter|the|only"
+    r"(?:\s*(?:therefore|thus|clearly|likely|probably|most|definitely|simply|indeed|option|choice|answer|letter"
+    r"|the|only"
     r"|i\s+(?:think|believe)|it(?:\s+is|'s)|seems?|to\s+be|that|selected|选项|is|[:：]))*\s*"
 )
 _STATED = re.compile(
@@ -42,7 +43,8 @@ _STATED = re.compile(
         (?:(?!\bnot\b|n't|\bcannot\b|\bneither\b)[^\n.]){{0,40}}?
         (?:\bis|\bare|\bbe|\bwas|\bes|\best|\bist|\bè|\bé|[:=：]|\s[-–—]|->|→)
       | \b(?:choos(?:e|ing)|chose|pick(?:ed|ing)?|select(?:ed|ing)?|g(?:o|oing|oes)\s+with|went\s+with|settled?\s+on
-            |opt(?:ed)?\s+for|leav(?:es|ing)(?:\s+(?:us|me)(?:\s+with)?)?|left\s+with|guess(?:ing)?|say|match(?:es|ing)?
+            |opt(?:ed)?\s+for|leav(?:es|ing)(?:\s+(?:us|me)(?:\s+with)?)?|left\s+with|guess(?:ing)?|say|match(?:es
+              |ing)?
             |corresponds?\s+to|points?\s+to|(?:therefore|thus|hence|so),?)(?=\W)
       | \b(?:correct|final)\s*[:：]
       | 正确的?是 | 故选 | 应选 | 因此选 | 所以选 | (?<![不别勿])选择? | 正?确?(?:答案|选项)应?该?[是为]?
@@ -69,12 +71,14 @@ _ENDS = re.compile(r"[)\]\s]*(?:[.,:;!。，：；！—–-]|\Z)")
 
 _STATEMENTS = (_STATED, _CALLED_RIGHT, _CALLED_RIGHT_IN_CHINESE, _CALLED_THE_ONLY_ONE, _ONLY_ONE_LEFT)
 _DENIED_BEFORE = re.compile(
-    r"(?i)\b(?:(?:incorrect|wrong|false|not|cannot|\w+n['’]t|never|other|eliminated|rejected|worst|unlikely|least\s+\w+)"
+    r"(?i)\b(?:(?:incorrect|wrong|false|not|cannot|\w+n['’]t|never|other|eliminated|rejected|worst|unlikely"
+    r"|least\s+\w+)"
     r"|(?:all|any|every|each|none|no)(?:\s?\w+)?\s+(?:but|except(?:\s+for)?))\s+(?:\w+\s+)?$"
 )
 _DENIED_BEHIND = re.compile(
     r"(?i)\s*(?:(?:is|are|was|looks?|seems?)\s+(?:\w+ly\s+)?(?:not|wrong|incorrect|false|invalid|ruled|eliminated"
-    r"|impossible|a\s+(?:distractor|mistake|trap)|tempting|un\w+)|isn't|can(?:no|')t|\s*(?:均|都)?(?:不|错|有误)|[)\s]*\?)"
+    r"|impossible|a\s+(?:distractor|mistake|trap)|tempting|un\w+)|isn't|can(?:no|')t|\s*(?:均|都)?(?:不|错|有误)"
+    r"|[)\s]*\?)"
 )
 _FORMULA_BEHIND = re.compile(r"\(|\s*(?:[=<>+*/^|]|\\(?!text)|-\s*\d)")
 _WORD_BEHIND = re.compile(r"\s+(?P<word>[a-z]{2,})")
@@ -98,7 +102,8 @@ _OPTION_WORD = re.compile(r"(?i)\b(?:option|choice|answer|statement)\b")
 
 _PLAIN = names(
     "the a an this that these my our your its to of for from in among above below given following listed question "
-    "problem item exercise list number here is are be was must should has it i we am choose chose pick select selected "
+    "problem item exercise list number here is are be was must should has it i we am choose chose pick select "
+    "selected "
     "choosing going go goes went with best most likely probable appropriate suitable accurate correct right final "
     "true only single overall option options choice choices answer answers letter selection response conclusion thus "
     "therefore so hence then clearly definitely simply indeed probably think believe seems seem say guess opt settle "
@@ -110,8 +115,47 @@ _PLAIN = names(
 of somebody else's choice.
 """
 
+_LEADING = names(
+    "so thus hence therefore then now finally since because also okay ok yes no well here follows means shows "
+    "implies gives know "
+    "see find found get have can conclude conclusion summary step result solution explanation analysis reasoning "
+    "answered my "
+    "but however statement statements holds hold one remaining works work fits satisfies am will sure certain "
+    "confident eliminating excluding comparing first second next last overall based above options that this it "
+    "there let us go with correspond making"
+)
+"""Words besides `_PLAIN` that may lead to a statement of a choice in its clause."""
+
+_CLAUSE_END = re.compile(
+    r"[,;，；、．—–]|\s-\s|\\n|\b(?:and|but|which|while)\b|\b(?:check|look|calculation|analysis|comparison"
+    r"|computation|test|inspection|elimination|this|that|it|which)"
+    r"(?:\s+(?:at|of|the|[a-z]+s?)){0,3}?\s+(?:shows?|confirms?|reveals?|indicates?|tells?|means|implies"
+    r"|yields)\b(?:\s+us)?(?:\s+that\b)?"
+)
+"""Where the clause of a statement begins: behind a mark, or behind a check that shows it."""
+
+_HAN = re.compile(r"[\u3400-\u9fff]")
+_NOT_HAN = re.compile(r"[^\u3400-\u9fff\s（(]")
+_CHINESE_HEAD = re.compile(
+    r"(?:[\s\d*_#（(]|再?改[为成]|所以|因此|因而|因为|故|于是|从而|综上|所述|综合|最终|最后|正确|的|则|即|那么"
+    r"|得到|可得|可知|易知|得出|得|知|我们?|我认为|你|应该?|应|只能|只有"
+    r"|可以?|要|就|也|这个?|本|该|此|道|题目?|问题|小题|第|它|其中|其|答案?|解|选项?|为|是|经过?(?:计算|分析|比较"
+    r"|判断|检验)|由此|由上|(?:根据|由|通过)[\u3400-\u9fff]{1,8}?(?=可|，|,|知|得|$))*+"
+)
+"""Chinese words that may stand before a statement of a choice in its clause."""
+
+_OF_SOMEBODY = re.compile(
+    r"说|认为|觉得|以为|猜|学生|同学|老师|有人|有的|有些|别人|可能|也许|大概|或许|如果|要是|假如|除非"
+)
+"""Words of somebody else, of guesses and of suppositions."""
+_BEHIND_IN_CHINESE = re.compile(
+    r"[\s)）\]】\"”]*(?:\Z|[^\u3400-\u9fff]|(?:这?个?选项|项|是?正确|[是为]?对的|符合|，|。)(?!吗|么|还是|或))"
+)
+"""Text that may stand behind a letter in Chinese: the end, a mark, or words that call it right."""
+
 _SUPPOSES = re.compile(
-    r"(?i)\b(?:if|unless|suppos\w*|assum\w*|when|whenever|were|had|should\s+the|provid(?:ed|ing)|imagine|as\s+long\s+as"
+    r"(?i)\b(?:if|unless|suppos\w*|assum\w*|when|whenever|were|had|should\s+the|provid(?:ed|ing)|imagine"
+    r"|as\s+long\s+as"
     r"|in\s+case)\b"
 )
 """How a supposition begins, before or behind a statement in its sentence."""
@@ -202,10 +246,24 @@ def _stands(plain: str, begin: int, start: int, end: int) -> bool:
     head = _CONSEQUENCE.split(head)[-1]
     stop = _SENTENCE_END.search(plain, end)
     behind = plain[end : stop.start() if stop else len(plain)]
+    if not _leads_to_choice(plain[max(sentence, begin - 240) : begin]) or (
+        _HAN.search(plain, begin, end + 2) is not None and _BEHIND_IN_CHINESE.match(plain, end) is None
+    ):
+        return False
     # A supposition inside a reason limits nothing: "B, because the gas expands if it is heated".
     supposed, reason = _SUPPOSES.search(behind), _REASON.search(behind)
     in_reason = reason is not None and supposed is not None and reason.start() < supposed.start()
     return _SUPPOSES.search(head) is None and (supposed is None or in_reason)
+
+
+def _leads_to_choice(head: str) -> bool:
+    """Whether `head`, the words before a statement in its sentence, only leads to it: no "some students think"."""
+    clause = _CLAUSE_END.split(_CONSEQUENCE.split(head)[-1])[-1]
+    if _HAN.search(head) is None:
+        words = (word.lower() for word in re.findall(r"[A-Za-z]{2,}", clause))
+        return all(word in _PLAIN or word in _LEADING for word in words)
+    clause = _NOT_HAN.split(clause)[-1]  # the words behind a formula
+    return _CHINESE_HEAD.fullmatch(clause) is not None and _OF_SOMEBODY.search(head.replace("我认为", "")) is None
 
 
 def _ends_like_a_letter(plain: str, end: int, letter: str) -> bool:

@@ -32,7 +32,9 @@ from harness.answers.grammar.units import changes_number, makes_bound
 from harness.answers.grammar.vocabulary import is_command
 from harness.answers.letters import letter_of
 from harness.grading.bounds import MAX_EXTRACTED_CHARS, TAIL_CHARS
+from harness.grading.find.behind import leaves_standing
 from harness.grading.find.beside_box import beside_box, unit_behind
+from harness.grading.find.chinese import chinese_statement, is_condition_in_chinese, judgement, unstated_value
 from harness.grading.find.conditions import condition_before, condition_behind, conditional_sentence
 from harness.grading.find.reasoning import final_part
 from harness.grading.find.refusals import (
@@ -41,12 +43,11 @@ from harness.grading.find.refusals import (
     is_refusal,
     is_refused,
     is_refused_before,
-    is_repaired,
     is_stated_in_chinese,
     is_taken_back,
     is_unstated,
 )
-from harness.grading.find.sentences import MAX_CHARS, chinese_statement, is_condition_in_chinese, statement_end
+from harness.grading.find.sentences import MAX_CHARS, statement_end
 from harness.grading.find.several import join_boxes, with_exact_value
 from harness.grading.find.surroundings import is_left_standing, is_supposed
 
@@ -239,17 +240,7 @@ def extract_from(
     if box is not None:
         if is_broken(text, box, lo, end):
             return None
-        # A box that the text takes back must not count, even if nothing replaces it.
-        if is_taken_back(text, box.outer_end, hi):
-            return _stated_behind(text, box.outer_end, hi, kind)
-        statement = _final_formula_behind(text, box.outer_end, hi)
-        if statement is None and kind == "choice" and letter_of(box.content, last, any_case=True) is None:
-            statement = _choice_beside(text, box, lo, hi, last)
-        if statement is not None:
-            return _with_unit(statement, text, hi, kind)
-        whole = with_exact_value(text, box, boxes) if parts is None else join_boxes(text, box, boxes, parts)
-        answer = _answer_of_boxes(text, box, whole, lo, hi, kind)
-        return _with_condition(answer, text, box.outer_end, hi, lo, _announcement_of_box(text, lo, box))
+        return _of_box(text, box, boxes, lo, hi, kind, parts, last)
     # Only the tail is searched, so that the patterns below see a bounded text.
     lo = max(lo, hi - TAIL_CHARS)
     tail = _without_html(text[lo:hi])
@@ -281,6 +272,7 @@ def extract_from(
             or _last_formula(tail, joins_parts)
             or _last_number(tail, joins_parts)
             or (_last_words(tail) if kind == "text" else None)
+            or _unstated_in_chinese(tail, kind)
         )
     if extraction is None or not without_boxes(extraction.answer).strip():
         return None  # an empty box behind a phrase states nothing
@@ -296,6 +288,32 @@ def extract_from(
         extraction = extraction._replace(method=UNSTATED) if supposed else extraction
     extraction = _with_unit(extraction, tail, len(tail), kind)
     return extraction._replace(start=lo + extraction.start, end=lo + extraction.end)
+
+
+def _of_box(
+    text: str, box: Box, boxes: Iterator[Box], lo: int, hi: int, kind: str, parts: int | None, last: str
+) -> Extraction | None:
+    """Return the answer of a reply whose last filled box is `box`: the box, or a statement that replaces it.
+
+    None if the text only takes the box back.
+
+    boxes: the boxes before it. The other parameters are those of `extract_from`.
+    """
+    # A box that the text takes back must not count, even if nothing replaces it.
+    if is_taken_back(text, box.outer_end, hi):
+        return _stated_behind(text, box.outer_end, hi, kind)
+    statement = _final_formula_behind(text, box.outer_end, hi)
+    if statement is None and kind == "choice" and letter_of(box.content, last, any_case=True) is None:
+        statement = _choice_beside(text, box, lo, hi, last)
+    if statement is not None:
+        return _with_unit(statement, text, hi, kind)
+    whole = with_exact_value(text, box, boxes) if parts is None else join_boxes(text, box, boxes, parts)
+    answer = _answer_of_boxes(text, box, whole, lo, hi, kind)
+    if box.outer_end < hi and not leaves_standing(text, box.outer_end, hi, answer.answer):
+        statement = _stated_behind(text, box.outer_end, hi, kind)
+        ends_reply = statement is not None and hi - statement.end <= MAX_CHARS
+        return statement if statement is not None and ends_reply else answer._replace(method=UNSTATED)
+    return _with_condition(answer, text, box.outer_end, hi, lo, _announcement_of_box(text, lo, box))
 
 
 def _answer_of_boxes(text: str, box: Box, whole: Box, lo: int, hi: int, kind: str) -> Extraction:
@@ -352,7 +370,8 @@ def _choice_in_prose(tail: str, last: str) -> Extraction | None:
     choice = choice_in_prose(tail, last)
     if choice is None:
         return None
-    stands = choice.stands and not is_supposed(tail, choice.start) and not is_repaired(tail, choice.end)
+    stands = choice.stands and not is_supposed(tail, choice.start)
+    stands = stands and leaves_standing(tail, choice.end, len(tail), choice.answer)
     return Extraction(choice.answer, choice.start, choice.end, "letter" if stands else UNSTATED)
 
 
@@ -449,7 +468,7 @@ def _after_phrase(tail: str, kind: str, *, takes_back: bool = False) -> Extracti
     statement = _statement(tail, phrase.end(), "phrase", kind)
     if statement is None:
         return None
-    if is_repaired(tail, statement.end) or is_taken_back(tail, statement.end, len(tail)):
+    if not leaves_standing(tail, statement.end, len(tail), statement.answer):
         return statement._replace(method=UNSTATED)
     begin = phrase.end() - len(phrase.group().lstrip())
     stands = kind == "choice" or takes_back or is_left_standing(tail, begin, phrase.group())
@@ -589,15 +608,27 @@ def _beside_words(
 
 def _chinese(tail: str, kind: str) -> Extraction | None:
     """Return the answer that the last sentence states in Chinese; None if it states none."""
-    if kind in ("text", "choice") or tail.isascii():
+    if kind == "choice" or tail.isascii():
         return None
+    begin, sentence = _last_sentence(tail)
+    span = judgement(sentence) if kind == "text" else chinese_statement(sentence)
+    return None if span is None else _at(begin + span[0], sentence[slice(*span)], "line")
+
+
+def _unstated_in_chinese(tail: str, kind: str) -> Extraction | None:
+    """Return the number in words, or the judgement, of a last sentence in Chinese that has no form of a statement."""
+    if kind == "choice" or tail.isascii():
+        return None
+    begin, sentence = _last_sentence(tail)
+    span = unstated_value(sentence, kind)
+    return None if span is None else _at(begin + span[0], sentence[slice(*span)], UNSTATED)
+
+
+def _last_sentence(tail: str) -> tuple[int, str]:
+    """Return where the last sentence begins, and the sentence; empty if it is longer than `MAX_CHARS`."""
     end = len(tail.rstrip())
-    begin = 1 + max(tail.rfind(stop, 0, end - 1) for stop in ("。", "！", "？", "\n", ". "))
-    statement = chinese_statement(tail[begin:end]) if 0 < end - begin <= MAX_CHARS else None
-    if statement is None:
-        return None
-    lo, hi = begin + statement[0], begin + statement[1]
-    return Extraction(tail[lo:hi].strip(), lo, lo + len(tail[lo:hi].strip()), "line")
+    begin = 1 + max(tail.rfind(stop, 0, max(0, end - 1)) for stop in ("。", "！", "？", "\n", ". "))
+    return begin, tail[begin:end] if end - begin <= MAX_CHARS else ""
 
 
 def _whole_line(tail: str, kind: str) -> Extraction | None:

@@ -13,13 +13,17 @@ _DENIED = re.compile(
 )
 """Words behind a box that take it back: "That is wrong"."""
 
-_REPAIRED = re.compile(
-    r"(?i)(?:[.!?;—–…)*\n。！？；]|\s-|\.\.\.)[\s*_$]*+(?:(?:oh|but|and|well)\b[\s,.!—–-]*+)*+"
+_REPAIRING = (
     r"(?:wait|hold\s+on|hang\s+on|actually|correction|oops|whoops|sorry|hmm+|my\s+mistake|my\s+bad|apologies|i\s+apologi[sz]e"
-    r"|scratch\s+that|strike\s+that|on\s+second\s+thoughts?|no(?=[,.!:;—–])|let\s+me\s+(?:correct|fix|redo|re-?check|reconsider)"
+    r"|scratch\s+that|strike\s+that|on\s+second\s+thoughts?|nope|no(?=[,.!:;—–])|let\s+me\s+(?:correct|fix|redo|re-?check|reconsider)"
     r"|i\s+(?:(?:have\s+)?made\s+an?\s+(?:\w+\s+)?(?:mistake|error|slip)|swapped|misread|mis-?counted|mis-?calculated|forgot|mistyped|meant|was\s+wrong))\b"
 )
+_REPAIRED = re.compile(
+    rf"(?i)(?:[.!?;—–…)*\n。！？；]|\s-|\.\.\.)[\s*_$]*+(?:(?:oh|but|and|well)\b[\s,.!—–-]*+)*+{_REPAIRING}"
+)
 """Words at the beginning of a sentence behind an answer by which a writer corrects what stands before."""
+
+_BEGINS_REPAIR = re.compile(rf"(?i)(?:oh[\s,]+)?(?:{_REPAIRING}|no\Z)")
 
 _REFUSED_BEFORE = re.compile(
     r"""(?xi) (?:
@@ -82,9 +86,14 @@ def is_taken_back(text: str, end: int, hi: int) -> bool:
     return _DENIED.match(text, end, hi) is not None
 
 
-def is_repaired(tail: str, end: int) -> bool:
-    """Whether a sentence behind `end` begins with words that correct what stands before: "Wait, I misread it"."""
-    return _REPAIRED.search(tail, end) is not None
+def is_repaired(text: str, end: int, hi: int) -> bool:
+    """Whether a sentence of text[end:hi] begins with words that correct what stands before: "Wait, I misread it"."""
+    return _REPAIRED.search(text, end, hi) is not None
+
+
+def begins_repair(sentence: str) -> bool:
+    """Whether a sentence begins with words that correct what stands before it."""
+    return _BEGINS_REPAIR.match(sentence) is not None
 
 
 def is_refused(tail: str, start: int, end: int) -> bool:

@@ -7,8 +7,8 @@ The last number or formula of a reply is its answer only if the last sentence ha
     we get V · this gives V · there are V things                          "so there are 18 such numbers"
     since CLAUSE, form · CLAUSE, so form · by RULE, form                  "since n is even, the total is V"
     somebody has V things, behind "so", or as the whole reply             "So he has 18 marbles left"
-    LEAD 主语 有/是 V 量词                                                  所以水池里有3700升水
 
+Sentences in Chinese are read by `chinese`.
 Words in the open places of a form are nouns and adjectives: no word of `FUNCTION_WORDS` except a few, since English
 states conditions, bounds and denials by these, and no participle behind a noun ("the number of ways assuming").
 """
@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import re
 
-from harness.answers.grammar.numerals import number_in_words
 from harness.answers.grammar.tree import names
 from harness.answers.grammar.units import FUNCTION_WORDS, changes_number, is_plural, unit_of
 from harness.grading.find.surroundings import OTHER_LEADS
@@ -316,79 +315,3 @@ def _is_difference(tokens: list[str]) -> bool:
 
 _BESIDE_NOUNS = names("such per")
 _EXTENT = names("apart long wide high tall deep old away")
-
-# --- Chinese ---
-_CHINESE_NUMERAL = r"[零〇一二两三四五六七八九十百千万亿]{1,16}"
-_CHINESE_DIGITS = "零〇一二两三四五六七八九十百千万亿半"
-_CHINESE_VALUE = (
-    rf"(?:[¥￥$]?[-−]?\d[\d,]*(?:\.\d+)?(?:/\d+)?|{_CHINESE_NUMERAL}(?:分之{_CHINESE_NUMERAL})?|半)\s*[百千万亿%％]?\s*"
-)
-_CHINESE_UNIT = (
-    r"(?:平方|立方)?(?:千米|公里|分米|厘米|毫米|米|千克|公斤|毫克|克|吨|毫升|公升|升|分钟|小时|秒钟?|天|个月|周|年)"
-    r"|美元|欧元|块钱|元|角|度|公顷|[A-Za-zΩ°μ]{1,4}[²³]?|[㎡㎥㎝㎜㎞㎢㎤㎏㎎]"
-    r"|[岁个個人名位种次只支本枝张条棵颗粒辆台套件页层间头匹块份组对双把根朵袋箱瓶杯碗盒道题点艘座户家班行列局场枚笔句步]"
-)
-_CHINESE_HAS = (
-    r"(?:一共|总共|共|还|只)?(?:有|剩下?|用了?|(?:需要|应该|应|要)付|需要?|要|付|花了?|花费|相距|参加|卖了|买了|行了"
-    r"|走了|得到|分到|分得|今年|重|高|长|宽)了?|一共|总共|共"
-)
-_CHINESE_LEAD = r"(?:所以|因此|因而|故|于是|从而|可知|可得|综上(?:所述)?|那么|这样|最后|最终|答(?!案))\s*[，,：:、]?\s*"
-_CHINESE_SENTENCE = re.compile(
-    rf"""(?x) \s* (?P<lead> {_CHINESE_LEAD} )*
-    (?P<named> (?P<subject> [^\s，,。；;：:？?！!\d]{{0,20}}?)
-      (?: (?P<counts> {_CHINESE_HAS} ) | (?P<is> 是|为|等于|[=＝]|占(?:[\u3400-\u9fff]{{1,8}}的)?) )?
-      \s* (?P<quantity> (?P<value> {_CHINESE_VALUE} ) (?P<unit> (?:{_CHINESE_UNIT}) (?:[/每](?:{_CHINESE_UNIT}))? )? ) )
-    (?P<noun> [\u3400-\u9fff]{{0,4}} ) \s*[。.！!]?\s* """
-)
-_CHINESE_CLAUSE_WORDS = re.compile(
-    r"[如若假设当令除非不没未无莫勿至超过约或许曾原每第吗呢差能可会再才仅该需检剩余其他另说称认猜据听问谁]|大概|最[多少]"
-)
-"""Chinese characters of conditions, denials, bounds, guesses and questions."""
-
-_CHINESE_VERBS = re.compile("[的是有在被对错为等]")
-"""Chinese characters which say that the words behind a unit are no noun."""
-
-_SUBJECT_ALLOWED = re.compile(r"(?<!其)[他她]们?|最大|最小|可能的|不同的?|能|可以?")
-_NAME_OF_ANSWER = re.compile(r"(?:本题|这题|此题|题目|问题)?的?(?:正确|最终|最后)?的?答案")
-_ASKED_CONDITION = re.compile(r"如果|若|假设|假如|设|令|当|除非|只要|要是")
-
-
-def chinese_statement(sentence: str, *, announced: bool = False) -> tuple[int, int] | None:
-    """Return the span of the answer that a Chinese sentence states, else None.
-
-    所以水池里有3700升水 states `3700升`; a name with 是 or 为 stays, since names are compared: 面积为25平方厘米.
-    announced: 答： stands before the sentence.
-    """
-    clause = max(sentence.rfind("，"), sentence.rfind(",")) + 1
-    if _ASKED_CONDITION.search(sentence) or sentence.rstrip()[-1:] in "?？":
-        return None
-    for begin in (0, clause) if clause else (0,):
-        match = _CHINESE_SENTENCE.fullmatch(sentence, begin)
-        if match is None or (begin and match["lead"] is None and match["counts"] is None):
-            continue
-        has_verb = match["counts"] is not None or match["is"] is not None
-        if (match["subject"] or match["noun"]) and not has_verb:
-            return None
-        if _CHINESE_VERBS.search(match["noun"]) is not None:
-            return None
-        if "答案" in match["subject"] and _NAME_OF_ANSWER.fullmatch(match["subject"]) is None:
-            return None  # 小明的答案, 答案的一半
-        in_words = match["quantity"][0] in _CHINESE_DIGITS
-        if in_words and number_in_words(match["value"].strip()) is None:
-            return None
-        words = _SUBJECT_ALLOWED.sub("", match["subject"]) + match["noun"]
-        counts = match["counts"] or ""
-        if announced or match["lead"] is not None or counts[:1] in ("一", "总", "共"):
-            words = words.replace("每", "")
-        elif counts == "有":
-            return None  # 题目中有36个学生 may repeat the question
-        if _CHINESE_CLAUSE_WORDS.search(words) is not None or (match["noun"] and match["unit"] is None):
-            return None
-        named = match["is"] is not None and match["is"][0] != "占" and not in_words and not match["subject"].isascii()
-        return match.span("named" if named else "quantity")
-    return None
-
-
-def is_condition_in_chinese(sentence: str) -> bool:
-    """Whether a sentence supposes something: 设x=36, 如果有8个苹果."""
-    return _ASKED_CONDITION.search(sentence) is not None

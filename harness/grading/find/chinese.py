@@ -1,0 +1,238 @@
+"""Sentences in Chinese that state an answer without a box: LEAD 主语 有/是 QUANTITY, as in 所以水池里有3700升水.
+
+The quantity must reach to the end of its sentence, and be one of a closed list of forms:
+
+    a value, perhaps with a unit                        3700 · 3700升 · 四分之三 · 60千米/时
+    a value, a classifier and what was counted          5个苹果, whose noun is compared with the reference's
+    a value, a unit and a noun of `_MEASURED`           3700升水 is 3700升
+    a spelling of its own of `grammar.spellings`        三点半 · 十二元五角 · 两米五厘米 · 下午5:35
+
+What follows a unit and is none of these (多, 左右, 以上, a part of another quantity) leaves the sentence without a
+statement: 一共十二元多 does not state 十二元.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from harness.answers.grammar.numerals import number_in_words
+from harness.answers.grammar.spellings import is_own_spelling
+from harness.answers.grammar.tree import names
+from harness.answers.grammar.units import is_counted
+
+_NUMERAL_SIGNS = "零〇一二两三四五六七八九十百千万亿"
+_NUMERAL = rf"[{_NUMERAL_SIGNS}]{{1,16}}"
+# Lazy, so that 十二千米 is 12 千米.
+_VALUE = (
+    rf"(?:[¥￥$]?[-−]?\d[\d,]*(?:\.\d+)?(?:/\d+)?\s*[百千万亿%％]?|负?{_NUMERAL}?(?:分之{_NUMERAL}"
+    rf"|点[零〇一二三四五六七八九]{{1,12}})?|半)"
+    r"\s*"
+)
+UNIT = (
+    r"(?:平方|立方)?(?:千米|公里|分米|厘米|毫米|公分|米|千克|公斤|毫克|克|吨|毫升|公升|升|分钟|个?小时|秒钟?|天"
+    r"|个月|周|年)"
+    r"|摄氏度|℃|美元|欧元|元钱|块钱|元|块|角|度|公顷|[A-Za-zΩ°μ]{1,4}[²³]?|[㎡㎥㎝㎜㎞㎢㎤㎏㎎]"
+)
+CLASSIFIER = (
+    "[岁个個人名位种次只支本枝张条棵颗粒辆台套件页层间头匹块份组对双把根朵袋箱瓶杯碗盒道题点艘座户家班行列局场枚笔句步]"
+)
+"""`UNIT`, `CLASSIFIER`: patterns of what may follow a number in a Chinese sentence."""
+
+_QUANTITY = re.compile(
+    rf"(?P<value>{_VALUE})"
+    rf"(?:(?P<unit>(?:{UNIT})(?:[/每](?:{UNIT}))?)(?P<measured>[\u3400-\u9fff]{{0,4}})"
+    rf"|(?P<counted>{CLASSIFIER}[\u3400-\u9fff]{{0,7}}))?"
+)
+_MEASURED = names(
+    "水 油 食用油 汽油 柴油 酒 酒精 牛奶 果汁 饮料 酱油 醋 药水 药液 盐水 糖水 溶液 糖 盐 药 米 大米 面粉 小麦 "
+    "稻谷 玉米 大豆 粮食 "
+    "花生 棉花 茶叶 蜂蜜 菜 蔬菜 白菜 水果 苹果 梨 桃 橘子 葡萄 西瓜 香蕉 土豆 肉 猪肉 牛肉 鱼 鸡蛋 饲料 种子 化肥 "
+    "肥料 农药 煤 "
+    "钢 钢材 铁 铁丝 铜 铝 金 银 电 电线 绳子 布 彩带 丝带 木头 木材 木料 纸 沙子 沙 石子 水泥 混凝土 土 泥土 货物 "
+    "垃圾 钱 "
+    "时间 路 路程 的水 的油 的路 的路程 的时间"
+)
+"""Nouns of what has a volume, a mass, a length, a price or a duration. Behind a unit they do not change the value."""
+
+_VERBS_BEHIND = names(
+    "参加 报名 出席 到场 获奖 及格 合格 完成 做完 写完 读完 看完 用完 吃完 喝完 修完 运完 走完 行完 跑完 到达"
+)
+"""Verbs that may end a sentence behind its quantity and do not change it: 有十五人参加, 需5天完成."""
+
+_HAS = (
+    r"(?:一共|总共|共|还|只)?(?:有|剩下?|用了?|(?:需要|应该|应|要)付|需要?|要|付|花了?|花费|相距|参加|卖了|买了|行了"
+    r"|走了|得到|分到|分得|今年|重|高|长|宽)了?|一共|总共|共"
+)
+_LEAD = r"(?:所以|因此|因而|故|于是|从而|可知|可得|综上(?:所述)?|那么|这样|最后|最终|答(?!案))\s*[，,：:、]?\s*"
+_HEAD = re.compile(
+    rf"""(?x) \s* (?P<lead> {_LEAD} )*
+    (?P<subject> [^\s，,。；;：:？?！!\d]{{0,20}}? )
+    (?: (?P<counts> {_HAS} ) | (?P<is> 是|为|等于|[=＝]|占(?:[\u3400-\u9fff]{{1,8}}的)?) )? \s* """
+)
+_LINK = re.compile(r"有|是|为|等于|[=＝]|的|剩下?|一共|总共|共|用了?|需要?|付|花了?|长|重|高|宽|了|[：:]|\A")
+"""Words of `_HEAD` behind which a quantity may begin that begins with no number: 时间是下午5:35."""
+
+_BEGINS = re.compile(rf"[¥￥$]?[-−]?\d|负?[{_NUMERAL_SIGNS}]|半")
+_CLAUSE_WORDS = re.compile(
+    r"[如若假设当令除非不没未无莫勿至超过约或许曾原每第吗呢差能可会再才仅该需检剩余其他另说称认猜据听问谁]|大概"
+    r"|最[多少]"
+)
+"""Chinese characters of conditions, denials, bounds, guesses and questions."""
+
+_VERBS = re.compile("[的是有在被对错为等]")
+"""Chinese characters which say that the words behind a unit are no noun."""
+
+_SUBJECT_ALLOWED = re.compile(r"(?<!其)[他她]们?|最大|最小|可能的|不同的?|能|可以?")
+_NAME_OF_ANSWER = re.compile(r"(?:本题|这题|此题|题目|问题)?的?(?:正确|最终|最后)?的?答案")
+_CONDITION = re.compile(r"如果|若|假设|假如|设|令|当|除非|只要|要是")
+_IN_WORDS = re.compile(
+    rf"(?<![{_NUMERAL_SIGNS}点])(?!一{CLASSIFIER}){_NUMERAL}(?:分之{_NUMERAL}|(?:点{_NUMERAL})?(?:{UNIT}"
+    rf"|{CLASSIFIER}))"
+)
+"""A quantity in words. 一个 and 一步 count nothing as a rule."""
+
+_STATES_A_VALUE = re.compile(rf"[\d{_NUMERAL_SIGNS}]\s*(?:{UNIT}|{CLASSIFIER})")
+_ENDS = " \t\n。.！!*_`$"
+_SIGNS_IN_WORDS = f"{_NUMERAL_SIGNS}半负"
+_INSIDE_NUMBERS = f"{_NUMERAL_SIGNS}0123456789.,点负-−/:："
+"""Characters behind which no quantity begins, since they belong to it."""
+
+_MAX_QUANTITY_CHARS = 40
+"""Longest quantity at the end of a sentence, in characters."""
+
+_JUDGEMENT = "不正确|正确|错误|不对|对|错"
+_JUDGED = re.compile(
+    rf"""(?x) (?:所以|因此|故|综上(?:所述)?)? [，,：:]?\s*
+    (?: (?:这|该|此|本|上述|题[中目]的?)(?:一?句话|个?说法|种说法|个?命题|个?判断|道?题|个?结论)(?:的说法)?\s*是?
+      | 判断\s*(?:[：:]|是|为) )
+    \s*(?P<word> (?:{_JUDGEMENT})的? ) (?:[，,]\s*(?:因为|由于)[^。！？]{{0,200}})? """
+)
+"""A sentence that judges the statement of the question: 所以这句话是正确的."""
+
+_ENDS_IN_JUDGEMENT = re.compile(rf"(?:{_JUDGEMENT})的?\Z")
+
+
+class _Quantity(NamedTuple):
+    """A quantity at the end of a sentence.
+
+    size: number of its characters, without a noun of `_MEASURED`. noun: what was counted behind a classifier. is_plain:
+    only a value in digits, perhaps with a unit.
+    """
+
+    size: int
+    noun: str = ""
+    is_plain: bool = False
+
+
+def chinese_statement(sentence: str, *, announced: bool = False) -> tuple[int, int] | None:
+    """Return the span of the answer that a Chinese sentence states, else None.
+
+    所以水池里有3700升水 states `3700升`; a name with 是 or 为 stays, since names are compared: 面积为25平方厘米.
+    announced: 答： stands before the sentence.
+    """
+    if _CONDITION.search(sentence) or sentence.rstrip()[-1:] in "?？":
+        return None
+    end = len(sentence.rstrip(_ENDS))
+    clause = max(sentence.rfind("，"), sentence.rfind(",")) + 1
+    for begin in (0, clause) if 0 < clause < end else (0,):
+        for start in _starts(sentence, begin, end):
+            quantity = _quantity(sentence[start:end])
+            head = _HEAD.fullmatch(sentence, begin, start) if quantity is not None else None
+            if quantity is None or head is None:
+                continue
+            if begin and not _concludes(head, sentence[:begin]):
+                continue
+            if not _states(head, quantity, announced):
+                return None
+            return (head.start("subject") if _is_named(head, quantity) else start), start + quantity.size
+    return None
+
+
+def _starts(sentence: str, begin: int, end: int) -> list[int]:
+    """Return where a quantity may begin that reaches to the end of the sentence: at a number, or behind a verb."""
+    first = max(begin, end - _MAX_QUANTITY_CHARS)
+    at_numbers = {match.start() for match in _BEGINS.finditer(sentence, first, end)}
+    behind_links = {match.end() for match in _LINK.finditer(sentence, first, end)}
+    return [
+        position
+        for position in sorted(at_numbers | behind_links | {begin})
+        if first <= position < end and (position == 0 or sentence[position - 1] not in _INSIDE_NUMBERS)
+    ]
+
+
+def _quantity(body: str) -> _Quantity | None:
+    """Read the end of a sentence as one quantity of the forms at the top of the module; None if it is none."""
+    if is_own_spelling(body):
+        return _Quantity(len(body))
+    match = _QUANTITY.fullmatch(body)
+    if match is None:
+        return None
+    value = match["value"].strip()
+    in_words = value[0] in _SIGNS_IN_WORDS
+    if in_words and value != "半" and number_in_words(value) is None:
+        return None
+    if (counted := match["counted"]) is not None:
+        if counted[1:] in _VERBS_BEHIND:
+            return _Quantity(len(body) - len(counted) + 1)
+        return _Quantity(len(body), counted[1:]) if is_counted(counted) else None
+    if (measured := match["measured"] or "") and measured not in _MEASURED and measured not in _VERBS_BEHIND:
+        return None
+    return _Quantity(len(body) - len(measured), is_plain=not in_words)
+
+
+def _concludes(head: re.Match[str], earlier: str) -> bool:
+    """Whether the last clause of a sentence states the answer of the whole: it draws a conclusion or names a total, or
+    it says how many there are and no clause before it does.
+    """
+    counts = head["counts"]
+    if head["lead"] is not None or (counts is not None and counts[0] in "一总共"):
+        return True
+    return counts is not None and _STATES_A_VALUE.search(earlier) is None
+
+
+def _states(head: re.Match[str], quantity: _Quantity, announced: bool) -> bool:
+    """Whether the words before a quantity state it: a subject and a verb, none of conditions, denials and guesses."""
+    subject, counts = head["subject"], head["counts"] or ""
+    if (subject or quantity.noun) and not (counts or head["is"]):
+        return False
+    if _VERBS.search(quantity.noun) is not None:
+        return False
+    if "答案" in subject and _NAME_OF_ANSWER.fullmatch(subject) is None:
+        return False  # 小明的答案, 答案的一半
+    words = _SUBJECT_ALLOWED.sub("", subject) + quantity.noun
+    if announced or head["lead"] is not None or counts[:1] in ("一", "总", "共"):
+        words = words.replace("每", "")
+    elif counts == "有":
+        return False  # 题目中有36个学生 may repeat the question
+    return _CLAUSE_WORDS.search(words) is None
+
+
+def _is_named(head: re.Match[str], quantity: _Quantity) -> bool:
+    """Whether the name of a quantity belongs to the answer, since names are compared: 面积为25平方厘米."""
+    verb = head["is"]
+    return verb is not None and verb[0] != "占" and quantity.is_plain and not head["subject"].isascii()
+
+
+def judgement(sentence: str) -> tuple[int, int] | None:
+    """Return the span of 正确 or 错误 in a sentence that judges the statement of the question; None for any other."""
+    judged = _JUDGED.fullmatch(sentence.rstrip(_ENDS).lstrip())
+    offset = len(sentence) - len(sentence.lstrip())
+    return None if judged is None else (offset + judged.start("word"), offset + judged.end("word"))
+
+
+def unstated_value(sentence: str, kind: str) -> tuple[int, int] | None:
+    """Return the span of the last quantity in words that a sentence of no known form holds; None if it holds none.
+
+    If the kind of the answer is "text", a judgement at the end of the sentence counts first.
+    """
+    word = _ENDS_IN_JUDGEMENT.search(sentence, 0, len(sentence.rstrip(_ENDS))) if kind == "text" else None
+    if word is not None:
+        return word.span()
+    quantities = list(_IN_WORDS.finditer(sentence))
+    return quantities[-1].span() if quantities else None
+
+
+def is_condition_in_chinese(sentence: str) -> bool:
+    """Whether a sentence supposes something: 设x=36, 如果有8个苹果."""
+    return _CONDITION.search(sentence) is not None
