@@ -193,8 +193,16 @@ def test_a_damaged_file_is_one_sentence(tmp_path: Path, name: str, data: bytes, 
 
 def test_a_file_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     for name in ("set.jsonl", "set.parquet", "set.csv.gz"):
-        with pytest.raises(UsageError, match=f"there is no file .*{name}"):
+        with pytest.raises(UsageError, match=f"there is no file .*{name}$"):
             tables.read(tmp_path / name)
+
+
+def test_a_number_of_samples_behind_a_file_is_recognised(tmp_path: Path) -> None:
+    saved(tmp_path, GOOD, "set.jsonl")
+    with pytest.raises(UsageError, match=r"set\.jsonl:4; give the number of samples as samples=4"):
+        tables.read(tmp_path / "set.jsonl:4")
+    with pytest.raises(UsageError, match=r"other\.jsonl:4$"):
+        tables.read(tmp_path / "other.jsonl:4")
 
 
 def test_a_file_unpacks_to_no_more_than_the_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

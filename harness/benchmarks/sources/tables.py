@@ -375,7 +375,7 @@ def _read_bytes(path: Path, compression: str, shown: str) -> bytes:
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise UsageError(f"{shown} is damaged or no gzip file: {quoted(str(error))}") from error
     except FileNotFoundError as error:
-        raise UsageError(f"there is no file {shown}") from error
+        raise _no_file(path, shown) from error
     except OSError as error:
         raise UsageError(f"cannot read {shown}: {error.strerror or error}") from error
     if len(data) > most:
@@ -386,6 +386,14 @@ def _read_bytes(path: Path, compression: str, shown: str) -> bytes:
 def _max_unpacked_bytes(packed_bytes: int) -> int:
     """Largest unpacked size of a compressed file. packed_bytes: the file's own size."""
     return min(MAX_DATA_BYTES, max(FREE_UNPACKED_BYTES, MAX_UNPACKED_RATIO * packed_bytes))
+
+
+def _no_file(path: Path, shown: str) -> UsageError:
+    """The error for a file that is not there; a number of samples behind its name (`mine.csv:4`) is recognised."""
+    name, _, number = str(path).rpartition(":")
+    is_number = number.isdecimal() and Path(name).is_file()
+    hint = f"; give the number of samples as {option('samples', number)}" if is_number else ""
+    return UsageError(f"there is no file {shown}{hint}")
 
 
 def _refuse_special(path: Path, shown: str) -> None:
@@ -536,7 +544,7 @@ def _parquet_rows(path: Path, shown: str) -> Iterator[Row]:
                 where = f"row {number} of {shown}"
                 yield Row(where, {key: _json_value(cell, where) for key, cell in cells.items()})
     except FileNotFoundError as error:
-        raise UsageError(f"there is no file {shown}") from error
+        raise _no_file(path, shown) from error
     except TooLargeError as error:
         raise UsageError(f"{shown} unpacks to more than {most} bytes") from error
     except DamagedError as error:
