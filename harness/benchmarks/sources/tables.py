@@ -392,7 +392,7 @@ def _no_file(path: Path, shown: str) -> UsageError:
     """The error for a file that is not there; a number of samples behind its name (`mine.csv:4`) is recognised."""
     name, _, number = str(path).rpartition(":")
     is_number = number.isdecimal() and Path(name).is_file()
-    hint = f"; give the number of samples as {option('samples', number)}" if is_number else ""
+    hint = f"; give the number of samples as {option('samples', int(number))}" if is_number else ""
     return UsageError(f"there is no file {shown}{hint}")
 
 
