@@ -19,6 +19,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
@@ -72,10 +73,13 @@ class Rate(NamedTuple):
     repeats: int
     note: float = math.nan
 
-    @property
-    def error(self) -> float:
-        """The tolerance of the comparison with a bound: three standard errors of a rate of 95 %."""
-        return 3 * math.sqrt(0.05 * 0.95 / self.repeats)
+    def error(self, bound: float, n_cells: int) -> float:
+        """The tolerance of the comparison with a bound: three standard errors of a rate at the bound (at most 95 %, at
+        least 5 %) in a row of 20 cells; in a longer row as many as are just as improbable for any of its cells.
+        """
+        near = min(max(bound, 0.05), 0.95)
+        factor = NormalDist().inv_cdf(1 - 0.00135 * 20 / max(20, n_cells))
+        return factor * math.sqrt(near * (1 - near) / self.repeats)
 
 
 class Row(NamedTuple):
@@ -83,6 +87,11 @@ class Row(NamedTuple):
 
     name: str
     rates: list[Rate]
+
+    def within(self, least: float, most: float) -> bool:
+        """Whether every rate keeps the bounds, up to the simulation's own error."""
+        n = len(self.rates)
+        return all(least - one.error(least, n) <= one.rate <= most + one.error(most, n) for one in self.rates)
 
 
 class Table(NamedTuple):
@@ -98,11 +107,7 @@ class Table(NamedTuple):
 
     def broken(self) -> list[str]:
         """The rows that break a bound."""
-        return [
-            row.name
-            for row in self.rows
-            if any(rate.rate < self.least - rate.error or rate.rate > self.most + rate.error for rate in row.rates)
-        ]
+        return [row.name for row in self.rows if not row.within(self.least, self.most)]
 
 
 class Cell(NamedTuple):

@@ -5,8 +5,8 @@
 
 The samples of a group of steps count as samples of one run. The spread of a question's pooled samples includes the
 spread between the steps, so the intervals are a little too wide, never too narrow. They say what these checkpoints do
-if they are asked again, and not how far a training that is run again would scatter. `python bench/simulate.py --table
-late-steps` has the coverage.
+if they are asked again, and not how far a training that is run again would scatter. The table `late-steps` of
+`bench/simulate.py` has the coverage.
 """
 
 from __future__ import annotations

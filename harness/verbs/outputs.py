@@ -133,7 +133,7 @@ def open_scored(path: Path | str) -> RunFolder:
     if not folder.manifest.is_file():
         raise StoreError(
             f"{visible(str(source))} is not scored yet: run `harness score {shown}` first. If it holds questions, take "
-            f"a run of them: `harness run --data {shown} … --pilot`, then `harness score results/…`."
+            "a run of them by `harness run`, with two samples of each, and score that run."
         )
     if not outputs.are_outputs(source):
         raise StoreError(f"{visible(str(source))} is not there, and {visible(str(folder.path))} holds only its grades.")

@@ -65,7 +65,7 @@ def test_a_ctrl_c_says_how_to_go_on_and_the_same_command_does(tmp_path: Path, mo
         os.killpg(child.pid, signal.SIGINT)
         stderr += child.communicate(timeout=PATIENCE_SECONDS)[1]
     assert child.returncode == demo.STOPPED, stderr
-    again = re.search(r"To go on: harness demo --samples 1 --out (results/demo-\S+)$", stderr, re.MULTILINE)
+    again = re.search(r"To go on: (?:\S+/)?harness demo --samples 1 --out (results/demo-\S+)$", stderr, re.MULTILINE)
     assert again, stderr
     # Each sentence names the demo: the address of its server is gone with it.
     assert f"Resume with: harness demo --samples 1 --out {again[1]}" in stderr

@@ -249,7 +249,7 @@ def test_scored_outputs_of_another_tool_are_planned_without_a_forecast(empty: Pa
     (empty / "theirs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     refused = harness(empty, "plan", "theirs.jsonl", "--detect", "9").err
     assert "not scored yet" in refused
-    assert "If it holds questions, take a run of them: `harness run --data theirs.jsonl … --pilot`" in refused
+    assert "If it holds questions, take a run of them by `harness run`, with two samples of each" in refused
     scored = harness(empty, "score", "theirs.jsonl")
     assert scored.code == 0, scored.err
     done = harness(empty, "plan", "theirs.jsonl", "--detect", "9")

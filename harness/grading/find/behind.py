@@ -25,6 +25,12 @@ from harness.grading.find.repeated import is_letter, letter_in
 MAX_BEHIND_CHARS = 6_000
 """The text behind an answer is looked at this far, in characters; so is the end of a longer text."""
 
+N_NEAR = 3
+"""Number of sentences at each end of a text behind an answer that are looked at most strictly.
+
+Between them a whole solution may stand, whose sentences speak of many things.
+"""
+
 _STOP = re.compile(r"[.!?]+(?=[\s\"'”*)$\]}]|\\[)\]]|\Z)|\n+|[。！？]+")
 _CLOSES_FORMULA = re.compile(r"(?:[}$*_` \t)]|\\[)\]])*")
 _CODE = re.compile(r"(?s)```.*?(?:```|\Z)|\[asy\].*?(?:\[/asy\]|\Z)")
@@ -72,7 +78,13 @@ def leaves_standing(text: str, end: int, hi: int, answer: str) -> bool:
     open_ones = [
         index
         for index, sentence in enumerate(sentences)
-        if not _is_harmless(sentence, answer, is_rest=index == 0, in_remark=index > remark)
+        if not _is_harmless(
+            sentence,
+            answer,
+            is_rest=index == 0,
+            in_remark=index > remark,
+            is_far=N_NEAR <= index < len(sentences) - N_NEAR,
+        )
     ]
     if not open_ones and not is_repaired(text, end, hi) and not is_taken_back(text, end, hi):
         return True
@@ -102,12 +114,13 @@ def _sentences(text: str, end: int, hi: int) -> list[str]:
     return [sentences[0].strip(" \t*_`$"), *filter(None, (sentence.strip(MARKS) for sentence in sentences[1:]))]
 
 
-def _is_harmless(sentence: str, answer: str, *, is_rest: bool, in_remark: bool = False) -> bool:
+def _is_harmless(sentence: str, answer: str, *, is_rest: bool, in_remark: bool = False, is_far: bool = False) -> bool:
     """Whether one sentence behind an answer cannot correct it.
 
-    is_rest: it is the rest of the answer's own sentence. in_remark: a heading "Note:" stands before it.
+    is_rest: it is the rest of the answer's own sentence. in_remark: a heading "Note:" stands before it. is_far: it is
+    neither one of the first sentences behind the answer nor one of the last of the text (`N_NEAR`).
     """
     n_han = len(_HAN.findall(sentence))
     if n_han and n_han >= len(_LATIN.findall(sentence)):
         return leaves_in_chinese(sentence, answer, is_rest=is_rest)
-    return leaves_in_english(sentence, answer, is_rest=is_rest, in_remark=in_remark)
+    return leaves_in_english(sentence, answer, is_rest=is_rest, in_remark=in_remark, is_far=is_far)

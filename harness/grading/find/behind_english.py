@@ -180,10 +180,11 @@ _REASON = re.compile(r"(?i)\b(?:because|since|as|which|where|not|rather\s+than)\
 _VALUE_SAID = re.compile(rf"(?i)\s*(?:is|are|was|equals)\s+(?:exactly\s+|indeed\s+)?[$*]*(?-i:{_VALUE})")
 
 
-def leaves_in_english(sentence: str, answer: str, *, is_rest: bool, in_remark: bool) -> bool:
+def leaves_in_english(sentence: str, answer: str, *, is_rest: bool, in_remark: bool, is_far: bool = False) -> bool:
     """Whether a sentence in English behind an answer cannot correct it.
 
-    is_rest: it is the rest of the answer's own sentence. in_remark: a heading "Note:" stands before it.
+    is_rest: it is the rest of the answer's own sentence. in_remark: a heading "Note:" stands before it. is_far: it
+    stands amid a long text.
     """
     begin = sentence.lstrip(MARKS)
     if is_rest and is_letter(answer):
@@ -191,7 +192,7 @@ def leaves_in_english(sentence: str, answer: str, *, is_rest: bool, in_remark: b
         is_option = _is_option(begin) if begins_sentence else _CORRECTS.search(_reasonless(begin)) is None
         return _leaves(begin, answer) or (is_option and not begins_repair(begin) and not _replaces(begin, answer))
     if not is_rest or begin[:1].isupper() or begin[:1].isdigit():
-        return not begin or _leaves(begin, answer, is_clause=in_remark)
+        return not begin or _leaves(begin, answer, is_clause=in_remark, is_far=is_far)
     if begins_repair(begin) or (sentence[:1] != "(" and _EQUALS.fullmatch(begin) and _replaces(begin, answer)):
         return False
     clauses = [clause.strip(MARKS) for clause in _CLAUSE.split(sentence)[1:]]
@@ -211,10 +212,11 @@ def _reasonless(rest: str) -> str:
     return rest if reason is None else rest[: reason.start()]
 
 
-def _leaves(sentence: str, answer: str, is_clause: bool = False) -> bool:
+def _leaves(sentence: str, answer: str, is_clause: bool = False, is_far: bool = False) -> bool:
     """Whether an English sentence leaves the answer before it standing, by its subject; see the top of the module.
 
-    is_clause: it is a clause of the answer's own sentence, or part of a remark.
+    is_clause: it is a clause of the answer's own sentence, or part of a remark. is_far: it stands amid a long text,
+    where a sentence that speaks neither of the answer nor of the writer is a step of the work.
     """
     if _CLOSES_IN_ENGLISH.match(sentence) is not None:
         return True
@@ -229,9 +231,11 @@ def _leaves(sentence: str, answer: str, is_clause: bool = False) -> bool:
     others = _OF_OTHERS.match(sentence)
     if others is not None and (others["letter"] is None or (is_letter(answer) and others["letter"] != answer)):
         return True
-    if _CORRECTS.search(sentence) is not None or _denies(sentence, answer) or _replaces(sentence, answer):
+    if _CORRECTS.search(sentence) is not None or _denies(sentence, answer):
         return False
-    if _OBLIGES.search(sentence) is not None:
+    if is_far and _WRITER.match(sentence) is None and _OF_ANSWER.match(sentence) is None:
+        return True
+    if _replaces(sentence, answer) or _OBLIGES.search(sentence) is not None:
         return False
     if repeats_answer(sentence, answer):
         return True

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from harness.core import codec
-from harness.core.errors import UsageError
+from harness.core.errors import UsageError, option
 from harness.core.files import write_atomically
 from harness.core.inert import visible
 from harness.core.records import SCHEMA_VERSION
@@ -167,6 +167,6 @@ def _no_checkpoint(file: SweepFile, pattern: str, matches: Sequence[Path]) -> Us
     if not matches:
         return UsageError(
             f"{where}: no file or folder fits {shown}, seen from {Path.cwd()}; correct the pattern. If the training "
-            "has written no checkpoint yet, `harness sweep FILE --follow MINUTES` checks the file and waits for one"
+            f"has written no checkpoint yet, {option('follow', 60)} checks the file and waits for one"
         )
     return UsageError(f"{where}: no checkpoint fits {shown}. {visible(str(matches[0]), 200)}: {NO_STEP}")
