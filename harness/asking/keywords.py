@@ -202,6 +202,7 @@ class GradeKeywords(TypedDict, total=False):
     round_to_reference: bool
     choices: Texts
     grader: str
+    whole_reply: bool
     deadline: float | None
 
 

@@ -74,7 +74,8 @@ class Asked:
     """The questions of a run, with their samples and sampling, before any server is contacted.
 
     benchmarks: settings by the name of the question set. allocations: the samples of each question, one `Allocation`
-    for each question set if the option `allocate` is given; else empty.
+    for each question set if the option `allocate` is given; else empty. score_deadline: the seconds for an answer that
+    a slow verifier needs in `harness score`; None if its default is enough.
     """
 
     options: RunOptions
@@ -83,6 +84,7 @@ class Asked:
     preset: Preset | None
     prices: Mapping[str, Prices] | None
     allocations: Sequence[Allocation] = ()
+    score_deadline: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +94,7 @@ class Prepared:
     looks: what each endpoint stated when it was looked at, once. about: facts of the server for the manifest.
     endpoints_file: the file that lists the endpoints and is read again while the run goes on; None without one. hosted:
     whether a hosted provider is asked. server: the server that was started for the run; None without one.
+    score_deadline: as in `Asked`.
     """
 
     options: RunOptions
@@ -102,6 +105,7 @@ class Prepared:
     endpoints_file: EndpointsFile | None = None
     hosted: bool = False
     server: RunningServer | None = None
+    score_deadline: float | None = None
 
     @property
     def folder(self) -> RunFolder:
@@ -187,13 +191,14 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None, *, judged:
     for doubt in (*_doubtful_columns(options, first), _left_out(options, first)):
         if doubt is not None:
             watcher.warn(doubt)
-    _check_verifiers(sets, watcher, judged=judged)
+    deadline = _check_verifiers(sets, watcher, judged=judged)
     if options.shard is not None:
         sets = shards.divide(sets, options.shard, lambda note: watcher.warn(Sentence(note)))
     prices = read_prices(options.prices) if options.prices is not None else None
     return Asked(
-        options=options, sets=sets, benchmarks=benchmarks, preset=preset, prices=prices, allocations=allocations
-    )
+        options=options, sets=sets, benchmarks=benchmarks, preset=preset, prices=prices, allocations=allocations,
+        score_deadline=deadline,
+    )  # fmt: skip
 
 
 def _chosen_by(options: RunOptions, first: Mapping[str, object], *, named: bool) -> dict[str, str]:
@@ -290,16 +295,17 @@ def _known_folder(options: RunOptions) -> RunFolder | None:
     return None if options.model is None and options.out is None else _folder(options, options.model or "")
 
 
-def _check_verifiers(sets: Sequence[QuestionSet], watcher: Watcher, *, judged: bool) -> None:
+def _check_verifiers(sets: Sequence[QuestionSet], watcher: Watcher, *, judged: bool) -> float | None:
     """Try each benchmark's own verifier on two answers. Raise `UsageError` for a verifier that could not grade: not
     trusted, not found, broken, too slow, or without a verdict on either answer (None is one if the run is `judged`).
 
-    Without this check, `harness score` would say so after hours of sampling.
+    Without this check, `harness score` would say so after hours of sampling. Returns the seconds for an answer that a
+    slow verifier needs; None if grading's default is enough.
     """
     # One question of each benchmark is enough: all questions of a card have the card's verifier.
     first = [question_set.questions[0] for question_set in sets if question_set.questions]
     if all(question.rules.grader == GradeRules().grader for question in first):
-        return
+        return None
     # Imported late: without a verifier, a run grades nothing.
     from harness.grading.elsewhere import is_elsewhere
     from harness.grading.processes.pool import grader_names
@@ -307,6 +313,7 @@ def _check_verifiers(sets: Sequence[QuestionSet], watcher: Watcher, *, judged: b
 
     verified = [question for question in first if not is_elsewhere(question.rules.grader)]
     grader_names(verified)
+    deadline = None
     for question in verified:
         if question.rules.grader == GradeRules().grader:
             continue
@@ -316,8 +323,11 @@ def _check_verifiers(sets: Sequence[QuestionSet], watcher: Watcher, *, judged: b
                 f"{TRIAL_SECONDS:g} s each)"
             )
         )
-        for doubt in try_verifier(question, judged=judged):
+        trial = try_verifier(question, judged=judged)
+        deadline = trial.deadline or deadline
+        for doubt in trial.warnings:
             watcher.warn(Sentence(doubt))
+    return deadline
 
 
 def _built(options: RunOptions, card: Card) -> QuestionSet:
@@ -529,6 +539,7 @@ def _prepared(
         endpoints_file=reached.file,
         hosted=reached.provider.hosted,
         server=server,
+        score_deadline=questions_asked.score_deadline,
     )
 
 

@@ -52,12 +52,13 @@ class Sampled:
 
 @dataclass(frozen=True, kw_only=True)
 class Ran:
-    """A session of a run with its folder. prices: of tokens; None if unknown."""
+    """A session of a run with its folder. prices: of tokens; None if unknown. score_deadline: as in `Asked`."""
 
     folder: Path
     model: str
     sampled: Sampled
     prices: Prices | None
+    score_deadline: float | None = None
 
 
 def with_suggestion(message: str) -> str:

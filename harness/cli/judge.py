@@ -33,6 +33,9 @@ def show(judged: Judged, judge: JudgeSettings, *, stderr: bool) -> None:
         click.echo(f"harness: {judged.mute}", err=True)
     outcome = judged.outcome
     if outcome is None:
+        if judged.n_stored:
+            replies = count_noun(judged.n_stored, "stored reply", "stored replies")
+            click.echo(f"  {replies} of the judge used; the judge was not asked", err=stderr)
         return
     for warning in outcome.warnings:
         terminal.warn(f"judge: {warning.marked}")
@@ -63,8 +66,6 @@ def _lines(report: JudgeReport, judge: JudgeSettings) -> Iterator[str]:
     if report.n_hidden:
         parts.append(f"{count_noun(report.n_hidden, 'sample')} without text, which the judge cannot see")
     yield f"  {', '.join(parts)}; {count_noun(report.n_decided, 'sample')} decided by the judge"
-    for words, n in report.failures.items():
-        yield f"  the verifier {visible(words)} on {count_noun(n, 'sample')}, which the judge decided in its place"
     yield f"  cost: {_cost(report)}"
     counts = (
         "the judge's verdict counts"

@@ -455,7 +455,8 @@ def _check_values(declared: type[Options], given: Mapping[str, Any]) -> dict[str
         problem = first_problem(error, table)
         name = problem.field.partition(".")[0]
         if name not in table:
-            raise UsageError(problem.sentence) from error
+            keys = "" if problem.sentence.endswith("?") else f" The known keys are {', '.join(table)}."
+            raise UsageError(f"{problem.sentence}{keys}") from error
         # A JSON text that does not parse cannot be searched for keys, so none of it is shown.
         unshown = table[name].secret or (get_origin(table[name].type) is dict and isinstance(given.get(name), str))
         raise UsageError(

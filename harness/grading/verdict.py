@@ -120,12 +120,14 @@ class Search(NamedTuple):
     """What `search` found in a response.
 
     extraction: the answer, None if the response gives none. other_boxes: the contents of the boxes beside the answer;
-    empty if none of them can change the verdict. steps: the search in words; empty unless requested.
+    empty if none of them can change the verdict. steps: the search in words; empty unless requested. unasked: the
+    verdict on an answer about which the benchmark's own verifier is not asked; None for all other answers.
     """
 
     extraction: Extraction | None
     other_boxes: list[str]
     steps: tuple[str, ...] = ()
+    unasked: AnswerVerdict | None = None
 
 
 class AnswerVerdict(NamedTuple):
@@ -229,9 +231,10 @@ def grade(
     if searched.extraction is None and question.rules.whole_reply:
         decision = no_answer(decide(question, ""))
     elif searched.extraction is not None:
-        decision = as_stated(searched.extraction, decide(question, searched.extraction.answer))
+        answer = searched.extraction.answer
+        decision = searched.unasked or as_stated(searched.extraction, decide(question, answer))
         if decision.outcome == "undecided" and judge is not None:
-            ruling = judge(question, searched.extraction.answer)
+            ruling = judge(question, answer)
             if ruling is not None:
                 decision = AnswerVerdict("correct" if ruling else "wrong", JUDGE_RULE, decision.vote)
     right_elsewhere = decision.outcome != "correct" and any(
@@ -256,7 +259,7 @@ def search(
     # Other boxes do not count beside a right answer, and the search for boxes in a long text takes most of the time.
     is_right = extraction is not None and extraction.answer in question.references and _is_simple(question)
     boxes = [] if question.rules.whole_reply or is_right else _other_boxes(sample.text, extraction)
-    return Search(extraction, boxes, tuple(steps))
+    return Search(extraction, boxes, tuple(steps), None if extraction is None else _unasked(question, extraction))
 
 
 def find(question: Question, text: str | None, *, truncated: bool = False) -> Extraction | None:
@@ -369,11 +372,13 @@ def decide(question: Question, answer: str, *, with_steps: bool = False) -> Answ
 def simple_outcome(question: Question, extraction: Extraction) -> Outcome | None:
     """Return the outcome for answers that need no grammar, as `decide` and `as_stated` would; None for all others.
 
-    An answer with the text of a reference is correct. An integer, a fraction of two integers or a short decimal whose
-    value differs from that of every reference is wrong. Any process may call this: an answer costs one comparison,
-    however long it is.
+    An answer that no sentence states is undecided. One with the text of a reference is correct. An integer, a fraction
+    of two integers or a short decimal whose value differs from that of every reference is wrong. Any process may call
+    this: an answer costs one comparison, however long it is.
     """
-    if not _is_simple(question) or extraction.method == UNSTATED:
+    if extraction.method == UNSTATED:
+        return "undecided"
+    if not _is_simple(question):
         return None
     if extraction.answer in question.references:
         return "correct"
@@ -445,9 +450,23 @@ def _by_verifier(question: Question, answer: str) -> AnswerVerdict:
     outcome: Outcome = "undecided"
     if ruling.correct is not None:
         outcome = "correct" if ruling.correct else "wrong"
+    return AnswerVerdict(outcome, ruling.rule, _vote(question, answer), ruling.steps, parts=ruling.parts)
+
+
+def _vote(question: Question, answer: str) -> str | None:
+    """The text by which maj@k counts an answer to a question that a verifier decides; None for an empty answer."""
     # The vote of a whole reply is its checksum, so that only equal replies have the same vote, as with programs.
-    vote = digest(answer)[:_DIGITS_OF_REPLY] if question.rules.whole_reply else answer[:MAX_VOTE_CHARS]
-    return AnswerVerdict(outcome, ruling.rule, vote or None, ruling.steps, parts=ruling.parts)
+    return (digest(answer)[:_DIGITS_OF_REPLY] if question.rules.whole_reply else answer[:MAX_VOTE_CHARS]) or None
+
+
+def _unasked(question: Question, extraction: Extraction) -> AnswerVerdict | None:
+    """The verdict on an answer that no sentence states, if a verifier would decide it; None for all other answers.
+
+    The verifier is not asked: its verdict would not count (`as_stated`), and the text may be no answer at all.
+    """
+    if extraction.method != UNSTATED or question.rules.grader == verifier.RULES:
+        return None
+    return AnswerVerdict("undecided", UNSTATED, _vote(question, extraction.answer))
 
 
 NO_ANSWER = AnswerVerdict("no_answer", "no answer", None)

@@ -44,7 +44,7 @@ from harness.scoring.audit import Audited, JudgeErrors, audited, audits
 from harness.scoring.by_endpoint import NONE_FAILED, EndpointScore, FailedRequests
 from harness.scoring.cut_text import accuracy_of_cut_text, cut, tokens_until
 from harness.scoring.observed import ById, Observed, Rows, basis, grade_journal, salvage_warnings, takeover_warnings
-from harness.scoring.score import Score, beside_audit, check_ks, intervals_of, score_benchmark, with_g_pass
+from harness.scoring.score import Score, beside_audit, check_ks, intervals_of, score_benchmark, with_errors, with_g_pass
 from harness.scoring.tally import QuestionTally, tally
 from harness.scoring.tokens import accuracy_of_first_right, budgets_of, first_right
 from harness.scoring.workload import Speed, Workload, speed, workload
@@ -70,7 +70,8 @@ class GradedBenchmark:
     from the reasoning where there is no other; None = the option was not given. cut: budget in tokens → sample → the
     grade of its reply cut at the budget, for replies that are longer; None = the option was not given. first_right:
     sample → completion tokens up to where the right answer first stands, for the samples in which it does; empty
-    without that option. ks, tau, salvaged: see `GradingOptions`. judge_errors: as in `Score`.
+    without that option. ks, tau, salvaged: see `GradingOptions`. judge_errors: as in `Score`. judged_failures: what the
+    verifier did on samples that a judge decided in its place: rule → number of samples.
     """
 
     folder: BenchmarkFolder
@@ -92,6 +93,7 @@ class GradedBenchmark:
     tau: float | None = None
     salvaged: bool = True
     judge_errors: JudgeErrors | None = None
+    judged_failures: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def counts(self) -> Rows:
@@ -131,9 +133,8 @@ def grade_run(
     for name, record in manifest.benchmarks.items():  # A wrong k is an error before the long work begins.
         check_ks(name, grading.k, record.plan.fewest)
     for name, record in manifest.benchmarks.items():
-        if only not in (None, name):
-            continue
-        yield _graded(folder, name, record, grading, on_graded)
+        if only in (None, name):
+            yield _graded(folder, name, record, grading, on_graded)
 
 
 def _graded(
@@ -274,9 +275,9 @@ def score_of(graded: GradedBenchmark) -> Score:
     if graded.tau is not None:
         score = with_g_pass(score, graded.tallied, graded.tau)
     by_hand = overrides.read(graded.folder)
-    in_force = overrides.in_force(by_hand)
-    if in_force:
+    if in_force := overrides.in_force(by_hand):
         score = _beside_overrides(graded, score, in_force)
+    score = with_errors(score, graded.judged_failures)
     return beside_audit(score, graded.judge_errors, _audited(graded, score, by_hand))
 
 
@@ -295,8 +296,7 @@ def _beside_overrides(graded: GradedBenchmark, score: Score, in_force: Mapping[K
     """
     counted = graded.counted(graded.grades)
     corrected = Packed(Grade, overrides.apply(counted, in_force))
-    n = sum(ours.verdict != theirs.verdict for ours, theirs in zip(counted, corrected, strict=True))
-    if n == 0:
+    if not (n := sum(ours.verdict != theirs.verdict for ours, theirs in zip(counted, corrected, strict=True))):
         return score
     by_hand = score_benchmark(graded.questions, corrected, graded.samples, equal_texts=graded.equal_texts)
     share = "unknown" if by_hand.accuracy is None else f"{100 * by_hand.accuracy:.2f} %"

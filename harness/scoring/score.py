@@ -123,7 +123,8 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     Kinds of samples. n_truncated: cut by max_tokens. n_undecided: no rule could decide, or the grader ran out of time
     or memory; they are wrong in the accuracy. undecided_share: their fraction of n_samples; undecided_bounds: the
     accuracy if all of them were wrong (low, the accuracy itself) or right (high), None without any.
-    verifier_errors: sentences about exceptions of the benchmark's own verifier, whose samples are undecided.
+    verifier_errors: sentences about what the benchmark's own verifier did in place of a verdict; such a sample is
+    undecided, or a judge decided it.
     near_misses: wrong answers by how they miss. n_unextracted: the right answer stood in the text but was not given as
     the answer. anomalies: samples whose text looks wrong. copies: samples with the text of another one; where they are
     many, sampling_error is None and sampling intervals are upper bounds (`at_most`).
@@ -520,11 +521,30 @@ def _verifier_errors(kinds: Mapping[GradeKind, int]) -> tuple[str, ...]:
     for kind, n in kinds.items():
         if failure(kind.rule) is not None:
             failures[kind.rule] += n
+    return _failure_sentences(failures, ": undecided, and counted as wrong")
+
+
+def _failure_sentences(failures: Mapping[str, int], consequence: str) -> tuple[str, ...]:
+    """Sentences about the failures of a verifier, the most frequent ones first.
+
+    failures: rule → number of samples. consequence: the words on what became of these samples.
+    """
     slower = "; to allow more time, score again with a longer deadline"
     return tuple(
-        f"the verifier {visible(rule.removeprefix('verifier '))} on {count_noun(count, 'sample')}: undecided, and "
-        f"counted as wrong{slower if is_late(rule) else ''}"
+        f"the verifier {visible(rule.removeprefix('verifier '))} on {count_noun(count, 'sample')}{consequence}"
+        f"{slower if is_late(rule) else ''}"
         for rule, count in sorted(failures.items(), key=lambda item: (-item[1], item[0]))[:MAX_NAMED_ERRORS]
+    )
+
+
+def with_errors(score: Score, failures: Mapping[str, int]) -> Score:
+    """The score, with the failures of a verifier on samples that a judge decided in its place, as errors and warnings.
+
+    failures: the rule that names the failure → number of samples.
+    """
+    errors = _failure_sentences(failures, ", which the judge decided in its place")
+    return msgspec.structs.replace(
+        score, verifier_errors=(*score.verifier_errors, *errors), warnings=(*score.warnings, *errors)
     )
 
 

@@ -41,6 +41,7 @@ def grade(reference: Any, response: str, options: GradeOptions, *, with_steps: b
         relative_tolerance=options.relative_tolerance,
         absolute_tolerance=options.absolute_tolerance,
         round_to_reference=options.round_to_reference,
+        whole_reply=options.whole_reply,
     )
     deadline_s = DEADLINE_SECONDS if options.deadline is None else options.deadline
     kind, choices = options.kind, options.choices

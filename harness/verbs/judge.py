@@ -25,7 +25,7 @@ from harness.asking import servers
 from harness.asking.options import JudgeOptions
 from harness.asking.watching import Watcher
 from harness.benchmarks.questions import QuestionSet
-from harness.client.address.endpoint import Endpoint
+from harness.client.address.endpoint import DNS_PREFIX, Endpoint
 from harness.client.asker import Asker
 from harness.core.codec import digest
 from harness.core.errors import HarnessError, Sentence, ServerError, option
@@ -78,6 +78,7 @@ class JudgeSettings:
 
     model: name of the checkpoint, also in the grades. votes: replies for each distinct answer. temperature: None means
     0, or `VOTING_TEMPERATURE` with several votes. override: the judge's verdict also replaces a verdict of the rules.
+    addresses: of the servers that the user names by their address; stored replies of other servers are warned of.
     """
 
     model: str
@@ -87,6 +88,7 @@ class JudgeSettings:
     override: bool = False
     temperature: float | None = None
     max_tokens: int = MAX_TOKENS
+    addresses: tuple[str, ...] = ()
 
     @property
     def sampling(self) -> Sampling:
@@ -147,6 +149,7 @@ def judge_of(options: JudgeOptions, watcher: Watcher | None = None) -> tuple[Jud
         override=options.override,
         temperature=options.temperature,
         max_tokens=options.max_tokens or MAX_TOKENS,
+        addresses=_addresses(options),
     )
 
     @contextmanager
@@ -158,6 +161,18 @@ def judge_of(options: JudgeOptions, watcher: Watcher | None = None) -> tuple[Jud
             yield _server(servers.at_server(options, running), watcher)
 
     return judge, serve
+
+
+def _addresses(options: JudgeOptions) -> tuple[str, ...]:
+    """The addresses in `options.base_url` as a reply records them; none of a DNS name, whose machines may change, or if
+    they cannot be read: then the judge's session says why.
+    """
+    if not options.base_url or any(url.startswith(DNS_PREFIX) for url in options.base_url):
+        return ()
+    try:
+        return tuple(endpoint.base_url for endpoint in servers.find(options).endpoints)
+    except HarnessError:
+        return ()
 
 
 TRIAL = Question(
@@ -174,6 +189,9 @@ TRIAL = Question(
 MAX_QUOTED_CHARS = 100
 """Largest number of characters of a judge's reply that a warning quotes."""
 
+_VERDICT_WORDS = {True: "correct", False: "incorrect", None: "neither correct nor incorrect"}
+"""The verdict of a judge's reply → its word in the line on the trial."""
+
 TRIAL_PATIENCE = Patience(attempts=2)
 """A trial gives up sooner than a run: it should take a minute, not hours."""
 
@@ -183,9 +201,10 @@ def try_judge(options: JudgeOptions, watcher: Watcher, *, may_start: bool = Fals
     is noticed before hours of sampling. The watcher is told how long its replies took.
 
     Raises `UsageError` or `ServerError`, with scoring's sentence, if the judge cannot be asked: no key, no answer, no
-    such model. Warns if a reply has no verdict, and if the judge calls the wrong answer correct. may_start: the caller
-    will start servers, of which one may be the judge; then a judge that cannot be asked yet is only a warning. A judge
-    with a server of its own is not tried: that server starts when its judge is needed.
+    such model. Warns if a reply has no verdict, if the judge calls the wrong answer correct, and if it calls the right
+    answer wrong by a prompt of the harness (a rubric may rightly reject it). may_start: the caller will start servers,
+    of which one may be the judge; then a judge that cannot be asked yet is only a warning. A judge with a server of its
+    own is not tried: that server starts when its judge is needed.
     """
     if options.serve is not None:
         return
@@ -202,7 +221,13 @@ def try_judge(options: JudgeOptions, watcher: Watcher, *, may_start: bool = Fals
         watcher.warn(Sentence(f"the judge cannot be asked now: {error.sentence.marked}"))
         return
     seconds = max(reply.timing.total for reply in replies)
-    watcher.standing(Sentence(f"the judge {name} took {seconds:.1f} s for the slower of two replies"))
+    right, wrong = (_vote(reply, judge.prompt) for reply in replies)
+    watcher.standing(
+        Sentence(
+            f"the judge {name} took {seconds:.1f} s for the slower of two replies; it called the right answer "
+            f"{_VERDICT_WORDS[right]} and the wrong answer {_VERDICT_WORDS[wrong]}"
+        )
+    )
     no_verdict = next(filter(None, (_no_verdict(judge, reply) for reply in replies)), "")
     if no_verdict:
         watcher.warn(
@@ -211,13 +236,18 @@ def try_judge(options: JudgeOptions, watcher: Watcher, *, may_start: bool = Fals
                 "Where it gives none, the rules' verdict stays (see docs/judge.md)"
             )
         )
-    if _vote(replies[1], judge.prompt):
-        watcher.warn(
-            Sentence(
-                f'the judge {name} was tried on the wrong answer "{WRONG_ANSWER}" to the question '
-                f'"{TRIAL.messages[0].content}" and called it correct: it may call every answer correct'
-            )
-        )
+    if wrong:
+        watcher.warn(_misjudged(name, "wrong", WRONG_ANSWER, "correct"))
+    if right is False and judge.prompt.name in judge_prompts.PROMPTS:
+        watcher.warn(_misjudged(name, "right", TRIAL.references[0], "incorrect"))
+
+
+def _misjudged(name: str, kind: str, answer: str, verdict: str) -> Sentence:
+    """The warning that the judge called the right or the wrong answer of its trial, `kind`, the opposite, `verdict`."""
+    return Sentence(
+        f'the judge {name} was tried on the {kind} answer "{answer}" to the question "{TRIAL.messages[0].content}" and '
+        f"called it {verdict}: it may call every answer {verdict}"
+    )
 
 
 def _trial(judge: JudgeSettings, server: Server, folder: RunFolder) -> list[Sample]:
@@ -282,9 +312,8 @@ class JudgeReport:
     out samples that the rules left undecided or the judge had no opinion of. n_answers: distinct answers in scope.
     n_silent: answers without a majority for either verdict. n_mute: answers for which no reply had a verdict. n_owed:
     answers with replies missing. n_decided: samples whose verdict is now the judge's. n_hidden: samples in scope that
-    have no text to show to the judge. failures: what the benchmark's own verifier did in place of a verdict → number of
-    samples that the judge decided instead. prompt_tokens, completion_tokens: of all replies that count, as the server
-    states them; None if it states none.
+    have no text to show to the judge. prompt_tokens, completion_tokens: of all replies that count, as the server states
+    them; None if it states none.
     """
 
     benchmark: str
@@ -295,14 +324,14 @@ class JudgeReport:
     n_owed: int
     n_decided: int
     n_hidden: int
-    failures: Mapping[str, int]
     prompt_tokens: int | None
     completion_tokens: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """A judged run. scores: after the judge. outcome: of the judge's session; None if no reply was missing.
+    """A judged run. scores: after the judge. outcome: of the judge's session; None if no reply was missing, so that the
+    judge was not asked. n_stored: number of replies that were stored before.
 
     mute: a sentence if the judge gave no verdict at all, with the place of its replies; else empty. The scores warn of
     it too. The next call then asks the judge again.
@@ -311,6 +340,7 @@ class Judged:
     scores: list[Score]
     reports: list[JudgeReport]
     outcome: Outcome | None
+    n_stored: int
     folder: Path
     mute: str
 
@@ -366,6 +396,7 @@ def judge_grades(
         # No reply is worth keeping, and the server may be mended by now: the judge is asked anew.
         shutil.rmtree(folder.path)
         stored = [_replies(folder, benchmark_cases, judge) for benchmark_cases in cases]
+    n_stored = sum(replies.from_server.total() for replies in stored)
     if any(replies.owed for replies in stored):
         make_folder(run.path)
         make_folder(run.path / "judge")
@@ -377,12 +408,16 @@ def judge_grades(
     scores, reports = [], []
     for benchmark, benchmark_cases, replies in zip(graded, cases, stored, strict=True):
         after, report = _apply(benchmark, benchmark_cases, replies, judge)
-        warnings = [mute if benchmark_cases.questions else "", _unshown(benchmark.grades, judge.scope)]
+        warnings = [
+            mute if benchmark_cases.questions else "",
+            _unshown(benchmark.grades, judge.scope),
+            _from_elsewhere(replies.from_server, judge.addresses),
+        ]
         scores.append(publish(dataclasses.replace(after, warnings=(*after.warnings, *filter(None, warnings)))))
         reports.append(report)
     if mute:
         mute = f"{mute}; its replies: harness show {shlex.quote(str(folder.path))}"
-    return Judged(scores=scores, reports=reports, outcome=outcome, folder=folder.path, mute=mute)
+    return Judged(scores=scores, reports=reports, outcome=outcome, n_stored=n_stored, folder=folder.path, mute=mute)
 
 
 def _mute(cases: Sequence[_Cases], stored: Sequence[_Replies]) -> str:
@@ -408,6 +443,21 @@ def _unshown(grades: Iterable[Grade], scope: Scope) -> str:
         f"{count_noun(n, 'reply', 'replies')} without an answer {'was' if n == 1 else 'were'} not shown to the judge "
         f"and {'counts' if n == 1 else 'count'} as wrong: the judge's scope `all` shows it the end of such replies, "
         "and with `override` its verdict counts"
+    )
+
+
+def _from_elsewhere(from_server: Mapping[str, int], addresses: Sequence[str]) -> str:
+    """A warning if stored replies came from another server than the user names; else empty.
+
+    from_server: address of a server → number of its replies. addresses: those that the user names; empty: none.
+    """
+    others = {address: n for address, n in from_server.items() if addresses and address not in addresses}
+    if not others:
+        return ""
+    return (
+        f"{count_noun(sum(others.values()), 'stored reply', 'stored replies')} of the judge came from "
+        f"{', '.join(map(visible, others))}, not from {', '.join(map(visible, addresses))}, which was not asked about "
+        "these answers: to ask it, delete the judge's folder in the run and score again"
     )
 
 
@@ -457,11 +507,13 @@ def _cases(graded: GradedBenchmark, judge: JudgeSettings, samples_of: SamplesOf)
 @dataclass(frozen=True, slots=True)
 class _Replies:
     """The judge's replies for one benchmark. votes: case → its votes, for the cases with all votes. owed: cases with a
-    vote missing. prompt_tokens, completion_tokens: sums over the stored replies; None if no reply states them.
+    vote missing. from_server: address of a server → number of its replies. prompt_tokens, completion_tokens: sums over
+    the stored replies; None if no reply states them.
     """
 
     votes: Mapping[str, Sequence[bool | None]]
     owed: frozenset[str]
+    from_server: Counter[str]
     prompt_tokens: int | None
     completion_tokens: int | None
 
@@ -472,15 +524,18 @@ def _replies(folder: RunFolder, cases: _Cases, judge: JudgeSettings) -> _Replies
     votes: dict[str, list[bool | None]] = defaultdict(list)
     usages = []
     keys = set()
+    from_server: Counter[str] = Counter()
     for sample in read_samples(files):
         if sample.question_id in cases.questions and sample.sample_index < judge.votes:
             keys.add(sample.key)
             usages.append(sample.usage)
+            from_server[sample.endpoint] += 1
             votes[sample.question_id].append(_vote(sample, judge.prompt))
     missing = frozenset(row.question_id for row in owed(cases.benchmark, cases.questions, judge.votes, keys))
     return _Replies(
         votes={case: ruling for case, ruling in votes.items() if case not in missing},
         owed=missing,
+        from_server=from_server,
         prompt_tokens=_sum(usage.prompt_tokens for usage in usages),
         completion_tokens=_sum(usage.completion_tokens for usage in usages),
     )
@@ -556,15 +611,14 @@ def _question_set(cases: _Cases, judge: JudgeSettings, folder: RunFolder) -> Que
 
 
 def _failures(before: Iterable[Grade], after: Iterable[Grade]) -> dict[str, int]:
-    """What the benchmark's own verifier did in place of a verdict → number of samples that the judge decided instead.
+    """The failures of the benchmark's own verifier, by the grades' rules → number of samples that the judge decided
+    in its place.
 
     A verifier that returns None leaves an answer to the judge, which is no failure. before, after: the grades before
     and after the judge, in the same order.
     """
     rules = (former.rule for former, grade in zip(before, after, strict=True) if grade.rule == JUDGE_RULE)
-    return dict(
-        Counter(words for rule in rules if rule != verifier.LEFT_OPEN and (words := verifier.failure(rule)) is not None)
-    )
+    return dict(Counter(rule for rule in rules if rule != verifier.LEFT_OPEN and verifier.failure(rule) is not None))
 
 
 def _apply(
@@ -596,12 +650,15 @@ def _apply(
         n_owed=len(replies.owed),
         n_decided=sum(grade.rule == JUDGE_RULE for grade in grades),
         n_hidden=cases.n_hidden,
-        failures=_failures(graded.grades, grades),
         prompt_tokens=replies.prompt_tokens,
         completion_tokens=replies.completion_tokens,
     )
     errors = _errors(compared, report.n_decided, len(grades))
-    return dataclasses.replace(graded, grades=grades, from_reasoning=None, judge_errors=errors), report
+    failures = _failures(graded.counted(graded.grades), graded.counted(grades))
+    judged = dataclasses.replace(
+        graded, grades=grades, from_reasoning=None, judge_errors=errors, judged_failures=failures
+    )
+    return judged, report
 
 
 def _errors(compared: Agreement, n_judged: int, n_samples: int) -> JudgeErrors | None:

@@ -43,7 +43,10 @@ def run(options: RunOptions, watcher: Watcher, judge: JudgeOptions | None = None
         _try(judge, watcher)
         sampled = sample(prepared, watcher)
         settings = prepared.settings
-    return Ran(folder=settings.out, model=settings.model, sampled=sampled, prices=settings.prices)
+    return Ran(
+        folder=settings.out, model=settings.model, sampled=sampled, prices=settings.prices,
+        score_deadline=prepared.score_deadline,
+    )  # fmt: skip
 
 
 def _for_a_judge(sets: Sequence[QuestionSet]) -> Iterator[Sentence]:

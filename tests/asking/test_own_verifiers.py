@@ -14,6 +14,8 @@ from harness.asking.options import RunOptions
 from harness.asking.watching import Watcher
 from harness.core.errors import UsageError
 from harness.grading.processes import trial
+from tests.faults.server import FaultServer, completion, models
+from tests.system.command import harness
 
 pytestmark = pytest.mark.slow  # Each trial has a process of its own.
 
@@ -44,6 +46,10 @@ def loops(answer, question):
 def slow(answer, question):
     import time
     time.sleep(1)
+    return answer == question.references[0]
+def too_slow(answer, question):
+    import time
+    time.sleep(2.2 if answer != "2" else 0)
     return answer == question.references[0]
 def slow_on_words(answer, question): return slow(answer, question) if answer != "2" else True
 """
@@ -138,3 +144,16 @@ def test_a_verifier_that_needs_longer_than_grading_allows_is_a_warning(
     assert f"took longer than 0.3 s {answers}" in warning
     assert "`harness score` allows 0.3 s an answer" in warning
     assert warning.endswith("or allow more: `harness score` with deadline=30")
+
+
+@pytest.mark.parametrize(("function", "more"), [("too_slow", " --deadline 30"), ("right", "")])
+def test_the_printed_command_allows_a_slow_verifier_its_time(own: Path, function: str, more: str) -> None:
+    (own / "own.yaml").write_text(CARD % function)
+    with FaultServer(
+        lambda request: iter([models("able")]) if request.method == "GET" else completion(r"\boxed{2}", tokens=5)
+    ) as server:
+        words = ["--samples", "1", "--base-url", server.base_url, "--out", "out", "--no-progress", "--no-fingerprint"]
+        done = harness(own, "run", "own.yaml", *words)
+    assert done.code == 0, done.err
+    line = next(line for line in done.err.splitlines() if "score them with" in line)
+    assert line.endswith(f"/out{more}")

@@ -72,6 +72,7 @@ def test_a_value_that_fits_is_brought_to_its_type(given: dict[str, Any], name: s
         ({"names": ["a", "b", "c"]}, "expected at most 2, found 3"),
         ({"how": "c"}, "how='c': expected 'a' or 'b'"),
         ({"stp": 3}, "unknown key 'stp'. Did you mean step?"),
+        ({"zzz": 3}, "unknown key 'zzz'. The known keys are "),
         ({"file": "nowhere"}, "file='nowhere': there is no such file"),
         ({"step": 9, "margin": 9}, "step=9: not with 9"),
     ],

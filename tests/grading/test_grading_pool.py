@@ -14,6 +14,7 @@ import psutil
 import pytest
 from click.testing import CliRunner
 
+import harness
 from harness.benchmarks.card import from_mapping
 from harness.cli.main import cli
 from harness.core.errors import UsageError
@@ -355,6 +356,37 @@ def test_scoring_tells_what_a_function_returned_that_is_neither_right_nor_wrong(
     rules = own(tmp_path, monkeypatch, "def judge(answer, question):\n    return 0.2 if answer == '5' else True\n")
     score = score_benchmark([question("4", kind="text", rules=rules)], graded(["4", "5"], rules), None)
     assert score.verifier_errors == ("the verifier returned float on 1 sample: undecided, and counted as wrong",)
+
+
+def test_a_verifier_is_not_called_on_a_value_that_no_sentence_states(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would be blamed for what is no answer. A box states its answer, so the same function is called there."""
+    rules = own(tmp_path, monkeypatch, "def judge(answer, question):\n    return 1 / 0\n")
+    words = ["grade", "4", "--kind", "text", "--grader", rules.grader]
+    passing, stating = (
+        CliRunner().invoke(cli, [*words, '{"name": "Ada", "age": 3}']),
+        CliRunner().invoke(cli, [*words, r"\boxed{3}"]),
+    )
+    assert (passing.exit_code, stating.exit_code) == (0, 1), passing.output
+    assert "rule sentence: the sentence of the value has no form that states an answer" in passing.output
+    assert "the verifier raised" not in passing.output
+    asked_question = question("4", kind="text", rules=rules)
+    samples = [sample('{"name": "Ada", "age": 3}'), sample(r"\boxed{3}", index=1)]
+    first, second = grade_all({"q": asked_question}, samples)
+    assert (first.verdict, first.rule, first.vote, first.extracted) == ("undecided", "sentence", "3", "3")
+    assert (second.verdict, second.rule) == ("undecided", "verifier raised ZeroDivisionError (mine.py:2)")
+
+
+def test_a_verifier_of_whole_replies_is_tried_on_a_reply(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = "import json\ndef judge(answer, question):\n    return 'age' in json.loads(answer)\n"
+    rules = own(tmp_path, monkeypatch, source)
+    words = ["grade", "age", '{"name": "Ada", "age": 3}', "--kind", "text", "--grader", rules.grader]
+    whole, searched = CliRunner().invoke(cli, [*words, "--whole-reply"]), CliRunner().invoke(cli, words)
+    assert (whole.exit_code, whole.output.splitlines()[-1]) == (0, "correct")
+    assert searched.output.splitlines()[-1] == "undecided"
+    by_python = harness.grade("age", '{"age": 3}', kind="text", grader=rules.grader, whole_reply=True)
+    assert (by_python.outcome, by_python.extracted) == ("correct", '{"age": 3}')
 
 
 def test_a_verifier_that_ends_its_process_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,6 +94,7 @@ def test_a_judge_that_answers_is_tried_and_the_printed_command_asks_it(tmp_path:
         assert "warning: the judge" not in done.err
         assert "trying the judge judge on two answers" in done.err
         assert re.search(r"the judge judge took [0-9.]+ s for the slower of two replies", done.err)
+        assert "it called the right answer correct and the wrong answer incorrect" in " ".join(done.err.split())
         line = next(line for line in done.err.splitlines() if "score them with" in line)
         command = shlex.split(line.partition("score them with: harness ")[2])
         assert not any("ours" in word for word in command), "a header may hold a key"
@@ -117,7 +118,6 @@ def test_a_judge_without_a_verdict_is_a_warning_before_the_run_and_an_exit_code_
 
 @pytest.mark.parametrize(("word", "warned"), [("CORRECT", True), ("INCORRECT", False)])
 def test_a_judge_that_calls_a_wrong_answer_correct_is_warned_of(tmp_path: Path, word: str, warned: bool) -> None:
-    """A judge that rejects both answers is none: a rubric may reject what the trial's reference says."""
     with FaultServer(SERVED) as server, FaultServer(saying(f"VERDICT: {word}")) as judge:
         done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url))
     assert done.code == 0, done.err
@@ -126,6 +126,32 @@ def test_a_judge_that_calls_a_wrong_answer_correct_is_warned_of(tmp_path: Path, 
         "correct: it may call every answer correct"
     )
     assert (sentence in " ".join(done.err.split())) == warned
+
+
+@pytest.mark.parametrize(
+    ("word", "rubric", "warned"), [("INCORRECT", False, True), ("INCORRECT", True, False), ("CORRECT", False, False)]
+)
+def test_a_judge_that_calls_the_right_answer_wrong_is_warned_of_unless_a_rubric_may_reject_it(
+    tmp_path: Path, word: str, rubric: bool, warned: bool
+) -> None:
+    (tmp_path / "rubric.txt").write_text("It is correct if it is a palindrome of ten letters.")
+    more = ["--judge-prompt", "./rubric.txt"] if rubric else []
+    with FaultServer(SERVED) as server, FaultServer(saying(f"VERDICT: {word}")) as judge:
+        done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url, *more))
+    said = " ".join(done.err.split())
+    verdict = word.lower()
+    assert f"it called the right answer {verdict} and the wrong answer {verdict}" in said
+    sentence = 'was tried on the right answer "5" to the question "What is 2 + 3?" and called it incorrect'
+    assert (sentence in said) == warned
+
+
+def test_the_warning_of_a_judge_that_says_no_is_in_python_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with FaultServer(SERVED) as server, FaultServer(saying("VERDICT: INCORRECT")) as judge:
+        run_words(tmp_path, server, judge.base_url)
+        who = reasoning_harness.Judge(model="judge", base_url=(judge.base_url,))
+        ran = reasoning_harness.run(data="prose.jsonl", samples=1, base_url=server.base_url, out="out", judge=who)
+    assert any("it may call every answer incorrect" in str(warning) for warning in ran.warnings)
 
 
 def test_a_rubric_that_asks_for_another_form_shows_in_the_trial(tmp_path: Path) -> None:

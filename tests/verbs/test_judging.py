@@ -28,6 +28,7 @@ from harness.grading import GRADER
 from harness.grading.second.judge_prompts import LIMO, VERDICT
 from harness.presets.grading import GradingOptions
 from harness.runs import Manifest, RunFolder, opinions, questions, read_samples
+from harness.scoring import score_file
 from harness.scoring.pipeline import score_run
 from harness.verbs.judge import JudgeSettings, Serve, Server
 from server_launchers.keeping.supervisor import RunningServer
@@ -95,10 +96,16 @@ def test_the_judge_decides_what_the_rules_left_undecided_and_nothing_else(run: R
 
 
 @pytest.mark.parametrize(
-    ("body", "failures"), [("1 / 0", {"raised ZeroDivisionError (own_words.py:2)": 2}), ("pass", {})]
-)
+    ("body", "errors"),
+    [
+        ("1 / 0", ("the verifier raised ZeroDivisionError (own_words.py:2) on 2 samples, which the judge decided in "
+                   "its place",)),
+        ("return 0.5", ("the verifier returned float on 2 samples, which the judge decided in its place",)),
+        ("pass", ()),
+    ],
+)  # fmt: skip
 def test_a_verifier_that_failed_is_named_beside_the_judge(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, failures: dict[str, int]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, errors: tuple[str, ...]
 ) -> None:
     """None leaves an answer to the judge; an exception is a fault, though the judge decides."""
     (tmp_path / "own_words.py").write_text(f"def judge(answer, question):\n    {body}\n")
@@ -109,8 +116,18 @@ def test_a_verifier_that_failed_is_named_beside_the_judge(
     rules = GradeRules(grader="own_words:judge")
     questions.write(place, [msgspec.structs.replace(asked, rules=rules) for asked in questions.read(place)])
     with FaultServer(ruling_by({"2": True, "3": False})) as server:
-        (report,) = judge_run(folder, serve(server)).reports
-    assert (report.n_decided, report.failures) == (2, failures)
+        judged = judge_run(folder, serve(server))
+        by_command = harness(tmp_path, "score", "own", "--judge", "judge", "--judge-base-url", server.base_url)
+        who = reasoning_harness.Judge(model="judge", base_url=(server.base_url,))
+        by_python = reasoning_harness.score(folder.path, judge=who)["prose"]
+    assert judged.reports[0].n_decided == 2
+    assert by_command.code == (1 if errors else 0)
+    for found in (judged.scores[0], by_python, score_file.read(place)):
+        assert found is not None
+        assert (found.n_correct, found.verifier_errors) == (1, errors)
+        assert tuple(warning for warning in found.warnings if warning.startswith("the verifier")) == errors
+    report = harness(tmp_path, "report", "own")
+    assert all(error in " ".join(report.out.split()) for error in errors), report.out
     named = {grade.grader for grade in graded(folder).values()}
     file_digest = sha256((tmp_path / "own_words.py").read_bytes()).hexdigest()[:12]
     assert named == {f"own_words:judge@{file_digest}+judge:judge@verdict"}, "who left it open, and then the judge"
@@ -146,6 +163,27 @@ def test_speed_and_the_table_by_endpoint_stand_beside_the_judges_verdicts(run: R
     # q1: correct, wrong, correct, correct; q2: correct, wrong, wrong, no answer. Even samples came from the first.
     assert [one.accuracy for one in before.endpoints] == [1 / 4, 0.0]
     assert [one.accuracy for one in after.endpoints] == [3 / 4, 1 / 4]
+
+
+def test_stored_replies_of_another_server_are_used_and_named(tmp_path: Path, run: RunFolder) -> None:
+    """A name such as "default" may be another model there. The same address is nothing to warn of."""
+    words = ["score", "run", "--judge", "judge", "--judge-base-url"]
+    with FaultServer(ruling_by(RULING)) as first, FaultServer(ruling_by({"plants": True})) as second:
+        asked = harness(tmp_path, *words, first.base_url)
+        again = harness(tmp_path, *words, first.base_url)
+        other = harness(tmp_path, *words, second.base_url)
+        who = reasoning_harness.Judge(model="judge", base_url=(second.base_url,))
+        by_python = reasoning_harness.score(run.path, judge=who)["prose"]
+        assert asked_of(second) == []
+    used = "2 stored replies of the judge used; the judge was not asked"
+    warning = f"2 stored replies of the judge came from {first.base_url}, not from {second.base_url}"
+    assert [used in done.out for done in (asked, again, other)] == [False, True, True]
+    assert [warning in " ".join((done.out + done.err).split()) for done in (asked, again, other)] == [
+        False,
+        False,
+        True,
+    ]
+    assert any(sentence.startswith(warning) for sentence in by_python.warnings)
 
 
 def test_the_same_judge_again_needs_no_server_and_no_judge_brings_the_rules_back(run: RunFolder) -> None:

@@ -120,6 +120,9 @@ class GradeOptions(Options):
         str,
         Option("A verifier of your own instead of the rules. Default: rules.", metavar="MODULE:FUNCTION"),
     ] = "rules"
+    whole_reply: Annotated[
+        bool, Option("Take the whole reply as the answer, as a card with `whole_reply: true` does.")
+    ] = False
     deadline: Annotated[
         float | None,
         Option(

@@ -278,7 +278,8 @@ def _jobs(question: Question, searched: Search, *, with_steps: bool) -> list[_Jo
         question = msgspec.structs.replace(question, messages=(), prompt="")
     if searched.extraction is None and question.rules.whole_reply:
         return [_Job.of(question, "")]
-    jobs = [] if searched.extraction is None else [_Job.of(question, searched.extraction.answer, with_steps=with_steps)]
+    extraction = searched.extraction if searched.unasked is None else None
+    jobs = [] if extraction is None else [_Job.of(question, extraction.answer, with_steps=with_steps)]
     return jobs + [_Job.of(question, box) for box in searched.other_boxes]
 
 
@@ -381,7 +382,9 @@ class _Pending(NamedTuple):
         """Wait until all jobs are decided; return the sample with its verdict."""
         searched, jobs = self.searched, self.jobs
         decision, rest = NO_ANSWER, jobs
-        if searched.extraction is not None:
+        if searched.unasked is not None:
+            decision = searched.unasked
+        elif searched.extraction is not None:
             decision, rest = as_stated(searched.extraction, pool.decision(jobs[0])), jobs[1:]
         elif jobs and jobs[0].question.rules.whole_reply:
             decision, rest = no_answer(pool.decision(jobs[0])), []

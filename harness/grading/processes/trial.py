@@ -6,6 +6,8 @@ A verifier that gives no verdict on the reference nor on a wrong answer would le
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from harness.core.errors import UsageError, option
 from harness.core.inert import quoted, visible
 from harness.core.records import Question
@@ -24,13 +26,22 @@ WRONG_ANSWER = "no such answer"
 _MAX_CAUSE_CHARS = 240
 
 
-def try_verifier(question: Question, *, judged: bool = False) -> list[str]:
+class Trial(NamedTuple):
+    """What the trial of a verifier found. warnings: sentences. deadline: the seconds for an answer that `harness score`
+    needs; None if its default is enough.
+    """
+
+    warnings: list[str]
+    deadline: float | None
+
+
+def try_verifier(question: Question, *, judged: bool = False) -> Trial:
     """Call the question's verifier on its reference and on `WRONG_ANSWER`, in a worker as grading does.
 
     judged: a judge will decide the answers for which the verifier returns None, so None is no lack of a verdict.
-    Returns warnings: the verifier gives no verdict on one of the two answers, or takes longer than grading allows by
-    default. Raises `UsageError` if the verifier gives no verdict on either answer, or takes longer than `TRIAL_SECONDS`
-    on one of them.
+    Warns if the verifier gives no verdict on one of the two answers, or takes longer than grading allows by default.
+    Raises `UsageError` if the verifier gives no verdict on either answer, or takes longer than `TRIAL_SECONDS` on one
+    of them.
     """
     answers = dict.fromkeys((question.references[0], WRONG_ANSWER))
     grader = quoted(question.rules.grader)
@@ -54,6 +65,7 @@ def try_verifier(question: Question, *, judged: bool = False) -> list[str]:
         if (cause := _cause(verdict)) is not None:
             causes[answer] = cause
     warnings = []
+    deadline = TRIAL_SECONDS if slow else None
     if slow:
         warnings.append(
             f"the verifier {grader} took longer than {DEADLINE_SECONDS:g} s on the answer"
@@ -62,18 +74,18 @@ def try_verifier(question: Question, *, judged: bool = False) -> list[str]:
             f"with {option('score.deadline', round(TRIAL_SECONDS))}"
         )
     if not causes:
-        return warnings
+        return Trial(warnings, deadline)
     why = "; ".join(
         f"{cause} (on the answer{'s' if len(by_cause) > 1 else ''} {' and '.join(by_cause)})"
         for cause, by_cause in _by_cause(causes).items()
     )
     if len(causes) == len(answers):
         raise UsageError(f"the verifier {grader} gives no verdict on {subject}: {why}. Correct it")
-    return [
-        *warnings,
-        f"the verifier {grader} gives no verdict on some answers to {subject}: {why}; they count as "
-        "wrong, unless a judge decides them",
-    ]
+    warnings.append(
+        f"the verifier {grader} gives no verdict on some answers to {subject}: {why}; they count as wrong, unless a "
+        "judge decides them"
+    )
+    return Trial(warnings, deadline)
 
 
 def _by_cause(causes: dict[str, str]) -> dict[str, list[str]]:
