@@ -180,7 +180,7 @@ def test_what_must_be_equal_and_is_not_is_named(tmp_path: Path) -> None:
     place = twin.benchmark("demo")
     grades.write(place, [msgspec.structs.replace(one, grader="rules/older") for one in grades.read(place)])
     first, second = compare([base, other, twin], CompareOptions())
-    assert any("the settings of the runs differ: dataset_digest: " in warning for warning in first.decision.warnings)
+    assert any("the settings of the runs differ: digest of the questions: " in warning for warning in first.decision.warnings)
     (unfinished,) = [warning for warning in first.decision.warnings if "the run is unfinished" in warning]
     assert "holds for one look" in unfinished
     assert "race" in unfinished
@@ -255,7 +255,7 @@ def test_servers_that_served_other_weights_are_named(tmp_path: Path) -> None:
     with_server(base, model_path="a.gguf", root="m")
     with_server(tuned, model_path="b.gguf", root="m")
     done = harness(tmp_path, "compare", "base", "tuned")
-    assert '  differs: server\'s model_path: "a.gguf" → "b.gguf"\n' in done.out
+    assert '  differs: server\'s path of the weights: "a.gguf" → "b.gguf"\n' in done.out
     assert "root" not in done.out
     with_server(tuned, model_path="a.gguf", root="m")
     assert "server's" not in harness(tmp_path, "compare", "base", "tuned").out

@@ -127,7 +127,7 @@ _LEADING = names(
 """Words besides `_PLAIN` that may lead to a statement of a choice in its clause."""
 
 _CLAUSE_END = re.compile(
-    r"[,;，；、．—–]|\s-\s|\\n|\b(?:and|but|which|while)\b|\b(?:check|look|calculation|analysis|comparison"
+    r"[,;，；、．—–]|\s-\s|\\n|[\])}](?=\s+[A-Z][a-z])|\b(?:and|but|which|while)\b|\b(?:check|look|calculation|analysis|comparison"
     r"|computation|test|inspection|elimination|this|that|it|which)"
     r"(?:\s+(?:at|of|the|[a-z]+s?)){0,3}?\s+(?:shows?|confirms?|reveals?|indicates?|tells?|means|implies"
     r"|yields)\b(?:\s+us)?(?:\s+that\b)?"
