@@ -180,7 +180,8 @@ def test_what_must_be_equal_and_is_not_is_named(tmp_path: Path) -> None:
     place = twin.benchmark("demo")
     grades.write(place, [msgspec.structs.replace(one, grader="rules/older") for one in grades.read(place)])
     first, second = compare([base, other, twin], CompareOptions())
-    assert any("the settings of the runs differ: digest of the questions: " in warning for warning in first.decision.warnings)
+    differing = "the settings of the runs differ: digest of the questions: "
+    assert any(differing in warning for warning in first.decision.warnings)
     (unfinished,) = [warning for warning in first.decision.warnings if "the run is unfinished" in warning]
     assert "holds for one look" in unfinished
     assert "race" in unfinished

@@ -10,7 +10,8 @@ Behind an answer may stand nothing, or sentences that cannot correct it. Each se
     in Chinese                                  closings, reasons, checks, work and confirmations, by their first words;
                                                 no other sentence
 
-If a sentence is none of these, the answer is open, unless the last sentence states the same answer again.
+If a sentence is none of these, the answer is open, unless the last sentence states the same answer again. Amid a long
+text (`N_NEAR`), an English sentence of another subject needs only to have no words of correction.
 """
 
 from __future__ import annotations

@@ -66,8 +66,8 @@ _SAID_OF_RIGHT = re.compile(
 _WRITER = re.compile(r"(?i)(?:(?-i:I)(?:['’](?:m|ve|d|ll))?|i(?=\s+[a-z]{2,})|let\s+me|let['’]s|let\s+us)\b")
 _LEAVES_ANSWER = re.compile(
     r"""(?xi) (?:
-      i\s+ (?: hope|trust|used?|check(?:ed)?|verif(?:y|ied)|comput(?:e|ed)|calculat(?:e|ed)|count(?:ed)?|added|multiplied
-        |divided|solved?
+      i\s+ (?: hope|trust|used?|check(?:ed)?|verif(?:y|ied)|comput(?:e|ed)|calculat(?:e|ed)|count(?:ed)?|added
+        |multiplied|divided|solved?
         |drew|listed|applied
           |made\s+an?\s+(?:table|list|drawing|sketch|diagram|tree|graph|chart) |(?:have|can
             |will)\s+(?:also\s+)?(?:used|use|checked|check|verified
