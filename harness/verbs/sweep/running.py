@@ -18,7 +18,7 @@ import msgspec
 from harness.asking import prepare, servers
 from harness.asking.options import GradingOptions, JudgeOptions, ScoreOptions
 from harness.asking.watching import Watcher
-from harness.core.errors import EXIT_OWED, HarnessError, Interrupted, Sentence, ServerError, UsageError
+from harness.core.errors import EXIT_OWED, HarnessError, Interrupted, OtherModel, Sentence, ServerError, UsageError
 from harness.core.inert import quoted, visible
 from harness.core.nouns import are, count_noun
 from harness.runs import RunFolder, suite_file
@@ -345,6 +345,11 @@ class _Group:
                 reason, code = _owed(outcome.n_owed, outcome.n_expected, outcome.causes), EXIT_OWED
         except Interrupted:
             raise
+        except OtherModel as error:
+            runs = visible(str(self._sweep.folder(cell)), 120)
+            remedy = f"for new scores, delete {runs} and give the same command"
+            # The difference comes last: a reason is cut at its end.
+            reason, code = f"another model made its samples; {remedy}. Found: {error.difference}", error.exit_code
         except HarnessError as error:
             reason, code = error.sentence, error.exit_code
         if reason:
