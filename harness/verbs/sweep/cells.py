@@ -44,7 +44,7 @@ _PLACEHOLDER = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
 class Cell:
     """One run of a sweep. name: names its folder. point: axis → name of the entry, for the axes that the file has.
 
-    options: all options of the run except the server that its group starts.
+    options: all options of the run except the server that its group starts. where: file and line of its benchmark.
     """
 
     name: str
@@ -52,6 +52,7 @@ class Cell:
     options: RunOptions
     benchmark: str
     model: str
+    where: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -435,6 +436,7 @@ def _cell(
         options=options,
         benchmark=point["benchmarks"],
         model=options.model or (str(spec.get("model") or "") if spec else ""),
+        where=where,
     )
 
 
