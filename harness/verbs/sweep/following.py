@@ -84,10 +84,9 @@ def follow(
         news = {path: time_s for path, time_s in later.items() if looks.get(path, 0) < MAX_LOOKS}
         whole = {path: time_s for path, time_s in changed.items() if now() - time_s >= SETTLED_S}
         if written := news.keys() & whole.keys():
-            # A checkpoint that was run before stays in the tables, even while its files change.
             try:
                 with _looking(file, seen):
-                    code = run({*whole, *settled}, settled.keys() - later.keys())
+                    code = run(whole.keys(), settled.keys() - later.keys())
             except InUse as error:
                 if in_use != error.sentence:
                     watcher.standing(Sentence(f"{error.sentence} The sweep waits until the folder is free"))
