@@ -141,8 +141,8 @@ def _follow(file: str, out: Path, plan: Callable[[], Sweep], patience_s: float, 
     from harness.verbs.sweep import file as files
     from harness.verbs.sweep import following, running
 
-    def run(written: Collection[Path]) -> int:
-        planned = plan().of_checkpoints(written, following.WRITING)
+    def run(written: Collection[Path], unchanged: Collection[Path]) -> int:
+        planned = plan().of_checkpoints(written, following.WRITING, unchanged)
         # A machine that can start no server of this sweep cannot do so for the next checkpoint either.
         running.refuse_hopeless(planned, Watcher())
         return _run(planned, verify=verify, as_json=False)

@@ -149,6 +149,17 @@ class StoreError(HarnessError):
     exit_code = 3
 
 
+class OtherModel(StoreError):
+    """A server runs another model than the one that made the run's samples. difference: what shows it."""
+
+    def __init__(self, difference: str) -> None:
+        super().__init__(
+            f"{difference}Ask the former server, or use another run folder; "
+            f"{option('accept_server_change', True)} mixes them all the same and records it."
+        )
+        self.difference = difference.strip()
+
+
 class InUse(StoreError):
     """Another process holds the run folder's lock."""
 

@@ -22,7 +22,7 @@ from harness.client.interface import Deadlines, Transport
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.spelling import RequestTemplate
 from harness.core.codec import digest
-from harness.core.errors import Sentence, StoreError, option
+from harness.core.errors import OtherModel, Sentence, option
 from harness.generation.settings import RunSettings
 from harness.generation.spending import Spent
 from harness.runs.manifest import Fingerprint, Provenance
@@ -96,12 +96,11 @@ def doubt(first: Fingerprint, url: str, n_same: int) -> str:
     )
 
 
-def refusal(first: Fingerprint, url: str) -> StoreError:
+def refusal(first: Fingerprint, url: str) -> OtherModel:
     """The error that refuses to resume a run on a server that is another model."""
-    return StoreError(
+    return OtherModel(
         f"{url} is not the model that made this run's samples: 0 of {len(first.beginnings)} replies at temperature 0 "
-        f"begin like those of {first.endpoint}, and a run never mixes models. Ask the former server, or use "
-        f"another run folder; {option('accept_server_change', True)} mixes them all the same and records it."
+        f"begin like those of {first.endpoint}, and a run never mixes models. "
     )
 
 

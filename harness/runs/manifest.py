@@ -21,7 +21,7 @@ import msgspec
 
 from harness.core import codec
 from harness.core.codec import digest
-from harness.core.errors import StoreError, option
+from harness.core.errors import OtherModel, StoreError
 from harness.core.files import LINK, open_untrusted, write_atomically
 from harness.core.inert import quoted, safe_name, visible
 from harness.core.limits import MAX_SAMPLES
@@ -178,17 +178,13 @@ def changes_of(run: Provenance, endpoints: Mapping[str, ServerFacts]) -> Changes
     return Changes(model, host)
 
 
-def servers_refusal(changed: Sequence[Change]) -> StoreError:
+def servers_refusal(changed: Sequence[Change]) -> OtherModel:
     """The error that refuses to mix samples of two models, one line per fact."""
     shown = [f"  {change}" for change in changed[:MAX_SHOWN_CHANGES]]
     if len(changed) > MAX_SHOWN_CHANGES:
         shown.append(f"  and {len(changed) - MAX_SHOWN_CHANGES} more")
     lines = "\n".join(shown)
-    return StoreError(
-        f"the server is not the one that made this run's samples, and runs never mix:\n{lines}\n"
-        f"Ask the former server, or use another run folder; {option('accept_server_change', True)} mixes them "
-        "all the same and records it."
-    )
+    return OtherModel(f"the server is not the one that made this run's samples, and runs never mix:\n{lines}\n")
 
 
 def _apart(url: str, former: Sequence[Mapping[str, Any]], now: Mapping[str, Any]) -> Iterator[Change]:

@@ -190,6 +190,21 @@ def test_a_mistake_is_named_with_its_file_and_line(tmp_path: Path, text: str, li
     assert words in str(caught.value)
 
 
+def test_a_missing_column_is_named_by_the_key_and_the_line_of_the_sweep_s_file(tmp_path: Path) -> None:
+    (tmp_path / "bank.jsonl").write_text('{"question": "What is 1 + 2?", "loesung": "3"}\n')
+    text = "models: [m]\nbenchmarks:\n  - demo\n  - {data: bank.jsonl, samples: 2}\nrun: {base_url: http://x/v1}\n"
+    (tmp_path / "s.yaml").write_text(text)
+    refused = harness(tmp_path, "sweep", "s.yaml", "--dry-run")
+    assert refused.code == 2
+    assert refused.err.startswith("harness: s.yaml:4: "), refused.err
+    assert "Name the column with answer_key: NAME." in refused.err
+    # Wrong twin: `harness run` has the flag.
+    assert "--answer-key NAME" in harness(tmp_path, "run", "--data", "bank.jsonl", "--model", "m", "--dry-run").err
+    named = text.replace("samples: 2", "samples: 2, answer_key: loesung")
+    (tmp_path / "s.yaml").write_text(named)
+    assert harness(tmp_path, "sweep", "s.yaml", "--dry-run").code == 0
+
+
 def test_every_option_of_the_commands_can_stand_in_a_file() -> None:
     """The wrong twin: an option that only the schema knows, or only the command."""
     parts = schema.json_schema()["$defs"]

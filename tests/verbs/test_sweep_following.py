@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 import threading
 import time
 from collections.abc import Callable, Collection
@@ -22,11 +23,13 @@ from harness.runs import RunFolder
 from harness.runs.lock import RunLock
 from harness.verbs.sweep import file as files
 from harness.verbs.sweep import following
+from harness.verbs.sweep.cells import Sweep
 from harness.verbs.sweep.following import MAX_LOOKS, POLL_S, SETTLED_S, WRITING, follow
-from harness.verbs.sweep.whole import planned
+from harness.verbs.sweep.table import tables
+from harness.verbs.sweep.whole import carry_out, planned
 from tests.faults.server import FaultServer
 from tests.system.command import harness
-from tests.verbs.test_sweep_runs import answering
+from tests.verbs.test_sweep_runs import answering, command, questions
 
 
 class Training:
@@ -38,6 +41,7 @@ class Training:
     def __init__(self, folder: Path, events: dict[float, Callable[[], None]]) -> None:
         self.folder, self.events, self.time = folder, events, 0.0
         self.runs: list[tuple[float, list[str]]] = []
+        self.unchanged: list[list[str]] = []
 
     def write(self, name: str) -> None:
         path = self.folder / name / "model.safetensors"
@@ -54,7 +58,8 @@ class Training:
         for at in sorted(at for at in self.events if at <= self.time):
             self.events.pop(at)()
 
-    def run(self, written: Collection[Path]) -> int:
+    def run(self, written: Collection[Path], unchanged: Collection[Path]) -> int:
+        self.unchanged.append(sorted(path.name for path in unchanged))
         self.runs.append((self.time, sorted(path.name for path in written)))
         for _ in range(10):
             self.sleep(10)  # the training goes on meanwhile
@@ -78,7 +83,7 @@ class Told(Watcher):
 def followed(
     training: Training,
     patience_s: float,
-    run: Callable[[Collection[Path]], int] | None = None,
+    run: Callable[[Collection[Path], Collection[Path]], int] | None = None,
     watcher: Watcher | None = None,
 ) -> int:
     """Follow the training by its own clock. Returns the exit code."""
@@ -132,11 +137,11 @@ def test_a_checkpoint_that_was_written_on_is_looked_at_again(tmp_path: Path) -> 
 def test_a_change_while_the_sweep_runs_is_not_missed(tmp_path: Path) -> None:
     training = Training(tmp_path / "ck", {20: lambda: training.write("step_1")})
 
-    def run(written: Collection[Path]) -> int:
+    def run(written: Collection[Path], unchanged: Collection[Path]) -> int:
         if not training.runs:
             training.time += 50
             training.write("step_1")
-        return training.run(written)
+        return training.run(written, unchanged)
 
     assert followed(training, 300, run) == 2
 
@@ -144,10 +149,10 @@ def test_a_change_while_the_sweep_runs_is_not_missed(tmp_path: Path) -> None:
 def test_a_folder_in_use_is_waited_for_and_said_once(tmp_path: Path) -> None:
     training, told = Training(tmp_path / "ck", {20: lambda: training.write("step_1")}), Told()
 
-    def run(written: Collection[Path]) -> int:
+    def run(written: Collection[Path], unchanged: Collection[Path]) -> int:
         if training.time < 400:
             raise InUse("out is in use by process 7 on x; one run has one writer.")
-        return training.run(written)
+        return training.run(written, unchanged)
 
     assert followed(training, 120, run, told) == 1, "longer in use than the sweep waits for a checkpoint"
     assert training.runs[0] == (pytest.approx(400, abs=POLL_S), ["step_1"])
@@ -156,7 +161,7 @@ def test_a_folder_in_use_is_waited_for_and_said_once(tmp_path: Path) -> None:
     ]
     # Wrong twin: any other refusal ends the sweep.
     with pytest.raises(StoreError, match="full"):
-        followed(Training(tmp_path / "ck", {}), 120, lambda _written: broken())
+        followed(Training(tmp_path / "ck", {}), 120, lambda _written, _unchanged: broken())
 
 
 def test_a_follower_goes_on_once_another_process_has_left_the_folder(
@@ -217,7 +222,7 @@ def test_a_checkpoint_that_comes_and_goes_during_a_run_is_named(
     training, told = Training(tmp_path / "ck", {}), Told()
     training.write("step_1")
 
-    def run(written: Collection[Path]) -> int:
+    def run(written: Collection[Path], unchanged: Collection[Path]) -> int:
         training.write("step_2")
         time.sleep(0.3)
         training.delete("step_2")
@@ -233,9 +238,9 @@ def test_a_checkpoint_that_comes_and_goes_during_a_run_is_named(
 def test_a_folder_that_its_own_server_changes_is_not_run_for_ever(tmp_path: Path) -> None:
     training = Training(tmp_path / "ck", {20: lambda: training.write("step_1")})
 
-    def run(written: Collection[Path]) -> int:
+    def run(written: Collection[Path], unchanged: Collection[Path]) -> int:
         training.write("step_1")
-        return training.run(written)
+        return training.run(written, unchanged)
 
     assert followed(training, 300, run) == MAX_LOOKS
 
@@ -251,13 +256,14 @@ def test_one_that_is_written_for_long_does_not_hold_up_the_others(tmp_path: Path
     assert last >= 881 + SETTLED_S
 
 
-def test_one_that_the_sweep_has_run_stays_in_it_while_it_changes(tmp_path: Path) -> None:
+def test_one_that_the_sweep_has_run_is_left_for_later_while_it_changes(tmp_path: Path) -> None:
     training = Training(tmp_path / "ck", {20: lambda: training.write("step_1")})
     for second in range(200, 900, 20):
         training.events[second] = lambda: training.write("step_1")
     training.events[305] = lambda: training.write("step_2")
     assert followed(training, 300) == 3
-    assert [names for _, names in training.runs] == [["step_1"], ["step_1", "step_2"], ["step_1", "step_2"]]
+    assert [names for _, names in training.runs] == [["step_1"], ["step_2"], ["step_1", "step_2"]]
+    assert training.unchanged == [[], [], ["step_2"]]
     assert training.runs[2][0] >= 880 + SETTLED_S, "what was written into step_1 calls for another look"
 
 
@@ -270,8 +276,74 @@ def test_the_plan_leaves_out_what_is_still_being_written(tmp_path: Path) -> None
     assert [cell.point["models"] for cell in plan.cells] == ["ck-step_1", "ck-step_2"]
     assert [cell.point["models"] for cell in part.cells] == ["ck-step_1"]
     assert [checkpoint.path.name for checkpoint in part.checkpoints] == ["step_1"]
-    assert part.left_out == {tmp_path / "ck" / "step_2": WRITING}
-    assert plan.of_checkpoints({tmp_path / "ck" / name for name in ("step_1", "step_2")}, WRITING) is plan
+    assert (part.left_out, part.postponed) == ({tmp_path / "ck" / "step_2": WRITING}, {})
+    assert plan.of_checkpoints({tmp_path / "ck" / name for name in ("step_1", "step_2")}, WRITING) == plan
+
+
+def test_a_step_with_a_score_keeps_its_row_while_its_folder_is_fresh(tmp_path: Path) -> None:
+    for step in (1, 2, 3):
+        (tmp_path / f"ck/step_{step}").mkdir(parents=True)
+        (tmp_path / f"ck/step_{step}/model.safetensors").write_text(str(step))
+    questions(tmp_path, "a", 4, 3)
+    content: dict[str, Any] = {
+        "checkpoints": f"{tmp_path}/ck/step_*",
+        "servers": [{"name": "x", "command": command("--model", "{model}")}],
+        "run": {"fingerprint": False, "canary": False},
+    }
+
+    def plan(samples: int) -> Sweep:
+        benchmarks = [{"data": str(tmp_path / "a.jsonl"), "samples": samples}]
+        (tmp_path / "s.yaml").write_text(json.dumps(content | {"benchmarks": benchmarks}))
+        return planned(str(tmp_path / "s.yaml"), {"out": tmp_path / "out"}, {})
+
+    def swept(samples: int, *steps: int) -> tuple[list[tuple[str, str]], list[str]]:
+        """Each step of the curve with the reason of its cell if it is incomplete, and the warnings."""
+        told = Told()
+        part = plan(samples).of_checkpoints({tmp_path / f"ck/step_{step}" for step in steps}, WRITING)
+        ended = carry_out(part, told)
+        curve = next(one for one in tables(ended.results) if "against step" in one.title)
+        rows = [(row[1], result.reason) for row, result in zip(curve.rows, ended.results.results, strict=True)]
+        return rows, told.warnings
+
+    assert swept(1, 1, 2) == ([("1", ""), ("2", "")], [f"{tmp_path}/ck/step_3 is left out: {WRITING}"])
+    # Step 2 is fresh and complete: nothing is run, so nothing is said.
+    assert swept(1, 1, 3) == ([("1", ""), ("2", ""), ("3", "")], [])
+    # With more samples, only the running of step 2 is left for later.
+    rows, warnings = swept(2, 1, 3)
+    assert rows == [("1", ""), ("2", ""), ("3", "")]
+    assert warnings == [f"{tmp_path}/ck/step_2 is not run now: {WRITING}"]
+    samples = {path.parts[-3]: len(path.read_text().splitlines()) for path in tmp_path.glob("out/*/a/samples.jsonl")}
+    assert samples == {"ck-step_1+x+a": 8, "ck-step_2+x+a": 4, "ck-step_3+x+a": 8}
+    assert swept(2, 1, 2, 3)[1] == []
+    assert len((tmp_path / "out/ck-step_2+x+a/a/samples.jsonl").read_text().splitlines()) == 8
+
+
+def test_a_server_that_did_not_start_is_started_again_only_for_other_files_or_a_new_command(tmp_path: Path) -> None:
+    (tmp_path / "ck/step_1").mkdir(parents=True)
+    questions(tmp_path, "a", 1, 3)
+    starts = tmp_path / "starts"
+    failing = f"open({str(starts)!r}, 'a').write('x'); exit(1)"
+    content: dict[str, Any] = {
+        "checkpoints": f"{tmp_path}/ck/step_*",
+        "servers": [{"name": "x", "command": [sys.executable, "-c", failing, "{port}"]}],
+    }
+    paths = [tmp_path / "ck/step_1"]
+
+    def n_starts(unchanged: Collection[Path], samples: int = 1) -> int:
+        """How often a server is started in a round; the row keeps its reason in any case."""
+        starts.write_text("")
+        benchmarks = [{"data": str(tmp_path / "a.jsonl"), "samples": samples}]
+        (tmp_path / "s.yaml").write_text(json.dumps(content | {"benchmarks": benchmarks}))
+        plan = planned(str(tmp_path / "s.yaml"), {"out": tmp_path / "out"}, {})
+        ended = carry_out(plan.of_checkpoints(paths, WRITING, unchanged), Told())
+        assert [result.reason.partition(":")[0] for result in ended.lost] == ["the server did not start"]
+        return len(starts.read_text())
+
+    assert n_starts(()) == 1
+    assert n_starts(paths) == 0
+    assert n_starts(()) == 1, "changed files, or the command given anew"
+    assert n_starts(paths, samples=2) == 1, "a cell that was never tried"
+    assert n_starts(paths, samples=2) == 0
 
 
 def test_without_a_checkpoint_it_says_what_it_waited_for(tmp_path: Path) -> None:

@@ -655,6 +655,14 @@ def test_a_checkpoint_that_was_overwritten_is_named_with_what_to_delete(tmp_path
         shutil.rmtree(folder)
     assert warned() == []
     assert (out / "ck-step_30+x+a/manifest.json").is_file()
+    # With more samples, the server of the new files may not go on with the run; the tables say what to delete, too.
+    (tmp_path / "ck/step_30/model.safetensors").write_bytes(b"3" * 100)
+    more = content | {"benchmarks": [{"data": "a.jsonl", "samples": 2}]}
+    (tmp_path / "s.yaml").write_text(json.dumps(more))
+    refused = harness(tmp_path, "sweep", "s.yaml", "--no-progress")
+    for text in (refused.err, (out / "table.csv").read_text("utf-8")):
+        assert "for new scores, delete results/s/ck-step_30+x+a and give the same command. " in text
+        assert "accept_server_change" not in text
 
 
 def test_cells_of_deleted_checkpoints_are_not_promised_again(tmp_path: Path) -> None:

@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 
 from harness.scoring.differences import holm
-from harness.verbs.sweep import table
+from harness.verbs.sweep import records, table
+from harness.verbs.sweep import training as sweep_training
 from harness.verbs.sweep import whole as sweeps
+from harness.verbs.sweep.records import CellRecord
 from harness.verbs.sweep.results import Results, results
 from tests.reports.run_folders import write_run
 
@@ -44,6 +46,22 @@ def write_runs(out: Path, strengths: Mapping[str, Mapping[int, float]], **run: A
             )
 
 
+def write_records(samples: int, *steps: int) -> None:
+    """Record these steps of demo as sampled with so many samples of each question, as the file says then."""
+    write_file(samples)
+    planned = sweeps.planned("s.yaml", {}, {})
+    for group in planned.groups:
+        for cell in group.cells:
+            if cell.benchmark == "demo" and planned.step_of(cell) in {("ck", step) for step in steps}:
+                asked, scoring = records.of_samples(group, cell), records.scoring(planned)
+                records.write(planned, CellRecord(cell=cell.name, stage="scored", of_samples=asked, scoring=scoring))
+
+
+def write_file(samples: int) -> None:
+    benchmarks = [{"benchmark": "demo", "samples": samples}, "aime24"]
+    Path("s.yaml").write_text(json.dumps({"checkpoints": "ck/step_*", "benchmarks": benchmarks}))
+
+
 def titles(swept: Results, words: str) -> list[str]:
     return [one.title for one in table.tables(swept) if words in one.title]
 
@@ -69,10 +87,31 @@ def test_each_benchmark_is_compared_with_its_own_first_step_that_has_a_score(tra
 def test_a_first_step_with_samples_missing_is_no_base_where_a_whole_one_is(training: Path) -> None:
     write_runs(training, {"demo": {10: 0.1}}, missing=0.7)
     write_runs(training, {"demo": {20: 0.1, 30: 0.45}})
+    write_records(8, 20, 30)
     swept = results(sweeps.planned("s.yaml", {}, {}))
     assert [row.difference is None for row in table.records(swept) if row.benchmarks == "demo"] == [False, True, False]
     assert all("differs from ck-step_20 (" in title for title in titles(swept, "demo"))
     assert not any("differs" in title for title in titles(swept, "aime24")), "no step has a score"
+
+
+def test_a_deleted_step_is_no_base_once_the_sweep_plans_more_samples(training: Path) -> None:
+    write_runs(training, {"demo": {10: 0.1, 20: 0.1, 30: 0.45}})
+    write_records(4, 10)
+    write_records(8, 20, 30)
+    planned = sweeps.planned("s.yaml", {}, {})
+    sweep_training.take_up(planned.out, planned.checkpoints)
+    (Path("ck") / "step_10").rmdir()
+
+    def base() -> str:
+        shown = titles(results(sweeps.planned("s.yaml", {}, {})), "demo: accuracy against step")
+        return shown[0].partition("differs from ")[2].partition(" ")[0]
+
+    assert base() == "ck-step_20"
+    # Wrong twins: as many samples as it has, and a sweep without a step that has all.
+    write_records(8, 10)
+    assert base() == "ck-step_10"
+    write_file(16)
+    assert base() == "ck-step_10"
 
 
 def test_without_a_whole_step_the_first_that_has_a_score_is_the_base(training: Path) -> None:

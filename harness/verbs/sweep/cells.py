@@ -44,7 +44,7 @@ _PLACEHOLDER = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
 class Cell:
     """One run of a sweep. name: names its folder. point: axis → name of the entry, for the axes that the file has.
 
-    options: all options of the run except the server that its group starts.
+    options: all options of the run except the server that its group starts. where: file and line of its benchmark.
     """
 
     name: str
@@ -52,6 +52,7 @@ class Cell:
     options: RunOptions
     benchmark: str
     model: str
+    where: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +74,9 @@ class Sweep:
     axes: every entry of every axis in the file, in order. slots: one tuple of devices for each server that may run at
     the same time; an empty tuple leaves the devices to the server's own entry. suite: the published suite that the
     sweep repeats; None for a file without one. track: names of the trackers that get each cell's scores. left_out: path
-    that matches a pattern of checkpoints now or did before, but is no checkpoint of this sweep → the reason.
+    that matches a pattern of checkpoints now or did before, but is no checkpoint of this sweep → the reason. postponed:
+    path of a checkpoint that has a run and whose running is left for later → the reason. unchanged: paths of the
+    checkpoints whose files are those of the last try: a server that did not start is not started again for them.
     """
 
     name: str
@@ -87,6 +90,8 @@ class Sweep:
     suite: schema.Suite | None
     track: tuple[str, ...] = ()
     left_out: Mapping[Path, str] = field(default_factory=dict)
+    postponed: Mapping[Path, str] = field(default_factory=dict)
+    unchanged: frozenset[Path] = frozenset()
 
     @property
     def cells(self) -> list[Cell]:
@@ -114,12 +119,17 @@ class Sweep:
         """The checkpoints that are models of the sweep."""
         return [entry.checkpoint for entry in self.axes.get("models", ()) if entry.checkpoint is not None]
 
-    def of_checkpoints(self, paths: Collection[Path], reason: str) -> Sweep:
+    def of_checkpoints(self, paths: Collection[Path], reason: str, unchanged: Collection[Path] = ()) -> Sweep:
         """Return the plan without the existing checkpoints that are not among `paths`. reason: why they are left out.
 
-        Models that are no checkpoints and deleted checkpoints stay.
+        Of these, a checkpoint that has a run keeps its row, and only its running is postponed. Models that are no
+        checkpoints and deleted checkpoints stay. unchanged: as the field of that name.
         """
-        return self._without(lambda path: path.exists() and path not in paths, reason)
+        left = {checkpoint.path for checkpoint in self.checkpoints} - set(paths)
+        others = {path for path in left if path.exists()}
+        with_run = {path for path in others if training.has_run(self.out, path)}
+        rest = self._without(lambda path: path in others - with_run, reason)
+        return replace(rest, postponed=dict.fromkeys(sorted(with_run), reason), unchanged=frozenset(unchanged))
 
     def of_runs(self) -> Sweep:
         """Return the plan without the checkpoints that were deleted before their first sample."""
@@ -426,6 +436,7 @@ def _cell(
         options=options,
         benchmark=point["benchmarks"],
         model=options.model or (str(spec.get("model") or "") if spec else ""),
+        where=where,
     )
 
 

@@ -15,6 +15,7 @@ from harness.runs import RunFolder, read_samples
 from harness.verbs.plan_sources import former_run
 from harness.verbs.sweep import records
 from harness.verbs.sweep.cells import Cell, ServerGroup, Sweep
+from harness.verbs.sweep.file import refused
 from server_launchers.errors import LaunchError
 
 
@@ -63,7 +64,10 @@ def _expected(sweep: Sweep, group: ServerGroup, cell: Cell) -> ExpectedCell:
     questions_asked: prepare.Asked | None = None
     # The numbers are exact if the questions are on this machine; else they are those that the card states.
     if card is None or options.data or data.status(card) != "absent":
-        questions_asked = prepare.questions_of(options, judged=sweep.judge is not None)
+        try:
+            questions_asked = prepare.questions_of(options, judged=sweep.judge is not None)
+        except UsageError as error:
+            raise refused(cell.where, error) from error
         (question_set,) = questions_asked.sets
         settings = questions_asked.benchmarks[question_set.name]
         name, n_questions, at_most = question_set.name, len(question_set.questions), False

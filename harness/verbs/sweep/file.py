@@ -5,6 +5,7 @@ The shipped files are the suites: sweeps of a named set of benchmarks.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from harness.core import files, yaml_file
-from harness.core.errors import UsageError, near_names
+from harness.core.errors import UNSET, UsageError, near_names, spell_options
 from harness.core.inert import visible
 from harness.core.validation import others, problem_of
 from harness.runs.layout import run_around
@@ -180,5 +181,11 @@ def _keys_beside(keys: Keys) -> list[str]:
 
 
 def refused(where: str, error: UsageError) -> UsageError:
-    """The same error, with `where` ("file:line") put before its sentence."""
-    return UsageError(f"{where}: {error.sentence}")
+    """The same error, with `where` ("file:line") before its sentence and its options written as keys of the file."""
+    return UsageError(f"{where}: {spell_options(error.sentence.marked, _as_key)}")
+
+
+def _as_key(name: str, value: object) -> str:
+    """An option as a sweep's file has it: `samples`, or `samples: 4` with a value."""
+    word = name.rpartition(".")[2]
+    return word if value is UNSET else f"{word}: {value if isinstance(value, str) else json.dumps(value, default=str)}"

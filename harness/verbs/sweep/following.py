@@ -3,10 +3,11 @@
     a folder fits the pattern ──▶ no file of it changes for `SETTLED_S` ──▶ the sweep goes on with it ──▶ wait again
 
 A training run writes a checkpoint for minutes, and a server that starts from an incomplete checkpoint fails. So a
-checkpoint is left out of the sweep until no file of it has changed for `SETTLED_S` seconds. The sweep is planned anew
-each time it goes on, and cells that are done are not run again. A checkpoint whose files change later is run again,
-since its server may have failed because a file was missing. While another process uses the sweep's folder, such as a
-second sweep that makes more samples, following waits. A checkpoint that is deleted before it was run is named.
+checkpoint without a run is left out of the sweep until no file of it has changed for `SETTLED_S` seconds; one with a
+run keeps its row, and is run later. The sweep is planned anew each time it goes on, and cells that are done are not run
+again. A checkpoint whose files change later is run again, since its server may have failed because a file was missing;
+without a change, a server that did not start is not started again. While another process uses the sweep's folder, such
+as a second sweep that makes more samples, following waits. A checkpoint that is deleted before it was run is named.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ folder of its model, and that must not go on forever.
 def follow(
     file: SweepFile,
     out: Path,
-    run: Callable[[Collection[Path]], int],
+    run: Callable[[Collection[Path], Collection[Path]], int],
     patience_s: float,
     watcher: Watcher | None = None,
     *,
@@ -54,7 +55,8 @@ def follow(
     """Call `run` whenever new checkpoints are written, until none has appeared or changed for `patience_s` seconds.
 
     Returns the last exit code of `run`. out: the sweep's folder. run: gets the paths of the checkpoints that are
-    completely written; it is called again later if it raises `InUse`. watcher: gets a sentence before each wait and at
+    completely written, and those of them whose files have not changed since it last got them; it is called again later
+    if it raises `InUse`. watcher: gets a sentence before each wait and at
     the end, and a warning for each checkpoint that was deleted before it was run. now: returns the seconds since the
     epoch, the clock of the files' times. Raises `UsageError` if the file names no checkpoints, or if none appears in
     time.
@@ -82,10 +84,9 @@ def follow(
         news = {path: time_s for path, time_s in later.items() if looks.get(path, 0) < MAX_LOOKS}
         whole = {path: time_s for path, time_s in changed.items() if now() - time_s >= SETTLED_S}
         if written := news.keys() & whole.keys():
-            # A checkpoint that was run before stays in the tables, even while its files change.
             try:
                 with _looking(file, seen):
-                    code = run({*whole, *settled})
+                    code = run(whole.keys(), settled.keys() - later.keys())
             except InUse as error:
                 if in_use != error.sentence:
                     watcher.standing(Sentence(f"{error.sentence} The sweep waits until the folder is free"))

@@ -26,7 +26,7 @@ def warnings(sweep: Sweep) -> list[Sentence]:
     """A sentence for each checkpoint whose files are not those of its samples.
 
     Cells with samples missing are left out: their runs go on, and refuse other files. So are cells on servers that the
-    harness did not start, and cells with damaged files.
+    harness did not start, cells with damaged files, and checkpoints that are still being written.
     """
     changed: dict[str, tuple[Path, dict[str, None]]] = {}
     present: dict[Path, dict[str, str]] = {}
@@ -34,7 +34,9 @@ def warnings(sweep: Sweep) -> list[Sentence]:
     for group, cell in started:
         path = sweep.checkpoint_path(cell)
         with contextlib.suppress(StoreError, OSError):
-            if path is None or not path.exists() or records.sampled(sweep, group, cell) is None:
+            if path is None or path in sweep.postponed or not path.exists():
+                continue
+            if records.sampled(sweep, group, cell) is None:
                 continue
             if not (recorded := _recorded(RunFolder(sweep.folder(cell)))):
                 continue

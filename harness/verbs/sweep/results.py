@@ -27,7 +27,7 @@ from harness.scoring.mean_difference import mean_comparison
 from harness.verbs.compare import verify_run
 from harness.verbs.known_questions import known_as
 from harness.verbs.sweep import records
-from harness.verbs.sweep.cells import AXES, Cell, Sweep
+from harness.verbs.sweep.cells import AXES, Cell, ServerGroup, Sweep
 
 OtherEntries = tuple[tuple[str, str], ...]
 """The entries of a cell on all axes but one, as (axis, name of the entry)."""
@@ -38,7 +38,8 @@ class CellResult:
     """The result of one cell.
 
     reason: why the cell has no score, or a score with samples missing; empty if nothing is wrong. damaged: a file of
-    the cell cannot be read, and the reason says what to do. base: the cell that it is compared with; None for the base
+    the cell cannot be read, and the reason says what to do. up_to_date: the run has all samples that the sweep now
+    plans, which may be more than the run was asked for. base: the cell that it is compared with; None for the base
     itself, and without a base. against_base: the cell minus its base cell; None without a comparison. uncompared: why a
     scored cell with a base is not compared; else empty. before: of a checkpoint's cell, the cell of the step before
     that has a score; None for the first step. since_before: the cell minus that cell. p, p_since_before: of these
@@ -52,6 +53,7 @@ class CellResult:
     benchmark: ScoredBenchmark | None = None
     reason: str = ""
     damaged: bool = False
+    up_to_date: bool = False
     base: Cell | None = None
     against_base: PairedComparison | None = None
     p: float | None = None
@@ -158,7 +160,8 @@ def results(sweep: Sweep) -> Results:
     No server is contacted. A cell whose files are damaged has no score, and its reason names the file.
     """
     base = _base(sweep)
-    compared = _since_before(sweep, _against_base(sweep, [_read(sweep, cell) for cell in sweep.cells], base))
+    read = [_read(sweep, group, cell) for group in sweep.groups for cell in group.cells]
+    compared = _since_before(sweep, _against_base(sweep, read, base))
     means = _aggregates(compared) if sweep.suite is not None else []
     # Two steps that follow each other may also be a step and its base: each pair of cells is one comparison.
     pairs = {pair: paired.p_sampling for result in compared for pair, paired in _pairs(result)}
@@ -191,13 +194,14 @@ def _pairs(result: CellResult) -> list[tuple[frozenset[str], PairedComparison]]:
     return [(_pair(result, reference), paired) for reference, paired in both if paired is not None]
 
 
-def _read(sweep: Sweep, cell: Cell) -> CellResult:
+def _read(sweep: Sweep, group: ServerGroup, cell: Cell) -> CellResult:
     """The cell's result. If its files are damaged, only its own score is lost: the other cells may have taken days."""
     reason = ""
     try:
         record = records.read(sweep, cell)
         reason = "not run" if record is None else record.reason
-        return _read_run(sweep, cell, reason)
+        result = _read_run(sweep, cell, reason)
+        return replace(result, up_to_date=records.sampled(sweep, group, cell) is not None)
     except StoreError as error:
         return CellResult(cell=cell, reason=reason or quoted(error.sentence), damaged=True)
 
@@ -253,9 +257,11 @@ def _against_base(sweep: Sweep, cells: Sequence[CellResult], base: tuple[str, st
     for result in cells:
         row = rows[_without(axis, result.cell)]
         if first_step:
-            # A first step that was deleted or damaged has no score for ever; with samples missing, nothing differs.
+            # A first step that was deleted or damaged has no score for ever; with samples missing, nothing differs. A
+            # step that was deleted before the sweep's samples were raised keeps its fewer samples for ever.
             scored = [candidate for candidate in row if _accuracy(candidate) is not None]
-            first = next(iter([candidate for candidate in scored if candidate.is_whole] or scored), None)
+            complete = [candidate for candidate in scored if candidate.is_whole and candidate.up_to_date]
+            first = next(iter(complete or scored), None)
         else:
             first = next((candidate for candidate in row if candidate.cell.point[axis] == name), None)
         if first is None or first is result:

@@ -18,7 +18,7 @@ import msgspec
 from harness.asking import prepare, servers
 from harness.asking.options import GradingOptions, JudgeOptions, ScoreOptions
 from harness.asking.watching import Watcher
-from harness.core.errors import EXIT_OWED, HarnessError, Interrupted, Sentence, ServerError, UsageError
+from harness.core.errors import EXIT_OWED, HarnessError, Interrupted, OtherModel, Sentence, ServerError, UsageError
 from harness.core.inert import quoted, visible
 from harness.core.nouns import are, count_noun
 from harness.runs import RunFolder, suite_file
@@ -40,6 +40,9 @@ Scorer = Callable[[Path, GradingOptions, JudgeOptions | None], CellScore]
 
 UNSCORED = "scoring ended with "
 """The reason of a cell begins with these words if all its samples are stored and only its scoring failed."""
+
+NOT_STARTED = "the server did not start: "
+"""The reason of a cell begins with these words if the server that was to be started for it did not start."""
 
 OnCell = Callable[[CellRecord], None]
 """A callback that receives the record of each cell that ended, with or without success."""
@@ -108,15 +111,39 @@ class Hold:
 
 
 def owing(sweep: Sweep) -> list[ServerGroup]:
-    """The groups (cells that share one server) with a cell left to sample or score.
+    """The groups (cells that share one server) with a cell left to sample or score now.
 
     A cell that lacks only the verdicts of a judge with its own server counts as finished: `judge_late` adds them.
     """
     return [
         group
         for group in sweep.groups
-        if not all(_is_done(sweep, group, cell, judging=_judges_late(sweep)) for cell in group.cells)
+        if (cells := _undone(sweep, group))
+        and (path := sweep.checkpoint_path(group.cells[0])) not in sweep.postponed
+        and not (path in sweep.unchanged and all(_did_not_start(sweep, group, cell) for cell in cells))
     ]
+
+
+def postponed(sweep: Sweep) -> dict[Path, str]:
+    """Path of each checkpoint that has a cell left to sample or score, but is run later → the reason."""
+    paths = {sweep.checkpoint_path(group.cells[0]) for group in sweep.groups if _undone(sweep, group)}
+    return {path: reason for path, reason in sweep.postponed.items() if path in paths}
+
+
+def _undone(sweep: Sweep, group: ServerGroup) -> list[Cell]:
+    """The group's cells that are left to sample or score."""
+    late = _judges_late(sweep)
+    return [cell for cell in group.cells if not _is_done(sweep, group, cell, judging=late)]
+
+
+def _did_not_start(sweep: Sweep, group: ServerGroup, cell: Cell) -> bool:
+    """Whether the cell has no sample that the sweep plans now because its server did not start."""
+    record = records.read(sweep, cell)
+    return (
+        record is not None
+        and record.reason.startswith(NOT_STARTED)
+        and record.of_samples == records.of_samples(group, cell)
+    )
 
 
 def server_of(group: ServerGroup, watcher: Watcher) -> ServerSpec:
@@ -286,7 +313,7 @@ class _Group:
             server = hold.serving(spec)
         except ServerError as error:
             for cell in cells:
-                self.ended(cell, "failed", f"the server did not start: {error.sentence}", error.exit_code)
+                self.ended(cell, "failed", f"{NOT_STARTED}{error.sentence}", error.exit_code)
             return list(cells)
         for number, cell in enumerate(cells, 1):
             self.sampled(cell, server)
@@ -318,6 +345,11 @@ class _Group:
                 reason, code = _owed(outcome.n_owed, outcome.n_expected, outcome.causes), EXIT_OWED
         except Interrupted:
             raise
+        except OtherModel as error:
+            runs = visible(str(self._sweep.folder(cell)), 120)
+            remedy = f"for new scores, delete {runs} and give the same command"
+            # The difference comes last: a reason is cut at its end.
+            reason, code = f"another model made its samples; {remedy}. Found: {error.difference}", error.exit_code
         except HarnessError as error:
             reason, code = error.sentence, error.exit_code
         if reason:

@@ -97,6 +97,8 @@ def carry_out(
         _warn_left_out(sweep.left_out, watcher)
         if sweep.checkpoints:
             training.take_up(sweep.out, sweep.checkpoints)
+        for path, reason in running.postponed(sweep).items():
+            watcher.warn(Sentence(f"{visible(str(path), 200)} is not run now: {reason}"))
         groups = running.owing(sweep)
         if sweep.judge is not None and groups:
             try_judge(sweep.judge, watcher, may_start=any(group.spec is not None for group in sweep.groups))
