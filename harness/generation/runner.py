@@ -354,23 +354,28 @@ class Runner:
     def error(self, outcome: Outcome, ending: Ending, caught: int | None) -> BaseException | None:
         """Return the exception with which the session must end; None if it ends normally. caught: the first signal."""
         state = f"{outcome.n_done} of {count_noun(outcome.n_expected, 'sample')} {are(outcome.n_done)} stored"
-        where, resume = self._folder.path, "" if ending.repeats else self._listener.resume
+        where, resume, prices = (
+            self._folder.path,
+            "" if ending.repeats else self._listener.resume,
+            self._settings.prices,
+        )
+        cost = outcome.spent.sentence(prices) if prices and outcome.spent != Spent() else ""
+        # No summary follows an exception, so its sentence states the cost of the session.
+        spent = f" This session: {cost}." if cost else ""
         # The session's own error first: a signal or a full disk may have followed from it.
-        if isinstance(ending.error, ServerError) and outcome.n_done and not outcome.complete:
-            return ServerError(f"{ending.error.sentence.marked.rstrip('.')}. {state} in {where}.{resume}")
+        if isinstance(ending.error, ServerError) and (outcome.n_done or cost) and not outcome.complete:
+            return ServerError(f"{ending.error.sentence.marked.rstrip('.')}. {state} in {where}.{spent}{resume}")
         if ending.error is not None or outcome.complete:
             return ending.error
         if caught is not None:
-            return Interrupted(f"stopped by {signal.Signals(caught).name}: {state} in {where}.{resume}", caught)
+            name = signal.Signals(caught).name
+            return Interrupted(f"stopped by {name}: {state} in {where}.{spent}{resume}", caught)
         if self._room.reached:
-            return StoreError(f"stopped: {state}. {self._room.sentence}")
+            return StoreError(f"stopped: {state}.{spent} {self._room.sentence}")
         if self._lost is not None:
-            return ServerError(f"{self._lost}. {state} in {where}.{resume}")
+            return ServerError(f"{self._lost}. {state} in {where}.{spent}{resume}")
         if ending.rule:
-            prices = self._settings.prices
-            return StoppedByRule(
-                f"{ending.rule}{f' ({outcome.spent.sentence(prices)})' if prices else ''}. {state} in {where}.{resume}"
-            )
+            return StoppedByRule(f"{ending.rule}{f' ({cost})' if cost else ''}. {state} in {where}.{resume}")
         return None
 
 
