@@ -51,7 +51,7 @@ SETTINGS: Mapping[str, SettingName] = {
     "sampling": SettingName("sampling"),
     "chat_template_kwargs": SettingName("arguments of the chat template"),
     "extra_body": SettingName("fields added to the request"),
-    "neutral": SettingName("values that keep the server's own defaults out"),
+    "neutral": SettingName("sampling values sent so that the server uses none of its own"),
     "shard": SettingName("part of the questions"),
     # settings of the session
     "endpoints": SettingName("endpoints"),
