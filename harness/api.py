@@ -472,7 +472,8 @@ def probe(base_url: str | None = None, **options: Unpack[ProbeKeywords]) -> Prob
 
     base_url: its address; None: OPENAI_BASE_URL, else the running server. The options are those of `harness probe`, by
     the same names. The report is `sound` where nothing spoils a score; each of its `findings` says what was sent, what
-    came, why it matters and how to mend it. Raises `UsageError`; `ServerError` where the server cannot be asked.
+    came, why it matters and how to mend it. Raises `UsageError`; `ServerError` where the server cannot be asked;
+    `Interrupted` for a signal, whose `report` holds the finished checks once the checks have begun.
     """
     verbs.check("probe", options)
     return probe_server(ProbeOptions.of(base_url=base_url, **options))

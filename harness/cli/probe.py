@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +17,7 @@ from harness.cli import terminal
 from harness.cli.flags import takes
 from harness.cli.help import SpelledCommand, spelt
 from harness.cli.json_output import json_option, say
-from harness.core.errors import HarnessError, StoppedByRule, UsageError
+from harness.core.errors import HarnessError, Interrupted, StoppedByRule, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.options import options_of
@@ -82,8 +83,8 @@ def command(
     options = {name: value for name, value in given.items() if name in options_of(ProbeOptions)}
     probes = for_each(base_url, options)
     earlier = [] if history is None else _earlier(history)
-    reports = _reports(probes)
-    league = [] if history is None else _league(history, earlier, probes, reports)
+    reports, interrupted = _reports(probes)
+    league = [] if history is None or interrupted else _league(history, earlier, probes, reports)
     if as_json:
         say(reports)
     elif matrix:
@@ -94,14 +95,21 @@ def command(
         from harness.verbs.probe.page import html
 
         _write(page, html(reports, earlier, league))
+    if interrupted is not None:
+        sys.stdout.flush()
+        raise interrupted
     if len(reports) < len(probes) or not all(report.tested for report in reports):
         sys.exit(HarnessError.exit_code)
     sys.exit(0 if all(report.sound for report in reports) else StoppedByRule.exit_code)
 
 
-def _reports(probes: Sequence[ProbeOptions]) -> list[ProbeReport]:
-    """Probe each server; return the reports. With several servers, one that does not answer is only a warning."""
+def _reports(probes: Sequence[ProbeOptions]) -> tuple[list[ProbeReport], Interrupted | None]:
+    """Probe each server; return the reports, and the signal that ended the last of these probes, if one did.
+
+    With several servers, one that does not answer is only a warning.
+    """
     from harness.cli.terminal import Terminal
+    from harness.verbs.probe.findings import ProbeInterrupted
     from harness.verbs.probe.probe import probe
 
     reports = []
@@ -109,13 +117,19 @@ def _reports(probes: Sequence[ProbeOptions]) -> list[ProbeReport]:
         try:
             with Terminal(progress=False) as watcher:
                 reports.append(probe(options, watcher, shared_key=len(probes) == 1))
+        except Interrupted as interrupted:
+            if isinstance(interrupted, ProbeInterrupted):
+                reports.append(interrupted.report)
+            if not reports:
+                raise
+            return reports, interrupted
         except HarnessError as error:
             if len(probes) == 1 or isinstance(error, UsageError):
                 raise
             terminal.warn(error.sentence)
     if not reports:
         raise HarnessError("none of the servers could be probed; the warnings above say why")
-    return reports
+    return reports, None
 
 
 def _earlier(history: Path) -> list[ProviderLook]:
@@ -181,7 +195,7 @@ def _table(report: ProbeReport, reference: str | None) -> None:
             click.echo(f"{finding.check}: {finding.why} {spelt(finding.mend)}")
     engine = f" ({report.engine})" if report.engine else ""
     click.echo(f"{visible(report.model)} at {visible(report.address)}{engine}: {_counted(report)}")
-    refused = f" ({report.refused:,} of them refused by a limit, HTTP 429, and sent again)" if report.refused else ""
+    refused = f" ({report.refusals})" if report.refusals else ""
     click.echo(
         f"{count_noun(report.requests, 'request')}{refused}, {count_noun(report.tokens, 'token')}, "
         f"{report.seconds:g} s; seed {report.seed}"
@@ -189,7 +203,7 @@ def _table(report: ProbeReport, reference: str | None) -> None:
     if report.left_out:
         click.echo(
             f"--budget left out {count_noun(len(report.left_out), 'check')}; about "
-            f"{sum(report.left_out.values()):,} more tokens make them"
+            f"{sum(report.left_out.values()):,} more tokens make them. Left out by group: {_groups_left_out(report)}"
         )
     beside = [finding for finding in report.findings if finding.group == "reference"]
     if reference is not None and beside and all(finding.outcome == "untested" for finding in beside):
@@ -200,6 +214,13 @@ def _table(report: ProbeReport, reference: str | None) -> None:
             f"{visible(reference)} is the reference: its sampling, cuts, prompts and context were not examined; to "
             "examine them, give it as URL"
         )
+
+
+def _groups_left_out(report: ProbeReport) -> str:
+    """The groups of which the budget left out checks, with the numbers of their checks left out and in all."""
+    n_all = Counter(finding.group for finding in report.findings)
+    n_out = Counter(finding.group for finding in report.findings if finding.check in report.left_out)
+    return ", ".join(f"{group} {n} of {n_all[group]}" for group, n in n_out.items())
 
 
 def _counted(report: ProbeReport) -> str:

@@ -134,6 +134,8 @@ def test_a_budget_says_how_many_tokens_the_rest_would_take_and_a_log_has_short_l
     # A draw costs 19 tokens on this server; where the budget does not pay for asking, 45 are assumed.
     assert "--budget left out 1 check; about 1,900 more tokens make them" in some.out
     assert "--budget left out 2 checks; about 6,300 more tokens make them" in none.out
+    assert "Left out by group: sampling 1 of 2\n" in some.out
+    assert "Left out by group: sampling 2 of 2\n" in none.out
     assert "left out" not in rest.out
     table = some.out.split("\n\n")[0]
     assert "it costs about 1,900 tokens" in table

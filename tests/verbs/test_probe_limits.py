@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import random
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -18,7 +19,8 @@ import pytest
 from harness.client.protocol.reply import RequestFailed
 from harness.verbs.probe import pacing
 from tests.faults.server import FaultServer, Request, Step, http
-from tests.system.command import Result, harness
+from tests.patience import PATIENCE_SECONDS
+from tests.system.command import Result, harness, start
 from tests.verbs.toy_model import Fault, Toy, answering
 
 Answer = Callable[[Request], Iterable[Step]]
@@ -172,3 +174,64 @@ def test_the_pace_ends_the_probe_after_its_patience(monkeypatch: pytest.MonkeyPa
     assert pacer.ended.startswith("HTTP 429: slow down, and no request is answered for ")
     assert n == pacer.n_refused > 1
     assert time.monotonic() - begun < 10
+
+
+def test_each_refusal_is_counted_by_its_status(tmp_path: Path) -> None:
+    with FaultServer(Ends(12, 402, "insufficient balance")) as mine:
+        done = harness(tmp_path, "probe", mine.base_url, "--quiet", "--seed", "1", "--html", "page.html")
+    assert "(1 of them refused for good: HTTP 402, the account is empty)" in done.out
+    assert "HTTP 429" not in done.out
+    assert "1 of them refused for good: HTTP 402" in (tmp_path / "page.html").read_text("utf-8")
+
+
+class Silent:
+    """A sound server that answers no further request after `n` of them: `under_way` is set, and it waits."""
+
+    def __init__(self, n: int) -> None:
+        self.n, self.well, self.n_posted = n, sound(), 0
+        self.under_way, self.ends, self.lock = threading.Event(), threading.Event(), threading.Lock()
+
+    def __call__(self, request: Request) -> Iterable[Step]:
+        with self.lock:
+            self.n_posted += request.method == "POST"
+        if self.n_posted > self.n:
+            self.under_way.set()
+            self.ends.wait(PATIENCE_SECONDS)
+        return self.well(request)
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("checks", "n_answered"),
+    [("usage,length,ends", 0), ("usage,length,temperature 1", 0), ("usage,length,temperature 1", 20)],
+    ids=["in a stream", "in a whole reply", "in many replies at once"],
+)
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_probe_that_is_stopped_reports_its_finished_checks(
+    tmp_path: Path, signum: signal.Signals, checks: str, n_answered: int, as_json: bool
+) -> None:
+    names = checks.split(",")
+    with FaultServer(sound()) as well:
+        finished = json.loads(harness(tmp_path, "probe", well.base_url, "--checks", "usage,length", "--json").out)[0]
+    silent = Silent(finished["requests"] + n_answered)
+    with FaultServer(silent) as mine:
+        words = ("--checks", checks, "--seed", "1", *(["--json"] if as_json else []))
+        run = start(tmp_path, ["probe", mine.base_url, *words])
+        assert silent.under_way.wait(PATIENCE_SECONDS)
+        run.send_signal(signum)
+        # The requests under way in threads of their own end before the process does.
+        time.sleep(0.5)
+        silent.ends.set()
+        out, err = run.communicate(timeout=PATIENCE_SECONDS)
+    assert run.returncode == 128 + signum
+    assert f"stopped by {signum.name}: 2 of 3 checks were finished, the others are untested" in err
+    if as_json:
+        (report,) = json.loads(out)
+        assert {finding["check"]: finding["outcome"] for finding in report["findings"]} == {
+            "usage": "sound", "length": "sound", names[2]: "untested",
+        }  # fmt: skip
+        assert report["tokens"] >= finished["tokens"]
+    else:
+        assert "stopped during this check" in out.replace("\n", " ")
+        assert "nothing spoils a score (2 sound, 0 with a warning, 1 could not be tested)" in out
+        assert n_answered or f"{finished['tokens']:,} tokens" in out

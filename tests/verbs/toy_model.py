@@ -441,6 +441,7 @@ class ToyAsker:
     n_requests: int = 0
     n_tokens: int = 0
     n_refused: int = 0
+    refused_for_good: Mapping[str, int] = field(default_factory=dict)
     seconds_waited: float = 0.0
     ended: str = ""
 

@@ -343,13 +343,17 @@ class Signals:
     the end. A signal that the parent process told this one to ignore (nohup) stays ignored.
     """
 
-    class _Caught(KeyboardInterrupt):
-        """Raised by a signal in whatever code runs at that moment.
+    class Caught(KeyboardInterrupt):
+        """Raised by the signal `signum` in whatever code runs at that moment.
 
         Only a KeyboardInterrupt passes through all code: asyncio handles any other exception, and
         `threading.Thread.start` takes an `Exception` for a failure to start, after which the thread ends with a
         KeyError.
         """
+
+        def __init__(self, signum: int) -> None:
+            super().__init__()
+            self.signum = signum
 
     def __init__(self, message: Callable[[int], str]) -> None:
         self.caught: int | None = None
@@ -380,7 +384,7 @@ class Signals:
     ) -> None:
         for signum, handler in self._before.items():
             signal.signal(signum, handler)
-        if isinstance(error, self._Caught) and self.caught is not None:
+        if isinstance(error, self.Caught) and self.caught is not None:
             raise Interrupted(self._message(self.caught), self.caught) from None
 
     def take(self, signum: int) -> None:
@@ -388,10 +392,10 @@ class Signals:
         self._handle(signum, None)
 
     def _handle(self, signum: int, _frame: FrameType | None) -> None:
-        """Note a signal and call `on_signal`; before `attach`, raise `_Caught`, which ends the block."""
+        """Note a signal and call `on_signal`; before `attach`, raise `Caught`, which ends the block."""
         self._n += 1
         # The first signal decides the exit code.
         self.caught = self.caught or signum
         if self._on_signal is None:
-            raise self._Caught
+            raise self.Caught(signum)
         self._on_signal(signum, self._n)

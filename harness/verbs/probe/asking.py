@@ -251,9 +251,10 @@ class ProbedServer(Protocol):
     asker: makes the requests. engine: the engine that the server names. context: the most tokens of prompt and reply
     together, as the server states. deterministic: the server promises that a reply does not depend on the other
     requests of its batch. n_requests: requests sent so far; n_refused: those of them that the server refused because of
-    its limits, and that were sent again. n_tokens: tokens that the server has counted so far. seconds_waited: seconds
-    in which the server's limits kept requests back. ended: why the server is asked no more (its limit on requests, an
-    empty account); each request then raises `Refused` unsent. Empty while it answers.
+    its limits; refused_for_good: those refused that were not sent again, by status. n_tokens: tokens that the server
+    has counted so far. seconds_waited: seconds in which the server's limits kept requests back. ended: why the server
+    is asked no more (its limit on requests, an empty account); each request then raises `Refused` unsent. Empty while
+    it answers.
     """
 
     asker: Asker
@@ -265,6 +266,9 @@ class ProbedServer(Protocol):
 
     @property
     def n_refused(self) -> int: ...
+
+    @property
+    def refused_for_good(self) -> Mapping[str, int]: ...
 
     @property
     def seconds_waited(self) -> float: ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
@@ -9,7 +10,9 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from harness.client.protocol.reply import RequestFailed
+from harness.core.errors import Interrupted
 from harness.core.inert import quoted
+from harness.core.nouns import count_noun
 
 if TYPE_CHECKING:
     from harness.verbs.probe.subject import Lost, Subject
@@ -82,9 +85,11 @@ class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
     """All findings about one server.
 
     version: of the harness. requests: number that the probe sent; refused: those of them that the server refused
-    because of its limits (429), and that were sent again. tokens: number that the probe cost, as the server
-    counts. seed: the number that all seeds of the probe's requests come from. seconds: how long the probe took.
-    left_out: name of a check that the budget did not pay for → about how many tokens it would have cost.
+    because of its limits (429), and that were sent again; refused_for_good: status of a refusal, in words → number of
+    requests that it refused and that were not sent again (402: the account is empty). tokens: number that the probe
+    cost, as the server counts. seed: the number that all seeds of the probe's requests come from. seconds: how long
+    the probe took. left_out: name of a check that the budget did not pay for → about how many tokens it would have
+    cost.
     """
 
     address: str
@@ -98,6 +103,7 @@ class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     left_out: dict[str, int] = {}
     refused: int = 0
+    refused_for_good: dict[str, int] = {}
 
     def count(self, outcome: Outcome) -> int:
         """Number of findings with that outcome."""
@@ -112,6 +118,27 @@ class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
     def sound(self) -> bool:
         """Whether no finding spoils a score."""
         return self.count("spoils") == 0
+
+    @property
+    def refusals(self) -> str:
+        """The refusals because of the server's limits, each with its status; empty without any."""
+        again = [f"{self.refused:,} of them refused by a limit, HTTP 429, and sent again"] if self.refused else []
+        return "; ".join(
+            [*again, *(f"{n:,} of them refused for good: {why}" for why, n in self.refused_for_good.items())]
+        )
+
+
+class ProbeInterrupted(Interrupted):
+    """A signal ended the probe. report: the finished checks; the check under way and the later ones are untested."""
+
+    def __init__(self, report: ProbeReport, n_finished: int, signum: int) -> None:
+        n = len(report.findings)
+        super().__init__(
+            f"stopped by {signal.Signals(signum).name}: {n_finished} of {count_noun(n, 'check')} "
+            f"{'was' if n_finished == 1 else 'were'} finished, the others are untested.",
+            signum,
+        )
+        self.report = report
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.protocol.reply import RequestFailed
@@ -48,6 +49,8 @@ class Pacer:
         """Why nothing more is asked, in the server's words; empty while requests are sent."""
         self.n_refused = 0
         """Requests that were refused because of the pace or the account."""
+        self.refused_for_good: Counter[str] = Counter()
+        """The status of a refusal, in words → number of requests that it refused and that were not sent again."""
         self.seconds_waited = 0.0
 
     def enter(self) -> Ticket | None:
@@ -86,4 +89,13 @@ class Pacer:
             unanswered = now + max(0.0, self._lanes[0].pause(now)) - self._refused_since
             if unanswered > PATIENCE_S and not self.ended:
                 self.ended = f"{refusal.message}, and no request is answered for {unanswered:.0f} s"
+            if self.ended:
+                account = "" if refusal.kind == "rate_limited" else ", the account is empty"
+                self.refused_for_good[f"HTTP {refusal.status}{account}"] += 1
             return not self.ended
+
+    def stop(self, why: str) -> None:
+        """Send nothing more; a thread that waits in `enter` gets None."""
+        with self._changed:
+            self.ended = self.ended or why
+            self._changed.notify_all()

@@ -73,7 +73,7 @@ def _table(report: ProbeReport) -> Table:
     """The findings about one server, one row per check."""
     facts = (
         report.engine or "unknown engine",
-        f"{report.requests} requests" + (f" ({report.refused} refused by a limit, HTTP 429)" if report.refused else ""),
+        f"{report.requests} requests" + (f" ({report.refusals})" if report.refusals else ""),
         f"{report.tokens:,} tokens",
         f"{report.seconds:g} s",
         f"seed {report.seed}",

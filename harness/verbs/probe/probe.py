@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import secrets
+import signal
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -18,6 +20,7 @@ from harness.core.errors import ServerError, StoppedByRule, UsageError, near_nam
 from harness.core.files import write_atomically
 from harness.core.inert import quoted
 from harness.core.nouns import count_noun
+from harness.generation.network.control import Signals
 from harness.verbs.probe import (
     bare,
     context,
@@ -44,6 +47,7 @@ from harness.verbs.probe.findings import (
     Check,
     Finding,
     Outcome,
+    ProbeInterrupted,
     ProbeReport,
     Seen,
     too_slow,
@@ -111,17 +115,80 @@ def examine(
     """Make the checks, one after the other.
 
     seed: of the probe; None: a new seed, so that draws are new. context: tokens of the longest prompt to try. budget:
-    tokens that the probe may cost; a check beyond it is untested.
+    tokens that the probe may cost; a check beyond it is untested. Raises `ProbeInterrupted`, which holds the report of
+    the finished checks, if Ctrl-C or a signal of `Signals` ends the probe.
     """
     begun = time.monotonic()
     first_seed = secrets.randbelow(MAX_SEED) if seed is None else seed
-    subject = Subject(server, first_seed, context)
-    seen: dict[str, Seen] = {}
-    costs = dict[str, int]()
-    left_out = dict[str, int]()
-    # Checks are made in rounds: they often cost less than estimated, and the tokens left over pay for further checks.
+    progress = _Progress()
+
+    def report() -> ProbeReport:
+        return ProbeReport(
+            address=address,
+            model=server.asker.model,
+            engine=server.engine,
+            version=__version__,
+            seed=first_seed,
+            findings=[
+                msgspec.structs.replace(finding, tokens=progress.costs.get(finding.check, 0))
+                for finding in _judged(checks, [progress.seen[check.name] for check in checks])
+            ],
+            requests=server.n_requests,
+            tokens=server.n_tokens,
+            seconds=round(time.monotonic() - begun, 1),
+            left_out=progress.left_out,
+            refused=server.n_refused - sum(server.refused_for_good.values()),
+            refused_for_good=dict(server.refused_for_good),
+        )
+
+    try:
+        _make(checks, Subject(server, first_seed, context), progress, budget, watcher)
+    except KeyboardInterrupt as stop:
+        n_finished = len(progress.seen)
+        progress.stop(checks, server.n_tokens)
+        signum = stop.signum if isinstance(stop, Signals.Caught) else signal.SIGINT
+        raise ProbeInterrupted(report(), n_finished, signum) from None
+    finally:
+        if watcher is not None:
+            watcher.checked()
+    return report()
+
+
+@dataclass
+class _Progress:
+    """The checks that an examination has made so far.
+
+    seen: check → its observation. costs: check → its tokens. left_out: check that the budget does not pay for → about
+    how many tokens it would cost. under_way: the check that is being made, if any; begun_at: the tokens of the probe
+    when it began.
+    """
+
+    seen: dict[str, Seen] = field(default_factory=dict)
+    costs: dict[str, int] = field(default_factory=dict)
+    left_out: dict[str, int] = field(default_factory=dict)
+    under_way: str | None = None
+    begun_at: int = 0
+
+    def stop(self, checks: Sequence[Check], n_tokens: int) -> None:
+        """Call the check under way and all later ones untested. n_tokens: of the probe so far."""
+        for check in checks:
+            if check.name == self.under_way and check.name not in self.seen:
+                self.seen[check.name] = untested("a part of the check", "the probe was stopped during this check")
+                self.costs[check.name] = self.costs.get(check.name, 0) + n_tokens - self.begun_at
+            elif check.name not in self.seen:
+                self.seen[check.name] = untested("nothing", "the probe was stopped before this check")
+
+
+def _make(
+    checks: Sequence[Check], subject: Subject, progress: _Progress, budget: int | None, watcher: Watcher | None
+) -> None:
+    """Make the checks in rounds, and note each in `progress` once it is finished.
+
+    Checks often cost less than estimated, and the tokens left over pay for the further checks of the next round.
+    """
+    server, seen = subject.server, progress.seen
     while waiting := [check.priced(subject.draw_tokens) for check in checks if check.name not in seen]:
-        allowed = _allowed(waiting, subject, budget, seen, costs)
+        allowed = _allowed(waiting, subject, budget, seen, progress.costs)
         # With a budget the comparison with a reference is made first, so that no other check spends its tokens.
         for check in sorted(waiting, key=lambda check: budget is not None and check.group != "reference"):
             if check.name not in allowed:
@@ -135,32 +202,15 @@ def examine(
             # Shown before the requests, since some checks take minutes.
             if watcher is not None:
                 watcher.checking(check.name)
+            progress.under_way, progress.begun_at = check.name, before
             seen[check.name] = _observation(check, subject)
-            costs[check.name] = costs.get(check.name, 0) + server.n_tokens - before
+            progress.costs[check.name] = progress.costs.get(check.name, 0) + server.n_tokens - before
         # The budget pays for none of the waiting checks, so they are reported as untested.
         if not allowed:
             waiting = [check.priced(subject.draw_tokens) for check in waiting]
             unfound = worth.unfound(waiting, seen)
             seen |= {check.name: _left_out(check, unfound[check.name]) for check in waiting}
-            left_out = {check.name: check.tokens for check in waiting}
-    if watcher is not None:
-        watcher.checked()
-    return ProbeReport(
-        address=address,
-        model=server.asker.model,
-        engine=server.engine,
-        version=__version__,
-        seed=first_seed,
-        findings=[
-            msgspec.structs.replace(finding, tokens=costs.get(finding.check, 0))
-            for finding in _judged(checks, [seen[check.name] for check in checks])
-        ],
-        requests=server.n_requests,
-        tokens=server.n_tokens,
-        seconds=round(time.monotonic() - begun, 1),
-        left_out=left_out,
-        refused=server.n_refused,
-    )
+            progress.left_out = {check.name: check.tokens for check in waiting}
 
 
 def _allowed(
@@ -270,29 +320,38 @@ def probe(options: ProbeOptions, watcher: Watcher | None = None, *, shared_key: 
     """Examine the one server that the options name. If the options ask for it, save a reference first.
 
     shared_key: whether a server of no known provider gets the key in OPENAI_API_KEY if the options name no key; False
-    if several servers are probed in turn. Raises `UsageError`, and `ServerError` if the server cannot be asked at all.
+    if several servers are probed in turn. Raises `UsageError`; `ServerError` if the server cannot be asked at all;
+    `Interrupted` for a signal, which is a `ProbeInterrupted` with the report of the finished checks once the checks
+    have begun.
     """
+
+    def interrupted(signum: int) -> str:
+        return f"stopped by {signal.Signals(signum).name} before the first check."
+
     watcher = watcher or Watcher()
-    servers = probed(options, watcher, shared_key=shared_key)
-    if len(servers) > 1:
-        raise UsageError(f"a probe examines one server; {option('base_url')} names {len(servers)}", field="base_url")
-    server = servers[0]
-    address = server.endpoint.base_url
-    with counterparts.counterpart(options, watcher) as counterpart:
-        selected = select(options.checks, quick=options.quick, checks=(*CHECKS, *counterpart.checks))
-        # Saved first: a reference that cannot be saved is an error before minutes are spent.
-        if options.save_reference is not None:
-            saved = counterparts.SavedReference.of(counterpart.true or ServerReference(server, address))
-            write_atomically(options.save_reference.absolute(), codec.pretty(saved))
-        return examine(
-            server,
-            selected,
-            address=address,
-            seed=options.seed,
-            context=options.context,
-            budget=options.budget,
-            watcher=watcher,
-        )
+    with Signals(interrupted):
+        servers = probed(options, watcher, shared_key=shared_key)
+        if len(servers) > 1:
+            raise UsageError(
+                f"a probe examines one server; {option('base_url')} names {len(servers)}", field="base_url"
+            )
+        server = servers[0]
+        address = server.endpoint.base_url
+        with counterparts.counterpart(options, watcher) as counterpart:
+            selected = select(options.checks, quick=options.quick, checks=(*CHECKS, *counterpart.checks))
+            # Saved first: a reference that cannot be saved is an error before minutes are spent.
+            if options.save_reference is not None:
+                saved = counterparts.SavedReference.of(counterpart.true or ServerReference(server, address))
+                write_atomically(options.save_reference.absolute(), codec.pretty(saved))
+            return examine(
+                server,
+                selected,
+                address=address,
+                seed=options.seed,
+                context=options.context,
+                budget=options.budget,
+                watcher=watcher,
+            )
 
 
 def before_run(prepared: Prepared, watcher: Watcher | None = None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -56,6 +56,11 @@ class ProbedEndpoint:
         return self._pacer.n_refused
 
     @property
+    def refused_for_good(self) -> Mapping[str, int]:
+        """The refusals among `n_refused` that no further request followed, by status."""
+        return self._pacer.refused_for_good
+
+    @property
     def seconds_waited(self) -> float:
         """Seconds in which the server's limits kept requests back."""
         return self._pacer.seconds_waited
@@ -89,16 +94,30 @@ class ProbedEndpoint:
             except Refused as refused:
                 return refused
 
-        with ThreadPoolExecutor(AT_ONCE, "probe") as pool:
+        pool, waits = ThreadPoolExecutor(AT_ONCE, "probe"), True
+        try:
             return list(pool.map(ask, bodies))
+        except KeyboardInterrupt:
+            # The threads send nothing more, and the report does not wait for the replies under way.
+            self._pacer.stop("the probe was stopped")
+            waits = False
+            raise
+        finally:
+            pool.shutdown(wait=waits, cancel_futures=not waits)
 
     def streamed(self, bodies: Sequence[Fields], at_once: int = 1) -> list[Reply | RequestFailed]:
         """The replies to chat requests as streams, read by a run's client; a failure stands in place of its reply."""
         replies: list[Reply | RequestFailed] = []
-        # A thread of its own, because the caller may run an event loop already.
-        thread = threading.Thread(target=lambda: replies.extend(asyncio.run(self._streams(bodies, at_once))))
+        # A thread of its own, because the caller may run an event loop already. After Ctrl-C nobody waits for it.
+        thread = threading.Thread(
+            target=lambda: replies.extend(asyncio.run(self._streams(bodies, at_once))), daemon=True
+        )
         thread.start()
-        thread.join()
+        try:
+            thread.join()
+        except KeyboardInterrupt:
+            self._pacer.stop("the probe was stopped")
+            raise
         return replies
 
     def posted(self, content: bytes) -> tuple[int, bytes]:
