@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,7 @@ from harness.verbs.probe.page import standing_table
 from harness.verbs.probe.sampling import CUTS
 from harness.verbs.probe.subject import listed
 from tests.verbs import toy_model
-from tests.verbs.toy_faults import FAULTS, SOUND, DeafToTheTail, Drops
+from tests.verbs.toy_faults import FAULTS, SOUND, DeafToTheTail, Drops, Ends
 from tests.verbs.toy_model import Fault, Toy, ToyAsker
 
 
@@ -147,7 +148,7 @@ def test_a_count_beside_the_limit_is_told() -> None:
     assert ends.unnatural([ended(4, "a b c d")]) is None
 
 
-def test_only_equal_counts_of_all_replies_are_a_cap() -> None:
+def test_only_equal_counts_of_three_replies_are_a_cap() -> None:
     def three(*counts: int, reason: str = "stop") -> list[Ended]:
         return [ended(900, "x", reason, n) for n in counts]
 
@@ -157,6 +158,55 @@ def test_only_equal_counts_of_all_replies_are_a_cap() -> None:
     assert ends.cap(three(256, 256)) is None
     assert ends.cap(three(256, reason="length")) == 256
     assert ends.cap(three(900, 900, 900, reason="length")) is None
+    # One reply may end by itself below a cap that three others show.
+    assert ends.cap(three(256, 192, 256, 256)) == 256
+    assert ends.cap(three(256, 256, 256, 300)) is None
+
+
+class EndsEarly(Ends):
+    """Cuts replies, and ends the replies to some prompts after another number of tokens. ends: beginning of a prompt →
+    tokens.
+    """
+
+    def __init__(self, cap: int, **ends: int) -> None:
+        super().__init__(cap=cap)
+        self.ends = ends
+
+    def request(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        first = body["messages"][0]["content"].split()[0] if "messages" in body else ""
+        return {**super().request(body), **({"max_tokens": self.ends[first]} if first in self.ends else {})}
+
+    def whole(self, asked: Any, answer: dict[str, Any]) -> dict[str, Any]:
+        for choice in answer["choices"]:
+            if self.request(asked)["max_tokens"] < asked["max_tokens"]:
+                choice["finish_reason"] = "stop"
+        return answer
+
+
+def long_stream(fault: Fault, budget: int | None = None) -> Finding:
+    checks = probe.select(["long stream"])
+    return probe.examine(ToyAsker(Toy(), fault), checks, seed=1, budget=budget).findings[0]
+
+
+def test_two_equal_lengths_are_a_possible_cap_and_further_prompts_decide() -> None:
+    # One reply of the first three is short; the replies to the further prompts are cut, too.
+    found = long_stream(EndsEarly(300, List=192))
+    assert (found.outcome, "3 different replies of 4 end there" in found.came) == ("spoils", True), found.came
+    # The replies to the further prompts are short, too: nothing decides.
+    unsure = long_stream(EndsEarly(300, List=192, For=150, Starting=170))
+    assert unsure.outcome == "untested"
+    assert "2 of 5 replies end after exactly 300 tokens, none is longer (300, 192, 300, 150, 170)" in unsure.came
+    # A longer reply shows that two equal lengths were chance; so do three different ones.
+    longer = long_stream(EndsEarly(10**9, Write=300, List=192, Multiply=300))
+    assert (longer.outcome, longer.came) == ("sound", "finish_reason length after 2,000 tokens")
+    assert "end by themselves" in long_stream(EndsEarly(300, List=192, Multiply=180)).came
+
+
+def test_a_possible_cap_is_named_where_the_budget_pays_for_no_further_prompt() -> None:
+    unsure = long_stream(EndsEarly(900, List=192), budget=2_300)
+    assert unsure.outcome == "untested"
+    assert "2 of 3 replies end after exactly 900 tokens" in unsure.came
+    assert "possibly a cap" in unsure.came
 
 
 # ---- a crowd

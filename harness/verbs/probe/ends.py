@@ -49,6 +49,16 @@ COUNTS = (
 three replies after different numbers of tokens.
 """
 
+FURTHER = (
+    "For every number from 1 to 700, write a line of its own: the number, its square, and whether it is odd or even. "
+    "Do not shorten the list, and do not ask whether to go on.",
+    "Starting at 3000, write in words every number that can be divided by three, up to 9000. Put a semicolon after "
+    "each of them, write all of them in this one reply, leave none out, and stop only after the last one.",
+)
+"""Prompts that are sent, too, if two of the replies to `COUNTS` end after the same number of tokens: that may be chance
+or a cap.
+"""
+
 
 @dataclass(frozen=True)
 class Ended:
@@ -104,8 +114,8 @@ def unnatural(replies: Sequence[Ended]) -> str | None:
 def cap(replies: Sequence[Ended]) -> int | None:
     """Return the number of tokens at which a server seems to cut all replies; None if nothing shows such a cap.
 
-    A cap shows if every reply ends below its max_tokens, and a reply says `length` or all end after the same number of
-    tokens.
+    A cap shows if every reply ends below its max_tokens, and a reply says `length` or as many as there are `COUNTS` end
+    after the same number of tokens. Further replies may be shorter, because a model may end one by itself.
     """
     counts = [reply.n_tokens for reply in replies if reply.n_tokens is not None]
     if len(counts) < len(replies) or any(n >= reply.limit - 1 for n, reply in zip(counts, replies, strict=True)):
@@ -115,7 +125,13 @@ def cap(replies: Sequence[Ended]) -> int | None:
     if cut:
         return cut[0]
     # The counts may differ by one, because some servers count the end token.
-    return max(counts) if len(counts) == len(COUNTS) and max(counts) - min(counts) <= 1 else None
+    return max(counts) if sum(n >= max(counts) - 1 for n in counts) >= len(COUNTS) else None
+
+
+def possible_cap(replies: Sequence[Ended]) -> int | None:
+    """Return the number of tokens after which two or more different replies end, none being longer; else None."""
+    longest = max((reply.n_tokens or 0 for reply in replies), default=0)
+    return longest if len({reply.text for reply in replies if reply.n_tokens == longest}) > 1 else None
 
 
 def _after(reply: Ended) -> str:
@@ -150,12 +166,26 @@ def _ends(subject: Subject) -> Seen:
     if all(end.reason == "stop" for end in ends) and len({end.text for end in ends}) == 1:
         return untested(sent, f"the reply ends by itself{_after(ends[0])}, below all limits")
     shown = ", ".join(f"{end.reason or 'no reason'}{_after(end)}" for end in ends)
-    return sound(sent, f"{shown}; no reply ended by itself where a longer limit lets it go on")
+    return sound(sent, f"{shown}; no longer limit shows that a reply was cut (longer hidden caps: `long stream`)")
+
+
+def _further_limit(subject: Subject, replies: Sequence[Ended], limit: int, before: int) -> int:
+    """max_tokens of one more long reply; 0 if none is needed, or if the budget pays for none that could pass the cap.
+
+    limit: max_tokens of the replies so far. before: tokens that the probe had cost when the check began.
+    """
+    possible = possible_cap(replies)
+    if possible is None or cap(replies) is not None:
+        return 0
+    if subject.room is not None:
+        limit = min(limit, subject.room - (subject.server.n_tokens - before) - ROOM)
+    # A reply that ends one token below its own limit shows no cap.
+    return limit if limit > possible + 1 else 0
 
 
 def _long_stream(subject: Subject) -> Seen:
     """Ask for long streams. If different texts end after the same number of tokens, the server caps its replies."""
-    begun, waited = time.monotonic(), subject.server.seconds_waited
+    begun, waited, before = time.monotonic(), subject.server.seconds_waited, subject.server.n_tokens
     first = _end_of(subject, STORY, LIMITS[-1])
     if isinstance(first, RequestFailed):
         return untested("a long stream", f"a stream failed: {quoted(first.message)}")
@@ -169,7 +199,11 @@ def _long_stream(subject: Subject) -> Seen:
     on = engines.dialect(subject.server.engine).goes_on
     sent = f"a stream of {limit:,} tokens{' that the engine keeps from ending' if on else ''}"
     replies: list[Ended] = []
-    for text in COUNTS:
+    for i, text in enumerate((*COUNTS, *FURTHER)):
+        if i >= len(COUNTS):
+            limit = _further_limit(subject, replies, limit, before)
+            if not limit:
+                break
         reply = _end_of(subject, text, limit, **on)
         if isinstance(reply, RequestFailed):
             return untested(sent, f"a stream failed: {quoted(reply.message)}")
@@ -184,9 +218,16 @@ def _long_stream(subject: Subject) -> Seen:
     n = cap(replies)
     if n is not None:
         reasons = ", ".join(dict.fromkeys(reply.reason for reply in replies))
-        many = f"{len(replies)} different replies all end" if len(replies) > 1 else "the reply ends"
+        n_there = sum((reply.n_tokens or 0) >= n - 1 for reply in replies)
+        which = "all end" if n_there == len(replies) else f"of {len(replies)} end"
+        many = f"{n_there} different replies {which}" if len(replies) > 1 else "the reply ends"
         return spoils(sent, f"a cap at {n:,} tokens: {many} there and say {quoted(reasons)}")
     counts = ", ".join(f"{reply.n_tokens:,}" for reply in replies)
+    n = possible_cap(replies)
+    if n is not None:
+        n_equal = sum(reply.n_tokens == n for reply in replies)
+        came = f"{n_equal} of {len(replies)} replies end after exactly {n:,} tokens, none is longer ({counts})"
+        return untested(sent, f"{came}: possibly a cap, since different replies seldom have equal lengths")
     return untested(sent, f"the replies end by themselves after {counts} tokens; no longer reply was tried")
 
 
