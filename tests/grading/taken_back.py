@@ -131,6 +131,11 @@ GLUE = {
     "letters": (" ", "\n", "\n\n"),
     "Chinese letters": ("", "\n", "\n\n", "，"),
 }
+BY_MEANING = frozenset(
+    {"The formula above is for a cone.", "It remains to add 100.", "Note that the overlap was not subtracted."}
+)
+"""Sentences that no word marks as a correction: they are taken for a step of the work, and the answer stands."""
+
 BACK = {"English": _ENGLISH, "Chinese": _CHINESE, "letters": _ENGLISH, "Chinese letters": _CHINESE}
 VALUES = {
     "English": (("3700", "3800"), ("56", "65")),

@@ -40,11 +40,33 @@ def test_an_answer_that_is_taken_back_is_not_correct(language: str) -> None:
         if between == "，":
             statement = statement.rstrip("。\n")
         reply = statement + between + correction.format(v=value, w=other)
-        if outcome(value, reply) == "correct":
+        if outcome(value, reply) == "correct" and correction not in taken_back.BY_MEANING:
             accepted.append(reply)
         if between != "，" and "{w}" in correction and outcome(other, reply) == "wrong":
             refused.append(reply)
     assert (accepted, refused) == ([], [])
+
+
+@pytest.mark.parametrize("behind", sorted(taken_back.BY_MEANING))
+def test_a_correction_that_only_its_meaning_tells_is_not_seen(behind: str) -> None:
+    assert outcome("3700", rf"\boxed{{3700}} {behind}") == "correct", "mended: take it out of the set"
+
+
+CLOSINGS = (
+    "That's it!", "Everything checks out.", "Great question! Keep practicing.", "There are no other solutions.",
+    "No further simplification is possible.", "This approach works for any similar problem.", "So that's our answer.",
+    "The result is already in simplest form.", "Happy to walk through it again.", "Hence the solution is complete.",
+    "I have double-checked each step and the result holds.", "The key insight was to pair the terms.",
+    "We isolated the variable, and then we divided both sides by 3.",
+    "There were 30 pens and then 42 pencils in the two boxes.",
+)  # fmt: skip
+"""What models write behind an answer that stands."""
+
+
+@pytest.mark.parametrize("behind", CLOSINGS)
+@pytest.mark.parametrize("form", [r"The result is $\boxed{72}$.", "The answer is 72."])
+def test_closings_of_models_leave_the_answer(form: str, behind: str) -> None:
+    assert outcome("72", f"{form}\n\n{behind}") == "correct"
 
 
 @pytest.mark.parametrize("behind", taken_back.HARMLESS)

@@ -2,16 +2,15 @@ r"""What stands behind an answer: "The answer is 12." states 12 only if nothing 
 
 Behind an answer may stand nothing, or sentences that cannot correct it. Each sentence is looked at by its subject:
 
-    the answer (this, it, the result, above)    only what is said of a right answer: "this is because …", "it matches"
-    the writer (I, let me)                      only what leaves the answer: "I hope …", "let me verify"
+    the answer (this, it, the result, above)    what is said of a right answer: "this is because …", or else no denial
+    the writer (I, let me)                      what leaves the answer: "I hope …", "let me verify", or else no denial
     an interjection (wait, hmm, sorry, no)      never
-    anything else in English                    reasons, checks and work, without words of denial or correction and
-                                                without another value in place of the answer
+    anything else in English                    no words of correction, and no other value in place of the answer
     in Chinese                                  closings, reasons, checks, work and confirmations, by their first words;
                                                 no other sentence
 
 If a sentence is none of these, the answer is open, unless the last sentence states the same answer again. Amid a long
-text (`N_NEAR`), an English sentence of another subject needs only to have no words of correction.
+text (`N_NEAR`), an English sentence needs only to have no words of correction.
 """
 
 from __future__ import annotations

@@ -31,7 +31,6 @@ _ANSWER = (
     r"(?:answer|result|value|solution|calculation|computation|arithmetic|reasoning|work|working|total|response|figure"
     r"|statement|conclusion|reply)"
 )
-_THIS = re.compile(r"(?i)(?:this|that|these|those)(?=\s+(?!is\b|was\b|are\b))")
 _IT = re.compile(r"(?i)it\s+(?!is\b|was\b|should\b|must\b)")
 _OF_ANSWER = re.compile(
     rf"(?i)it\b|(?:this|that|these|those|(?:the|my|our|this|that)\s+(?:\w+\s+){{0,3}}?{_ANSWER}s?(?:\s+(?:above"
@@ -101,6 +100,11 @@ _CORRECTS = re.compile(
         |on\s+second\s+thoughts?
       | doubt(?:s|ed|ful)?|guess(?:es|ed|ing)?|estimates?|unsure|uncertain|not\s+so\s+sure|mixed\s+up|swapped
         |needs?\s+(?:a\s+)?(?:revis|correct|fix|check)\w*
+      | no\s+wait|not\s+quite|close,?\s+but|(?:replace|change)\w*\s+(?:it|this|that|to)|start\s+over
+      | forget\s+(?:it|that|this)
+      | extraneous|invalid|undefined|no\s+solution|skipp(?:ed|ing)|i\s+dropped|not\s+allowed|does\s+not\s+apply
+      | (?:is|are|was)\s+excluded|the\s+question\s+ask(?:s|ed)|(?:part|half)\s+of\s+the\s+answer
+      | (?:lower|upper)\s+bound|(?:half|twice)\s+(?:of\s+)?(?:that|this|it)
     ) (?!\w)"""
 )
 """Words by which a text corrects, doubts or replaces what stands before."""
@@ -117,9 +121,9 @@ _OF_OTHERS = re.compile(
 
 _VALUE = rf"(?P<value>{NUMBER}|\(?\b[A-J]\b\)?)"
 _STATES_IT = (
-    r"(?i:\A|[:：]|[,，](?!\d)|\b(?:is|are|was|were|be|been|equals?|(?:we|i)\s+get|giving|gives?|becomes|makes?|so"
+    r"(?i:\A|[:：]|[,，](?!\d)|['’]s\s|\b(?:is|are|was|were|be|been|equals?|(?:we|i)\s+get|giving|gives?|becomes|makes?|so"
     r"|thus|hence|therefore|rather|instead|exactly|actually"
-    r"|really|only|that|it|value|answer|total|result|option|choice|letter)\b)[\s$*(]*"
+    r"|really|only|is\s+then|that|it|value|answer|total|result|option|choice|letter)\b)[\s$*(]*"
 )
 _ENDS_IN_NUMBER = re.compile(rf"{_STATES_IT}(?P<value>{NUMBER})[\s$*%°}}]*(?:[a-z²³/]+\s?){{0,2}}\Z")
 _ENDS_IN_LETTER = re.compile(rf"{_STATES_IT}(?P<value>\(?[A-J]\)?)[\s$*}}]*\Z")
@@ -138,22 +142,6 @@ _CLOSES_IN_ENGLISH = re.compile(
 )
 """Words that close a reply."""
 
-_EXPLAINS_IN_ENGLISH = re.compile(
-    r"(?i)(?:because|since|as|by|from|for|using|with|where|here|in|recall|remember|note|observe|notice"
-    r"|alternatively|equivalently|similarly|likewise"
-    r"|conversely|equality|each|every|all|both|there|when|if|given|suppose|assume|let|consider|substitut\w+"
-    r"|multiplying|dividing|subtracting|expanding"
-    r"|simplifying|factoring|solving|combining|first|second|third|next|then|finally|step|we\s+(?:use|used|excluded"
-    r"|counted|checked|verified|see|know|have"
-    r"|get|find|found|obtain|can|are|check|verify|note|conclude)|you\s+can|more\s+generally|that\s+is|notation"
-    r"|units?|explanation|verification|proof|to\s+(?:check|verify|see|find|solve|get|answer)|(?:put|write|place"
-    r"|enclose)\s+(?:it|your|the|my))\b"
-    r"(?!\s+(?:review|reflection|inspection)\b)"
-)
-"""First words of a sentence that explains, checks or shows the work."""
-
-_COMPUTES_IN_ENGLISH = re.compile(r"\d|[=$\\<>]")
-_ENDS_IN_ANY_NUMBER = re.compile(rf"(?<![\w.^_{{])(?<!\d,){NUMBER}[\s$*%°}}]*\Z")
 _OBLIGES = re.compile(
     r"(?i)\b(?:we|i|it|this|that)\s+(?:\w+\s+)?(?:must|should|ought|needs?\s+to|ha(?:s|ve)\s+to)\b(?!\s+(?:show"
     r"|prove|check|find|count|consider|note|verify"
@@ -166,8 +154,11 @@ _OBLIGES = re.compile(
 )
 """Words of duties, failures and back-references: what they say may change the answer."""
 
-_NEGATES = re.compile(r"(?i)\b(?:not|no|never|none|nothing|neither|nor|without|cannot)\b|n['’]t\b")
-"""The words of denial of English, which are a closed list. What they deny may be what led to the answer."""
+_NEGATES = re.compile(
+    r"(?i)\b(?:not|no|never|none|nothing|neither|nor|without|cannot|impossible|unlikely|uncertain|too|else|before|different"
+    r"|chang\w+|hasty|premature)\b|n['’]t\b"
+)
+"""The words of denial of English, and some of doubt. What they deny may be what led to the answer."""
 
 _CLAUSE = re.compile(
     r"(?i)[;；]|\s[–—]\s|[,:–—-]\s{0,3}(?=(?:wait|no(?=[,.!:;])|actually|sorry|oops|hmm+|i\s+mean|or\s+rather)\b)"
@@ -177,8 +168,6 @@ _CLAUSE = re.compile(
 
 _REASON = re.compile(r"(?i)\b(?:because|since|as|which|where|not|rather\s+than)\b|(?:^|\s)[(（]?[A-HJ][)）]?\s+is\b")
 """The beginning of a reason, or of what is said of another option, behind an option."""
-
-_VALUE_SAID = re.compile(rf"(?i)\s*(?:is|are|was|equals)\s+(?:exactly\s+|indeed\s+)?[$*]*(?-i:{_VALUE})")
 
 
 def leaves_in_english(sentence: str, answer: str, *, is_rest: bool, in_remark: bool, is_far: bool = False) -> bool:
@@ -217,7 +206,7 @@ def _leaves(sentence: str, answer: str, is_clause: bool = False, is_far: bool = 
     """Whether an English sentence leaves the answer before it standing, by its subject; see the top of the module.
 
     is_clause: it is a clause of the answer's own sentence, or part of a remark. is_far: it stands amid a long text,
-    where a sentence that speaks neither of the answer nor of the writer is a step of the work.
+    where only words of correction count.
     """
     if _CLOSES_IN_ENGLISH.match(sentence) is not None:
         return True
@@ -234,32 +223,20 @@ def _leaves(sentence: str, answer: str, is_clause: bool = False, is_far: bool = 
         return True
     if _CORRECTS.search(sentence) is not None or _denies(sentence, answer):
         return False
-    if is_far and _WRITER.match(sentence) is None and _OF_ANSWER.match(sentence) is None:
+    if is_far:
         return True
     if _replaces(sentence, answer) or _OBLIGES.search(sentence) is not None:
         return False
     if repeats_answer(sentence, answer):
         return True
-    is_remark = is_clause or (label is not None and label["remark"] is not None)
-    if not is_remark and _NEGATES.search(_NOT_VALUE.sub("", sentence)) is not None:
-        return False
-    if label is not None:
-        return True
     if _WRITER.match(sentence) is not None:
-        return _LEAVES_ANSWER.match(sentence) is not None
-    subject = _OF_ANSWER.match(sentence)
-    shown = _THIS.match(sentence)
-    if shown is not None and _SAID_OF_RIGHT.match(sentence, shown.end()) is not None:
+        leaves = _LEAVES_ANSWER.match(sentence)
+    elif (subject := _OF_ANSWER.match(sentence)) is not None and not (_IT.match(sentence) and "=" in sentence):
+        leaves = _SAID_OF_RIGHT.match(sentence, subject.end())
+    else:
         return True
-    if subject is not None and not (_IT.match(sentence) and "=" in sentence):
-        predicate = _SAID_OF_RIGHT.match(sentence, subject.end())
-        return predicate is not None or _same(_VALUE_SAID.match(sentence, subject.end()), answer)
-    if is_clause:
-        return True
-    if _EXPLAINS_IN_ENGLISH.match(sentence) is not None:
-        return True
-    ends_in_number = _ENDS_IN_ANY_NUMBER.search(sentence) is not None and "=" not in sentence
-    return not ends_in_number and _COMPUTES_IN_ENGLISH.search(sentence) is not None
+    # What is said of the answer, or by the writer, and is not known to leave the answer: at least nothing is denied.
+    return leaves is not None or _NEGATES.search(_NOT_VALUE.sub("", sentence)) is None
 
 
 def _denies(sentence: str, answer: str) -> bool:
