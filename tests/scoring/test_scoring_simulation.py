@@ -41,6 +41,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two sizes of sets, four of samples, three accuracies."""
     monkeypatch.setattr(simulate, "QUESTIONS", (30, 198))
     monkeypatch.setattr(simulate, "ACCURACIES", (0.02, 0.3, 0.9))
+    monkeypatch.setattr(simulate, "PLANNED_ACCURACIES", (0.01, 0.32, 0.95))
     monkeypatch.setattr(simulate, "SAMPLES", (1, 2, 4, 64))
 
 
