@@ -67,6 +67,10 @@ ROWS: list[tuple[str, Examples]] = [
         ("17:35", "17时35分", True), ("9:00", "9点", True), ("9:00", "上午9时", True), ("17小时35分", "17时35分", True),
         ("9点", "9小时", False), ("2月", "2个月", False),
     ]),
+    ("`25%`, `2.5成` and 二成五", [
+        (r"25\%", "2.5成", True), (r"25\%", "二成五", True), ("180元", "180元整", True), ("77℉", "77°F", True),
+        ("77℉", "77华氏度", True), (r"25\%", "二成", False), ("77℉", "77℃", False),
+    ]),
     ("`-5` and `负5`", [
         ("-5", "负5", True), ("-12℃", "零下12℃", True), ("3:2", "3比2", True), ("3又2/3", "三又三分之二", True),
         ("1/2", "一半", True), ("5℃", "零下5℃", False), ("3:2", "2比3", False),
@@ -78,7 +82,8 @@ ROWS: list[tuple[str, Examples]] = [
     ("`6人` and `6名`", [
         ("6人", "6名", True), ("6人", "6个人", True), ("6人", "6名同学", True),
         ("36岁", "36周岁", True), ("对", "√", True),
-        ("对", "对的", True), ("错", "×", True), ("错", "不对", True), ("15名学生", "15名老师", False),
+        ("对", "对的", True), ("对", "没错", True), ("对", "T", True),
+        ("24人", "24名女生", True), ("错", "×", True), ("错", "不对", True), ("15名学生", "15名老师", False),
         ("对", "×", False),
     ]),
     ("`2米5厘米`, `2.05米`", [
@@ -114,8 +119,9 @@ ROWS: list[tuple[str, Examples]] = [
         (r"7.2\text{ MJ}", r"2\text{ kWh}", True),
         (r"50\ \Omega", r"50\text{ V}", False), (r"2\text{ MJ}", r"2\text{ kWh}", False),
     ]),
-    ("`5 °C` and `5°`", [
-        (r"5^\circ C", r"5^\circ", True), (r"5^\circ C", r"5^\circ F", False), (r"5\text{ MW}", r"5\text{ mW}", False),
+    ("`5 °C` beside the answer `5°`", [
+        (r"5^\circ C", r"5^\circ", True), (r"60^\circ", r"60^\circ C", False),
+        (r"5^\circ C", r"5^\circ F", False), (r"5\text{ MW}", r"5\text{ mW}", False),
     ]),
     ("`30°` and `π/6`", [
         (r"30^\circ", r"\frac{\pi}{6}", True), (r"60^\circ", r"\frac{\pi}{3}\text{ rad}", True),

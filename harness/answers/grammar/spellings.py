@@ -7,6 +7,8 @@ r"""Whole answers that have a spelling of their own, brought to the spelling tha
     36 degrees 15 minutes               36^\circ 15'
     9:40 in the morning, 11:05 at night 9:40 a.m., 11:05 p.m.
     one out of three, 百分之25, 3分之2      1/3, 25%, 2/3
+    2.5成, 二成五, 三成                   25\%, 25\%, 30\%
+    180元整                             180元
     3又1/2, 三又三分之二, 一半, 七五折, 3……2   3\frac{1}{2}, 3\frac{2}{3}, \frac{1}{2}, 7.5 折, 3余2
     负5, 零下12℃, 零上五摄氏度             -5, -12℃, 5摄氏度
     3比2, 三比二                         3:2
@@ -27,6 +29,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from fractions import Fraction
 from itertools import pairwise
 
 from harness.answers.grammar.numerals import number_in_words
@@ -56,6 +59,8 @@ _PERCENT = re.compile(r"百分之(\d+(?:\.\d+)?)")
 _PARTS = re.compile(r"(\d+)分之(\d+)")
 _MIXED = re.compile(r"(\d+)又(?:(\d+)/(\d+)|(\d+)分之(\d+))")
 _DISCOUNT = re.compile(r"([1-9])\.?(\d)折|([一二三四五六七八九])([一二三四五六七八九])折")
+_TENTHS = re.compile(r"(\d{1,2}(?:\.\d{1,3})?)成|([一二两三四五六七八九])成([一二三四五六七八九])?")
+_EXACT_MONEY = re.compile(rf"(\d+(?:\.\d+)?|{_NUMERAL})\s*元整")
 _REMAINDER = re.compile(r"商?(\d+)\s*(?:余|…{1,2}|\.{3,6}|⋯{1,2}|(?:\\c?dots\s*){1,2})(\d+)")
 _SIGNED = re.compile(rf"(负|零下|零上)\s*(\d+(?:\.\d+)?|{_NUMERAL})\s*(\D{{0,12}})")
 _DEGREES_OF_AIR = re.compile(r"(?:℃|°\s*C|\^\s*\{?\s*\\circ\s*\}?\s*C|摄氏度|度|°)?")
@@ -267,6 +272,19 @@ def _discount(match: re.Match[str]) -> str:
     return rf"{_count(match[1] or match[3])}.{_count(match[2] or match[4])}\text{{ 折}}"
 
 
+def _tenths(match: re.Match[str]) -> str:
+    """Return 25 % for 2.5成 and 二成五: 成 is a tenth."""
+    tenths = Fraction(match[1] or f"{_count(match[2])}.{_count(match[3] or '零')}")
+    percent = 10 * tenths
+    return rf"{percent if percent.denominator == 1 else float(percent)}\%"
+
+
+def _exact_money(match: re.Match[str]) -> str | None:
+    """Return 180 元 for 180元整."""
+    count = match[1] if match[1].isascii() else _count(match[1])
+    return None if count is None else rf"{count}\text{{ 元}}"
+
+
 def _aged(match: re.Match[str]) -> str | None:
     age = _count(match[1])
     return None if age is None else rf"{age}\text{{ 岁}}"
@@ -308,6 +326,8 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str | None]], ...
     (_PARTS, lambda match: rf"\frac{{{match[2]}}}{{{match[1]}}}"),
     (_MIXED, lambda match: rf"{match[1]}\frac{{{match[2] or match[5]}}}{{{match[3] or match[4]}}}"),
     (_DISCOUNT, _discount),
+    (_TENTHS, _tenths),
+    (_EXACT_MONEY, _exact_money),
     (_REMAINDER, lambda match: rf"{match[1]}\text{{ remainder }}{match[2]}"),
     (_HALF, _half),
     (_JOINED, _joined),

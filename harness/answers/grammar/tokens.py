@@ -361,7 +361,7 @@ class _Lexer:
             self.literal(f"{self.tokens.pop().text}e{exponent.group()}")
         elif bare in ("i", "e"):
             self.put("sym", bare)
-        elif len(bare) == 1 and bare.isalpha():
+        elif len(bare) == 1 and bare.isalpha() and not _CONNECTIVES.fullmatch(bare):
             self.put("text", bare)
         elif bare in CONSTANTS or bare.lower() in ("infinity", "nan"):
             self.put("cmd", CONSTANTS.get(bare) or CONSTANTS[bare.lower()])

@@ -236,8 +236,8 @@ _CLASSIFIERS = frozenset(
 )
 """Classifiers, one of which stands between a Chinese number and what it counts."""
 
-_NOT_COUNTED = re.compile(r"[不错非或多少超约近除减加乘无没上下半成折左右内外前后中之方倍次率若如当则]")
-_NUMERAL_SIGN = re.compile(r"[零〇一二两三四五六七八九十百千万亿几余来许整吗呢吧]")
+_NOT_COUNTED = re.compile(r"[不错非或多少超约近除减加乘无没上下半成折左右内外前后中之方倍次率若如当则]|才[怪对]")
+_NUMERAL_SIGN = re.compile(r"[零〇一二两三四五六七八九十百千万亿几余来许整吗呢吧么]")
 """Signs that count on behind a classifier: 2块五 is 2.5, 36个几 is more than 36."""
 
 _NOUNS_OF_ONE_SIGN = frozenset(
@@ -248,7 +248,7 @@ _NOUNS_OF_ONE_SIGN = frozenset(
 
 _PART_OF_NOUN = re.compile(
     r"[一二两三四五六七八九十]{1,2}(?=角形|边形|位数|面体|棱柱|棱锥|棱台|年级)|方[法案式格形体块程向阵]"
-    r"|[初高]?中学?生|[加减乘除]法|次品|成人"
+    r"|[初高]?中学?生|[加减乘除]法|次品|成人|零[件食]"
 )
 """Signs of `_NOT_COUNTED` or numerals inside the name of what was counted: 5个三角形, 24个三位数, 36种方法."""
 

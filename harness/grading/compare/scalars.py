@@ -90,6 +90,8 @@ def same_scalar(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         result = _same_value(reference_value, answer_value, rules)
         if result.equal is not False:
             break
+    if result.equal and reference.op == "deg" and _is_temperature(answer):
+        return Comparison(None, "units")  # 60° may be an angle, which is no temperature
     # The letters may be a unit: 50 Ω beside 50, or a unit that the table lacks.
     if result.equal is False and (
         _is_ohms(reference) != _is_ohms(answer) or _may_be_unit(reference, answer) or _may_be_unit(answer, reference)
@@ -104,6 +106,12 @@ def same_scalar(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
 
 _CALENDAR = frozenset("月日")
 """Words behind a number that name a month or a day of the calendar: 2月 is February, 2个月 a duration."""
+
+
+def _is_temperature(node: Node) -> bool:
+    """Whether `node` is a number of degrees Celsius or Fahrenheit."""
+    unit = unit_of(node.args[1]) if node.op == "quantity" else None
+    return unit is not None and unit.dimension in _TEMPERATURES
 
 
 def _equal_by_natural_logarithm(reference: Node, answer: Node, rules: GradeRules) -> bool:
