@@ -21,8 +21,8 @@ from harness.answers.grammar.spellings import is_own_spelling
 from harness.answers.grammar.tree import names
 from harness.answers.grammar.units import is_counted
 
-_NUMERAL_SIGNS = "零〇一二两三四五六七八九十百千万亿"
-_NUMERAL = rf"[{_NUMERAL_SIGNS}]{{1,16}}"
+NUMERAL_SIGNS = "零〇一二两三四五六七八九十百千万亿"
+_NUMERAL = rf"[{NUMERAL_SIGNS}]{{1,16}}"
 # Lazy, so that 十二千米 is 12 千米.
 _VALUE = (
     rf"(?:[¥￥$]?[-−]?\d[\d,]*(?:\.\d+)?(?:/\d+)?\s*[百千万亿%％]?|负?{_NUMERAL}?(?:分之{_NUMERAL}"
@@ -32,7 +32,7 @@ _VALUE = (
 UNIT = (
     r"(?:平方|立方)?(?:千米|公里|分米|厘米|毫米|公分|米|千克|公斤|毫克|克|吨|毫升|公升|升|分钟|个?小时|秒钟?|天"
     r"|个月|周|年)"
-    r"|摄氏度|℃|美元|欧元|元钱|块钱|元|块|角|度|公顷|[A-Za-zΩ°μ]{1,4}[²³]?|[㎡㎥㎝㎜㎞㎢㎤㎏㎎]"
+    r"|摄氏度|华氏度|℃|℉|美元|欧元|元钱|块钱|元|块|角|度|公顷|分(?!之)|[A-Za-zΩ°μ]{1,4}[²³]?|[㎡㎥㎝㎜㎞㎢㎤㎏㎎]"
 )
 CLASSIFIER = (
     "[岁个個人名位种次只支本枝张条棵颗粒辆台套件页层间头匹块份组对双把根朵袋箱瓶杯碗盒道题点艘座户家班行列局场枚笔句步]"
@@ -56,7 +56,7 @@ _MEASURED = names(
 """Nouns of what has a volume, a mass, a length, a price or a duration. Behind a unit they do not change the value."""
 
 _VERBS_BEHIND = names(
-    "参加 报名 出席 到场 获奖 及格 合格 完成 做完 写完 读完 看完 用完 吃完 喝完 修完 运完 走完 行完 跑完 到达"
+    "参加 报名 出席 到场 相遇 获奖 及格 合格 完成 做完 写完 读完 看完 用完 吃完 喝完 修完 运完 走完 行完 跑完 到达"
 )
 """Verbs that may end a sentence behind its quantity and do not change it: 有十五人参加, 需5天完成."""
 
@@ -64,38 +64,66 @@ _HAS = (
     r"(?:一共|总共|共|还|只)?(?:有|剩下?|用了?|(?:需要|应该|应|要)付|需要?|要|付|花了?|花费|相距|参加|卖了|买了|行了"
     r"|走了|得到|分到|分得|今年|重|高|长|宽)了?|一共|总共|共"
 )
-_LEAD = r"(?:所以|因此|因而|故|于是|从而|可知|可得|综上(?:所述)?|那么|这样|最后|最终|答(?!案))\s*[，,：:、]?\s*"
+LEAD = r"(?:所以|因此|因而|故|于是|从而|可知|可得|综上(?:所述)?|那么|这样|最后|最终|答(?!案))\s*[，,：:、]?\s*"
 _HEAD = re.compile(
-    rf"""(?x) \s* (?P<lead> {_LEAD} )*
+    rf"""(?x) \s* (?P<lead> {LEAD} )*
     (?P<subject> [^\s，,。；;：:？?！!\d]{{0,20}}? )
     (?: (?P<counts> {_HAS} ) | (?P<is> 是|为|等于|[=＝]|占(?:[\u3400-\u9fff]{{1,8}}的)?) )? \s* """
 )
 _LINK = re.compile(r"有|是|为|等于|[=＝]|的|剩下?|一共|总共|共|用了?|需要?|付|花了?|长|重|高|宽|了|[：:]|\A")
 """Words of `_HEAD` behind which a quantity may begin that begins with no number: 时间是下午5:35."""
 
-_BEGINS = re.compile(rf"[¥￥$]?[-−]?\d|负?[{_NUMERAL_SIGNS}]|半")
+_BEGINS = re.compile(rf"[¥￥$]?[-−]?\d|负?[{NUMERAL_SIGNS}]|半")
 _CLAUSE_WORDS = re.compile(
     r"[如若假设当令除非不没未无莫勿至超过约或许曾原每第吗呢差能可会再才仅该需检剩余其他另说称认猜据听问谁]|大概"
     r"|最[多少]"
 )
 """Chinese characters of conditions, denials, bounds, guesses and questions."""
 
-_VERBS = re.compile("[的是有在被对错为等]")
+_PASSED = re.compile(
+    r"当[天时日地年月]|相当|应当|可能的|不同的?|不等式|未知数|无理数|非[负零]|半[径圆]|节约|公?约数|原来(?=[有长重高])|[参增]加|减少|加工"
+    r"|加速|乘积|被?[除减]数|假分数|余[弦数]|反比例|反函数|相反数|倒数|几何|条件概率|比例|计算结果|[本该此]题|这道?题|剩余|分别|超市|假期"
+    r"|考试|测试|运动会|设计|之[后和差积商比]"
+)
+"""Words that hold a sign of `_LIMITS` and limit nothing."""
+
+_LIMITING_SIGNS = (
+    "不没未无莫勿否非别"  # negations
+    "如若假设令当除既纵倘虽但却"  # conditions and contrasts
+    "至超约近或许曾恐怕疑估猜似会够只仅才再另余其"  # bounds, degrees, doubts, parts
+    "吗呢么何谁什怎哪几"  # questions
+    "说称认据听问告诉传声感觉谈想希愿预推判"  # speech and thought
+    "错误漏反倒仿题检证算乘减加半之例请让试险"  # mistakes, steps, operations
+)
+_LIMITS = re.compile(
+    rf"[{_LIMITING_SIGNS}<>＜＞≤≥≠≈～~→+×÷*^\\]"
+    r"|要是|可能|也许|大[概致体]|差不[多离]|差一?点|以[为内外上下]|[大小多少高低早晚轻重长短快慢]于|[最顶][多少]"
+    r"|最(?=\Z|[高低长短大小快慢](?:\Z|\d))"
+    r"|多少|[原本]来|原先|已知|条件|难道|好像|貌似|万一|起码|充其量|几乎|简直|勉强|即[使便]|目[标的]|看[作成样上来起]|当成|[写抄记][成作为]|觉得"
+    r"|接下来|下面|首先|先[把将求]|然后|考虑|继续|左右|上下|还差|而是|要求|结论|一旦|一度|八成|多半|没准|反正|\A[按照依]|偶尔|(?:表面|理论|事实|实际|原则|名义|基本)上|粗略|商量"
+    r"|(?:平方|立方)(?!分?[米厘毫千])|(?<![笔日])记(?!者)|(?<!演)讲(?!座)"
+)
+"""Closed classes of Chinese words by which a sentence limits what it says: negations, adverbs of doubt and degree,
+conjunctions of condition and contrast, verbs of speech, thought and computing, question words.
+"""
+
+_VERBS = re.compile("[的是有在被对错为等太很]")
 """Chinese characters which say that the words behind a unit are no noun."""
 
 _SUBJECT_ALLOWED = re.compile(r"(?<!其)[他她]们?|最大|最小|可能的|不同的?|能|可以?")
+_JOINS = re.compile("[和与及或且]")
 _NAME_OF_ANSWER = re.compile(r"(?:本题|这题|此题|题目|问题)?的?(?:正确|最终|最后)?的?答案")
 _CONDITION = re.compile(r"如果|若|假设|假如|设|令|当|除非|只要|要是")
 _IN_WORDS = re.compile(
-    rf"(?<![{_NUMERAL_SIGNS}点])(?!一{CLASSIFIER}){_NUMERAL}(?:分之{_NUMERAL}|(?:点{_NUMERAL})?(?:{UNIT}"
+    rf"(?<![{NUMERAL_SIGNS}点])(?!一{CLASSIFIER}){_NUMERAL}(?:分之{_NUMERAL}|(?:点{_NUMERAL})?(?:{UNIT}"
     rf"|{CLASSIFIER}))"
 )
 """A quantity in words. 一个 and 一步 count nothing as a rule."""
 
-_STATES_A_VALUE = re.compile(rf"[\d{_NUMERAL_SIGNS}]\s*(?:{UNIT}|{CLASSIFIER})")
-_ENDS = " \t\n。.！!*_`$"
-_SIGNS_IN_WORDS = f"{_NUMERAL_SIGNS}半负"
-_INSIDE_NUMBERS = f"{_NUMERAL_SIGNS}0123456789.,点负-−/:："
+_STATES_A_VALUE = re.compile(rf"[\d{NUMERAL_SIGNS}]\s*(?:{UNIT}|{CLASSIFIER})")
+ENDS = " \t\n。.！!*_`$"
+_SIGNS_IN_WORDS = f"{NUMERAL_SIGNS}半负"
+_INSIDE_NUMBERS = f"{NUMERAL_SIGNS}0123456789.,点负-−/:："
 """Characters behind which no quantity begins, since they belong to it."""
 
 _MAX_QUANTITY_CHARS = 40
@@ -133,15 +161,15 @@ def chinese_statement(sentence: str, *, announced: bool = False) -> tuple[int, i
     """
     if _CONDITION.search(sentence) or sentence.rstrip()[-1:] in "?？":
         return None
-    end = len(sentence.rstrip(_ENDS))
+    end = len(sentence.rstrip(ENDS))
     clause = max(sentence.rfind("，"), sentence.rfind(",")) + 1
     for begin in (0, clause) if 0 < clause < end else (0,):
-        for start in _starts(sentence, begin, end):
-            quantity = _quantity(sentence[start:end])
+        for start in starts_of(sentence, begin, end):
+            quantity = quantity_of(sentence[start:end])
             head = _HEAD.fullmatch(sentence, begin, start) if quantity is not None else None
             if quantity is None or head is None:
                 continue
-            if begin and not _concludes(head, sentence[:begin]):
+            if begin and (limits(sentence[:begin]) or not _concludes(head, sentence[:begin])):
                 continue
             if not _states(head, quantity, announced):
                 return None
@@ -149,7 +177,7 @@ def chinese_statement(sentence: str, *, announced: bool = False) -> tuple[int, i
     return None
 
 
-def _starts(sentence: str, begin: int, end: int) -> list[int]:
+def starts_of(sentence: str, begin: int, end: int) -> list[int]:
     """Return where a quantity may begin that reaches to the end of the sentence: at a number, or behind a verb."""
     first = max(begin, end - _MAX_QUANTITY_CHARS)
     at_numbers = {match.start() for match in _BEGINS.finditer(sentence, first, end)}
@@ -161,7 +189,7 @@ def _starts(sentence: str, begin: int, end: int) -> list[int]:
     ]
 
 
-def _quantity(body: str) -> _Quantity | None:
+def quantity_of(body: str) -> _Quantity | None:
     """Read the end of a sentence as one quantity of the forms at the top of the module; None if it is none."""
     if is_own_spelling(body):
         return _Quantity(len(body))
@@ -175,7 +203,8 @@ def _quantity(body: str) -> _Quantity | None:
     if (counted := match["counted"]) is not None:
         if counted[1:] in _VERBS_BEHIND:
             return _Quantity(len(body) - len(counted) + 1)
-        return _Quantity(len(body), counted[1:]) if is_counted(counted) else None
+        is_noun = is_counted(counted) and _VERBS.search(counted, 1) is None
+        return _Quantity(len(body), counted[1:]) if is_noun else None
     if (measured := match["measured"] or "") and measured not in _MEASURED and measured not in _VERBS_BEHIND:
         return None
     return _Quantity(len(body) - len(measured), is_plain=not in_words)
@@ -196,10 +225,10 @@ def _states(head: re.Match[str], quantity: _Quantity, announced: bool) -> bool:
     subject, counts = head["subject"], head["counts"] or ""
     if (subject or quantity.noun) and not (counts or head["is"]):
         return False
-    if _VERBS.search(quantity.noun) is not None:
-        return False
     if "答案" in subject and _NAME_OF_ANSWER.fullmatch(subject) is None:
         return False  # 小明的答案, 答案的一半
+    if limits(subject):
+        return False
     words = _SUBJECT_ALLOWED.sub("", subject) + quantity.noun
     if announced or head["lead"] is not None or counts[:1] in ("一", "总", "共"):
         words = words.replace("每", "")
@@ -208,15 +237,28 @@ def _states(head: re.Match[str], quantity: _Quantity, announced: bool) -> bool:
     return _CLAUSE_WORDS.search(words) is None
 
 
+def limits(words: str) -> bool:
+    """Whether the words beside a quantity in Chinese deny, limit or suppose it, or compute with it."""
+    return _LIMITS.search(_PASSED.sub("", words)) is not None
+
+
+def is_limited(sentence: str) -> bool:
+    """Whether the name before the last 是, 为 or 等于 of a sentence limits what stands behind it: 小明说差是12."""
+    copula = max(sentence.rfind(verb) for verb in ("是", "为", "等于"))
+    return copula > 0 and limits(sentence[:copula])
+
+
 def _is_named(head: re.Match[str], quantity: _Quantity) -> bool:
     """Whether the name of a quantity belongs to the answer, since names are compared: 面积为25平方厘米."""
     verb = head["is"]
-    return verb is not None and verb[0] != "占" and quantity.is_plain and not head["subject"].isascii()
+    if verb is None or verb[0] == "占" or _JOINS.search(head["subject"]) is not None:
+        return False  # 两个分数的和 would be read as a list
+    return quantity.is_plain and not head["subject"].isascii()
 
 
 def judgement(sentence: str) -> tuple[int, int] | None:
     """Return the span of 正确 or 错误 in a sentence that judges the statement of the question; None for any other."""
-    judged = _JUDGED.fullmatch(sentence.rstrip(_ENDS).lstrip())
+    judged = _JUDGED.fullmatch(sentence.rstrip(ENDS).lstrip())
     offset = len(sentence) - len(sentence.lstrip())
     return None if judged is None else (offset + judged.start("word"), offset + judged.end("word"))
 
@@ -226,7 +268,7 @@ def unstated_value(sentence: str, kind: str) -> tuple[int, int] | None:
 
     If the kind of the answer is "text", a judgement at the end of the sentence counts first.
     """
-    word = _ENDS_IN_JUDGEMENT.search(sentence, 0, len(sentence.rstrip(_ENDS))) if kind == "text" else None
+    word = _ENDS_IN_JUDGEMENT.search(sentence, 0, len(sentence.rstrip(ENDS))) if kind == "text" else None
     if word is not None:
         return word.span()
     quantities = list(_IN_WORDS.finditer(sentence))

@@ -108,7 +108,8 @@ _PLAIN = names(
     "true only single overall option options choice choices answer answers letter selection response conclusion thus "
     "therefore so hence then clearly definitely simply indeed probably think believe seems seem say guess opt settle "
     "settled left leaves leaving us me matches matching match corresponds points to on and or both maybe perhaps "
-    "possibly also would could makes making ist richtige antwort die la le el il es est respuesta correcta réponse "
+    "possibly also would could chinese english makes making "
+    "ist richtige antwort die la le el il es est respuesta correcta réponse "
     "bonne risposta corretta resposta correta ответ"
 )
 """Words that may stand inside a statement of a choice, before its letter. Any other word may suppose something, or tell
@@ -152,6 +153,12 @@ _BEHIND_IN_CHINESE = re.compile(
     r"[\s)）\]】\"”]*(?:\Z|[^\u3400-\u9fff]|(?:这?个?选项|项|是?正确|[是为]?对的|符合|，|。)(?!吗|么|还是|或))"
 )
 """Text that may stand behind a letter in Chinese: the end, a mark, or words that call it right."""
+
+_REJECTED = re.compile(
+    r"[)）\]】\s]*[，,]\s*而?不(?:能|应该?)?(?:选择?|是)\s*"
+    r"(?P<letters>[A-Z](?:\s*[、和或及,，]?\s*[A-Z])*)(?=\s*(?:[。！.!\n]|\Z))"
+)
+"""The end of a sentence that rejects other options: 选B，不选C."""
 
 _SUPPOSES = re.compile(
     r"(?i)\b(?:if|unless|suppos\w*|assum\w*|when|whenever|were|had|should\s+the|provid(?:ed|ing)|imagine"
@@ -202,6 +209,12 @@ def choices_stated(text: str, last: str = "Z") -> list[StatedChoice]:
     """Return every choice that `text` states in words, even if the text takes it back later."""
     plain = _MARKUP.sub(lambda match: " " * len(match.group()), text)
     return [s for pattern in _STATEMENTS for s in _statements(pattern, plain, last)]
+
+
+def behind_rejected_options(text: str, end: int, letter: str) -> int:
+    """Return where the clause ends that rejects other options than `letter`: 选B，不选C; `end` without one."""
+    rejected = _REJECTED.match(text, end)
+    return end if rejected is None or letter in rejected["letters"] else rejected.end()
 
 
 def _statements(pattern: re.Pattern[str], plain: str, last: str) -> Iterator[StatedChoice]:

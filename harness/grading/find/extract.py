@@ -34,7 +34,14 @@ from harness.answers.letters import letter_of
 from harness.grading.bounds import MAX_EXTRACTED_CHARS, TAIL_CHARS
 from harness.grading.find.behind import leaves_standing
 from harness.grading.find.beside_box import beside_box, unit_behind
-from harness.grading.find.chinese import chinese_statement, is_condition_in_chinese, judgement, unstated_value
+from harness.grading.find.chinese import (
+    chinese_statement,
+    is_condition_in_chinese,
+    is_limited,
+    judgement,
+    unstated_value,
+)
+from harness.grading.find.chinese_answers import answering_quantity, answering_weekday
 from harness.grading.find.conditions import condition_before, condition_behind, conditional_sentence
 from harness.grading.find.reasoning import final_part
 from harness.grading.find.refusals import (
@@ -70,7 +77,8 @@ _PHRASE = re.compile(
     r"""(?x)
     \#{4}[ \t]*
     | (?i:final\s+answer)\s*(?:\*\*|__)?\s*(?i:is|are|:|：|=|\n)+ \s*
-    | (?i:\banswer)s?\s*(?:\*\*|__)?\s*(?i:,\s*(?:therefore|thus|hence|then),\s*)?
+    | (?i:\banswer(?:\s+in\s+(?:chinese|english|mandarin))?)s?\s*(?:\*\*|__)?\s*
+      (?i:,\s*(?:therefore|thus|hence|then),\s*)?
       (?i:(?:is|are|equals)\b(?:\s+(?:therefore|thus|hence|then|simply|indeed|clearly|obviously|exactly)\b)?\s*[:：]?|[:：=]|[-–—](?=\s))\s*(?:\*\*|__)?\s*
     | (?i:\banswer)\s*(?=\$|\\\(|\\\[)
     | (?:^|\n)[ \t]*A\s*[:：]\s*
@@ -365,13 +373,15 @@ def _without_html(tail: str) -> str:
 
 def _choice_in_prose(tail: str, last: str) -> Extraction | None:
     """Return the option letter that `tail` states or marks; None if it does neither."""
-    from harness.grading.find.choice import choice_in_prose  # its patterns take long to compile
+    # Its patterns take long to compile.
+    from harness.grading.find.choice import behind_rejected_options, choice_in_prose
 
     choice = choice_in_prose(tail, last)
     if choice is None:
         return None
     stands = choice.stands and not is_supposed(tail, choice.start)
-    stands = stands and leaves_standing(tail, choice.end, len(tail), choice.answer)
+    end = behind_rejected_options(tail, choice.end, choice.answer)
+    stands = stands and leaves_standing(tail, end, len(tail), choice.answer)
     return Extraction(choice.answer, choice.start, choice.end, "letter" if stands else UNSTATED)
 
 
@@ -562,11 +572,11 @@ def _statement(tail: str, start: int, method: Method, kind: str) -> Extraction |
     if not sentence:
         return None
     begin = tail.find(sentence, start)
-    may_be_chinese = kind not in ("text", "choice") and not sentence.isascii()
-    inner = chinese_statement(sentence, announced=True) if may_be_chinese else None
+    inner = None if kind == "choice" or sentence.isascii() else _stated_in_chinese(sentence, kind, announced=True)
     if begin >= 0 and inner is not None:
         return _at(begin + inner[0], sentence[slice(*inner)], method)
-    return _at(begin, sentence, method)
+    limited = kind not in ("text", "choice") and is_limited(sentence)
+    return _at(begin, sentence, UNSTATED if limited else method)
 
 
 def _at(begin: int, answer: str, method: Method) -> Extraction:
@@ -611,8 +621,22 @@ def _chinese(tail: str, kind: str) -> Extraction | None:
     if kind == "choice" or tail.isascii():
         return None
     begin, sentence = _last_sentence(tail)
-    span = judgement(sentence) if kind == "text" else chinese_statement(sentence)
+    span = _stated_in_chinese(sentence, kind, earlier=tail[:begin])
     return None if span is None else _at(begin + span[0], sentence[slice(*span)], "line")
+
+
+def _stated_in_chinese(
+    sentence: str, kind: str, *, announced: bool = False, earlier: str = ""
+) -> tuple[int, int] | None:
+    """Return the span of the answer that a Chinese sentence states; None if it states none.
+
+    announced: a label such as 答： stands before it. earlier: the text before it, where there is no label.
+    """
+    if kind == "text":
+        return judgement(sentence) or answering_weekday(sentence)
+    return chinese_statement(sentence, announced=announced) or answering_quantity(
+        sentence, announced=announced, earlier=earlier
+    )
 
 
 def _unstated_in_chinese(tail: str, kind: str) -> Extraction | None:

@@ -1,0 +1,167 @@
+r"""Sentences in Chinese whose one quantity is their answer: 答：每辆车运4箱, 所以每本练习本3元.
+
+`chinese` reads the few verbs that state a value in any text. Where a sentence is known to answer the question, more of
+them do. It is known for three reasons, each of which allows less than the one before it:
+
+    the label 答： or 答案是 stands before it      what Chinese pupils write before the sentence that answers
+    it begins with 所以, 因此, 一共 …             it draws the conclusion; 比 …多 and 原来 are left open
+    it is the last sentence of the reply          also no earlier sentence may conclude with another value
+
+Such a sentence states its quantity if all of this holds:
+
+    it is one clause, and the quantity has a form of `chinese` and ends it           每辆车运4箱
+      or is a time, behind which stands only what can be done in it                 3天能看完这本书
+    it holds no second quantity, unless that says which things are meant            第三个角 · 这三个数
+    directly before the quantity stands a verb of a closed list, a comparison or 每  运4箱 · 贵8元 · 每本3元
+    no word `limits` the quantity, nor makes it a part of another one               不是12元 · 比12元
+    before a number without a unit, a ratio or an equation stands 是, 为 or 等于       两个数的比是2:3
+
+These suffice: a sentence denies or limits its only quantity by a word of a closed class (negations, adverbs of doubt,
+conjunctions of condition, verbs of speech), and one with no second quantity has no other value to give. Whether the
+quantity is the one that was asked for is not read: 答：女生有12人 states 12人, too, where boys were asked for.
+"""
+
+from __future__ import annotations
+
+import re
+
+from harness.grading.find.chinese import CLASSIFIER, ENDS, LEAD, NUMERAL_SIGNS, UNIT, limits, quantity_of, starts_of
+
+_LEADS = re.compile(rf"\s*(?:{LEAD})*")
+_TOTAL = re.compile("一共|总共")
+_COUNTED = rf"(?:{CLASSIFIER}|天|小时|分钟|年|周|个月)"
+_NUMBER = rf"(?:\d+|[{NUMERAL_SIGNS}]+)"
+_MEANT = re.compile(
+    rf"[这那前后](?:{_NUMBER})?{_COUNTED}|第{_NUMBER}(?!{CLASSIFIER}?[步问题种类次])(?:{_COUNTED})?"
+    rf"|(?<![{NUMERAL_SIGNS}\d第.])一(?:{CLASSIFIER}|{UNIT})|每(?:{UNIT}|{CLASSIFIER})"
+    rf"|(?<![{NUMERAL_SIGNS}\d第.])(?:\d+|[{NUMERAL_SIGNS}]+){_COUNTED}[^\d{NUMERAL_SIGNS}的]{{1,6}}的|[两二三四2-4]个[解根](?=[是为])"
+    rf"|(?<![{NUMERAL_SIGNS}\d第.])(?:\d+|[{NUMERAL_SIGNS}]+){_COUNTED}[^\d{NUMERAL_SIGNS}的]{{0,4}}(?:一共|总共)"
+    rf"|{_NUMBER}月(?:{_NUMBER}[日号])?|{_NUMBER}[日号]|[两三][车人队船地城数桶班边段者]|三角|[四五六七八]边形|一共|一起|一直|一样|统一"
+)
+"""Words with a numeral that say which things are meant, and are no quantity: 第三个, 这三个, 两个分数的, 一支."""
+
+_CLASSIFIER_OF_ANIMALS = re.compile(rf"(?<=[每这那\d{NUMERAL_SIGNS}])只")
+"""只 as a classifier; elsewhere it is "only", which limits a quantity."""
+
+_OF_ANOTHER = re.compile(
+    r"(?:[比第每各按在从自由以近满去到隔与和跟的被占]|[大小多少高低]了?到|[加减乘除][去上以]?)\s*\Z"
+)
+"""Words directly before a quantity that make it a part of another, or its measure."""
+
+_OF_QUANTITY = re.compile(rf"{_NUMBER}{_COUNTED}[^\d{NUMERAL_SIGNS}的]{{0,8}}的\s*\Z")
+"""Words before a fraction that make it a part of another quantity: 12个苹果的三分之一."""
+
+_OF_FRACTION = re.compile(r"(?:的|占|[一总]共|共)\s*\Z")
+_VERBS = re.compile(
+    r"(?:(?:是|[^以认作成]为|等于|[共有要付行走跑看读写做修挖织铺买卖分借还收挣赚亏剪切截锯喝吃放住坐站排骑飞游爬跳用花找需得装运种栽剩植养打获值能占]"
+    r"|余下|需要|树木?|加工|生产|盈利|[降涨]价|增加|减少|增长|增产|减产|节[约省]|提高|降低|下降|上升|完成|相[距差]|距离?|利息|参加|经过|相当于"
+    r"|[长宽高深厚重远差])(?:了|过|去|出|回|成|下|掉|完|满|好|上|进|起|着|给)*)\s*\Z"
+)
+"""Verbs that may stand directly before a quantity: a copula, or a verb of having, measuring, doing or changing."""
+
+_COMPARED = re.compile(r"比[^\d]{1,20}[多少大小贵快慢早晚轻短矮](?:了|出)?\s*\Z|比[^\d]{1,20}便宜了?\s*\Z")
+_EACH = re.compile(rf"(?:平均)?每(?:{UNIT}|{CLASSIFIER})[\u3400-\u9fff]{{0,6}}\s*\Z")
+"""`_COMPARED`, `_EACH`: the other words directly before a quantity: 比一支铅笔贵, 每本练习本."""
+
+_COPULA = re.compile(r"(?:是|[^以认作成]为|等于|[=＝:：])\s*\Z")
+_DONE_IN_TIME = re.compile(r"(?:就|便)?(?:能|可以|可)(?:全部|刚好|正好)?(?P<deed>[\u3400-\u9fff]{1,12})")
+_TIME = re.compile(rf"{_NUMBER}(?:\.\d+)?\s*(?:天|个?小时|分钟|秒|年|个月|周)")
+_FRACTION = re.compile(rf"(?:\d+/\d+|[{NUMERAL_SIGNS}]+分之[{NUMERAL_SIGNS}]+|\d+(?:\.\d+)?\s*[%％])")
+_VALUE_WITH_UNIT = re.compile(rf"[\d{NUMERAL_SIGNS}半]\s*(?:[%％点时分折成]|{UNIT}|{CLASSIFIER})")
+_RATIO = re.compile(r"\d+(?:\.\d+)?(?:\s*[:：∶]\s*\d+(?:\.\d+)?){1,3}")
+_EQUATION = r"[a-zA-Z][₁₂12]?\s*[=＝]\s*[-−]?\d+(?:\.\d+)?(?:/\d+)?"
+_SOLUTIONS = re.compile(
+    rf"(?P<head>[^，,。；;=＝]{{0,20}}(?:解|根)(?:分别)?[是为])\s*(?P<list>{_EQUATION}(?:\s*(?:[，,、和]|或者?)\s*{_EQUATION}){{0,3}})"
+)
+_WEEKDAY = re.compile(r"(?P<head>[^，,。；;]{0,20}[是为])\s*(?P<day>(?:星期|周|礼拜)[一二三四五六日天])")
+_CONCLUDES = re.compile(rf"(?:(?<![^。！？\n]){LEAD}|答案)[^。！？\n]*")
+_VALUES = re.compile(rf"\d+(?:\.\d+)?|[{NUMERAL_SIGNS}]+(?={CLASSIFIER}|{UNIT}|分之)")
+
+
+def answering_quantity(sentence: str, *, announced: bool = False, earlier: str = "") -> tuple[int, int] | None:
+    """Return the span of the one quantity of a sentence that answers the question; None if it has no such form.
+
+    announced: a label such as 答： stands before the sentence. earlier: the text before it, where there is no label.
+    """
+    end = len(sentence.rstrip(ENDS))
+    lead = _LEADS.match(sentence)
+    begin = 0 if lead is None else lead.end()
+    concludes = begin > 0 or _TOTAL.match(sentence, begin) is not None
+    span = _solutions(sentence, begin, end) or _timed(sentence, begin, end) or _last_quantity(sentence, begin, end)
+    if span is None:
+        return None
+    if not announced:
+        before = sentence[begin : span[0]]
+        if "原来" in before or _COMPARED.search(before) is not None:
+            return None
+        if not concludes and not _agrees(earlier, sentence[slice(*span)]):
+            return None
+    return span
+
+
+def answering_weekday(sentence: str) -> tuple[int, int] | None:
+    """Return the span of the day of the week that a sentence states: 那一天是周四; None if it states none."""
+    lead = _LEADS.match(sentence)
+    begin = 0 if lead is None else lead.end()
+    stated = _WEEKDAY.fullmatch(sentence, begin, len(sentence.rstrip(ENDS)))
+    return None if stated is None or not _is_plain(stated["head"]) else stated.span("day")
+
+
+def _last_quantity(sentence: str, begin: int, end: int) -> tuple[int, int] | None:
+    """Return the span of the quantity that ends a clause, if the words before it leave it standing."""
+    for start in starts_of(sentence, begin, end):
+        body = sentence[start:end]
+        ratio = _RATIO.fullmatch(body)
+        quantity = quantity_of(body)
+        if ratio is None and quantity is None:
+            continue
+        before = sentence[begin:start]
+        size = len(body) if quantity is None else quantity.size
+        fraction = _FRACTION.fullmatch(body) is not None
+        has_unit = fraction or (ratio is None and _VALUE_WITH_UNIT.search(body[:size]) is not None)
+        noun = "" if quantity is None else quantity.noun
+        if not before or limits(noun) or not _is_plain(before) or not (has_unit or _COPULA.search(before)):
+            return None
+        leads = (_VERBS, _COMPARED, _EACH, *((_OF_FRACTION,) if fraction else ()))
+        if not any(lead.search(before) for lead in leads):
+            return None
+        if fraction and _OF_QUANTITY.search(before):
+            return None
+        if _OF_ANOTHER.search(before) and not (fraction and _OF_FRACTION.search(before)):
+            return None
+        return start, start + size
+    return None
+
+
+def _timed(sentence: str, begin: int, end: int) -> tuple[int, int] | None:
+    """Return the span of the time in which a clause says that something can be done: 他3天能看完这本书."""
+    for start in starts_of(sentence, begin, end):
+        time = _TIME.match(sentence, start, end)
+        done = None if time is None else _DONE_IN_TIME.fullmatch(sentence, time.end(), end)
+        if time is None or done is None:
+            continue
+        before, deed = sentence[begin:start], _MEANT.sub("", done["deed"])
+        plain = (not before or _is_plain(before)) and _is_plain(deed) and "的" not in deed
+        return time.span() if plain and not _OF_ANOTHER.search(before) else None
+    return None
+
+
+def _solutions(sentence: str, begin: int, end: int) -> tuple[int, int] | None:
+    """Return the span of the equations by which a clause states the solutions: 方程组的解是x=3，y=1."""
+    stated = _SOLUTIONS.fullmatch(sentence, begin, end)
+    return None if stated is None or not _is_plain(stated["head"].replace("分别", "")) else stated.span("list")
+
+
+def _is_plain(words: str) -> bool:
+    """Whether the words beside a quantity are one clause, with no second quantity and nothing that `limits` it."""
+    if "答案" in words or limits(_CLASSIFIER_OF_ANIMALS.sub("", words)):
+        return False
+    words = _MEANT.sub("", words)
+    return re.search(rf"[，,。；;：:！!\n\d{NUMERAL_SIGNS}]", words) is None
+
+
+def _agrees(earlier: str, value: str) -> bool:
+    """Whether no sentence of the text before the last one draws a conclusion with another value."""
+    conclusions = [conclusion.group() for conclusion in _CONCLUDES.finditer(earlier)]
+    values = _VALUES.findall(conclusions[-1]) if conclusions else []
+    return not values or bool(set(values) & set(_VALUES.findall(value)))

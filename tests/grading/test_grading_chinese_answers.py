@@ -1,0 +1,125 @@
+"""Sentences that answer in Chinese, behind 答： and at the end of a reply: each right one, and hundreds of wrong twins.
+
+For: harness.grading.find.chinese_answers.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.answers.grammar.tree import names
+from tests.grading.test_grading_chinese_sentences import outcome
+
+ANSWERS = (
+    ("3元", "每本练习本{}", "3元", "3角 4元 30元"),
+    ("12元", "应找回{}", "十二元", "十二角 十元 二十元"),
+    ("3.6立方米", "这个水箱能装{}水", "3.6立方米", "3.6平方米 36立方米 3.6升"),
+    ("8.6元", "一支钢笔比一支铅笔贵{}", "8元6角", "6元8角 8.6角 86元"),
+    ("25%", "男生比女生多{}", "百分之二十五", "百分之二十 75%"),
+    ("5/4", "两个分数的和是{}", "5/4", "4/5 1/4 5"),
+    ("5/6", "修路队两天一共修了这条路的{}", "六分之五", "五分之六 6/5 1/6"),
+    ("60%", "他已经看了全书的{}", "60%", "40% 6%"),
+    ("4箱", "每辆车运{}", "4箱", "5箱 4吨 40箱"),
+    ("120棵", "一共要种{}树", "120棵", "12棵 120行 130棵"),
+    ("60°", "第三个角是{}", "60度", "120度 60米 6度"),
+    ("13℃", "这一天的温差是{}", "13摄氏度", "-13摄氏度 31摄氏度 13华氏度"),
+    ("-5℃", "当天的最低气温是{}", "零下5℃", "5℃ 零上5℃ 零下15℃"),
+    ("24人", "参加合唱队的有{}", "24名", "42名 24组 20名"),
+    ("9只", "笼子里有{}兔", "9只", "19只 9对 90只"),
+    ("2:3:5", "三个班捐款的比是{}", "2:3:5", "5:3:2 2:3:4 3:2:5"),
+    ("45分钟", "他写作业用了{}", "45分", "54分 45秒 45小时"),
+    ("77℉", "今天的气温是{}", "77华氏度", "77摄氏度 -77华氏度 7华氏度"),
+    ("25%", "今年的产量比去年增产{}", "二成五", "二成 五成二 25成"),
+    ("180元", "这件衣服的现价是{}", "180元整", "180角 108元整 18元整"),
+)
+"""Rows (reference, sentence around its quantity, the quantity in words of the reply, other quantities)."""
+
+OTHERS = tuple((reference, form, other) for reference, form, _, others in ANSWERS for other in others.split())
+BEFORE = names(
+    "不是 不到 并非 没有 至少 至多 最多 最少 超过 不足 大约 约 近 接近 多于 少于 大于 小于 高于 低于 "
+    "可能是 也许是 大概是 比 第 每 除以 乘 减去 加上 一半是 不应是 估计是 误以为是 错算成 看作 原来的 "
+    "再加 与 和 到 从 按 另外 7元和 2个的 八元或 两米加 3天"
+)
+"""What changes a quantity from before, or adds another one."""
+
+BEHIND = names(
+    "左右 以上 以下 多 不到 吗 的一半 的两倍 是错的 不对 ，不对 ，还差一点 或7个 和7个 除以2 乘2 加1 减1 "
+    "才怪 的说法不正确 还是7个 ，也可能不是 ，但这是错的 ？"
+)
+AROUND = names(
+    "如果{} 假设{} 若{} {}是错误的 小明说{} 有人认为{} 题目中{} 已知{} 不能说{} 难道{} 我猜{} 除非{} "
+    "{}，而不是 要是{} 问题是{}吗 当{} 其中{} 假如{} 原来{} 本来{} 没人知道{} 别以为{} 令{}"
+)
+"""`BEHIND`, `AROUND`: what changes a quantity from behind, or its whole sentence."""
+
+PLAIN = (
+    ("x=2或x=3", "方程的两个解是x=2或x=3。", "方程的两个解是x=-2或x=-3。"),
+    ("x=3,y=1", "方程组的解是x=3，y=1。", "方程组的解是x=1，y=3。"),
+    ("星期四", "所以那一天是周四。", "所以那一天不是周四。"),
+    ("对", "答：这句话是对的。", "答：这句话是错的。"),
+    ("正确", "答：该命题正确。", "答：该命题不正确。"),
+    ("3天", "答：他3天能看完这本书。", "答：他3天能看完这本书的一半。"),
+    ("3天", "答：他3天能看完这本书。", "答：他3天看不完这本书。"),
+    ("240千米", "答：两地相距240千米。", "答：3小时行驶240千米。"),
+    ("6米", "So the answer in Chinese is: 6米。", "So the answer in Chinese is: 6厘米。"),
+    ("3元", "一共花了24元。每本练习本3元。", "所以答案是24元。每本练习本3元。"),
+    ("16人", "先列式。参加的有16人。", "所以参加的有24人。没参加的有16人。"),
+    ("12元", "答：他有12元。", "答：比12元多3元。"),
+    ("3元", "答：他有3元。", "答：比12元多3元。"),
+)
+"""Rows (reference, reply that states it, reply that does not)."""
+
+IN_REPLY = ("解：3×5=15\n\n答：{}。", "先列式，再计算。\n{}。", "所以{}。", "**答：{}。**", "因此，{}")
+
+
+@pytest.mark.parametrize(("reference", "form", "quantity", "others"), ANSWERS)
+def test_a_sentence_with_one_quantity_behind_the_label_states_it(
+    reference: str, form: str, quantity: str, others: str
+) -> None:
+    for frame in ("解：3×5=15\n\n答：{}。", "答：{}", "**答：{}。**"):
+        assert outcome(reference, frame.format(form.format(quantity))) == "correct", form
+
+
+@pytest.mark.parametrize(("reference", "form", "other"), OTHERS)
+def test_another_value_or_unit_is_never_right(reference: str, form: str, other: str) -> None:
+    for frame in IN_REPLY:
+        reply = frame.format(form.format(other))
+        assert outcome(reference, reply) != "correct", reply
+
+
+@pytest.mark.parametrize(("reference", "form", "quantity", "others"), ANSWERS)
+def test_a_sentence_that_denies_limits_or_supposes_its_quantity_is_never_right(
+    reference: str, form: str, quantity: str, others: str
+) -> None:
+    twins = [form.format(before + quantity) for before in BEFORE]
+    twins += [form.format(quantity + behind) for behind in BEHIND]
+    twins += [around.format(form.format(quantity)) for around in AROUND]
+    accepted = [
+        reply for frame in IN_REPLY for twin in twins if outcome(reference, reply := frame.format(twin)) == "correct"
+    ]
+    assert accepted == []
+
+
+@pytest.mark.parametrize(("reference", "right", "twin"), PLAIN)
+def test_a_plain_answer_is_read_and_its_twin_is_not(reference: str, right: str, twin: str) -> None:
+    assert outcome(reference, right) == "correct"
+    assert outcome(reference, twin) != "correct"
+
+
+MODALS = names(
+    "据说 恐怕 似乎 好像 未必 老师问 有同学说 他误认为 说不定 倘若 万一 谁说 听说 怀疑 要证明 目标是 不能确定 同桌算得"
+)
+ENDINGS = names(
+    "吗？ ，这是不对的。 的可能性不大。 是假的。 这种说法有误。 ，应改为77。 ，还要再乘2。 ，不过还没有减去3。"
+)
+"""`MODALS`, `ENDINGS`: what stands before and behind a whole sentence and leaves it open."""
+
+
+@pytest.mark.parametrize(("reference", "form", "quantity", "others"), ANSWERS)
+def test_a_sentence_in_the_mouth_of_another_or_in_doubt_is_never_right(
+    reference: str, form: str, quantity: str, others: str
+) -> None:
+    sentence = form.format(quantity)
+    twins = [modal + sentence + "。" for modal in MODALS] + [sentence + ending for ending in ENDINGS]
+    replies = [f"{lead}{twin}" for lead in ("答：", "先列式。\n", "所以") for twin in twins]
+    assert [reply for reply in replies if outcome(reference, reply) == "correct"] == []
