@@ -59,6 +59,9 @@ MAX_VOTE_CHARS = 200
 _DIGITS_OF_REPLY = 16
 """Number of digits of the checksum that is the vote of a whole reply."""
 
+MAX_QUOTED_CHARS = 160
+"""Longest sentence of a reply that a step or a reason quotes, in characters; a longer one is cut."""
+
 MAX_STEP_CHARS = 600
 """Longest step of a verdict, in characters; a longer one is cut in its middle."""
 
@@ -95,6 +98,10 @@ _RULES = {
 _REASONS = frozenset(("prose", "unreadable", "matrices", "vectors", "decimal comma", UNSTATED)) | EXHAUSTED
 """Rules whose words say why an answer is undecided; the others only say how it was compared."""
 
+_MARKS_BEHIND = "})]$*_`.。!！ \t\n\\"
+_MAX_UNIT_CHARS = 12
+"""A text behind an answer of at most this many characters may be its unit, and is no step."""
+
 _ONE_VALUE: tuple[AnswerKind, ...] = ("integer", "number", "expression")
 _NO_RULES = GradeRules()
 _SHORT_NUMBER = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15}|/[0-9]{1,15})?|-?\\[dt]?frac\{[0-9]{1,15}\}\{[0-9]{1,15}\}")
@@ -114,6 +121,20 @@ _POWER_OF_BRACKET = re.compile(r"[)}]\s*\^")
 def undecided_reason(rule: str) -> str:
     """Return in words why `rule` left an answer undecided."""
     return _RULES[rule] if rule in _REASONS else "no rule can tell whether the answer equals the reference"
+
+
+def why_undecided(question: Question, sample: Sample, grade: Grade) -> str:
+    """Return in words why a grade is undecided; a sentence behind the answer that leaves it open is quoted."""
+    if grade.rule == UNSTATED:
+        extraction = find(question, sample.text, truncated=sample.truncated)
+        if extraction is not None and extraction.opened_by and extraction.answer == grade.extracted:
+            return _opened(extraction)
+    return undecided_reason(grade.rule)
+
+
+def _opened(extraction: Extraction) -> str:
+    """Return in words that the text behind an answer leaves it open, with the sentence that does so."""
+    return f"what stands behind the answer may correct it: “{visible(extraction.opened_by, MAX_QUOTED_CHARS)}”"
 
 
 class Search(NamedTuple):
@@ -492,8 +513,10 @@ def as_stated(extraction: Extraction, decision: AnswerVerdict) -> AnswerVerdict:
     return decision._replace(outcome="undecided", rule=UNSTATED, near_miss=None)
 
 
-def _rule_in_words(rule: str) -> str:
+def _rule_in_words(rule: str, extraction: Extraction) -> str:
     """Return the step that names the rule by which an answer was decided, and says what the rule does."""
+    if rule == UNSTATED and extraction.opened_by:
+        return f"rule {rule}: {_opened(extraction)}"
     if verifier.failure(rule) is not None:
         return f"rule {rule}"
     return f"rule {rule}: {_RULES.get(rule, 'compared part by part')}"
@@ -510,7 +533,7 @@ def conclude(searched: Search, decision: AnswerVerdict, right_elsewhere: bool, *
     if searched.steps:
         near = "another box" if right_elsewhere else decision.near_miss
         passed_over = () if near is None else (f"near miss: {NEAR_MISSES[near]}",)
-        rule = () if extraction is None else (_rule_in_words(decision.rule),)
+        rule = () if extraction is None else (_rule_in_words(decision.rule, extraction),)
         lines = (*searched.steps, *decision.steps, *rule, *passed_over, decision.outcome.replace("_", " "))
         steps = tuple(visible(step, MAX_STEP_CHARS) for step in lines)
     return Verdict(
@@ -543,11 +566,17 @@ def _steps_of_search(question: Question, text: str, extraction: Extraction | Non
         steps.append(f"the reasoning ends at character {part[0]:,}; only what follows is searched")
     if extraction is None:
         return [*steps, "no box, phrase, formula or number was found"]
-    answer, start, end, method = extraction
+    answer, start, end, method, _ = extraction
     steps.append(f"answer found by {method} at characters {start:,}–{end:,}: {quoted(answer)}")
     passed_over = sum(1 for box in boxes_from_end(text) if not start <= box.start <= end)
     if passed_over:
         steps.append(f"{passed_over} other box{'es' if passed_over > 1 else ''} passed over: the last one counts")
+    # A formula stated behind a box replaces the box, and nothing behind the formula is read.
+    is_read = method in ("box", "boxes", "letter") or (method == "phrase" and not passed_over)
+    behind = text[end : part[1]].strip(_MARKS_BEHIND) if is_read else ""
+    if len(behind) > _MAX_UNIT_CHARS:
+        read = visible(behind, MAX_QUOTED_CHARS)
+        steps.append(f"what stands behind the answer was read and leaves it standing: “{read}”")
     return steps
 
 

@@ -10,7 +10,7 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.records import FROM_FILE, Grade, Key, Question, Sample, Verdict
 from harness.grading.elsewhere import shown_references
-from harness.grading.verdict import JUDGE_RULE, NEAR_MISSES, undecided_reason
+from harness.grading.verdict import JUDGE_RULE, NEAR_MISSES, why_undecided
 from harness.scoring.score import MAX_GRADER_CHARS
 from harness.viewer.library import OpenBenchmark
 from harness.viewer.rows import ListedSample, QuestionRow, sample_row, text_of, votes
@@ -107,7 +107,7 @@ def sample_text(
         yield f"answer: {_short(grade.extracted)}   rule: {visible(grade.rule, 60)}{by}   "
     yield f"reference: {' or '.join(visible(reference, 400) for reference in shown_references(question))}\n"
     if grade is not None and grade.verdict == "undecided":
-        yield f"undecided because {undecided_reason(grade.rule)}\n"
+        yield f"undecided because {why_undecided(question, sample, grade)}\n"
     yield "\n"
     if sample.reasoning:
         if reasoning:

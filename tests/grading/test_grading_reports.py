@@ -85,6 +85,13 @@ def test_judge_decides_what_the_rules_leave_open_and_nothing_else(ruling: bool |
         ("<think>hm", "no answer", "never closed"),
         ("I do not know", "no answer", "no box, phrase, formula or number"),
         ("\\boxed{\x1b[31m}", "undecided", r"\x1b[31m"),
+        (
+            r"\boxed{0.5}. This is because 1 ÷ 2 = 0.5. Wait, I misread it. It is odd.",
+            "undecided",
+            "may correct it: “Wait, I misread it.”",
+        ),
+        ("The answer is 0.5. Wait, \x1b[31m no.", "undecided", r"may correct it: “Wait, \x1b[31m no.”"),
+        (r"\boxed{0.5}. This is because 1 ÷ 2 = 0.5.", "correct", "leaves it standing: “This is because 1 ÷ 2 = 0.5”"),
     ],
 )
 def test_steps_describe_the_search_and_end_in_the_verdict(response: str, last: str, contains: str) -> None:

@@ -120,6 +120,10 @@ def test_worked_examples_are_printed_with_the_question_and_not_with_each_filtere
     ("reply", "reason"),
     [
         ("It is 9 less than 10, so 9 is »1« indeed.", "the sentence of the value has no form that states an answer"),
+        (
+            r"\boxed{1}. Wait, I misread it. It is odd.",
+            "what stands behind the answer may correct it: “Wait, I misread it.”",
+        ),
         (r"\boxed{A B C}", "no rule can tell whether the answer equals the reference"),
         (r"\boxed{1}", None),
         (r"\boxed{2}", None),

@@ -43,6 +43,7 @@ from harness.grading.find.chinese import (
 )
 from harness.grading.find.chinese_answers import answering_quantity, answering_weekday
 from harness.grading.find.conditions import condition_before, condition_behind, conditional_sentence
+from harness.grading.find.opened import opening_sentence
 from harness.grading.find.reasoning import final_part
 from harness.grading.find.refusals import (
     gives_up,
@@ -65,12 +66,16 @@ UNSTATED: Method = "sentence"
 
 
 class Extraction(NamedTuple):
-    """The answer as it stands in the text: its characters, where they begin and end, and the form that gave it."""
+    """The answer as it stands in the text: its characters, where they begin and end, and the form that gave it.
+
+    opened_by: the sentence behind the answer that leaves it open; empty if none does.
+    """
 
     answer: str
     start: int
     end: int
     method: Method
+    opened_by: str = ""
 
 
 _PHRASE = re.compile(
@@ -320,7 +325,10 @@ def _of_box(
     if box.outer_end < hi and not leaves_standing(text, box.outer_end, hi, answer.answer):
         statement = _stated_behind(text, box.outer_end, hi, kind)
         ends_reply = statement is not None and hi - statement.end <= MAX_CHARS
-        return statement if statement is not None and ends_reply else answer._replace(method=UNSTATED)
+        if statement is not None and ends_reply:
+            return statement
+        opener = opening_sentence(text, box.outer_end, hi, answer.answer)
+        return answer._replace(method=UNSTATED, opened_by=opener)
     return _with_condition(answer, text, box.outer_end, hi, lo, _announcement_of_box(text, lo, box))
 
 
@@ -381,8 +389,10 @@ def _choice_in_prose(tail: str, last: str) -> Extraction | None:
         return None
     stands = choice.stands and not is_supposed(tail, choice.start)
     end = behind_rejected_options(tail, choice.end, choice.answer)
-    stands = stands and leaves_standing(tail, end, len(tail), choice.answer)
-    return Extraction(choice.answer, choice.start, choice.end, "letter" if stands else UNSTATED)
+    letter = Extraction(choice.answer, choice.start, choice.end, "letter" if stands else UNSTATED)
+    if leaves_standing(tail, end, len(tail), choice.answer):
+        return letter
+    return letter._replace(method=UNSTATED, opened_by=opening_sentence(tail, end, len(tail), choice.answer))
 
 
 def _choice_beside(text: str, box: Box, lo: int, hi: int, last: str) -> Extraction | None:
@@ -479,7 +489,8 @@ def _after_phrase(tail: str, kind: str, *, takes_back: bool = False) -> Extracti
     if statement is None:
         return None
     if not leaves_standing(tail, statement.end, len(tail), statement.answer):
-        return statement._replace(method=UNSTATED)
+        opener = opening_sentence(tail, statement.end, len(tail), statement.answer)
+        return statement._replace(method=UNSTATED, opened_by=opener)
     begin = phrase.end() - len(phrase.group().lstrip())
     stands = kind == "choice" or takes_back or is_left_standing(tail, begin, phrase.group())
     answer = _with_condition(statement, tail, statement.end, len(tail), 0, begin)

@@ -1,0 +1,28 @@
+"""Which sentence behind an answer leaves it open, so that a verdict can quote it."""
+
+from __future__ import annotations
+
+import re
+
+from harness.grading.find.behind import leaves_standing
+
+_STOP = re.compile(r"[.!?]+(?=\s)|[。！？]+|\n+")
+
+MAX_SENTENCES = 40
+"""Largest number of sentences that are tried one by one; a longer text is quoted from there on."""
+
+
+def opening_sentence(text: str, end: int, hi: int, answer: str) -> str:
+    """Return the sentence of text[end:hi], the text behind an answer, with which the answer is first left open.
+
+    The text must leave it open (`leaves_standing`).
+    """
+    begin = end
+    for n_tried, stop in enumerate(_STOP.finditer(text, end, hi)):
+        if n_tried == MAX_SENTENCES:
+            break
+        # The text up to a sentence, since sentences are judged by those before them.
+        if text[begin : stop.end()].strip() and not leaves_standing(text, end, stop.end(), answer):
+            return text[begin : stop.end()].strip()
+        begin = stop.end()
+    return text[begin:hi].strip()
