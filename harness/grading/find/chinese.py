@@ -99,13 +99,16 @@ _LIMITS = re.compile(
     rf"[{_LIMITING_SIGNS}<>＜＞≤≥≠≈～~→+×÷*^\\]"
     r"|要是|可能|也许|大[概致体]|差不[多离]|差一?点|以[为内外上下]|[大小多少高低早晚轻重长短快慢]于|[最顶][多少]"
     r"|最(?=\Z|[高低长短大小快慢](?:\Z|\d))"
-    r"|多少|[原本]来|原先|已知|条件|难道|好像|貌似|万一|起码|充其量|几乎|简直|勉强|即[使便]|目[标的]|看[作成样上来起]|当成|[写抄记][成作为]|觉得"
+    r"|多少|[原本]来|原先|已知|条件|难道|好像|貌似|万一|起码|充其量|几乎|简直|勉强|即[使便]|目[标的]|看[作成样上来起]|当成|[写抄记][成为]|写作(?![业文])|觉得"
     r"|接下来|下面|首先|先[把将求]|然后|考虑|继续|左右|上下|还差|而是|要求|结论|一旦|一度|八成|多半|没准|反正|\A[按照依]|偶尔|(?:表面|理论|事实|实际|原则|名义|基本)上|粗略|商量"
     r"|(?:平方|立方)(?!分?[米厘毫千])|(?<![笔日])记(?!者)|(?<!演)讲(?!座)"
 )
 """Closed classes of Chinese words by which a sentence limits what it says: negations, adverbs of doubt and degree,
 conjunctions of condition and contrast, verbs of speech, thought and computing, question words.
 """
+
+_OPERATIONS = re.compile("除以|乘以?|加上?|减去?|近似|另一")
+"""Words of `_LIMITS` that belong to a name: 甲数除以乙数的商是7."""
 
 _VERBS = re.compile("[的是有在被对错为等太很]")
 """Chinese characters which say that the words behind a unit are no noun."""
@@ -245,7 +248,7 @@ def limits(words: str) -> bool:
 def is_limited(sentence: str) -> bool:
     """Whether the name before the last 是, 为 or 等于 of a sentence limits what stands behind it: 小明说差是12."""
     copula = max(sentence.rfind(verb) for verb in ("是", "为", "等于"))
-    return copula > 0 and limits(sentence[:copula])
+    return copula > 0 and limits(_OPERATIONS.sub("", sentence[:copula]))
 
 
 def _is_named(head: re.Match[str], quantity: _Quantity) -> bool:
