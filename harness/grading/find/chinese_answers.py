@@ -27,6 +27,9 @@ import re
 
 from harness.grading.find.chinese import CLASSIFIER, ENDS, LEAD, NUMERAL_SIGNS, UNIT, limits, quantity_of, starts_of
 
+MAX_CHARS = 120
+"""Longest sentence that is read, in characters."""
+
 _LEADS = re.compile(rf"\s*(?:{LEAD})*")
 _TOTAL = re.compile("一共|总共")
 _COUNTED = rf"(?:{CLASSIFIER}|天|小时|分钟|年|周|个月)"
@@ -86,6 +89,8 @@ def answering_quantity(sentence: str, *, announced: bool = False, earlier: str =
     end = len(sentence.rstrip(ENDS))
     lead = _LEADS.match(sentence)
     begin = 0 if lead is None else lead.end()
+    if end - begin > MAX_CHARS:
+        return None
     concludes = begin > 0 or _TOTAL.match(sentence, begin) is not None
     span = _solutions(sentence, begin, end) or _timed(sentence, begin, end) or _last_quantity(sentence, begin, end)
     if span is None:
