@@ -134,7 +134,8 @@ class WarmProcess(subprocess.Popen[Any]):
         if self._status is None:
             with contextlib.suppress(BlockingIOError):
                 flags = socket.MSG_DONTWAIT if wait_flags & os.WNOHANG else 0
-                self._status = json.loads(self._channel.recv(100, flags))
+                # Nothing: the warm process has ended, at the exit of the tests, and has killed what was left.
+                self._status = json.loads(self._channel.recv(100, flags) or str(int(signal.SIGKILL)))
                 self._channel.close()
         return (0, 0) if self._status is None else (self.pid, self._status)
 
