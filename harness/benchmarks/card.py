@@ -379,9 +379,9 @@ class Card(_Part):
     @model_validator(mode="after")
     def _check_fields_together(self) -> Card:
         """Refuse fields of the card that contradict one another or name an unknown prompt."""
-        names = {*PROMPTS, *(prompt.name for prompt in self.prompts), *plugins.names("prompt")}
+        ours = {*PROMPTS, *(prompt.name for prompt in self.prompts)}
         for name in (self.prompt, *(variant.prompt for variant in self.variants)):
-            if name not in names:
+            if name not in ours and name not in (names := {*ours, *plugins.names("prompt")}):
                 every_name = ", ".join(sorted(names))
                 raise ValueError(
                     f"prompt {name!r} is not known; expected one of {every_name}.{near_names(name, names)}"

@@ -161,7 +161,6 @@ def generate(
                 replace(settings, concurrency=way.concurrency, endpoints=tuple(servers.ready(settings.endpoints))),
                 plan, clock=clock, policy=way.policy, answered=answered, prior_lengths=prior_lengths,
             )  # fmt: skip
-            dispatcher.bill(runner.spent)
             network = runner.network(plan, dispatcher, way, loop_factory, clock)
             runner.ask(network, signals, waits=way.waits)
             outcome = session.finish(dispatcher, network.progress, network.lag)
@@ -195,8 +194,8 @@ class Runner:
         self._status_sentences: SimpleQueue[Sentence] = SimpleQueue()
         self._lost: str | None = None
         self._network: Network | None = None
-        self.spent = Spent()
-        """What the fingerprints cost that were taken before the first sample."""
+        self._spent: Spent | None = None
+        """What the fingerprints cost that were taken before the first sample; None if none was."""
 
     # ---- before the first sample
 
@@ -214,7 +213,7 @@ class Runner:
         if self._settings.fingerprint and self._pays_for_fingerprints(plan, len(endpoints)):
             neutral = self._session.fingerprint_neutral
             replies = fingerprint.ask(self._settings, neutral, endpoints, self._opener, self._listener.on_status)
-            self.spent = replies.spent
+            self._spent = replies.spent
             described = [endpoint for endpoint in endpoints if endpoint.base_url in self._servers.facts]
             self._session.check_fingerprints(replies.beginnings, described, resuming=True)
         self._session.sampling_begins()
@@ -257,6 +256,8 @@ class Runner:
 
         way: how samples are asked. loop_factory, clock: the event loop and the time, which tests replace.
         """
+        if self._spent is not None:
+            dispatcher.bill(self._spent)
         return Network(
             dispatcher,
             self._session.journals,

@@ -17,6 +17,9 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.records import GradeRules
 
+_WORDED = frozenset({"text", "expression", "multiple"})
+"""Kinds of answers whose references may be sentences."""
+
 
 def run_at(where: OnRay, options: RunOptions, watcher: Watcher, judge: JudgeOptions | None = None) -> Ran:
     """Run the benchmarks from this machine, or from the nodes of the cluster that `where` names.
@@ -53,9 +56,7 @@ def _for_a_judge(sets: Sequence[QuestionSet]) -> Iterator[Sentence]:
     """Yield a warning for each benchmark most of whose references are sentences, which the rules can seldom grade."""
     for question_set in sets:
         graded = [
-            item
-            for item in question_set.questions
-            if item.kind != "choice" and item.rules.grader == GradeRules().grader
+            item for item in question_set.questions if item.kind in _WORDED and item.rules.grader == GradeRules().grader
         ]
         sentences = [item for item in graded if item.references and all(map(is_sentence, item.references))]
         if 2 * len(sentences) > len(question_set.questions):
