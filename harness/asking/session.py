@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from harness.asking import metrics
-from harness.asking.own_servers import ServedHere
 from harness.asking.prepare import Prepared, in_a_line
 from harness.asking.watching import Watcher
 from harness.benchmarks.questions import QuestionsById, QuestionSet
@@ -24,11 +24,16 @@ from harness.runs import RunFolder
 
 if TYPE_CHECKING:
     from harness.asking.options import RunOptions
+    from harness.client.address.endpoint import Endpoint
     from harness.foreign.continuing import FileReplies
     from harness.generation.dispatch.canary import Answered
     from harness.generation.plan import Task
     from harness.generation.progress import Progress
     from harness.generation.spending import Prices
+
+
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+"""Names under which a machine reaches itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,6 +141,57 @@ def _lost(prepared: Prepared) -> Callable[[], str | None]:
         return f"the server {visible(server.name, 80)}, started for this run, has ended: {why}" if why else None
 
     return lost
+
+
+class ServedHere:
+    """Tells whether all servers that a run asks have ended, if all of them were started on this machine.
+
+    They are found by their addresses at the first call of `lost`. Servers that do not run then do not count: an old
+    state file may name a port that another server has by now.
+    """
+
+    def __init__(self, endpoints: Sequence[Endpoint]) -> None:
+        self._endpoints = tuple(endpoints)
+        self._servers: tuple[tuple[str, int], ...] | None = None
+        """(name, process number of the guard) of each server. The guard is the process that ends the server's engine
+        when the harness is gone. Empty if some endpoint was not started here; None before the first call of `lost`.
+        """
+
+    def lost(self) -> str | None:
+        """Return a sentence on why the last server has ended if all have ended; None while a server may answer."""
+        from server_launchers.keeping import servers  # imported late: the first request does not wait for it
+
+        if self._servers is None:
+            self._servers = self._servers_here()
+        reasons = [(name, servers.why_ended(name, guard)) for name, guard in self._servers]
+        if not reasons or not all(why for _, why in reasons):
+            return None
+        name, why = reasons[-1]
+        return f"the server {visible(name, 80)}, which this run asks, has ended: {why}"
+
+    def _servers_here(self) -> tuple[tuple[str, int], ...]:
+        """Return (name, process number of the guard) of each server of the run; empty unless all were started here."""
+        if not all(endpoint.local for endpoint in self._endpoints):
+            return ()
+        from server_launchers.errors import LaunchError
+        from server_launchers.keeping import servers
+
+        ready: dict[str, tuple[str, int]] = {}
+        # A state folder in which other users may write is refused, and then no server counts as started here.
+        with suppress(LaunchError, OSError):
+            for server in servers.status():
+                if server.status == "ready":
+                    ready |= {_host_and_port(url): (server.name, server.guard_pid) for url in server.base_urls}
+        by_endpoint = [ready.get(_host_and_port(endpoint.base_url)) for endpoint in self._endpoints]
+        each = tuple(dict.fromkeys(server for server in by_endpoint if server is not None))
+        return each if all(by_endpoint) else ()
+
+
+def _host_and_port(url: str) -> str:
+    """Return `HOST:PORT` of an address, with `localhost` for every name of this machine."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    return f"{'localhost' if host in _LOOPBACK else host}:{parts.port}"
 
 
 def _continued(path: Path, prepared: Prepared, settings: RunSettings, watcher: Watcher) -> FileReplies:

@@ -1,6 +1,6 @@
 """A run knows when the served server that it asks has ended.
 
-For: harness.asking.own_servers, server_launchers.keeping.servers.
+For: harness.asking.session, server_launchers.keeping.servers.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from harness.asking.own_servers import ServedHere
+from harness.asking.session import ServedHere
 from harness.client.address.endpoint import Endpoint
 from server_launchers.keeping import processes, state
 from server_launchers.keeping.state import MemberState, ServerState
