@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from harness.core.errors import StoreError, UsageError, option
-from harness.generation.plan import Owed
+from harness.runs.record import Owed
 
 # ---- open files
 

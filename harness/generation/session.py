@@ -31,7 +31,7 @@ from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.machine_limits import expected_bytes
 from harness.generation.network.keeping import Keeper
 from harness.generation.outcome import Outcome, doubts
-from harness.generation.plan import Owed, SessionPlan, owed
+from harness.generation.plan import SessionPlan
 from harness.generation.progress import Progress
 from harness.generation.settings import RunSettings
 from harness.runs import questions as stored_questions
@@ -46,7 +46,7 @@ from harness.runs.manifest import (
     differences,
     servers_refusal,
 )
-from harness.runs.record import KeySet, Plan
+from harness.runs.record import KeySet, Owed, Plan, owed
 
 if TYPE_CHECKING:
     from harness.core.records import Question
@@ -215,7 +215,7 @@ class SamplingSession:
 
     def keeper(self, plan: SessionPlan) -> Keeper:
         """Open the store of half-written samples, with the parts that earlier sessions wrote of samples in `plan`."""
-        keeper = Keeper(self._folder, plan.asks(), self._log.write, self._clock)
+        keeper = Keeper(self._folder, plan.owed, self._log.write, self._clock)
         if keeper.damaged:
             self.warn(f"{keeper.damaged} damaged lines of {self._folder.inflight.name} do not count (see log.jsonl).")
         return keeper

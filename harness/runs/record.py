@@ -7,7 +7,7 @@ one that knows nothing of it sees one more field. A key can be read from the hea
 Any text comes back equal, lone surrogates too; a high surrogate before a low one comes back as the character they mean.
 
 A `KeySet` holds keys in memory by questions, not by samples: a bit for each index of a question. A `Plan` says which
-keys a run expects.
+keys a run expects, and `owed` which of them it lacks.
 """
 
 from __future__ import annotations
@@ -311,3 +311,28 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         for question_id in question_ids:
             of_number.setdefault(self.of(question_id), []).append(question_id)
         return sum(keys.count_within(ids, number) for number, ids in of_number.items())
+
+
+class Owed(NamedTuple):
+    """The samples of one question that are still to be asked. indices: ascending, at least one."""
+
+    benchmark: str
+    question_id: str
+    indices: tuple[int, ...]
+
+
+def owed(benchmark: str, question_ids: Iterable[str], plan: Plan | int, on_disk: Set[Key]) -> list[Owed]:
+    """Return the samples that are expected and not in `on_disk`, by question, in the order of `question_ids`.
+
+    plan: a number stands for as many samples of every question. Expected are the indices 0 … n-1 of each question,
+    n = plan.of(question). Other keys in `on_disk` (of other questions, with higher indices) change nothing.
+    """
+    expected = Plan.every(plan)
+    keys = on_disk if isinstance(on_disk, KeySet) else KeySet(on_disk)
+    all_indices = tuple(range(expected.samples))  # One tuple for all questions without a stored sample, to save memory.
+    rows = []
+    for question_id in question_ids:
+        indices = keys.lacks(question_id, expected.of(question_id))
+        if indices:
+            rows.append(Owed(benchmark, question_id, all_indices if indices == all_indices else indices))
+    return rows

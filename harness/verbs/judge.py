@@ -33,7 +33,6 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.records import Grade, Key, Message, Question, Sample
 from harness.generation.outcome import Outcome
-from harness.generation.plan import owed
 from harness.generation.progress import Progress
 from harness.generation.runner import Listener, ServerSide, generate, stated_context
 from harness.generation.settings import DEFAULT_CONCURRENCY, BenchmarkSettings, Patience, RunSettings, with_neutral
@@ -58,6 +57,7 @@ from harness.presets.sampling import Sampling
 from harness.runs import RunFolder, opinions, read_samples
 from harness.runs.layout import named_folder
 from harness.runs.line_file import make_folder
+from harness.runs.record import owed
 from harness.scoring import Score
 from harness.scoring.audit import JudgeErrors
 from harness.scoring.pipeline import GradedBenchmark, OnGraded, grade_run, publish

@@ -9,7 +9,7 @@ import pytest
 from harness.core.errors import StoreError
 from harness.generation import machine_limits
 from harness.generation.machine_limits import DiskRoom, expected_bytes
-from harness.generation.plan import Owed
+from harness.runs.record import Owed
 from tests.faults.server import FaultServer, Request, http
 from tests.generation.small_runs import expected_keys, keys_of, question_set, run, run_settings, well
 from tests.system.command import harness

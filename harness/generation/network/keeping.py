@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 from typing import Any
 
@@ -15,6 +16,7 @@ from harness.generation.plan import Task
 from harness.runs import inflight
 from harness.runs.inflight import Inflight, Partial, SampleKey
 from harness.runs.layout import RunFolder
+from harness.runs.record import Owed
 
 KEEP_S = 5.0
 """Smallest number of seconds between two writes of the same stream (the reply of one request)."""
@@ -47,12 +49,13 @@ class Keeper:
     def __init__(
         self,
         folder: RunFolder,
-        owed: Callable[[Task], bool],
+        owed: Sequence[Owed],
         on_event: Callable[..., None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Read the parts that earlier sessions wrote of samples which are still missing (`owed`)."""
-        stored = inflight.read(folder, lambda key: owed(Task(*key)))
+        rows = cache(lambda: {(row.benchmark, row.question_id): row.indices for row in owed})  # made if there are parts
+        stored = inflight.read(folder, lambda key: key.sample_index in rows().get((key.benchmark, key.question_id), ()))
         self.partials = stored.partials
         self.damaged = stored.damaged
         self._clock = clock
