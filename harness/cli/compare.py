@@ -129,7 +129,7 @@ def _gate(pairs: list[RunComparison], margin: float) -> int:
 
 def _print(pair: RunComparison) -> None:
     """Print the comparison of one run with the baseline on one benchmark."""
-    from harness.reports.remarks import why_narrower
+    from harness.reports.tables import why_narrower
 
     decision, paired = pair.decision, pair.decision.paired
     run, baseline = visible(decision.run), visible(decision.baseline)

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from harness.core.nouns import count_noun
-from harness.reports.remarks import why_narrower
 from harness.reports.settings import differing_in_words
-from harness.reports.tables import ABSENT, Table, note, p_cell, percent, points, points_interval, short
+from harness.reports.tables import ABSENT, Table, note, p_cell, percent, points, points_interval, short, why_narrower
 from harness.scoring import PairedComparison, PublishedComparison, Score
 from harness.scoring.differences import holm
+from harness.scoring.moves import Move
+
+MAX_MOVED = 15
+"""Largest number of questions that a table of two runs lists as fallen, and as many as risen."""
 
 
 def paired_table(
@@ -125,6 +128,34 @@ def published_table(comparisons: Sequence[tuple[str, PublishedComparison]]) -> T
         tuple(rows),
         tuple(notes),
         frozenset(range(3, 7)),
+    )
+
+
+def moved_table(baseline: str, second: str, moves: Sequence[Move]) -> Table:
+    """The questions that fell from the baseline to the second run, largest fall first, then those that rose.
+
+    p: by Fisher's exact test, corrected by Holm over all questions of both runs.
+    """
+    fallen = [move for move in moves if move.change < 0][:MAX_MOVED]
+    risen = [move for move in reversed(moves) if move.change > 0][:MAX_MOVED]
+    rows = tuple(
+        (
+            short(move.question.question_id),
+            f"{move.first_correct} / {move.first_n}",
+            f"{move.second_correct} / {move.second_n}",
+            points(move.change),
+            p_cell(move.p),
+        )
+        for move in (*fallen, *risen)
+    )
+    worse, better = sum(move.change < 0 for move in moves), sum(move.change > 0 for move in moves)
+    return Table(
+        f"Questions that moved: {worse} fell, {better} rose (at most {MAX_MOVED} of each are listed); p: the chance of "
+        "such a change between equal models, corrected for all questions (Holm)",
+        ("question", short(baseline), short(second), "points", "p"),
+        rows,
+        (),
+        frozenset(range(1, 5)),
     )
 
 

@@ -23,6 +23,7 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.records import Question, Verdict
 from harness.reports import figures
+from harness.reports.comparison_tables import moved_table
 from harness.reports.figures import RunBenchmark
 from harness.reports.outcomes import WORDS, count
 from harness.reports.plots import draw
@@ -35,7 +36,6 @@ from harness.reports.tables import (
     breakdown_table,
     endpoint_table,
     interval_cell,
-    moved_table,
     percent,
     samples_cell,
     short,

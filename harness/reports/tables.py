@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from harness.core.inert import safe_name, visible
-from harness.reports.remarks import why_narrower
 from harness.scoring import Score
 from harness.scoring.intervals import Interval
-from harness.scoring.moves import Move
 from harness.scoring.uncertainty import Intervals
 
 if TYPE_CHECKING:
@@ -20,9 +18,6 @@ if TYPE_CHECKING:
 
 MAX_CELL_CHARS = 80
 """Longest name of a run, model or benchmark in a table, in characters; longer ones are clipped."""
-
-MAX_MOVED = 15
-"""Largest number of questions that a table of two runs lists as fallen, and as many as risen."""
 
 MAX_DIGITS = 4
 """Largest number of decimals of an interval's end."""
@@ -380,31 +375,22 @@ def breakdown_table(label: str, score: Score, by: str) -> Table:
     return Table(title, columns, rows, (), frozenset(range(1, 5)))
 
 
-def moved_table(baseline: str, second: str, moves: Sequence[Move]) -> Table:
-    """The questions that fell from the baseline to the second run, largest fall first, then those that rose.
+def why_narrower(sampling: Interval | None, question: Interval | None, *, at_most: bool) -> tuple[str, ...]:
+    """One sentence on why the interval for other questions is narrower than the one for the same questions; else empty.
 
-    p: by Fisher's exact test, corrected by Holm over all questions of both runs.
+    at_most: whether the sampling interval is only an upper bound, as with one sample of each question.
     """
-    fallen = [move for move in moves if move.change < 0][:MAX_MOVED]
-    risen = [move for move in reversed(moves) if move.change > 0][:MAX_MOVED]
-    rows = tuple(
-        (
-            short(move.question.question_id),
-            f"{move.first_correct} / {move.first_n}",
-            f"{move.second_correct} / {move.second_n}",
-            points(move.change),
-            p_cell(move.p),
-        )
-        for move in (*fallen, *risen)
+    if sampling is None or question is None or question.high - question.low >= sampling.high - sampling.low:
+        return ()
+    reason = (
+        "with one sample of each question, or with copies among the samples, it is only an upper bound"
+        if at_most
+        else "with few samples of each question it is kept wide, because they hardly show how much a question varies"
     )
-    worse, better = sum(move.change < 0 for move in moves), sum(move.change > 0 for move in moves)
-    return Table(
-        f"Questions that moved: {worse} fell, {better} rose (at most {MAX_MOVED} of each are listed); p: the chance of "
-        "such a change between equal models, corrected for all questions (Holm)",
-        ("question", short(baseline), short(second), "points", "p"),
-        rows,
-        (),
-        frozenset(range(1, 5)),
+    return (
+        f"the interval for the same questions is wider than that for other questions: {reason}; the interval for other "
+        "questions is measured on the spread between questions. More samples of each question narrow the interval for "
+        "the same questions",
     )
 
 

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.reports.history import read_history
-from harness.reports.remarks import why_narrower
 from harness.reports.scored import read_runs
 from harness.reports.settings import (
     by_weight,
@@ -21,6 +20,7 @@ from harness.reports.settings import (
     run_table,
     settings_table,
 )
+from harness.reports.tables import why_narrower
 from harness.runs.layout import RunLog
 from harness.scoring.intervals import Interval
 from tests.reports.run_folders import write_run
