@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from harness.asking.options import JudgeOptions
     from harness.cli.printed.scores import RunScore
     from harness.exports.trackers import Tracker
+    from harness.reports.tables import Table
     from harness.verbs.score import Scored
 
 _FIRST = ("response_key", "answer_key", "tool", "as_json", "fresh", "also", "follow", "judge_model", "judge_base_url")
@@ -218,7 +219,6 @@ def _print_tables(scored: list[tuple[str, Scored]], ks: tuple[int, ...]) -> None
 
     scored: (label, scored source).
     """
-    from harness.reports.comparison_tables import twin_table
     from harness.reports.formats import to_terminal
     from harness.reports.tables import (
         budget_table,
@@ -229,19 +229,21 @@ def _print_tables(scored: list[tuple[str, Scored]], ks: tuple[int, ...]) -> None
         score_table,
         speed_table,
     )
-    from harness.reports.token_tables import first_right_table
 
     named = [(label, score) for label, source in scored for score in source.scores]
-    cut = [(label, score) for label, score in named if score.first_right is not None]  # Only with --cut-text.
-    over_k = over_k_table(named, ks) if ks else None
-    where_any = (
-        over_k,
+    tables: list[Table | None] = [
+        score_table(named),
+        sample_table(named),
+        over_k_table(named, ks) if ks else None,
         measure_table(named),
-        budget_table(cut),
-        first_right_table(cut),
-        speed_table(named),
-        endpoint_table(named),
-        twin_table(named),
-    )
-    tables = [score_table(named), sample_table(named), *(table for table in where_any if table is not None)]
-    terminal.console().print(to_terminal(tables))
+    ]
+    if cut := [(label, score) for label, score in named if score.first_right is not None]:  # Only with --cut-text.
+        from harness.reports.token_tables import first_right_table
+
+        tables += [budget_table(cut), first_right_table(cut)]
+    tables += [speed_table(named), endpoint_table(named)]
+    if any(score.twins is not None for _, score in named):
+        from harness.reports.comparison_tables import twin_table
+
+        tables.append(twin_table(named))
+    terminal.console().print(to_terminal([table for table in tables if table is not None]))

@@ -421,7 +421,7 @@ def _warnings(score: Score, left_out: Iterable[str], kinds: Mapping[GradeKind, i
     left_out: sentences on grades that do not count. kinds: number of samples by verdict and rule. planned: the largest
     number of samples planned of a question.
     """
-    sentences = [*left_out, *endpoint_warnings(score.endpoints)]
+    sentences = [*left_out, *(endpoint_warnings(score.endpoints) if score.endpoints else ())]
     if score.n_samples and score.n_truncated > MAX_TRUNCATED_SHARE * score.n_samples:
         share = score.n_truncated / score.n_samples
         sentences.append(
@@ -519,7 +519,7 @@ def _verifier_errors(kinds: Mapping[GradeKind, int]) -> tuple[str, ...]:
     """
     failures: Counter[str] = Counter()
     for kind, n in kinds.items():
-        if failure(kind.rule) is not None:
+        if kind.verdict == "undecided" and failure(kind.rule) is not None:
             failures[kind.rule] += n
     return _failure_sentences(failures, ": undecided, and counted as wrong")
 

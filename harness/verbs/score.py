@@ -106,8 +106,6 @@ def score(
     grading: GradingOptions = options
     if are_outputs(source, options):
         return _score_file(source, options, judge, watcher)
-    from harness.verbs.twins import add_drops
-
     folder = RunFolder.open(source)
     if options.on is not None:
         from harness.verbs.elsewhere import cluster
@@ -122,7 +120,7 @@ def score(
                     "its grades back"
                 )
             )
-        scores = add_drops(folder, by_rules(folder, grading, watcher.graded))
+        scores = _with_drops(folder, by_rules(folder, grading, watcher.graded))
         return Scored(source=folder, folder=folder, scores=scores)
     from harness.verbs.judge import judge_of, score_with_judge
 
@@ -131,8 +129,17 @@ def score(
         folder, grading, settings, serving, on_graded=watcher.graded, on_progress=watcher.progressed,
         resume_command=watcher.resume_command,
     )  # fmt: skip
-    scores = add_drops(folder, judged.scores)
+    scores = _with_drops(folder, judged.scores)
     return Scored(source=folder, folder=folder, scores=scores, judged=judged, judge=settings)
+
+
+def _with_drops(folder: RunFolder, scores: list[Score]) -> list[Score]:
+    """Add the drop of accuracy to the scores of twins, if the run may have a benchmark of twins and its originals."""
+    if len(scores) < 2:
+        return scores
+    from harness.verbs.twins import add_drops
+
+    return add_drops(folder, scores)
 
 
 def _judges_of(folder: RunFolder) -> list[str]:
