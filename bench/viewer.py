@@ -23,8 +23,9 @@ import urllib.request
 from pathlib import Path
 
 from harness.core.records import Grade, Key, Message, Question, Sample, Timing, Usage
-from harness.runs import grades, questions, record, survey
+from harness.runs import questions, record, survey
 from harness.runs.layout import BenchmarkFolder, RunFolder
+from harness.runs.line_file import write_lines
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan
 
 BENCHMARK = "large"
@@ -54,7 +55,7 @@ def make(path: Path, n_questions: int, n_samples: int) -> RunFolder:
             entries += survey.entry(offset, line.line, line.crc, BENCHMARK)
             offset += len(line.line)
             verdicts.append(grade(drawn))
-    grades.write(benchmark, verdicts)
+    write_lines(benchmark.grades, verdicts)
     descriptor = os.open(benchmark.index, os.O_RDWR | os.O_CREAT, 0o644)
     survey.restart(descriptor, 0, entries)
     os.close(descriptor)

@@ -193,6 +193,23 @@ def open_untrusted(path: Path) -> io.BufferedReader:
     return _open(path, os.O_NOFOLLOW)
 
 
+def read_untrusted(path: Path, max_bytes: int, too_large: str) -> bytes:
+    """All bytes of a file of a run. too_large: the end of the sentence on a file of more than `max_bytes`.
+
+    Raises `FileNotFoundError`, and `StoreError` for a file that is too large or cannot be read.
+    """
+    try:
+        with open_untrusted(path) as file:
+            data = file.read(max_bytes + 1)  # One byte more shows that the file is over the bound.
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror or error}.") from error
+    if len(data) > max_bytes:
+        raise StoreError(f"{path} is larger than {max_bytes} bytes{too_large}")
+    return data
+
+
 def open_named(path: Path) -> io.BufferedReader:
     """Open a file that the user names; a link is followed. Raises `OSError`, also for a pipe or a folder."""
     return _open(path, 0)

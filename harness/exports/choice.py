@@ -21,7 +21,7 @@ from harness.grading.find.reasoning import final_part
 from harness.runs import RunFolder, grades, overrides, questions, read_samples, sample_labels
 from harness.runs.manifest import BenchmarkRecord, Manifest
 from harness.runs.overrides import Override
-from harness.scoring import Score, score_file
+from harness.scoring import Score
 
 Take = Literal["correct", "all"]
 """The samples that an export takes: those with the verdict "correct", or all."""
@@ -117,7 +117,7 @@ class ExportedBenchmark:
     @cached_property
     def score(self) -> Score:
         """The benchmark's score. Raises `UsageError` if the run has not been scored."""
-        score = score_file.read(self.folder.benchmark(self.name))
+        score = Score.load(self.folder.benchmark(self.name))
         if score is None:
             raise not_scored_error(self.folder, self.name)
         return score

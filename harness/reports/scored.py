@@ -21,7 +21,7 @@ from harness.runs.layout import BenchmarkFolder, RunFolder, labels
 from harness.runs.manifest import BenchmarkRecord, Manifest
 from harness.runs.record import KeySet
 from harness.runs.survey import stored_keys
-from harness.scoring import QuestionTally, Score, score_file
+from harness.scoring import QuestionTally, Score
 from harness.scoring.score import counted_copies, with_ks
 from harness.scoring.tally import slim, tally
 
@@ -115,7 +115,7 @@ def read_without_grades(folder: RunFolder) -> ScoredRun:
     manifest = Manifest.load(folder)
     benchmarks = {
         name: ScoredBenchmark(
-            name, record, score_file.read(folder.benchmark(name)), questions=(), withheld=False, known_as=name
+            name, record, Score.load(folder.benchmark(name)), questions=(), withheld=False, known_as=name
         )
         for name, record in manifest.benchmarks.items()
     }
@@ -179,7 +179,7 @@ def _benchmark(
     withheld: its authors ask not to publish its questions. ks: further values of k of pass@k. alone: the report has no
     other run, so the digests that pair questions of two runs are not kept. known_as: as in `read_runs`.
     """
-    score = score_file.read(folder)
+    score = Score.load(folder)
     if score is None:
         return ScoredBenchmark(folder.name, record, score, (), withheld, folder.name)
     planned = question_file.read_planned(folder, record)

@@ -1,21 +1,16 @@
-"""The file `grades.jsonl`: one verdict per sample; each grading replaces the whole file."""
+"""Reading `grades.jsonl`: one verdict per sample; each grading replaces the whole file."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from harness.core.packed import Packed
 from harness.core.records import Grade
 from harness.runs.layout import BenchmarkFolder
-from harness.runs.line_file import iterate_lines, write_lines
+from harness.runs.line_file import iterate_lines
 
 _REMEDY = "Run `harness score` to grade again."
-
-
-def write(folder: BenchmarkFolder, grades: Iterable[Grade]) -> None:
-    """Replace the file atomically. Raises `StoreError` when the disk refuses or a link stands in its place."""
-    write_lines(folder.grades, grades)
 
 
 def read(folder: BenchmarkFolder) -> Sequence[Grade]:

@@ -22,7 +22,7 @@ import msgspec
 from harness.core import codec
 from harness.core.codec import digest
 from harness.core.errors import OtherModel, StoreError
-from harness.core.files import LINK, open_untrusted, write_atomically
+from harness.core.files import LINK, read_untrusted, write_atomically
 from harness.core.inert import quoted, safe_name, visible
 from harness.core.limits import MAX_SAMPLES
 from harness.core.records import SCHEMA_VERSION, ServerFacts
@@ -297,19 +297,11 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         """The run's manifest. Raises `StoreError` when it is missing, damaged, or of a newer schema."""
         path = folder.manifest
         try:
-            with open_untrusted(path) as file:
-                # One byte more shows that the file is over the bound.
-                data = file.read(MAX_MANIFEST_BYTES + 1)
+            data = read_untrusted(path, MAX_MANIFEST_BYTES, ": too large for a manifest of the harness.")
         except FileNotFoundError as error:
             if folder.has_samples():
                 raise folder.missing_manifest() from error
             raise StoreError(f"{folder.path} is no run folder: it holds no manifest.json.") from error
-        except OSError as error:
-            raise StoreError(f"cannot read {path}: {error.strerror or error}.") from error
-        if len(data) > MAX_MANIFEST_BYTES:
-            raise StoreError(
-                f"{path} is larger than {MAX_MANIFEST_BYTES} bytes: too large for a manifest of the harness."
-            )
         try:
             # The head first: a newer manifest may not decode as ours, and is not to be called damaged.
             head = codec.decode(data, _ManifestHead)

@@ -6,7 +6,7 @@ import msgspec
 
 from harness.core import codec
 from harness.core.errors import StoreError
-from harness.core.files import open_untrusted, write_atomically
+from harness.core.files import read_untrusted, write_atomically
 from harness.runs.layout import RunFolder
 
 MAX_BYTES = 64 * 1024
@@ -28,16 +28,9 @@ def read(folder: RunFolder) -> SuiteNote:
     """The note in a run's folder; an empty one where there is none. Raises `StoreError` for a damaged file."""
     path = folder.path / "suite.json"
     try:
-        with open_untrusted(path) as file:
-            data = file.read(MAX_BYTES + 1)
+        data = read_untrusted(path, MAX_BYTES, ", so no sweep wrote it. Remove it, and run the sweep again.")
     except FileNotFoundError:
         return SuiteNote()
-    except OSError as error:
-        raise StoreError(f"cannot read {path}: {error.strerror or error}.") from error
-    if len(data) > MAX_BYTES:
-        raise StoreError(
-            f"{path} is larger than {MAX_BYTES} bytes, so no sweep wrote it. Remove it, and run the sweep again."
-        )
     try:
         return codec.decode(data, SuiteNote)
     except codec.DecodeError as error:

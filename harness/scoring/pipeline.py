@@ -31,14 +31,13 @@ from harness.runs import (
     JournalReport,
     Manifest,
     RunFolder,
-    grades,
     overrides,
     questions,
     read_samples,
 )
 from harness.runs.line_file import write_lines
 from harness.runs.record import KeySet, Plan
-from harness.scoring import by_endpoint, score_file
+from harness.scoring import by_endpoint
 from harness.scoring.anomalies import Anomalies, EqualTexts, Texts, anomalies, reply_doubts
 from harness.scoring.audit import Audited, JudgeErrors, audited, audits
 from harness.scoring.by_endpoint import NONE_FAILED, EndpointScore, FailedRequests
@@ -221,9 +220,9 @@ def publish(graded: GradedBenchmark, score: Score | None = None) -> Score:
     Raises `UsageError` for a k larger than the number of samples; the grades are written even then.
     """
     # The grades first: they took the time, and stand even if the score is refused.
-    grades.write(graded.folder, graded.grades)
+    write_lines(graded.folder.grades, graded.grades)
     score = score_of(graded) if score is None else score
-    score_file.write(graded.folder, score)
+    score.save(graded.folder)
     return score
 
 
@@ -274,8 +273,8 @@ def score_of(graded: GradedBenchmark) -> Score:
         )
     if graded.tau is not None:
         score = with_g_pass(score, graded.tallied, graded.tau)
-    by_hand = overrides.read(graded.folder)
-    if in_force := overrides.in_force(by_hand):
+    by_hand = overrides.read(graded.folder) if graded.folder.overrides.exists() else []
+    if by_hand and (in_force := overrides.in_force(by_hand)):
         score = _beside_overrides(graded, score, in_force)
     score = with_errors(score, graded.judged_failures)
     return beside_audit(score, graded.judge_errors, _audited(graded, score, by_hand))

@@ -17,12 +17,16 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.core.errors import UsageError
-from harness.core.inert import visible
+from harness.core import codec
+from harness.core.errors import StoreError, UsageError
+from harness.core.files import read_untrusted, write_atomically
+from harness.core.inert import quoted, visible
 from harness.core.nouns import are, count_noun
 from harness.core.records import SCHEMA_VERSION, Grade, NearMiss, Question
 from harness.grading.verdict import EXHAUSTED, NEAR_MISSES
 from harness.grading.verifier import failure, is_late
+from harness.runs.layout import BenchmarkFolder
+from harness.runs.line_file import refuse_link
 from harness.runs.record import Plan
 from harness.scoring.anomalies import Anomalies, Copies, EqualTexts
 from harness.scoring.audit import Audited, JudgeErrors
@@ -56,6 +60,9 @@ from harness.scoring.uncertainty import (
 from harness.scoring.workload import Speed, Workload
 
 T = TypeVar("T")
+
+MAX_SCORES_BYTES = 16 * 1024 * 1024
+"""Largest scores.json that is read, in bytes."""
 
 MAX_TRUNCATED_SHARE = 0.01
 """A score warns if max_tokens cut more than this fraction of its samples."""
@@ -207,6 +214,27 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
     g_pass: GPass | None = None
     schema: int = SCHEMA_VERSION
+
+    @classmethod
+    def load(cls, folder: BenchmarkFolder) -> Score | None:
+        """The benchmark's stored score; None before `harness score`. Raises `StoreError` if damaged or newer."""
+        path = folder.scores
+        try:
+            data = read_untrusted(path, MAX_SCORES_BYTES, ": too large for a scores file of the harness.")
+            score = codec.decode(data, Score)
+        except FileNotFoundError:
+            return None
+        except codec.DecodeError as error:
+            raise StoreError(f"{path} is no scores file ({quoted(str(error))}). Run `harness score` again.") from error
+        if score.schema > SCHEMA_VERSION:
+            raise StoreError(f"{path} has schema {score.schema}, from a newer harness. Run `harness score` again.")
+        return score
+
+    def save(self, folder: BenchmarkFolder) -> None:
+        """Store the score as its benchmark's `scores.json`, in place of a former one. Raises `StoreError`."""
+        # In a stranger's folder a link could lead the writing elsewhere.
+        refuse_link(folder.scores)
+        write_atomically(folder.scores, codec.pretty(self))
 
 
 def score_benchmark(

@@ -21,7 +21,6 @@ from harness.core.inert import quoted, visible
 from harness.core.records import Key, Verdict
 from harness.runs import RunFolder, overrides
 from harness.runs.line_file import write_lines
-from harness.scoring import score_file
 from harness.scoring.audit import WHY, Audited
 from harness.scoring.score import beside_audit
 from harness.viewer import auditing
@@ -114,7 +113,7 @@ def _audit(benchmark: OpenBenchmark, samples: int) -> Audit:
     score, estimate = auditing.score_of(benchmark), auditing.estimate(benchmark)
     with_estimate = beside_audit(score, score.judge_errors, estimate)
     if with_estimate != score:
-        score_file.write(benchmark.folder, with_estimate)
+        with_estimate.save(benchmark.folder)
     return Audit(
         benchmark=benchmark.name,
         accuracy=score.accuracy,

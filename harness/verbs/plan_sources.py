@@ -11,7 +11,7 @@ from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
 from harness.core.limits import MAX_SAMPLES
 from harness.runs import RunFolder
-from harness.scoring import score_file
+from harness.scoring import Score
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +90,7 @@ def former_run(benchmark: str, results: Path) -> RunFolder | None:
     with_scores = [folder for folder in of_it if folder.benchmark(benchmark).scores.is_file()]
     latest = sorted(with_scores, key=lambda folder: folder.benchmark(benchmark).scores.stat().st_mtime, reverse=True)
     for folder in latest:
-        score = score_file.read(folder.benchmark(benchmark))
+        score = Score.load(folder.benchmark(benchmark))
         if score is not None and score.sampling_error is not None:
             return folder
     name = visible(benchmark, 80)

@@ -18,7 +18,6 @@ from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, EXIT_UNJUDGED, Sentenc
 from harness.core.inert import visible
 from harness.runs import Manifest, RunFolder
 from harness.scoring import Score
-from harness.scoring import score_file as stored_scores
 from harness.scoring.pipeline import OnGraded, score_run
 from harness.verbs.outputs import ScoredFile, is_outputs, score_file
 
@@ -150,7 +149,7 @@ def _judges_of(folder: RunFolder) -> list[str]:
     names: dict[str, None] = {}
     for benchmark in Manifest.load(folder).benchmarks:
         with contextlib.suppress(StoreError):
-            score = stored_scores.read(folder.benchmark(benchmark))
+            score = Score.load(folder.benchmark(benchmark))
             graders = () if score is None else score.graders
             names |= dict.fromkeys(name.partition("+judge:")[2] for name in graders if "+judge:" in name)
     return list(names)

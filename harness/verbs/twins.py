@@ -11,7 +11,7 @@ import msgspec
 from harness.core.errors import UsageError
 from harness.reports.scored import ScoredBenchmark, read_runs
 from harness.runs import RunFolder, questions
-from harness.scoring import Score, compare_runs, score_file
+from harness.scoring import Score, compare_runs
 from harness.scoring.twins import TwinDrop, as_one, by_original, original_benchmark
 
 
@@ -47,7 +47,7 @@ def _with_drop(folder: RunFolder, benchmarks: dict[str, ScoredBenchmark], score:
     if drop is None:
         return score
     with_drop = msgspec.structs.replace(score, twins=drop)
-    score_file.write(folder.benchmark(score.benchmark), with_drop)
+    with_drop.save(folder.benchmark(score.benchmark))
     return with_drop
 
 

@@ -21,7 +21,7 @@ from harness.runs.manifest import BenchmarkRecord, Manifest
 from harness.runs.opinions import Opinion
 from harness.runs.overrides import Override
 from harness.runs.survey import count_entries
-from harness.scoring import QuestionTally, Score, score_file
+from harness.scoring import QuestionTally, Score
 from harness.scoring.audit import audits
 from harness.scoring.tally import tally
 from harness.viewer.offsets import SampleOffsets
@@ -140,7 +140,7 @@ class OpenBenchmark:
         """
         folder, files = self.folder, self._files
         with self._lock:
-            score = files.read(folder.scores, lambda: score_file.read(folder), None)
+            score = files.read(folder.scores, lambda: Score.load(folder), None)
             if score is not None and not self._sound.read(folder.questions, self._has_its_questions, False):
                 score = None
             self.score = score

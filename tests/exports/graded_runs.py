@@ -11,8 +11,8 @@ from harness.core.files import write_atomically
 from harness.core.records import Message, Question, Sample, Timing, Usage
 from harness.grading import grade
 from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder
-from harness.runs import grades as grade_file
 from harness.runs import questions as question_file
+from harness.runs.line_file import write_lines
 from harness.scoring import score_benchmark
 
 SYSTEM = "Think first."
@@ -80,7 +80,7 @@ def write_run(
         if scored:
             asked_by_id = {question.question_id: question for question in question_file.read(files)}
             graded = [grade(asked_by_id[sample.question_id], sample) for sample in listed]
-            grade_file.write(files, graded)
+            write_lines(files.grades, graded)
             score = score_benchmark(list(asked_by_id.values()), graded, of_each)
             write_atomically(files.scores, codec.pretty(score))
     return folder

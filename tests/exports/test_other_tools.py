@@ -23,7 +23,8 @@ from harness.exports import choice
 from harness.foreign import outputs
 from harness.runs import Journal, Manifest, RunFolder, grades, read_samples
 from harness.runs import questions as question_file
-from harness.scoring import load_published, score_file
+from harness.runs.line_file import write_lines
+from harness.scoring import Score, load_published
 from tests.exports.graded_runs import question, sample, varied, write_run
 
 
@@ -51,7 +52,7 @@ def test_inspects_log_comes_back_with_its_keys_and_texts(run: RunFolder, tmp_pat
 
 def test_every_eval_evers_record_comes_back_as_published_scores(run: RunFolder, tmp_path: Path) -> None:
     harness.export(run, "every-eval-ever", out=tmp_path)
-    score = score_file.read(run.benchmark("own"))
+    score = Score.load(run.benchmark("own"))
     assert score is not None
     back = {score.metric: score for score in load_published(tmp_path)}
     named = {"pass": score.pass_at, "maj": score.maj_at}
@@ -70,7 +71,7 @@ def test_every_eval_evers_record_comes_back_as_published_scores(run: RunFolder, 
 
 def test_inspects_log_has_the_verdicts_and_both_errors(run: RunFolder, tmp_path: Path) -> None:
     path = harness.export(run, "inspect", out=tmp_path).files[0].path
-    score = score_file.read(run.benchmark("own"))
+    score = Score.load(run.benchmark("own"))
     assert score is not None
     with zipfile.ZipFile(path) as archive:
         header = json.loads(archive.read("header.json"))
@@ -112,7 +113,7 @@ def test_lm_evals_samples_come_back_question_by_question(
 
 def test_lm_evals_results_have_the_question_error(run: RunFolder, tmp_path: Path) -> None:
     results = json.loads(harness.export(run, "lm-eval", out=tmp_path).files[0].path.read_text())
-    score = score_file.read(run.benchmark("own"))
+    score = Score.load(run.benchmark("own"))
     assert score is not None
     assert results["results"]["own"]["exact_match,harness"] == score.accuracy
     assert results["results"]["own"]["exact_match_stderr,harness"] == score.question_error
@@ -129,7 +130,7 @@ def test_the_hubs_file_names_the_data_set_and_its_revision(tmp_path: Path) -> No
     (entry,) = yaml.safe_load(files["math500.yaml"].read_text())
     assert entry["dataset"]["id"] == "HuggingFaceH4/MATH-500"
     assert len(entry["dataset"]["revision"]) == 40
-    score = score_file.read(run.benchmark("math500"))
+    score = Score.load(run.benchmark("math500"))
     assert score is not None
     assert entry["value"] == round(100 * (score.accuracy or 0), 2)
     assert "95 % sampling interval" in entry["notes"]
@@ -171,7 +172,7 @@ def test_a_hostile_id_leaves_the_archive_alone(tmp_path: Path) -> None:
     question_file.write(files, [msgspec.structs.replace(question(0), question_id=evil)])
     with Journal.open(files) as journal:
         journal.append(msgspec.structs.replace(sample(0, 0, r"\boxed{1}"), question_id=evil))
-    grades.write(files, [msgspec.structs.replace(grades.read(files)[0], question_id=evil)])
+    write_lines(files.grades, [msgspec.structs.replace(grades.read(files)[0], question_id=evil)])
     path = harness.export(run, "inspect", out=tmp_path / "out").files[0].path
     with zipfile.ZipFile(path) as archive:
         (name,) = (n for n in archive.namelist() if n.startswith("samples/"))

@@ -15,6 +15,7 @@ from harness.core.records import Form, GradeRules
 from harness.grading import grade
 from harness.runs import grades as grade_file
 from harness.runs import questions as question_file
+from harness.runs.line_file import write_lines
 from harness.scoring import score_benchmark
 from tests.grading.given import question, sample
 from tests.reports.run_folders import write_run
@@ -124,7 +125,7 @@ def test_a_score_counts_near_misses_and_the_command_lists_them(tmp_path: Path) -
     questions = question_file.read(demo)
     stored = grade_file.read(demo)
     wrong = msgspec.structs.replace(stored[0], verdict="wrong", extracted=r"\frac{11}{24}", near_miss="rounded")
-    grade_file.write(demo, [wrong, *stored[1:]])
+    write_lines(demo.grades, [wrong, *stored[1:]])
     score = score_benchmark(questions, grade_file.read(demo), 4)
     assert score.near_misses == {"rounded": 1}
     assert "1 wrong answer is a near miss: the exact value of a rounded reference" in score.warnings
@@ -133,7 +134,7 @@ def test_a_score_counts_near_misses_and_the_command_lists_them(tmp_path: Path) -
     (line,) = done.output.splitlines()
     assert line.startswith(f"demo {stored[0].question_id} #{stored[0].sample_index}: the exact value of a rounded")
     assert r"answer \frac{11}{24}" in line
-    grade_file.write(demo, stored)
+    write_lines(demo.grades, stored)
     assert CliRunner().invoke(cli, ["grade", "--near-misses", str(folder.path)]).output == "no near miss\n"
 
 

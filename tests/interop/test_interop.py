@@ -12,14 +12,14 @@ import pytest
 import harness
 from harness.benchmarks import catalogue, questions
 from harness.runs import RunFolder, grades, read_samples
-from harness.scoring import Score, load_published, score_file
+from harness.scoring import Score, load_published
 from tests.benchmarks.test_benchmarks_eval_yaml import CHOICE, COLUMNS, IN_COLUMNS, LISTED, MATHS, SUMS, lines, text
 from tests.interop.conftest import Asking
 
 
 @pytest.fixture
 def score(run: RunFolder) -> Score:
-    stored_score = score_file.read(run.benchmark("math500"))
+    stored_score = Score.load(run.benchmark("math500"))
     assert stored_score is not None
     return stored_score
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from harness.runs import RunFolder
-from harness.scoring import score_file
+from harness.scoring import Score
 from tests.conftest import CHECKOUT
 from tests.exports.graded_runs import varied, write_run
 from tests.servers import environments
@@ -49,7 +49,7 @@ def program(python: Path, run: RunFolder, *words: str, **environment: str) -> st
 
 def check(run: RunFolder, facts: dict[str, Any], scores: dict[str, Any]) -> None:
     """What came back is what the run's files hold."""
-    score = score_file.read(run.benchmark("gym:b@c"))
+    score = Score.load(run.benchmark("gym:b@c"))
     assert score is not None
     assert score.sampling_interval is not None
     assert scores["gym:b_at_c/accuracy"] == pytest.approx(score.accuracy)

@@ -13,9 +13,9 @@ import numpy as np
 from harness.core import codec
 from harness.core.files import write_atomically
 from harness.core.records import Grade, Message, Question, Sample, Timing, Usage, Verdict
-from harness.runs import grades as grade_file
 from harness.runs import questions as question_file
 from harness.runs.layout import RunFolder, RunLog
+from harness.runs.line_file import write_lines
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan
 from harness.scoring import score_benchmark
 from harness.scoring.observed import Observed
@@ -69,7 +69,7 @@ def write_run(
             if generator.random() >= missing
         ]
         if scored:
-            grade_file.write(place, grades)
+            write_lines(place.grades, grades)
             score = score_benchmark(questions, grades, n_samples, workload=_workload(grades, generator))
             write_atomically(place.scores, codec.pretty(score))
     Manifest(

@@ -25,6 +25,7 @@ from harness.reports.report import report
 from harness.reports.tables import Table, accuracy_cell, interval_cell, score_table
 from harness.runs import grades as grade_file
 from harness.runs.layout import RunFolder
+from harness.runs.line_file import write_lines
 from harness.runs.manifest import Manifest, Plan
 from harness.scoring import load_published, score_benchmark
 from harness.scoring.intervals import Interval
@@ -181,7 +182,7 @@ def test_samples_beyond_the_plan_do_not_reach_the_page(tmp_path: Path) -> None:
     place = folder.benchmark("demo")
     grades: list[Grade] = grade_file.read(place)
     late = Grade(**{**{f: getattr(grades[0], f) for f in grades[0].__struct_fields__}, "sample_index": 9})
-    grade_file.write(place, [*grades, late])
+    write_lines(place.grades, [*grades, late])
     assert [item.n for item in report([RunFolder(folder.path)]).runs[0].benchmarks["demo"].questions] == [2, 2]
 
 

@@ -173,9 +173,9 @@ def test_a_line_that_is_no_question_is_said_when_it_is_looked_at(folder: Benchma
 
 
 def test_grades_come_back_equal_and_are_replaced_as_a_whole(folder: BenchmarkFolder) -> None:
-    grades.write(folder, [grade("a"), grade("b", vote="42", span=(1, 3), extracted="\u2028\ud800")])
+    write_lines(folder.grades, [grade("a"), grade("b", vote="42", span=(1, 3), extracted="\u2028\ud800")])
     assert grades.read(folder)[1] == grade("b", vote="42", span=(1, 3), extracted="\u2028\ud800")
-    grades.write(folder, iter([grade("c", verdict="undecided", extracted=None)]))
+    write_lines(folder.grades, iter([grade("c", verdict="undecided", extracted=None)]))
     assert grades.read(folder) == [grade("c", verdict="undecided", extracted=None)]
 
 
@@ -193,5 +193,5 @@ def test_a_planted_link_is_not_written_through(folder: BenchmarkFolder, tmp_path
     folder.create()
     getattr(folder, name).symlink_to(tmp_path / "victim")
     with pytest.raises(StoreError, match="symbolic link"):
-        questions.write(folder, [question("a")]) if name == "questions" else grades.write(folder, [grade("a")])
+        questions.write(folder, [question("a")]) if name == "questions" else write_lines(folder.grades, [grade("a")])
     assert (tmp_path / "victim").read_bytes() == b""

@@ -16,7 +16,7 @@ from harness.core import codec
 from harness.core.records import Question, Sample
 from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder
-from harness.scoring import Score, score_file
+from harness.scoring import Score
 from harness.scoring.anomalies import Texts, allowed
 from harness.scoring.pipeline import grade_outputs, score_of, score_run
 from tests.scoring.graded import question
@@ -122,6 +122,6 @@ def test_a_score_of_an_earlier_version_has_no_copies_and_is_read(tmp_path: Path)
     stored_score = codec.decode(folder.scores.read_bytes(), dict)
     del stored_score["copies"]
     folder.scores.write_bytes(codec.encode(stored_score))
-    score = score_file.read(folder)
+    score = Score.load(folder)
     assert score is not None
     assert score.copies is None

@@ -16,6 +16,7 @@ from harness.core.packed import Packed
 from harness.core.records import Grade, Sample, Seam, Timing, Usage
 from harness.presets.grading import GradingOptions
 from harness.runs import grades
+from harness.runs.line_file import write_lines
 from harness.scoring.estimators import quantile
 from harness.scoring.observed import (
     ById,
@@ -193,13 +194,13 @@ def test_grades_of_a_file_in_any_order_hold_still_and_the_last_of_a_key_counts(t
     ordered = [*grades.read(place)]
     assert [one.key for one in ordered] == sorted(one.key for one in ordered)
     turned = msgspec.structs.replace(ordered[0], verdict="undecided")
-    grades.write(place, [turned, *ordered[1:]])
+    write_lines(place.grades, [turned, *ordered[1:]])
     (other,) = score_run(run, GradingOptions(workers=1))
     assert other.n_undecided == 1, "a former grade is reused, the first of all, too"
-    grades.write(place, [turned, *reversed(ordered)])
+    write_lines(place.grades, [turned, *reversed(ordered)])
     assert score_run(run, GradingOptions(workers=1)) == [first]
     assert [*grades.read(place)] == ordered
-    grades.write(place, [*ordered, turned])
+    write_lines(place.grades, [*ordered, turned])
     (other,) = score_run(run, GradingOptions(workers=1))
     assert other.n_undecided == 1
     assert score_run(run, GradingOptions(workers=1, fresh=True)) == [first]

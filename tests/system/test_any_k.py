@@ -11,7 +11,7 @@ import pytest
 
 import harness as product
 from harness.runs import RunFolder
-from harness.scoring import score_file
+from harness.scoring import Score
 from harness.scoring.score import score_benchmark, with_ks
 from harness.scoring.tally import tally
 from tests.reports.run_folders import write_run
@@ -51,7 +51,7 @@ def test_the_report_has_the_k_that_was_asked_for_and_leaves_the_run_alone(tmp_pa
     assert done.code == 0, done.err
     assert "pass^k" in done.out
     (row,) = csv.DictReader((tmp_path / "out" / "report.csv").read_text("utf-8").splitlines())
-    score = score_file.read(run.benchmark("demo"))
+    score = Score.load(run.benchmark("demo"))
     assert score is not None
     assert float(row["pass@8"]) < float(row["pass@10"]) <= float(row["pass@12"]) == score.pass_at[12]
     assert run.benchmark("demo").scores.read_bytes() == before

@@ -20,7 +20,7 @@ from harness.core.errors import UsageError
 from harness.core.records import Key
 from harness.presets.grading import GradingOptions
 from harness.runs import Manifest, RunFolder, overrides
-from harness.scoring import score_file
+from harness.scoring import Score
 from harness.scoring.pipeline import score_run
 from tests.faults.server import FaultServer
 from tests.scoring.test_scoring_salvaged import folder as salvaged_run
@@ -46,7 +46,7 @@ def judged(tmp_path: Path, judge: FaultServer) -> RunFolder:
 
 
 def warnings(folder: RunFolder) -> str:
-    score = score_file.read(folder.benchmark("prose"))
+    score = Score.load(folder.benchmark("prose"))
     assert score is not None
     return "\n".join(score.warnings)
 
@@ -110,7 +110,7 @@ def test_by_a_file(tmp_path: Path, judged: RunFolder) -> None:
     assert "the accuracy by a person is 87.5 %" in read.out
     overridden = overrides.read(judged.benchmark("prose"))
     assert {(one.who, one.why, one.verdict) for one in overridden} == {("Ann", "audit", "correct")}
-    score = score_file.read(judged.benchmark("prose"))
+    score = Score.load(judged.benchmark("prose"))
     assert score is not None
     assert score.accuracy == 0.625  # the raw one stays
     assert score.audited is not None
@@ -123,7 +123,7 @@ def test_the_next_judging_keeps_the_audit(tmp_path: Path, judged: RunFolder, jud
     harness(tmp_path, "audit", "run", "--out", "todo.jsonl")
     filled(tmp_path / "todo.jsonl", lambda row: "correct")
     harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl")
-    before = score_file.read(judged.benchmark("prose"))
+    before = Score.load(judged.benchmark("prose"))
     (again,) = judge_run(judged, serve(judge)).scores
     assert before is not None
     assert again.audited == before.audited

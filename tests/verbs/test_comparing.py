@@ -20,6 +20,7 @@ from harness.core.errors import StoreError, UsageError
 from harness.core.records import Grade, ServerFacts
 from harness.runs import Manifest, RunFolder, grades, record
 from harness.runs.layout import RunLog
+from harness.runs.line_file import write_lines
 from harness.runs.manifest import Provenance
 from harness.scoring.deciding import RunPair, decide
 from harness.scoring.differences import holm
@@ -106,7 +107,7 @@ def test_at_equal_tokens_a_majority_of_k_costs_k_samples(tmp_path: Path) -> None
 def test_without_tokens_nothing_is_compared_by_them(tmp_path: Path) -> None:
     base, _ = two_runs(tmp_path)
     files = base.benchmark("demo")
-    grades.write(files, [msgspec.structs.replace(grade, completion_tokens=None) for grade in grades.read(files)])
+    write_lines(files.grades, [msgspec.structs.replace(grade, completion_tokens=None) for grade in grades.read(files)])
     refused = harness(tmp_path, "compare", "base", "tuned", "--at-equal-tokens")
     assert (refused.code, "the server stated no tokens for some samples of base on demo" in refused.err) == (2, True)
 
@@ -178,7 +179,7 @@ def test_what_must_be_equal_and_is_not_is_named(tmp_path: Path) -> None:
     other = write_run(tmp_path / "other", identity={"dataset_digest": "bbb", "seed": 0}, missing=0.5)
     twin = write_run(tmp_path / "twin", identity={"dataset_digest": "aaa", "seed": 0})
     place = twin.benchmark("demo")
-    grades.write(place, [msgspec.structs.replace(one, grader="rules/older") for one in grades.read(place)])
+    write_lines(place.grades, [msgspec.structs.replace(one, grader="rules/older") for one in grades.read(place)])
     first, second = compare([base, other, twin], CompareOptions())
     differing = "the settings of the runs differ: digest of the questions: "
     assert any(differing in warning for warning in first.decision.warnings)

@@ -28,7 +28,7 @@ from harness.grading import GRADER
 from harness.grading.second.judge_prompts import LIMO, VERDICT
 from harness.presets.grading import GradingOptions
 from harness.runs import Manifest, RunFolder, opinions, questions, read_samples
-from harness.scoring import score_file
+from harness.scoring import Score
 from harness.scoring.pipeline import score_run
 from harness.verbs.judge import JudgeSettings, Serve, Server
 from server_launchers.keeping.supervisor import RunningServer
@@ -122,7 +122,7 @@ def test_a_verifier_that_failed_is_named_beside_the_judge(
         by_python = reasoning_harness.score(folder.path, judge=who)["prose"]
     assert judged.reports[0].n_decided == 2
     assert by_command.code == (1 if errors else 0)
-    for found in (judged.scores[0], by_python, score_file.read(place)):
+    for found in (judged.scores[0], by_python, Score.load(place)):
         assert found is not None
         assert (found.n_correct, found.verifier_errors) == (1, errors)
         assert tuple(warning for warning in found.warnings if warning.startswith("the verifier")) == errors

@@ -25,7 +25,7 @@ from harness.core.records import Key
 from harness.presets.grading import GradingOptions
 from harness.runs import Manifest, RunFolder, questions, read_samples
 from harness.runs.layout import OutputsFolder
-from harness.scoring import score_file
+from harness.scoring import Score
 from harness.scoring.pipeline import score_run
 from harness.verbs.run import sample
 from tests.faults.server import FaultServer, completion, models
@@ -186,7 +186,7 @@ def test_the_message_on_a_changed_answer_says_how_to_grade_the_stored_replies_by
         assert CliRunner().invoke(cli, shlex.split(command)).exit_code == 0
     exported = shlex.split(score)[1]
     written = OutputsFolder(exported).benchmark("sums")
-    assert score_file.read(written).accuracy == pytest.approx(5 / 6)
+    assert Score.load(written).accuracy == pytest.approx(5 / 6)
     assert sorted(question.references for question in questions.read(written)) == [("1",)] * 5 + [("5",)]
     assert harness.score(tmp_path / "run")["sums"].accuracy == pytest.approx(1 / 6)
 

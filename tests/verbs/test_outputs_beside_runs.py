@@ -23,6 +23,7 @@ from harness.core.records import Question, Sample, Timing
 from harness.runs import Journal, Manifest, RunFolder, grades
 from harness.runs import questions as question_file
 from harness.runs.layout import OutputsFolder
+from harness.runs.line_file import write_lines
 from harness.runs.manifest import SHARD, BenchmarkRecord, Plan
 
 
@@ -241,7 +242,7 @@ def test_what_another_version_graded_is_said(tmp_path: Path) -> None:
     says = "graded by different graders"
     assert not any(says in one for one in harness.compare([base, tuned])[0].decision.warnings)
     place = OutputsFolder(tuned).benchmark("tuned")
-    grades.write(place, [msgspec.structs.replace(one, grader="rules 0") for one in grades.read(place)])
+    write_lines(place.grades, [msgspec.structs.replace(one, grader="rules 0") for one in grades.read(place)])
     assert any(says in one for one in harness.compare([base, tuned])[0].decision.warnings)
 
 

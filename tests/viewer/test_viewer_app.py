@@ -20,7 +20,7 @@ from harness.grading.verdict import NEAR_MISSES
 from harness.presets.grading import GradingOptions
 from harness.reports.report import report
 from harness.runs import RunFolder, overrides, read_samples, sample_labels
-from harness.scoring import score_file
+from harness.scoring import Score
 from harness.scoring.pipeline import score_run
 from harness.viewer import app
 from tests.system.command import harness
@@ -422,7 +422,7 @@ def test_a_verdict_by_hand_stands_beside_the_grade(by_hand: RunFolder, client: h
         "1 verdict corrected by hand (overrides.jsonl); the accuracy would be 50.00 % with it"
         in scored.out + scored.err
     )
-    score = score_file.read(by_hand.benchmark("demo"))
+    score = Score.load(by_hand.benchmark("demo"))
     assert score is not None
     assert (score.accuracy, score.accuracy_overridden) == (pytest.approx(1 / 3), pytest.approx(0.5))
     client.post("/api/override", json=correction(verdict=None, why="I was wrong"), headers=WRITES)

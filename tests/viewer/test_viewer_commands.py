@@ -13,6 +13,7 @@ import pytest
 
 from harness.core.records import Key, Message
 from harness.runs import RunFolder, grades, opinions, overrides
+from harness.runs.line_file import write_lines
 from tests.reports.payloads import PAYLOADS
 from tests.system.command import harness
 from tests.viewer.small_run import SMALL, RunQuestion, RunReply, write_run
@@ -264,7 +265,7 @@ def test_samples_that_look_wrong_are_found_and_their_signs_named(tmp_path: Path)
     assert "demo: 1 sample\n" in shown(tmp_path, "a", "--anomaly", "--no-answer")
     files = run.benchmark("demo")  # grades of before know of no signs, and keep their verdicts when these are added
     former = grades.read(files)
-    grades.write(files, [msgspec.structs.replace(grade, anomalies=()) for grade in former])
+    write_lines(files.grades, [msgspec.structs.replace(grade, anomalies=()) for grade in former])
     assert "demo: 0 samples" in shown(tmp_path, "a", "--anomaly")
     assert harness(tmp_path, "score", "a").code == 0
     assert grades.read(files) == former
