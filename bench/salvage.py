@@ -174,9 +174,8 @@ def equal(samples: int, url: str, engine: str, concurrency: int, out: str) -> No
     from harness.client.interface import Arriving
     from harness.client.protocol.reply import RequestFailed
     from harness.client.spelling import Spelling
-    from harness.generation.continuing import Salvage
     from harness.generation.runner import ServerSide, generate
-    from harness.generation.settings import BenchmarkSettings, RunSettings
+    from harness.generation.settings import BenchmarkSettings, RunSettings, Salvage
     from harness.presets.sampling import Sampling
     from harness.runs import read_samples
     from harness.runs.layout import RunFolder

@@ -5,7 +5,14 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import pytest
+
 from tools.entered import entered, functions, named_engines
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+
+MAX_ENTERED = {"run": 80, "score": 50}
+"""Files that a reader opens to follow a command; each limit only goes down."""
 
 MAIN = """
 import sys, threading, urllib.request
@@ -46,6 +53,12 @@ def test_files_are_entered_by_their_functions_until_the_first_request(tmp_path: 
     files = entered(tmp_path)
     assert files["run"] == ["harness/__main__.py", "harness/called.py", "harness/thread.py"]
     assert files["score"] == ["harness/__main__.py"]
+
+
+@pytest.mark.slow
+def test_a_reader_follows_a_command_through_few_files() -> None:
+    over = {verb: paths for verb, paths in entered(CHECKOUT).items() if len(paths) > MAX_ENTERED[verb]}
+    assert over == {}, "python -m tools.entered --files lists them: is one called that has nothing to do?"
 
 
 ENGINES = frozenset({"vllm", "sglang"})

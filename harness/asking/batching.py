@@ -10,8 +10,7 @@ from harness.asking.servers import Look, Looks, ReachedServers
 from harness.client.address.endpoint import Endpoint
 from harness.client.address.providers import Provider
 from harness.core.errors import UsageError, option
-from harness.generation.continuing import Salvage
-from harness.generation.settings import MAX_CONCURRENCY, Batching, RunSettings
+from harness.generation.settings import MAX_CONCURRENCY, Batching, RunSettings, Salvage
 
 
 def by_batch(settings: RunSettings, options: RunOptions, provider: Provider) -> RunSettings:

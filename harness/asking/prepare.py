@@ -40,8 +40,14 @@ from harness.core.inert import visible
 from harness.core.limits import MAX_SAMPLES
 from harness.core.records import GradeRules
 from harness.generation.context import fitted_max_tokens
-from harness.generation.continuing import Salvage
-from harness.generation.settings import DEFAULT_CONCURRENCY, BenchmarkSettings, Patience, RunSettings, with_neutral
+from harness.generation.settings import (
+    DEFAULT_CONCURRENCY,
+    BenchmarkSettings,
+    Patience,
+    RunSettings,
+    Salvage,
+    with_neutral,
+)
 from harness.presets import preset as presets
 from harness.presets.preset import Preset
 from harness.presets.sampling import DEFAULT_SAMPLING, Sampling, resolve, sampling_fields

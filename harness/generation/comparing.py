@@ -20,7 +20,8 @@ import msgspec
 
 from harness.client.spelling import RequestTemplate
 from harness.core.choices import SalvageMode
-from harness.generation.continuing import Continuation, Salvage, WrittenAnew, by_token_ids
+from harness.generation.continuing import Continuation, WrittenAnew, by_token_ids
+from harness.generation.settings import Salvage
 
 BOUND_NATS = 0.25
 """Mean absolute difference in nats above which the server counts as another model.

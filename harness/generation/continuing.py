@@ -14,19 +14,18 @@ from typing import Any, Protocol
 
 import msgspec
 
-from harness.client.address.providers import Prefill
 from harness.client.facts.tokens import THINK, THINK_END, Rendered
 from harness.client.protocol.reply import Reply
 from harness.client.protocol.written import KEPT_LOGPROBS, SoFar
 from harness.client.spelling import RequestTemplate
-from harness.core.choices import Api, SalvageMode
+from harness.core.choices import SalvageMode
 from harness.core.codec import sample_seed
 from harness.core.errors import ServerError
 from harness.core.records import Question, Seam, Usage
+from harness.generation.settings import Salvage
 from harness.presets.sampling import ContinuationRule, sampling_fields
 from harness.runs.inflight import Partial
 from server_launchers.engines import table as engines
-from server_launchers.engines.dialect import Dialect
 
 WORTH_TOKENS = 16
 """Smallest written part, in tokens, for which the requests of a continuation are worth their cost."""
@@ -45,28 +44,6 @@ _PASSED_ON = frozenset({
 
 _OF_THE_CHAT = frozenset({"separate_reasoning", "stream_reasoning", "include_reasoning", "reasoning_format"})
 """Fields of an extra body that split a chat reply into reasoning and answer; a continuation is sent without them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Salvage:
-    """Whether and how servers can continue a half-written reply.
-
-    engine: the engine of all endpoints; "" if it is unknown or they differ. prefill: how the provider or engine
-    continues a begun message of the assistant; None: it cannot.
-    """
-
-    mode: SalvageMode = "off"
-    engine: str = ""
-    prefill: Prefill | None = None
-
-    @property
-    def dialect(self) -> Dialect:
-        """How to speak to the endpoints."""
-        return engines.dialect(self.engine)
-
-    def states_ids(self, api: Api) -> bool:
-        """Whether the servers are asked for token ids."""
-        return self.mode != "off" and api in self.dialect.states_ids
 
 
 class Tokens(Protocol):

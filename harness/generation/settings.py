@@ -14,20 +14,21 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from harness.client.address.endpoint import Endpoint, host_and_port, proxy_for
-from harness.client.address.providers import Batches
+from harness.client.address.providers import Batches, Prefill
 from harness.client.asker import Asker, unset_fields
 from harness.client.chooser import transport_for
 from harness.client.interface import Deadlines
 from harness.client.spelling import RequestTemplate, Spelling
-from harness.core.choices import TransportName
+from harness.core.choices import Api, SalvageMode, TransportName
 from harness.core.errors import StoreError, UsageError, option
 from harness.core.secret import without_secrets
-from harness.generation.continuing import Salvage
 from harness.generation.plan import Order
 from harness.generation.spending import Prices
 from harness.runs import RunFolder
 from harness.runs.manifest import SHARD, Manifest
 from harness.runs.record import Plan
+from server_launchers.engines import table as engines
+from server_launchers.engines.dialect import Dialect
 
 if TYPE_CHECKING:
     from harness.benchmarks.questions import QuestionSet
@@ -44,6 +45,28 @@ NEUTRAL = "neutral"
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
 """Largest number of bytes of one reply; a longer reply fails as a runaway."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Salvage:
+    """Whether and how servers can continue a half-written reply.
+
+    engine: the engine of all endpoints; "" if it is unknown or they differ. prefill: how the provider or engine
+    continues a begun message of the assistant; None: it cannot.
+    """
+
+    mode: SalvageMode = "off"
+    engine: str = ""
+    prefill: Prefill | None = None
+
+    @property
+    def dialect(self) -> Dialect:
+        """How to speak to the endpoints."""
+        return engines.dialect(self.engine)
+
+    def states_ids(self, api: Api) -> bool:
+        """Whether the servers are asked for token ids."""
+        return self.mode != "off" and api in self.dialect.states_ids
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,8 +15,7 @@ from harness.client.fast.transport import FastTransport
 from harness.client.interface import Arriving
 from harness.client.protocol.reply import RequestFailed
 from harness.core.errors import ServerError
-from harness.generation.continuing import Salvage
-from harness.generation.settings import RunSettings
+from harness.generation.settings import RunSettings, Salvage
 from server_launchers.keeping.supervisor import RunningServer
 from tests.client.test_real_server import question
 from tests.generation.small_runs import question_set, run, run_settings, samples_of
