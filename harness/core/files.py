@@ -35,9 +35,13 @@ import stat
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
+from harness.core import codec
 from harness.core.errors import StoreError
+from harness.core.inert import quoted
+
+T = TypeVar("T")
 
 
 def write_atomically(path: Path, data: bytes | Iterable[bytes]) -> None:
@@ -208,6 +212,19 @@ def read_untrusted(path: Path, max_bytes: int, too_large: str) -> bytes:
     if len(data) > max_bytes:
         raise StoreError(f"{path} is larger than {max_bytes} bytes{too_large}")
     return data
+
+
+def read_record(path: Path, kind: type[T], max_bytes: int, *, what: str, remedy: str) -> T | None:
+    """The record in a small JSON file of a run, checked against `kind`; None without a file. Raises `StoreError`.
+
+    what: the record as a noun, remedy: a sentence on what to do, both for the error.
+    """
+    try:
+        return codec.decode(read_untrusted(path, max_bytes, f": too large for {what}. {remedy}"), kind)
+    except FileNotFoundError:
+        return None
+    except codec.DecodeError as error:
+        raise StoreError(f"{path} is not {what} ({quoted(str(error))}). {remedy}") from error
 
 
 def open_named(path: Path) -> io.BufferedReader:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from harness.core import codec
-from harness.core.errors import StoreError
-from harness.core.files import read_untrusted, write_atomically
+from harness.core.files import read_record, write_atomically
 from harness.runs.layout import RunFolder
 
 MAX_BYTES = 64 * 1024
@@ -26,17 +25,8 @@ class SuiteNote(msgspec.Struct, frozen=True, kw_only=True):
 
 def read(folder: RunFolder) -> SuiteNote:
     """The note in a run's folder; an empty one where there is none. Raises `StoreError` for a damaged file."""
-    path = folder.path / "suite.json"
-    try:
-        data = read_untrusted(path, MAX_BYTES, ", so no sweep wrote it. Remove it, and run the sweep again.")
-    except FileNotFoundError:
-        return SuiteNote()
-    try:
-        return codec.decode(data, SuiteNote)
-    except codec.DecodeError as error:
-        raise StoreError(
-            f"{path}, which a sweep writes, is damaged ({error}). Remove it, and run the sweep again."
-        ) from error
+    path, remedy = folder.path / "suite.json", "Remove it, and run the sweep again."
+    return read_record(path, SuiteNote, MAX_BYTES, what="a sweep's note about a run", remedy=remedy) or SuiteNote()
 
 
 def write(folder: RunFolder, note: SuiteNote) -> None:

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from harness.core import codec
 from harness.core.errors import StoreError, UsageError
-from harness.core.files import read_untrusted, write_atomically
-from harness.core.inert import quoted, visible
+from harness.core.files import read_record, write_atomically
+from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.core.records import SCHEMA_VERSION, Grade, NearMiss, Question
 from harness.grading.verdict import EXHAUSTED, NEAR_MISSES
@@ -218,16 +218,10 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def load(cls, folder: BenchmarkFolder) -> Score | None:
         """The benchmark's stored score; None before `harness score`. Raises `StoreError` if damaged or newer."""
-        path = folder.scores
-        try:
-            data = read_untrusted(path, MAX_SCORES_BYTES, ": too large for a scores file of the harness.")
-            score = codec.decode(data, Score)
-        except FileNotFoundError:
-            return None
-        except codec.DecodeError as error:
-            raise StoreError(f"{path} is no scores file ({quoted(str(error))}). Run `harness score` again.") from error
-        if score.schema > SCHEMA_VERSION:
-            raise StoreError(f"{path} has schema {score.schema}, from a newer harness. Run `harness score` again.")
+        remedy = "Run `harness score` again."
+        score = read_record(folder.scores, Score, MAX_SCORES_BYTES, what="a scores file", remedy=remedy)
+        if score is not None and score.schema > SCHEMA_VERSION:
+            raise StoreError(f"{folder.scores} has schema {score.schema}, from a newer harness. {remedy}")
         return score
 
     def save(self, folder: BenchmarkFolder) -> None:

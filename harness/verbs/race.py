@@ -19,9 +19,9 @@ from harness.asking.prepare import Prepared, prepare
 from harness.asking.session import generate
 from harness.asking.watching import Watcher
 from harness.core import codec
-from harness.core.errors import StoreError, UsageError, option
-from harness.core.files import open_untrusted, write_atomically
-from harness.core.inert import quoted, visible
+from harness.core.errors import UsageError, option
+from harness.core.files import read_record, write_atomically
+from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.records import SCHEMA_VERSION
 from harness.generation.outcome import Outcome
@@ -30,7 +30,7 @@ from harness.scoring.race import RaceState, confirmed, judge, judge_planned, pla
 from harness.verbs.graded import GradedRounds
 
 MAX_PLAN_BYTES = 4096
-"""Bytes of race.json that are read; a longer file cannot be decoded and is refused."""
+"""Largest race.json that is read, in bytes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,15 +150,12 @@ class RacePlan(msgspec.Struct, frozen=True, kw_only=True):
         race, and it is open-ended. Raises `StoreError` if the file is damaged.
         """
         path = folder / RACE_PLAN
-        try:
-            with open_untrusted(path) as file:
-                first = codec.decode(file.read(MAX_PLAN_BYTES), RacePlan)
-        except FileNotFoundError:
+        remedy = "Put an intact copy back, or name another folder for the race."
+        first = read_record(path, RacePlan, MAX_PLAN_BYTES, what="the plan of a race", remedy=remedy)
+        if first is None:
             plan = msgspec.structs.replace(self, open_ended=self.open_ended or begun)
             write_atomically(path, codec.pretty(plan))
             return plan
-        except (OSError, codec.DecodeError) as error:
-            raise StoreError(f"cannot read the plan of the race, {path}: {quoted(str(error))}") from error
         if first.open_ended:
             return first
         if first != self:

@@ -150,7 +150,7 @@ def test_a_run_without_scores_says_so_in_every_format(tmp_path: Path) -> None:
 def test_a_damaged_scores_file_is_refused_in_one_sentence(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run")
     folder.benchmark("demo").scores.write_bytes(b'{"accuracy": "high"}')
-    with pytest.raises(StoreError, match=r"scores\.json is no scores file .* Run `harness score` again"):
+    with pytest.raises(StoreError, match=r"scores\.json is not a scores file .* Run `harness score` again"):
         report([folder])
 
 

@@ -205,7 +205,7 @@ def test_a_damaged_note_of_a_suite_is_refused_and_none_is_no_suite(tmp_path: Pat
     (alone,) = verify(folder.path, VerifyOptions())
     assert "attention_budget" not in alone.comparisons[0].differing
     (folder.path / "suite.json").write_text('{"source": 3}')
-    with pytest.raises(StoreError, match=r"suite\.json, which a sweep writes, is damaged"):
+    with pytest.raises(StoreError, match=r"suite\.json is not a sweep's note about a run .*\. Remove it"):
         verify(folder.path, VerifyOptions())
 
 

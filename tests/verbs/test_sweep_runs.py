@@ -695,7 +695,7 @@ def test_a_damaged_record_of_checkpoints_is_named(tmp_path: Path, monkeypatch: p
     (tmp_path / "results/s").mkdir(parents=True)
     (tmp_path / "results/s/checkpoints.json").write_text('{"paths": [1]')
     (tmp_path / "s.yaml").write_text("checkpoints: ck/step_*\nbenchmarks: [demo]\n")
-    with pytest.raises(StoreError, match=r"checkpoints.json is not a record of checkpoints .*; remove it"):
+    with pytest.raises(StoreError, match=r"checkpoints.json is not a record of checkpoints .*\. Remove it"):
         sweeps.planned("s.yaml", {}, {})
 
 

@@ -10,9 +10,8 @@ import msgspec
 
 from harness.core import codec
 from harness.core.codec import digest
-from harness.core.files import open_named, write_atomically
+from harness.core.files import open_named, read_record, write_atomically
 from harness.core.records import SCHEMA_VERSION
-from harness.verbs.sweep import stored
 from harness.verbs.sweep.cells import Cell, ServerGroup, Sweep
 
 Stage = Literal["sampled", "scored", "judged", "failed"]
@@ -78,8 +77,8 @@ def recorded(out: Path) -> list[CellRecord]:
 
 def _read(path: Path) -> CellRecord | None:
     """The record in the file; None if there is no file. Raises `StoreError` for a damaged file."""
-    removed = "the sweep looks at the cell again."
-    return stored.read(path, CellRecord, MAX_BYTES, what="a cell's record", removed=removed)
+    remedy = "Remove it, and the sweep looks at the cell again."
+    return read_record(path, CellRecord, MAX_BYTES, what="a cell's record", remedy=remedy)
 
 
 def write(sweep: Sweep, record: CellRecord) -> None:

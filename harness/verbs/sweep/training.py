@@ -15,10 +15,9 @@ import msgspec
 
 from harness.core import codec
 from harness.core.errors import UsageError, option
-from harness.core.files import write_atomically
+from harness.core.files import read_record, write_atomically
 from harness.core.inert import visible
 from harness.core.records import SCHEMA_VERSION
-from harness.verbs.sweep import stored
 from harness.verbs.sweep.checkpoints import NO_STEP, Checkpoint, checkpoint_at
 from harness.verbs.sweep.entry import JOIN, Entry, slug
 from harness.verbs.sweep.file import SweepFile
@@ -45,8 +44,8 @@ def taken_up(out: Path) -> dict[str, list[str]]:
 
     Raises `StoreError` for a damaged record.
     """
-    removed = "the tables list only checkpoints that still exist."
-    record = stored.read(out / FILE, TakenUp, MAX_BYTES, what="a record of checkpoints", removed=removed)
+    remedy = "Remove it, and the tables list only checkpoints that still exist."
+    record = read_record(out / FILE, TakenUp, MAX_BYTES, what="a record of checkpoints", remedy=remedy)
     return record.paths if record is not None else {}
 
 
