@@ -14,11 +14,12 @@ A question that names no original or several, and an original without a twin, co
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, overload
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 import msgspec
 
+from harness.core.packed import Packed
 from harness.core.records import Grade, Question
 from harness.scoring.intervals import Interval
 from harness.scoring.tally import QuestionTally
@@ -103,28 +104,7 @@ def as_one(original: QuestionTally, twins: Sequence[QuestionTally]) -> QuestionT
         independent = sum(item.n if item.independent is None else item.independent for item in twins)
     return QuestionTally(
         question=original.question,
-        grades=_Joined([item.grades for item in twins]),
+        grades=Packed(Grade, chain.from_iterable(item.grades for item in twins)),
         planned=sum(item.planned for item in twins),
         independent=independent,
     )
-
-
-class _Joined(Sequence[Grade]):
-    """Several sequences of grades as one. Grades are stored packed; a list would unpack all of them at once."""
-
-    def __init__(self, parts: Sequence[Sequence[Grade]]) -> None:
-        self._parts = parts
-
-    def __len__(self) -> int:
-        return sum(map(len, self._parts))
-
-    def __iter__(self) -> Iterator[Grade]:
-        for part in self._parts:
-            yield from part
-
-    @overload
-    def __getitem__(self, index: int) -> Grade: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Grade]: ...
-    def __getitem__(self, index: Any) -> Any:
-        return list(self)[index]
