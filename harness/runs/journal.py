@@ -22,7 +22,6 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -77,7 +76,6 @@ class Journal:
         size: int,
         keys: KeySet,
         report: JournalReport,
-        on_failure: Callable[[StoreError], None] | None,
     ) -> None:
         self.folder = folder
         self.report = report
@@ -87,7 +85,6 @@ class Journal:
         self._size = size
         self._begun = size  # The disk has begun to write everything before this offset.
         self._keys = keys
-        self._on_failure = on_failure
         self._failure: StoreError | None = None
         self._closed = False
         self._lock = threading.Lock()  # Guards _keys, _failure, _closed and _waiting.
@@ -103,13 +100,9 @@ class Journal:
         folder: BenchmarkFolder,
         *,
         log: RunLog | None = None,
-        on_failure: Callable[[StoreError], None] | None = None,
-        trust_index: bool = True,
     ) -> Journal:
         """Open for appending, after moving a torn tail aside; damage and oddities go to `log` and `.report`.
 
-        on_failure: called once from the writer's thread when the journal stops. trust_index: False reads and
-        verifies every record instead of each one's head and tail.
         Raises `StoreError` when the folder cannot be written, is a link, or holds a newer schema.
         """
         folder.create()
@@ -118,7 +111,7 @@ class Journal:
             opened.callback(os.close, descriptor)
             index_descriptor = open_for_writing(folder.index, os.O_RDWR | os.O_APPEND)
             opened.callback(os.close, index_descriptor)
-            surveyed = survey(descriptor, folder, trust_index=trust_index)
+            surveyed = survey(descriptor, folder)
             if log is not None:
                 _log_findings(log, folder, surveyed.report)
             try:
@@ -134,7 +127,7 @@ class Journal:
                 raise disk_error(folder.samples, error) from error
             # The journal closes the descriptors from here on.
             opened.pop_all()
-        return cls(folder, descriptor, index_descriptor, surveyed.end, surveyed.keys, surveyed.report, on_failure)
+        return cls(folder, descriptor, index_descriptor, surveyed.end, surveyed.keys, surveyed.report)
 
     @property
     def keys(self) -> KeySet:
@@ -391,8 +384,6 @@ class Journal:
         for item in batch:
             if item.done is not None and not item.done.done():
                 item.done.set_exception(failure)
-        if self._on_failure is not None:
-            self._on_failure(failure)
 
 
 def _is_at(path: Path, state: os.stat_result) -> bool:

@@ -12,7 +12,7 @@ It changes nothing in the file and needs no lock: a run may be writing.
 First the index is followed, with one small read a line (`_follow_index`), to the first entry that the data does not
 bear out; from there each line is read and verified whole (`_read_on`). Invariant: both ways find the same keys in an
 undamaged file. Memory stays within one record, the keys, and 24 bytes for each line that is not listed.
-Not covered: `survey` does not see damage in the middle of a listed record; `read_samples` and `trust_index=False` do.
+Not covered: `survey` does not see damage in the middle of a listed record; `read_samples` does.
 
 The index is the sidecar `samples.index`: where each line of the journal stands, so that a resume need not read it all.
 A header, then one entry a line: offset and length in bytes, the line's own checksum and that of its head (CRC-32), as
@@ -229,19 +229,17 @@ def stored_keys(folder: BenchmarkFolder) -> KeySet:
         raise StoreError(f"cannot read {folder.samples}: {error.strerror or error}.") from error
 
 
-def survey(descriptor: int, folder: BenchmarkFolder, *, trust_index: bool = True) -> Survey:
+def survey(descriptor: int, folder: BenchmarkFolder) -> Survey:
     """The state of the journal open at `descriptor`. Raises `StoreError` on a newer schema or a failing read.
 
     The index only says where to look: keys come from the data, each listed record's head and tail are checked, and from
-    the first mismatch on everything is read and verified whole. trust_index: False: read every record, whatever the
-    index says.
+    the first mismatch on everything is read and verified whole.
     """
     result = Survey(KeySet(), JournalReport(), 0, 0, bytearray())
     try:
         # The journal goes on with this descriptor.
         with open(descriptor, "rb", buffering=READ_BUFFER_BYTES, closefd=False) as file:
-            if trust_index:
-                _follow_index(file, folder, result)
+            _follow_index(file, folder, result)
             # From here on everything is read in order, so the kernel's read-ahead pays.
             _advise(descriptor, "POSIX_FADV_SEQUENTIAL")
             _read_on(file, folder, result)

@@ -51,10 +51,12 @@ class JournalLife(RuleBasedStateMachine):
         self.resume()
 
     @precondition(lambda self: self.journal is None)
-    @rule(trust_index=st.booleans())
-    def resume(self, trust_index: bool = True) -> None:
+    @rule(with_index=st.booleans())
+    def resume(self, with_index: bool = True) -> None:
         before = self.data if self.folder.samples.exists() else b""
-        self.journal = Journal.open(self.folder, trust_index=trust_index)
+        if not with_index:
+            self.folder.index.unlink(missing_ok=True)
+        self.journal = Journal.open(self.folder)
         assert self.journal.keys == set(intact_texts(before))
         assert self.data == before[: before.rfind(b"\n") + 1], "only a torn tail is taken away"
 
