@@ -219,17 +219,17 @@ class _AnswerParser(Powers):
             return False
         if token.text.endswith(":"):
             return after.kind in ("num", "sym", "cmd")
-        return is_name(token.text) and self.is_value(1)
+        return is_name(token.text) and self.value_follows()
 
     def is_hedged(self) -> bool:
         """Whether the next word says that the value behind it is rounded: "about 5"."""
-        return self.peek().kind == "text" and self.peek().text.lower() in APPROXIMATE and self.is_value(1)
+        return self.peek().kind == "text" and self.peek().text.lower() in APPROXIMATE and self.value_follows()
 
-    def is_value(self, ahead: int) -> bool:
-        """Whether a value may begin `ahead` tokens after the next one."""
-        self.position += ahead
+    def value_follows(self) -> bool:
+        """Whether a value may begin behind the next token."""
+        self.position += 1
         begins = self.starts_atom() or self.is_op("-", "+")
-        self.position -= ahead
+        self.position -= 1
         return begins
 
     def with_condition(self, node: Node) -> Node:

@@ -41,6 +41,8 @@ from server_launchers.engines.dialect import MODELS, Dialect, FactKind, stated_a
 if TYPE_CHECKING:
     from harness.core.http_get import Page
 
+PAGE_S = 10.0
+"""Seconds for a page of a server (`timeout`)."""
 _CONTEXT_FIELDS = ("max_model_len", "context_length", "context_window", "max_context_length")
 """Names under which servers state a model's context length in their list of models."""
 _SHOWN_MODELS = 8
@@ -88,7 +90,7 @@ class NoList(ServerError):
 
 
 def list_models(
-    endpoint: Endpoint, *, timeout: float = 10.0, ca_file: Path | None = None, pages: Pages | None = None
+    endpoint: Endpoint, *, timeout: float = PAGE_S, ca_file: Path | None = None, pages: Pages | None = None
 ) -> list[ModelInfo]:
     """The models that the server lists; empty if it is a hosted provider without a list. Raises `ServerError`."""
     pages = Pages() if pages is None else pages
@@ -114,7 +116,6 @@ def find_model(
     endpoint: Endpoint,
     model: str | None,
     *,
-    timeout: float = 10.0,
     ca_file: Path | None = None,
     pages: Pages | None = None,
 ) -> ModelInfo | None:
@@ -124,7 +125,7 @@ def find_model(
     models. Raises `ServerError` that lists the server's models if the name is not among them.
     """
     try:
-        models = list_models(endpoint, timeout=timeout, ca_file=ca_file, pages=pages)
+        models = list_models(endpoint, ca_file=ca_file, pages=pages)
     except NoList:
         if model is None:
             raise
@@ -145,14 +146,12 @@ def find_model(
     raise ServerError(f"{endpoint.base_url} does not serve {quoted(model)}; it has {shown}.{near}")
 
 
-def stated_concurrency(
-    endpoint: Endpoint, *, timeout: float = 10.0, ca_file: Path | None = None, pages: Pages | None = None
-) -> int | None:
+def stated_concurrency(endpoint: Endpoint, *, ca_file: Path | None = None, pages: Pages | None = None) -> int | None:
     """The number of requests that the server says it runs at once; None if none of its pages says so."""
     pages = Pages() if pages is None else pages
     for dialect in engines.dialects():
         for reading in dialect.at_once:
-            stated = reading.value(read_own_page(endpoint, reading.page, timeout, ca_file, pages))
+            stated = reading.value(read_own_page(endpoint, reading.page, PAGE_S, ca_file, pages))
             if type(stated) is int and stated > 0:
                 return stated
     return None
