@@ -155,7 +155,20 @@ class Seam(msgspec.Struct, frozen=True, kw_only=True):
     compared: int = 0
 
 
-class Sample(msgspec.Struct, frozen=True, kw_only=True):
+class SampleRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A record about one sample. Its first fields say of which."""
+
+    benchmark: str
+    question_id: str
+    sample_index: int
+
+    @property
+    def key(self) -> Key:
+        """The sample's identity within its benchmark."""
+        return Key(self.question_id, self.sample_index)
+
+
+class Sample(SampleRecord, frozen=True, kw_only=True):
     """A finished completion: a line of `samples.jsonl`, which is never rewritten.
 
     text, reasoning: as the server sent them; None if it sent null. finish_reason: as sent ("stop", "length", …).
@@ -167,9 +180,6 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     `harness.runs.journal`).
     """
 
-    benchmark: str
-    question_id: str
-    sample_index: int
     text: str | None
     reasoning: str | None
     finish_reason: str
@@ -187,11 +197,6 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     schema: int = SCHEMA_VERSION
 
     @property
-    def key(self) -> Key:
-        """The sample's identity within its benchmark."""
-        return Key(self.question_id, self.sample_index)
-
-    @property
     def foreign(self) -> bool:
         """Whether another tool made the sample, so that its settings and its time are unknown."""
         return self.endpoint.startswith(FROM_FILE)
@@ -202,7 +207,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
         return self.finish_reason == "length"
 
 
-class Grade(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Grade(SampleRecord, frozen=True, kw_only=True, gc=False):
     """The verdict on one sample: a line of `grades.jsonl`.
 
     extracted: the answer as it stands in the text; None if there is none. rule: the rule that decided ("numeric",
@@ -215,9 +220,6 @@ class Grade(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     of a table; unset where the grader states none.
     """
 
-    benchmark: str
-    question_id: str
-    sample_index: int
     verdict: Verdict
     extracted: str | None
     rule: str
@@ -233,11 +235,6 @@ class Grade(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     parts: tuple[Annotated[int, msgspec.Meta(ge=0)], Annotated[int, msgspec.Meta(ge=1)]] | msgspec.UnsetType = (
         msgspec.UNSET
     )
-
-    @property
-    def key(self) -> Key:
-        """The identity of the graded sample within its benchmark."""
-        return Key(self.question_id, self.sample_index)
 
 
 class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,29 +8,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-import msgspec
-
-from harness.core.records import SCHEMA_VERSION, Key
+from harness.core.records import SCHEMA_VERSION, Key, SampleRecord
 from harness.runs.layout import BenchmarkFolder
 from harness.runs.line_file import read_lines, write_lines
 
 _REMEDY = "Remove the file; the second grader can be asked again."
 
 
-class Opinion(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Opinion(SampleRecord, frozen=True, kw_only=True, gc=False):
     """One grader's opinion on one sample. correct: None = the grader could not tell."""
 
-    benchmark: str
-    question_id: str
-    sample_index: int
     grader: str
     correct: bool | None
     schema: int = SCHEMA_VERSION
-
-    @property
-    def key(self) -> Key:
-        """The key of its sample."""
-        return Key(self.question_id, self.sample_index)
 
 
 def replace(folder: BenchmarkFolder, grader: str, verdicts: Mapping[Key, bool | None]) -> None:

@@ -13,7 +13,7 @@ import msgspec
 
 from harness.core.errors import StoreError, UsageError
 from harness.core.inert import quoted
-from harness.core.records import SCHEMA_VERSION, Grade, Key, Verdict
+from harness.core.records import SCHEMA_VERSION, Grade, Key, SampleRecord, Verdict
 from harness.runs.layout import BenchmarkFolder
 from harness.runs.line_file import append_line, line, make_folder, read_appended
 
@@ -27,27 +27,19 @@ REMEDY = "Correct the line, or remove it."
 """The advice for a damaged line in a file that persons wrote."""
 
 
-class Override(msgspec.Struct, frozen=True, kw_only=True):
+class Override(SampleRecord, frozen=True, kw_only=True):
     """A person's verdict on one sample; the last line of a key counts.
 
     verdict: None withdraws the earlier one. graded: the grader's verdict at that time, None before any grading. when:
     UTC, ISO 8601.
     """
 
-    benchmark: str
-    question_id: str
-    sample_index: int
     verdict: Verdict | None
     graded: Verdict | None
     who: str
     when: str
     why: str
     schema: int = SCHEMA_VERSION
-
-    @property
-    def key(self) -> Key:
-        """The key of its sample."""
-        return Key(self.question_id, self.sample_index)
 
 
 def correct(

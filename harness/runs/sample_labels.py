@@ -8,10 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-import msgspec
-
 from harness.core.errors import UsageError
-from harness.core.records import SCHEMA_VERSION, Key
+from harness.core.records import SCHEMA_VERSION, Key, SampleRecord
 from harness.runs.layout import BenchmarkFolder
 from harness.runs.line_file import append_line, line, make_folder, read_appended
 from harness.runs.overrides import MAX_WHO_CHARS, REMEDY, refuse_false_times
@@ -20,25 +18,17 @@ MAX_LABEL_CHARS = 60
 """Largest number of characters of a label."""
 
 
-class SampleLabel(msgspec.Struct, frozen=True, kw_only=True):
+class SampleLabel(SampleRecord, frozen=True, kw_only=True):
     """A label that a person put on a sample, or took off; the last line of a key and label counts.
 
     put: False takes the label off. when: UTC, ISO 8601.
     """
 
-    benchmark: str
-    question_id: str
-    sample_index: int
     label: str
     put: bool
     who: str
     when: str
     schema: int = SCHEMA_VERSION
-
-    @property
-    def key(self) -> Key:
-        """The key of its sample."""
-        return Key(self.question_id, self.sample_index)
 
 
 def set_label(folder: BenchmarkFolder, key: Key, label: str, *, put: bool, who: str) -> None:

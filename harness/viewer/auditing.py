@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-
 from harness.core.errors import StoreError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
-from harness.core.records import Key, Verdict
+from harness.core.records import Key, SampleRecord, Verdict
 from harness.scoring.audit import Audited, audited, draw
 from harness.scoring.score import Score, counted_copies, intervals_of
 from harness.scoring.tally import QuestionTally
@@ -20,26 +18,18 @@ SAMPLES = 100
 """Default number of samples of a benchmark that a person audits."""
 
 
-class AuditItem(msgspec.Struct, frozen=True, kw_only=True):
+class AuditItem(SampleRecord, frozen=True, kw_only=True):
     """One sample to judge: a line of the file that `harness audit` writes and reads.
 
     answer: the text that the grader took for the answer; None: it found none. text: the response, without reasoning
     that the server sent in a field of its own. verdict: the person's; None before the person has judged.
     """
 
-    benchmark: str
-    question_id: str
-    sample_index: int
     question: str
     references: tuple[str, ...]
     answer: str | None
     text: str
     verdict: Verdict | None = None
-
-    @property
-    def key(self) -> Key:
-        """The key of its sample."""
-        return Key(self.question_id, self.sample_index)
 
 
 def drawn(benchmark: OpenBenchmark, n: int) -> list[Key]:
