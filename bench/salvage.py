@@ -391,8 +391,8 @@ def cost(streams: int, tokens: int) -> None:
     from harness.client.protocol.written import WrittenTokens
     from harness.generation.continuing import written_so_far
     from harness.generation.network.keeping import KEEP_S, Keeper
-    from harness.generation.plan import Task
     from harness.runs.layout import RunFolder
+    from harness.runs.record import Task
 
     between = int(RATE * KEEP_S)
     words = [f" word{n % 97}" for n in range(between)]

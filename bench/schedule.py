@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 from harness.core.records import Key
 from harness.generation.dispatch.schedule import Scheduler
-from harness.generation.plan import Order, Task
-from harness.runs.record import owed
+from harness.generation.plan import Order
+from harness.runs.record import Task, owed
 
 CAP_TOKENS = 32_768
 MEAN_TOKENS = 8_000

@@ -24,8 +24,7 @@ from schedule import CAP_TOKENS, MEAN_TOKENS, QUESTION_SIGMA, SAMPLE_SIGMA, Cloc
 
 from harness.core.records import Grade, Sample, Timing
 from harness.generation.dispatch.schedule import Scheduler
-from harness.generation.plan import Task
-from harness.runs.record import owed
+from harness.runs.record import Task, owed
 from harness.scoring.by_endpoint import ALPHA, NONE_FAILED, scores
 from harness.scoring.observed import Observed
 

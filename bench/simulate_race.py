@@ -24,8 +24,7 @@ from schedule import CAP_TOKENS, MEAN_TOKENS, QUESTION_SIGMA, SAMPLE_SIGMA, Cloc
 
 from harness.core.records import Key
 from harness.generation.dispatch.schedule import Scheduler
-from harness.generation.plan import Task
-from harness.runs.record import owed
+from harness.runs.record import Task, owed
 from harness.scoring.differences import score_variance
 from harness.scoring.intervals import Z_95, power_factor
 from harness.scoring.race import LEVEL, RaceVerdict

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from harness.client.address.endpoint import Endpoint
     from harness.foreign.continuing import FileReplies
     from harness.generation.dispatch.canary import Answered
-    from harness.generation.plan import Task
     from harness.generation.progress import Progress
     from harness.generation.spending import Prices
+    from harness.runs.record import Task
 
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})

@@ -4,20 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from harness.runs.record import Owed
 
 Order = Literal["longest", "rounds"]
 """The order in which samples are asked; `harness.generation.dispatch.schedule` explains the two."""
-
-
-class Task(NamedTuple):
-    """The key of one sample to ask for."""
-
-    benchmark: str
-    question_id: str
-    sample_index: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,20 +35,13 @@ from harness.core.records import SCHEMA_VERSION, Seam
 from harness.runs import record
 from harness.runs.layout import RunFolder
 from harness.runs.line_file import LineFile, lines, refuse_link
+from harness.runs.record import Task
 
 GROWTH_BYTES = 32 * 1024 * 1024
 """Smallest growth of the file after which it is rewritten."""
 
 MAX_WAITING = 64
 """Largest number of writes that may wait for the disk; above this number, nothing is added."""
-
-
-class SampleKey(NamedTuple):
-    """One sample of a run."""
-
-    benchmark: str
-    question_id: str
-    sample_index: int
 
 
 class Partial(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -88,26 +81,26 @@ class _PartialLine(Partial, frozen=True, kw_only=True, omit_defaults=True):
     schema: int = SCHEMA_VERSION
 
     @property
-    def key(self) -> SampleKey:
-        return SampleKey(self.benchmark, self.question_id, self.sample_index)
+    def key(self) -> Task:
+        return Task(self.benchmark, self.question_id, self.sample_index)
 
 
 @dataclass(slots=True)
 class Recovered:
     """The half-written samples read from the file. damaged: lines that do not count; notes: oddities, for the log."""
 
-    partials: dict[SampleKey, Partial] = field(default_factory=dict)
+    partials: dict[Task, Partial] = field(default_factory=dict)
     damaged: int = 0
     notes: list[str] = field(default_factory=list)
 
 
-def read(folder: RunFolder, is_wanted: Callable[[SampleKey], bool] = lambda _: True) -> Recovered:
+def read(folder: RunFolder, is_wanted: Callable[[Task], bool] = lambda _: True) -> Recovered:
     """The stored parts of the samples for which `is_wanted` is true.
 
     A missing file means none. Never raises: an unreadable part is lost.
     """
     recovered = Recovered()
-    gathered: dict[SampleKey, _Gathered] = {}
+    gathered: dict[Task, _Gathered] = {}
     try:
         with open_untrusted(folder.inflight) as file:
             for line in lines(file):
@@ -231,7 +224,7 @@ class Inflight:
         """Touches no file before the first `keep`, `rewrite` or `close`."""
         self._folder = folder
         self._on_event = on_event
-        self._extents: dict[SampleKey, _Extent] = {}
+        self._extents: dict[Task, _Extent] = {}
         self._file: LineFile | None = None
         self._size = 0
         self._compact_at = GROWTH_BYTES
@@ -253,18 +246,18 @@ class Inflight:
             self._waiting.popleft()
         return len(self._waiting) > MAX_WAITING
 
-    def keep(self, key: SampleKey, partial: Partial) -> None:
+    def keep(self, key: Task, partial: Partial) -> None:
         """Add the new part of the sample to the file."""
         line = self._next_line(key, partial)
         if line is not None:
             self._add(line)
 
-    def forget(self, key: SampleKey) -> None:
+    def forget(self, key: Task) -> None:
         """Note in the file that the sample's part is no longer wanted, since the sample is stored or failed."""
         if self._extents.pop(key, None) is not None:
             self._add(_PartialLine(**key._asdict(), number=-1, request=""))
 
-    def rewrite(self, partials: Mapping[SampleKey, Partial]) -> None:
+    def rewrite(self, partials: Mapping[Task, Partial]) -> None:
         """Replace the content of the file by these parts."""
         self._extents.clear()
         next_lines = (self._next_line(key, partial) for key, partial in partials.items())
@@ -284,7 +277,7 @@ class Inflight:
         # After the writer's last act: only then may this thread touch the file.
         self._close()
 
-    def _next_line(self, key: SampleKey, partial: Partial) -> _PartialLine | None:
+    def _next_line(self, key: Task, partial: Partial) -> _PartialLine | None:
         """The line to append so that the file holds all of `partial`; None if the file holds it already."""
         in_file = self._extents.get(key)
         if in_file is None or not in_file.is_beginning_of(partial):

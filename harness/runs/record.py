@@ -313,6 +313,14 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return sum(keys.count_within(ids, number) for number, ids in of_number.items())
 
 
+class Task(NamedTuple):
+    """The key of one sample of a run: to ask for, or half written."""
+
+    benchmark: str
+    question_id: str
+    sample_index: int
+
+
 class Owed(NamedTuple):
     """The samples of one question that are still to be asked. indices: ascending, at least one."""
 

@@ -16,10 +16,9 @@ from hypothesis import strategies as st
 from harness.core.errors import option
 from harness.core.records import Sample, Timing, Usage
 from harness.generation.dispatch.budget import KNOWN, Budget
-from harness.generation.plan import Task
 from harness.generation.settings import RunSettings
 from harness.generation.spending import Prices
-from harness.runs.record import Owed
+from harness.runs.record import Owed, Task
 from tests.generation.small_runs import run_settings
 
 

@@ -19,9 +19,8 @@ from harness.generation.dispatch.lanes import Lanes
 from harness.generation.dispatch.schedule import UNKNOWN_LENGTH, WORN, Scheduler
 from harness.generation.dispatch.snapshot import NOW_S, PACE_S, Arrivals, Cause, Causes
 from harness.generation.forecast import UNASKED
-from harness.generation.plan import Task
 from harness.generation.settings import Patience
-from harness.runs.record import Owed
+from harness.runs.record import Owed, Task
 
 
 class Clock:

@@ -21,9 +21,9 @@ from harness.generation.dispatch.lanes import SET_ASIDE_AFTER, Lanes
 from harness.generation.dispatch.retry import DOUBTS, TRIES, Continuations, RetryPolicy
 from harness.generation.dispatch.schedule import WORN
 from harness.generation.dispatch.snapshot import Arrivals
-from harness.generation.plan import SessionPlan, Task
+from harness.generation.plan import SessionPlan
 from harness.generation.settings import Patience, RunSettings
-from harness.runs.record import RecordRefused, owed
+from harness.runs.record import RecordRefused, Task, owed
 from tests.generation.small_runs import run_settings
 
 

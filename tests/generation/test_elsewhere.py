@@ -12,7 +12,7 @@ import pytest
 from harness.client.address.endpoint import Endpoint
 from harness.generation.dispatch.actions import Ask, Done, Store, Wait
 from harness.generation.dispatch.retry import RetryPolicy
-from harness.generation.plan import Task
+from harness.runs.record import Task
 from tests.faults.server import CLOSE, HEAD, Answer, FaultServer, Request, Step, chunk, completion, delta, http
 from tests.generation.small_runs import question_set, run, run_settings, samples_of
 from tests.generation.test_dispatcher import Played

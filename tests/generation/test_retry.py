@@ -16,8 +16,8 @@ from harness.generation.dispatch.retry import (
     RetryPolicy,
     fault_of,
 )
-from harness.generation.plan import Task
 from harness.generation.settings import Patience
+from harness.runs.record import Task
 
 TASK = Task("sums", "q0", 0)
 

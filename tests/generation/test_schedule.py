@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from harness.core.records import Key
 from harness.generation.dispatch.schedule import WORN, Scheduler
-from harness.generation.plan import Order, Task
-from harness.runs.record import Owed, owed
+from harness.generation.plan import Order
+from harness.runs.record import Owed, Task, owed
 
 
 class Clock:

@@ -16,11 +16,11 @@ from harness.core.records import Sample, Timing, Usage
 from harness.generation.dispatch.actions import Ask, Done, Store, Wait
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.forecast import Outlook
-from harness.generation.plan import SessionPlan, Task
+from harness.generation.plan import SessionPlan
 from harness.generation.progress import Progress
 from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.presets.sampling import Sampling
-from harness.runs.record import Owed
+from harness.runs.record import Owed, Task
 
 SECONDS_PER_TOKEN = 0.02
 MAX_TOKENS = 32768

@@ -9,8 +9,9 @@ from pathlib import Path
 from harness.core.errors import StoreError
 from harness.runs import RunFolder, RunLog, inflight, overrides
 from harness.runs.batches import BatchLedger
-from harness.runs.inflight import Inflight, Partial, SampleKey
+from harness.runs.inflight import Inflight, Partial
 from harness.runs.overrides import Override
+from harness.runs.record import Task
 from tests.runs.recorded import BENCHMARK
 
 
@@ -60,7 +61,7 @@ def logged(run: RunFolder) -> list[int]:
 def keep(run: RunFolder, number: int) -> None:
     given_up: list[object] = []
     file = Inflight(run, lambda *_, **details: given_up.append(details))
-    file.keep(SampleKey(BENCHMARK, f"q{number}", 0), Partial(request="r", text="t" * (number + 1), tokens=1))
+    file.keep(Task(BENCHMARK, f"q{number}", 0), Partial(request="r", text="t" * (number + 1), tokens=1))
     file.close()
     if given_up:
         raise StoreError(str(given_up))

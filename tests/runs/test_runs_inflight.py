@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 from harness.core.records import SCHEMA_VERSION, Seam
 from harness.runs import inflight, record
-from harness.runs.inflight import Inflight, Partial, SampleKey
+from harness.runs.inflight import Inflight, Partial
 from harness.runs.layout import RunFolder
 from harness.runs.line_file import LineFile
+from harness.runs.record import Task
 
 TEXTS = st.text(max_size=12)
 
@@ -33,15 +34,15 @@ def at(text: str, reasoning: str | None = None, request: str = "r", seams: tuple
                    prompt_ids=[1, 2, 3], seams=seams, logprobs=tuple(-n / 100 for n in ids[-16:]))  # fmt: skip
 
 
-def key(n: int) -> SampleKey:
-    return SampleKey("b/../é\n", f"q{n}", n)
+def key(n: int) -> Task:
+    return Task("b/../é\n", f"q{n}", n)
 
 
-def write(folder: RunFolder, steps: list[tuple[int, str]]) -> dict[SampleKey, Partial]:
+def write(folder: RunFolder, steps: list[tuple[int, str]]) -> dict[Task, Partial]:
     """Each sample's text grows step by step; returns where it ended."""
     folder.path.mkdir(parents=True, exist_ok=True)
     file = Inflight(folder, ignore)
-    grown: dict[SampleKey, Partial] = {}
+    grown: dict[Task, Partial] = {}
     for n, more in steps:
         now = grown[key(n)] = at((grown[key(n)].text or "" if key(n) in grown else "") + more)
         file.keep(key(n), now)

@@ -19,10 +19,10 @@ from harness.client.protocol import reply as protocol
 from harness.core.records import Sample, Timing, Usage
 from harness.generation.dispatch.actions import Ask, Done, Store, Wait
 from harness.generation.dispatch.dispatcher import Dispatcher
-from harness.generation.plan import SessionPlan, Task
+from harness.generation.plan import SessionPlan
 from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.presets.sampling import Sampling
-from harness.runs.record import Owed
+from harness.runs.record import Owed, Task
 from tests.simulation.world import ENDPOINTS
 
 MOST_OVER_IDEAL = 1.05

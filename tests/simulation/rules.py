@@ -31,8 +31,8 @@ from harness.client.protocol.reply import RequestFailed
 from harness.core.records import Sample
 from harness.generation.dispatch.actions import Ask
 from harness.generation.dispatch.dispatcher import Dispatcher
-from harness.generation.plan import Task
 from harness.generation.settings import RunSettings
+from harness.runs.record import Task
 from tests.simulation.world import World
 
 MAX_TURNS = 9

@@ -26,9 +26,9 @@ from harness.core.records import Sample, Seam, Timing, Usage
 from harness.generation.dispatch.actions import Ask, Cancel, Done, Log, Store, Wait
 from harness.generation.dispatch.retry import TRIES
 from harness.generation.network.keeping import CONTINUABLE
-from harness.generation.plan import SessionPlan, Task
+from harness.generation.plan import SessionPlan
 from harness.generation.progress import Progress
-from harness.runs.record import Owed
+from harness.runs.record import Owed, Task
 from tests.simulation.rules import Broken, Rules, name
 from tests.simulation.world import (
     CONTINUATIONS,

@@ -16,11 +16,10 @@ from harness.client.protocol.reply import RequestFailed
 from harness.core.errors import StoreError
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.retry import RetryPolicy
-from harness.generation.plan import Task
 from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.generation.spending import Prices
 from harness.presets.sampling import Sampling
-from harness.runs.record import Owed, RecordRefused
+from harness.runs.record import Owed, RecordRefused, Task
 
 if TYPE_CHECKING:
     from _typeshed import SupportsLenAndGetItem

@@ -25,7 +25,7 @@ from harness.generation.batching.lines import BatchResult, ask_id, read_result
 from harness.generation.dispatch.actions import Ask
 from harness.generation.network.requests import Requests
 from harness.generation.network.sampler import Host
-from harness.generation.plan import Task
+from harness.runs.record import Task
 
 QUIET_S = 0.5
 """Seconds without a new request after which the waiting requests are sent as a batch."""

@@ -18,7 +18,7 @@ from harness.client.protocol.sse import ReplyParser
 from harness.core import codec
 from harness.core.codec import digest
 from harness.core.secret import Secret
-from harness.generation.plan import Task
+from harness.runs.record import Task
 
 ID_CHARS = 32
 """Characters of the digest that names a question in a request's id; providers take 64 for the whole id."""

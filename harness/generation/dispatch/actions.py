@@ -12,7 +12,7 @@ import msgspec
 
 from harness.client.address.endpoint import Endpoint
 from harness.core.records import Sample
-from harness.generation.plan import Task
+from harness.runs.record import Task
 
 
 class Ask(msgspec.Struct, frozen=True):

@@ -36,9 +36,9 @@ from harness.core.nouns import count_noun
 from harness.core.records import Sample
 from harness.generation.dispatch.schedule import UNKNOWN_LENGTH
 from harness.generation.lengths import completion_tokens, tokens_before
-from harness.generation.plan import Order, Task
+from harness.generation.plan import Order
 from harness.generation.settings import RunSettings
-from harness.runs.record import Owed
+from harness.runs.record import Owed, Task
 
 # ---- the phase of a session
 

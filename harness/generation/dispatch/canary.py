@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Mapping
 from harness.client.protocol.reply import Reply
 from harness.core.errors import option
 from harness.core.inert import quoted
-from harness.generation.plan import Task
+from harness.runs.record import Task
 
 FIRST_SAMPLES = 16
 """Number of first samples that must all be bad before the run stops."""

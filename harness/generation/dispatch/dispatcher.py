@@ -38,11 +38,11 @@ from harness.generation.dispatch.snapshot import Arrivals, Causes, Counts, snaps
 from harness.generation.dispatch.too_many_requests import Ticket
 from harness.generation.forecast import Outlook
 from harness.generation.lengths import completion_tokens, tokens_before
-from harness.generation.plan import SessionPlan, Task
+from harness.generation.plan import SessionPlan
 from harness.generation.progress import Progress
 from harness.generation.settings import RunSettings
 from harness.generation.spending import Spent
-from harness.runs.record import RecordRefused
+from harness.runs.record import RecordRefused, Task
 
 HOPELESS_QUESTIONS = 3
 """The run stops when this many different questions are refused and no reply has ever come: the request is wrong."""

@@ -50,8 +50,8 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from harness.client.protocol.reply import RequestFailed
-from harness.generation.plan import Task
 from harness.generation.settings import Patience
+from harness.runs.record import Task
 
 Fault = Literal["machine", "endpoint", "pace", "chance", "payload", "run"]
 

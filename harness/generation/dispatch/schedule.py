@@ -44,8 +44,8 @@ from hashlib import blake2b
 import msgspec
 
 from harness.generation.forecast import UNASKED
-from harness.generation.plan import Order, Task
-from harness.runs.record import Owed
+from harness.generation.plan import Order
+from harness.runs.record import Owed, Task
 
 UNKNOWN_LENGTH = 4096.0
 """Expected length of a sample, in tokens, before the first sample has finished."""

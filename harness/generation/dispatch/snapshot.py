@@ -22,7 +22,6 @@ from harness.generation.dispatch.budget import Ending
 from harness.generation.dispatch.canary import ends_in_loop
 from harness.generation.forecast import Outlook, QuestionKey, Streaming
 from harness.generation.lengths import completion_tokens, tokens_before
-from harness.generation.plan import Task
 from harness.generation.progress import (
     BenchmarkProgress,
     Continued,
@@ -32,6 +31,7 @@ from harness.generation.progress import (
     Progress,
 )
 from harness.generation.spending import Spent
+from harness.runs.record import Task
 
 # ---- tokens under way
 

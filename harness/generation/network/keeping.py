@@ -7,16 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
-from typing import Any
 
 from harness.client.interface import Arriving
 from harness.client.protocol.reply import FailureKind
 from harness.client.protocol.written import SoFar, WrittenTokens
-from harness.generation.plan import Task
 from harness.runs import inflight
-from harness.runs.inflight import Inflight, Partial, SampleKey
+from harness.runs.inflight import Inflight, Partial
 from harness.runs.layout import RunFolder
-from harness.runs.record import Owed
+from harness.runs.record import Owed, Task
 
 KEEP_S = 5.0
 """Smallest number of seconds between two writes of the same stream (the reply of one request)."""
@@ -93,7 +91,7 @@ class Keeper:
     def keep_all(self) -> None:
         """Write the parts of all replies now, because the process may be killed soon."""
         for task, partial in self._all():
-            self._file.keep(SampleKey(*task), partial)
+            self._file.keep(task, partial)
         self._file.sync()
 
     def keep(self, task: Task) -> None:
@@ -108,8 +106,8 @@ class Keeper:
             self.forget(task)
         # A part without a token would cost a continuation's requests and save nothing.
         elif watched is not None and (partial := _seen(watched)) is not None and partial.tokens:
-            self.partials[SampleKey(*task)] = partial
-            self._file.keep(SampleKey(*task), partial)
+            self.partials[task] = partial
+            self._file.keep(task, partial)
 
     def ended(self, task: Task) -> None:
         """Stop watching the request for `task`, which is over. Its part stays in the file until `forget`."""
@@ -117,23 +115,23 @@ class Keeper:
 
     def forget(self, task: Task) -> None:
         """Drop the written part of `task`: the sample is stored, or its part is of no use."""
-        self.partials.pop(SampleKey(*task), None)
-        self._file.forget(SampleKey(*task))
+        self.partials.pop(task, None)
+        self._file.forget(task)
 
     def close(self) -> None:
         """Close the file; the parts in it are for the next session."""
         self._file.close()
 
-    def _all(self) -> list[tuple[Any, Partial]]:
+    def _all(self) -> list[tuple[Task, Partial]]:
         """(sample, part so far) of each request in flight that has brought anything."""
-        seen = [(SampleKey(*task), _seen(watched)) for task, watched in [*self._watched.items()]]
+        seen = [(task, _seen(watched)) for task, watched in [*self._watched.items()]]
         return [(key, partial) for key, partial in seen if partial is not None]
 
     def _keep(self, task: Task, watched: _Watched) -> None:
         watched.due = self._clock() + KEEP_S
         partial = _seen(watched)
         if partial is not None and partial.tokens:
-            self._file.keep(SampleKey(*task), partial)
+            self._file.keep(task, partial)
 
 
 def _seen(watched: _Watched) -> Partial | None:

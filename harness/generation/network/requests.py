@@ -30,9 +30,9 @@ from harness.generation.dispatch.actions import Ask
 from harness.generation.machine_limits import limit_concurrency
 from harness.generation.network.keeping import CONTINUABLE, Keeper
 from harness.generation.network.sampler import Way
-from harness.generation.plan import Task
 from harness.generation.settings import RunSettings
-from harness.runs.inflight import Partial, SampleKey
+from harness.runs.inflight import Partial
+from harness.runs.record import Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +211,7 @@ class OneByOne:
         checksum: of the request's body.
         """
         task, template, endpoint = request.task, request.template, ask.endpoint
-        begun = self._keeper.partials.get(SampleKey(*task)) if self._keeper is not None else None
+        begun = self._keeper.partials.get(task) if self._keeper is not None else None
         if self._keeper is None or begun is None:
             return None
         if not ask.go_on:  # The written part stays, in case this request fails too.

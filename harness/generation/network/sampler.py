@@ -15,7 +15,7 @@ from harness.core.records import Sample
 from harness.generation.dispatch.actions import Ask
 from harness.generation.dispatch.retry import RetryPolicy
 from harness.generation.network.keeping import Keeper
-from harness.generation.plan import Task
+from harness.runs.record import Task
 
 
 class Sampler(Protocol):

@@ -34,11 +34,11 @@ from harness.generation.network.control import Answer, ControlCommand, ControlSo
 from harness.generation.network.endpoints_file import EndpointsFile
 from harness.generation.network.keeping import Keeper
 from harness.generation.network.sampler import Host, Sampler
-from harness.generation.plan import Task
 from harness.generation.progress import Progress
 from harness.generation.spending import Spent
 from harness.runs.journal import Journal
 from harness.runs.layout import RunFolder
+from harness.runs.record import Task
 
 LOOK_AROUND_S = 0.5
 """Seconds between two looks at the progress, the file of endpoints and the like; also the longest sleep of the loop."""
