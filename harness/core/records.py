@@ -100,6 +100,12 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     schema: int = SCHEMA_VERSION
 
     @property
+    def last_turn(self) -> str:
+        """The question itself: the last turn of the user, before which there may be examples; or the raw prompt."""
+        turns = [message.content for message in self.messages if message.role == "user"]
+        return turns[-1] if turns else self.prompt
+
+    @property
     def prompt_chars(self) -> int:
         """Length of the prompt, or of all messages together, in characters."""
         return len(self.prompt) + sum(len(message.content) for message in self.messages)

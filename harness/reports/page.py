@@ -21,7 +21,7 @@ from markupsafe import Markup
 from harness.core.about import __version__, install_line
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
-from harness.core.records import Question, Verdict
+from harness.core.records import Verdict
 from harness.reports import figures
 from harness.reports.comparison_tables import moved_table
 from harness.reports.figures import RunBenchmark
@@ -144,7 +144,7 @@ def page(
     return templates.get_template("page.html").render(
         policy=_policy(templates),
         title=", ".join(dict.fromkeys(short(run.manifest.model) for run in runs)),
-        subtitle=f"{_count(len(runs), 'run')} · {', '.join(visible(name, 40) for name in names)}",
+        subtitle=f"{count_noun(len(runs), 'run')} · {', '.join(visible(name, 40) for name in names)}",
         headlines=_headlines(runs),
         summary=tables.summary,
         overview=[_figure(plot) for plot in overview] if draw.installed() else [],
@@ -293,7 +293,7 @@ def _row(item: QuestionTally, *, withheld: bool) -> _QuestionRow:
     tokens = [grade.completion_tokens for grade in item.grades if grade.completion_tokens is not None]
     return _QuestionRow(
         question=visible(item.question.question_id, MAX_ANSWER_CHARS),
-        prompt="" if withheld else _clip(_prompt(item.question), MAX_PROMPT_CHARS),
+        prompt="" if withheld else _clip(item.question.last_turn, MAX_PROMPT_CHARS),
         reference="" if withheld else _clip(" or ".join(item.question.references), MAX_ANSWER_CHARS),
         correct=item.correct,
         n=item.n,
@@ -333,16 +333,6 @@ def _answers(item: QuestionTally) -> tuple[tuple[int, str], ...]:
     return tuple((-number, _clip(answer, MAX_ANSWER_CHARS)) for number, answer in frequent)
 
 
-def _prompt(question: Question) -> str:
-    """The last user message of a question; for an API without messages, the prompt."""
-    prompts = [message.content for message in question.messages if message.role == "user"]
-    return prompts[-1] if prompts else question.prompt
-
-
 def _clip(value: str, limit: int) -> str:
     """The text as one line of at most `limit` characters; only the beginning of a long text is read."""
     return visible(" ".join(value[: 4 * limit].split()), limit) if value else ABSENT
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

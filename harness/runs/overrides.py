@@ -5,6 +5,7 @@ The grades stay as the grader gave them; code that counts an override shows the 
 
 from __future__ import annotations
 
+import getpass
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -65,6 +66,14 @@ def correct(
         why=why.strip(),
     )
     append(folder, override)
+
+
+def this_user() -> str:
+    """The name of this machine's user; empty if there is none."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # The user's number may have no name; in containers this is common.
+        return ""
 
 
 def append(folder: BenchmarkFolder, override: Override) -> None:

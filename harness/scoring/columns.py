@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import msgspec
 
@@ -22,7 +23,7 @@ def numbers(score: Score) -> dict[str, object]:
     """Every number of the score by its column's name; None where the score has none."""
     row: dict[str, object] = {name: getattr(score, name) for name in PLAIN}
     row |= {"bound_low": score.bounds.low, "bound_high": score.bounds.high}
-    row |= _ends("sampling", score.sampling_interval) | _ends("question", score.question_interval)
+    row |= ends("sampling", score.sampling_interval) | ends("question", score.question_interval)
     for kind, values, intervals in (
         ("pass@", score.pass_at, score.pass_at_intervals),
         ("pass^", score.pass_hat, score.pass_hat_intervals),
@@ -42,8 +43,8 @@ def numbers(score: Score) -> dict[str, object]:
     for budget in score.budgets:
         name = f"accuracy_within_{budget.budget}"
         row[name] = budget.accuracy
-        row |= _ends(f"{name}_sampling", budget.sampling_interval)
-        row |= _ends(f"{name}_question", budget.question_interval)
+        row |= ends(f"{name}_sampling", budget.sampling_interval)
+        row |= ends(f"{name}_question", budget.question_interval)
         row[f"{name}_longer"] = budget.cut
         row[f"{name}_cut_text"] = budget.accuracy_of_cut_text
         row |= _both(f"{name}_cut_text", budget.accuracy_of_cut_text_intervals)
@@ -59,7 +60,7 @@ def _flat(name: str, value: object) -> dict[str, object]:
     if isinstance(value, Intervals):
         return _both(name.removesuffix("_intervals"), value)
     if isinstance(value, Interval):
-        return _ends(name.removesuffix("_interval"), value)
+        return ends(name.removesuffix("_interval"), value)
     if not isinstance(value, msgspec.Struct):
         return {name: value}
     columns: dict[str, object] = {}
@@ -75,11 +76,11 @@ def _both(name: str, intervals: Intervals | None) -> dict[str, object]:
     """The columns of both intervals; empty where the intervals are unknown."""
     if intervals is None:
         return {}
-    sampling = _ends(f"{name}_sampling", intervals.sampling_interval)
-    return sampling | _ends(f"{name}_question", intervals.question_interval)
+    sampling = ends(f"{name}_sampling", intervals.sampling_interval)
+    return sampling | ends(f"{name}_question", intervals.question_interval)
 
 
-def _ends(name: str, interval: Interval | None) -> dict[str, object]:
+def ends(name: str, interval: Interval | None) -> dict[str, Any]:
     """The columns `NAME_low` and `NAME_high`; None without an interval."""
     low, high = interval or (None, None)
     return {f"{name}_low": low, f"{name}_high": high}

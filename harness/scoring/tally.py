@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from harness.core.errors import UsageError
 from harness.core.fixed_rows import FixedRows
 from harness.core.inert import quoted
+from harness.core.nouns import count_noun
 from harness.core.packed import Packed, Picked
 from harness.core.records import Grade, Key, NearMiss, Question, Verdict
 from harness.runs.record import Plan
@@ -434,15 +435,11 @@ def _left_out(foreign: int, beyond: int, repeated: Sequence[Key], n_repeated: in
     """The warnings about grades left out. repeated: the first few of the n_repeated keys that occur again."""
     warnings = []
     if foreign:
-        warnings.append(f"{_count(foreign, 'grade')} of questions outside the plan left out")
+        warnings.append(f"{count_noun(foreign, 'grade')} of questions outside the plan left out")
     if beyond:
-        warnings.append(f"{_count(beyond, 'grade')} of samples beyond the planned number left out")
+        warnings.append(f"{count_noun(beyond, 'grade')} of samples beyond the planned number left out")
     if n_repeated:
         named = ", ".join(f"{quoted(key.question_id)} #{key.sample_index}" for key in repeated)
         more = f" and {n_repeated - len(repeated)} more" if n_repeated > len(repeated) else ""
-        warnings.append(f"{_count(n_repeated, 'grade')} with a repeated key left out: {named}{more}")
+        warnings.append(f"{count_noun(n_repeated, 'grade')} with a repeated key left out: {named}{more}")
     return tuple(warnings)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -6,7 +6,6 @@ may end after any sample and go on later, in the terminal, by a file, or in the 
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,16 +94,9 @@ def judge(benchmark: OpenBenchmark, key: Key, verdict: Verdict, who: str | None)
     override, grade = benchmark.audits.get(key), benchmark.grade(key)
     if override is None or override.verdict != verdict:
         graded = None if grade is None else grade.verdict
-        overrides.correct(benchmark.folder, key, verdict, graded=graded, who=_user() if who is None else who, why=WHY)
-
-
-def _user() -> str:
-    """The name of this machine's user; empty if there is none."""
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        # The user's number may have no name; in containers this is common.
-        return ""
+        overrides.correct(
+            benchmark.folder, key, verdict, graded=graded, who=overrides.this_user() if who is None else who, why=WHY
+        )
 
 
 def _audit(benchmark: OpenBenchmark, samples: int) -> Audit:

@@ -9,7 +9,6 @@ users of this machine who can read the terminal or the browser's memory.
 from __future__ import annotations
 
 import asyncio
-import getpass
 import hashlib
 import hmac
 from collections.abc import Awaitable, Callable
@@ -201,7 +200,7 @@ class Viewer:
     # --- facts ---
     async def _runs(self, request: web.Request) -> web.Response:
         lines = await asyncio.to_thread(pages.overview, self._library)
-        return _unless_browser_has_it(request, codec.encode({"runs": lines, "who": _user()}))
+        return _unless_browser_has_it(request, codec.encode({"runs": lines, "who": overrides.this_user()}))
 
     async def _run(self, request: web.Request) -> web.Response:
         def build() -> bytes:
@@ -434,12 +433,3 @@ def _unless_browser_has_it(request: web.Request, body: bytes) -> web.Response:
     """Return the response with `body`, or "not modified" if the browser's copy has the same tag."""
     tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
     return _tagged(tag, None if request.headers.get("If-None-Match") == tag else body)
-
-
-def _user() -> str:
-    """Return the login name as the default person; the page lets them change it."""
-    try:
-        return getpass.getuser()
-    # Containers often run as a user without an entry in the password file.
-    except (OSError, KeyError):
-        return ""

@@ -333,7 +333,7 @@ def test_a_user_without_a_name_is_nobody(client: httpx.Client, monkeypatch: pyte
     def nameless() -> str:
         raise KeyError("getpwuid(): uid not found")
 
-    monkeypatch.setattr(app.getpass, "getuser", nameless)
+    monkeypatch.setattr(overrides.getpass, "getuser", nameless)
     assert client.get("/api/runs").json()["who"] == ""
 
 

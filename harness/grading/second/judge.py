@@ -53,7 +53,7 @@ def judge_question(prompt: JudgePrompt, question: Question, answer: str) -> Ques
 
     answer: from `answer_for_judge` or `ending_for_judge`. Equal requests have equal ids.
     """
-    messages = render(prompt, _question_text(question), question.references, answer)
+    messages = render(prompt, question.last_turn, question.references, answer)
     sent = digest([[message.role, message.content] for message in messages])
     return Question(
         benchmark=question.benchmark,
@@ -65,13 +65,6 @@ def judge_question(prompt: JudgePrompt, question: Question, answer: str) -> Ques
         row_digest=question.row_digest,
         prompt_digest=sent,
     )
-
-
-def _question_text(question: Question) -> str:
-    """Return the text of the question: the last turn of the user, or the raw prompt."""
-    # Few-shot examples are turns too; the last one is the question.
-    turns = [message.content for message in question.messages if message.role == "user"]
-    return turns[-1] if turns else question.prompt
 
 
 def majority(votes: Sequence[bool | None]) -> bool | None:

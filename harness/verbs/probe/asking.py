@@ -245,6 +245,12 @@ class Refused(ServerError):
         return f"{self.by}: {quoted(self.sentence)}"
 
 
+def first_top(answer: ProbeReply | Refused) -> dict[str, float]:
+    """The likeliest first tokens of the reply with their log-probabilities; empty if it has none."""
+    tokens = [] if isinstance(answer, Refused) else answer.first.tokens
+    return tokens[0].top if tokens else {}
+
+
 class ProbedServer(Protocol):
     """A server that a probe can ask.
 

@@ -24,7 +24,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 
 from harness.scoring.intervals import normal_two_sided
-from harness.verbs.probe.asking import CHAT, COMPLETIONS, Choice, Inquiry, ProbeReply, Refused, Token
+from harness.verbs.probe.asking import CHAT, COMPLETIONS, Choice, Inquiry, Refused, Token, first_top
 from harness.verbs.probe.findings import Check, Seen, sound, spoils, untested, warns
 from harness.verbs.probe.reference import GRAVE, divergence
 from harness.verbs.probe.sampling import CUTS, NEAR, SURE
@@ -265,7 +265,7 @@ def _written_and_read(subject: Subject) -> Seen:
     answers = subject.server.many(bodies, COMPLETIONS)
     if refused := [answer.sentence for answer in answers if isinstance(answer, Refused)]:
         subject.lost = Lost(n=len(refused), of=len(bodies), why=refused[0])
-    read = [_first_top(answer) for answer in answers]
+    read = [first_top(answer) for answer in answers]
     apart = [divergence(listed(a), listed(b)) for a, b in zip(written, read, strict=True) if a and b]
     if len(apart) < len(READ_AT):
         return untested(sent, HIDDEN)
@@ -276,12 +276,6 @@ def _written_and_read(subject: Subject) -> Seen:
             sent, f"{came}: while writing, the server computes other probabilities than while reading the same text"
         )
     return warns(sent, came) if median > GRAVE else sound(sent, came)
-
-
-def _first_top(answer: ProbeReply | Refused) -> Mapping[str, float]:
-    """The likeliest tokens in the first place of the reply, with log-probabilities; empty if none came."""
-    tokens = [] if isinstance(answer, Refused) else answer.first.tokens
-    return tokens[0].top if tokens else {}
 
 
 _WHY = "Nearly all of an answer comes after its first token; speculative decoding and decode kernels act only there."

@@ -36,7 +36,7 @@ from harness.core.errors import ServerError
 from harness.generation import fingerprint
 from harness.scoring.intervals import t_factor
 from harness.verbs.probe import exact
-from harness.verbs.probe.asking import COMPLETIONS, Choice, Inquiry, ProbedServer, ProbeReply, Refused
+from harness.verbs.probe.asking import COMPLETIONS, Choice, Inquiry, ProbedServer, ProbeReply, Refused, first_top
 from harness.verbs.probe.findings import Check, Outcome, Seen, sound, spoils, untested, warns
 from harness.verbs.probe.subject import Lost, Subject, drawn, listed, logprob_fields
 
@@ -248,7 +248,7 @@ class ServerReference:
         """The likeliest tokens at each place of `texts`."""
         with self._named():
             seed = len(texts())
-            return [_top(answer) for answer in _next_tokens(self.server, seed, _first_token(self.server, seed))]
+            return [first_top(answer) for answer in _next_tokens(self.server, seed, _first_token(self.server, seed))]
 
     def rounding(self) -> Sequence[float]:
         """Empty: a server computes in one type, so its rounding is unknown."""
@@ -459,7 +459,7 @@ def places(subject: Subject, reference: ProbeReference) -> ComparedPlaces:
     rounding: Sequence[float | None] = reference.rounding() or [None] * len(where)
     comparisons = []
     for (passage, _), answer, reference_likely, by_rounding in zip(where, ours, theirs, rounding, strict=True):
-        if (server := _top(answer)) and reference_likely:
+        if (server := first_top(answer)) and reference_likely:
             assert isinstance(answer, ProbeReply)
             comparisons.append(compared(passage, drawn(answer.first), server, reference_likely, by_rounding))
     if not comparisons:
@@ -485,7 +485,7 @@ def _next_tokens(server: ProbedServer, seed: int, first: ProbeReply | Refused) -
     Raises `Refused` if no reply has log-probabilities.
     """
     answers = [first, *server.many(_next_token_bodies(server, seed)[1:], COMPLETIONS)]
-    if not any(map(_top, answers)):
+    if not any(map(first_top, answers)):
         raise next((answer for answer in answers if isinstance(answer, Refused)), None) or Refused(
             0, "no log-probabilities came"
         )
@@ -499,12 +499,6 @@ def _next_token_bodies(server: ProbedServer, seed: int) -> list[Mapping[str, Any
     common = {"max_tokens": 1, "temperature": 1.0, "top_p": 1.0, **logprob_fields(COMPLETIONS)}
     inquiries = [Inquiry(text, {"seed": seed - n, **common}, COMPLETIONS) for n, (_, text) in enumerate(texts())]
     return [inquiry.body(server.asker) for inquiry in inquiries]
-
-
-def _top(answer: ProbeReply | Refused) -> dict[str, float]:
-    """The likeliest first tokens of the reply with their log-probabilities; empty if it has none."""
-    tokens = [] if isinstance(answer, Refused) else answer.first.tokens
-    return tokens[0].top if tokens else {}
 
 
 def _greedy(server: ProbedServer, template_of: Callable[[Asker], RequestTemplate]) -> list[Choice]:

@@ -27,7 +27,7 @@ from harness.reports.published import differences
 from harness.reports.series import Step, late_table, series_plot, series_table
 from harness.reports.tables import ABSENT, Table, interval_cell, percent, short
 from harness.scoring import PairedComparison, QuestionTally
-from harness.scoring.intervals import Interval
+from harness.scoring.columns import ends
 from harness.scoring.late_steps import N_LATE, late_change
 from harness.verbs.sweep.cells import AXES
 from harness.verbs.sweep.columns import (
@@ -123,8 +123,8 @@ def mean_records(results: Results) -> list[MeanRow]:
         MeanRow(
             **_named(results, aggregate.point),
             mean=aggregate.mean,
-            **_ends("sampling", aggregate.sampling_interval),
-            **_ends("question", aggregate.question_interval),
+            **ends("sampling", aggregate.sampling_interval),
+            **ends("question", aggregate.question_interval),
             difference=aggregate.difference,
             p=aggregate.p,
             missing=", ".join(aggregate.missing),
@@ -149,12 +149,6 @@ def _named(results: Results, point: Point) -> dict[str, Any]:
     return {axis: results.sweep.label(axis, point[axis]) for axis in AXES if axis in point}
 
 
-def _ends(name: str, interval: Interval | None) -> dict[str, Any]:
-    """The columns `{name}_low` and `{name}_high` of an interval; both are None without an interval."""
-    low, high = interval or (None, None)
-    return {f"{name}_low": low, f"{name}_high": high}
-
-
 def _row(results: Results, result: CellResult) -> CellRow:
     """The cell's numbers as one row of `table.csv`."""
     score, k = result.score, results.sweep.table.k_of(result.cell.benchmark)
@@ -163,7 +157,7 @@ def _row(results: Results, result: CellResult) -> CellRow:
         cell=result.cell.name,
         **_named(results, result.cell.point),
         accuracy=score.accuracy if score else None,
-        **_ends("sampling", score.sampling_interval if score else None),
+        **ends("sampling", score.sampling_interval if score else None),
         sampling_error=score.sampling_error if score else None,
         question_error=score.question_error if score else None,
         pass_at_k=pass_at_k(result, k) if score else None,
@@ -175,7 +169,7 @@ def _row(results: Results, result: CellResult) -> CellRow:
         p=result.p,
         reported=reported.published.value if reported else None,
         standing=result.standing,
-        **_ends("question", score.question_interval if score else None),
+        **ends("question", score.question_interval if score else None),
         reason=result.reason,
         reported_as=reported.published.printed if reported else "",
         reported_by=reported.published.source.named if reported else "",
