@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from harness.runs.going import OnDisk
     from harness.runs.layout import RunFolder
     from harness.showing.running_score import RunningScore
-    from harness.verbs.sweep.seen import SeenSweep
+    from harness.verbs.sweep.records import SeenSweep
 
 WATCH_SECONDS = 1.0
 """Seconds between two looks at a watched run."""
@@ -65,9 +65,9 @@ def command(run: Path | None, as_json: bool, watch: bool) -> None:
     harness status results/my-sweep
     """
     from harness.runs.layout import RunFolder
-    from harness.verbs.sweep import seen
+    from harness.verbs.sweep import records
 
-    sweep = seen.look(run) if run is not None else None
+    sweep = records.look(run) if run is not None else None
     folders = [RunFolder.open(run)] if run is not None and sweep is None else _under_way(run or Path("results"))
     if watch:
         if sweep is not None and sweep.running:
@@ -279,9 +279,9 @@ def _plain(status: Status) -> RunStatus:
 def _watch_sweep(path: Path, as_json: bool) -> None:
     """Watch the runs of a sweep one after the other until its process has ended."""
     from harness.runs.layout import runs_in
-    from harness.verbs.sweep import seen
+    from harness.verbs.sweep import records
 
-    while (sweep := seen.look(path)) is not None and sweep.running:
+    while (sweep := records.look(path)) is not None and sweep.running:
         for run in _answering(runs_in(path))[:1]:
             _watch(run, as_json)
         time.sleep(WATCH_SECONDS)

@@ -1,8 +1,13 @@
-"""The record of each cell, a small file: it lets the same command again do only what is left."""
+"""The record of each cell, a small file: it lets the same command again do only what is left.
+
+Another process reads the records, too: it sees how the cells ended, and whether a process carries the sweep out.
+"""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -12,6 +17,9 @@ from harness.core import codec
 from harness.core.codec import digest
 from harness.core.files import open_named, read_record, write_atomically
 from harness.core.records import SCHEMA_VERSION
+from harness.runs import RunFolder
+from harness.runs.layout import runs_in
+from harness.runs.lock import is_alive, last_holder
 from harness.verbs.sweep.cells import Cell, ServerGroup, Sweep
 
 Stage = Literal["sampled", "scored", "judged", "failed"]
@@ -138,3 +146,26 @@ def scored(sweep: Sweep, group: ServerGroup, cell: Cell) -> CellRecord | None:
     last = "scored" if sweep.judge is None else "judged"
     tracked = set(sweep.track) <= set(record.tracked or ())
     return record if tracked and record.stage == last and record.scoring == scoring(sweep) else None
+
+
+# ---- for another process
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeenSweep:
+    """A sweep by its folder. running: whether a process of this host carries it out. cells: the cells that ended."""
+
+    path: Path
+    running: bool
+    cells: Sequence[CellRecord]
+
+
+def look(path: Path) -> SeenSweep | None:
+    """Read the folder of a sweep, or another folder of runs, which has no cells; None if it is neither.
+
+    Raises `StoreError` for a damaged record of a cell.
+    """
+    if not runs_in(path):
+        return None
+    holder = last_holder(RunFolder(path))
+    return SeenSweep(path=path.absolute(), running=holder is not None and is_alive(holder), cells=recorded(path))
