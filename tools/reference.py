@@ -153,7 +153,9 @@ def run_folder() -> str:
         text += f"## `{file}`\n\n"
         for record in records:
             fields_of = {field.name: field for field in msgspec.structs.fields(record)}
-            types = inspect.get_annotations(record)
+            types: dict[str, Any] = {}
+            for base in reversed(record.__mro__):
+                types |= inspect.get_annotations(base)
             text += f"### {record.__name__}\n\n{_docstring(record)}\n\n"
             rows = [
                 (f"`{name}`{'' if field.required else '?'}", f"`{cell(str(types.get(name, '')))}`")
