@@ -50,7 +50,7 @@ def failure(*pieces: bytes, **options: Any) -> RequestFailed:
 def facts(outcome: Reply | RequestFailed) -> tuple[Any, ...]:
     """All of an outcome but its times."""
     if isinstance(outcome, RequestFailed):
-        return outcome.kind, outcome.message, outcome.status, outcome.partial_text
+        return outcome.kind, outcome.message, outcome.status
     return (
         outcome.text,
         outcome.reasoning,
@@ -121,7 +121,6 @@ def test_a_finish_reason_without_done_is_a_reply_and_noted() -> None:
 def test_done_without_a_finish_reason_is_a_failure() -> None:
     got = failure(event(delta(content="x")) + DONE)
     assert got.kind == "cut"
-    assert got.partial_text == "x"
     assert got.retryable
 
 
@@ -152,7 +151,6 @@ def test_an_error_inside_the_stream_fails_in_the_servers_words(error: bytes, kin
     got = failure(event(delta(content="so far")) + error + DONE)
     assert got.kind == kind
     assert words in got.message
-    assert got.partial_text == "so far"
 
 
 @pytest.mark.parametrize("reason", ["abort", "error"])
@@ -379,7 +377,6 @@ def test_a_body_over_its_bound_is_a_runaway_and_never_a_length() -> None:
     got = failure(*[event(delta(content="more"))] * 100, max_bytes=2000)
     assert got.kind == "runaway"
     assert not got.retryable
-    assert "more" in got.partial_text
 
 
 def test_a_line_over_its_bound_is_refused_in_any_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -390,12 +387,12 @@ def test_a_line_over_its_bound_is_refused_in_any_pieces(monkeypatch: pytest.Monk
     assert failure(b"data: 1\n" * 500 + b"\n").kind == "malformed"
 
 
-def test_no_secret_reaches_a_message_or_the_partial_text() -> None:
+def test_no_secret_reaches_a_message() -> None:
     parser = ReplyParser(started=0, started_utc=0, max_body_bytes=MAX_BYTES, secrets=[Secret("sk-canary-1")])
     parser.feed(event(delta(content="your key is sk-canary-1")), 1.0)
     with pytest.raises(RequestFailed) as caught:
         parser.feed(event({"error": {"message": "key sk-canary-1 is wrong"}}), 2.0)
-    assert "canary" not in caught.value.message + caught.value.partial_text
+    assert "canary" not in caught.value.message
 
 
 # -- properties ----------------------------------------------------------------------------------------------------

@@ -101,7 +101,6 @@ def test_an_error_in_the_middle_of_a_batch_is_found() -> None:
             with pytest.raises(RequestFailed, match="EngineCore") as caught:
                 complete(FastTransport(), server.base_url)
             assert caught.value.kind == "server"
-            assert caught.value.partial_text == ("token" * 200)[-4000:]
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from harness.client.address.endpoint import quote_safely, redact, redact_tail
+from harness.client.address.endpoint import quote_safely, redact
 from harness.client.fast.batches import learn_template
 from harness.client.protocol.failures import failure_of_event, failure_of_status
 from harness.client.protocol.http1 import BadResponse, ResponseReader
@@ -70,7 +70,6 @@ WORK: dict[str, tuple[int, Callable[[int], object]]] = {
     "chunks of one byte": (5000, lambda n: read(CHUNKED + b"1\r\nx\r\n" * n, 4096)),
     "chunks of one byte, read by read": (5000, lambda n: read(CHUNKED + b"1\r\nx\r\n" * n, 3)),
     "a message": (50_000, lambda n: quote_safely("Bearer " * n, (Secret(KEY),))),
-    "the end of a text": (50_000, lambda n: redact_tail("Bearer " * n, 4000, (Secret(KEY),))),
     "texts in one event": (50, lambda n: learn_template(b'{"choices":[{' + b'"text":"",' * n + b'"index":0}]}')),
 }
 

@@ -139,7 +139,7 @@ def steps(*given: Step) -> Answer:
 
 def failed(outcome: Outcome) -> RequestFailed:
     assert isinstance(outcome, RequestFailed), outcome
-    assert KEY not in outcome.message + outcome.partial_text
+    assert KEY not in outcome.message
     return outcome
 
 
@@ -543,9 +543,9 @@ def test_no_first_token_in_time_is_a_timeout(make: Maker) -> None:
         assert "0.2 s" in failure.message
 
 
-def test_a_stall_after_tokens_is_a_timeout_with_what_had_come(make: Maker) -> None:
+def test_a_stall_after_tokens_is_a_timeout(make: Maker) -> None:
     failure = failed(ask(make, steps(HEAD, chunk(delta("so far")), STALL), NO_MORE))
-    assert (failure.kind, failure.partial_text) == ("timeout", "so far")
+    assert failure.kind == "timeout"
 
 
 @pytest.mark.parametrize("drip", [chunk(b": ping\n\n"), chunk(delta()), b" "])

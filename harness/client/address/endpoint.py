@@ -13,7 +13,6 @@ A server may repeat our key in an error or in an answer: whole or in part, as it
 
     function          text                               hidden
     quote_safely      words of a server, for a message   `PART_CHARS` characters of a key in a row, bearer tokens
-    redact_tail       the end of a failed reply          the same
     without_repeats   a good reply                       `REPEATED_CHARS` characters of a key in a row
 
 Two rules, because a message may lose a word and an answer may not. Time and memory grow with the length that is shown,
@@ -197,7 +196,7 @@ def _texts_to_hide(secrets: Iterable[Secret]) -> tuple[str, ...]:
 def redact(text: str, secrets: Iterable[Secret] = ()) -> str:
     """`text` with `[hidden]` in place of secrets, their parts and bearer tokens; names and passwords in URLs are cut.
 
-    A text that a server can make long goes through `quote_safely` or `redact_tail` instead, which bound the work.
+    A text that a server can make long goes through `quote_safely` instead, which bounds the work.
     """
     return _redact(text, _texts_to_hide(secrets))
 
@@ -219,16 +218,6 @@ def quote_safely(text: str, secrets: Iterable[Secret] = ()) -> str:
     clipped = text[: MAX_MESSAGE_CHARS + 2 * _MARGIN_CHARS]
     safe = _redact(clipped, hidden)
     return quoted(safe if len(clipped) == len(text) else f"{safe[:-_MARGIN_CHARS]}…")
-
-
-def redact_tail(text: str, limit: int, secrets: Iterable[Secret] = ()) -> str:
-    """The last `limit` characters of `text`, with secrets hidden as by `redact`."""
-    hidden = _texts_to_hide(secrets)
-    clipped = text[-(limit + 2 * _MARGIN_CHARS) :]
-    safe = _redact(clipped, hidden)
-    if len(clipped) < len(text):
-        safe = safe[_MARGIN_CHARS:]
-    return safe[-limit:]
 
 
 def repeats_a_key(text: str, secrets: Iterable[Secret]) -> bool:

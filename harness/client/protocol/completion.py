@@ -299,10 +299,6 @@ class Completion:
             logprobs=written.logprobs,
         )
 
-    def diagnosis(self) -> str:
-        """Reasoning and text that have come until now, as one string for a log."""
-        return "".join([*self._blocks[1], *self._pieces[1], *self._blocks[0], *self._pieces[0]])
-
     def _is_ours(self, choice: object) -> bool:
         """Whether the choice has index 0, or no index.
 

@@ -88,18 +88,15 @@ def failure_of_status(
     return RequestFailed(kind, message, status=status, retry_after=wait)
 
 
-def failure_of_event(error: Any, secrets: Iterable[Secret] = (), partial_text: str = "") -> RequestFailed:
-    """Make a failed request of an error event inside a stream, or of an error object in a reply of status 200.
-
-    partial_text: the text before the error, with keys hidden.
-    """
+def failure_of_event(error: Any, secrets: Iterable[Secret] = ()) -> RequestFailed:
+    """Make a failed request of an error event inside a stream, or of an error object in a reply of status 200."""
     words = _words(error) or "no explanation"
     status = _stated_status(error)
     kind = "server" if status is None else classify(status, words)
     if status is None and _too_long().search(words):
         kind = "too_long"
     message = f"error in the stream: {quote_safely(words, secrets)}"
-    return RequestFailed(kind, message, status=status, partial_text=partial_text)
+    return RequestFailed(kind, message, status=status)
 
 
 def classify(status: int, words: str) -> FailureKind:

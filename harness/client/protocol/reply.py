@@ -82,7 +82,7 @@ class RequestFailed(Exception):
 
     kind: see `FailureKind`. status: the HTTP status; None if none came. message: the server's words or the cause, safe
     to print, without keys. retry_after: seconds that the server asked us to wait; None if it did not, or wrote
-    nonsense. partial_text: the text before the failure, for the log only. unanswered: whether the connection ended
+    nonsense. unanswered: whether the connection ended
     before any byte of a reply. If the connection had served an earlier request, the server has closed it since then,
     and the transport sends the request again on a new connection. going_on: whether the request was to continue a
     half-written answer and brought no token; set by the sender.
@@ -95,7 +95,6 @@ class RequestFailed(Exception):
         *,
         status: int | None = None,
         retry_after: float | None = None,
-        partial_text: str = "",
         unanswered: bool = False,
     ) -> None:
         super().__init__(message)
@@ -103,7 +102,6 @@ class RequestFailed(Exception):
         self.message = message
         self.status = status
         self.retry_after = retry_after
-        self.partial_text = partial_text
         self.unanswered = unanswered
         self.going_on = False
 

@@ -34,7 +34,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from harness.client.address.endpoint import quote_safely, redact_tail, repeats_a_key
+from harness.client.address.endpoint import quote_safely, repeats_a_key
 from harness.client.protocol.completion import Completion
 from harness.client.protocol.event_fields import BadEvent
 from harness.client.protocol.failures import failure_of_event
@@ -48,9 +48,6 @@ from harness.core.secret import Secret
 
 MAX_EVENT_BYTES = 4 * 1024 * 1024
 """Longest event. An event with a token has hundreds of bytes, with log-probabilities thousands."""
-
-MAX_PARTIAL_CHARS = 4000
-"""Characters at the end of a failed reply's text that are kept for the log."""
 
 MAX_BODY_VALUES = 1_000_000
 """Largest number of values in a body that is one JSON value: decoded, an empty list takes twenty times its bytes."""
@@ -471,16 +468,16 @@ class ReplyParser:
         self._events += 1
         if type(value) is not dict:
             if self._event_name == b"error":
-                raise self._remember(failure_of_event(value, self.secrets, self._diagnosis()))
+                raise self._remember(failure_of_event(value, self.secrets))
             raise self._fail("malformed", f"an event of the stream is no JSON object: {self._quote(data)}")
         self._take_event(value)
 
     def _take_event(self, value: dict[str, Any]) -> None:
         """Take an event that is a JSON object: a failure if it states an error, else a part of the reply."""
         if value.get("error") or self._event_name == b"error" or (value.get("choices") is None and _is_error(value)):
-            raise self._remember(failure_of_event(value, self.secrets, self._diagnosis()))
+            raise self._remember(failure_of_event(value, self.secrets))
         if (error := _error_of_a_choice(value.get("choices"))) is not None:
-            raise self._remember(failure_of_event(error, self.secrets, self._diagnosis()))
+            raise self._remember(failure_of_event(error, self.secrets))
         try:
             self._completion.add(value, self._arrived)
         except BadEvent as bad:
@@ -559,12 +556,12 @@ class ReplyParser:
         return "cut", f"the reply ended without a finish reason ({how}, {len(self._completion.stamps)} token events)"
 
     def failure(self, kind: FailureKind, message: str) -> RequestFailed:
-        """The failure of this reply for a reason that the transport knows (a deadline), with the text read so far."""
-        return RequestFailed(kind, quote_safely(message, self.secrets), partial_text=self._diagnosis())
+        """The failure of this reply for a reason that the transport knows (a deadline)."""
+        return RequestFailed(kind, quote_safely(message, self.secrets))
 
     def _fail(self, kind: FailureKind, message: str) -> RequestFailed:
         """Put the parser into the state `failed`; return the failure, for the caller to raise."""
-        return self._remember(RequestFailed(kind, quote_safely(message, self.secrets), partial_text=self._diagnosis()))
+        return self._remember(RequestFailed(kind, quote_safely(message, self.secrets)))
 
     def _unbelievable(self, bad: BadEvent) -> RequestFailed:
         return self._fail("malformed", f"an event of the reply cannot be believed: {bad}")
@@ -578,9 +575,6 @@ class ReplyParser:
 
     def _quote(self, data: bytes) -> str:
         return quote_safely(data[:8000].decode("utf-8", "replace"), self.secrets) or "nothing"
-
-    def _diagnosis(self) -> str:
-        return redact_tail(self._completion.diagnosis(), MAX_PARTIAL_CHARS, self.secrets)
 
 
 def _is_error(value: dict[str, Any]) -> bool:
