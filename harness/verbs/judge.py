@@ -310,7 +310,7 @@ class JudgeReport:
 
     agreement: rules against judge, over the samples for which the judge's replies are complete; its disagreements leave
     out samples that the rules left undecided or the judge had no opinion of. n_answers: distinct answers in scope.
-    n_silent: answers without a majority for either verdict. n_mute: answers for which no reply had a verdict. n_owed:
+    n_silent: answers without a majority for either verdict. n_owed:
     answers with replies missing. n_decided: samples whose verdict is now the judge's. n_hidden: samples in scope that
     have no text to show to the judge. prompt_tokens, completion_tokens: of all replies that count, as the server states
     them; None if it states none.
@@ -320,7 +320,6 @@ class JudgeReport:
     agreement: Agreement
     n_answers: int
     n_silent: int
-    n_mute: int
     n_owed: int
     n_decided: int
     n_hidden: int
@@ -646,7 +645,6 @@ def _apply(
         agreement=msgspec.structs.replace(compared, disagreements=decided),
         n_answers=len(cases.questions),
         n_silent=sum(ruling is None for ruling in rulings.values()),
-        n_mute=sum(all(vote is None for vote in votes) for votes in replies.votes.values()),
         n_owed=len(replies.owed),
         n_decided=sum(grade.rule == JUDGE_RULE for grade in grades),
         n_hidden=cases.n_hidden,

@@ -96,12 +96,11 @@ class Failure(NamedTuple):
 
 
 class ProgramDecision(NamedTuple):
-    """The verdict on a program. cpu_seconds: CPU time of its slowest test."""
+    """The verdict on a program."""
 
     outcome: Outcome
     rule: str
     failure: Failure | None = None
-    cpu_seconds: float = 0.0
 
 
 def decide(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDecision:
@@ -149,7 +148,7 @@ def _compiled(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDecis
     if end == "compiled" and isinstance(report.get("binary"), str):
         return _by_output(sandbox, tests, report["binary"])
     if end in ("compile error", "compile limit"):
-        return ProgramDecision("wrong", str(end), Failure(0, message=message), float(report.get("cpu", 0.0)))
+        return ProgramDecision("wrong", str(end), Failure(0, message=message))
     if end == "no compiler":
         raise UsageError(
             "the programs are in C++, and the sandbox has no g++: install g++, or name an image that has it"
@@ -162,7 +161,6 @@ def _by_output(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDeci
 
     code: the program's source, or its binary in base64.
     """
-    slowest = 0.0
     for number, case in enumerate(tests.cases, 1):
         report = sandbox.do(_job(tests, code, each=True, output=2 * len(case.output)), {"input": case.input})
         # The sandbox sends each byte of the output as one character of latin-1.
@@ -170,10 +168,9 @@ def _by_output(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDeci
         rule, error = _rule_of(report)
         if not rule and not same_lines(output, case.output):
             rule = "wrong output"
-        slowest = max(slowest, float(report.get("cpu", 0.0)))
         if rule:
-            return ProgramDecision("wrong", rule, Failure(number, case.input, case.output, output, error), slowest)
-    return ProgramDecision("correct", PASSED, None, slowest)
+            return ProgramDecision("wrong", rule, Failure(number, case.input, case.output, output, error))
+    return ProgramDecision("correct", PASSED)
 
 
 def _rule_of(report: dict[str, Any]) -> tuple[str, str]:
@@ -229,13 +226,13 @@ def _by_tests(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDecis
         work = {"setup": tests.setup, "tests": list(tests.checks), "own": [tests.function]}
 
     report = sandbox.do(_job(tests, code, each=calls, n=len(tests.cases)), work)
-    end, cpu = report.get("end"), float(report.get("cpu", 0.0))
+    end = report.get("end")
     if end == "passed":
-        return ProgramDecision("correct", PASSED, None, cpu)
+        return ProgramDecision("correct", PASSED)
     if end == "broken":
         return ProgramDecision("undecided", TESTS, Failure(0, message=str(report.get("why", ""))))
     if report.get("begun") is False and end in RULES:
-        return ProgramDecision("wrong", str(end), Failure(0, message=str(report.get("message", ""))), cpu)
+        return ProgramDecision("wrong", str(end), Failure(0, message=str(report.get("message", ""))))
     number, rule = report.get("test"), report.get("rule")
     if end != "failed" or not isinstance(number, int) or rule not in RULES:
         raise SandboxFailedError("the sandbox sent no report")
@@ -247,7 +244,7 @@ def _by_tests(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDecis
         str(report.get("came", "")),
         str(report.get("message", "")),
     )
-    return ProgramDecision("wrong", str(rule), failure, cpu)
+    return ProgramDecision("wrong", str(rule), failure)
 
 
 _DECIDERS = {"stdin": _by_output, "calls": _by_tests, "checks": _by_tests}
