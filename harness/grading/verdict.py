@@ -13,7 +13,7 @@ Long: the functions that put the steps into words stand beside those that take t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -253,7 +253,8 @@ def grade(
         decision = no_answer(decide(question, ""))
     elif searched.extraction is not None:
         answer = searched.extraction.answer
-        decision = searched.unasked or as_stated(searched.extraction, decide(question, answer))
+        behind = (decide(question, value) for value in searched.extraction.behind)
+        decision = searched.unasked or as_stated(searched.extraction, decide(question, answer), behind)
         if decision.outcome == "undecided" and judge is not None:
             ruling = judge(question, answer)
             if ruling is not None:
@@ -399,7 +400,7 @@ def simple_outcome(question: Question, extraction: Extraction) -> Outcome | None
     """
     if extraction.method == UNSTATED:
         return "undecided"
-    if not _is_simple(question):
+    if not _is_simple(question) or extraction.behind:
         return None
     if extraction.answer in question.references:
         return "correct"
@@ -501,14 +502,15 @@ def no_answer(empty: AnswerVerdict) -> AnswerVerdict:
     return NO_ANSWER if empty.parts is None else NO_ANSWER._replace(parts=verifier.Parts(0, empty.parts.total))
 
 
-def as_stated(extraction: Extraction, decision: AnswerVerdict) -> AnswerVerdict:
+def as_stated(extraction: Extraction, decision: AnswerVerdict, behind: Iterable[AnswerVerdict] = ()) -> AnswerVerdict:
     """Return `decision`, the verdict on the text of an extracted answer, but undecided if the sentence around the
-    answer has no form that states an answer.
+    answer has no form that states an answer, or if the text behind it states a value with another verdict.
 
     A value in such a sentence may be a number mentioned in passing, so it proves neither that the response is right nor
-    that it is wrong. Every verdict on a response passes here.
+    that it is wrong. Every verdict on a response passes here. behind: the verdicts on `extraction.behind`.
     """
-    if extraction.method != UNSTATED or decision.outcome == "undecided":
+    agree = all(verdict.outcome == decision.outcome for verdict in behind)
+    if (extraction.method != UNSTATED and agree) or decision.outcome == "undecided":
         return decision
     return decision._replace(outcome="undecided", rule=UNSTATED, near_miss=None)
 
@@ -566,13 +568,14 @@ def _steps_of_search(question: Question, text: str, extraction: Extraction | Non
         steps.append(f"the reasoning ends at character {part[0]:,}; only what follows is searched")
     if extraction is None:
         return [*steps, "no box, phrase, formula or number was found"]
-    answer, start, end, method, _ = extraction
+    answer, start, end, method, _, values = extraction
     steps.append(f"answer found by {method} at characters {start:,}–{end:,}: {quoted(answer)}")
+    steps += [f"behind it, the text states {quoted(value)}, which must get the same verdict" for value in values]
     passed_over = sum(1 for box in boxes_from_end(text) if not start <= box.start <= end)
     if passed_over:
         steps.append(f"{passed_over} other box{'es' if passed_over > 1 else ''} passed over: the last one counts")
     # A formula stated behind a box replaces the box, and nothing behind the formula is read.
-    is_read = method in ("box", "boxes", "letter") or (method == "phrase" and not passed_over)
+    is_read = not values and (method in ("box", "boxes", "letter") or (method == "phrase" and not passed_over))
     behind = text[end : part[1]].strip(_MARKS_BEHIND) if is_read else ""
     if len(behind) > _MAX_UNIT_CHARS:
         read = visible(behind, MAX_QUOTED_CHARS)

@@ -11,11 +11,12 @@ from itertools import product
 
 import pytest
 
+import harness
 from harness.core.records import Question
 from harness.grading import verdict as deciding
 from harness.grading.processes.pool import question_on
 from tests.budget import examples
-from tests.grading import taken_back
+from tests.grading import behind_answers, taken_back
 
 
 def outcome(reference: str, reply: str) -> str:
@@ -23,7 +24,8 @@ def outcome(reference: str, reply: str) -> str:
     extraction = deciding.find(question, reply)
     if extraction is None:
         return "no_answer"
-    return deciding.as_stated(extraction, deciding.decide(question, extraction.answer)).outcome
+    behind = [deciding.decide(question, value) for value in extraction.behind]
+    return deciding.as_stated(extraction, deciding.decide(question, extraction.answer), behind).outcome
 
 
 SIZE = examples(4_000)
@@ -45,6 +47,53 @@ def test_an_answer_that_is_taken_back_is_not_correct(language: str) -> None:
         if between != "，" and "{w}" in correction and outcome(other, reply) == "wrong":
             refused.append(reply)
     assert (accepted, refused) == ([], [])
+
+
+@pytest.mark.parametrize("language", ["English", "Chinese"])
+def test_a_right_box_with_another_value_behind_it_is_not_correct(language: str) -> None:
+    replies = [reply for half in (0, 1) for reply in behind_answers.twins(language, half)]
+    assert [reply for reply in replies if outcome(reply.reference, reply.text) == "correct"] == []
+
+
+@pytest.mark.parametrize(("language", "most"), [("English", 0.10), ("Chinese", 0.15)])
+def test_an_explanation_a_check_or_a_closing_behind_a_right_box_leaves_it(language: str, most: float) -> None:
+    replies = [reply for half in (0, 1) for reply in behind_answers.right(language, half)]
+    verdicts = [outcome(reply.reference, reply.text) for reply in replies]
+    assert "wrong" not in verdicts
+    assert verdicts.count("undecided") <= most * len(verdicts)
+
+
+@pytest.mark.parametrize(
+    ("reference", "reply", "expected"),
+    [
+        (r"\frac34", r"\boxed{\frac34}. So we get $0.75$.", "correct"),
+        (r"\frac34", r"\boxed{\frac34}. So we get $0.57$.", "undecided"),
+        ("1000", r"\boxed{10^3}. This gives 1000.", "correct"),
+        ("3600升", r"\boxed{3600升}。所以这个水箱能装3.6立方米水。", "correct"),
+        ("3600升", r"\boxed{3600升}。所以这个水箱能装3600立方米水。", "undecided"),
+        ("3元", "\\boxed{3元}\n\n因此，答案是3角。", "wrong"),
+        ("3角", "\\boxed{3元}\n\n因此，答案是3角。", "correct"),
+        ("13", r"\boxed{12}. So the total is 14.", "wrong"),
+        ("13", r"\boxed{12}. So the total is 13.", "undecided"),
+        ("12", r"\boxed{12}. The two legs are 3 and 4. So 3·4 = 12.", "correct"),
+        ("5", r"\boxed{5}. Since $x+y=7$, both are whole.", "correct"),
+        ("60", "\\boxed{120}\n\nWait, that's not right. It should be $60$.", "undecided"),
+        ("120", "\\boxed{120}\n\nWait, that's not right.", "undecided"),
+        ("7", r"\boxed{7}. This is the answer to part (a) only.", "undecided"),
+        ("7", r"\boxed{7}. This was the value before the discount.", "undecided"),
+        ("7", r"\boxed{7}. This is the number of pairs.", "correct"),
+        ("7元", r"\boxed{7元}。这是打折前的价格。", "undecided"),
+        ("7元", r"\boxed{7元}。这就是最终的答案。", "correct"),
+    ],
+)
+def test_a_value_stated_behind_a_box_must_get_the_same_verdict(reference: str, reply: str, expected: str) -> None:
+    assert outcome(reference, reply) == expected
+
+
+def test_the_steps_name_the_value_behind_the_box() -> None:
+    verdict = harness.grade("3/4", r"\boxed{\frac34}. So we get $0.57$.")
+    assert (verdict.outcome, verdict.rule) == ("undecided", "sentence")
+    assert "behind it, the text states 0.57, which must get the same verdict" in verdict.steps
 
 
 @pytest.mark.parametrize("behind", sorted(taken_back.BY_MEANING))

@@ -1,26 +1,29 @@
-r"""What stands behind an answer: "The answer is 12." states 12 only if nothing behind it corrects it or doubts it.
+r"""What stands behind an answer: "The answer is 12." states 12 only if nothing behind it corrects or doubts it.
 
-Behind an answer may stand nothing, or sentences that cannot correct it. Each sentence is looked at by its subject:
+Two questions decide, in each language:
 
-    the answer (this, it, the result, above)    what is said of a right answer: "this is because …", or else no denial
-    the writer (I, let me)                      what leaves the answer: "I hope …", "let me verify", or else no denial
-    an interjection (wait, hmm, sorry, no)      never
-    anything else in English                    no words of correction, and no other value in place of the answer
-    in Chinese                                  closings, reasons, checks, work and confirmations, by their first words;
-                                                no other sentence
+    do its words deny, correct or limit the answer?    "wait", "should be", 不对, 其实          then it is open
+    does it state another value as an answer?          "So we get $\frac12$.", 所以是3角        then both must agree
 
-If a sentence is none of these, the answer is open, unless the last sentence states the same answer again. Amid a long
-text (`N_NEAR`), an English sentence needs only to have no words of correction.
+The first is asked of each sentence (`behind_english`, `behind_chinese`; amid a long text, `N_NEAR`, only words of
+correction count), the second of the sentences that state a value (`behind_values`): those that announce it by a noun
+of an answer ("the answer is 5"), and the last one. The values are handed on as text, for nothing here reads a value;
+the answer counts only if each of them gets the same verdict (`harness.grading.verdict.as_stated`). If the last such
+value stands behind all sentences that deny the answer, they do not count: "Wait, let me check. … So the total is 12."
 """
 
 from __future__ import annotations
 
 import re
 
-from harness.grading.find.behind_chinese import closes_in_chinese, leaves_in_chinese, turns_in_chinese
-from harness.grading.find.behind_english import LABEL, MARKS, leaves_in_english, repeats_answer
+from harness.grading.find.behind_chinese import closes_in_chinese, leaves_in_chinese
+from harness.grading.find.behind_english import MARKS, closes_in_english, leaves_in_english, speaks_of_others
+from harness.grading.find.behind_values import Stated, repeated, stated_in_chinese, stated_in_english
 from harness.grading.find.refusals import is_repaired, is_taken_back
-from harness.grading.find.repeated import is_letter, letter_in
+from harness.grading.find.repeated import is_letter, letter_in, plain
+
+MAX_VALUES = 4
+"""Largest number of different values behind an answer that are compared; with more of them the answer is open."""
 
 MAX_BEHIND_CHARS = 6_000
 """The text behind an answer is looked at this far, in characters; so is the end of a longer text."""
@@ -31,13 +34,17 @@ N_NEAR = 3
 Between them a whole solution may stand, whose sentences speak of many things.
 """
 
-_STOP = re.compile(r"[.!?]+(?=[\s\"'”*)$\]}]|\\[)\]]|\Z)|\n+|[。！？]+")
+_STOP = re.compile(r"(?:[.?]|(?<![\d)])!|!(?!\s*[-=+*/)$\\\d]))+(?=[\s\"'”*)$\]}]|\\[)\]]|\Z)|\n+|[。！？]+")
 _CLOSES_FORMULA = re.compile(r"(?:[}$*_` \t)]|\\[)\]])*")
 _CODE = re.compile(r"(?s)```.*?(?:```|\Z)|\[asy\].*?(?:\[/asy\]|\Z)")
 _TAGS = re.compile(
     r"\\(?:boxed|fbox|framebox)\s*\{[\s.?_…]*\}|<\|[^|<>\n]{1,40}\|>\w*|</?\w+>|\\(?:end|begin)\s*\{[a-z]+\*?\}"
-    r"|\\[,;!\])]"
+    r"|\\[,;!]"
 )
+_DISPLAY = re.compile(r"(?s)\$\$.{1,600}?\$\$|\\\[.{1,600}?\\\]")
+_ITEM = re.compile(r"(?m)^[ \t]*\d{1,2}[.)][ \t]+(?=\S)|\n[ \t]*\d{1,2}[.)][ \t]+(?=\S)")
+_COMMAND = re.compile(r"\\[A-Za-z]+")
+_UNIT_OF_BOX = re.compile(r"\A\s*\\(?:text|mathrm|mbox|rm)\s*\{[^{}]*\}")
 _HAN = re.compile(r"[\u3400-\u9fff]")
 _LATIN = re.compile(r"[A-Za-z]")
 
@@ -60,67 +67,81 @@ _MAX_SCRIPTS = 3
 _BEHIND_LETTER = re.compile(r"[)）\]】}$* \t]*(?P<mark>[.．、:：]?)(?=[^\n])")
 
 
-def leaves_standing(text: str, end: int, hi: int, answer: str) -> bool:
-    """Whether text[end:hi], which stands behind an answer, leaves it standing."""
+def values_behind(text: str, end: int, hi: int, answer: str) -> tuple[str, ...] | None:
+    """Return the values that text[end:hi], which stands behind an answer, states as an answer in another spelling, in
+    the order of the text; None if it leaves the answer open.
+    """
     if not text[end:hi].strip(MARKS + "\n。"):
-        return True  # most answers end the reply
+        return ()  # most answers end the reply
     # The text of an option, behind its letter and a dot, belongs to the answer's own sentence.
     answer = letter_in(answer) or answer
     closing = (_BEHIND_LETTER if is_letter(answer) else _CLOSES_FORMULA).match(text, end, hi)
     start = end if closing is None else closing.end()
     if sum(script.search(text, start, hi) is not None for script in _SCRIPTS) > _MAX_SCRIPTS:
-        return True
+        return ()
     sentences = _sentences(text, start, hi)
     if closing is not None and closing.re is _BEHIND_LETTER:
         sentences[0] = f"{closing['mark']}{sentences[0]}"
-    labels = (index for index, sentence in enumerate(sentences) if (label := LABEL.match(sentence)) and label["remark"])
-    remark = next(labels, len(sentences))
-    open_ones = [
-        index
-        for index, sentence in enumerate(sentences)
-        if not _is_harmless(
-            sentence,
-            answer,
-            is_rest=index == 0,
-            in_remark=index > remark,
-            is_far=N_NEAR <= index < len(sentences) - N_NEAR,
-        )
-    ]
-    if not open_ones and not is_repaired(text, end, hi) and not is_taken_back(text, end, hi):
-        return True
-    last = next((sentence for sentence in reversed(sentences) if not closes_in_chinese(sentence)), "")
-    last_index = len(sentences) - 1 - sentences[::-1].index(last) if last else -1
-    return (
-        last_index > 0
-        and last_index >= max(open_ones, default=0)
-        and repeats_answer(last, answer)
-        and not turns_in_chinese(last)
-    )
+    open_ones = [index for index, sentence in enumerate(sentences) if not _is_harmless(sentences, index, answer)]
+    last_open = max(open_ones, default=0 if is_repaired(text, end, hi) or is_taken_back(text, end, hi) else -1)
+    values = _stated(sentences, max(last_open, 0), answer)
+    if last_open < 0 or (values and values[-1][0] > last_open):
+        own = plain(answer)
+        others = dict.fromkeys(stated.value for _, stated in values if plain(stated.value) != own)
+        return tuple(others) if len(others) <= MAX_VALUES else None
+    return None
+
+
+def _stated(sentences: list[str], first: int, answer: str) -> list[tuple[int, Stated]]:
+    """Return the values that sentences[first:] state, with the number of their sentence: those that a noun of an answer
+    announces, and the last one.
+    """
+    values: list[tuple[int, Stated]] = []
+    is_last = True  # no sentence but closings stands behind
+    for index in range(len(sentences) - 1, first - 1, -1):
+        sentence = sentences[index]
+        sentence = (sentence if index else _UNIT_OF_BOX.sub("", sentence)).lstrip(".．,，;； ")
+        if sentence.endswith(("?", "？")) or speaks_of_others(sentence.strip(MARKS), answer):
+            continue
+        is_chinese = _is_chinese(sentence)
+        read, closes = (stated_in_chinese, closes_in_chinese) if is_chinese else (stated_in_english, closes_in_english)
+        stated = read(sentence, answer, is_last=is_last)
+        if stated is None and not values:
+            stated = repeated(sentence, answer)
+        is_far = N_NEAR <= index < len(sentences) - N_NEAR
+        if stated is not None and (stated.announced or not (values or is_far)):
+            values.insert(0, (index, stated))
+        is_last = is_last and closes(sentence.strip(MARKS))
+    return values
 
 
 def _sentences(text: str, end: int, hi: int) -> list[str]:
-    """Return the sentences of text[end:hi] without marks; the first is the rest of the answer's own sentence."""
+    """Return the sentences of text[end:hi]; the first is the rest of the answer's own sentence."""
     parts = [text[end:hi]]
     if hi - end > 2 * MAX_BEHIND_CHARS:
         parts = [text[end : end + MAX_BEHIND_CHARS], text[hi - MAX_BEHIND_CHARS : hi]]
     sentences = []
     for part in parts:
-        plain, begin = _TAGS.sub(" ", _CODE.sub("\n", part)), 0
-        for stop in _STOP.finditer(plain):
+        bare, begin = _TAGS.sub(" ", _CODE.sub("\n", part)), 0
+        bare = _DISPLAY.sub(lambda formula: formula.group().replace("\n", " "), _ITEM.sub("\n", bare))
+        for stop in _STOP.finditer(bare):
             asks = "?" if "?" in stop.group() or "？" in stop.group() else ""
-            sentences.append(plain[begin : stop.start()] + asks)
+            sentences.append(bare[begin : stop.start()] + asks)
             begin = stop.end()
-        sentences.append(plain[begin:])
-    return [sentences[0].strip(" \t*_`$"), *filter(None, (sentence.strip(MARKS) for sentence in sentences[1:]))]
+        sentences.append(bare[begin:])
+    return [sentences[0].strip(" \t*_`$"), *(sentence for sentence in sentences[1:] if sentence.strip(MARKS))]
 
 
-def _is_harmless(sentence: str, answer: str, *, is_rest: bool, in_remark: bool = False, is_far: bool = False) -> bool:
-    """Whether one sentence behind an answer cannot correct it.
-
-    is_rest: it is the rest of the answer's own sentence. in_remark: a heading "Note:" stands before it. is_far: it is
-    neither one of the first sentences behind the answer nor one of the last of the text (`N_NEAR`).
-    """
+def _is_chinese(sentence: str) -> bool:
+    """Whether a sentence has more Chinese characters than Latin letters."""
     n_han = len(_HAN.findall(sentence))
-    if n_han and n_han >= len(_LATIN.findall(sentence)):
-        return leaves_in_chinese(sentence, answer, is_rest=is_rest)
-    return leaves_in_english(sentence, answer, is_rest=is_rest, in_remark=in_remark, is_far=is_far)
+    return n_han > 0 and n_han >= len(_LATIN.findall(_COMMAND.sub("", sentence)))
+
+
+def _is_harmless(sentences: list[str], index: int, answer: str) -> bool:
+    """Whether one sentence behind an answer cannot correct it."""
+    sentence = sentences[index].strip(MARKS) if index else sentences[0]
+    is_far = N_NEAR <= index < len(sentences) - N_NEAR
+    if _is_chinese(sentence):
+        return leaves_in_chinese(sentence, answer, is_far=is_far, is_first=index <= 1)
+    return leaves_in_english(sentence, answer, is_rest=index == 0, is_far=is_far, is_first=index == 1)

@@ -1,4 +1,4 @@
-r"""Sentences in English behind an answer, and whether they leave it standing. See `behind`."""
+r"""Sentences in English behind an answer, and whether their words deny, correct or limit it. See `behind`."""
 
 from __future__ import annotations
 
@@ -31,58 +31,18 @@ _ANSWER = (
     r"(?:answer|result|value|solution|calculation|computation|arithmetic|reasoning|work|working|total|response|figure"
     r"|statement|conclusion|reply)"
 )
-_IT = re.compile(r"(?i)it\s+(?!is\b|was\b|should\b|must\b)")
 _OF_ANSWER = re.compile(
-    rf"(?i)it\b|(?:this|that|these|those|(?:the|my|our|this|that)\s+(?:\w+\s+){{0,3}}?{_ANSWER}s?(?:\s+(?:above"
-    rf"|given|i\s+\w+))?|(?:the\s+)?above|what\s+i\s+\w+"
-    r"|something|my\s+\w+)(?=['’]s\b|\s+(?:is|was|are|were|has|have|had|does|do|did|should|must|would|will|can"
-    r"|could|may|might|ought|cannot"
-    r"|seems?|looks?|appears?|needs?)\b|\s*[,:=]|\s*\Z)|(?:the\s+)?above\b"
+    rf"(?i)(?:it|this|that|these|those|(?:the|my|our|this|that)\s+(?:\w+\s+){{0,3}}?{_ANSWER}s?(?:\s+(?:above|given|i\s+\w+))?"
+    rf"|(?:the\s+)?above(?:\s+\w+)?|what\s+i\s+\w+|something|my\s+\w+|i|let\s+me|let['’]s)\b(?!\s+(?:{_ANSWER}|problem|method)s?\b)"
 )
-"""A subject that is the answer, or what led to it, and the beginning of what is said of it."""
+"""A subject that is the answer, what led to it, or its writer."""
 
-_SAID_OF_RIGHT = re.compile(
-    rf"""(?xi) [\s,]* (?:
-      (?:is|was|are|['’]s)\s+ (?:indeed\s+|also\s+|therefore\s+|thus\s+|clearly\s+|exactly\s+)?
-        (?: right|correct|true|valid|because|since|why|clear|easy|consistent|reasonable|exact|verified|confirmed
-          |unique|due|given|obtained
-          |found|as|what|how|where|when|in|the\s+(?:final\s+|correct\s+|same\s+|required\s+|desired\s+|total\s+
-            |only\s+)*\w+
-          |equivalent|equal\s+to|an?|not\s+{NUMBER} ) \b
-      | (?:may|might|can|could|will)\s+(?:also\s+)?(?:seem|look|be\s+(?:written|checked|verified|seen|used
-        |expressed|simplified|shown|found
-          |confirmed|rounded|left|explained|understood|interpreted|solved|computed|calculated))\b
-      | (?:means|shows|implies|gives|follows|matches|agrees|makes|completes|can|represents|comes|satisfies|satisfy
-        |works|holds
-          |checks|corresponds|confirms|proves|uses|equals|assumes|applies|includes|accounts|counts|lets|allows
-            |leads|tells|explains|takes
-          |needs|has|have|helps|helped|costs|contains|leaves|will|also|depends|provided|finishes|ends|concludes
-            |solves|fits|depend|takes?|took|costs?|would)\b
-      | (?=[,:=]) | \Z )"""
-)
-"""A predicate of a right answer; the words behind it must not correct it, see `_CORRECTS`."""
-
-_WRITER = re.compile(r"(?i)(?:(?-i:I)(?:['’](?:m|ve|d|ll))?|i(?=\s+[a-z]{2,})|let\s+me|let['’]s|let\s+us)\b")
-_LEAVES_ANSWER = re.compile(
-    r"""(?xi) (?:
-      i\s+ (?: hope|trust|used?|check(?:ed)?|verif(?:y|ied)|comput(?:e|ed)|calculat(?:e|ed)|count(?:ed)?|added
-        |multiplied|divided|solved?
-        |drew|listed|applied
-          |made\s+an?\s+(?:table|list|drawing|sketch|diagram|tree|graph|chart) |(?:have|can
-            |will)\s+(?:also\s+)?(?:used|use|checked|check|verified
-          |verify|shown|show|explained|explain|provided|provide|help) |(?:am|['’]m)\s+(?:happy|glad|here) )
-      | i['’]m\s+(?:happy|glad|here|confident)
-      | (?:let\s+me|let['’]s|let\s+us)\s+(?:also\s+|now\s+|quickly\s+)?
-        (?:know|explain|show|verify|(?:double|re)?-?\s?check|confirm|walk|break|summari[sz]e|illustrate|see|look
-          |substitute|plug|test|go\s+through|calculate|compute|find|add|consider|use|call|denote)
-    )\b"""
-)
 _CORRECTS = re.compile(
     r"""(?xi)\b (?:
       mis(?:takes?|taken\w*|read\w*|count\w*|calculat\w+|comput\w+|typ\w+|stat\w+|interpret\w*|understood
         |understand\w*|placed|applied|spoke)
       | errors?|erroneous\w*|slips?|slipped|typos?|blunder\w*|oversights?|wrong\w*|incorrect\w*|inaccura\w+|faulty
-        |flaw\w*|bogus|off\s+by|(?:is|are|was)\s+off|double[\s-]?count\w*|count\w*\s.{0,40}\btwice
+        |flaw\w*|bogus|off\s+by|(?:is|are|was|seems?|looks?)\s+off|double[\s-]?count\w*|count\w*\s.{0,40}\btwice
       | (?:not|n['’]t|hardly|never)\s+(?:\w+\s+)?(?:right|correct|true|valid|sure|certain|the\s+answer|convinced
         |possible|make\s+sense|add\s+up)
       | (?:can|could|ca|must)\s*(?:not|n['’]t)\s+be|cannot\s+be | (?:does|do|did)(?:\s+not|n['’]t)\s+(?:look|seem
@@ -98,13 +58,15 @@ _CORRECTS = re.compile(
       | scratch\s+that|strike\s+that|ignore|disregard|discard|retract\w*|withdraw\w*|never\s?mind|make\s+(?:that|it)
       | oops|whoops|sorry|apologi[sz]e\w*|apolog(?:y|ies)|hmm+|hold\s+on|hang\s+on|wait(?=\s*[,!.…—:])
         |on\s+second\s+thoughts?
-      | doubt(?:s|ed|ful)?|guess(?:es|ed|ing)?|estimates?|unsure|uncertain|not\s+so\s+sure|mixed\s+up|swapped
+      | doubt(?:s|ed|ful)?|guess(?:es|ed|ing)?|(?:only|just|rough)\s+(?:\w+\s+)?estimates?|unsure|uncertain
+      | not\s+so\s+sure|mixed\s+up|swapped
         |needs?\s+(?:a\s+)?(?:revis|correct|fix|check)\w*
       | no\s+wait|not\s+quite|close,?\s+but|(?:replace|change)\w*\s+(?:it|this|that|to)|start\s+over
       | forget\s+(?:it|that|this)
       | extraneous|invalid|undefined|no\s+solution|skipp(?:ed|ing)|i\s+dropped|not\s+allowed|does\s+not\s+apply
-      | (?:is|are|was)\s+excluded|the\s+question\s+ask(?:s|ed)|(?:part|half)\s+of\s+the\s+answer
-      | (?:lower|upper)\s+bound|(?:half|twice)\s+(?:of\s+)?(?:that|this|it)
+      | which\s+(?:is|are|was)\s+excluded|(?:was|were|is|are)\s+(?:missed|omitted|dropped)
+      | (?:twice|half)\s+as\s+\w+|the\s+question\s+ask(?:s|ed)|(?:part|half)\s+of\s+the\s+answer
+      | (?:lower|upper)\s+bound|(?:\A|maybe\s+)(?:half|twice)\s+(?:of\s+)?(?:that|this|it)
     ) (?!\w)"""
 )
 """Words by which a text corrects, doubts or replaces what stands before."""
@@ -120,17 +82,6 @@ _OF_OTHERS = re.compile(
 """A subject that is another answer than the one that stands before: "A common wrong answer is 5.", "A is incorrect"."""
 
 _VALUE = rf"(?P<value>{NUMBER}|\(?\b[A-J]\b\)?)"
-_STATES_IT = (
-    r"(?i:\A|[:：]|[,，](?!\d)|['’]s\s|\b(?:is|are|was|were|be|been|equals?|(?:we|i)\s+get|giving|gives?|becomes|makes?|so"
-    r"|thus|hence|therefore|rather|instead|exactly|actually"
-    r"|really|only|is\s+then|that|it|value|answer|total|result|option|choice|letter)\b)[\s$*(]*"
-)
-_ENDS_IN_NUMBER = re.compile(rf"{_STATES_IT}(?P<value>{NUMBER})[\s$*%°}}]*(?:[a-z²³/]+\s?){{0,2}}\Z")
-_ENDS_IN_LETTER = re.compile(rf"{_STATES_IT}(?P<value>\(?[A-J]\)?)[\s$*}}]*\Z")
-_EQUALS = re.compile(
-    rf"(?i)[\s$*]*(?:(?:the|new|final|correct|so|thus|hence)\s+)*(?:answer|result|value|total|sum"
-    rf"|[a-z])\s*=[\s$*(]*(?:{NUMBER}|[A-J]\b).{{0,20}}"
-)
 _NOT_VALUE = re.compile(rf"(?i)\b(?:not|n['’]t\s+be|never)\s+(?:equal\s+(?:to\s+)?)?[$*]*(?-i:{_VALUE})")
 
 _CLOSES_IN_ENGLISH = re.compile(
@@ -160,6 +111,19 @@ _NEGATES = re.compile(
 )
 """The words of denial of English, and some of doubt. What they deny may be what led to the answer."""
 
+_WILL_CHECK = re.compile(r"(?i)let\s+me\s+(?:\w+\s+)?(?:verify|(?:double-?\s?|re-?)?check)\b")
+_NAMES_ANSWER = re.compile(
+    r"(?i)(?:this|that|it(?=\s+(?:is|was)\s+(?:the|what|only|just)\b))\s+(?P<verb>is|was)\s+(?P<name>(?:the|an?|our|my|what|only|just)\b.*)"
+)
+"""A sentence directly behind the answer that says what the answer is."""
+
+_REASON_BEHIND = re.compile(r"(?i)\b(?:because|since|as)\b.*")
+_LIMITS = names("including excluding ignoring neglecting part first second intermediate careless student")
+_MAY_NAME = names(
+    "a an and are asks by exactly for in is it of on our that the this to we what which who with you your"
+)
+"""Function words with which such a sentence may name it; others limit it: "the value before rounding"."""
+
 _CLAUSE = re.compile(
     r"(?i)[;；]|\s[–—]\s|[,:–—-]\s{0,3}(?=(?:wait|no(?=[,.!:;])|actually|sorry|oops|hmm+|i\s+mean|or\s+rather)\b)"
     r"|[,:–—-]?\s{0,3}\b(?:but|however|although|though|yet)\b"
@@ -170,23 +134,48 @@ _REASON = re.compile(r"(?i)\b(?:because|since|as|which|where|not|rather\s+than)\
 """The beginning of a reason, or of what is said of another option, behind an option."""
 
 
-def leaves_in_english(sentence: str, answer: str, *, is_rest: bool, in_remark: bool, is_far: bool = False) -> bool:
-    """Whether a sentence in English behind an answer cannot correct it.
+def leaves_in_english(
+    sentence: str, answer: str, *, is_rest: bool, is_far: bool = False, is_first: bool = False
+) -> bool:
+    """Whether a sentence in English behind an answer does not deny, correct or limit it.
 
-    is_rest: it is the rest of the answer's own sentence. in_remark: a heading "Note:" stands before it. is_far: it
-    stands amid a long text.
+    is_rest: it is the rest of the answer's own sentence. is_far: it stands amid a long text. is_first: it is the first
+    sentence behind the answer.
     """
     begin = sentence.lstrip(MARKS)
     if is_rest and is_letter(answer):
         begins_sentence = sentence[:1] in (".", "．") or sentence[:1].isupper() or sentence[:1].isdigit()
         is_option = _is_option(begin) if begins_sentence else _CORRECTS.search(_reasonless(begin)) is None
-        return _leaves(begin, answer) or (is_option and not begins_repair(begin) and not _replaces(begin, answer))
+        return _leaves(begin, answer) or (is_option and not begins_repair(begin))
     if not is_rest or begin[:1].isupper() or begin[:1].isdigit():
-        return not begin or _leaves(begin, answer, is_clause=in_remark, is_far=is_far)
-    if begins_repair(begin) or (sentence[:1] != "(" and _EQUALS.fullmatch(begin) and _replaces(begin, answer)):
+        limits = _NAMES_ANSWER.match(begin) if is_first or is_rest else None
+        return not begin or (_leaves(begin, answer, is_far=is_far) and (limits is None or _only_names(limits)))
+    if begins_repair(begin):
         return False
     clauses = [clause.strip(MARKS) for clause in _CLAUSE.split(sentence)[1:]]
-    return all(not clause or _leaves(clause, answer, is_clause=True) for clause in clauses)
+    return all(not clause or _WILL_CHECK.match(clause) or _leaves(clause, answer) for clause in clauses)
+
+
+def closes_in_english(sentence: str) -> bool:
+    """Whether a sentence in English closes the reply, or is only a sign such as ∎."""
+    return _CLOSES_IN_ENGLISH.match(sentence) is not None or not any(map(str.isalnum, sentence))
+
+
+def speaks_of_others(sentence: str, answer: str) -> bool:
+    """Whether a sentence speaks of another answer than the one that stands before: "a common wrong answer is 5"."""
+    lead = _LEADS.match(sentence)
+    others = _OF_OTHERS.match(sentence, 0 if lead is None else lead.end())
+    return others is not None and (others["letter"] is None or (is_letter(answer) and others["letter"] != answer))
+
+
+def _only_names(sentence: re.Match[str]) -> bool:
+    """Whether a sentence that says what the answer is does not limit it: "this is the answer to part (a) only" does."""
+    words = {word.lower() for word in re.findall(r"[A-Za-z]+", _REASON_BEHIND.sub("", sentence["name"]))}
+    return (
+        sentence["verb"].lower() == "is"
+        and (words & FUNCTION_WORDS) <= _MAY_NAME
+        and not any(word in _LIMITS for word in words)
+    )
 
 
 def _is_option(rest: str) -> bool:
@@ -202,76 +191,29 @@ def _reasonless(rest: str) -> str:
     return rest if reason is None else rest[: reason.start()]
 
 
-def _leaves(sentence: str, answer: str, is_clause: bool = False, is_far: bool = False) -> bool:
-    """Whether an English sentence leaves the answer before it standing, by its subject; see the top of the module.
-
-    is_clause: it is a clause of the answer's own sentence, or part of a remark. is_far: it stands amid a long text,
-    where only words of correction count.
-    """
+def _leaves(sentence: str, answer: str, is_far: bool = False) -> bool:
+    """Whether an English sentence does not deny or correct the answer. is_far: only words of correction count."""
     if _CLOSES_IN_ENGLISH.match(sentence) is not None:
         return True
     lead = _LEADS.match(sentence)
     sentence = sentence[lead.end() :] if lead is not None else sentence
-    if is_clause and _LEAVES_ANSWER.match(sentence) is not None:
-        return True
     if begins_repair(sentence) or sentence.endswith("?"):
         return False
     label = LABEL.match(sentence)
     sentence = sentence[label.end() :] if label is not None else sentence
-    others = _OF_OTHERS.match(sentence)
-    if others is not None and (others["letter"] is None or (is_letter(answer) and others["letter"] != answer)):
+    if speaks_of_others(sentence, answer):
         return True
     if _CORRECTS.search(sentence) is not None or _denies(sentence, answer):
         return False
     if is_far:
         return True
-    if _replaces(sentence, answer) or _OBLIGES.search(sentence) is not None:
+    if _OBLIGES.search(sentence) is not None:
         return False
-    if repeats_answer(sentence, answer):
-        return True
-    if _WRITER.match(sentence) is not None:
-        leaves = _LEAVES_ANSWER.match(sentence)
-    elif (subject := _OF_ANSWER.match(sentence)) is not None and not (_IT.match(sentence) and "=" in sentence):
-        leaves = _SAID_OF_RIGHT.match(sentence, subject.end())
-    else:
-        return True
-    # What is said of the answer, or by the writer, and is not known to leave the answer: at least nothing is denied.
-    return leaves is not None or _NEGATES.search(_NOT_VALUE.sub("", sentence)) is None
+    return _OF_ANSWER.match(sentence) is None or _NEGATES.search(_NOT_VALUE.sub("", sentence)) is None
 
 
 def _denies(sentence: str, answer: str) -> bool:
     """Whether a sentence denies the value of the answer: "it is not 56"."""
-    return any(_same(denied, answer) for denied in _NOT_VALUE.finditer(sentence))
-
-
-def _replaces(sentence: str, answer: str) -> bool:
-    """Whether a sentence ends in another value of the answer's kind, number or letter, that no calculation gives."""
-    of_letter, of_number = is_letter(answer), bool(numbers_of(answer))
-    stated = _ENDS_IN_LETTER.search(sentence) if of_letter else _ENDS_IN_NUMBER.search(sentence)
-    if _EQUALS.fullmatch(sentence) is not None:
-        stated = re.search(_VALUE, sentence.rpartition("=")[2])
-    if stated is None or not (of_number or of_letter) or _same(stated, answer):
-        return False
-    if "=" in sentence and _EQUALS.fullmatch(sentence) is None:
-        return False  # a calculation
-    return not any(denied.end("value") == stated.end("value") for denied in _NOT_VALUE.finditer(sentence))
-
-
-def _same(stated: re.Match[str] | None, answer: str) -> bool:
-    """Whether the value of a match is the letter of the answer, or one of its numbers."""
-    if stated is None:
-        return False
     if is_letter(answer):
-        return stated["value"].strip("()") == answer
-    return digits_of(stated["value"]) in numbers_of(answer)
-
-
-def repeats_answer(sentence: str, answer: str) -> bool:
-    """Whether a sentence ends in the answer once more, and no word in English denies or doubts it."""
-    if begins_repair(sentence) or _CORRECTS.search(sentence) or _denies(sentence, answer) or sentence.endswith("?"):
-        return False
-    numbers, mine = numbers_of(sentence), numbers_of(answer)
-    if numbers and mine:
-        return numbers[-1] == mine[-1]
-    plain = answer.strip(MARKS)
-    return bool(plain) and re.search(rf"(?<![A-Za-z]){re.escape(plain)}(?![A-Za-z])", sentence) is not None
+        return any(denied["value"].strip("()") == answer for denied in _NOT_VALUE.finditer(sentence))
+    return any(digits_of(denied["value"]) in numbers_of(answer) for denied in _NOT_VALUE.finditer(sentence))

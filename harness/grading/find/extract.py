@@ -32,7 +32,7 @@ from harness.answers.grammar.units import changes_number, makes_bound
 from harness.answers.grammar.vocabulary import is_command
 from harness.answers.letters import letter_of
 from harness.grading.bounds import MAX_EXTRACTED_CHARS, TAIL_CHARS
-from harness.grading.find.behind import leaves_standing
+from harness.grading.find.behind import values_behind
 from harness.grading.find.beside_box import beside_box, unit_behind
 from harness.grading.find.chinese import (
     chinese_statement,
@@ -52,7 +52,6 @@ from harness.grading.find.refusals import (
     is_refused,
     is_refused_before,
     is_stated_in_chinese,
-    is_taken_back,
     is_unstated,
 )
 from harness.grading.find.sentences import MAX_CHARS, statement_end
@@ -68,7 +67,8 @@ UNSTATED: Method = "sentence"
 class Extraction(NamedTuple):
     """The answer as it stands in the text: its characters, where they begin and end, and the form that gave it.
 
-    opened_by: the sentence behind the answer that leaves it open; empty if none does.
+    opened_by: the sentence behind the answer that leaves it open; empty if none does. behind: further values that the
+    text behind it states as an answer; each must get the same verdict (`as_stated`).
     """
 
     answer: str
@@ -76,6 +76,7 @@ class Extraction(NamedTuple):
     end: int
     method: Method
     opened_by: str = ""
+    behind: tuple[str, ...] = ()
 
 
 _PHRASE = re.compile(
@@ -308,13 +309,8 @@ def _of_box(
 ) -> Extraction | None:
     """Return the answer of a reply whose last filled box is `box`: the box, or a statement that replaces it.
 
-    None if the text only takes the box back.
-
     boxes: the boxes before it. The other parameters are those of `extract_from`.
     """
-    # A box that the text takes back must not count, even if nothing replaces it.
-    if is_taken_back(text, box.outer_end, hi):
-        return _stated_behind(text, box.outer_end, hi, kind)
     statement = _final_formula_behind(text, box.outer_end, hi)
     if statement is None and kind == "choice" and letter_of(box.content, last, any_case=True) is None:
         statement = _choice_beside(text, box, lo, hi, last)
@@ -322,14 +318,22 @@ def _of_box(
         return _with_unit(statement, text, hi, kind)
     whole = with_exact_value(text, box, boxes) if parts is None else join_boxes(text, box, boxes, parts)
     answer = _answer_of_boxes(text, box, whole, lo, hi, kind)
-    if box.outer_end < hi and not leaves_standing(text, box.outer_end, hi, answer.answer):
+    if box.outer_end < hi and values_behind(text, box.outer_end, hi, answer.answer) != ():
         statement = _stated_behind(text, box.outer_end, hi, kind)
-        ends_reply = statement is not None and hi - statement.end <= MAX_CHARS
-        if statement is not None and ends_reply:
+        if statement is not None and hi - statement.end <= MAX_CHARS:
             return statement
-        opener = opening_sentence(text, box.outer_end, hi, answer.answer)
-        return answer._replace(method=UNSTATED, opened_by=opener)
+        answer = _with_behind(answer, text, box.outer_end, hi)
+        if answer.opened_by:
+            return answer
     return _with_condition(answer, text, box.outer_end, hi, lo, _announcement_of_box(text, lo, box))
+
+
+def _with_behind(answer: Extraction, text: str, end: int, hi: int) -> Extraction:
+    """Return an answer with the values that text[end:hi] behind it states, or with the sentence that leaves it open."""
+    behind = values_behind(text, end, hi, answer.answer)
+    if behind is None:
+        return answer._replace(method=UNSTATED, opened_by=opening_sentence(text, end, hi, answer.answer))
+    return answer._replace(behind=behind)
 
 
 def _answer_of_boxes(text: str, box: Box, whole: Box, lo: int, hi: int, kind: str) -> Extraction:
@@ -390,9 +394,7 @@ def _choice_in_prose(tail: str, last: str) -> Extraction | None:
     stands = choice.stands and not is_supposed(tail, choice.start)
     end = behind_rejected_options(tail, choice.end, choice.answer)
     letter = Extraction(choice.answer, choice.start, choice.end, "letter" if stands else UNSTATED)
-    if leaves_standing(tail, end, len(tail), choice.answer):
-        return letter
-    return letter._replace(method=UNSTATED, opened_by=opening_sentence(tail, end, len(tail), choice.answer))
+    return _with_behind(letter, tail, end, len(tail))
 
 
 def _choice_beside(text: str, box: Box, lo: int, hi: int, last: str) -> Extraction | None:
@@ -488,9 +490,9 @@ def _after_phrase(tail: str, kind: str, *, takes_back: bool = False) -> Extracti
     statement = _statement(tail, phrase.end(), "phrase", kind)
     if statement is None:
         return None
-    if not leaves_standing(tail, statement.end, len(tail), statement.answer):
-        opener = opening_sentence(tail, statement.end, len(tail), statement.answer)
-        return statement._replace(method=UNSTATED, opened_by=opener)
+    statement = _with_behind(statement, tail, statement.end, len(tail))
+    if statement.opened_by:
+        return statement
     begin = phrase.end() - len(phrase.group().lstrip())
     stands = kind == "choice" or takes_back or is_left_standing(tail, begin, phrase.group())
     answer = _with_condition(statement, tail, statement.end, len(tail), 0, begin)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from harness.grading.find.behind import leaves_standing
+from harness.grading.find.behind import values_behind
 
 _STOP = re.compile(r"[.!?]+(?=\s)|[。！？]+|\n+")
 
@@ -15,14 +15,14 @@ MAX_SENTENCES = 40
 def opening_sentence(text: str, end: int, hi: int, answer: str) -> str:
     """Return the sentence of text[end:hi], the text behind an answer, with which the answer is first left open.
 
-    The text must leave it open (`leaves_standing`).
+    The text must leave it open (`values_behind`).
     """
     begin = end
     for n_tried, stop in enumerate(_STOP.finditer(text, end, hi)):
         if n_tried == MAX_SENTENCES:
             break
         # The text up to a sentence, since sentences are judged by those before them.
-        if text[begin : stop.end()].strip() and not leaves_standing(text, end, stop.end(), answer):
+        if text[begin : stop.end()].strip() and values_behind(text, end, stop.end(), answer) is None:
             return text[begin : stop.end()].strip()
         begin = stop.end()
     return text[begin:hi].strip()

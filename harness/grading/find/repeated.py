@@ -10,6 +10,7 @@ NUMBER = r"[-−]?\d[\d,]*(?:\.\d+)?(?:/\d+)?"
 _NUMBERS = re.compile(NUMBER)
 _SPACED = re.compile(r"\\[!,;: ]\s?|[{}]")
 _AROUND_LETTER = re.compile(r"\\(?:text|math)(?:bf|rm|it|sf|tt)?(?![A-Za-z])|[{}$()\[\]（）\s.]")
+_GROUPS_DIGITS = re.compile(r"(?<=\d)(?:,|\{,\})(?=\d{3}(?!\d))")
 _MAX_LETTER_CHARS = 20
 
 
@@ -27,6 +28,20 @@ def letter_in(answer: str) -> str | None:
 def is_letter(answer: str) -> bool:
     """Whether an answer is one Latin letter."""
     return len(answer) == 1 and answer.isascii() and answer.isalpha()
+
+
+def plain(answer: str) -> str:
+    r"""Return an answer without dollar signs and marks around it: `$3$`, `\(3\)` and `**3.**` have the same text."""
+    return (
+        _GROUPS_DIGITS.sub("", answer)
+        .replace("\\dfrac", "\\frac")
+        .strip("$*_ \t\n.。,:")
+        .removeprefix("\\(")
+        .removeprefix("\\[")
+        .removesuffix("\\)")
+        .removesuffix("\\]")
+        .strip()
+    )
 
 
 def digits_of(number: str) -> str:

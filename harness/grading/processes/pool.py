@@ -175,7 +175,7 @@ def outcomes(pool: Pool, responses: Sequence[tuple[Question, str]]) -> list[Outc
 
     Question ids must differ.
     """
-    outcomes_or_answers: list[Outcome | tuple[Extraction, _Job]] = []
+    outcomes_or_answers: list[Outcome | tuple[Extraction, list[_Job]]] = []
     for question, text in responses:
         extraction = find(question, text)
         if extraction is None:
@@ -183,12 +183,13 @@ def outcomes(pool: Pool, responses: Sequence[tuple[Question, str]]) -> list[Outc
         elif (outcome := simple_outcome(question, extraction)) is not None:
             outcomes_or_answers.append(outcome)
         else:
-            job = _Job.of(question, extraction.answer)
-            outcomes_or_answers.append((extraction, job))
-            pool.ask(job)
+            jobs = [_Job.of(question, value) for value in (extraction.answer, *extraction.behind)]
+            outcomes_or_answers.append((extraction, jobs))
+            for job in jobs:
+                pool.ask(job)
     # All are asked before the first is awaited, so that workers get full batches.
     decided = [
-        item if isinstance(item, str) else as_stated(item[0], pool.decision(item[1])).outcome
+        item if isinstance(item, str) else as_stated(item[0], *_decided(pool, item[1])).outcome
         for item in outcomes_or_answers
     ]
     pool.forget_decisions()
@@ -280,7 +281,14 @@ def _jobs(question: Question, searched: Search, *, with_steps: bool) -> list[_Jo
         return [_Job.of(question, "")]
     extraction = searched.extraction if searched.unasked is None else None
     jobs = [] if extraction is None else [_Job.of(question, extraction.answer, with_steps=with_steps)]
+    jobs += [] if extraction is None else [_Job.of(question, value) for value in extraction.behind]
     return jobs + [_Job.of(question, box) for box in searched.other_boxes]
+
+
+def _decided(pool: Pool, jobs: Sequence[_Job]) -> tuple[AnswerVerdict, list[AnswerVerdict]]:
+    """Return the verdict on an answer and those on the values behind it. jobs: that of the answer first."""
+    answer, *behind = (pool.decision(job) for job in jobs)
+    return answer, behind
 
 
 def check_tolerances(rules: GradeRules) -> None:
@@ -367,7 +375,9 @@ def _identity(grader: str) -> str:
 
 
 class _Pending(NamedTuple):
-    """A sample that waits for its verdict. jobs: that of its answer, if it gives one, then those of its other boxes."""
+    """A sample that waits for its verdict. jobs: that of its answer and of the values behind it, if it gives one,
+    then those of its other boxes.
+    """
 
     sample: Sample
     grader: str
@@ -385,7 +395,9 @@ class _Pending(NamedTuple):
         if searched.unasked is not None:
             decision = searched.unasked
         elif searched.extraction is not None:
-            decision, rest = as_stated(searched.extraction, pool.decision(jobs[0])), jobs[1:]
+            n_values = 1 + len(searched.extraction.behind)
+            decision = as_stated(searched.extraction, *_decided(pool, jobs[:n_values]))
+            rest = jobs[n_values:]
         elif jobs and jobs[0].question.rules.whole_reply:
             decision, rest = no_answer(pool.decision(jobs[0])), []
         # Waits for the other boxes only where they can change the verdict.
