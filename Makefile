@@ -123,6 +123,10 @@ bench-beside: $(VENV)/.installed-bench
 bench-grading: $(VENV)/.installed-bench
 	@$(BIN)/python bench/grading.py
 
+## bench-behind: verdicts on replies with text behind their answer: right ones, other values, take-backs
+bench-behind: $(VENV)/.installed-test
+	@$(BIN)/python -m bench.behind
+
 ## bench-rewards: what a reward costs in a batch of 10,000, beside Math-Verify
 bench-rewards: $(VENV)/.installed-bench
 	@$(BIN)/python bench/rewards.py
