@@ -18,7 +18,7 @@ import re
 
 from harness.grading.find.behind_chinese import closes_in_chinese, leaves_in_chinese
 from harness.grading.find.behind_english import MARKS, closes_in_english, leaves_in_english, speaks_of_others
-from harness.grading.find.behind_values import Stated, repeated, stated_in_chinese, stated_in_english
+from harness.grading.find.behind_values import MAY_ANNOUNCE, Stated, repeated, stated_in_chinese, stated_in_english
 from harness.grading.find.refusals import is_repaired, is_taken_back
 from harness.grading.find.repeated import is_letter, letter_in, plain
 
@@ -103,12 +103,15 @@ def _stated(sentences: list[str], first: int, answer: str) -> list[tuple[int, St
         sentence = (sentence if index else _UNIT_OF_BOX.sub("", sentence)).lstrip(".．,，;； ")
         if sentence.endswith(("?", "？")) or speaks_of_others(sentence.strip(MARKS), answer):
             continue
+        is_far = N_NEAR <= index < len(sentences) - N_NEAR
+        if (values or is_far) and not is_letter(answer) and MAY_ANNOUNCE.search(sentence) is None:
+            is_last = False
+            continue
         is_chinese = _is_chinese(sentence)
         read, closes = (stated_in_chinese, closes_in_chinese) if is_chinese else (stated_in_english, closes_in_english)
         stated = read(sentence, answer, is_last=is_last)
         if stated is None and not values:
             stated = repeated(sentence, answer)
-        is_far = N_NEAR <= index < len(sentences) - N_NEAR
         if stated is not None and (stated.announced or not (values or is_far)):
             values.insert(0, (index, stated))
         is_last = is_last and closes(sentence.strip(MARKS))

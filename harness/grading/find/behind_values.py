@@ -86,6 +86,12 @@ _OF_ANSWER = re.compile(
     r"(?i)(?:\A|[^a-z])(?:answers?|ans|results?|solutions?|conclusion|value|total|(?:required|requested|desired|wanted|final|correct"
     r"|right|stated|actual|true|real|asked)\s+\w+)(?:\s*\([^()]{0,40}\)|\s+(?:to|of)\s+(?:the|this|our)\s+(?:question|problem|exercise))?(?:\s+(?:would|should|must|will))?[\s*_]*\Z"
 )
+MAY_ANNOUNCE = re.compile(
+    r"(?i)answer|\bans\b|result|solution|conclusion|value|total|required|requested|desired|wanted|final|correct|right|stated"
+    r"|actual|true|real|asked|[答解果论数项值选]"
+)
+"""A word without which no sentence announces a value: a cheap test before the search for one."""
+
 _CONCLUDES = re.compile(
     r"(?i)\A[\s*_]*(?:so|thus|hence|therefore|consequently|finally|overall|altogether|accordingly|in\s+(?:total|all|conclusion|summary)"
     r"|as\s+a\s+result|it\s+follows|we\s+conclude|i\s+conclude)\b"

@@ -318,19 +318,21 @@ def _of_box(
         return _with_unit(statement, text, hi, kind)
     whole = with_exact_value(text, box, boxes) if parts is None else join_boxes(text, box, boxes, parts)
     answer = _answer_of_boxes(text, box, whole, lo, hi, kind)
-    if box.outer_end < hi and values_behind(text, box.outer_end, hi, answer.answer) != ():
+    if box.outer_end < hi and (behind := values_behind(text, box.outer_end, hi, answer.answer)) != ():
         statement = _stated_behind(text, box.outer_end, hi, kind)
         if statement is not None and hi - statement.end <= MAX_CHARS:
             return statement
-        answer = _with_behind(answer, text, box.outer_end, hi)
+        answer = _with_behind(answer, behind, text, box.outer_end, hi)
         if answer.opened_by:
             return answer
     return _with_condition(answer, text, box.outer_end, hi, lo, _announcement_of_box(text, lo, box))
 
 
-def _with_behind(answer: Extraction, text: str, end: int, hi: int) -> Extraction:
-    """Return an answer with the values that text[end:hi] behind it states, or with the sentence that leaves it open."""
-    behind = values_behind(text, end, hi, answer.answer)
+def _with_behind(answer: Extraction, behind: tuple[str, ...] | None, text: str, end: int, hi: int) -> Extraction:
+    """Return an answer with the values that text[end:hi] behind it states, or with the sentence that leaves it open.
+
+    behind: the result of `values_behind`.
+    """
     if behind is None:
         return answer._replace(method=UNSTATED, opened_by=opening_sentence(text, end, hi, answer.answer))
     return answer._replace(behind=behind)
@@ -394,7 +396,8 @@ def _choice_in_prose(tail: str, last: str) -> Extraction | None:
     stands = choice.stands and not is_supposed(tail, choice.start)
     end = behind_rejected_options(tail, choice.end, choice.answer)
     letter = Extraction(choice.answer, choice.start, choice.end, "letter" if stands else UNSTATED)
-    return _with_behind(letter, tail, end, len(tail))
+    behind = values_behind(tail, end, len(tail), choice.answer)
+    return _with_behind(letter, behind, tail, end, len(tail))
 
 
 def _choice_beside(text: str, box: Box, lo: int, hi: int, last: str) -> Extraction | None:
@@ -490,7 +493,8 @@ def _after_phrase(tail: str, kind: str, *, takes_back: bool = False) -> Extracti
     statement = _statement(tail, phrase.end(), "phrase", kind)
     if statement is None:
         return None
-    statement = _with_behind(statement, tail, statement.end, len(tail))
+    behind = values_behind(tail, statement.end, len(tail), statement.answer)
+    statement = _with_behind(statement, behind, tail, statement.end, len(tail))
     if statement.opened_by:
         return statement
     begin = phrase.end() - len(phrase.group().lstrip())
