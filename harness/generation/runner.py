@@ -2,6 +2,7 @@
 
     open     signals, lock, log, session   a second writer of the folder is refused here
     plan     which samples are owed        if none is, the session is complete and contacts no server
+    accept   room, fingerprints            only then does a run with samples take on the plan of this session
     ask      network thread                the main thread shows progress and takes signals; the journals write
     finish   the outcome                   or, as an exception, why the session ended with samples owed
     close    in the opposite order         also after an exception
@@ -152,9 +153,11 @@ def generate(
         with session:
             plan = session.plan(servers.context_of)
             if not plan.owed:
+                session.adopt()
                 return session.nothing_owed(plan)
             runner = Runner(settings, servers, listener, folder, log, session, transport_factory or _opener(settings))
             runner.look_first(plan)
+            session.adopt()
             # How requests go out: how many at once, by which policy, over which transport or batch service.
             way = runner.way(partial(Requests, settings, session.questions, session.fitted, clock))
             dispatcher = Dispatcher(

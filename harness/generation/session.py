@@ -3,11 +3,15 @@
 `plan` runs before the first request, `finish` after the last. In between the runner calls the methods that note what is
 learned of the servers. Nothing here sends a request for a sample.
 
+The folder of a run with samples keeps its plan until `adopt`, which the runner calls when the servers have been accepted:
+a refused session changes nothing that a score, a status or a comparison reads.
+
 Long: every step reads or changes the one manifest that the session keeps.
 """
 
 from __future__ import annotations
 
+import contextlib
 import platform
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -102,6 +106,11 @@ class SamplingSession:
         self._servers = servers
         self._joined: SimpleQueue[tuple[str, ServerFacts, Mapping[str, list[str]]]] = SimpleQueue()
         self._environment = {"python": platform.python_version(), "system": platform.platform(), **environment}
+        # Benchmarks whose questions are written anew, and (benchmark, key) of the other tool's samples to be stored.
+        self._changed: list[str] = []
+        self._fresh: set[tuple[str, Key]] = set()
+        # Whether the log has the beginning of the session, and not yet its end.
+        self._under_way = False
         self._manifest = Manifest.start(folder, model=settings.model, harness_version=__version__)
 
     def __enter__(self) -> SamplingSession:
@@ -115,6 +124,10 @@ class SamplingSession:
                 journal.close()
             except StoreError as failure:
                 failures.append(failure)
+        if self._under_way:
+            # A full disk may be the error itself, and then refuses this line, too.
+            with contextlib.suppress(StoreError):
+                self._log_end(self._n_stored(), stopped="" if error is None else str(error) or type(error).__name__)
         # An error of the block is the cause; that of a closing journal may be its result.
         if failures and error is None:
             raise failures[0]
@@ -129,8 +142,9 @@ class SamplingSession:
         """Prepare the session, and return what it starts from.
 
         In this order: compare identities, open the journals, find the owed samples, check the servers and their
-        context, write manifest and questions. Raises `StoreError`, `ServerError`. context_of: asks an endpoint for the
-        context of the model, in tokens; None: unknown.
+        context. `adopt` then writes manifest and questions; a run without any sample has nothing to lose, and adopts
+        its plan here. Raises `StoreError`, `ServerError`. context_of: asks an endpoint for the context of the model, in
+        tokens; None: unknown.
         """
         rows: list[Owed] = []
         done: dict[str, int] = {}
@@ -147,8 +161,6 @@ class SamplingSession:
         for name, question_set in self._question_sets.items():
             journal = Journal.open(self._folder.benchmark(name), log=self._log)
             self.journals[name] = journal
-            if name not in self._bound:
-                stored_questions.forget(self._folder.benchmark(name))
             if journal.report.damaged:
                 n_damaged = len(journal.report.damaged)
                 self.warn(f"{name}: {n_damaged} damaged lines of samples.jsonl do not count (see log.jsonl).")
@@ -168,19 +180,19 @@ class SamplingSession:
         if rows:
             self._check_servers()
             self._check_context({o.benchmark for o in rows}, context_of)
-        changed = []
-        for name, question_set in self._question_sets.items():
-            if self._note_questions(name, question_set, noted.get(name, {})):
-                changed.append(name)
-        # Before questions and samples: what follows must never lie on disk without the settings that it was made under.
-        self._manifest.save(self._folder)
-        for name in changed:
-            stored_questions.write(self._folder.benchmark(name), self._question_sets[name].selection)
-        self._take_over(fresh)
+        self._changed = [
+            name
+            for name, question_set in self._question_sets.items()
+            if self._note_questions(name, question_set, noted.get(name, {}))
+        ]
+        self._fresh = fresh
+        if not self._bound:
+            self.adopt()
         self._log.write(
             "session_started", owed=sum(len(o.indices) for o in rows), done=sum(done.values()), version=__version__,
             **self._settings.settings_record(),
         )  # fmt: skip
+        self._under_way = True
         server_model = self._manifest.environment.get("server_model")
         return SessionPlan(
             owed=rows,
@@ -190,6 +202,20 @@ class SamplingSession:
             server_model=server_model if isinstance(server_model, str) else None,
             builds=self._manifest.provenance.builds,
         )
+
+    def adopt(self) -> None:
+        """Make the session's plan that of the run: write manifest and questions, and take over the samples of another
+        tool. A second call does nothing new.
+        """
+        for name in self._changed:
+            if name not in self._bound:
+                stored_questions.forget(self._folder.benchmark(name))
+        # Before questions and samples: what follows must never lie on disk without the settings that it was made under.
+        self._manifest.save(self._folder)
+        for name in self._changed:
+            stored_questions.write(self._folder.benchmark(name), self._question_sets[name].selection)
+        self._take_over(self._fresh)
+        self._changed, self._fresh = [], set()
 
     def _take_over(self, fresh: Collection[tuple[str, Key]]) -> None:
         """Store the samples of `fresh`, which another tool made, now that the manifest says what the run is."""
@@ -322,7 +348,9 @@ class SamplingSession:
         """
         unchanged = stored_questions.still_noted(noted, question_set.note) if name in self._bound else {}
         folder, record = self._folder.benchmark(name), self._manifest.benchmarks[name]
-        note = unchanged or stored_questions.to_note(folder, question_set.selection, question_set.recipe_note)
+        note = unchanged or stored_questions.to_note(
+            folder, question_set.selection, question_set.recipe_note, with_stored=name in self._bound
+        )
         record = msgspec.structs.replace(record, settings={**record.settings, **note})
         self._manifest = self._manifest.extend(name, record)
         return not unchanged
@@ -398,9 +426,8 @@ class SamplingSession:
                 raise fingerprint.refusal(recorded, url)
         self._log.write("fingerprint", same=same)
         agreed = self._manifest.provenance.with_fingerprint(former, same)
+        # `adopt` or `note_joined` saves it: later sessions compare with this fingerprint, also after a crash.
         self._manifest = msgspec.structs.replace(self._manifest, provenance=agreed)
-        # Saved at once: later sessions compare with this fingerprint, also after a crash.
-        self._manifest.save(self._folder)
 
     def join(self, endpoint: Endpoint, facts: ServerFacts, beginnings: Mapping[str, list[str]]) -> str | None:
         """Return why an endpoint may not join the session; None if it may. Any thread may call this.
@@ -424,8 +451,8 @@ class SamplingSession:
             url, facts, beginnings = self._joined.get()
             joined = self._manifest.provenance.joined(url, facts)
             self._manifest = msgspec.structs.replace(self._manifest, provenance=joined)
-            self._manifest.save(self._folder)
             self.check_fingerprints(beginnings)
+            self._manifest.save(self._folder)
 
     def _check_context(self, owing: Collection[str], context_of: Callable[[Endpoint, str], int | None]) -> None:
         """Raise `ServerError` if the prompts and max_tokens of a benchmark in `owing` exceed the server's context."""
@@ -503,8 +530,8 @@ class SamplingSession:
         if too_long:
             self._manifest.save(self._folder)
         counts, ending = dispatcher.counts, dispatcher.ending
-        self._log.write(
-            "session_ended", done=sum(counts.done.values()), finished=counts.finished, tokens=counts.tokens,
+        self._log_end(
+            sum(counts.done.values()), finished=counts.finished, tokens=counts.tokens,
             failures=counts.failures, retries=counts.retries, notes=counts.notes, stopped=ending.why,
             lag_s=lag._asdict() if lag else None,
         )  # fmt: skip
@@ -525,6 +552,20 @@ class SamplingSession:
             spent=counts.spent.plus(counts.beside),
             progress=progress,
         )
+
+    def _log_end(self, done: int, *, stopped: str, **counts: Any) -> None:
+        """Write the end of the session to the log. done: stored samples of the plan. stopped: why it ended early."""
+        self._log.write("session_ended", done=done, **counts, stopped=stopped)
+        self._under_way = False
+
+    def _n_stored(self) -> int:
+        """The number of planned samples that are stored."""
+        n_stored = 0
+        for name, journal in self.journals.items():
+            expected, ids = self._settings.benchmarks[name].plan(), self._question_sets[name].ids
+            missing = sum(len(row.indices) for row in owed(name, ids, expected, journal.keys))
+            n_stored += expected.total(ids) - missing
+        return n_stored
 
     def nothing_owed(self, plan: SessionPlan) -> Outcome:
         """Return the outcome of a session without owed samples."""

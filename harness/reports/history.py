@@ -45,8 +45,8 @@ class History:
 
     sessions: number of starts. unfinished: sessions without an end (killed, or still running). retries: repeated
     requests. failures: the most frequent cause first. stopped: why the last session ended early. warnings: the
-    different ones in the order in which they were first given. extended: a session asked for more samples although none
-    was missing when the session before it ended. raced: a race sampled the run.
+    different ones in the order in which they were first given. extended: a session added samples although none was
+    missing when the session before it ended. raced: a race sampled the run.
     """
 
     sessions: int = 0
@@ -82,17 +82,25 @@ def read_history(folder: RunFolder) -> History:
     history = History(raced=(folder.path.parent / RACE_PLAN).is_file())
     causes: dict[tuple[str, str, int | None], Failures] = {}
     n_ended = 0
-    planned, complete = 0, False  # of the latest session: its samples, and whether it ended with all of them
+    # Of the latest session: its samples, those of them that were stored at its start, and whether it extended a complete
+    # run; then whether the run is complete.
+    planned, stored, extending, complete = 0, 0, False, False
     for event in _events(folder):
         match event.event:
             case "session_started":
                 history.sessions += 1
                 history.stopped = ""
-                history.extended |= complete and event.owed > 0
-                planned, complete = event.owed + event.done, False
+                # A session without an end may have added samples.
+                history.extended |= extending
+                planned, stored, extending = event.owed + event.done, event.done, complete and event.owed > 0
+                complete = False
             case "session_ended":
                 n_ended += 1
-                complete = event.done >= planned > 0
+                added = event.done > stored
+                history.extended |= extending and added
+                # A session that was refused leaves a complete run complete.
+                complete = event.done >= planned > 0 or (extending and not added)
+                extending = False
                 history.retries += event.retries
                 history.stopped = visible(str(event.stopped or ""), MAX_MESSAGE_CHARS)
             case "warning":
@@ -106,6 +114,7 @@ def read_history(folder: RunFolder) -> History:
                     cause = causes.setdefault(key, Failures(*key))
                     cause.count += 1
                     cause.message = visible(event.message, MAX_MESSAGE_CHARS)
+    history.extended |= extending
     history.unfinished = max(0, history.sessions - n_ended)
     history.failures = sorted(causes.values(), key=lambda cause: (-cause.count, cause.endpoint, cause.kind))
     return history

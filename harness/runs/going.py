@@ -66,7 +66,7 @@ def holder_of(folder: RunFolder) -> Holder | None:
 
 def _holder(folder: RunFolder, session: tuple[dict[str, Any], ...]) -> Holder | None:
     holder = last_holder(folder)
-    # A session that starts with no missing sample sends no request, and its end is not logged.
+    # Earlier versions logged no end of a session that had no missing sample.
     ended = bool(session) and (session[-1].get("event") == "session_ended" or session[-1].get("owed") == 0)
     # The lock's file stays after the run, and the process that wrote it may do other things by now, as a notebook does.
     return holder if holder is not None and not ended and is_alive(holder) else None

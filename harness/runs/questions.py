@@ -35,13 +35,15 @@ EXPORT_FORMAT = "llmeval"
 _REMEDY = "Remove the file and give the run's command again to have it rebuilt."
 
 
-def merged(folder: BenchmarkFolder, questions: Sequence[Question]) -> Sequence[Question]:
+def merged(folder: BenchmarkFolder, questions: Sequence[Question], *, with_stored: bool = True) -> Sequence[Question]:
     """`questions`, followed by the stored questions that are not among them, since their samples still count.
 
-    Raises `StoreError` when two questions have one id, or when a question differs from the stored one of its id.
+    with_stored: False: the stored file has no samples, and is about to be removed (`forget`). Raises `StoreError` when
+    two questions have one id, or when a question differs from the stored one of its id.
     """
+    is_stored = with_stored and folder.questions.exists()
     # Nearly always the same: compared one by one, the questions need not all be in memory.
-    if folder.questions.exists() and _same(map(_fixed_fields, questions), map(_fixed_fields, iterate(folder))):
+    if is_stored and _same(map(_fixed_fields, questions), map(_fixed_fields, iterate(folder))):
         return questions
     digest_by_id: dict[str, bytes] = {}
     for question in questions:
@@ -49,7 +51,7 @@ def merged(folder: BenchmarkFolder, questions: Sequence[Question]) -> Sequence[Q
             raise StoreError(f"{_named(folder, question)} occurs twice; an id names one question.")
         digest_by_id[question.question_id] = _content_digest(question)
     earlier: Packed[Question] = Packed(Question)
-    for before in iterate(folder) if folder.questions.exists() else ():
+    for before in iterate(folder) if is_stored else ():
         now = digest_by_id.get(before.question_id)
         if now is None:
             earlier.append(before)
@@ -184,15 +186,19 @@ def made_by(folder: BenchmarkFolder, record: BenchmarkRecord, recipe: str) -> St
 
 
 def to_note(
-    folder: BenchmarkFolder, questions: Sequence[Question], noted: Callable[[str], RecipeNote | None]
+    folder: BenchmarkFolder,
+    questions: Sequence[Question],
+    noted: Callable[[str], RecipeNote | None],
+    *,
+    with_stored: bool = True,
 ) -> dict[str, object]:
     """Return the settings that go into the manifest when `write` stores `questions`.
 
     These are a checksum of all questions in the file and, if the file holds no others, the note on how they were made.
-    noted: makes that note from the SHA-256 of the file; returns None if there is none. Raises `StoreError` when two
-    questions have one id, or one differs from what was asked before.
+    noted: makes that note from the SHA-256 of the file; returns None if there is none. with_stored: as in `merged`.
+    Raises `StoreError` when two questions have one id, or one differs from what was asked before.
     """
-    together = merged(folder, questions)
+    together = merged(folder, questions, with_stored=with_stored)
     settings: dict[str, object] = {DIGEST: seal(together)}
     if together is questions:
         hashed = sha256()

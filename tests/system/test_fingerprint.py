@@ -19,9 +19,12 @@ from harness.asking.watching import Watcher
 from harness.core.errors import Sentence
 from harness.generation import fingerprint
 from harness.generation.spending import Prices
+from harness.reports.history import read_history
+from harness.runs import RunFolder
 from harness.verbs.run import sample
 from tests.faults.able import sums
 from tests.faults.server import STALL, FaultServer, Request, Step, completion, http, models
+from tests.system.command import harness as command
 
 
 class Engine:
@@ -95,6 +98,28 @@ def test_other_weights_that_tell_nothing_of_themselves_are_named(ask: Any) -> No
     assert other.base_url in warning
     assert "0 of 8" in warning
     assert run.outcome.complete
+
+
+def test_a_refused_extension_leaves_a_finished_run_as_it_was(ask: Any, tmp_path: Path) -> None:
+    with FaultServer(Engine("a")) as first, FaultServer(Engine("b")) as other:
+        ask(first)
+        files = [file for file in sorted((tmp_path / "run").rglob("*.json*")) if file.name != "log.jsonl"]
+        before = [file.read_bytes() for file in files]
+        with pytest.raises(harness.StoreError, match="0 of 8 replies at temperature 0"):
+            ask(other, samples=2)
+        assert [file.read_bytes() for file in files] == before
+        shown = command(tmp_path, "status", "run").out
+        assert "1/1 sample (100%)" in shown
+        assert "a run never mixes models" in shown
+        assert "killed" not in shown
+        assert not read_history(RunFolder(tmp_path / "run")).extended
+        # The same command again, which asks for nothing, is no killed session either.
+        ask(first)
+        assert "killed" not in command(tmp_path, "status", "run").out
+        # The twin: an extension that the server was accepted for.
+        ask(first, samples=2)
+    assert "2/2 samples (100%)" in command(tmp_path, "status", "run").out
+    assert read_history(RunFolder(tmp_path / "run")).extended
 
 
 @pytest.mark.parametrize(("odd", "named"), [(0, False), (4, False), (5, True)])

@@ -217,8 +217,14 @@ def test_undecided_answers_widen_what_a_difference_may_be(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     ("sessions", "warned"),
-    [([(1, 1, 2)], True), ([(2, 0, 1), (1, 1, 2)], True), ([(0, 1, 1)], False)],
-    ids=["more samples", "more of them, interrupted", "nothing more"],
+    [
+        ([(1, 1, 2)], True),
+        ([(2, 0, 1), (1, 1, 2)], True),
+        ([(0, 1, 1)], False),
+        ([(1, 1, 1)], False),
+        ([(1, 1, 1), (1, 1, 2)], True),
+    ],
+    ids=["more samples", "more of them, interrupted", "nothing more", "refused", "refused, then more samples"],
 )
 def test_a_run_that_grew_after_it_was_complete_may_have_been_looked_at(
     sessions: list[tuple[int, int, int]], warned: bool, tmp_path: Path
