@@ -105,9 +105,14 @@ def _lines(comparison: PublishedComparison) -> list[str]:
 
 
 def _verdict(comparison: PublishedComparison) -> str:
-    """A comparison in words: `compatible (41.2 %; could have seen 3.5 points)`, `lower by 2.1 ± 0.7 points`."""
+    """A comparison in words: `compatible (41.2 %; could have seen 3.5 points)`, `lower by 2.1 ± 1.4 points`.
+
+    The number behind ± is 1.96 standard errors: a difference within it is called compatible.
+    """
     if comparison.ours is None or comparison.difference is None or comparison.verdict == "cannot say":
         return f"cannot say: {comparison.reason}"
+    from harness.scoring.intervals import Z_95
+
     ours = f"{100 * comparison.ours:.1f} % here"
     if comparison.verdict == "compatible":
         seen = "" if comparison.detectable is None else f"; could have seen {100 * comparison.detectable:.1f} points"
@@ -115,6 +120,7 @@ def _verdict(comparison: PublishedComparison) -> str:
     way = "lower" if comparison.difference < 0 else "higher"
     error = ""
     if comparison.error is not None:
-        digits = 1 if comparison.error >= 0.0005 else 2  # With one digit, a smaller error would round to 0.0.
-        error = f" ± {100 * comparison.error:.{digits}f}"
+        limit = Z_95 * comparison.error
+        digits = 1 if limit >= 0.0005 else 2  # With one digit, a smaller one would round to 0.0.
+        error = f" ± {100 * limit:.{digits}f}"
     return f"{way} by {100 * abs(comparison.difference):.1f}{error} points ({ours})"

@@ -3,8 +3,8 @@
 `plan` runs before the first request, `finish` after the last. In between the runner calls the methods that note what is
 learned of the servers. Nothing here sends a request for a sample.
 
-The folder of a run with samples keeps its plan until `adopt`, which the runner calls when the servers have been accepted:
-a refused session changes nothing that a score, a status or a comparison reads.
+The folder of a run with samples keeps its plan until `adopt`, which the runner calls when the servers have been
+accepted: a refused session changes nothing that a score, a status or a comparison reads.
 
 Long: every step reads or changes the one manifest that the session keeps.
 """

@@ -82,8 +82,8 @@ def read_history(folder: RunFolder) -> History:
     history = History(raced=(folder.path.parent / RACE_PLAN).is_file())
     causes: dict[tuple[str, str, int | None], Failures] = {}
     n_ended = 0
-    # Of the latest session: its samples, those of them that were stored at its start, and whether it extended a complete
-    # run; then whether the run is complete.
+    # Of the latest session: its samples, those of them that were stored at its start, and whether it was to extend a
+    # complete run; then whether the run is complete.
     planned, stored, extending, complete = 0, 0, False, False
     for event in _events(folder):
         match event.event:

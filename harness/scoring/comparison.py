@@ -5,8 +5,9 @@ digest. Each pair gives p_q of the first run minus p_q of the second; the mean o
 
 Missing samples are neither right nor wrong. Both comparisons compute their result for the two extremes: every missing
 sample right in one run and wrong in the other, and the reverse. The interval is the union of both, the p value the
-larger, and a verdict stands only if both extremes agree. The unknown number of samples behind a published score is
-treated in the same way.
+larger, and a verdict stands only if both extremes agree. A published score is also compared with every accuracy
+between the extremes (`_possible_results`). The unknown number of samples behind a published score is treated in the
+same way.
 """
 
 from __future__ import annotations
@@ -214,6 +215,12 @@ class _Counted(NamedTuple):
         """Return (correct, samples) of each question if every missing sample were right (`right`), or else wrong."""
         return self.correct + self.missing * right, self.planned
 
+    def most_uncertain(self) -> tuple[Array, Array]:
+        """Return (correct, samples) of each question if its missing samples brought it as near to one half as they
+        can.
+        """
+        return self.correct + np.clip(self.planned / 2 - self.correct, 0, self.missing), self.planned
+
 
 class _Lines(NamedTuple):
     """Errors, intervals and p values of a difference, if all missing samples favour one of the runs.
@@ -294,14 +301,15 @@ def compare_published(
         for name in (*published.settings, *(name for name in CONDITIONS if name not in published.settings))
         if settings.get(name) != published.settings.get(name) and name not in WITHOUT_EFFECT
     }
-    # There is one test for each extreme of the run's missing samples and of the source's unknown number of samples; the
-    # verdict stands if all tests agree.
+    # The verdict stands if it is the same for everything that the missing samples and the source's unknown number of
+    # samples may be.
     ends, reason = _our_ends(score, questions, published)
     samples = UNKNOWN_SAMPLES if published.samples is None else (published.samples,)
-    tests = [_test(end, published, number) for end in ends for number in samples]
+    by_number = [[_test(end, published, number) for end in ends] for number in samples]
+    tests = [test for of_number in by_number for test in of_number]
     verdict: PublishedVerdict = "cannot say"
     if tests:
-        rejected = {abs(difference) > Z_95 * error for difference, error in tests}
+        rejected = set().union(*map(_possible_results, by_number))
         if len(rejected) == 1:
             verdict = "not compatible" if rejected.pop() else "compatible"
         elif len(ends) > 1:
@@ -332,6 +340,21 @@ def compare_published(
     )
 
 
+def _possible_results(tests: Sequence[tuple[float, float]]) -> set[bool]:
+    """Whether the published score may be rejected (True), and whether it may be kept (False).
+
+    tests: (difference, error) of our estimates, as `_our_ends` returns them. The missing samples may give any accuracy
+    between the extremes, so the score is kept for sure only if both extremes keep it, and rejected for sure only if the
+    nearest possible accuracy is farther away than the largest error explains.
+    """
+    differences = [difference for difference, _ in tests]
+    nearest = 0.0 if min(differences) <= 0 <= max(differences) else min(map(abs, differences))
+    possible = {abs(difference) > Z_95 * error for difference, error in tests[:2]}
+    if nearest <= Z_95 * max(error for _, error in tests):
+        possible.add(False)
+    return possible
+
+
 class _Own(NamedTuple):
     """A run's value of a metric with its errors; the fields are those of `uncertainty.Estimate`."""
 
@@ -360,7 +383,8 @@ def _value(score: Score, published: PublishedScore) -> float | None:
 def _our_ends(score: Score, questions: Sequence[QuestionTally], published: PublishedScore) -> tuple[list[_Own], str]:
     """Return the run's estimates to compare with a published score, and "" or why there is none.
 
-    There is one estimate; or two if samples are missing, as if these were all wrong, and all right.
+    There is one estimate; or three if samples are missing: as if these were all wrong, all right, and such that the
+    accuracy has its largest error.
     """
     if _value(score, published) is None:
         return [], f"this run has no {published.metric}"
@@ -379,7 +403,7 @@ def _our_ends(score: Score, questions: Sequence[QuestionTally], published: Publi
             return [], "a question of this run has no sample"
         ends = [_own(*counted.filled(right=False))]
         if counted.missing.any():
-            ends.append(_own(*counted.filled(right=True)))
+            ends += [_own(*counted.filled(right=True)), _own(*counted.most_uncertain())]
         return ends, ""
     k = published.k
     estimate = pass_at(questions, k) if published.kind == "pass" else maj_at(questions, [k])[k]

@@ -206,6 +206,20 @@ def test_a_missing_sample_blocks_no_verdict_unless_it_matters() -> None:
         assert (result.verdict, "5 samples are missing" in result.reason) == (verdict, verdict == "cannot say")
 
 
+def test_a_score_between_the_bounds_of_a_half_empty_run_is_neither_compatible_nor_not() -> None:
+    """Half of the samples are there and half of them right, so the accuracy lies between 25 and 75 %."""
+    letters = {f"q{n}": "c" * 60 + "w" * 60 for n in range(4)}
+    questions, grades = graded(**letters)
+    there = [grade for grade in grades if (grade.sample_index + int(grade.question_id[1:])) % 2]  # no round is complete
+    score, tallies = score_benchmark(questions, there, 120), tally(questions, there, 120).questions
+    assert (score.bounds.low, score.bounds.high) == (0.25, 0.75)
+    verdicts = {
+        percent: compare_published(score, tallies, published(percent, 64), {}).verdict
+        for percent in (10, 26, 50, 60, 74, 90)
+    }
+    assert verdicts == dict.fromkeys((26, 50, 60, 74), "cannot say") | dict.fromkeys((10, 90), "not compatible")
+
+
 @pytest.mark.parametrize(
     ("percent", "samples", "verdict"),
     [
@@ -269,17 +283,20 @@ def test_an_unknown_number_of_samples_may_be_one() -> None:
     assert {compared(published(percent, None)).verdict for percent in apart} == {"cannot say"}
 
 
-def test_the_error_of_an_unfinished_run_is_the_larger_of_its_two_ends() -> None:
+def test_the_error_of_an_unfinished_run_is_the_largest_that_its_missing_samples_allow() -> None:
     questions, grades = graded(**{f"q{n}": "c" * 75 + "w" * 75 for n in range(4)})
-    whole = {f"q{n}": "c" * 75 + "w" * (75 if n < 3 else 70) for n in range(4)}
+    whole = {f"q{n}": "c" * 75 + "w" * (75 if n < 3 else 69) for n in range(4)}
     part = compare_published(
-        score_benchmark(questions, grades[:-5], 150), tally(questions, grades[:-5], 150).questions,
+        score_benchmark(questions, grades[:-6], 150), tally(questions, grades[:-6], 150).questions,
         published(50, 150), {},
     )  # fmt: skip
-    ends = [compared(published(50, 150), whole | {"q3": whole["q3"] + 5 * letter}).error for letter in "cw"]
-    assert part.error == pytest.approx(max(ends))
-    assert part.detectable == pytest.approx(2.8016 * max(ends), rel=1e-4)
-    assert min(ends) < max(ends)
+    possible = [
+        compared(published(50, 150), whole | {"q3": whole["q3"] + "c" * right + "w" * (6 - right)}).error
+        for right in range(7)
+    ]
+    assert part.error == pytest.approx(max(possible))
+    assert part.detectable == pytest.approx(2.8016 * max(possible), rel=1e-4)
+    assert min(possible) < max(possible)
 
 
 def test_other_question_counts_and_unfinished_runs_cannot_be_judged() -> None:
