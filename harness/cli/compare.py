@@ -18,7 +18,7 @@ from harness.cli.help import SpelledCommand
 from harness.cli.json_output import json_option, say
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
 from harness.core.inert import visible
-from harness.core.nouns import count_noun
+from harness.core.nouns import are, count_noun
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -164,7 +164,12 @@ def _print(pair: RunComparison) -> None:
             f"  this does not mean equal: a true difference of {100 * decision.detectable:.1f} points is missed in one "
             "comparison of five, a smaller one more often"
         )
-    if decision.verdict == "no difference seen" and decision.settling is not None:
+    if paired.n_missing:
+        click.echo(
+            f"  {count_noun(paired.n_missing, 'sample')} {are(paired.n_missing)} missing, and the intervals allow for "
+            "any result of them: complete the run first, by the same `harness run` command"
+        )
+    elif decision.verdict == "no difference seen" and decision.settling is not None:
         click.echo(
             f"  two new runs of about {count_noun(decision.settling, 'sample')} a question would find a difference of "
             f"this size{_range(decision)}; `harness race` may stop earlier"

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
 from typing import NamedTuple
 
 import msgspec
@@ -16,16 +15,15 @@ import msgspec
 from harness.asking.options import CompareOptions, VerifyOptions
 from harness.core.errors import StoreError, UsageError, option
 from harness.core.inert import visible
-from harness.core.nouns import are, count_noun
+from harness.core.nouns import count_noun
 from harness.reports.history import grown
 from harness.reports.plots.published import MAX_SOURCES
 from harness.reports.published import beside, other_questions, published_of, reported_by, source_title, verdict
 from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
 from harness.runs import setting_names
 from harness.runs.layout import RunFolder
-from harness.runs.manifest import UNKNOWN_MODEL, BenchmarkRecord, Difference, changes_of, differences
+from harness.runs.manifest import UNKNOWN_MODEL, Difference, changes_of
 from harness.scoring import (
-    PairedComparison,
     PublishedComparison,
     PublishedScore,
     QuestionTally,
@@ -39,18 +37,14 @@ from harness.scoring.moves import Move, moves, pairs
 from harness.scoring.published.all_sources import PublicAgreement, beside_all
 from harness.scoring.published.benchmark_name import find_card
 from harness.scoring.published.index import find_scores, scores_of_models
-from harness.scoring.score import MAX_GRADER_CHARS
 from harness.scoring.spending import SpentPoint, spent_points
-from harness.scoring.uncertainty import unequal_clusters
+from harness.verbs.comparison_warnings import Side, comparison_warnings, setting_differences
 from harness.verbs.known_questions import known_as
 from harness.verbs.outputs import open_scored
 from harness.viewer.beside import PublishedBeside, SourcePoint
 
 DECIDING_SOURCES = 3
 """Smallest number of public sources that decide together where the scores with stated settings cannot say."""
-
-_SAME_QUESTIONS = ("dataset_digest", "prompt_digest", "api")
-"""Fields of an identity that determine the prompts; runs that differ in them answer different questions."""
 
 
 class SampleKinds(NamedTuple):
@@ -118,18 +112,29 @@ def compare(sources: Sequence[Path], options: CompareOptions) -> list[RunCompari
             samples=min(
                 item.n for scored_benchmark in (benchmark, first) for item in scored_benchmark.questions if item.n
             ),
-            warnings=(*_warnings(benchmark, first), *grown({"the run": run.history, "the baseline": base.history})),
         )
         for run, benchmark, first in compared_to
     ]
-    compared = [msgspec.structs.replace(pair, warnings=(*_left_out(pair.paired), *pair.warnings)) for pair in compared]
+    folder_of = {run.label: folder for run, folder in zip((base, *runs), (folders[0], *others), strict=True)}
+    compared = [
+        msgspec.structs.replace(
+            pair,
+            warnings=(
+                *comparison_warnings(
+                    Side.of(folder_of[run.label], run, benchmark), Side.of(folders[0], base, first), pair.paired
+                ),
+                *grown({"the run": run.history, "the baseline": base.history}),
+            ),
+        )
+        for pair, (run, benchmark, first) in zip(compared, compared_to, strict=True)
+    ]
     return [
         RunComparison(
             decision=_with_spending(decision, benchmark, first) if options.at_equal_tokens else decision,
             baseline_samples=_kinds_of(first),
             samples=_kinds_of(benchmark),
             moved=moves(first.questions, benchmark.questions),
-            settings=[*_differences(first.record, benchmark.record), *_servers_apart(base, run)],
+            settings=[*setting_differences(first.record, benchmark.record), *_servers_apart(base, run)],
         )
         for decision, (run, benchmark, first) in zip(decide(compared), compared_to, strict=True)
     ]
@@ -331,24 +336,6 @@ def scored(run: ScoredRun, benchmark: ScoredBenchmark) -> tuple[QuestionTally, .
     return benchmark.questions
 
 
-def _graders(benchmark: ScoredBenchmark) -> set[str]:
-    """The graders that decided the benchmark's grades."""
-    return {grade.grader for item in benchmark.questions for grade in item.grades}
-
-
-def _differences(first: BenchmarkRecord, second: BenchmarkRecord) -> Sequence[Difference]:
-    """The settings that differ between two runs (only those that both runs record), and whether the chosen questions
-    differ.
-    """
-    if first.imported or second.imported:
-        return ()
-    ids = [None if record.plan.question_ids is None else set(record.plan.question_ids) for record in (first, second)]
-    if ids[0] == ids[1]:
-        return differences(first.identity, second.identity)
-    questions = Difference("questions (limit, ids, filter)", _chosen(ids[0]), _chosen(ids[1]))
-    return [*differences(first.identity, second.identity), questions]
-
-
 def _servers_apart(base: ScoredRun, run: ScoredRun) -> Sequence[Difference]:
     """The facts of the model, such as its file, in which the servers of `run` differ from those of `base`."""
     servers = base.manifest.provenance, run.manifest.provenance
@@ -357,86 +344,3 @@ def _servers_apart(base: ScoredRun, run: ScoredRun) -> Sequence[Difference]:
         Difference(f"server's {setting_names.fact_in_words(change.field)}", change.before, change.now)
         for change in changed
     ]
-
-
-def _chosen(ids: set[str] | None) -> str:
-    """A selection of questions in words: "all" if `ids` is None, else how many are chosen."""
-    return "all" if ids is None else f"{len(ids):,} chosen"
-
-
-def _left_out(paired: PairedComparison) -> list[str]:
-    """One warning that counts and names the questions that only one run has; none if both have the same questions."""
-    if not paired.unpaired:
-        return []
-    named = ", ".join(visible(question_id, 40) for question_id in paired.unpaired_ids)
-    more = paired.unpaired - len(paired.unpaired_ids)
-    which = f"{named} and {more:,} more" if more else named
-    return [
-        f"{paired.unpaired:,} questions that only one run has are left out: {which}; both accuracies are over the "
-        f"{paired.n_questions:,} shared questions"
-    ]
-
-
-def _undecided(ours: Sequence[QuestionTally], theirs: Sequence[QuestionTally]) -> list[str]:
-    """One warning with the range of the difference if some answers are undecided, since they count as wrong; else none.
-
-    ours, theirs: the shared questions in the run and in the baseline.
-    """
-    counts = [sum(item.undecided for item in items) for items in (ours, theirs)]
-    if not any(counts):
-        return []
-
-    def highest(items: Sequence[QuestionTally]) -> float:
-        """The accuracy in points if all undecided answers are right."""
-        return 100 * fmean((item.correct + item.undecided) / item.n for item in items)
-
-    lowest = [100 * fmean(item.correct / item.n for item in items) for items in (ours, theirs)]
-    samples = [sum(item.n for item in items) for items in (ours, theirs)]
-    return [
-        f"undecided answers count as wrong: {counts[0]:,} of {samples[0]:,} of the run, {counts[1]:,} of "
-        f"{samples[1]:,} of the baseline. By them the difference may lie anywhere from "
-        f"{lowest[0] - highest(theirs):+.1f} to {highest(ours) - lowest[1]:+.1f} points, for which the intervals "
-        "above do not allow: read them with `harness show`, or let a judge decide"
-    ]
-
-
-def _warnings(ours: ScoredBenchmark, first: ScoredBenchmark) -> list[str]:
-    """The warnings about settings that should be equal in a fair comparison but differ."""
-    mine, theirs = ours.record.identity, first.record.identity
-    warnings = [
-        f"the settings of the runs differ: {difference.in_words}"
-        for difference in _differences(first.record, ours.record)
-        if difference.field.rsplit(".", 1)[-1] in _SAME_QUESTIONS
-    ]
-    assert ours.score is not None
-    assert first.score is not None
-    graders = [_graders(benchmark) for benchmark in (ours, first)]
-    if graders[0] != graders[1]:
-        run, baseline = (", ".join(visible(name, MAX_GRADER_CHARS) for name in sorted(names)) for names in graders)
-        warnings.append(
-            f"the two runs were graded by different graders: the run by {run}; the baseline by {baseline}. Score both "
-            "again by the same version, card and judge"
-        )
-    for which, score in (("the run", ours.score), ("the baseline", first.score)):
-        if score.copies is not None and score.copies.many:
-            warnings.append(f"{which}: {score.copies.sentence}")
-        if score.n_missing:
-            warnings.append(
-                f"{which} is unfinished: {count_noun(score.n_missing, 'sample')} {are(score.n_missing)} missing. "
-                "The 5 % rate of false differences holds for one look; repeated looks at a growing run find more. "
-                "To look after every round, use "
-                f"`harness race`"
-            )
-    # If groups of questions, such as variants of one problem, have very unequal sizes, the question interval is wide.
-    shared = list(pairs(first.questions, ours.questions))
-    warnings += filter(None, [unequal_clusters([item for item, _ in shared])])
-    warnings += _undecided([item for _, item in shared], [item for item, _ in shared])
-    for which, record in (("the run", ours.record), ("the baseline", first.record)):
-        if record.imported:
-            warnings.append(f"{which} was made by another tool: its settings are unknown")
-    if mine.get("seed") is not None and mine.get("seed") == theirs.get("seed") and mine == theirs:
-        warnings.append(
-            "both runs have the same model, settings and run seed. If the server obeys seeds, one run is a copy of "
-            f"the other: sample one of the two again with another {option('seed')}"
-        )
-    return warnings

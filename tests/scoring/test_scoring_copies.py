@@ -106,13 +106,14 @@ def test_the_outputs_of_another_tool_are_counted_too(tmp_path: Path) -> None:
 def test_a_comparison_of_runs_with_copies_counts_them_once(tmp_path: Path) -> None:
     runs = [stored(tmp_path / name, QUESTIONS, replies(8), 8) for name in ("a", "b")]
     single = [stored(tmp_path / name, QUESTIONS, replies(1), 8) for name in ("c", "d")]
+    words = "repeat another reply to their question word for word"
     for run in (*runs, *single):
         score_run(run, GradingOptions(workers=1))
     (copied,), (sound,) = (reasoning_harness.compare([run.path for run in pair]) for pair in (runs, single))
     assert copied.decision.paired.at_most
     assert copied.decision.detectable > 2 * sound.decision.detectable
-    assert any("word for word" in text for text in copied.decision.warnings)
-    assert not any("word for word" in text for text in sound.decision.warnings)
+    assert any(words in text for text in copied.decision.warnings)
+    assert not any(words in text for text in sound.decision.warnings)
 
 
 def test_a_score_of_an_earlier_version_has_no_copies_and_is_read(tmp_path: Path) -> None:

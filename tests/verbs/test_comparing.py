@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -17,8 +19,8 @@ import pytest
 import harness as reasoning_harness
 from harness.asking.options.deciding import CompareOptions, PlanOptions, VerifyOptions
 from harness.core.errors import StoreError, UsageError
-from harness.core.records import Grade, ServerFacts
-from harness.runs import Manifest, RunFolder, grades, record
+from harness.core.records import Grade, Message, ServerFacts
+from harness.runs import Manifest, RunFolder, grades, questions, record
 from harness.runs.layout import RunLog
 from harness.runs.line_file import write_lines
 from harness.runs.manifest import Provenance
@@ -186,11 +188,141 @@ def test_what_must_be_equal_and_is_not_is_named(tmp_path: Path) -> None:
     (unfinished,) = [warning for warning in first.decision.warnings if "the run is unfinished" in warning]
     assert "holds for one look" in unfinished
     assert "race" in unfinished
+    assert "The same `harness run` command again completes the run" in unfinished
     assert not any("one look" in warning for warning in second.decision.warnings)
-    assert any("one run is a copy of the other" in warning for warning in second.decision.warnings)
     (graded_by,) = [warning for warning in second.decision.warnings if "graded by different graders" in warning]
     assert "the run by rules/older; the baseline by rules/1. Score both again" in graded_by
     assert [one.field for one in first.settings] == ["dataset_digest"]
+
+
+def with_replies(run: RunFolder, text_of: Callable[[str, int], str], finish_reason: str = "stop") -> RunFolder:
+    """The run, with a stored reply for each of its grades. text_of: of a question's id and a sample's number."""
+    folder = run.benchmark("demo")
+    samples = [
+        msgspec.structs.replace(
+            judged_runs.sample("demo", one.question_id, one.sample_index, text_of(one.question_id, one.sample_index)),
+            finish_reason=finish_reason,
+        )
+        for one in grades.read(folder)
+    ]
+    folder.samples.write_bytes(b"".join(record.encode(sample).line for sample in samples))
+    return run
+
+
+def long_reply(question_id: str, index: int) -> str:
+    return f"{question_id} sample {index}: " + "we add and divide, " * 30
+
+
+COLD = {"sampling": {"temperature": 0.0}}
+
+
+@pytest.mark.parametrize(
+    ("identities", "texts", "finish", "why"),
+    [
+        (({}, {}), (long_reply, long_reply), "stop", "sample one of the two again"),
+        (
+            ({}, {"sampling": {"temperature": 0.6, "max_tokens": 99}}),
+            (long_reply, long_reply),
+            "stop",
+            "sample one of the two again",
+        ),
+        (
+            ({}, {}),
+            (long_reply, lambda name, index: long_reply(name, index)[:300]),
+            "length",
+            "sample one of the two again",
+        ),
+        (({}, {"seed": 7}), (long_reply, long_reply), "stop", "answers from a cache"),
+        ((COLD, COLD | {"seed": 7}), (long_reply, long_reply), "stop", "At temperature 0 a reply repeats itself"),
+        # The twins: the same settings with other replies, parts of replies that no limit cut, and short replies.
+        (({}, {}), (long_reply, lambda name, index: f"Else: {long_reply(name, index)}"), "stop", ""),
+        (({}, {}), (long_reply, lambda name, index: long_reply(name, index)[:300]), "stop", ""),
+        (({}, {}), (lambda *_: "B", lambda *_: "B"), "stop", ""),
+    ],
+    ids=["same", "other max_tokens", "cut", "other seed", "cold", "other replies", "not cut", "short"],
+)
+def test_a_run_that_repeats_the_replies_of_another_is_named_whatever_the_settings(
+    identities: tuple[dict[str, Any], dict[str, Any]],
+    texts: tuple[Callable[[str, int], str], Callable[[str, int], str]],
+    finish: str,
+    why: str,
+    tmp_path: Path,
+) -> None:
+    base = write_run(tmp_path / "base", benchmarks=[("demo", 6, 8)], identity={"seed": 0, **identities[0]})
+    other = write_run(tmp_path / "other", benchmarks=[("demo", 6, 4)], identity={"seed": 0, **identities[1]})
+    with_replies(base, texts[0])
+    with_replies(other, texts[1], finish)
+    (compared,) = compare([base, other], CompareOptions())
+    repeated = [warning for warning in compared.decision.warnings if "word for word" in warning]
+    if why:
+        assert repeated[0].startswith("24 of 24 replies that were compared are the same in both runs, word for word")
+        assert why in repeated[0]
+    assert len(repeated) == bool(why)
+    assert "samples a question: 8 → 4" in [str(one) for one in compared.settings]
+
+
+def with_questions(run: RunFolder, **changes: Any) -> RunFolder:
+    """The run, with these fields of its first two questions changed, and their rows with them."""
+    folder = run.benchmark("demo")
+    stored = [*questions.read(folder)]
+    changed = [msgspec.structs.replace(one, row_digest=f"new {one.question_id}", **changes) for one in stored[:2]]
+    folder.questions.unlink()
+    questions.write(folder, [*changed, *stored[2:]])
+    return run
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"references": ("844",)}, "(answer 0 → 844), q001 (answer 1 → 844)"),
+        ({"messages": (Message("user", "Else?"),)}, "(text), q001 (text)"),
+        ({}, "(other columns), q001 (other columns)"),
+    ],
+)
+def test_questions_with_the_same_id_and_another_row_are_named_as_that(
+    changes: dict[str, Any], words: str, tmp_path: Path
+) -> None:
+    base, other = (
+        write_run(tmp_path / name, benchmarks=[("demo", 8, 4)], only=only)
+        for name, only in (("base", None), ("other", 7))
+    )
+    (compared,) = compare([base, with_questions(other, **changes)], CompareOptions())
+    same_id, alone = (text for text in compared.decision.warnings if "left out" in text)
+    assert same_id == (
+        "2 questions have the same id in both runs but another text or answer, and are left out: q000 "
+        f"{words}; both accuracies are over the 5 shared questions"
+    )
+    assert alone.startswith("1 question that only one run has is left out: q007; ")
+
+
+def test_behind_a_digest_stands_what_differs(tmp_path: Path) -> None:
+    base, other, twin = (
+        write_run(tmp_path / name, identity={"dataset_digest": name}) for name in ("base", "other", "twin")
+    )
+    folder = other.benchmark("demo")
+    stored = [msgspec.structs.replace(one, kind="number") for one in questions.read(folder)]
+    folder.questions.unlink()
+    questions.write(folder, stored)
+    first, second = compare([base, other, twin], CompareOptions())
+    differing = "the settings of the runs differ: digest of the questions: "
+    assert (
+        f"{differing}of the 6 questions that both runs asked, these differ: kind of answer (6, integer → number)"
+        in first.decision.warnings
+    )
+    assert f"{differing}the 6 questions that both runs asked are equal; the data differ elsewhere" in (
+        second.decision.warnings
+    )
+
+
+def test_a_comparison_with_missing_samples_advises_to_complete_the_run(tmp_path: Path) -> None:
+    write_run(tmp_path / "base", benchmarks=[("demo", 12, 8)], strength=0.5)
+    write_run(tmp_path / "part", benchmarks=[("demo", 12, 8)], strength=0.45, missing=0.4, seed=2)
+    write_run(tmp_path / "whole", benchmarks=[("demo", 12, 8)], strength=0.45, seed=2)
+    done = harness(tmp_path, "compare", "base", "part")
+    assert "samples are missing, and the intervals allow for any result of them: complete the run first" in done.out
+    assert "two new runs" not in done.out
+    assert "so they are wide" in " ".join(done.err.split())
+    assert "are missing" not in harness(tmp_path, "compare", "base", "whole").out
 
 
 def test_undecided_answers_widen_what_a_difference_may_be(tmp_path: Path) -> None:

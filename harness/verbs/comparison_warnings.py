@@ -1,0 +1,329 @@
+"""The warnings of a comparison: what makes it mean less than its numbers say.
+
+| what | how it is found |
+| --- | --- |
+| other questions | the stored questions of both runs are compared, id by id |
+| other graders, missing samples, groups of questions, undecided answers | from the grades |
+| one run repeats the other | from the replies: of the samples with the same question and number, how many are equal |
+
+Equal replies are counted in the stored texts, because no setting shows them: a run may repeat another one after a
+change of settings that has no effect, and a server that ignores seeds repeats nothing at equal settings.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from harness.core.errors import StoreError, option
+from harness.core.inert import visible
+from harness.core.nouns import are, count_noun
+from harness.core.records import Key, Question, Sample
+from harness.reports.scored import ScoredBenchmark, ScoredRun
+from harness.runs import questions as stored_questions
+from harness.runs import setting_names
+from harness.runs.layout import BenchmarkFolder, RunFolder
+from harness.runs.manifest import BenchmarkRecord, Difference, differences
+from harness.scoring import PairedComparison, QuestionTally
+from harness.scoring.anomalies import shared_replies
+from harness.scoring.comparison import MAX_NAMED_QUESTIONS
+from harness.scoring.moves import pairs
+from harness.scoring.score import MAX_GRADER_CHARS
+from harness.scoring.uncertainty import unequal_clusters
+from harness.viewer.offsets import SampleOffsets
+
+MAX_REPLIES = 2_000
+"""Largest number of pairs of replies that are read; of more, so many are drawn at random."""
+
+MAX_ANSWER_CHARS = 20
+"""A reference answer is cut to this length in a warning."""
+
+_SAME_QUESTIONS = ("dataset_digest", "prompt_digest", "api")
+"""Fields of an identity that determine the prompts; runs that differ in them answer different questions."""
+
+_QUESTION_FIELDS = {
+    "messages": "text",
+    "prompt": "text",
+    "choices": "options",
+    "references": "answer",
+    "kind": "kind of answer",
+    "rules": "grading rules",
+}
+"""Field of a stored question on which its samples or grades depend → its name for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two runs: a scored benchmark and the folder that holds its questions and samples."""
+
+    folder: BenchmarkFolder
+    benchmark: ScoredBenchmark
+
+    @classmethod
+    def of(cls, folder: RunFolder, run: ScoredRun, benchmark: ScoredBenchmark) -> Side:
+        """The side of a run; its folder may have the benchmark under another name than the comparison."""
+        stored = (name for name, record in run.manifest.benchmarks.items() if record is benchmark.record)
+        return cls(folder.benchmark(next(stored, benchmark.name)), benchmark)
+
+    @property
+    def record(self) -> BenchmarkRecord:
+        """The benchmark's record in the manifest."""
+        return self.benchmark.record
+
+    def questions(self) -> dict[str, QuestionTally]:
+        """The questions with samples, by id."""
+        return {item.question.question_id: item for item in self.benchmark.questions if item.n}
+
+
+def comparison_warnings(ours: Side, first: Side, paired: PairedComparison) -> list[str]:
+    """The warnings of a comparison. ours: the run. first: the baseline. paired: their comparison."""
+    assert ours.benchmark.score is not None
+    assert first.benchmark.score is not None
+    warnings = [*_other_rows(ours, first, paired), *_left_out(ours, first, paired), *_other_settings(ours, first)]
+    graders = [_graders(side.benchmark) for side in (ours, first)]
+    if graders[0] != graders[1]:
+        run, baseline = (", ".join(visible(name, MAX_GRADER_CHARS) for name in sorted(names)) for names in graders)
+        warnings.append(
+            f"the two runs were graded by different graders: the run by {run}; the baseline by {baseline}. Score both "
+            "again by the same version, card and judge"
+        )
+    for which, score in (("the run", ours.benchmark.score), ("the baseline", first.benchmark.score)):
+        if score.copies is not None and score.copies.many:
+            warnings.append(f"{which}: {score.copies.sentence}")
+        if score.n_missing:
+            wide = "The intervals allow for any result of missing samples, so they are wide. " if score.partial else ""
+            warnings.append(
+                f"{which} is unfinished: {count_noun(score.n_missing, 'sample')} {are(score.n_missing)} missing. "
+                f"{wide}The same `harness run` command again completes the run. "
+                "The 5 % rate of false differences holds for one look; repeated looks at a growing run find more. "
+                "To look after every round, use "
+                f"`harness race`"
+            )
+    # If groups of questions, such as variants of one problem, have very unequal sizes, the question interval is wide.
+    shared = list(pairs(first.benchmark.questions, ours.benchmark.questions))
+    warnings += filter(None, [unequal_clusters([item for item, _ in shared])])
+    warnings += _undecided([item for _, item in shared], [item for item, _ in shared])
+    for which, record in (("the run", ours.record), ("the baseline", first.record)):
+        if record.imported:
+            warnings.append(f"{which} was made by another tool: its settings are unknown")
+    return [*warnings, *_repeated(ours, first, [item.question.question_id for item, _ in shared])]
+
+
+# ---- settings
+
+
+def setting_differences(first: BenchmarkRecord, second: BenchmarkRecord) -> Sequence[Difference]:
+    """The settings that differ between two runs (only those that both runs record), and whether the chosen questions
+    and the numbers of samples differ.
+    """
+    if first.imported or second.imported:
+        return ()
+    changed = list(differences(first.identity, second.identity))
+    ids = [None if record.plan.question_ids is None else set(record.plan.question_ids) for record in (first, second)]
+    if ids[0] != ids[1]:
+        changed.append(Difference("questions (limit, ids, filter)", _chosen(ids[0]), _chosen(ids[1])))
+    if first.plan.samples != second.plan.samples:
+        changed.append(Difference("samples a question", first.plan.samples, second.plan.samples))
+    return changed
+
+
+def _chosen(ids: set[str] | None) -> str:
+    """A selection of questions in words: "all" if `ids` is None, else how many are chosen."""
+    return "all" if ids is None else f"{len(ids):,} chosen"
+
+
+def _other_settings(ours: Side, first: Side) -> Iterator[str]:
+    """A warning for each setting that determines the prompts and differs, in words instead of digests."""
+    for difference in setting_differences(first.record, ours.record):
+        field = difference.field.rsplit(".", 1)[-1]
+        if field == "dataset_digest":
+            words = f"{setting_names.in_words(difference.field)}: {_apart(ours, first)}"
+            yield f"the settings of the runs differ: {words}"
+        elif field in _SAME_QUESTIONS:
+            yield f"the settings of the runs differ: {difference.in_words}"
+
+
+# ---- questions
+
+
+def _apart(ours: Side, first: Side) -> str:
+    """In what the questions that both runs asked under the same id differ, in words."""
+    shared = ours.questions().keys() & first.questions().keys()
+    new, old = (_questions(side, shared) for side in (ours, first))
+    counts: dict[str, list[str]] = {}
+    for question_id, question in old.items():
+        for field, name in _QUESTION_FIELDS.items():
+            before, now = getattr(question, field), getattr(new.get(question_id, question), field)
+            # The text is rendered by the prompt, whose own difference has a warning of its own.
+            if before != now and (name != "text" or _same_prompt(ours, first)):
+                counts.setdefault(name, []).append(f"{_short(before)} → {_short(now)}" if field == "kind" else "")
+    if not counts:
+        return f"the {len(old):,} questions that both runs asked are equal; the data differ elsewhere"
+    parts = []
+    for name, examples in counts.items():
+        changes = dict.fromkeys(filter(None, examples))
+        parts.append(f"{name} ({', '.join([f'{len(examples):,}', *list(changes)[:1]])})")
+    return f"of the {len(old):,} questions that both runs asked, these differ: {', '.join(parts)}"
+
+
+def _other_rows(ours: Side, first: Side, paired: PairedComparison) -> list[str]:
+    """One warning that names the questions which have the same id in both runs and another row of the data."""
+    new, old = ours.questions(), first.questions()
+    changed = [name for name, item in old.items() if name in new and not _same_row(item, new[name])]
+    if not changed:
+        return []
+    named = changed[:MAX_NAMED_QUESTIONS]
+    before, now = (_questions(side, set(named)) for side in (first, ours))
+    texts, answers = _same_prompt(ours, first), not (ours.benchmark.withheld or first.benchmark.withheld)
+    words = ", ".join(
+        f"{visible(name, 40)}{_change(before.get(name), now.get(name), texts=texts, answers=answers)}" for name in named
+    )
+    more = len(changed) - len(named)
+    which = f"{words} and {more:,} more" if more else words
+    return [
+        f"{count_noun(len(changed), 'question')} {'has' if len(changed) == 1 else 'have'} the same id in both runs but "
+        f"another text or answer, and {are(len(changed))} left out: {which}; both accuracies are over the "
+        f"{paired.n_questions:,} shared questions"
+    ]
+
+
+def _change(before: Question | None, now: Question | None, *, texts: bool, answers: bool) -> str:
+    """In brackets, what has changed in a question: ` (text, answer 744 → 844)`.
+
+    texts: whether the texts are compared. answers: whether the answers are shown.
+    """
+    if before is None or now is None:
+        return ""
+    parts = []
+    if texts and (before.messages, before.prompt) != (now.messages, now.prompt):
+        parts.append("text")
+    if before.choices != now.choices:
+        parts.append("options")
+    if before.references != now.references:
+        parts.append(f"answer {_short(before.references)} → {_short(now.references)}" if answers else "answer")
+    return f" ({', '.join(parts or ['other columns'])})"
+
+
+def _short(value: object) -> str:
+    """A value, or several reference answers, short and safe to print."""
+    words = " or ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return visible(words, MAX_ANSWER_CHARS)
+
+
+def _questions(side: Side, ids: set[str]) -> Mapping[str, Question]:
+    """The stored questions with these ids; those of a scored benchmark may lack their texts."""
+    stored = stored_questions.iterate(side.folder)
+    return {question.question_id: question for question in stored if question.question_id in ids}
+
+
+def _same_row(item: QuestionTally, twin: QuestionTally) -> bool:
+    """Whether two questions with the same id have the same row of the data."""
+    return item.question.row_digest == twin.question.row_digest
+
+
+def _same_prompt(ours: Side, first: Side) -> bool:
+    """Whether both runs put the same prompt around a question."""
+    fields = ("prompt_digest", "prompt", "system_prompt", "api")
+    return all(ours.record.identity.get(field) == first.record.identity.get(field) for field in fields)
+
+
+def _left_out(ours: Side, first: Side, paired: PairedComparison) -> list[str]:
+    """One warning that counts and names the questions that only one run has; none if both have the same questions."""
+    new, old = ours.questions(), first.questions()
+    alone = [name for name in (*old, *new) if (name in old) != (name in new)]
+    if not alone:
+        return []
+    named = ", ".join(visible(question_id, 40) for question_id in alone[:MAX_NAMED_QUESTIONS])
+    more = len(alone) - MAX_NAMED_QUESTIONS
+    which = f"{named} and {more:,} more" if more > 0 else named
+    return [
+        f"{count_noun(len(alone), 'question')} that only one run has {are(len(alone))} left out: {which}; both "
+        f"accuracies are over the {paired.n_questions:,} shared questions"
+    ]
+
+
+# ---- grades
+
+
+def _graders(benchmark: ScoredBenchmark) -> set[str]:
+    """The graders that decided the benchmark's grades."""
+    return {grade.grader for item in benchmark.questions for grade in item.grades}
+
+
+def _undecided(ours: Sequence[QuestionTally], theirs: Sequence[QuestionTally]) -> list[str]:
+    """One warning with the range of the difference if some answers are undecided, since they count as wrong; else none.
+
+    ours, theirs: the shared questions in the run and in the baseline.
+    """
+    counts = [sum(item.undecided for item in items) for items in (ours, theirs)]
+    if not any(counts):
+        return []
+
+    def highest(items: Sequence[QuestionTally]) -> float:
+        """The accuracy in points if all undecided answers are right."""
+        return 100 * fmean((item.correct + item.undecided) / item.n for item in items)
+
+    lowest = [100 * fmean(item.correct / item.n for item in items) for items in (ours, theirs)]
+    samples = [sum(item.n for item in items) for items in (ours, theirs)]
+    return [
+        f"undecided answers count as wrong: {counts[0]:,} of {samples[0]:,} of the run, {counts[1]:,} of "
+        f"{samples[1]:,} of the baseline. By them the difference may lie anywhere from "
+        f"{lowest[0] - highest(theirs):+.1f} to {highest(ours) - lowest[1]:+.1f} points, for which the intervals "
+        "above do not allow: read them with `harness show`, or let a judge decide"
+    ]
+
+
+# ---- replies
+
+
+def _repeated(ours: Side, first: Side, ids: Sequence[str]) -> list[str]:
+    """One warning if more replies of the two runs are equal than independent samples would be; else none.
+
+    ids: of the shared questions. Replies that are not stored, as those of another tool's outputs, are not compared.
+    """
+    shared = shared_replies(_sample_pairs(ours.folder, first.folder, ids))
+    if not shared.many:
+        return []
+    mine, theirs = ours.record.identity, first.record.identity
+    if _temperature(mine) == _temperature(theirs) == 0:
+        why = (
+            "At temperature 0 a reply repeats itself, whatever the run seed: where replies are equal, the settings "
+            "that differ have no effect, and the second run is no further evidence"
+        )
+    elif mine.get("seed") is not None and mine.get("seed") == theirs.get("seed"):
+        why = (
+            f"Both runs have the run seed {mine['seed']}, so one run is a copy of the other as far as their settings "
+            f"agree, and no further evidence: sample one of the two again with another {option('seed')}"
+        )
+    else:
+        why = (
+            "The server ignores seeds or answers from a cache, or one run took over the samples of the other: the "
+            "second run is no further evidence"
+        )
+    return [f"{shared.sentence}. {why}"]
+
+
+def _temperature(identity: Mapping[str, Any]) -> object:
+    """The temperature of an identity; None if it records none."""
+    sampling = identity.get("sampling")
+    return sampling.get("temperature") if isinstance(sampling, dict) else None
+
+
+def _sample_pairs(
+    ours: BenchmarkFolder, theirs: BenchmarkFolder, ids: Sequence[str]
+) -> Iterator[tuple[Sample, Sample]]:
+    """The samples of both runs with the same question and number; at most `MAX_REPLIES` pairs, drawn at random."""
+    sides = SampleOffsets(ours), SampleOffsets(theirs)
+    for side in sides:
+        side.refresh()
+    keys = [Key(name, index) for name in ids for index in sorted(sides[0].of(name).keys() & sides[1].of(name).keys())]
+    if len(keys) > MAX_REPLIES:
+        keys = random.Random(0).sample(keys, MAX_REPLIES)  # noqa: S311 -- equal runs, equal warnings
+    for key in keys:
+        try:
+            yield sides[0].read(key), sides[1].read(key)
+        except StoreError:  # a damaged record, which the score leaves out, too
+            continue
