@@ -174,6 +174,8 @@ def _print(pair: RunComparison) -> None:
             f"  two new runs of about {count_noun(decision.settling, 'sample')} a question would find a difference of "
             f"this size{_range(decision)}; `harness race` may stop earlier"
         )
+    if words := _more_questions(decision):
+        click.echo(f"  {words}")
     for move in (*pair.moved[:SHOWN_QUESTIONS], *pair.moved[SHOWN_QUESTIONS:][-SHOWN_QUESTIONS:]):
         sure = "" if move.p >= 0.05 else f" (p {_p(move.p)})"
         click.echo(
@@ -185,6 +187,22 @@ def _print(pair: RunComparison) -> None:
         click.echo(f"  differs: {difference.in_words}")
     for warning in decision.warnings:
         terminal.warn(warning)
+
+
+def _more_questions(decision: Decision) -> str:
+    """How many questions would show the difference on other questions of this kind.
+
+    Empty if the line "new questions" shows it already, if so many questions are there, and where samples are missing.
+    """
+    number, paired = decision.settling_questions, decision.paired
+    if decision.kind_verdict != "no difference seen" or paired.n_missing:
+        return ""
+    if number is None or number <= paired.n_questions:
+        return ""
+    return (
+        f"about {count_noun(number, 'question')} of this kind, with as many samples of each, would find a difference "
+        'of this size on the line "new questions"'
+    )
 
 
 def _print_mean(pairs: Sequence[RunComparison], decision: Decision) -> None:

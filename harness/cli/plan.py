@@ -88,10 +88,14 @@ def _print(planned: Planned, options: PlanOptions) -> None:
     else:
         _print_forecasts(planned.needed, options)
     needed = planned.needed
+    more = "how many questions it takes depends on how unevenly two models differ on them"
+    if needed.least_questions > needed.n_questions:
+        size = "the difference above" if options.detect is None else f"one of {_points(f'{options.detect:g}')}"
+        more = f"{size} takes at least {needed.least_questions:,} questions"
     click.echo(
         f"  for a claim about other questions like these, more samples help little: "
         f"{count_noun(needed.n_questions, 'question')} never {'show' if needed.n_questions != 1 else 'shows'} a "
-        f"difference below {_points(f'{100 * needed.least_on_new_questions:.1f}')}; it takes more questions"
+        f"difference below {_points(f'{100 * needed.least_on_new_questions:.1f}')}; {more}"
     )
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from harness.core.nouns import count_noun
 from harness.reports.settings import differing_in_words
 from harness.reports.tables import ABSENT, Table, note, p_cell, percent, points, points_interval, short, why_narrower
 from harness.scoring import PairedComparison, PublishedComparison, Score
-from harness.scoring.differences import holm
+from harness.scoring.deciding import Decision, RunPair, decide
 from harness.scoring.moves import Move
 
 MAX_MOVED = 15
@@ -26,15 +26,18 @@ def paired_table(
     compared with. comparisons: (name of the run, the run minus the baseline). uncompared: (name of the run, benchmark,
     why it is not compared).
     """
-    both = [p for _, comparison in comparisons for p in (comparison.p_sampling, comparison.p_question)]
-    adjusted = holm([p for p in both if p is not None])
-    # Each row takes its p values from here, in the order of `both`: p_sampling, and p_question where there is one.
-    p_values = iter(adjusted)
+    decisions = decide(
+        [
+            RunPair(run=label, baseline=baselines.get(comparison.benchmark, ""), paired=comparison, samples=1)
+            for label, comparison in comparisons
+        ]
+    )
     notes = []
     if any(comparison.at_most for _, comparison in comparisons):
         notes.append("at most: with one sample of each question the sampling error is only bounded")
     rows: list[tuple[str, ...]] = []
-    for label, comparison in comparisons:
+    for decision in decisions:
+        label, comparison = decision.run, decision.paired
         remarks = list(
             why_narrower(comparison.sampling_interval, comparison.question_interval, at_most=comparison.at_most)
         )
@@ -50,13 +53,14 @@ def paired_table(
                 short(comparison.benchmark) + note(notes, label, comparison.benchmark, remarks),
                 points(comparison.difference),
                 ("at most " if comparison.at_most else "") + points_interval(comparison.sampling_interval),
-                p_cell(next(p_values)),
+                p_cell(decision.p_sampling),
                 points_interval(comparison.question_interval),
-                ABSENT if comparison.p_question is None else p_cell(next(p_values)),
-                percent(comparison.smallest(len(adjusted))),
+                ABSENT if decision.p_question is None else p_cell(decision.p_question),
+                percent(decision.detectable),
                 f"{comparison.better} / {comparison.worse} / {same}",
             )
         )
+    rows += _mean_rows(decisions, notes)
     for label, benchmark, why in uncompared:
         rows.append((short(label), short(benchmark) + note(notes, label, benchmark, [why]), *[ABSENT] * 7))
     columns = ("run", "benchmark", "difference", "same questions", "p", "new questions", "p", "detectable")
@@ -66,6 +70,36 @@ def paired_table(
         "seen in 80 % of repetitions"
     )
     return Table(title, (*columns, "better / worse / same"), tuple(rows), tuple(notes), frozenset(range(2, 9)))
+
+
+def _mean_rows(decisions: Sequence[Decision], notes: list[str]) -> Iterator[tuple[str, ...]]:
+    """A row for each run that shares several benchmarks with one baseline: the mean of their differences.
+
+    notes: gets the reason where samples are missing, and the mean is not compared.
+    """
+    by_run: dict[tuple[str, str], list[Decision]] = {}
+    for decision in decisions:
+        by_run.setdefault((decision.run, decision.baseline), []).append(decision)
+    for (label, _), of_run in by_run.items():
+        if len(of_run) < 2:
+            continue
+        name, mean = f"mean of {len(of_run)} benchmarks", of_run[0].mean
+        if mean is None:
+            remark = note(notes, label, name, ["not compared, since samples are missing"])
+            yield (short(label), name + remark, *[ABSENT] * 7)
+            continue
+        interval = points_interval(mean.compared.sampling_interval)
+        yield (
+            short(label),
+            name,
+            points(mean.compared.difference),
+            ("at most " if mean.compared.at_most else "") + interval,
+            p_cell(mean.p_sampling),
+            ABSENT,
+            ABSENT,
+            percent(mean.detectable),
+            ABSENT,
+        )
 
 
 def _named(baselines: Mapping[str, str]) -> str:

@@ -79,6 +79,7 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
     has one sample of every question, or copies among its samples, so its sampling interval is the widest possible.
     better, worse: questions on which the first run does better, worse. unpaired: questions that only one run has
     samples of, or whose rows differ between the runs; unpaired_ids: the ids of the first few of these.
+    question_error: of the difference, if other questions of this kind were asked; None as question_interval.
     """
 
     benchmark: str
@@ -102,6 +103,7 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
     worse: int
     unpaired: int
     unpaired_ids: tuple[str, ...] = ()
+    question_error: float | None = None
 
     def smallest(self, n_tests: int = 1) -> float:
         """The smallest true difference that these samples find in 80 % of repetitions.
@@ -195,6 +197,7 @@ def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]
         worse=sum(a < b for a, b in rates),
         unpaired=len(unpaired),
         unpaired_ids=tuple(unpaired[:MAX_NAMED_QUESTIONS]),
+        question_error=max((line.question_error for line in lines if line.question_error is not None), default=None),
     )
     return msgspec.structs.replace(compared, detectable=compared.smallest())
 
@@ -225,8 +228,8 @@ class _Counted(NamedTuple):
 class _Lines(NamedTuple):
     """Errors, intervals and p values of a difference, if all missing samples favour one of the runs.
 
-    sampling_error, single_error, sampling, p_sampling: same questions, asked again. question, p_question: other
-    questions of this kind. The fields mean what they mean in `PairedComparison`.
+    sampling_error, single_error, sampling, p_sampling: same questions, asked again. question, p_question,
+    question_error: other questions of this kind. The fields mean what they mean in `PairedComparison`.
     """
 
     difference: float
@@ -236,6 +239,7 @@ class _Lines(NamedTuple):
     p_sampling: float
     question: Interval | None
     p_question: float | None
+    question_error: float | None
     detection: Detection
 
 
@@ -259,11 +263,11 @@ def _lines(ours: tuple[Array, Array], theirs: tuple[Array, Array], clusters: np.
     difference = float(differences.mean())
     error = math.sqrt(float(score_variance(*ours, *theirs)))
     n_clusters = int(clusters.max()) + 1
-    question, p_question = None, None
+    question, p_question, question_error = None, None, None
     if n_clusters > 1:
         question = question_difference_limits(differences, clusters).interval()
-        t = difference / math.sqrt(float(question_difference_variance(differences, clusters)))
-        p_question = t_two_sided(t, cluster_freedom(clusters))
+        question_error = math.sqrt(float(question_difference_variance(differences, clusters)))
+        p_question = t_two_sided(difference / question_error, cluster_freedom(clusters))
     return _Lines(
         difference=difference,
         sampling_error=error,
@@ -273,6 +277,7 @@ def _lines(ours: tuple[Array, Array], theirs: tuple[Array, Array], clusters: np.
         p_sampling=normal_two_sided(difference / error) if error else 1.0,
         question=question,
         p_question=p_question,
+        question_error=question_error,
         detection=detection(*ours, *theirs),
     )
 

@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from harness.scoring.comparison import PairedComparison
-from harness.scoring.differences import SampleSpread, holm, samples_to_detect
+from harness.scoring.differences import SampleSpread, holm, questions_to_detect, samples_to_detect
 from harness.scoring.mean_difference import MeanComparison, mean_comparison
 from harness.scoring.spending import SpentPoint
 
@@ -41,7 +41,9 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     questions) that is found in 80 % of repetitions after this correction. samples: of each question, the fewer of both
     runs. settling: samples a question in both runs with which a true difference of the observed size is found in 80 %
     of repetitions; None where no difference was observed. settling_range: the same for the ends of the difference's
-    sampling interval, fewest first; None for "any number", since the interval contains 0. spending: both runs' accuracy
+    sampling interval, fewest first; None for "any number", since the interval contains 0. settling_questions: about how
+    many questions, with as many samples of each, find a true difference of the observed size on other questions of this
+    kind in 80 % of repetitions; None as settling. spending: both runs' accuracy
     by the tokens of an answer, fewest first; empty where it was not asked for. mean: the decision on the mean over all
     benchmarks of this run, the same in each of its decisions; None for a single benchmark, and if counted rounds
     lack samples.
@@ -58,6 +60,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     samples: int
     settling: int | None
     settling_range: tuple[int, int | None] | None = None
+    settling_questions: int | None = None
     spending: tuple[SpentPoint, ...] = ()
     mean: MeanDecision | None = None
     warnings: tuple[str, ...] = ()
@@ -124,18 +127,19 @@ def decide(comparisons: Sequence[RunPair]) -> list[Decision]:
                 samples=comparison.samples,
                 settling=_settling(comparison.paired, comparison.paired.difference, n_tests),
                 settling_range=_settling_range(comparison.paired, n_tests),
-                mean=decided_means.get(comparison.run),
+                settling_questions=_settling_questions(comparison.paired, n_tests),
+                mean=decided_means.get((comparison.run, comparison.baseline)),
                 warnings=comparison.warnings,
             )
         )
     return decisions
 
 
-def _means(comparisons: Sequence[RunPair]) -> dict[str, MeanComparison]:
-    """By run, the mean over its benchmarks; only runs with several of them, and without missing samples."""
-    by_run: dict[str, list[PairedComparison]] = {}
+def _means(comparisons: Sequence[RunPair]) -> dict[tuple[str, str], MeanComparison]:
+    """By run and baseline, the mean over the benchmarks; only of those with several, and without missing samples."""
+    by_run: dict[tuple[str, str], list[PairedComparison]] = {}
     for comparison in comparisons:
-        by_run.setdefault(comparison.run, []).append(comparison.paired)
+        by_run.setdefault((comparison.run, comparison.baseline), []).append(comparison.paired)
     means = {run: mean_comparison(pairs) for run, pairs in by_run.items() if len(pairs) > 1}
     return {run: mean for run, mean in means.items() if mean is not None}
 
@@ -169,3 +173,13 @@ def _settling_range(paired: PairedComparison, n_tests: int) -> tuple[int, int | 
     # An interval that contains 0 leaves any number possible.
     most = None if low <= 0 <= high else _settling(paired, min(abs(low), abs(high)), n_tests)
     return fewest, most
+
+
+def _settling_questions(paired: PairedComparison, n_tests: int) -> int | None:
+    """About how many questions show a true difference of the observed size on other questions of this kind.
+
+    None without a difference, and for a single question. n_tests: p values that are corrected together.
+    """
+    if not paired.difference or paired.question_error is None:
+        return None
+    return questions_to_detect(paired.question_error**2, paired.n_questions, abs(paired.difference), n_tests)

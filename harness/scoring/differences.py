@@ -26,6 +26,7 @@ from harness.scoring.intervals import (
     QUESTION_TOSSES,
     SAMPLING_TOSSES,
     Z_95,
+    Z_POWER,
     Array,
     Interval,
     IntervalEnds,
@@ -288,6 +289,46 @@ def least_question_difference(n_questions: int) -> float:
     if n_questions < 2:
         return 1.0
     return min(1.0, t_factor(n_questions - 1) * math.sqrt(QUESTION_TOSSES) / n_questions)
+
+
+def least_questions(difference: float) -> int:
+    """The fewest questions whose `least_question_difference` is at most `difference`, a fraction above 0.
+
+    With fewer questions, no number of samples finds such a difference on other questions of this kind. Whether so many
+    are enough depends on how unevenly two models differ on the questions, which no plan knows.
+    """
+    assert difference > 0
+    # The factor 1.96 is the smallest that t can have, so fewer questions than this are never enough.
+    n_questions = max(2, math.floor(Z_95 * math.sqrt(QUESTION_TOSSES) / difference))
+    while least_question_difference(n_questions) > difference:
+        n_questions += 1
+    return n_questions
+
+
+def questions_to_detect(variance: float, n_questions: int, difference: float, n_tests: int = 1) -> int | None:
+    """About how many questions of this kind find a true `difference` in 80 % of repetitions; None if too many.
+
+    variance: `question_difference_variance` of two runs on `n_questions` questions. More questions, with as many
+    samples of each, are taken to differ as unevenly as these. n_tests: as in `power_factor`.
+    """
+    assert difference > 0
+    spread = max(0.0, n_questions * variance - QUESTION_TOSSES / n_questions)
+    critical = power_factor(n_tests) - Z_POWER
+
+    def enough(number: int) -> bool:
+        # The added tosses move the limit that the difference must exceed, and make no difference vary.
+        limit = critical * t_factor(number - 1) / Z_95 * math.sqrt(spread / number + QUESTION_TOSSES / number**2)
+        return limit + Z_POWER * math.sqrt(spread / number) <= difference
+
+    few, many = 1, 2
+    while not enough(many):
+        few, many = many, 2 * many
+        if many > _MAX_PLANNED:
+            return None
+    while many - few > 1:
+        middle = (few + many) // 2
+        few, many = (few, middle) if enough(middle) else (middle, many)
+    return many
 
 
 def variance_limits(variance: float, samples: float, n_questions: int) -> Interval:

@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 Z_95 = 1.959963984540054
 """97.5 % quantile of the standard normal distribution: the two-sided 95 % factor."""
 
-_POWER = 0.8416212335729143
+Z_POWER = 0.8416212335729143
 """80 % quantile of the standard normal distribution; tests should find a true difference in 80 % of repetitions."""
 
 
@@ -47,7 +47,7 @@ def power_factor(n_tests: int = 1) -> float:
     It is 2.80 for one test. n_tests: p values that Holm's method corrects together. The factor is for Bonferroni's
     correction, Holm's worst case.
     """
-    return NormalDist().inv_cdf(1 - 0.025 / n_tests) + _POWER
+    return NormalDist().inv_cdf(1 - 0.025 / n_tests) + Z_POWER
 
 
 def normal_two_sided(z: float) -> float:

@@ -47,6 +47,10 @@ DECIDING_SOURCES = 3
 """Smallest number of public sources that decide together where the scores with stated settings cannot say."""
 
 
+MAX_HELD = 8
+"""Largest number of benchmarks that a refusal lists of a file of published scores."""
+
+
 class SampleKinds(NamedTuple):
     """Counts of one run's samples on a benchmark: all (`n`) and those of a kind.
 
@@ -253,10 +257,15 @@ def verify_run(run: ScoredRun, options: VerifyOptions) -> list[Verified]:
                 "`harness published update`"
             )
         where = "results/published/" if published is None else visible(str(published), 200)
-        if not {score.benchmark for score in load_published(published)} & run.benchmarks.keys():
-            raise UsageError(
-                f"{where} holds no score of any model on {names}: give {option('published')} for scores of your own"
-            )
+        held = dict.fromkeys(score.benchmark for score in load_published(published))
+        if not held.keys() & run.benchmarks.keys():
+            if published is None:
+                advice = f"give {option('published')} for scores of your own"
+            else:
+                listed = ", ".join(visible(name, 40) for name in [*held][:MAX_HELD])
+                more = f" and {len(held) - MAX_HELD:,} more" if len(held) > MAX_HELD else ""
+                advice = f"it holds scores on {listed}{more}; a score needs the name that the run's benchmark has"
+            raise UsageError(f"{where} holds no score of any model on {names}: {advice}")
         raise UsageError(
             f"{where} holds no published score of {visible(name, 100)} on {names}: give {option('model')} "
             f"if the model is published under another name, or {option('published')} for scores of your own"

@@ -25,6 +25,7 @@ from harness.scoring.differences import (
     SampleSpread,
     fewest,
     least_question_difference,
+    least_questions,
     planned_detection,
     samples_to_detect,
     smallest_difference,
@@ -68,9 +69,10 @@ class Needed:
     flight that the forecasts assume. given_samples, smallest_difference: where a number of samples was given, the
     smallest true difference that so many samples of each question find in 80 % of repetitions, a fraction;
     difference_range: as samples_range. least_on_new_questions: the least observed difference that the line "new
-    questions" can ever call a difference, with any number of samples. samples_of_mean, smallest_difference_of_mean: the
-    same as `samples` and `smallest_difference` for the mean of all benchmarks that are planned together, with equally
-    many samples of each; None for a single one.
+    questions" can ever call a difference, with any number of samples. least_questions: the fewest questions with which
+    that line can ever call the wanted difference a difference, or without one `smallest_difference`. samples_of_mean,
+    smallest_difference_of_mean: the same as `samples` and `smallest_difference` for the mean of all benchmarks that are
+    planned together, with equally many samples of each; None for a single one.
     """
 
     benchmark: str
@@ -88,6 +90,7 @@ class Needed:
     difference_range: tuple[float, float] | None = None
     second_forecast: Forecast | None = None
     least_on_new_questions: float = 1.0
+    least_questions: int = 2
     samples_of_mean: int | None = None
     smallest_difference_of_mean: float | None = None
 
@@ -222,6 +225,8 @@ def _planned(evidence: _Evidence, options: PlanOptions, prices: Prices | None, n
         """The samples that a difference needs; None without one, and where no number is enough."""
         return None if points is None else samples_to_detect(of, points / 100, options.other_samples, n_tests)
 
+    smallest_given = smallest(spread)
+    difference = smallest_given if options.detect is None else options.detect / 100
     needed = Needed(
         benchmark=evidence.benchmark,
         run="" if evidence.folder is None else str(evidence.folder.source),
@@ -233,8 +238,9 @@ def _planned(evidence: _Evidence, options: PlanOptions, prices: Prices | None, n
         forecast=None,
         concurrency=_CONCURRENCY,
         given_samples=given,
-        smallest_difference=smallest(spread),
+        smallest_difference=smallest_given,
         least_on_new_questions=least_question_difference(spread.n_questions),
+        least_questions=least_questions(difference or 1.0),
     )
     if ends and needed.samples is not None:
         numbers = [samples(end, options.detect) for end in ends]

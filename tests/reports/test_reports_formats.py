@@ -18,17 +18,19 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 import harness
+from harness.asking.options.deciding import CompareOptions
 from harness.core.errors import StoreError
 from harness.core.records import Grade, Question
 from harness.reports import Report, to_csv, to_latex, to_markdown, to_terminal
 from harness.reports.report import report
-from harness.reports.tables import Table, accuracy_cell, interval_cell, score_table
+from harness.reports.tables import Table, accuracy_cell, interval_cell, p_cell, percent, points, score_table
 from harness.runs import grades as grade_file
 from harness.runs.layout import RunFolder
 from harness.runs.line_file import write_lines
 from harness.runs.manifest import Manifest, Plan
 from harness.scoring import load_published, score_benchmark
 from harness.scoring.intervals import Interval
+from harness.verbs.compare import compare
 from tests.reports.payloads import PAYLOADS
 from tests.reports.run_folders import write_run
 from tests.scoring.graded import graded
@@ -86,6 +88,25 @@ def test_a_second_run_is_paired_with_the_first(two_runs: Report) -> None:
     paired = next(table for table in two_runs.tables if table.title.startswith("Paired with base"))
     assert [row[:2] for row in paired.rows] == [("tuned", "demo"), ("base", "other [1]")]
     assert paired.notes == ("base, other: not compared: no other run has this benchmark.",)
+
+
+def test_the_mean_of_several_benchmarks_has_the_numbers_of_compare(tmp_path: Path) -> None:
+    both = [("demo", 30, 16), ("sums", 20, 16)]
+    base = write_run(tmp_path / "base", benchmarks=both, strength=0.5)
+    tuned = write_run(tmp_path / "tuned", benchmarks=both, strength=0.44, seed=2)
+    part = write_run(tmp_path / "part", benchmarks=both, strength=0.44, seed=2, missing=0.5)
+    (paired,) = (table for table in report([base, tuned]).tables if table.title.startswith("Paired with base"))
+    first, second = (pair.decision for pair in compare([base, tuned], CompareOptions()))
+    assert first.mean is not None
+    name, difference, _, p, _, _, detectable, _ = paired.rows[-1][1:]
+    assert name == "mean of 2 benchmarks"
+    assert (difference, p) == (points(first.mean.compared.difference), p_cell(first.mean.p_sampling))
+    assert detectable == percent(first.mean.detectable)
+    assert [row[4] for row in paired.rows[:2]] == [p_cell(first.p_sampling), p_cell(second.p_sampling)]
+    assert [row[7] for row in paired.rows[:2]] == [percent(first.detectable), percent(second.detectable)]
+    (paired,) = (table for table in report([base, part]).tables if table.title.startswith("Paired with base"))
+    assert paired.rows[-1][1].startswith("mean of 2 benchmarks [")
+    assert paired.notes[-1] == "part, mean of 2 benchmarks: not compared, since samples are missing."
 
 
 def test_each_benchmark_is_paired_with_the_first_run_that_has_it(tmp_path: Path) -> None:

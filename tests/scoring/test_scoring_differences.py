@@ -16,12 +16,14 @@ from harness.scoring.differences import (
     detection,
     holm,
     least_question_difference,
+    least_questions,
     least_variance,
     mean_difference_limits,
     planned_detection,
     pooled_variance,
     question_difference_limits,
     question_difference_variance,
+    questions_to_detect,
     samples_to_detect,
     sampling_difference_limits,
     score_variance,
@@ -160,6 +162,20 @@ def test_no_number_of_samples_lowers_what_other_questions_show() -> None:
     limits = question_difference_limits(np.full(30, least * 0.99))
     assert limits.low < 0 < question_difference_limits(np.full(30, least * 1.01)).low
     assert least_question_difference(1) == 1.0
+    for points in (1, 2, 5, 10):
+        n_questions = least_questions(points / 100)
+        assert least_question_difference(n_questions) <= points / 100 < least_question_difference(n_questions - 1)
+
+
+@pytest.mark.parametrize(("difference", "spread"), [(0.02, 0.05), (0.05, 0.1), (0.1, 0.4)])
+def test_so_many_questions_find_the_difference_in_80_percent_of_repetitions(difference: float, spread: float) -> None:
+    """spread: standard deviation of the runs' difference from question to question, seen on 30 questions."""
+    number = questions_to_detect(spread**2 / 30 + 0.5 / 30**2, 30, difference)
+    assert number is not None
+    drawn = np.random.default_rng(7).normal(difference, spread, (4000, number))
+    assert np.mean(question_difference_limits(drawn).low > 0) == pytest.approx(0.8, abs=0.03)
+    # Two p values that are corrected together need more.
+    assert (questions_to_detect(spread**2 / 30 + 0.5 / 30**2, 30, difference, 2) or 0) > number
 
 
 def test_the_interval_of_a_variance_is_wilsons_for_two_samples_of_each_question() -> None:

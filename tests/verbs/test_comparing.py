@@ -325,6 +325,20 @@ def test_a_comparison_with_missing_samples_advises_to_complete_the_run(tmp_path:
     assert "are missing" not in harness(tmp_path, "compare", "base", "whole").out
 
 
+def test_the_questions_that_would_show_a_difference_on_new_questions_are_said(tmp_path: Path) -> None:
+    base, tuned = two_runs(tmp_path, second=0.44)
+    (compared,) = compare([base, tuned], CompareOptions())
+    number = compared.decision.settling_questions
+    assert number is not None
+    assert compared.decision.kind_verdict == "no difference seen"
+    assert (
+        f"about {number:,} questions of this kind, with as many samples of each, would find a difference"
+        in harness(tmp_path, "compare", "base", "tuned").out
+    )
+    two_runs(tmp_path / "clear")
+    assert "of this kind, with as many" not in harness(tmp_path / "clear", "compare", "base", "tuned").out
+
+
 def test_undecided_answers_widen_what_a_difference_may_be(tmp_path: Path) -> None:
     replies = {
         "plain": ["The answer is 7."] * 10,
@@ -546,6 +560,24 @@ def test_a_run_is_verified_against_a_file_of_ones_own_and_the_exit_code_says_it(
     assert differing == ["max_tokens", "prompt", "top_p"]  # what moves a score most comes first; a seed moves none
 
 
+def test_a_fraction_in_place_of_per_cent_is_named(tmp_path: Path) -> None:
+    write_run(tmp_path / "mine", benchmarks=[("demo", 30, 64)], strength=0.5)
+    for percent, named in ((0.5, True), (95, False)):
+        (tmp_path / "own.yaml").write_text(OWN.format(percent=percent), encoding="utf-8")
+        done = harness(tmp_path, "verify", "mine", "--published", "own.yaml")
+        assert done.code == 4
+        hint = "a published score is in per cent, and 0.5 means 0.5 %: for 50 % write 50"
+        assert (hint in done.out) == named
+
+
+def test_what_stands_behind_a_difference_from_a_published_score_is_196_errors(tmp_path: Path) -> None:
+    write_run(tmp_path / "mine", benchmarks=[("demo", 30, 64)], strength=0.5)
+    (tmp_path / "own.yaml").write_text(OWN.format(percent=95), encoding="utf-8")
+    printed = json.loads(harness(tmp_path, "verify", "mine", "--published", "own.yaml", "--json").out)
+    error = printed[0]["comparisons"][0]["error"]
+    assert f" ± {196 * error:.1f} points" in harness(tmp_path, "verify", "mine", "--published", "own.yaml").out
+
+
 def test_a_run_is_verified_against_an_export_of_another(tmp_path: Path) -> None:
     first = write_run(tmp_path / "first", benchmarks=[("demo", 30, 64)], strength=0.5)
     write_run(tmp_path / "again", benchmarks=[("demo", 30, 64)], strength=0.5, seed=2)
@@ -568,6 +600,11 @@ def test_a_place_without_published_scores_is_refused(tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text(OWN.format(percent=50).replace("model-7b", "other"), encoding="utf-8")
     refused = harness(tmp_path, "verify", "mine", "--published", "own.yaml")
     assert "own.yaml holds no published score of org/model-7b on demo: give --model" in refused.err
+    (tmp_path / "own.yaml").write_text(OWN.format(percent=50).replace("demo", "dem0"), encoding="utf-8")
+    refused = harness(tmp_path, "verify", "mine", "--published", "own.yaml")
+    assert (
+        "own.yaml holds no score of any model on demo: it holds scores on dem0; a score needs the name" in refused.err
+    )
 
 
 def test_a_model_of_which_nothing_is_published_is_refused(tmp_path: Path) -> None:

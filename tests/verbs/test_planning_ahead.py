@@ -198,7 +198,13 @@ def test_few_samples_say_how_much_of_the_difference_is_caution(empty: Path) -> N
 def test_what_other_questions_can_never_show_is_said(empty: Path) -> None:
     for words in (["aime24:64"], ["aime24", "--detect", "2"]):
         assert "30 questions never show a difference below 4.8 points" in harness(empty, "plan", *words).out
+    assert (
+        "below 4.8 points; one of 2 points takes at least 71 questions"
+        in harness(empty, "plan", "aime24", "--detect", "2").out
+    )
+    assert "takes at least" not in harness(empty, "plan", "aime24", "--detect", "10").out
     (planned,) = reasoning_harness.plan("math500:4")
+    assert planned.least_questions <= 500
     assert planned.least_on_new_questions == least_question_difference(500)
 
 
