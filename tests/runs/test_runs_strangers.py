@@ -170,7 +170,7 @@ def linked(file: str) -> Forgery:
     return next(forgery for forgery in shapes() if forgery.name == f"{file}: a link to its like")
 
 
-READS_NO_SAMPLES = ("report", "compare")
+READS_NO_SAMPLES = ("report",)
 
 
 @pytest.mark.slow
