@@ -8,7 +8,8 @@
     versions: relative loss  problems in several versions     the loss / all versions right
 
 A grader states the parts of an answer (`harness.grading.verifier.Parts`): ZebraLogic's cells, RULER's texts, the
-instructions of IFEval and IFBench. Versions are questions of one cluster with a column `version`, as UGMathBench has
+instructions of IFEval and IFBench. Both shares are of all questions, also of those whose grader says only right or
+wrong: such an answer is one part. So a share of parts is never below the accuracy of the same samples. Versions are questions of one cluster with a column `version`, as UGMathBench has
 them; it calls the last three EAcc, Δ and RE (Xu et al. 2025, arXiv:2501.13766).
 
 The product of the versions' fractions right, e = Π p_v, estimates the chance that all are right without bias, because
@@ -74,14 +75,14 @@ def measures(items: Sequence[QuestionTally]) -> tuple[Measure, ...]:
 def _of_parts(items: Sequence[QuestionTally]) -> list[Measure]:
     """Return the shares of right parts (cells, texts, instructions): the mean over questions, and over all parts.
 
-    A sample without an answer, or undecided, has no right part.
+    A sample without an answer, or undecided, has no right part. A question without stated parts has one part.
     """
-    # The weight of a question is unknown if all its samples are undecided.
-    weighted = [item for item in items if item.parts]
-    if not weighted:
+    if not any(item.parts for item in items):
         return []
+    # The weight of a question is unknown if no grade states parts and all its samples are undecided.
+    weighted = [item for item in items if item.parts or item.undecided < item.n]
     equal = np.full(len(items), 1.0)
-    parts = np.array([float(item.parts) for item in weighted])
+    parts = np.array([float(item.parts or 1) for item in weighted])
     return [_share("share of parts", items, equal), _share("share of all parts", weighted, parts)]
 
 

@@ -52,7 +52,7 @@ class QuestionTally:
     as wrong, the bounds as open. uncut: samples not cut by max_tokens; uncut_correct: those of them graded correct.
     independent: how many independent samples the present ones are worth if some repeat the text of another (copies);
     None: all. parts: parts of the answer; 0 where no grade states them. shares, squares: sum over the samples of the
-    fraction of the parts that is right (0 without parts), and of its square.
+    fraction of the answer that is right (`_share_right`), and of its square.
     """
 
     question: Question
@@ -76,10 +76,13 @@ class QuestionTally:
         object.__setattr__(self, "uncut_correct", int(np.count_nonzero(signs & (_TRUNCATED | _CORRECT) == _CORRECT)))
         stated = signs & _STATES_PARTS != 0
         if stated.any():
-            shares = facts["share"][stated].tolist()
+            shares = facts["share"].tolist()
             object.__setattr__(self, "parts", int(facts["parts"].max()))
             object.__setattr__(self, "shares", math.fsum(shares))
             object.__setattr__(self, "squares", math.fsum(share**2 for share in shares))
+        else:
+            object.__setattr__(self, "shares", float(self.correct))
+            object.__setattr__(self, "squares", float(self.correct))
 
     @property
     def facts(self) -> NDArray[Any]:
@@ -130,7 +133,7 @@ _FIELDS = {
     "share": "d", "parts": "q",
 }  # fmt: skip
 """The facts of a grade that a score counts, in 53 bytes. question, kind: numbers of its question and `GradeKind`.
-position: among all grades. vote: its hash. tokens: NaN if not stated. share: fraction of its parts that are right.
+position: among all grades. vote: its hash. tokens: NaN if not stated. share: fraction of the answer that is right.
 """
 
 _CORRECT, _UNDECIDED, _TRUNCATED, _VOTES, _STATES_PARTS = 1, 2, 4, 8, 16
@@ -152,17 +155,29 @@ class _Facts:
             signs |= _TRUNCATED
         if grade.vote is not None and grade.verdict != "no_answer":
             signs |= _VOTES
-        tokens, share, parts = math.nan, 0.0, 0
+        tokens, parts = math.nan, 0
         if grade.completion_tokens is not None:
             self.tokens = True
             tokens = min(grade.completion_tokens, _MAX_TOKENS)
         if grade.parts is not msgspec.UNSET:
             signs |= _STATES_PARTS
-            share, parts = min(grade.parts[0] / grade.parts[1], 1.0), min(grade.parts[1], _MAX_TOKENS)
+            parts = min(grade.parts[1], _MAX_TOKENS)
         # A score compares votes of one question only: among a million, two hashes of 64 bits are equal by chance once
         # in 10⁷ scores, and the key of Python's hash is drawn anew in each process, so that no reply can aim at it.
-        number = self.kinds.setdefault(kind, len(self.kinds))
+        number, share = self.kinds.setdefault(kind, len(self.kinds)), _share_right(grade)
         self.rows.append(question, grade.sample_index, position, number, signs, hash(grade.vote), tokens, share, parts)
+
+
+def _share_right(grade: Grade) -> float:
+    """Return the fraction of the answer that is right: 1 exactly if the sample is correct, so that a mean of shares is
+    never below the accuracy.
+
+    The parts count unless the verdict contradicts them (a judge ruled otherwise); without parts an answer is one part.
+    """
+    is_correct = grade.verdict == "correct"
+    if grade.parts is msgspec.UNSET or (grade.parts[0] >= grade.parts[1]) != is_correct:
+        return float(is_correct)
+    return min(grade.parts[0] / grade.parts[1], 1.0)
 
 
 class _Covered(Picked[Grade]):

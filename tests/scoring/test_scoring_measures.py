@@ -10,6 +10,8 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bench.simulate_measures import Drawn, held, parts, versions
 from harness.core import codec
@@ -18,6 +20,7 @@ from harness.reports.formats import to_markdown
 from harness.reports.tables import measure_table
 from harness.scoring.measures import Measure, MeasureName, measures
 from harness.scoring.score import Score, score_benchmark
+from harness.scoring.tally import QuestionTally
 from tests.scoring.graded import grade, graded, question
 
 
@@ -53,10 +56,54 @@ def test_a_question_weighs_the_same_or_by_its_parts() -> None:
 
 
 def test_an_undecided_question_has_no_right_part_and_an_unknown_weight() -> None:
-    by_name = measured(scored(with_parts("q1", (1, 2)), with_parts("q2", (2, 2)), with_parts("q3", None)))
+    undecided = question("q3"), [grade("q3", 0, "u")]
+    by_name = measured(scored(with_parts("q1", (1, 2)), with_parts("q2", (2, 2)), undecided))
     assert (by_name["share of parts"].value, by_name["share of parts"].n) == (pytest.approx(0.5), 3)
     assert (by_name["share of all parts"].value, by_name["share of all parts"].n) == (pytest.approx(0.75), 2)
     assert all(measure.intervals.at_most for measure in by_name.values())
+
+
+def test_an_answer_called_right_or_wrong_is_one_part() -> None:
+    """A verifier may count parts for some questions and return true or false for others."""
+    alone = measured(scored(with_parts("q1", (1, 2))))
+    score = scored(with_parts("q1", (1, 2)), (question("q2"), [grade("q2", 0, "c")]))
+    by_name = measured(score)
+    assert (alone["share of parts"].value, score.accuracy) == (pytest.approx(0.5), pytest.approx(0.5))
+    assert (by_name["share of parts"].value, by_name["share of parts"].n) == (pytest.approx((0.5 + 1) / 2), 2)
+    assert by_name["share of all parts"].value == pytest.approx((2 * 0.5 + 1 * 1) / 3)
+    assert by_name["share of all parts"].n == 2
+    wrong = measured(scored(with_parts("q1", (1, 2)), (question("q2"), [grade("q2", 0, "w")])))
+    assert wrong["share of parts"].value == pytest.approx((0.5 + 0) / 2)
+
+
+def test_a_verdict_that_contradicts_the_parts_counts_in_their_place() -> None:
+    ruled = [grade("q1", 0, "c", parts=(1, 2)), grade("q1", 1, "w", parts=(2, 2)), grade("q1", 2, "w", parts=(1, 2))]
+    by_name = measured(scored((question("q1"), ruled)))
+    assert by_name["share of parts"].value == pytest.approx((1 + 0 + 0.5) / 3)
+
+
+@given(
+    st.lists(
+        st.lists(st.tuples(st.sampled_from("cwnu"), st.none() | st.integers(1, 6), st.integers(0, 6)), min_size=1),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_shares_of_parts_are_fractions_and_the_mean_share_is_never_below_the_accuracy(
+    samples: list[list[tuple[str, int | None, int]]],
+) -> None:
+    items = []
+    for number, row in enumerate(samples):
+        parts = [{} if total is None else {"parts": (min(right, total), total)} for _, total, right in row]
+        grades = [grade(f"q{number}", i, row[i][0], **parts[i]) for i in range(len(row))]
+        items.append(QuestionTally(question(f"q{number}"), grades, len(grades)))
+    by_name = {measure.name: measure for measure in measures(items)}
+    assert bool(by_name) == any(total is not None for row in samples for _, total, _ in row)
+    if by_name:
+        accuracy = sum(item.rate or 0 for item in items) / len(items)
+        assert accuracy - 1e-9 <= by_name["share of parts"].value <= 1 + 1e-9
+        assert by_name["share of parts"].n == len(items)
+        assert -1e-9 <= by_name["share of all parts"].value <= 1 + 1e-9
 
 
 def versions_of(**letters: str) -> Score:
