@@ -268,6 +268,8 @@ def _printed(
         else:
             rows = question_rows(benchmark)
             yield f"{style.title(visible(benchmark.name))}: {count_noun(len(rows), 'question')}; {LEGEND}\n"
+            if (by_hand := benchmark.by_hand()) is not None:
+                yield f"{by_hand.sentence}; this list has these verdicts\n"
             yield from (printed.question_line(row, style) for row in rows)
 
 

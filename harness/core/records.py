@@ -242,6 +242,19 @@ class Grade(SampleRecord, frozen=True, kw_only=True, gc=False):
         msgspec.UNSET
     )
 
+    @property
+    def share_right(self) -> float:
+        """The fraction of the answer that is right; 1 exactly if the sample is correct, so that a mean of these
+        fractions is never below the accuracy.
+
+        The parts count unless the verdict contradicts them (a judge ruled otherwise). Without parts the answer is one
+        part.
+        """
+        is_correct = self.verdict == "correct"
+        if self.parts is msgspec.UNSET or (self.parts[0] >= self.parts[1]) != is_correct:
+            return float(is_correct)
+        return self.parts[0] / self.parts[1]
+
 
 class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What a server's information pages say about it: dotted name → JSON value; unknown facts are left out.

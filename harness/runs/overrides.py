@@ -9,11 +9,13 @@ import getpass
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from harness.core.errors import StoreError, UsageError
 from harness.core.inert import quoted
+from harness.core.nouns import count_noun
 from harness.core.records import SCHEMA_VERSION, Grade, Key, SampleRecord, Verdict
 from harness.runs.layout import BenchmarkFolder
 from harness.runs.line_file import append_line, line, make_folder, read_appended
@@ -126,3 +128,33 @@ def apply(grades: Iterable[Grade], overrides: Mapping[Key, Override]) -> Iterato
             yield grade
         else:
             yield msgspec.structs.replace(grade, verdict=override.verdict, rule="override")
+
+
+class Corrected(NamedTuple):
+    """How many graded samples a person judged, and how many of them otherwise than the grader."""
+
+    n_judged: int
+    n_differing: int
+
+    @property
+    def words(self) -> str:
+        """The words for both numbers, wherever verdicts by hand are told."""
+        differing = f"{self.n_differing:,}" if self.n_differing else "none"
+        return f"{count_noun(self.n_judged, 'sample')} judged by hand, {differing} otherwise than the grader"
+
+    def beside(self, accuracy: float | None, corrected: float | None) -> str:
+        """The sentence beside a score. accuracy: by the grader's verdicts; corrected: with those by hand in their
+        place; None: unknown."""
+        return (
+            f"{self.words}: the accuracy is {_percent(corrected)} with these verdicts, {_percent(accuracy)} as graded"
+        )
+
+
+def count_corrected(grades: Iterable[Grade], overrides: Mapping[Key, Override]) -> Corrected:
+    """Count the overrides of `grades`, and those that differ from the grade."""
+    pairs = [(overrides[grade.key].verdict, grade.verdict) for grade in grades if grade.key in overrides]
+    return Corrected(len(pairs), sum(ours != theirs for ours, theirs in pairs))
+
+
+def _percent(fraction: float | None) -> str:
+    return "unknown" if fraction is None else f"{100 * fraction:.2f} %"

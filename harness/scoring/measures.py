@@ -9,8 +9,9 @@
 
 A grader states the parts of an answer (`harness.grading.verifier.Parts`): ZebraLogic's cells, RULER's texts, the
 instructions of IFEval and IFBench. Both shares are of all questions, also of those whose grader says only right or
-wrong: such an answer is one part. So a share of parts is never below the accuracy of the same samples. Versions are questions of one cluster with a column `version`, as UGMathBench has
-them; it calls the last three EAcc, Δ and RE (Xu et al. 2025, arXiv:2501.13766).
+wrong: such an answer is one part. So a share of parts is never below the accuracy of the same samples. Versions are
+questions of one cluster with a column `version`, as UGMathBench has them; it calls the last three EAcc, Δ and RE (Xu et
+al. 2025, arXiv:2501.13766).
 
 The product of the versions' fractions right, e = Π p_v, estimates the chance that all are right without bias, because
 their samples are independent. With n_v samples of a version, unbiased estimates over reruns are, for each problem,

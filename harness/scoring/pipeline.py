@@ -294,21 +294,17 @@ def _beside_overrides(graded: GradedBenchmark, score: Score, in_force: Mapping[K
     in_force: these verdicts. The score is returned unchanged if no counted grade differs from its correction.
     """
     counted = graded.counted(graded.grades)
-    corrected = Packed(Grade, overrides.apply(counted, in_force))
-    if not (n := sum(ours.verdict != theirs.verdict for ours, theirs in zip(counted, corrected, strict=True))):
+    numbers = overrides.count_corrected(counted, in_force)
+    if not numbers.n_differing:
         return score
+    corrected = Packed(Grade, overrides.apply(counted, in_force))
     by_hand = score_benchmark(graded.questions, corrected, graded.samples, equal_texts=graded.equal_texts)
-    share = "unknown" if by_hand.accuracy is None else f"{100 * by_hand.accuracy:.2f} %"
-    sentence = (
-        f"{n} verdict{'' if n == 1 else 's'} corrected by hand (overrides.jsonl); the accuracy would be {share} with "
-        f"{'it' if n == 1 else 'them'}, this score is without"
-    )
     return msgspec.structs.replace(
         score,
         accuracy_overridden=by_hand.accuracy,
         accuracy_overridden_intervals=intervals_of(by_hand),
-        n_overridden=n,
-        warnings=(*score.warnings, sentence),
+        n_overridden=numbers.n_differing,
+        warnings=(*score.warnings, numbers.beside(score.accuracy, by_hand.accuracy)),
     )
 
 

@@ -52,7 +52,7 @@ class QuestionTally:
     as wrong, the bounds as open. uncut: samples not cut by max_tokens; uncut_correct: those of them graded correct.
     independent: how many independent samples the present ones are worth if some repeat the text of another (copies);
     None: all. parts: parts of the answer; 0 where no grade states them. shares, squares: sum over the samples of the
-    fraction of the answer that is right (`_share_right`), and of its square.
+    fraction of the answer that is right (`Grade.share_right`), and of its square.
     """
 
     question: Question
@@ -164,20 +164,8 @@ class _Facts:
             parts = min(grade.parts[1], _MAX_TOKENS)
         # A score compares votes of one question only: among a million, two hashes of 64 bits are equal by chance once
         # in 10⁷ scores, and the key of Python's hash is drawn anew in each process, so that no reply can aim at it.
-        number, share = self.kinds.setdefault(kind, len(self.kinds)), _share_right(grade)
+        number, share = self.kinds.setdefault(kind, len(self.kinds)), grade.share_right
         self.rows.append(question, grade.sample_index, position, number, signs, hash(grade.vote), tokens, share, parts)
-
-
-def _share_right(grade: Grade) -> float:
-    """Return the fraction of the answer that is right: 1 exactly if the sample is correct, so that a mean of shares is
-    never below the accuracy.
-
-    The parts count unless the verdict contradicts them (a judge ruled otherwise); without parts an answer is one part.
-    """
-    is_correct = grade.verdict == "correct"
-    if grade.parts is msgspec.UNSET or (grade.parts[0] >= grade.parts[1]) != is_correct:
-        return float(is_correct)
-    return min(grade.parts[0] / grade.parts[1], 1.0)
 
 
 class _Covered(Picked[Grade]):

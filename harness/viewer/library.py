@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -83,6 +85,17 @@ class Remembered:
     def stamps(self) -> tuple[Stamp, ...]:
         """Return the states that the files had when they were last read, one for each file read so far."""
         return tuple(stamp for stamp, _ in self._kept.values())
+
+
+@dataclass(frozen=True, slots=True)
+class ByHand:
+    """The verdicts that persons gave to samples of a benchmark. words: how many samples, and how many verdicts differ
+    from the grader's. sentence: the same with both accuracies. accuracy: with these verdicts; None without grades.
+    """
+
+    words: str
+    sentence: str
+    accuracy: float | None
 
 
 class OpenBenchmark:
@@ -194,6 +207,16 @@ class OpenBenchmark:
             if opinion.correct is not None and opinion.correct != right
         )
 
+    def by_hand(self) -> ByHand | None:
+        """The verdicts by hand and the accuracy with them, for lists and pages; None without any."""
+        if not self.overrides:
+            return None
+        graded, corrected = self.tallies(overridden=False), self.tallies(overridden=True)
+        numbers = override_file.count_corrected((grade for item in graded for grade in item.grades), self.overrides)
+        accuracy = _mean_rate(graded) if self.score is None else self.score.accuracy
+        with_them = _mean_rate(corrected)
+        return ByHand(numbers.words, numbers.beside(accuracy, with_them), with_them)
+
     def override_history(self) -> list[Override]:
         """Return all overrides in the order they were made, including withdrawn ones."""
         return list(self._all_overrides)
@@ -242,6 +265,12 @@ class OpenBenchmark:
 
     def _refresh_offsets(self) -> None:
         self.offsets.refresh()
+
+
+def _mean_rate(tallies: Sequence[QuestionTally]) -> float | None:
+    """The mean over questions of the fraction correct; None without a graded sample."""
+    rates = [tally.rate for tally in tallies if tally.rate is not None]
+    return math.fsum(rates) / len(rates) if rates else None
 
 
 class OpenRun:

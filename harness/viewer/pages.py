@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +22,7 @@ from harness.scoring import Score
 from harness.scoring.intervals import Interval
 from harness.viewer import auditing
 from harness.viewer.beside import PublishedBeside, SourcePoint
-from harness.viewer.library import Library, OpenBenchmark, OpenRun
+from harness.viewer.library import ByHand, Library, OpenBenchmark, OpenRun
 from harness.viewer.request import curl
 from harness.viewer.rows import (
     ListedSample,
@@ -89,8 +88,7 @@ ReadFacts = Callable[[RunFolder], RunFacts]
 class Standing:
     """The line of one benchmark in the overview of runs. accuracy and the intervals are fractions; None before `harness
     score`. n_stored: samples in the journal. n_planned: samples planned for each question. modified: Unix time of the
-    last sample; None without any. n_overridden: verdicts corrected by hand. accuracy_overridden: the accuracy with
-    these corrections.
+    last sample; None without any. by_hand: what the benchmark's page says of verdicts by hand; None without any.
     """
 
     benchmark: str
@@ -104,8 +102,7 @@ class Standing:
     n_truncated: int | None
     mean_tokens: float | None
     modified: float | None
-    n_overridden: int
-    accuracy_overridden: float | None
+    by_hand: ByHand | None
     problems: Sequence[str]
 
 
@@ -250,11 +247,8 @@ def standing(benchmark: OpenBenchmark) -> Standing:
     """The line of a benchmark in the overview. Verdicts corrected by hand give a second accuracy."""
     benchmark.glance()
     score: Score | None = benchmark.score
-    with_overrides = None
     if benchmark.overrides:
         benchmark.refresh()
-        rates = [tally.rate for tally in benchmark.tallies(overridden=True) if tally.rate is not None]
-        with_overrides = math.fsum(rates) / len(rates) if rates else None
     return Standing(
         benchmark=benchmark.name,
         accuracy=None if score is None else score.accuracy,
@@ -267,21 +261,24 @@ def standing(benchmark: OpenBenchmark) -> Standing:
         n_truncated=None if score is None else score.n_truncated,
         mean_tokens=None if score is None else score.mean_completion_tokens,
         modified=benchmark.modified,
-        n_overridden=len(benchmark.overrides),
-        accuracy_overridden=with_overrides,
+        by_hand=benchmark.by_hand(),
         problems=benchmark.problems,
     )
 
 
 def benchmark_page(benchmark: OpenBenchmark, published: PublishedBeside) -> BenchmarkPage:
     """Return the page of a benchmark: its questions, and the published scores of the run's model."""
+    line = standing(benchmark)
+    # The score's sentence on verdicts by hand is as old as the score; the page has the one of now.
+    now = () if line.by_hand is None else (line.by_hand.sentence,)
+    warnings = () if benchmark.score is None else benchmark.score.warnings
     return BenchmarkPage(
-        standing=standing(benchmark),
+        standing=line,
         reported_by=published.reported_by,
         verdict=published.verdict,
         points=published.points,
         questions=[replace(row, metadata=_fields(row.metadata)) for row in question_rows(benchmark)],
-        warnings=() if benchmark.score is None else benchmark.score.warnings,
+        warnings=[warning for warning in warnings if warning not in now],
     )
 
 

@@ -408,9 +408,10 @@ def test_a_verdict_is_corrected_by_hand_and_never_silently(browser: Browser, vie
     assert (override.verdict, override.who, override.why) == ("correct", "Ada <b>", "<img src=x onerror=alert(1)>")
     browser.open(viewer, "/run/hand/demo")
     note = browser.wait(lambda: [element.text for element in browser.all(".note") if "by hand" in element.text])
-    assert "1 verdict corrected by hand: 50.00 % with them, 33.33 % without. The score above is without." in note[0]
+    words = "1 sample judged by hand, 1 otherwise than the grader"
+    assert f"{words}: the accuracy is 50.00 % with these verdicts, 33.33 % as graded" in note[0]
     browser.open(viewer)
-    browser.wait(lambda: "1 by hand: 50.0 %" in browser.text())
+    browser.wait(lambda: f"{words}: 50.0 %" in browser.text())
 
 
 def test_samples_are_judged_by_keyboard_without_their_verdicts(browser: Browser, viewer: Viewer, results: Path) -> None:

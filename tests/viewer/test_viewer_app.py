@@ -402,8 +402,8 @@ def test_a_verdict_by_hand_stands_beside_the_grade(by_hand: RunFolder, client: h
     stored = client.post("/api/override", json=correction(), headers=WRITES)
     assert (stored.status_code, stored.json()) == (200, {"stored": True})
     page = client.get("/api/benchmark", params=query).json()
-    assert (page["standing"]["accuracy"], page["standing"]["n_overridden"]) == (before["accuracy"], 1)
-    assert page["standing"]["accuracy_overridden"] == pytest.approx(0.5)
+    assert (before["by_hand"], page["standing"]["accuracy"]) == (None, before["accuracy"])
+    assert page["standing"]["by_hand"]["accuracy"] == pytest.approx(0.5)
     row = client.get("/api/question", params={**query, "question": "q1"}).json()["samples"][1]
     assert (row["verdict"], row["graded"]) == ("correct", "wrong")
     (override,) = overrides.read(by_hand.benchmark("demo"))
@@ -418,18 +418,38 @@ def test_a_verdict_by_hand_stands_beside_the_grade(by_hand: RunFolder, client: h
         "by hand: correct (the grader said wrong), by Ada" in harness(by_hand.path.parent, "show", "hand", "q1:1").out
     )
     scored = harness(by_hand.path.parent, "score", "hand")
-    assert (
-        "1 verdict corrected by hand (overrides.jsonl); the accuracy would be 50.00 % with it"
-        in scored.out + scored.err
-    )
+    words = "1 sample judged by hand, 1 otherwise than the grader: the accuracy is 50.00 % with these verdicts, 33.33 %"
+    assert words in scored.out + scored.err
     score = Score.load(by_hand.benchmark("demo"))
     assert score is not None
     assert (score.accuracy, score.accuracy_overridden) == (pytest.approx(1 / 3), pytest.approx(0.5))
     client.post("/api/override", json=correction(verdict=None, why="I was wrong"), headers=WRITES)
     page = client.get("/api/benchmark", params=query).json()["standing"]
-    assert (page["n_overridden"], page["accuracy_overridden"]) == (0, None)
+    assert page["by_hand"] is None
     assert len(overrides.read(by_hand.benchmark("demo"))) == 2  # nothing said is forgotten
     assert len(list(read_samples(by_hand.benchmark("demo")))) == 6
+
+
+def test_the_score_the_page_and_the_list_count_verdicts_by_hand_alike(results: Path, client: httpx.Client) -> None:
+    """Two samples are judged by hand, one of them as the grader judged it."""
+    run = write_run(results / "results" / "counted")
+    query = {"run": "counted", "benchmark": "demo"}
+    listed = harness(run.path.parent, "show", "counted").out
+    assert "by hand" not in listed
+    for changes in ({}, {"sample": 0, "verdict": "correct"}):
+        assert (
+            client.post("/api/override", json=correction(run="counted", **changes), headers=WRITES).status_code == 200
+        )
+    sentence = (
+        "2 samples judged by hand, 1 otherwise than the grader: the accuracy is 50.00 % with these verdicts, "
+        "33.33 % as graded"
+    )
+    scored = harness(run.path.parent, "score", "counted")
+    assert " ".join((scored.out + scored.err).split()).count(sentence) == 1
+    page = client.get("/api/benchmark", params=query).json()
+    assert page["standing"]["by_hand"]["sentence"] == sentence
+    assert [warning for warning in page["warnings"] if "by hand" in warning] == []
+    assert f"{sentence}; this list has these verdicts\n" in harness(run.path.parent, "show", "counted").out
 
 
 @pytest.mark.parametrize(

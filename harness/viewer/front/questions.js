@@ -15,7 +15,7 @@ const SHOWS = {
   odd: ["look wrong", (row) => row.n_anomalous > 0],
   disputed: ["graders disagree", (row) => row.n_disputed > 0],
   majority: ["majority wrong", (row) => row.majority_verdict === "wrong"],
-  hand: ["corrected by hand", (row) => row.n_overridden > 0],
+  hand: ["judged by hand", (row) => row.n_overridden > 0],
 };
 const SORTS = {
   number: ["order of the run", (row) => row.number],
@@ -109,7 +109,7 @@ export function questions({ query, run, benchmark, set, other }) {
         standing.mean_tokens ? ` · ${count(Math.round(standing.mean_tokens))} tokens a sample` : null),
       value.reported_by ? h("p", { class: "quiet" }, "reported by: ", foreign(value.reported_by), value.verdict ? `: ${value.verdict}` : null) : null,
       sourceStrip(standing, value.points),
-      standing.n_overridden ? h("p", { class: "note" }, `${standing.n_overridden} verdict${standing.n_overridden === 1 ? "" : "s"} corrected by hand: ${percent(standing.accuracy_overridden, 2)} % with them, ${percent(standing.accuracy, 2)} % without. The score above is without.`) : null,
+      standing.by_hand ? h("p", { class: "note" }, standing.by_hand.sentence) : null,
       [...standing.problems, ...value.warnings].map((said) => h("p", { class: "note" }, foreign(said))),
       h("form", { class: "controls", role: "search", submit: (event) => { event.preventDefault(); seek(new FormData(event.target).get("text")); } },
         h("label", {}, "Search questions and samples ", h("input", { type: "search", name: "text", "data-key": "text", class: "find" })),
