@@ -51,8 +51,8 @@ class QuestionTally:
     correct: samples graded correct. undecided: samples on which the grader could not decide; the accuracy counts them
     as wrong, the bounds as open. uncut: samples not cut by max_tokens; uncut_correct: those of them graded correct.
     independent: how many independent samples the present ones are worth if some repeat the text of another (copies);
-    None: all. parts: parts of the answer; 0 where no grade states them. shares, squares: sum over the samples of the
-    fraction of the answer that is right (`Grade.share_right`), and of its square.
+    None: all. parts: parts of the answer; 0 where no grade states them. shares, squares: sums over the samples of
+    `Grade.share_right` and of its square.
     """
 
     question: Question
@@ -74,15 +74,14 @@ class QuestionTally:
         object.__setattr__(self, "undecided", int(np.count_nonzero(signs & _UNDECIDED)))
         object.__setattr__(self, "uncut", int(np.count_nonzero(signs & _TRUNCATED == 0)))
         object.__setattr__(self, "uncut_correct", int(np.count_nonzero(signs & (_TRUNCATED | _CORRECT) == _CORRECT)))
-        stated = signs & _STATES_PARTS != 0
-        if stated.any():
+        if (signs & _STATES_PARTS).any():
             shares = facts["share"].tolist()
             object.__setattr__(self, "parts", int(facts["parts"].max()))
             object.__setattr__(self, "shares", math.fsum(shares))
             object.__setattr__(self, "squares", math.fsum(share**2 for share in shares))
         else:
             object.__setattr__(self, "shares", float(self.correct))
-            object.__setattr__(self, "squares", float(self.correct))
+            object.__setattr__(self, "squares", self.shares)
 
     @property
     def facts(self) -> NDArray[Any]:
