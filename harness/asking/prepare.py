@@ -315,7 +315,7 @@ def _check_verifiers(sets: Sequence[QuestionSet], watcher: Watcher, *, judged: b
     # Imported late: without a verifier, a run grades nothing.
     from harness.grading.elsewhere import is_elsewhere
     from harness.grading.processes.pool import grader_names
-    from harness.grading.processes.trial import TRIAL_SECONDS, try_verifier
+    from harness.grading.processes.trial import TRIAL_SECONDS, WRONG_ANSWER, try_verifier
 
     verified = [question for question in first if not is_elsewhere(question.rules.grader)]
     grader_names(verified)
@@ -325,8 +325,9 @@ def _check_verifiers(sets: Sequence[QuestionSet], watcher: Watcher, *, judged: b
             continue
         watcher.standing(
             Sentence(
-                f"trying the verifier {visible(question.rules.grader, 80)} on two answers (at most "
-                f"{TRIAL_SECONDS:g} s each)"
+                f"trying the verifier {visible(question.rules.grader, 80)} on two answers to question "
+                f'{visible(question.question_id, 60)}: "{visible(question.references[0], 60)}" and "{WRONG_ANSWER}" '
+                f"(at most {TRIAL_SECONDS:g} s each; a slow one is tried again)"
             )
         )
         trial = try_verifier(question, judged=judged)

@@ -67,7 +67,8 @@ class Response:
 class OutputRow:
     """A question as a tool stored it, with its responses.
 
-    where: file and line, for messages. answer: the reference. card_question: the same question in a card, for formats
+    where: file and line, for messages. answer: the reference; if the file states none (`states_reference`), it comes
+    from the benchmark whose questions the file answers. card_question: the same question in a card, for formats
     that need the questions; else None. usual_id: the value in a column that is usually the question's id, where the
     user names no column; it may be a sample's.
     """
@@ -80,6 +81,7 @@ class OutputRow:
     metadata: dict[str, Any] = field(default_factory=dict)
     card_question: Question | None = None
     usual_id: str | None = None
+    states_reference: bool = True
 
 
 def response_columns(response: str | None, *others: str | None) -> frozenset[str]:
@@ -93,31 +95,41 @@ def response_columns(response: str | None, *others: str | None) -> frozenset[str
 
 
 def by_columns(
-    rows: Iterable[Row], response: str | None, answer: str | None, question: str | None, question_id: str | None
+    rows: Iterable[Row],
+    response: str | None,
+    answer: str | None,
+    question: str | None,
+    question_id: str | None,
+    *,
+    needs_reference: bool = True,
 ) -> Iterator[OutputRow]:
     """Read any file by its columns. response, answer, question, question_id: names of columns; None: the usual names.
 
-    Raises `UsageError` if a column is missing.
+    needs_reference: no benchmark has the references of these questions. Raises `UsageError` if a column is missing.
     """
     ahead = iter(rows)
     first = next(ahead)
     response_column = _require_column(first, response, RESPONSE_COLUMNS, "the response", "response_key")
-    answer_column = _require_column(first, answer, (*GOLD_COLUMNS, *ANSWER_COLUMNS), "the reference", "answer_key")
+    usual_answers = (*GOLD_COLUMNS, *ANSWER_COLUMNS)
+    answer_column = _find_column(first, answer, usual_answers, "the reference")
+    if needs_reference:
+        answer_column = _require_column(first, answer, usual_answers, "the reference", "answer_key")
     question_column = _find_column(first, question, QUESTION_COLUMNS, "the question")
     id_column = _find_column(first, question_id, (), "the id")
     usual_column = None if question_id else next((name for name in ID_COLUMNS if name in first.value), None)
     for row in chain([first], ahead):
         for column in (response_column, answer_column):
-            if column not in row.value:
+            if column is not None and column not in row.value:
                 raise UsageError(f"{row.where} has no column {visible(column)!r}, which earlier rows have")
         text = row.value.get(question_column) if question_column else None
         yield OutputRow(
             row.where,
             _responses(row, row.value[response_column], response_column),
             question=cells.as_text(text),
-            answer=row.value[answer_column],
+            answer=None if answer_column is None else row.value[answer_column],
             question_id=cells.id_of(row.value.get(id_column)) if id_column else None,
             usual_id=cells.id_of(row.value.get(usual_column)) if usual_column else None,
+            states_reference=answer_column is not None,
         )
 
 

@@ -131,7 +131,7 @@ def read(
     few responses at a time.
 
     response_key, answer_key, question_key, id_key: names of columns; they imply the format "columns". format: None
-    recognises the tool. questions: those of a card, for formats without reference answers (openai_batch, sglang).
+    recognises the tool. questions: those of a card, which has the reference answers if the file has none.
     repeats: the meaning of equal questions in a file without ids (`Repeats`). benchmark: name of the benchmark in
     scores; None: the file's name. half_done: leave out an unfinished last line, whose writer was killed.
     """
@@ -252,7 +252,7 @@ def _read_rows(
             raise _no_questions_error(path, format)
         return formats.openai_batch(rows, questions)
     if format == "columns":
-        return formats.by_columns(rows, *keys)
+        return formats.by_columns(rows, *keys, needs_reference=not questions)
     if format == "evalscope":
         return layouts.evalscope(rows)
     reader = {"llmeval": formats.llmeval, "limo": formats.limo, "lm_eval": formats.lm_eval}[format]
@@ -413,6 +413,8 @@ def _question(row: OutputRow, name: str, question_id: str) -> Question:
 
 
 def _reference(row: OutputRow) -> Reference:
+    if not row.states_reference:
+        return Reference((), "text")
     try:
         return _reference_of_text(row.answer) if isinstance(row.answer, str) else read_reference(row.answer)
     except ValueError as error:

@@ -29,7 +29,7 @@ RULES = "rules"
 TRUST_VARIABLE = "HARNESS_GRADERS"
 """Environment variable that lists trusted modules, separated by commas."""
 
-_RAISED, _RETURNED, _LATE = "verifier raised ", "verifier returned ", "verifier took longer than "
+RAISED, _RETURNED, _LATE = "verifier raised ", "verifier returned ", "verifier took longer than "
 """The rule of a grade begins with one of these if the verifier raised an exception, returned no verdict, or was stopped
 at the deadline.
 """
@@ -121,7 +121,7 @@ def failure(rule: str) -> str | None:
     """Return what the verifier did in place of a verdict, such as "raised ValueError (mine.py:2)"; None if `rule`, the
     rule of a grade, names no failure of a verifier.
     """
-    return rule.removeprefix("verifier ") if rule.startswith((_RAISED, _RETURNED, _LATE, ENDED)) else None
+    return rule.removeprefix("verifier ") if rule.startswith((RAISED, _RETURNED, _LATE, ENDED)) else None
 
 
 def late(grader: str, seconds: float) -> str:
@@ -161,7 +161,7 @@ def ask(question: Question, answer: str) -> Ruling:
     except MemoryError:
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001  foreign code; what it raised is told in the grade
-        return Ruling(None, f"{_RAISED}{described(error, message=False)}", (f"the verifier raised {described(error)}",))
+        return Ruling(None, f"{RAISED}{described(error, message=False)}", (f"the verifier raised {described(error)}",))
     if isinstance(correct, Parts):
         return _by_parts(*correct)
     if type(correct).__name__ not in ("bool", "bool_"):  # bool_ is numpy 1's
@@ -183,7 +183,10 @@ def _by_parts(right: object, total: object) -> Ruling:
 
 
 def described(error: BaseException, *, message: bool = True) -> str:
-    """Describe an exception in one line: its class, its message (if `message`), and the file and line."""
+    """Describe an exception in one line: its class, its message (if `message`), and the file and line.
+
+    The class has its module, as `re.error`, unless it is Python's own.
+    """
     frames = traceback.extract_tb(error.__traceback__)
     # The last frame of the verifier's own code, not of a library that it called, of Python, or of what calls it.
     callers = (__file__, str(Path(__file__).parent / "processes"))
@@ -191,7 +194,9 @@ def described(error: BaseException, *, message: bool = True) -> str:
     own = [frame for frame in frames if not frame.filename.startswith(elsewhere)]
     line = f" ({Path(own[-1].filename).name}:{own[-1].lineno})" if own else ""
     says = f": {visible(str(error), _MAX_MESSAGE_CHARS)}" if message and str(error) else ""
-    return f"{type(error).__name__}{says}{line}"
+    kind = type(error)
+    name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+    return f"{visible(name, 80)}{says}{line}"
 
 
 def _is_shipped(grader: str) -> bool:

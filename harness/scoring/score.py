@@ -551,7 +551,7 @@ def _failure_sentences(failures: Mapping[str, int], consequence: str) -> tuple[s
 
     failures: rule → number of samples. consequence: the words on what became of these samples.
     """
-    slower = "; to allow more time, score again with a longer deadline"
+    slower = "; to allow more time, score again with a larger `deadline` (seconds for an answer)"
     return tuple(
         f"the verifier {visible(rule.removeprefix('verifier '))} on {count_noun(count, 'sample')}{consequence}"
         f"{slower if is_late(rule) else ''}"

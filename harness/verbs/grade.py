@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from harness.grading import Verdict
 from harness.grading.elsewhere import is_elsewhere, require_extension
 from harness.grading.processes.lasting import lasting_verdict
 from harness.grading.processes.pool import verdict_on
-from harness.grading.verifier import RULES
+from harness.grading.verifier import RAISED, RULES
 from harness.presets.grading import DEADLINE_SECONDS
 from harness.runs import Manifest, RunFolder, grades, questions
 
@@ -46,10 +47,21 @@ def grade(reference: Any, response: str, options: GradeOptions, *, with_steps: b
     deadline_s = DEADLINE_SECONDS if options.deadline is None else options.deadline
     kind, choices = options.kind, options.choices
     if grader != RULES:
-        return verdict_on(reference, response, kind=kind, rules=rules, choices=choices, deadline_s=deadline_s)
+        verdict = verdict_on(reference, response, kind=kind, rules=rules, choices=choices, deadline_s=deadline_s)
+        return _with_hint(verdict) if verdict.rule.startswith(RAISED) else verdict
     return lasting_verdict(
         reference, response, kind=kind, rules=rules, choices=choices, deadline_s=deadline_s, with_steps=with_steps
     )
+
+
+def _with_hint(verdict: Verdict) -> Verdict:
+    """The verdict of a verifier that raised, with a step on what it was not given."""
+    hint = (
+        "here the verifier gets the reference and the reply, but no text, id and metadata of a question: to try it on "
+        "a card's questions, score a file of replies (docs/tutorials/own-grader.md)"
+    )
+    # Before the last two steps, the rule and the verdict.
+    return replace(verdict, steps=(*verdict.steps[:-2], hint, *verdict.steps[-2:]))
 
 
 class NearMiss(NamedTuple):

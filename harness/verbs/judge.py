@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import shlex
 import shutil
+import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -259,10 +260,16 @@ def _trial(judge: JudgeSettings, server: Server, folder: RunFolder) -> list[Samp
     questions = [judge_question(judge.prompt, TRIAL, answer) for answer in (TRIAL.references[0], WRONG_ANSWER)]
     cases = _Cases(TRIAL.benchmark, {question.question_id: question for question in questions}, {}, 0)
     make_folder(folder.path)
+    began = time.monotonic()
     outcome = _ask(folder, [cases], judge, server, None, "", TRIAL_PATIENCE)
+    seconds = time.monotonic() - began
     replies = {reply.question_id: reply for reply in read_samples(folder.benchmark(cases.benchmark))}
     if len(replies) < len(questions):
-        raise ServerError("; ".join(cause.example for cause in outcome.causes) or "the judge gave no reply")
+        why = "; ".join(cause.example for cause in outcome.causes) or "no reply came"
+        addresses = ", ".join(visible(endpoint.base_url, 200) for endpoint in server.endpoints)
+        raise ServerError(
+            f"the judge {visible(judge.model, 80)} at {addresses} gave no reply in {seconds:.1f} s of trying: {why}"
+        )
     return [replies[question.question_id] for question in questions]
 
 
@@ -285,6 +292,11 @@ def _vote(reply: Sample, prompt: JudgePrompt) -> bool | None:
     return None if reply.truncated else verdict(prompt, reply.text)
 
 
+def _of_judge(model: str, error: ServerError) -> ServerError:
+    """The error with the judge's name before its sentence, and its options as the judge's."""
+    return ServerError(f"the judge {visible(model, 80)}: {error.sentence.of('judge').marked}")
+
+
 def _server(who: JudgeOptions, watcher: Watcher) -> Server:
     """Look at the judge's server, and make its asker and the length of its context.
 
@@ -294,7 +306,7 @@ def _server(who: JudgeOptions, watcher: Watcher) -> Server:
         reached = servers.find(who)
         looks = servers.look(reached, who, watcher)
     except ServerError as error:
-        raise ServerError(f"the judge {visible(who.model or '', 80)}: {error.sentence.marked}") from error
+        raise _of_judge(who.model or "", error) from error
     return Server(
         endpoints=reached.endpoints,
         asker=reached.asker(looks),
@@ -583,12 +595,15 @@ def _ask(
         canary=False,  # equal verdicts on all of the first answers are a good sign here
     )
     sets = [_question_set(benchmark_cases, judge, folder) for benchmark_cases in with_questions]
-    return generate(
-        settings,
-        sets,
-        servers=ServerSide(context_of=server.context_of),
-        listener=Listener(on_progress=on_progress, resume_command=resume_command),
-    )
+    try:
+        return generate(
+            settings,
+            sets,
+            servers=ServerSide(context_of=server.context_of),
+            listener=Listener(on_progress=on_progress, resume_command=resume_command),
+        )
+    except ServerError as error:
+        raise _of_judge(judge.model, error) from error
 
 
 def _question_set(cases: _Cases, judge: JudgeSettings, folder: RunFolder) -> QuestionSet:

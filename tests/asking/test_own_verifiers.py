@@ -99,6 +99,19 @@ def test_a_verifier_that_cannot_grade_is_refused_before_a_run(
     assert sentence in str(refused.value)
 
 
+def test_the_run_says_on_which_answers_it_tries_a_verifier(own: Path) -> None:
+    (own / "own.yaml").write_text(CARD % "right")
+    told: list[str] = []
+    watcher = Watcher()
+    watcher.standing = told.append  # type: ignore[method-assign, assignment]
+    asked = prepare.questions_of(RunOptions.of(benchmarks=(str(own / "own.yaml"),)), watcher)
+    first = asked.sets[0].questions[0].question_id
+    assert (
+        f'trying the verifier own_words:right on two answers to question {first}: "2" and "no such answer" (at most '
+        "30 s each; a slow one is tried again)"
+    ) in told
+
+
 @pytest.mark.parametrize("function", ["right", "refuses", "accepts"])
 def test_any_verdict_on_the_trials_answers_lets_the_run_go_on(own: Path, function: str) -> None:
     assert warnings_of(own, function) == []

@@ -273,7 +273,7 @@ def test_a_verifier_that_raises_is_reported_with_its_line(tmp_path: Path, monkey
     rules = own(tmp_path, monkeypatch, source)
     right, broken = graded(["4", "x"], rules)
     assert (right.verdict, broken.verdict) == ("correct", "undecided")
-    assert broken.rule.startswith("verifier raised JSONDecodeError")
+    assert broken.rule.startswith("verifier raised json.decoder.JSONDecodeError")
 
 
 def test_unknown_question_is_refused_with_its_name() -> None:

@@ -59,3 +59,15 @@ def misbehaves(answer: str, question: Question) -> bool:
 def answers_alike(answer: str, question: Question) -> bool:
     """Well-behaved: the answer is one of the references, letter by letter."""
     return answer in question.references
+
+
+def of_its_task(answer: str, question: Question) -> bool:
+    """Needs the question's metadata."""
+    return bool(question.metadata["task"] == answer)
+
+
+def is_pattern(answer: str, question: Question) -> bool:
+    """Raises an exception of a library if the answer is no regular expression."""
+    import re
+
+    return re.compile(answer) is not None

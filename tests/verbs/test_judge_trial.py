@@ -17,6 +17,8 @@ import pytest
 
 import harness as reasoning_harness
 from harness.core.errors import HarnessError
+from harness.generation.settings import Patience
+from harness.verbs import judge as judging
 from tests.faults.server import FaultServer, Request, Step, completion, http, models
 from tests.system.command import harness
 
@@ -84,6 +86,32 @@ def test_the_sentence_of_a_refused_judge_is_that_of_scoring(tmp_path: Path) -> N
         scored = harness(tmp_path, "score", "out", *words[words.index("--judge") :])
         (line,) = (line for line in scored.err.splitlines() if line.startswith("harness: ") and "no such key" in line)
         assert line in refused.err
+
+
+def test_a_judge_that_refuses_the_key_is_named_with_its_option(tmp_path: Path) -> None:
+    with FaultServer(SERVED) as server, FaultServer(refusing(401, "no such key")) as judge:
+        done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url))
+    said = " ".join(done.err.split())
+    assert f"harness: the judge judge: {judge.base_url} refuses: HTTP 401: no such key" in said
+    assert "--judge-api-key-env names the variable that holds the key" in said
+
+
+def test_a_key_that_the_run_s_own_server_refuses_is_not_the_judge_s(tmp_path: Path) -> None:
+    refuses = listing("able", lambda: iter([http(401, {"error": {"message": "no such key"}})]))
+    with FaultServer(refuses) as server, FaultServer(able) as judge:
+        done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url))
+    said = " ".join(done.err.split())
+    assert f"harness: {server.base_url} refuses: HTTP 401: no such key; --api-key-env names the variable" in said
+
+
+def test_a_judge_that_never_replies_is_named_with_its_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judging, "TRIAL_PATIENCE", Patience(attempts=1))
+    with FaultServer(SERVED) as server, FaultServer(refusing(500, "out of order")) as judge:
+        done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url))
+        assert (done.code, n_sampled(server)) == (2, 0), done.err
+    said = " ".join(done.err.split())
+    pattern = rf"the judge judge at {re.escape(judge.base_url)} gave no reply in [0-9.]+ s of trying: HTTP 500: out of"
+    assert re.search(pattern, said), said
 
 
 def test_a_judge_that_answers_is_tried_and_the_printed_command_asks_it(tmp_path: Path) -> None:

@@ -149,6 +149,28 @@ def test_a_file_of_a_benchmarks_questions_stands_beside_its_runs(tmp_path: Path)
     assert not any("settings of the runs differ" in one for one in found.decision.warnings)
 
 
+def test_a_file_without_references_is_graded_by_those_of_its_benchmark(tmp_path: Path) -> None:
+    """As one writes replies by hand, right and wrong ones, to try a grader."""
+    first, second, *_ = demo()
+    rows = [
+        {"question": first.messages[-1].content, "reply": rf"\boxed{{{first.references[0]}}}"},
+        {"question": second.messages[-1].content, "reply": r"\boxed{-77}"},
+        {"question": first.messages[-1].content, "reply": r"\boxed{-77}"},
+    ]
+    file = tmp_path / "tries.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    scored = harness.score(file, benchmark="demo", response_key="reply", workers=1)["demo"]
+    assert (scored.n_questions, scored.n_samples, scored.n_correct) == (2, 3, 1)
+    kept = grades.read(OutputsFolder(file).benchmark("demo"))
+    assert [(one.question_id, one.verdict) for one in kept] == [
+        (first.question_id, "correct"), (second.question_id, "wrong"), (first.question_id, "wrong"),
+    ]  # fmt: skip
+    with pytest.raises(harness.UsageError, match="has no usual column for the reference"):
+        harness.score(file, response_key="reply", workers=1)
+    with pytest.raises(harness.UsageError, match="has no column 'truth' for the reference"):
+        harness.score(file, benchmark="demo", response_key="reply", answer_key="truth", workers=1)
+
+
 def test_a_file_named_for_a_benchmark_that_asks_other_questions_is_refused(tmp_path: Path) -> None:
     file = sums(tmp_path / "sums.jsonl", 2, first=70_000)
     with pytest.raises(harness.UsageError, match=r"asks 'What is 70000 \+ 1\?.*, which demo does not; leave benchmark"):

@@ -20,7 +20,13 @@ class OutputsOptions(Options):
     response_key: Annotated[
         str | None, Option("Column of the response in FILE; a cell may hold a list of samples.", under=OUTPUTS)
     ] = None
-    answer_key: Annotated[str | None, Option("Column of the reference answer in FILE.", under=OUTPUTS)] = None
+    answer_key: Annotated[
+        str | None,
+        Option(
+            f"Column of the reference answer in FILE; not needed with {option('benchmark')}, which has the references.",
+            under=OUTPUTS,
+        ),
+    ] = None
     question_key: Annotated[
         str | None,
         Option("Column of the question in FILE; rows with equal questions are samples of one question.", under=OUTPUTS),

@@ -302,7 +302,10 @@ class Dispatcher:
             case "run":
                 self._lanes.answered_by(flight.ticket)
                 self.causes.met(task, failure)
-                self.fail(ServerError(f"{endpoint} refuses: {failure.message}"))
+                key = (
+                    f"; {option('api_key_env')} names the variable that holds the key" if failure.status == 401 else ""
+                )
+                self.fail(ServerError(f"{endpoint} refuses: {failure.message}{key}"))
             case "payload":
                 self._lanes.answered_by(flight.ticket)
                 self._refused(task, failure, endpoint)
