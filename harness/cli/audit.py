@@ -43,6 +43,7 @@ def command(run: Path, **given: Any) -> None:
     harness audit results/r1 --verdicts to_judge.jsonl
     """
     from harness.verbs.audit import audit
+    from harness.viewer.printed import lines
 
     options = AuditOptions.of(**given)
     by_file = options.out is not None or options.verdicts is not None
@@ -52,6 +53,8 @@ def command(run: Path, **given: Any) -> None:
             "them by --verdicts FILE"
         )
     audits = audit(run, options)
+    for rubric in dict.fromkeys(each.rubric for each in audits if each.rubric and each.items):
+        click.echo(f"The judge decided by this rubric:\n\n{lines(rubric)}\n")
     if not by_file and any(each.items for each in audits):
         _judge(run, audits, options.who)
         audits = audit(run, options)

@@ -37,6 +37,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import NamedTuple
 
 import msgspec
@@ -45,7 +46,7 @@ import numpy as np
 from harness.core.codec import digest
 from harness.core.records import Key
 from harness.grading.verdict import JUDGE_RULE
-from harness.runs.overrides import Override, apply
+from harness.runs.overrides import Override, apply, is_older
 from harness.scoring.intervals import Interval, wilson
 from harness.scoring.tally import QuestionTally
 from harness.scoring.uncertainty import Intervals, rate_intervals
@@ -91,7 +92,8 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
     """The accuracy if a person had judged, estimated from n_audited of n_population verdicts; fractions.
 
     n_differing: audited samples on which the person differs from the grader. n_accepted: those of them that the grader
-    calls correct; None in scores of former versions. intervals: 95 %, with the audit's own uncertainty.
+    calls correct; None in scores of former versions. n_older: audited verdicts that are older than the rubric by which
+    the judge decided. intervals: 95 %, with the audit's own uncertainty.
     n_to_halve: audits in all with which the sampling interval would be half as wide; None: no number of audits would do
     that.
     """
@@ -103,6 +105,7 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
     n_differing: int
     n_to_halve: int | None
     n_accepted: int | None = None
+    n_older: int = 0
 
     @property
     def sentence(self) -> str:
@@ -119,10 +122,16 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
             if self.n_to_halve is None
             else f"about {self.n_to_halve:,} audits would halve the interval"
         )
+        older = ""
+        if self.n_older:
+            older = (
+                f". {self.n_older:,} of these {self.n_audited:,} verdicts {'is' if self.n_older == 1 else 'are'} older "
+                "than the rubric: give them anew if they follow other rules"
+            )
         return (
             f"a person audited {self.n_audited:,} of {self.n_population:,} verdicts and differs on "
             f"{self.n_differing:,}{which}: the accuracy by a person is {100 * self.accuracy:.1f} % (same questions "
-            f"{_between(sampling)}{new}); {more}"
+            f"{_between(sampling)}{new}); {more}{older}"
         )
 
 
@@ -244,19 +253,27 @@ class AuditedPart(NamedTuple):
     trials: float
 
 
-def audited(items: Sequence[QuestionTally], by_hand: Mapping[Key, Override], intervals: Intervals) -> Audited | None:
+def audited(
+    items: Sequence[QuestionTally],
+    by_hand: Mapping[Key, Override],
+    intervals: Intervals,
+    *,
+    since: datetime | None = None,
+) -> Audited | None:
     """The accuracy by a person, estimated from the audited samples; None while nothing is audited in one of the strata.
 
-    items: `tally(…).questions`. by_hand: `audits(…)`. intervals: of the accuracy by the grades.
+    items: `tally(…).questions`. by_hand: `audits(…)`. intervals: of the accuracy by the grades. since: when the judge's
+    rubric was first used; None: it has none.
     """
     population = _Population.of(items)
-    parts, n_differing, n_accepted = [], 0, 0
+    parts, n_differing, n_accepted, n_older = [], 0, 0, 0
     for stratum in population.strata:
         verdicts = list(stratum.audits(by_hand))
         if not verdicts:
             return None
         n_differing += (differing := sum(correct != stratum.called_correct for _, correct in verdicts))
         n_accepted += differing * stratum.called_correct
+        n_older += sum(is_older(by_hand[key], since) for key, _ in verdicts)
         weights = np.array([stratum.weight_of[key] for key, _ in verdicts])
         parts.append(
             AuditedPart(
@@ -272,6 +289,7 @@ def audited(items: Sequence[QuestionTally], by_hand: Mapping[Key, Override], int
     if not parts:
         return None
     estimated = estimate(parts, population.certain, intervals, n_differing, n_accepted)
+    estimated = msgspec.structs.replace(estimated, n_older=n_older)
     if estimated.n_audited < estimated.n_population:
         return estimated
     # Everything is audited: the person's verdicts are scored as a grader's would be.

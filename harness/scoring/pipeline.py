@@ -43,6 +43,7 @@ from harness.scoring.audit import Audited, JudgeErrors, audited, audits
 from harness.scoring.by_endpoint import NONE_FAILED, EndpointScore, FailedRequests
 from harness.scoring.cut_text import accuracy_of_cut_text, cut, tokens_until
 from harness.scoring.observed import ById, Observed, Rows, basis, grade_journal, salvage_warnings, takeover_warnings
+from harness.scoring.rubrics import rubric_of
 from harness.scoring.score import Score, beside_audit, check_ks, intervals_of, score_benchmark, with_errors, with_g_pass
 from harness.scoring.tally import QuestionTally, tally
 from harness.scoring.tokens import accuracy_of_first_right, budgets_of, first_right
@@ -285,7 +286,8 @@ def _audited(graded: GradedBenchmark, score: Score, corrections: Sequence[overri
     by_hand = audits(corrections) if corrections else {}
     if score.accuracy is None or not by_hand:
         return None
-    return audited(graded.tallied, by_hand, intervals_of(score))
+    rubric = rubric_of(graded.folder, graded.grades)
+    return audited(graded.tallied, by_hand, intervals_of(score), since=rubric and rubric.since)
 
 
 def _beside_overrides(graded: GradedBenchmark, score: Score, in_force: Mapping[Key, overrides.Override]) -> Score:

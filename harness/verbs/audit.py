@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 import msgspec
@@ -36,7 +37,8 @@ class Audit:
 
     accuracy: by the grader, a fraction. n_drawn: number of samples drawn for the audit. items: the drawn samples that
     the person has not judged yet. estimate: the accuracy that follows from the person's verdicts; None until the person
-    has judged samples that the grader called correct and samples that it did not.
+    has judged samples that the grader called correct and samples that it did not. rubric: the user's rubric that the
+    judge got; empty without one.
     """
 
     benchmark: str
@@ -44,6 +46,7 @@ class Audit:
     n_drawn: int
     items: list[AuditItem]
     estimate: Audited | None
+    rubric: str = ""
 
 
 class _VerdictLine(msgspec.Struct, frozen=True):
@@ -68,8 +71,12 @@ def audit(source: Path, options: AuditOptions) -> list[Audit]:
         _check_replaceable(options.out, options.verdicts)
     if options.verdicts is not None:
         # Read into a list, so that every line is checked before the first verdict is stored.
-        for benchmark, key, verdict in [*_verdicts(options.verdicts, opened, options.benchmark)]:
-            judge(benchmark, key, verdict, options.who)
+        lines = [*_verdicts(options.verdicts, opened, options.benchmark)]
+        judged = {benchmark.name: benchmark for benchmark, _, _ in lines}
+        rubrics = {name: auditing.rubric_used(benchmark) for name, benchmark in judged.items()}
+        for benchmark, key, verdict in lines:
+            rubric = rubrics[benchmark.name]
+            judge(benchmark, key, verdict, options.who, since=rubric and rubric.since)
     names = opened.benchmarks if options.benchmark is None else [options.benchmark]
     audits = [_audit(opened.benchmark(name), options.samples) for name in names]
     if options.out is not None:
@@ -86,13 +93,18 @@ def open_run(source: Path) -> OpenRun:
     return opened
 
 
-def judge(benchmark: OpenBenchmark, key: Key, verdict: Verdict, who: str | None) -> None:
-    """Store a person's verdict on the sample `key`. who: the person's name; None = the user of this machine.
+def judge(
+    benchmark: OpenBenchmark, key: Key, verdict: Verdict, who: str | None, *, since: datetime | None = None
+) -> None:
+    """Store a person's verdict on the sample `key`, unless the person gave it before.
+
+    who: the person's name; None = the user of this machine. since: when the judge's rubric was first used; an equal
+    verdict that is older is stored anew.
 
     Raises `UsageError` if the name is empty or too long, `StoreError` when the disk refuses.
     """
     override, grade = benchmark.audits.get(key), benchmark.grade(key)
-    if override is None or override.verdict != verdict:
+    if override is None or override.verdict != verdict or overrides.is_older(override, since):
         graded = None if grade is None else grade.verdict
         overrides.correct(
             benchmark.folder, key, verdict, graded=graded, who=overrides.this_user() if who is None else who, why=WHY
@@ -103,6 +115,7 @@ def _audit(benchmark: OpenBenchmark, samples: int) -> Audit:
     """The present state of a benchmark's audit; also stores its estimate in the score."""
     keys = auditing.drawn(benchmark, samples)
     score, estimate = auditing.score_of(benchmark), auditing.estimate(benchmark)
+    rubric = auditing.rubric_used(benchmark)
     with_estimate = beside_audit(score, score.judge_errors, estimate)
     if with_estimate != score:
         with_estimate.save(benchmark.folder)
@@ -112,6 +125,7 @@ def _audit(benchmark: OpenBenchmark, samples: int) -> Audit:
         n_drawn=len(keys),
         items=[auditing.item(benchmark, key) for key in auditing.left(benchmark, keys)],
         estimate=estimate,
+        rubric="" if rubric is None else rubric.text,
     )
 
 

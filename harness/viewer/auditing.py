@@ -9,6 +9,7 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.records import Key, SampleRecord, Verdict
 from harness.scoring.audit import Audited, audited, draw
+from harness.scoring.rubrics import Rubric, rubric_of
 from harness.scoring.score import Score, counted_copies, intervals_of
 from harness.scoring.tally import QuestionTally
 from harness.viewer.library import OpenBenchmark
@@ -64,7 +65,13 @@ def estimate(benchmark: OpenBenchmark) -> Audited | None:
     score = score_of(benchmark)
     if score.accuracy is None or not benchmark.audits:
         return None
-    return audited(counted_copies(score, _counted(benchmark)), benchmark.audits, intervals_of(score))
+    items, rubric = counted_copies(score, _counted(benchmark)), rubric_used(benchmark)
+    return audited(items, benchmark.audits, intervals_of(score), since=rubric and rubric.since)
+
+
+def rubric_used(benchmark: OpenBenchmark) -> Rubric | None:
+    """Return the rubric by which a judge decided samples of the benchmark; None without one."""
+    return rubric_of(benchmark.folder, (grade for of in benchmark.grades.values() for grade in of.values()))
 
 
 def _counted(benchmark: OpenBenchmark) -> Sequence[QuestionTally]:

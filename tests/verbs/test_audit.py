@@ -18,6 +18,7 @@ import pytest
 import harness as front
 from harness.core.errors import UsageError
 from harness.core.records import Key
+from harness.grading.second.judge_prompts import with_rubric
 from harness.presets.grading import GradingOptions
 from harness.runs import Manifest, RunFolder, overrides
 from harness.scoring import Score
@@ -135,6 +136,49 @@ def test_verdicts_are_stored_once(tmp_path: Path, judged: RunFolder) -> None:
     for _ in range(2):
         assert harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl").code == 0
     assert len(overrides.read(judged.benchmark("prose"))) == 4
+
+
+def judged_by_rubric(folder: RunFolder, judge: FaultServer, rubric: str, created: str) -> str:
+    """The warnings of the score by a rubric. created: when the judge is first asked by it."""
+    result = judge_run(folder, serve(judge), prompt=with_rubric(rubric))
+    manifest = result.folder / "manifest.json"
+    stored = json.loads(manifest.read_bytes())
+    manifest.write_text(json.dumps({**stored, "created": created}))
+    judge_run(folder, serve(judge), prompt=with_rubric(rubric))
+    return warnings(folder)
+
+
+def test_verdicts_that_are_older_than_the_rubric_are_counted(tmp_path: Path, judge: FaultServer) -> None:
+    folder = write_run(tmp_path / "run", ROWS)
+    judged_by_rubric(folder, judge, "It names all three points.", "2026-01-01T00:00:00+00:00")
+    harness(tmp_path, "audit", "run", "--out", "todo.jsonl")
+    filled(tmp_path / "todo.jsonl", lambda row: "correct")
+    todo = (tmp_path / "todo.jsonl").read_bytes()
+    harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl")
+    assert "older than the rubric" not in warnings(folder)
+    path = folder.benchmark("prose").overrides
+    rows = [{**json.loads(line), "when": "2026-01-02T00:00:00+00:00"} for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    said = judged_by_rubric(folder, judge, "It names at least two points.", "2026-01-03T00:00:00+00:00")
+    assert "4 of these 4 verdicts are older than the rubric: give them anew if they follow other rules" in said
+    # The same verdicts, given anew under the new rubric.
+    (tmp_path / "todo.jsonl").write_bytes(todo)
+    again = harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl")
+    assert "audited 4 of 4 verdicts" in again.out
+    assert "older than the rubric" not in again.out + warnings(folder)
+    assert len(overrides.read(folder.benchmark("prose"))) == 8
+
+
+def test_an_audit_shows_the_rubric_once(tmp_path: Path, judge: FaultServer) -> None:
+    folder = write_run(tmp_path / "run", ROWS)
+    judge_run(folder, serve(judge))
+    assert "by this rubric" not in harness(tmp_path, "audit", "run", "--out", "todo.jsonl").out
+    judge_run(folder, serve(judge), prompt=with_rubric("It names all three points.\n\nNothing else matters.\x1b[1m"))
+    shown = harness(tmp_path, "audit", "run", "--out", "todo.jsonl").out
+    rubric = "The judge decided by this rubric:\n\nIt names all three points.\n\nNothing else matters.\\x1b[1m\n"
+    assert shown.count(rubric) == 1
+    (audit,) = front.audit(folder.path)
+    assert audit.rubric == "It names all three points.\n\nNothing else matters.\x1b[1m"
 
 
 def correction(key: Key, verdict: Any, why: str) -> dict[str, Any]:

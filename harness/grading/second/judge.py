@@ -78,6 +78,11 @@ def judge_name(model: str, prompt: JudgePrompt, votes: int) -> str:
     return f"judge:{model}@{prompt.name}{f'*{votes}' if votes > 1 else ''}"
 
 
+def prompt_of(grader: str) -> str:
+    """Return the prompt's name in the grader of a sample that a judge decided (`judge_name`)."""
+    return grader.rpartition("@")[2].partition("*")[0]
+
+
 def apply_ruling(grade: Grade, ruling: bool | None, judge: str, *, override: bool = False) -> Grade:
     """Return the grade after the judge's ruling, which decides undecided grades, or all with `override`.
 

@@ -32,8 +32,12 @@ MAX_RUBRIC_CHARS = 20_000
 MAX_REPLY_CHARS = 20_000
 """The verdict is looked for in this many characters at the end of a judge's reply."""
 
+RUBRIC = "rubric-"
+"""The name of a prompt with a user's rubric begins with this; the rubric's checksum follows."""
+
 _TAG_DIGITS = 12
 _FIELD = re.compile(r"\{(question|references|answer)\}")
+_ANSWER_END = re.compile(rf"</answer-[0-9a-f]{{{_TAG_DIGITS}}}>\n\n")
 _DECORATION = str.maketrans("", "", "*_`#>")
 """Markdown's emphasis, code, headings and quotations."""
 
@@ -152,10 +156,16 @@ def with_rubric(rubric: str) -> JudgePrompt:
     plain = rubric.strip()
     return dataclasses.replace(
         VERDICT,
-        name=f"rubric-{digest(plain)[:8]}",
+        name=f"{RUBRIC}{digest(plain)[:8]}",
         about="Compares by a rubric of the user's own, then states a verdict on the last line.",
         template=VERDICT.template.replace(_TASK, _TASK_OF_RUBRIC).replace(_RULE, plain),
     )
+
+
+def rule_in(request: str) -> str:
+    """Return the rule of what is correct in a request to a judge by the prompt `verdict` or by a rubric."""
+    ending = VERDICT.template.partition(_RULE)[2]
+    return _ANSWER_END.split(request)[-1].removesuffix(ending)
 
 
 def _read_rubric(name: str) -> str:
