@@ -65,8 +65,15 @@ def problem_of(first: ErrorDetails, names: Collection[str] = (), more: str = "")
     near = ""
     if first["type"] in ("literal_error", "enum") and input_text:
         near = near_names(str(first["input"]), re.findall(r"'([^']*)'", complaint))
-    sentence = f"{complaint}{f', found {input_text}' if input_text else ''}{more}{f'.{near}' if near else ''}"
+    # A key of YAML that is true or false was written as a word where a text is expected.
+    yaml = " (YAML reads yes, no, on and off as true and false: quote the word)" if _is_yaml_word(first) else ""
+    sentence = f"{complaint}{f', found {input_text}' if input_text else ''}{yaml}{more}{f'.{near}' if near else ''}"
     return Problem(field, complaint, input_text, f"{field}: {sentence}" if field else sentence)
+
+
+def _is_yaml_word(problem: ErrorDetails) -> bool:
+    """Whether a text was expected and YAML has read the word as true or false."""
+    return problem["type"] == "string_type" and isinstance(problem["input"], bool)
 
 
 def others(problems: Sequence[ErrorDetails]) -> str:

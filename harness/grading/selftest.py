@@ -66,11 +66,13 @@ def self_test(questions: Iterable[Question]) -> SelfTest:
         if is_right:
             n_references += 1
             if not was_accepted:
-                not_itself.append((question.question_id, f"the solution of {question.question_id}"))
+                not_itself.append((question.question_id, f"the solution of {question.question_id} fails its tests"))
             continue
         n_changed += 1
         if was_accepted:
-            not_distinct.append((question.question_id, "", f"a program that does nothing for {question.question_id}"))
+            not_distinct.append(
+                (question.question_id, "", f"a program that does nothing passes the tests of {question.question_id}")
+            )
     return SelfTest(
         n_references=n_references, n_changed=n_changed, verifiers=sorted(verifiers), not_itself=not_itself,
         not_distinct=not_distinct,

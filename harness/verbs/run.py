@@ -11,7 +11,7 @@ from harness.asking.prepare import Prepared, prepare
 from harness.asking.session import Ran, Sampled, generate
 from harness.asking.watching import Watcher
 from harness.benchmarks.questions import QuestionSet
-from harness.core.errors import Sentence
+from harness.core.errors import Sentence, UsageError
 from harness.core.errors import option as as_typed
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
@@ -43,6 +43,8 @@ def run(options: RunOptions, watcher: Watcher, judge: JudgeOptions | None = None
         if judge is None:
             for doubt in _for_a_judge(prepared.sets):
                 watcher.warn(doubt)
+        for doubt in _ungradable(prepared.sets):
+            watcher.warn(doubt)
         _try(judge, watcher)
         sampled = sample(prepared, watcher)
         settings = prepared.settings
@@ -66,6 +68,26 @@ def _for_a_judge(sets: Sequence[QuestionSet]) -> Iterator[Sentence]:
                 "The rules accept only a reply that repeats the answer, and leave all other replies undecided. A judge "
                 f"can decide these replies, now or when you score ({as_typed('judge_model')})"
             )
+
+
+def _ungradable(sets: Sequence[QuestionSet]) -> Iterator[Sentence]:
+    """Yield a warning for each kind of answers, such as programs, that this machine cannot grade now."""
+    from harness.grading.elsewhere import is_elsewhere, require_extension  # Imported late: few runs have such answers.
+
+    graders = {item.rules.grader: of.name for of in reversed(sets) for item in of.questions[:1]}
+    for grader, benchmark in graders.items():
+        if not is_elsewhere(grader):
+            continue
+        decider = require_extension(grader).start(1, None)
+        try:
+            _ = decider.name
+        except UsageError as error:
+            yield Sentence(
+                f"{visible(benchmark, 80)} cannot be scored here yet: {error.sentence.marked}. The run goes on; score "
+                f"it on another machine, or by `harness score` with {as_typed('score.sandbox', 'docker:IMAGE')}"
+            )
+        finally:
+            decider.close()
 
 
 def _try(judge: JudgeOptions | None, watcher: Watcher) -> None:

@@ -190,6 +190,11 @@ def test_a_folder_of_cards_that_is_not_there_is_one_sentence(tmp_path: Path, mon
         ("", "must hold `key: value` lines of a card, found nothing"),
         ("1: x\n", "must hold `key: value` lines of a card, found a key that is no text"),
         (MINIMAL + "prompts: {x: {}}\n", "prompts: Input should be a valid list"),
+        (
+            MINIMAL.replace("title: Sums", "title: yes"),
+            r"title: Input should be a valid string, found True \(YAML reads yes, no, on and off as",
+        ),
+        (MINIMAL.replace("title: Sums", "title: 5"), "title: Input should be a valid string, found 5$"),
         (MINIMAL + "sampling: {stop: ['']}\n", r"sampling\.stop\.0: .*at least 1 character"),
         ("title: [unclosed\n", r"sums\.yaml:2 is no plain YAML"),
         (MINIMAL + "title: again\n", r"sums\.yaml:5 is no plain YAML: the key 'title' stands there twice"),

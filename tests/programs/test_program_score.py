@@ -15,6 +15,7 @@ from harness.runs import Journal, RunFolder
 from harness.runs import grades as grade_file
 from harness.runs import questions as question_file
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan
+from tests.faults.server import FaultServer, completion, models
 from tests.programs.sandboxed import needs_sandbox
 from tests.system.command import harness
 
@@ -102,6 +103,26 @@ def test_without_a_sandbox_nothing_is_run_and_one_sentence_says_so(
     assert "there are bwrap" in harness(tmp_path, "score", "run", "--sandbox", "none").err
 
 
+@pytest.mark.parametrize("works", [False, True])
+def test_a_run_of_programs_warns_before_sampling_where_no_sandbox_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, works: bool
+) -> None:
+    a_run(tmp_path)  # for its card
+    if works:
+        monkeypatch.setattr(bubblewrap, "require", lambda: None)
+    else:
+        monkeypatch.setattr(bubblewrap, "PROGRAM", "no-such-bwrap")
+    with FaultServer(
+        lambda request: iter([models("m")]) if request.method == "GET" else completion("print(1)", tokens=5)
+    ) as server:
+        words = ["--samples", "1", "--base-url", server.base_url, "--out", "new", "--no-progress", "--no-fingerprint"]
+        done = harness(tmp_path, "run", "sums.yaml", *words)
+    assert done.code == 0, done.err
+    said = " ".join(done.err.split())
+    assert said.count("sums cannot be scored here yet: grading programs needs a sandbox") == (not works)
+    assert ("`harness score` with --sandbox docker:IMAGE" in said) == (not works)
+
+
 @needs_sandbox
 def test_grade_runs_a_program_on_the_tests_of_a_person(tmp_path: Path) -> None:
     reply = "```\nprint(sum(map(int, input().split())))\n```"
@@ -117,6 +138,7 @@ def test_grade_runs_a_program_on_the_tests_of_a_person(tmp_path: Path) -> None:
         done = harness(tmp_path, "grade", "--kind", "program", tests, response)
         assert done.code == 0, done.err
         assert done.out.splitlines()[-1] == verdict
+        assert "starter code" not in done.out
     assert "the first test that failed is number 1\ninput: f(1)\nexpected: assert f(1) == 3\ncame: 2" in (
         harness(tmp_path, "grade", "--kind", "program", row.format(3), function).out
     )
