@@ -72,9 +72,12 @@ def _for_a_judge(sets: Sequence[QuestionSet]) -> Iterator[Sentence]:
 
 def _ungradable(sets: Sequence[QuestionSet]) -> Iterator[Sentence]:
     """Yield a warning for each kind of answers, such as programs, that this machine cannot grade now."""
+    graders = {item.rules.grader: of.name for of in reversed(sets) for item in of.questions[:1]}
+    graders.pop(GradeRules().grader, None)
+    if not graders:
+        return
     from harness.grading.elsewhere import is_elsewhere, require_extension  # Imported late: few runs have such answers.
 
-    graders = {item.rules.grader: of.name for of in reversed(sets) for item in of.questions[:1]}
     for grader, benchmark in graders.items():
         if not is_elsewhere(grader):
             continue
