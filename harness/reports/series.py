@@ -14,6 +14,7 @@ from harness.reports.plots.accuracy import curves
 from harness.reports.plots.plot import Cell, Plot, axis
 from harness.reports.tables import (
     ABSENT,
+    AT_MOST,
     MEANINGS,
     Table,
     accuracy_cell,
@@ -118,6 +119,8 @@ def series_table(steps: Sequence[Step], across: str = "step", legend: str = "", 
                 *([ABSENT if p is None else p_cell(p)] if with_p else []),
             )
         )
+    if any(cell.startswith("at most") for row in rows for cell in row):
+        notes.append(AT_MOST)
     columns = ("series", across, "accuracy", "sampling interval", "question interval", "samples", "change")
     title = f"{subject}: accuracy" if subject else "Accuracy"
     change = "change: from the row before" + (", with its p" if with_p else "")

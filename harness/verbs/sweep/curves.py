@@ -21,7 +21,7 @@ def series(results: Results) -> dict[str, list[Step]]:
         if series_step is not None:
             line, step = series_step
             reason = f"{result.cell.name}: {result.reason}" if result.reason else ""
-            remark = "; ".join(filter(None, (highest.get(result.cell.name), reason, result.uncompared)))
+            remark = "; ".join(filter(None, (highest.get(result.cell.name), reason, result.uncompared, result.remark)))
             by_series.setdefault(result.cell.benchmark, []).append(
                 Step(_curve(result, line), step, result.score, result.differs, remark, result.p_since_before)
             )
