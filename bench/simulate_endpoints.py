@@ -25,7 +25,7 @@ from schedule import CAP_TOKENS, MEAN_TOKENS, QUESTION_SIGMA, SAMPLE_SIGMA, Cloc
 from harness.core.records import Grade, Sample, Timing
 from harness.generation.dispatch.schedule import Scheduler
 from harness.runs.record import Task, owed
-from harness.scoring.by_endpoint import ALPHA, NONE_FAILED, scores
+from harness.scoring.by_endpoint import ALPHA, FailedRequests, scores
 from harness.scoring.observed import Observed
 
 SHAPES = [(30, 64, 64), (30, 16, 64), (198, 4, 64), (198, 8, 128), (500, 4, 256)]
@@ -128,7 +128,7 @@ def play(
     paces = [1.0] * last + [slower]
     servers = [Server(0.012 * pace, 0.00004 * pace, slots // n_endpoints) for pace in paces]
     makespan(world.lengths, servers, Policy(pick, scheduler.finish), clock)
-    endpoint_scores = scores(observed, np.arange(observed.n), grades, NONE_FAILED, samples)
+    endpoint_scores = scores(observed, np.arange(observed.n), grades, FailedRequests({}, frozenset()), samples)
     covered = []
     for score in endpoint_scores:
         assert score.sampling_interval is not None
@@ -195,7 +195,10 @@ def play_cut(rng: random.Random, shape: tuple[int, int, int], longer: float, cut
             )  # fmt: skip
         fill()
     assert len(grades) == questions * samples
-    return any(score.outlier for score in scores(observed, np.arange(observed.n), grades, NONE_FAILED, samples))
+    return any(
+        score.outlier
+        for score in scores(observed, np.arange(observed.n), grades, FailedRequests({}, frozenset()), samples)
+    )
 
 
 def main() -> int:

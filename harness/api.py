@@ -76,7 +76,7 @@ from harness.verbs import score as scoring
 from harness.verbs.again import options_again, python_call
 from harness.verbs.audit import Audit
 from harness.verbs.audit import audit as audit_run
-from harness.verbs.compare import RunComparison, Verified
+from harness.verbs.compare import Comparisons, Verified
 from harness.verbs.compare import compare as compare_runs
 from harness.verbs.compare import verify as verify_run
 from harness.verbs.export import export as export_source
@@ -291,14 +291,15 @@ def export(source: Run | RunFolder | FilePath, to: str, **options: Unpack[Export
     return export_source(Path(source), ExportOptions.of(to=to, **options))
 
 
-def compare(runs: Sequence[Run | RunFolder | FilePath], **options: Unpack[CompareKeywords]) -> list[RunComparison]:
+def compare(runs: Sequence[Run | RunFolder | FilePath], **options: Unpack[CompareKeywords]) -> Comparisons:
     """Compare scored runs with a baseline: which is better on each benchmark, and how sure that is.
 
-    runs: runs, run folders, or scored outputs of other tools; the baseline is the first unless the option says
-    otherwise. Returns a value for each other run and benchmark. Its `decision` holds the verdicts, the intervals of the
-    difference, and the p-values (how likely so large a difference is by luck), corrected for the number of comparisons
-    by Holm's method; `moved` are the questions that changed; `settings` are the settings that differ. Raises
-    `UsageError`, `StoreError`.
+    runs: runs, run folders, or scored outputs of other tools. In each benchmark the baseline is the first run that has
+    it, unless the option names one. Returns a list with a value for each other run and benchmark; its `uncompared` has
+    a sentence for each benchmark of which no two runs are compared. A value's `decision` holds the verdicts, the
+    intervals of the difference, and the p-values (how likely so large a difference is by luck), corrected for the
+    number of comparisons by Holm's method; `moved` are the questions that changed; `settings` are the settings that
+    differ. Raises `UsageError`, `StoreError`.
     """
     verbs.check("compare", options)
     return compare_runs([Path(run) for run in runs], CompareOptions.of(**options))

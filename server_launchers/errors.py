@@ -31,6 +31,16 @@ class DownloadError(LaunchError):
     """Model weights cannot be fetched: no index reachable, checksum differs, or the disk is full."""
 
 
+LOG_TAIL = "last lines of"
+"""Begins the line of an error before the last lines of a log: `last lines of PATH:`."""
+
+
+def without_log(text: str) -> str:
+    """The text of an error with only the path of the log in place of its last lines, for a footnote of a table."""
+    head, tail, lines = text.partition(f"\n{LOG_TAIL} ")
+    return f"{head}\nits log: {lines.partition(chr(10))[0].removesuffix(':')}" if tail else text
+
+
 def near_name(name: str, names: Iterable[str]) -> str | None:
     """The known name nearest to a misspelt one; None where none is near."""
     return next(iter(difflib.get_close_matches(name, list(names), n=1, cutoff=NEAR_SHARE)), None)

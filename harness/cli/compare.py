@@ -46,14 +46,14 @@ def _prints() -> Any:
     type=click.FloatRange(0, 100),
     metavar="POINTS",
     help="Exit with 4 if a run is found worse than the baseline by at least POINTS; with 1 if none is, but the samples "
-    "could not have shown it. Default: no gate.",
+    "could not have shown it, or a score was not compared. Default: no gate.",
 )
 @click.option("--pass-unseen", is_flag=True, help="With --fail-if-worse: exit with 0 instead of 1. Default: off.")
 @json_option(_prints, "a list of the decisions")
 def command(
     runs: tuple[Path, ...], fail_if_worse: float | None, pass_unseen: bool, as_json: bool, **given: Any
 ) -> None:
-    """Compare scored RUNS question by question with the first of them, or with --baseline.
+    """Compare scored RUNS question by question with the first of them that has the benchmark, or with --baseline.
 
     A run is a run folder, or another tool's outputs that `harness score` has graded.
     For each benchmark, one line says whether the same run would be better if the same questions were asked again, and
@@ -70,22 +70,25 @@ def command(
     from harness.verbs.compare import compare
 
     pairs = compare(runs, CompareOptions.of(**given))
+    decisions = [pair.decision for pair in pairs]
     if as_json:
-        say([pair.decision for pair in pairs])
+        say(decisions)
     else:
         for pair, following in zip(pairs, [*pairs[1:], None], strict=True):
             _print(pair)
             if following is None or following.decision.run != pair.decision.run:
-                _print_mean(pairs, pair.decision)
+                _print_means(pairs, pair.decision.run)
         if any(map(_decided_by_correction, pairs)):
-            means = {pair.decision.run for pair in pairs if pair.decision.mean is not None}
+            means = {(decision.run, decision.baseline) for decision in decisions if decision.mean is not None}
             n_lines = len(means) + sum(1 + (pair.decision.p_question is not None) for pair in pairs)
             click.echo(
                 "  an interval above excludes 0 where no difference is seen: each interval is for its line alone; p is "
                 f"raised for {n_lines} lines, and decides"
             )
+    for sentence in pairs.uncompared:
+        terminal.warn(sentence)
     if fail_if_worse is not None:
-        code = _gate(pairs, fail_if_worse / 100)
+        code = _gate(decisions, pairs.uncompared, fail_if_worse / 100)
         sys.exit(EXIT_COMPLETE if pass_unseen and code == EXIT_OWED else code)
     if pass_unseen:
         raise UsageError("--pass-unseen changes what --fail-if-worse returns: give --fail-if-worse POINTS too")
@@ -103,12 +106,12 @@ def _decided_by_correction(pair: RunComparison) -> bool:
     )
 
 
-def _gate(pairs: list[RunComparison], margin: float) -> int:
+def _gate(decisions: Sequence[Decision], uncompared: Sequence[str], margin: float) -> int:
     """Print which runs `--fail-if-worse` refuses, and where the samples are too few for it. Returns the exit code.
 
-    margin: the loss of accuracy, a fraction, from which a run is refused. pairs: each run compared with the baseline.
+    margin: the loss of accuracy, a fraction, from which a run is refused. uncompared: a sentence for each benchmark
+    that could not be compared; the gate does not pass then.
     """
-    decisions = [pair.decision for pair in pairs]
     refused = [decision for decision in decisions if decision.is_worse_by(margin)]
     for decision in refused:
         click.echo(
@@ -124,7 +127,12 @@ def _gate(pairs: list[RunComparison], margin: float) -> int:
             f"the run may be worse by {-100 * decision.paired.sampling_interval.low:.1f}; sample more, or let it pass "
             f"with --pass-unseen"
         )
-    return StoppedByRule.exit_code if refused else EXIT_OWED if unseen else EXIT_COMPLETE
+    if uncompared:
+        terminal.warn(
+            "this gate does not pass while a score is not compared: give only runs that share their benchmarks, or let "
+            "it pass with --pass-unseen"
+        )
+    return StoppedByRule.exit_code if refused else EXIT_OWED if unseen or uncompared else EXIT_COMPLETE
 
 
 def _print(pair: RunComparison) -> None:
@@ -205,11 +213,20 @@ def _more_questions(decision: Decision) -> str:
     )
 
 
-def _print_mean(pairs: Sequence[RunComparison], decision: Decision) -> None:
-    """Print the mean over the benchmarks of a run, if it has several; each has the same weight."""
-    of_run = [pair.decision for pair in pairs if pair.decision.run == decision.run]
-    if len(of_run) < 2:
-        return
+def _print_means(pairs: Sequence[RunComparison], run: str) -> None:
+    """Print the mean over the benchmarks of a run with each of its baselines, if they share several."""
+    by_baseline: dict[str, list[Decision]] = {}
+    for pair in pairs:
+        if pair.decision.run == run:
+            by_baseline.setdefault(pair.decision.baseline, []).append(pair.decision)
+    for of_run in by_baseline.values():
+        if len(of_run) > 1:
+            _print_mean(of_run)
+
+
+def _print_mean(of_run: Sequence[Decision]) -> None:
+    """Print the mean over the benchmarks that a run shares with one baseline; each has the same weight."""
+    decision = of_run[0]
     if decision.mean is None:
         click.echo(f"mean of {len(of_run)} benchmarks: not compared, since samples are missing")
         return

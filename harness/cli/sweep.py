@@ -24,7 +24,19 @@ if TYPE_CHECKING:
     from harness.verbs.sweep.records import CellRecord
     from harness.verbs.sweep.whole import EndedSweep
 
-_SHOWN = ("schema", "list_suites", "verify", "k", "as_json", *FIRST, "judge_model", "judge_base_url")
+_SHOWN = (
+    "schema",
+    "list_suites",
+    "verify",
+    "dry_run",
+    "follow",
+    "track",
+    "k",
+    "as_json",
+    *FIRST,
+    "judge_model",
+    "judge_base_url",
+)
 
 
 def _prints() -> Any:
@@ -145,13 +157,13 @@ def _follow(file: str, out: Path, plan: Callable[[], Sweep], patience_s: float, 
         planned = plan().of_checkpoints(written, following.WRITING, unchanged)
         # A machine that can start no server of this sweep cannot do so for the next checkpoint either.
         running.refuse_hopeless(planned, Watcher())
-        return _run(planned, verify=verify, as_json=False)
+        return _run(planned, verify=verify, as_json=False, follows=True)
 
     return following.follow(files.read(files.find(file)), out, run, patience_s, Terminal(progress=False))
 
 
-def _run(planned: Sweep, *, verify: bool, as_json: bool) -> int:
-    """Carry the sweep out. Returns the exit code."""
+def _run(planned: Sweep, *, verify: bool, as_json: bool, follows: bool = False) -> int:
+    """Carry the sweep out. Returns the exit code. follows: this command goes on with the sweep by itself."""
     from harness.cli.sweep_processes import SweepLanes
     from harness.cli.terminal import Terminal
     from harness.verbs.sweep import table
@@ -173,7 +185,7 @@ def _run(planned: Sweep, *, verify: bool, as_json: bool) -> int:
                 means=table.mean_records(swept.results),
             )
         )
-    _say(swept, verify=verify, as_json=as_json)
+    _say(swept, verify=verify, as_json=as_json, follows=follows)
     return code
 
 
@@ -210,10 +222,10 @@ def _code(swept: EndedSweep, *, verify: bool) -> int:
     return StoppedByRule.exit_code if verify and swept.disagreeing else EXIT_COMPLETE
 
 
-def _say(swept: EndedSweep, *, verify: bool, as_json: bool) -> None:
+def _say(swept: EndedSweep, *, verify: bool, as_json: bool, follows: bool) -> None:
     """Print the tables, how many cells are incomplete, and with `verify` the cells that disagree with published scores.
 
-    as_json: print no table, and the reasons of the incomplete cells in its place.
+    as_json: print no table, and the reasons of the incomplete cells in its place. follows: as in `_run`.
     """
     from harness.core.about import install_line
     from harness.reports.formats import to_terminal
@@ -238,13 +250,16 @@ def _say(swept: EndedSweep, *, verify: bool, as_json: bool) -> None:
     if state:
         counts = {word: state.count(word) for word in ("incomplete", "unscored")}
         listed = " and ".join(f"{k} of {count_noun(n, 'cell')} {are(k)} {word}" for word, k in counts.items() if k)
-        click.echo(f"harness: {listed}; {_next(swept)}", err=True)
+        click.echo(f"harness: {listed}; {_next(swept, follows=follows)}", err=True)
     else:
         terminal.note(f"complete: {count_noun(n, 'cell')}")
 
 
-def _next(swept: EndedSweep) -> str:
-    """What the same command does about the cells that are incomplete or unscored."""
+def _next(swept: EndedSweep, *, follows: bool) -> str:
+    """What the same command does about the cells that are incomplete or unscored.
+
+    follows: this command goes on with the sweep by itself.
+    """
     sweep = swept.results.sweep
     served = {cell.name for group in sweep.groups if group.spec is not None for cell in group.cells}
     readable = [result.cell for result in swept.lost if not result.damaged]
@@ -253,7 +268,13 @@ def _next(swept: EndedSweep) -> str:
     n_left, n_damaged = len(readable) - n_gone, len(swept.lost) - len(readable)
     parts = []
     if n_left:
-        parts.append(f"the same command tries {n_left if n_left < len(swept.lost) else 'them'} again")
+        which = n_left if n_left < len(swept.lost) else "them"
+        parts.append(
+            f"this command tries {which} again: if the server did not start, once the files of its checkpoint change; "
+            "else with the next checkpoint"
+            if follows
+            else f"the same command tries {which} again"
+        )
     if n_gone:
         end = "" if n_left else ", so nothing tries them again"
         parts.append(f"the checkpoint{'' if n_gone == 1 else 's'} of {n_gone} {are(n_gone)} deleted{end}")

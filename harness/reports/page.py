@@ -128,12 +128,13 @@ def page(
     strips: Sequence[Plot] = (),
     *,
     view: str = "",
+    title: str = "",
 ) -> str:
     """The page of these runs.
 
     commands: (run label, a line of the command that repeats the run). strips: plots of what others report, beside each
     score (`published_plot`). view: the command that shows the samples; empty if
-    there are none to show.
+    there are none to show. title: the heading; empty: the names of the models.
     """
     templates = _environment()
     names = figures.names(runs)
@@ -143,7 +144,7 @@ def page(
     overview = (*figures.overview(runs), *strips[: figures.MAX_PAIRS])
     return templates.get_template("page.html").render(
         policy=_policy(templates),
-        title=", ".join(dict.fromkeys(short(run.manifest.model) for run in runs)),
+        title=title or ", ".join(dict.fromkeys(short(run.manifest.model) for run in runs)),
         subtitle=f"{count_noun(len(runs), 'run')} · {', '.join(visible(name, 40) for name in names)}",
         headlines=_headlines(runs),
         summary=tables.summary,

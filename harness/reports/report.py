@@ -21,7 +21,7 @@ from harness.reports.formats import to_csv, to_latex, to_markdown, to_terminal
 from harness.reports.plots.plot import Plot
 from harness.reports.plots.published import published_plot
 from harness.reports.published import beside, named, other_questions, published_of, reported_by, verdict
-from harness.reports.scored import KnownAs, ScoredBenchmark, ScoredRun, own_name, read_runs
+from harness.reports.scored import KnownAs, Remarks, ScoredBenchmark, ScoredRun, no_remarks, own_name, read_runs
 from harness.reports.tables import (
     Table,
     budget_table,
@@ -52,7 +52,8 @@ Repeat: TypeAlias = Callable[[Manifest], Sequence[str]]
 class Report:
     """Scored runs side by side; in the paired table, the first run with a benchmark is the baseline in it.
 
-    For repeat and ks, see the function `report`. folders: paths of the runs whose samples `harness view` can show.
+    For repeat, ks and title, see the function `report`. folders: paths of the runs whose samples `harness view` can
+    show.
     """
 
     runs: tuple[ScoredRun, ...]
@@ -60,6 +61,7 @@ class Report:
     repeat: Repeat | None = None
     ks: tuple[int, ...] = ()
     folders: tuple[str, ...] = ()
+    title: str = ""
 
     @cached_property
     def scores(self) -> list[tuple[ScoredRun, ScoredBenchmark, Score]]:
@@ -129,7 +131,7 @@ class Report:
         tables = Tables(summary_table(self.runs), self._comparisons, self._numbers)
         commands = [(run.label, line) for run in self.runs for line in (self.repeat or _no_lines)(run.manifest)]
         view = shlex.join(["harness", "view", *self.folders]) if self.folders else ""
-        return page(self.runs, tables, commands, self._strips(), view=view)
+        return page(self.runs, tables, commands, self._strips(), view=view, title=self.title)
 
     def plots(self) -> Iterator[Plot]:
         """Every plot, each with its own name; `plots.draw.write_plots` writes them to files."""
@@ -227,14 +229,16 @@ def report(
     show_withheld: bool = False,
     ks: Sequence[int] = (),
     known_as: KnownAs = own_name,
+    remarks: Remarks = no_remarks,
+    title: str = "",
 ) -> Report:
     """The report of these runs, beside the `published` scores of their models (`scoring.load_published()`).
 
     repeat: returns the command that repeats a run. show_withheld: show questions even if their card asks to keep them
-    unpublished. ks: more k for pass@k, pass^k and maj@k, beside those in the scores. known_as: as in `read_runs`.
-    Raises `StoreError` when a folder is no run or a file is damaged, `UsageError` for a k larger than the number of
-    samples.
+    unpublished. ks: more k for pass@k, pass^k and maj@k, beside those in the scores. known_as, remarks: as in
+    `read_runs`. title: the heading of the page; empty: the names of the models. Raises `StoreError` when a folder is no
+    run or a file is damaged, `UsageError` for a k larger than the number of samples.
     """
-    runs = read_runs(run_folders, show_withheld=show_withheld, ks=ks, known_as=known_as)
+    runs = read_runs(run_folders, show_withheld=show_withheld, ks=ks, known_as=known_as, remarks=remarks)
     folders = tuple(_from_here(folder.path) for folder in run_folders if not isinstance(folder, OutputsFolder))
-    return Report(tuple(runs), tuple(published), repeat, tuple(ks), folders)
+    return Report(tuple(runs), tuple(published), repeat, tuple(ks), folders, title)

@@ -55,6 +55,7 @@ class ScoredRun:
 
     label: its folder's name, with as much of the path as needed to tell it from the other runs. history: what its log
     records. suite: the note of the sweep that made it. is_sampling: a process of this host adds samples at this moment.
+    remarks: sentences that hold for all scores of the run.
     """
 
     label: str
@@ -63,6 +64,7 @@ class ScoredRun:
     history: History
     suite: suite_file.SuiteNote = field(default_factory=suite_file.SuiteNote)
     is_sampling: bool = False
+    remarks: tuple[str, ...] = ()
 
 
 KnownAs: TypeAlias = Callable[[str, BenchmarkRecord, Sequence[Question]], str | None]
@@ -76,12 +78,22 @@ def own_name(name: str, _record: BenchmarkRecord, _questions: Sequence[Question]
     return name
 
 
+Remarks: TypeAlias = Callable[[RunFolder], Sequence[str]]
+"""A function that returns sentences that hold for all scores of a run, such as that its model's files have changed."""
+
+
+def no_remarks(_folder: RunFolder) -> Sequence[str]:
+    """A `Remarks` without a sentence."""
+    return ()
+
+
 def read_runs(
     folders: Sequence[RunFolder],
     *,
     show_withheld: bool = False,
     ks: Sequence[int] = (),
     known_as: KnownAs = own_name,
+    remarks: Remarks = no_remarks,
 ) -> list[ScoredRun]:
     """Read the scores, questions and grades of runs, in the order given. For show_withheld and ks, see `report`.
 
@@ -103,7 +115,17 @@ def read_runs(
         }
         named = _named_alike(benchmarks, runs)
         is_sampling = any(item.n_ungraded for item in named.values()) and holder_of(folder) is not None
-        runs.append(ScoredRun(label, manifest, named, read_history(folder), suite_file.read(folder), is_sampling))
+        runs.append(
+            ScoredRun(
+                label,
+                manifest,
+                named,
+                read_history(folder),
+                suite_file.read(folder),
+                is_sampling,
+                tuple(remarks(folder)),
+            )
+        )
     return runs
 
 

@@ -14,6 +14,7 @@ from harness.reports.plots.accuracy import curves
 from harness.reports.plots.plot import Cell, Plot, axis
 from harness.reports.tables import (
     ABSENT,
+    AT_MOST,
     MEANINGS,
     Table,
     accuracy_cell,
@@ -25,20 +26,21 @@ from harness.reports.tables import (
     short,
 )
 from harness.scoring import PairedComparison, Score
-from harness.scoring.late_steps import N_LATE
+from harness.scoring.late_steps import N_LATE, LateChange
 
 
 class Step(NamedTuple):
     """One model of a series.
 
     series: the line of the plot, such as a benchmark or a run. step: the position along the line, such as the number of
-    training steps. differs: the score differs from a base beyond chance; the table then marks it with `*`. remark: a
-    footnote of the table, such as why samples are missing. p: of the change since the step before; None if unknown.
+    training steps. score: None if the model has none yet; the table then says "missing". differs: the score differs
+    from a base beyond chance; the table then marks it with `*`. remark: a footnote of the table, such as why samples
+    are missing. p: of the change since the step before; None if unknown.
     """
 
     series: str
     step: float
-    score: Score
+    score: Score | None
     differs: bool = False
     remark: str = ""
     p: float | None = None
@@ -51,7 +53,7 @@ def series_plot(steps: Sequence[Step], across: str = "training steps") -> Plot |
     left out. Returns None if no series has two steps. To write several plots into one folder, vary `name` and `subject`
     by `dataclasses.replace`.
     """
-    present = _ordered(steps)
+    present = [step for step in _ordered(steps) if _accuracy(step) is not None]
     rows: list[tuple[Cell, ...]] = [
         (
             name,
@@ -61,13 +63,14 @@ def series_plot(steps: Sequence[Step], across: str = "training steps") -> Plot |
             *(score.question_interval or (None, None)),
         )
         for name, x, score, *_ in present
+        if score is not None
     ]
     labels = list(dict.fromkeys(step.series for step in present))
     lines = [[step for step in present if step.series == name] for name in labels]
     if not any(len({step.step for step in line}) > 1 for line in lines):
         return None
     ends = [
-        f"{name} from {percent(line[0].score.accuracy)} to {percent(line[-1].score.accuracy)} %"
+        f"{name} from {percent(_accuracy(line[0]))} to {percent(_accuracy(line[-1]))} %"
         for name, line in zip(labels, lines, strict=True)
     ]
     domain = {"domain": [min(step.step for step in present), max(step.step for step in present)], "nice": False}
@@ -89,21 +92,23 @@ def series_table(steps: Sequence[Step], across: str = "step", legend: str = "", 
     across: the heading of the column of steps. legend: what the title says of the mark `*`. subject: what the title
     begins with, such as the benchmark. If a step states the p of its change, the last column shows it.
     """
-    rows = []
+    rows: list[tuple[str, ...]] = []
     notes: list[str] = []
     reached: dict[str, float] = {}
-    present = _ordered(steps)
-    with_p = any(step.p is not None for step in present)
-    for name, step, score, differs, remark, p in present:
+    with_p = any(step.p is not None for step in steps)
+    for name, step, score, differs, remark, p in _ordered(steps):
         if remark:
             notes.append(remark)
-        assert score.accuracy is not None
+        if score is None or score.accuracy is None:
+            missing = "missing" + (f" [{len(notes)}]" if remark else "")
+            rows.append((short(name), step_text(step), missing, *[ABSENT] * (4 + with_p)))
+            continue
         before = reached.get(name)
         reached[name] = score.accuracy
         rows.append(
             (
                 short(name),
-                _step_cell(step),
+                step_text(step),
                 (accuracy_cell(score) if score.partial else percent(score.accuracy))
                 + (" *" if differs else "")
                 + (f" [{len(notes)}]" if remark else ""),
@@ -114,6 +119,8 @@ def series_table(steps: Sequence[Step], across: str = "step", legend: str = "", 
                 *([ABSENT if p is None else p_cell(p)] if with_p else []),
             )
         )
+    if any(cell.startswith("at most") for row in rows for cell in row):
+        notes.append(AT_MOST)
     columns = ("series", across, "accuracy", "sampling interval", "question interval", "samples", "change")
     title = f"{subject}: accuracy" if subject else "Accuracy"
     change = "change: from the row before" + (", with its p" if with_p else "")
@@ -126,30 +133,33 @@ def series_table(steps: Sequence[Step], across: str = "step", legend: str = "", 
     )
 
 
-def late_table(series: Sequence[tuple[str, Sequence[float], PairedComparison]], across: str = "step") -> Table:
-    """Whether each series still improves: its last steps together minus the steps before together.
+def late_table(series: Sequence[tuple[str, Sequence[float], LateChange]], across: str = "step") -> Table:
+    """How each series changed lately: its last steps together minus the steps before together, and within the last.
 
-    series: (name, the compared steps in order, their difference). across: what a step is called in the headings.
+    series: (name, the compared steps in order, their change). across: what a step is called in the headings.
     """
     rows = []
     for name, steps, late in series:
-        before, last = (", ".join(map(_step_cell, half)) for half in (steps[:-N_LATE], steps[-N_LATE:]))
-        at_most = "at most " if late.at_most else ""
+        before, last = (", ".join(map(step_text, half)) for half in (steps[:-N_LATE], steps[-N_LATE:]))
         rows.append(
             (
                 short(name),
                 before,
                 last,
-                points(late.difference),
-                at_most + points_interval(late.sampling_interval),
-                points_interval(late.question_interval),
-                percent(late.smallest()),
+                points(late.between.difference),
+                _sampling_points(late.between),
+                points_interval(late.between.question_interval),
+                percent(late.between.smallest()),
+                points(late.within.difference),
+                _sampling_points(late.within),
             )
         )
     return Table(
-        f"Has it stopped improving? The last {N_LATE} {across}s together minus the {N_LATE} before together, in "
-        "points, with 95 % intervals (same questions, asked again; new questions of this kind) for a single look; "
-        "detectable: the smallest true difference seen in 80 % of repetitions",
+        f"Has it stopped improving? The last {N_LATE} {across}s together minus the {N_LATE} before together: above 0, "
+        f"it rose somewhere in these {2 * N_LATE} {across}s, perhaps only in the first of them. Within the last "
+        f"{N_LATE}: the last {across} minus the first of these {N_LATE}. In points, with 95 % intervals (same "
+        "questions, asked again; new questions of this kind) for a single look; detectable: the smallest true "
+        "difference seen in 80 % of repetitions",
         (
             "series",
             f"{across}s before",
@@ -158,20 +168,30 @@ def late_table(series: Sequence[tuple[str, Sequence[float], PairedComparison]], 
             "same questions",
             "new questions",
             "detectable",
+            f"within the last {N_LATE}",
+            "same questions",
         ),
         tuple(rows),
         (),
-        frozenset(range(3, 7)),
+        frozenset(range(3, 9)),
     )
 
 
-def _step_cell(step: float) -> str:
+def _sampling_points(compared: PairedComparison) -> str:
+    return ("at most " if compared.at_most else "") + points_interval(compared.sampling_interval)
+
+
+def step_text(step: float) -> str:
+    """A step as the tables write it, such as `1,000`."""
     return f"{step:,.0f}" if step == int(step) else f"{step:g}"
 
 
+def _accuracy(step: Step) -> float | None:
+    return None if step.score is None else step.score.accuracy
+
+
 def _ordered(steps: Sequence[Step]) -> list[Step]:
-    """The steps that have samples: series in the order of their first occurrence, steps rising."""
+    """The steps: series in the order of their first occurrence, steps rising."""
     names = dict.fromkeys(step.series for step in steps)
     position = {name: number for number, name in enumerate(names)}
-    present = [step for step in steps if step.score.accuracy is not None]
-    return sorted(present, key=lambda step: (position[step.series], step.step))
+    return sorted(steps, key=lambda step: (position[step.series], step.step))

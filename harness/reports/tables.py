@@ -28,6 +28,12 @@ ABSENT = "–"
 MEANINGS = "sampling: same questions, asked again; question: other questions of this kind"
 """The everyday meaning of both intervals, for the titles of tables."""
 
+AT_MOST = (
+    "at most: the interval for the same questions may be narrower than this; one sample of each question, or copies "
+    "among the samples, do not show how much the answers vary"
+)
+"""The footnote of an interval that is only an upper bound."""
+
 NO_SCORE = "it is not scored yet; `harness score` does that"
 
 
@@ -117,7 +123,8 @@ def summary_table(runs: Sequence[ScoredRun]) -> Table:
             elif benchmark.score is None:
                 cells.append("not scored" + note(notes, run.label, name, (NO_SCORE,)))
             else:
-                cells.append(accuracy_cell(benchmark.score) + note(notes, run.label, name, benchmark.score.warnings))
+                warnings = (*run.remarks, *benchmark.score.warnings)
+                cells.append(accuracy_cell(benchmark.score) + note(notes, run.label, name, warnings))
         rows.append(tuple(cells))
     return Table(
         "Accuracy in %, with its 95 % interval (same questions, asked again)",

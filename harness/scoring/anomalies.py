@@ -253,8 +253,9 @@ class Copies(msgspec.Struct, frozen=True, kw_only=True):
         return (
             f"{self.n_equal} of {count_noun(self.n_samples, 'sample')} repeat another reply to their question word "
             "for word, "
-            f"{self.n_excess} more than independent samples would: the server ignores seeds, answers from a cache, or "
-            "uses temperature 0. Copies count as one sample, so the sampling interval is only an upper bound (at most)"
+            f"{self.n_excess} more than independent samples would: the server ignores seeds, answers from a cache or "
+            "uses temperature 0, or the model writes little else, such as one word in a loop. Copies count as one "
+            "sample, so the sampling interval is only an upper bound (at most)"
         )
 
 

@@ -31,6 +31,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 import msgspec
 import numpy as np
@@ -40,7 +41,8 @@ from harness.core import codec
 from harness.core.files import open_untrusted
 from harness.core.inert import visible
 from harness.core.records import Grade, Key
-from harness.runs import RunFolder
+from harness.runs import Manifest, RunFolder
+from harness.runs.manifest import WEIGHTS, Provenance
 from harness.runs.record import Plan
 from harness.scoring.intervals import Interval, normal_two_sided, sampling_limits
 from harness.scoring.observed import Observed, Rows
@@ -129,6 +131,27 @@ def scores(
     return tuple(_score(name, observed, ordered, failed.by_endpoint, zs=zs[name], n_tests=n_tests) for name in present)
 
 
+def has_several(folder: RunFolder, observed: Observed) -> bool:
+    """Whether the samples come from several endpoints that are not one server, started again for each session."""
+    return len(observed.endpoints) > 1 and not _restarted(Manifest.load(folder).provenance, observed.endpoints)
+
+
+def _restarted(provenance: Provenance, urls: Iterable[str]) -> bool:
+    """Whether these base URLs are those of one server that was started again for each session: one after the other, on
+    one host, with the same facts, and a checksum of the weights among them (which is known only of servers that the
+    harness starts).
+    """
+    each = [endpoint for session in provenance.sessions for endpoint in session.endpoints.items()]
+    names = {name for _, name in each}
+    return (
+        all(len(session.endpoints) == 1 for session in provenance.sessions)
+        and set(urls) <= {url for url, _ in each}
+        and len({urlsplit(url).hostname for url, _ in each}) == 1
+        and len(names) == 1
+        and not provenance.servers[names.pop()].model.keys().isdisjoint(WEIGHTS)
+    )
+
+
 class FailedRequests(NamedTuple):
     """The failed requests of a benchmark in a run's log, by base URL.
 
@@ -137,9 +160,6 @@ class FailedRequests(NamedTuple):
 
     by_endpoint: Mapping[str, int]
     unanswered: Set[Key]
-
-
-NONE_FAILED = FailedRequests({}, frozenset())
 
 
 class _FailedRequest(msgspec.Struct, frozen=True):

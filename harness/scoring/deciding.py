@@ -45,8 +45,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     many questions, with as many samples of each, find a true difference of the observed size on other questions of this
     kind in 80 % of repetitions; None as settling. spending: both runs' accuracy
     by the tokens of an answer, fewest first; empty where it was not asked for. mean: the decision on the mean over all
-    benchmarks of this run, the same in each of its decisions; None for a single benchmark, and if counted rounds
-    lack samples.
+    benchmarks of this run with this baseline, the same in each of their decisions; None for a single benchmark, and if
+    counted rounds lack samples.
     """
 
     run: str
@@ -104,10 +104,10 @@ def decide(comparisons: Sequence[RunPair]) -> list[Decision]:
     adjusted = holm(listed)
     n_tests = len(listed)
     decided_means = {
-        run: MeanDecision(
+        pair: MeanDecision(
             compared=mean, verdict=_verdict(mean.difference, p), p_sampling=p, detectable=mean.smallest(n_tests)
         )
-        for (run, mean), p in zip(means.items(), adjusted[n_tests - len(means) :], strict=True)
+        for (pair, mean), p in zip(means.items(), adjusted[n_tests - len(means) :], strict=True)
     }
     p_values = iter(adjusted)
     decisions = []
@@ -136,12 +136,14 @@ def decide(comparisons: Sequence[RunPair]) -> list[Decision]:
 
 
 def _means(comparisons: Sequence[RunPair]) -> dict[tuple[str, str], MeanComparison]:
-    """By run and baseline, the mean over the benchmarks; only of those with several, and without missing samples."""
-    by_run: dict[tuple[str, str], list[PairedComparison]] = {}
+    """By (run, baseline), the mean over the benchmarks that both have; only if these are several, and without missing
+    samples.
+    """
+    by_runs: dict[tuple[str, str], list[PairedComparison]] = {}
     for comparison in comparisons:
-        by_run.setdefault((comparison.run, comparison.baseline), []).append(comparison.paired)
-    means = {run: mean_comparison(pairs) for run, pairs in by_run.items() if len(pairs) > 1}
-    return {run: mean for run, mean in means.items() if mean is not None}
+        by_runs.setdefault((comparison.run, comparison.baseline), []).append(comparison.paired)
+    means = {runs: mean_comparison(pairs) for runs, pairs in by_runs.items() if len(pairs) > 1}
+    return {runs: mean for runs, mean in means.items() if mean is not None}
 
 
 def _verdict(difference: float, p: float) -> PairedVerdict:

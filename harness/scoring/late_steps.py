@@ -1,34 +1,91 @@
-"""Whether a series of models, such as the checkpoints of a training, has stopped improving.
+"""What the last steps of a training, or of another series of models, show: whether it still rises, and which is best.
 
-    … step step step │ step step step      the last `N_LATE` steps together, minus the `N_LATE` steps before together
-          before           last
+    … step step step │ step step step      between: the last `N_LATE` steps together, minus the `N_LATE` before together
+          before           last            within: the last step, minus the first of the last `N_LATE`
+
+`between` is the sure eye and the slow one: a training that rises and then levels off within these steps lies above 0
+too. `within` sees only large rises, and answers for the last `N_LATE` steps alone.
 
 The samples of a group of steps count as samples of one run. The spread of a question's pooled samples includes the
 spread between the steps, so the intervals are a little too wide, never too narrow. They say what these checkpoints do
-if they are asked again, and not how far a training that is run again would scatter. The table `late-steps` of
-`bench/simulate.py` has the coverage.
+if they are asked again, and not how far a training that is run again would scatter. The tables `late-steps` and
+`late-levels` of `bench/simulate.py` have the coverage, and what is said of trainings that level off.
+
+`rivals` is a subset selection (Gupta 1965, Technometrics 7:225; multiple comparisons with the best: Hsu 1981, Annals
+of Statistics 9:1026). The best of k models is left out only if the highest beats it in a test at the one-sided level
+5 %/(k − 1). One of the k − 1 others does so by chance in at most 5 % of cases, whichever of them is the highest. The
+table `best-step` of `bench/simulate.py` has the rate.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
+from harness.core.errors import UsageError
 from harness.scoring.comparison import PairedComparison, compare_runs
 from harness.scoring.tally import QuestionTally
 
 N_LATE = 3
 """Number of steps in each group: enough that the scatter of a single checkpoint decides little."""
 
+MISSED_BEST = 0.05
+"""The best model is missing from `rivals` in at most this fraction of cases."""
 
-def late_change(steps: Sequence[Sequence[QuestionTally]]) -> PairedComparison | None:
-    """The mean of the last `N_LATE` steps minus the mean of the `N_LATE` steps before; None if there are fewer steps.
+
+class LateChange(NamedTuple):
+    """How a series changed over its last `2 * N_LATE` steps (`between`) and over its last `N_LATE` (`within`)."""
+
+    between: PairedComparison
+    within: PairedComparison
+
+
+def late_change(steps: Sequence[Sequence[QuestionTally]]) -> LateChange | None:
+    """The change over the last steps; None if there are fewer than `2 * N_LATE`.
 
     steps: `tally(…).questions` of each step, in the order of the training. Raises `UsageError` if they share no
     question.
     """
     if len(steps) < 2 * N_LATE:
         return None
-    return compare_runs(_pooled(steps[-N_LATE:]), _pooled(steps[-2 * N_LATE : -N_LATE]))
+    last = steps[-N_LATE:]
+    return LateChange(
+        compare_runs(_pooled(last), _pooled(steps[-2 * N_LATE : -N_LATE])), compare_runs(last[-1], last[0])
+    )
+
+
+def highest_p(n_models: int) -> float:
+    """The two-sided p, not corrected, below which a model is lower than the highest of `n_models` beyond chance."""
+    return 2 * MISSED_BEST / (n_models - 1)
+
+
+def rivals(models: Sequence[Sequence[QuestionTally]]) -> list[int]:
+    """The positions of the models that cannot be told from the one with the highest accuracy, which is the first of
+    them. The model that is truly best is among them in 95 % of cases.
+
+    models: `tally(…).questions` of each of at least two models, each with a sample. One that shares no question with
+    the highest is among them, too.
+    """
+    accuracies = [_accuracy(model) for model in models]
+    highest = max(range(len(models)), key=accuracies.__getitem__)
+    level = highest_p(len(models))
+    untold = [i for i, model in enumerate(models) if i != highest and not _is_lower(model, models[highest], level)]
+    return [highest, *untold]
+
+
+def _accuracy(questions: Sequence[QuestionTally]) -> float:
+    """The mean over the questions that have a sample."""
+    shares = [item.correct / item.n for item in questions if item.n]
+    return sum(shares) / len(shares)
+
+
+def _is_lower(model: Sequence[QuestionTally], highest: Sequence[QuestionTally], level: float) -> bool:
+    """Whether the model is worse than the highest, with a two-sided p below `level`."""
+    try:
+        compared = compare_runs(model, highest)
+    except UsageError:  # They share no question.
+        return False
+    return compared.difference < 0 and compared.p_sampling < level
 
 
 def _pooled(steps: Sequence[Sequence[QuestionTally]]) -> list[QuestionTally]:

@@ -40,7 +40,7 @@ from harness.runs.record import KeySet, Plan
 from harness.scoring import by_endpoint
 from harness.scoring.anomalies import Anomalies, EqualTexts, Texts, anomalies, reply_doubts
 from harness.scoring.audit import Audited, JudgeErrors, audited, audits
-from harness.scoring.by_endpoint import NONE_FAILED, EndpointScore, FailedRequests
+from harness.scoring.by_endpoint import EndpointScore, FailedRequests
 from harness.scoring.cut_text import accuracy_of_cut_text, cut, tokens_until
 from harness.scoring.observed import ById, Observed, Rows, basis, grade_journal, salvage_warnings, takeover_warnings
 from harness.scoring.rubrics import rubric_of
@@ -65,7 +65,7 @@ class GradedBenchmark:
 
     questions: the planned ones, in order. samples: planned of each question; None: all stored samples were planned.
     grades: in the order of questions and sample indices. warnings: about the journal. observed, rows: facts of the
-    samples, and the row of each grade. failed: failed requests, if there are several endpoints. speed, workload,
+    samples, and the row of each grade. failed: failed requests; None if there is one server only. speed, workload,
     anomalies: as in `Score`. equal_texts: the copies among the samples. from_reasoning: the grades with answers taken
     from the reasoning where there is no other; None = the option was not given. cut: budget in tokens → sample → the
     grade of its reply cut at the budget, for replies that are longer; None = the option was not given. first_right:
@@ -81,7 +81,7 @@ class GradedBenchmark:
     warnings: tuple[str, ...]
     observed: Observed = field(default_factory=Observed)
     rows: Rows = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    failed: FailedRequests = NONE_FAILED
+    failed: FailedRequests | None = None
     speed: Speed | None = None
     workload: Workload | None = None
     anomalies: Anomalies | None = None
@@ -177,7 +177,7 @@ def _graded(
         observed=journal.observed,
         rows=journal.rows,
         # With a single endpoint there is nothing to compare, and a log may be long.
-        failed=by_endpoint.failed_requests(folder, name) if len(journal.observed.endpoints) > 1 else NONE_FAILED,
+        failed=by_endpoint.failed_requests(folder, name) if by_endpoint.has_several(folder, journal.observed) else None,
         speed=speed(journal.observed, counted),
         workload=workload(journal.observed, counted),
         anomalies=anomalies(journal.observed.shown(counted)),
@@ -234,7 +234,7 @@ def score_of(graded: GradedBenchmark) -> Score:
     scored = partial(score_benchmark, graded.questions, equal_texts=graded.equal_texts)
     thought = graded.observed.reasoning_tokens
     endpoints: tuple[EndpointScore, ...] = ()
-    if len(graded.observed.endpoints) > 1:
+    if graded.failed is not None:
         endpoints = by_endpoint.scores(graded.observed, rows, counted_grades, graded.failed, graded.samples)
     # The score itself. All that follows adds fields to it: other accuracies, G-Pass@k, corrections, the audit.
     score = scored(

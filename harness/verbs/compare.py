@@ -5,7 +5,7 @@ Both read scored run folders, or scored outputs of other tools.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -38,6 +38,7 @@ from harness.scoring.published.all_sources import PublicAgreement, beside_all
 from harness.scoring.published.benchmark_name import find_card
 from harness.scoring.published.index import find_scores, scores_of_models
 from harness.scoring.spending import SpentPoint, spent_points
+from harness.verbs.baselines import folders_to_compare, pair_benchmarks
 from harness.verbs.comparison_warnings import Side, comparison_warnings, setting_differences
 from harness.verbs.known_questions import known_as
 from harness.verbs.outputs import open_scored
@@ -79,35 +80,26 @@ class RunComparison:
     settings: Sequence[Difference]
 
 
-def compare(sources: Sequence[Path], options: CompareOptions) -> list[RunComparison]:
-    """Compare every other run with the baseline (default: the first), on each benchmark that both ran.
+class Comparisons(list[RunComparison]):
+    """The comparisons of the runs. uncompared: a sentence for each benchmark that only one run has (or, with a named
+    baseline, that the baseline lacks), so that nothing is known of it.
+    """
 
-    sources: scored run folders, or scored outputs of other tools. Raises `UsageError` where two runs share no
+    def __init__(self, comparisons: Iterable[RunComparison], uncompared: Sequence[str] = ()) -> None:
+        super().__init__(comparisons)
+        self.uncompared = tuple(uncompared)
+
+
+def compare(sources: Sequence[Path], options: CompareOptions) -> Comparisons:
+    """Compare each run with the baseline of each of its benchmarks.
+
+    In each benchmark the baseline is the first run that has it, or, if the user names a baseline, that run only.
+    sources: scored run folders, or scored outputs of other tools. Raises `UsageError` where no two runs share a
     benchmark, `StoreError` where a run is damaged or not scored.
     """
-    folders = [open_scored(source) for source in (options.baseline, *sources) if source is not None]
-    others = [folder for folder in folders[1:] if folder.path.resolve() != folders[0].path.resolve()]
-    if not others and len(folders) > 1:
-        raise UsageError(f"{visible(str(folders[0].source))} is named twice: name another run to compare it with")
-    if not others:
-        raise UsageError("give at least two runs: the others are compared with the first")
-    # One triple for each benchmark of another run that the baseline has too.
-    base, *runs = read_runs([folders[0], *others])
-    compared_to = [
-        (run, benchmark, base.benchmarks[name])
-        for run in runs
-        for name, benchmark in run.benchmarks.items()
-        if name in base.benchmarks
-    ]
-    if not compared_to:
-        held = "; ".join(
-            f"{visible(run.label)} holds {', '.join(map(visible, run.benchmarks))}" for run in (base, *runs)
-        )
-        raise UsageError(
-            f"{visible(base.label)} shares no benchmark with the other runs: {held}. To compare outputs of another "
-            f"tool with runs of a benchmark, score the outputs under the benchmark's name "
-            f"({option('score.benchmark')})"
-        )
+    folders = folders_to_compare(options.baseline, sources)
+    runs = read_runs(folders)
+    compared_to, uncompared = pair_benchmarks(runs, only_first=options.baseline is not None)
     compared = [
         RunPair(
             run=run.label,
@@ -117,22 +109,24 @@ def compare(sources: Sequence[Path], options: CompareOptions) -> list[RunCompari
                 item.n for scored_benchmark in (benchmark, first) for item in scored_benchmark.questions if item.n
             ),
         )
-        for run, benchmark, first in compared_to
+        for run, benchmark, base, first in compared_to
     ]
-    folder_of = {run.label: folder for run, folder in zip((base, *runs), (folders[0], *others), strict=True)}
+    folder_of = {run.label: folder for run, folder in zip(runs, folders, strict=True)}
     compared = [
         msgspec.structs.replace(
             pair,
             warnings=(
                 *comparison_warnings(
-                    Side.of(folder_of[run.label], run, benchmark), Side.of(folders[0], base, first), pair.paired
+                    Side.of(folder_of[run.label], run, benchmark),
+                    Side.of(folder_of[base.label], base, first),
+                    pair.paired,
                 ),
                 *grown({"the run": run.history, "the baseline": base.history}),
             ),
         )
-        for pair, (run, benchmark, first) in zip(compared, compared_to, strict=True)
+        for pair, (run, benchmark, base, first) in zip(compared, compared_to, strict=True)
     ]
-    return [
+    comparisons = [
         RunComparison(
             decision=_with_spending(decision, benchmark, first) if options.at_equal_tokens else decision,
             baseline_samples=_kinds_of(first),
@@ -140,8 +134,9 @@ def compare(sources: Sequence[Path], options: CompareOptions) -> list[RunCompari
             moved=moves(first.questions, benchmark.questions),
             settings=[*setting_differences(first.record, benchmark.record), *_servers_apart(base, run)],
         )
-        for decision, (run, benchmark, first) in zip(decide(compared), compared_to, strict=True)
+        for decision, (run, benchmark, base, first) in zip(decide(compared), compared_to, strict=True)
     ]
+    return Comparisons(comparisons, uncompared)
 
 
 def _kinds_of(benchmark: ScoredBenchmark) -> SampleKinds:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.asking.options import ReportOptions
+from harness.core.inert import visible
 from harness.reports.report import Repeat, Report
 from harness.reports.report import report as report_of
 from harness.reports.scored import read_without_grades
@@ -13,6 +14,7 @@ from harness.reports.settings import decided_table, failure_table, run_table
 from harness.runs import Manifest
 from harness.runs.layout import RunFolder, runs_in
 from harness.scoring.published.index import scores_of_models
+from harness.verbs import former_files
 from harness.verbs.known_questions import known_as
 from harness.verbs.outputs import open_scored
 from harness.viewer.pages import RunFacts, ShownTable
@@ -21,13 +23,21 @@ from harness.viewer.pages import RunFacts, ShownTable
 def report(sources: Sequence[Path], options: ReportOptions, repeat: Repeat) -> Report:
     """The report of these run folders, or scored outputs of other tools; the first is the baseline. Nothing is written.
 
-    A folder of runs, such as a sweep's, stands for the runs in it. repeat: returns the commands or the Python calls
-    that repeat a run. Raises `UsageError`, `StoreError`.
+    A folder of runs, such as a sweep's, stands for the runs in it, and alone names the report. repeat: returns the
+    commands or the Python calls that repeat a run. Raises `UsageError`, `StoreError`.
     """
     folders = [folder for source in sources for folder in runs_in(source) or [open_scored(source)]]
     published = scores_of_models(Manifest.load(folder).model for folder in folders)
+    of_one_folder = len(sources) == 1 and bool(runs_in(sources[0]))
     return report_of(
-        folders, published, repeat=repeat, show_withheld=options.show_withheld, ks=options.k, known_as=known_as
+        folders,
+        published,
+        repeat=repeat,
+        show_withheld=options.show_withheld,
+        ks=options.k,
+        known_as=known_as,
+        remarks=former_files.remarks,
+        title=visible(sources[0].resolve().name, 200) if of_one_folder else "",
     )
 
 

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from server_launchers.deployment import Deployment
 from server_launchers.engines import table
-from server_launchers.errors import LaunchError
+from server_launchers.errors import LOG_TAIL, LaunchError
 from server_launchers.keeping import engine_log, processes, readiness, state
 from server_launchers.keeping.progress import OnProgress, StartProgress
 from server_launchers.keeping.state import MemberState, ServerState
@@ -154,4 +154,4 @@ def _tail_text(log: Path) -> str:
     lines = engine_log.tail(log)[-engine_log.TAIL_LINES :]
     if not lines:
         return f" (empty log {log})"
-    return "\n".join([f"\nlast lines of {log}:", *(f"  {line}" for line in lines)])
+    return "\n".join([f"\n{LOG_TAIL} {log}:", *(f"  {line}" for line in lines)])

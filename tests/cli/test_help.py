@@ -214,6 +214,11 @@ def test_commands_stand_in_groups_in_the_order_of_the_work() -> None:
     assert all(re.search(rf"^  {name} +\S", text, re.MULTILINE) for name in COMMANDS)
 
 
+def test_the_short_help_of_a_sweep_shows_the_options_of_its_examples() -> None:
+    shown = CliRunner().invoke(cli, ["sweep", "--help"]).output
+    assert all(f"\n  {flag}" in shown for flag in ("--dry-run", "--follow", "--track"))
+
+
 def test_help_all_shows_every_command_with_its_rare_options() -> None:
     text = asked("--help-all")
     assert all(f"Usage: cli {name} " in text for name, _ in commands())

@@ -325,6 +325,15 @@ def test_replies_that_repeat_under_different_seeds_are_counted_and_named(tmp_pat
     assert any("word by word" in w for w in outcome.warnings)
 
 
+def test_equal_replies_that_are_loops_accuse_no_server(tmp_path: Path) -> None:
+    with FaultServer(lambda _request: completion("the " * 200)) as server:
+        settings = replace(run_settings(tmp_path / "run", server.base_url, samples=4), canary=False)
+        outcome = run(settings, question_set(tmp_path, 6))
+    assert (outcome.n_duplicates, outcome.n_loops) == (0, 24)
+    assert any("end in a loop of the same words" in w for w in outcome.warnings)
+    assert not any("word by word" in w for w in outcome.warnings)
+
+
 def test_equal_replies_are_expected_at_temperature_0(tmp_path: Path) -> None:
     greedy = {"sums": BenchmarkSettings(samples=4, sampling=Sampling(temperature=0.0))}
     with FaultServer(lambda request: completion(f"The answer to {question_of(request)}. " * 9)) as server:

@@ -65,7 +65,21 @@ def test_a_step_that_differs_from_the_base_is_marked_and_one_with_missing_sample
 
 def test_a_series_of_one_sample_a_question_has_intervals_that_are_at_most_so_wide() -> None:
     single = scored("c", "w")
-    assert series_table([Step("a", 1, single)]).rows[0][3].startswith("at most ")
+    shown = series_table([Step("a", 1, single)])
+    assert shown.rows[0][3].startswith("at most ")
+    assert [note.partition(":")[0] for note in shown.notes] == ["at most"], "and a footnote says what that means"
+    assert series_table([Step("a", 1, EARLY)]).notes == ()
+
+
+def test_a_step_without_a_score_has_a_row_that_says_why() -> None:
+    shown = series_table(
+        [Step("a", 1, EARLY), Step("a", 2, None, remark="the server did not start"), Step("a", 3, LATE)]
+    )
+    assert [row[2] for row in shown.rows] == ["12.5", "missing [1]", "62.5"]
+    assert [row[-1] for row in shown.rows] == ["–", "–", "+50.0"], "the change is that since the last score"
+    plot = series_plot([Step("a", 1, EARLY), Step("a", 2, None), Step("a", 3, LATE)])
+    assert plot is not None
+    assert [row[1] for row in plot.rows] == [1, 3]
 
 
 @pytest.mark.parametrize("name", ["=cmd|' /C calc'!A0", "<script>", "x" * 300])

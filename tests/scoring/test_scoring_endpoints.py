@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 from harness.core import codec
-from harness.core.records import Grade, Question, Sample, Timing, Usage
+from harness.core.records import Grade, Question, Sample, ServerFacts, Timing, Usage
 from harness.presets.grading import GradingOptions
 from harness.reports import endpoint_table
 from harness.reports.report import report
 from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, questions
 from harness.runs.layout import RunLog
+from harness.runs.manifest import Provenance
 from harness.scoring.by_endpoint import EndpointScore, FailedRequests
 from harness.scoring.by_endpoint import scores as of_rows
 from harness.scoring.observed import Observed
@@ -228,6 +229,39 @@ def test_sound_endpoints_are_seldom_named() -> None:
             grades.append(grade(one.question_id, one.sample_index, "c" if right else "w"))
         named += any(e.outlier for e in scores(observed, grades, {}))
     assert named <= 2
+
+
+PORTS = ("http://127.0.0.1:8001/v1", "http://127.0.0.1:8002/v1")
+
+
+@pytest.mark.parametrize(
+    ("sessions", "compared"),
+    [
+        ([{PORTS[0]: "w"}, {PORTS[1]: "w"}], False),
+        ([{PORTS[0]: "w"}, {PORTS[1]: "other weights"}], True),
+        ([{PORTS[0]: "w", PORTS[1]: "w"}], True),
+        ([{PORTS[0]: ""}, {PORTS[1]: ""}], True),
+        ([{PORTS[0]: "w"}], True),
+    ],
+    ids=["started again", "other weights", "side by side", "weights unknown", "one of them is not recorded"],
+)
+def test_a_server_that_was_started_again_on_another_port_is_not_compared_with_itself(
+    tmp_path: Path, sessions: list[dict[str, str]], compared: bool
+) -> None:
+    """sessions: URL → checksum of the weights that its server states."""
+    samples = drawn({PORTS[0]: 0.9, PORTS[1]: 0.1}, seed=1)
+    run = stored(tmp_path / "run", [question(f"q{q}") for q in range(30)], samples, 16)
+    provenance = Provenance()
+    for endpoints in sessions:
+        facts = {
+            url: ServerFacts(model={"files.weights_sample": weights} if weights else {}, host={})
+            for url, weights in endpoints.items()
+        }
+        provenance = provenance.after("t", facts, [])
+    msgspec.structs.replace(Manifest.load(run), provenance=provenance).save(run)
+    (score,) = score_run(run, GradingOptions(workers=1))
+    assert bool(score.endpoints) == compared
+    assert any("differs from the rest" in text for text in score.warnings) == compared
 
 
 def test_one_endpoint_or_one_sample_a_question_tests_nothing(tmp_path: Path) -> None:

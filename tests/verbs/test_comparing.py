@@ -633,3 +633,61 @@ def test_settings_that_a_source_does_not_state_decide_nothing_alone(tmp_path: Pa
         page.write_text(f"{head}  - {near}\n  - {far}{unknown}\n")
         (found,) = verify(folder, VerifyOptions(published=page))
         assert found.standing == standing
+
+
+def cells_of_a_sweep(folder: Path, last_of_sums: float = 0.1) -> None:
+    """The first and the last step of a training, each with a run folder for each of two benchmarks."""
+    write_run(folder / "first+demo", benchmarks=[("demo", 30, 16)], strength=0.2)
+    write_run(folder / "last+demo", benchmarks=[("demo", 30, 16)], strength=0.5, seed=2)
+    write_run(folder / "first+sums", benchmarks=[("sums", 30, 16)], strength=0.5, seed=3)
+    write_run(folder / "last+sums", benchmarks=[("sums", 30, 16)], strength=last_of_sums, seed=4)
+
+
+CELLS = ("first+demo", "last+demo", "first+sums", "last+sums")
+
+
+@pytest.mark.parametrize("order", [CELLS, ("first+demo", "first+sums", "last+demo", "last+sums")])
+def test_in_each_benchmark_the_first_run_that_has_it_is_the_baseline(order: tuple[str, ...], tmp_path: Path) -> None:
+    cells_of_a_sweep(tmp_path)
+    done = harness(tmp_path, "compare", *order, "--fail-if-worse", "1")
+    assert done.code == 4, "the first benchmark rose, and the second fell"
+    assert "harness: last+sums is worse than first+sums on sums by" in done.err
+    assert "not compared" not in done.err
+    decisions = json.loads(harness(tmp_path, "compare", *order, "--json").out)
+    named = [(one["run"], one["baseline"], one["verdict"]) for one in decisions]
+    assert named == [("last+demo", "first+demo", "better"), ("last+sums", "first+sums", "worse")]
+    raw = [one["paired"][name] for one in decisions for name in ("p_sampling", "p_question")]
+    shown = [one[name] for one in decisions for name in ("p_sampling", "p_question")]
+    assert shown == pytest.approx(holm(raw)), "p values of both benchmarks are corrected together"
+
+
+def test_a_score_that_is_compared_with_none_is_named_and_no_gate_passes(tmp_path: Path) -> None:
+    cells_of_a_sweep(tmp_path)
+    alone = ("first+demo", "last+demo", "last+sums")
+    done = harness(tmp_path, "compare", *alone)
+    assert done.code == 0
+    assert "the score of last+sums in sums is not compared: no other of these runs has it" in done.err
+    gate = ("--fail-if-worse", "1")
+    assert harness(tmp_path, "compare", *alone, *gate).code == 1
+    assert harness(tmp_path, "compare", *alone, *gate, "--pass-unseen").code == 0
+    assert harness(tmp_path, "compare", *alone[:2], *gate).code == 0, "its wrong twin: all are compared"
+    compared = reasoning_harness.compare([tmp_path / name for name in alone])
+    assert [sentence.partition(" is ")[0] for sentence in compared.uncompared] == ["the score of last+sums in sums"]
+
+
+def test_a_named_baseline_is_the_only_one_and_what_it_lacks_is_named(tmp_path: Path) -> None:
+    cells_of_a_sweep(tmp_path)
+    done = harness(tmp_path, "compare", *CELLS, "--baseline", "first+demo", "--fail-if-worse", "1")
+    assert done.code == 1
+    words = "the scores of first+sums, last+sums in sums are not compared: the baseline first+demo does not have it"
+    assert words in " ".join(done.err.split())
+    assert "sums: " not in done.out
+
+
+def test_a_mean_is_over_the_benchmarks_with_one_baseline(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", benchmarks=[("demo", 30, 16)])
+    write_run(tmp_path / "b", benchmarks=[("sums", 30, 16)])
+    write_run(tmp_path / "c", benchmarks=[("demo", 30, 16), ("sums", 30, 16)], seed=2)
+    done = harness(tmp_path, "compare", "a", "b", "c")
+    assert (done.out.count("demo: c "), done.out.count("sums: c ")) == (1, 1)
+    assert "mean of" not in done.out, "the two differences are from different runs"

@@ -346,6 +346,20 @@ def test_a_server_that_did_not_start_is_started_again_only_for_other_files_or_a_
     assert n_starts(paths, samples=2) == 0
 
 
+def test_a_follower_says_that_it_tries_again_by_itself(tmp_path: Path) -> None:
+    (tmp_path / "ck/step_1").mkdir(parents=True)
+    os.utime(tmp_path / "ck/step_1", (1, 1))
+    questions(tmp_path, "a", 1, 3)
+    servers = [{"name": "x", "command": [sys.executable, "-c", "exit(1)", "{port}"]}]
+    content = {"checkpoints": "ck/step_*", "servers": servers, "benchmarks": [{"data": "a.jsonl", "samples": 1}]}
+    (tmp_path / "s.yaml").write_text(json.dumps(content))
+    done = harness(tmp_path, "sweep", "s.yaml", "--follow", "0.001", "--no-progress")
+    by_itself = "this command tries them again: if the server did not start, once the files of its checkpoint change"
+    assert by_itself in done.err
+    alone = harness(tmp_path, "sweep", "s.yaml", "--no-progress")
+    assert "the same command tries them again" in alone.err
+
+
 def test_without_a_checkpoint_it_says_what_it_waited_for(tmp_path: Path) -> None:
     training = Training(tmp_path / "ck", {})
     with pytest.raises(UsageError, match=r"no checkpoint that fits .*step_\* appeared in 2 min$"):

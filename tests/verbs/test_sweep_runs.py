@@ -195,6 +195,8 @@ def test_a_lost_cell_stops_no_other_and_is_named_with_its_reason(tmp_path: Path)
     lost = [line for line in done.err.splitlines() if line.startswith("harness: able+")]
     assert [line.split()[1] for line in lost] == ["able+broken+absent:", "able+broken+a:", "able+good+absent:"]
     assert "the server did not start" in lost[1]
+    assert "; its log: " in lost[1], "the cause, and where its log is"
+    assert "last lines of" not in lost[1]
     assert "absent.jsonl" in lost[2]
     for line in lost:
         assert line.removeprefix("harness: ")[:60] in " ".join(done.out.split())
@@ -651,9 +653,17 @@ def test_a_checkpoint_that_was_overwritten_is_named_with_what_to_delete(tmp_path
         "harness: warning: ck/step_30 changed after its samples were made (weights_sample): its scores are those of "
         "the former files. For new scores, delete results/s/ck-step_30+* and give the same command"
     ]
+    # Who reads only the pages is told, too: a footnote of the tables and of the report.
+    sentence = "changed after its samples were made (weights_sample): its scores are those of the former files"
+    assert harness(tmp_path, "report", "results/s").code == 0
+    pages = [out / name for name in ("table.md", "table.html", "report.md", "report.html")]
+    texts = [path.read_text("utf-8").replace("\\_", "_") for path in pages]
+    assert all(sentence in text and "step_20 changed" not in text for text in texts)
+    assert "<h1>s</h1>" in texts[-1], "the report of a sweep is named after its folder"
     for folder in out.glob("ck-step_30+*"):
         shutil.rmtree(folder)
     assert warned() == []
+    assert sentence not in (out / "table.html").read_text("utf-8")
     assert (out / "ck-step_30+x+a/manifest.json").is_file()
     # With more samples, the server of the new files may not go on with the run; the tables say what to delete, too.
     (tmp_path / "ck/step_30/model.safetensors").write_bytes(b"3" * 100)

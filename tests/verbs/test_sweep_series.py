@@ -81,7 +81,9 @@ def test_each_benchmark_is_compared_with_its_own_first_step_that_has_a_score(tra
     assert [one.title.partition(":")[0] for one in series] == [*BENCHMARKS]
     assert ["differs from ck-step_10 (" in one.title for one in series] == [True, False]
     assert ["differs from ck-step_20 (" in one.title for one in series] == [False, True]
-    assert [["*" in row[2] for row in one.rows] for one in series] == [[False, False, True], [False, True]]
+    assert [["*" in row[2] for row in one.rows] for one in series] == [[False, False, True], [False, False, True]]
+    assert next(row[2] for row in series[1].rows) == "missing [1]", "a step without a score is named with the reason"
+    assert series[1].notes[0] == "ck-step_10+aime24: not run"
 
 
 def test_a_first_step_with_samples_missing_is_no_base_where_a_whole_one_is(training: Path) -> None:
@@ -179,7 +181,7 @@ def test_the_last_three_steps_together_are_compared_with_the_three_before(traini
     write_runs(training, {"demo": {80: 0.45}}, missing=0.7)  # under way, and so no step yet
     swept = results(sweeps.planned("s.yaml", {}, {}))
     (late,) = (one for one in table.tables(swept) if one.title.startswith("Has it stopped improving?"))
-    ((series, before, last, difference, same, *_, detectable),) = late.rows
+    ((series, before, last, difference, same, _new, detectable, within, same_within),) = late.rows
     assert (series, before, last) == ("demo ck", "20, 30, 40", "50, 60, 70"), "aime24 has only five steps"
     accuracies = {row.cell: row.accuracy or 0 for row in table.records(swept) if row.benchmarks == "demo"}
     of_steps = [accuracies[f"ck-step_{step}+demo"] for step in (20, 30, 40, 50, 60, 70)]
@@ -188,6 +190,50 @@ def test_the_last_three_steps_together_are_compared_with_the_three_before(traini
     assert 0 < low < float(difference) < high
     # Three steps of 320 samples each find about 1/√3 of what one step finds.
     assert float(detectable) < float(difference)
+    # The training levelled off at step 50: the six steps rose, and the last three did not.
+    assert float(within) == pytest.approx(100 * (of_steps[5] - of_steps[3]), abs=0.051)
+    low, high = (float(end) for end in same_within.split(" to "))
+    assert low < float(within) < high
+    assert low < 0
+    assert "above 0, it rose somewhere in these 6 steps, perhaps only in the first of them" in late.title
+
+
+def test_a_rise_within_the_last_three_steps_is_seen_there(training: Path) -> None:
+    strengths = {10: 0.1, 20: 0.1, 30: 0.1, 40: 0.1, 50: 0.3, 60: 0.45}
+    for step in strengths:
+        Path(f"ck/step_{step}").mkdir(exist_ok=True)
+    write_runs(training, {"demo": strengths})
+    swept = results(sweeps.planned("s.yaml", {}, {}))
+    (late,) = (one for one in table.tables(swept) if one.title.startswith("Has it stopped improving?"))
+    assert float(late.rows[0][-1].split(" to ")[0]) > 0
+
+
+def highest_notes(swept: Results) -> dict[str, str]:
+    """Benchmark → the footnote of its highest step."""
+    shown = [one for one in table.tables(swept) if "against step" in one.title]
+    return {one.title.partition(":")[0]: note for one in shown for note in one.notes if note.startswith("highest")}
+
+
+def test_the_highest_step_names_the_steps_that_cannot_be_told_from_it(training: Path) -> None:
+    strengths = {10: 0.1, 20: 0.4, 30: 0.4, 40: 0.4, 50: 0.2}
+    for step in strengths:
+        Path(f"ck/step_{step}").mkdir(exist_ok=True)
+    write_runs(training, {"demo": strengths, "aime24": {10: 0.1, 20: 0.45}})
+    swept = results(sweeps.planned("s.yaml", {}, {}))
+    notes = highest_notes(swept)
+    accuracies = {row.cell: row.accuracy or 0 for row in table.records(swept) if row.benchmarks == "demo"}
+    highest = max(accuracies, key=accuracies.__getitem__)
+    others = ", ".join(str(step) for step in (20, 30, 40) if f"ck-step_{step}+demo" != highest)
+    assert notes["demo"].startswith(f"highest, perhaps by luck; cannot be told from it: {others}. The best step")
+    assert notes["aime24"].startswith("highest, above every other step by more than chance")
+    (shown,) = (one for one in table.tables(swept) if one.title.startswith("demo: accuracy against"))
+    (marked,) = (row for row in shown.rows if row[2].endswith(f" [{shown.notes.index(notes['demo']) + 1}]"))
+    assert float(marked[2].split()[0]) == pytest.approx(100 * accuracies[highest], abs=0.051)
+
+
+def test_a_single_step_is_not_called_the_highest(training: Path) -> None:
+    write_runs(training, {"demo": {10: 0.1}})
+    assert highest_notes(results(sweeps.planned("s.yaml", {}, {}))) == {}
 
 
 def test_a_series_of_five_steps_has_no_late_steps(training: Path) -> None:

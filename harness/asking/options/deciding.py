@@ -18,7 +18,10 @@ MAX_REPEATS = 10_000
 class CompareOptions(Options):
     """The baseline of a comparison, and whether the tokens of an answer count."""
 
-    baseline: Annotated[Path | None, Option("The run that the others are compared with. Default: the first.")] = None
+    baseline: Annotated[
+        Path | None,
+        Option("The run that all others are compared with. Default: in each benchmark the first run that has it."),
+    ] = None
     at_equal_tokens: Annotated[
         bool,
         Option(

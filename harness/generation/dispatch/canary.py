@@ -160,8 +160,10 @@ class Duplicates:
         self._seen: set[bytes] = set()
 
     def observe(self, task: Task, reply: Reply) -> None:
-        """Count `reply` if it repeats an earlier one; short replies are left out."""
-        if len(reply.text or "") + len(reply.reasoning or "") < MIN_DUPLICATE_CHARS:
+        """Count `reply` if it repeats an earlier one; short replies are left out, and those that end in a loop: a model
+        that writes one passage again and again writes equal replies from any seed.
+        """
+        if len(reply.text or "") + len(reply.reasoning or "") < MIN_DUPLICATE_CHARS or ends_in_loop(reply):
             return
         # Text of a reply may hold lone surrogates, which UTF-8 refuses.
         question = f"{task.benchmark}\0{task.question_id}\0".encode("utf-8", "surrogatepass")

@@ -14,7 +14,7 @@ from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.reports import published
 from harness.reports.settings import differing_in_words
-from harness.reports.tables import ABSENT, accuracy_cell, percent
+from harness.reports.tables import ABSENT, AT_MOST, accuracy_cell, percent
 from harness.scoring import PublishedComparison
 from harness.scoring.uncertainty import pass_at
 from harness.verbs.sweep.results import CellResult
@@ -49,8 +49,8 @@ class TableColumn(NamedTuple):
 
 def score_text(result: CellResult | None, notes: Notes) -> str:
     """The accuracy of a cell in %, with `MARK` if it differs from its base, and footnotes on missing and undecided
-    samples, and on a comparison that could not be made. A cell without a score is "missing", with a footnote that says
-    why. result: None: there is no such cell.
+    samples, on a comparison that could not be made, on a model whose files have changed, and on "at most". A cell
+    without a score is "missing", with a footnote that says why. result: None: there is no such cell.
     """
     if result is None:
         return ABSENT
@@ -61,8 +61,10 @@ def score_text(result: CellResult | None, notes: Notes) -> str:
     if n := result.score.n_undecided:
         samples = count_noun(result.score.n_samples, "sample")
         undecided = f"{result.cell.name}: {n} of {samples} {are(n)} undecided and counted as wrong"
-    marks = "".join(map(notes.mark, (lost, undecided, result.uncompared)))
-    return accuracy_cell(result.score) + (MARK if result.differs else "") + marks
+    accuracy = accuracy_cell(result.score)
+    at_most = AT_MOST if "at most" in accuracy else ""
+    marks = "".join(map(notes.mark, (lost, undecided, result.uncompared, result.remark, at_most)))
+    return accuracy + (MARK if result.differs else "") + marks
 
 
 def published_text(result: CellResult, comparison: PublishedComparison | None, notes: Notes) -> str:

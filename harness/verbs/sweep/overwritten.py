@@ -13,13 +13,11 @@ from pathlib import Path
 from harness.asking import model_files
 from harness.core.errors import Sentence, StoreError
 from harness.core.inert import visible
-from harness.runs import Manifest, RunFolder
+from harness.runs import RunFolder
+from harness.verbs import former_files
 from harness.verbs.sweep import records
 from harness.verbs.sweep.cells import Sweep
 from harness.verbs.sweep.entry import JOIN
-
-FACTS = "files."
-"""Beginning of the names of a server's facts about its model's files."""
 
 
 def warnings(sweep: Sweep) -> list[Sentence]:
@@ -38,32 +36,18 @@ def warnings(sweep: Sweep) -> list[Sentence]:
                 continue
             if records.sampled(sweep, group, cell) is None:
                 continue
-            if not (recorded := _recorded(RunFolder(sweep.folder(cell)))):
+            if not (facts := former_files.recorded(RunFolder(sweep.folder(cell)))):
                 continue
-            files = present.setdefault(path, model_files.fingerprints(str(path)))
-            # Only runs with `hash_weights` record a checksum of the whole weights.
-            names = sorted({*recorded, *files} - {"weights_sha256"})
-            if others := [name for name in names if recorded.get(name) != files.get(name)]:
+            if path not in present:
+                present[path] = model_files.fingerprints(str(path))
+            if others := former_files.changed(facts, path, present[path]):
                 changed.setdefault(cell.point["models"], (path, {}))[1].update(dict.fromkeys(others))
     return [_sentence(path, list(names), sweep.out / entry) for entry, (path, names) in changed.items()]
 
 
 def _sentence(path: Path, names: Sequence[str], runs: Path) -> Sentence:
     """The warning. names: what changed. runs: the beginning of the paths of the checkpoint's run folders."""
-    which = ", ".join(visible(name, 80) for name in names)
     return Sentence(
-        f"{visible(str(path), 200)} changed after its samples were made ({which}): its scores are those of the former "
-        f"files. For new scores, delete {visible(str(runs), 200)}{JOIN}* and give the same command"
+        f"{former_files.in_words(path, names)}. For new scores, delete {visible(str(runs), 200)}{JOIN}* and give the "
+        "same command"
     )
-
-
-def _recorded(folder: RunFolder) -> dict[str, str]:
-    """Name of each of the model's files → its checksum, as the server of the run's last session had it."""
-    provenance = Manifest.load(folder).provenance
-    facts = [provenance.servers[name] for session in provenance.sessions[-1:] for name in session.endpoints.values()]
-    return {
-        name.removeprefix(FACTS): str(value)
-        for server in facts
-        for name, value in server.model.items()
-        if name.startswith(FACTS)
-    }

@@ -24,6 +24,7 @@ from harness.scoring.deciding import LEVEL
 from harness.scoring.differences import holm
 from harness.scoring.intervals import Interval, IntervalEnds, mean_limits
 from harness.scoring.mean_difference import mean_comparison
+from harness.verbs import former_files
 from harness.verbs.compare import verify_run
 from harness.verbs.known_questions import known_as
 from harness.verbs.sweep import records
@@ -46,7 +47,8 @@ class CellResult:
     differences, for the same questions asked again, corrected by Holm. published: comparisons with published scores,
     the nearest settings first, as `harness.scoring.beside` orders them. standing: the verdict over all of them; None
     without any. suite: address of the suite's own source; empty without one. other_questions: why scores published
-    under the benchmark's name are not compared; empty if they are.
+    under the benchmark's name are not compared; empty if they are. remark: that the files of the model are no longer
+    those that made the samples; empty if they are.
     """
 
     cell: Cell
@@ -65,6 +67,7 @@ class CellResult:
     standing: PublishedVerdict | None = None
     suite: str = ""
     other_questions: str = ""
+    remark: str = ""
 
     @property
     def vendor(self) -> PublishedComparison | None:
@@ -214,11 +217,12 @@ def _read_run(sweep: Sweep, cell: Cell, reason: str) -> CellResult:
     folder = RunFolder(sweep.folder(cell))
     if not folder.manifest.is_file():
         return CellResult(cell=cell, reason=reason or "its run folder is missing")
-    (run,) = read_runs([folder], known_as=known_as)
+    (run,) = read_runs([folder], known_as=known_as, remarks=former_files.remarks)
     benchmark = next(iter(run.benchmarks.values()), None)
     if benchmark is None or benchmark.score is None or not benchmark.questions:
         return CellResult(cell=cell, reason=reason or "not scored")
-    result = CellResult(cell=cell, benchmark=benchmark, reason=reason, suite=run.suite.source)
+    remark = "; ".join(run.remarks)
+    result = CellResult(cell=cell, benchmark=benchmark, reason=reason, suite=run.suite.source, remark=remark)
     try:
         verified = verify_run(run, VerifyOptions())
     except UsageError:  # No score of this model is published.

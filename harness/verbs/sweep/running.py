@@ -212,6 +212,8 @@ def judge_late(
     sweep: Sweep, score: Scorer, watcher: Watcher | None = None, on_cell: OnCell = lambda _record: None
 ) -> None:
     """Start the judge's own server, if the sweep defines one, and let the judge rule on every cell still unjudged."""
+    from server_launchers.errors import without_log
+
     if not _judges_late(sweep):
         return
     assert sweep.judge is not None
@@ -235,7 +237,7 @@ def judge_late(
             raise
         for group, cell in todo:
             if records.scored(sweep, group, cell) is None:
-                reason = f"the judge did not start: {error.sentence}"
+                reason = f"the judge did not start: {without_log(error.sentence)}"
                 _Group(sweep, group, score, watcher, on_cell).ended(cell, "scored", reason, error.exit_code)
 
 
@@ -309,11 +311,13 @@ class _Group:
         """Run the cells on a server of this spec. Return the cells that were run: all, or those up to the cell during
         which the server died.
         """
+        from server_launchers.errors import without_log
+
         try:
             server = hold.serving(spec)
         except ServerError as error:
             for cell in cells:
-                self.ended(cell, "failed", f"{NOT_STARTED}{error.sentence}", error.exit_code)
+                self.ended(cell, "failed", f"{NOT_STARTED}{without_log(error.sentence)}", error.exit_code)
             return list(cells)
         for number, cell in enumerate(cells, 1):
             self.sampled(cell, server)

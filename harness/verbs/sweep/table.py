@@ -6,7 +6,6 @@ the means of a suite; the series of checkpoints; and each cell beside published 
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +14,6 @@ from typing import Any
 
 import msgspec
 
-from harness.core.errors import UsageError
 from harness.core.files import write_atomically
 from harness.core.inert import csv_cell, csv_file, visible
 from harness.core.nouns import count_noun
@@ -24,11 +22,10 @@ from harness.reports.formats import to_latex, to_markdown
 from harness.reports.plots import draw
 from harness.reports.plots.plot import Plot
 from harness.reports.published import differences
-from harness.reports.series import Step, late_table, series_plot, series_table
+from harness.reports.series import late_table, series_plot, series_table
 from harness.reports.tables import ABSENT, Table, interval_cell, percent, short
-from harness.scoring import PairedComparison, QuestionTally
 from harness.scoring.columns import ends
-from harness.scoring.late_steps import N_LATE, late_change
+from harness.verbs.sweep import curves
 from harness.verbs.sweep.cells import AXES
 from harness.verbs.sweep.columns import (
     MARK,
@@ -53,10 +50,10 @@ def tables(results: Results) -> list[Table]:
     sections = layouts[results.sweep.table.layout](results)
     if results.aggregates:
         sections.append(_means(results))
-    for name, steps in _series(results).items():
+    for name, steps in curves.series(results).items():
         of_benchmark = [result for result in results.results if result.cell.benchmark == name]
         sections.append(series_table(steps, subject=short(name), legend=_beside_base(results, of_benchmark)))
-    if late := _late(results):
+    if late := curves.late(results):
         sections.append(late_table(late))
     # The nearest published score of each metric, beside each cell.
     rows = []
@@ -72,8 +69,12 @@ def plots(results: Results) -> list[Plot]:
     """The plots of accuracy against training step, where the sweep has checkpoints."""
     from dataclasses import replace
 
-    drawn = ((name, series_plot(steps)) for name, steps in _series(results).items())
-    return [replace(plot, name=f"series-{name}", subject=name) for name, plot in drawn if plot is not None]
+    drawn = ((name, series_plot(steps)) for name, steps in curves.series(results).items())
+    return [
+        replace(plot, name=f"series-{name}", title=f"{short(name)}: {plot.title[0].lower()}{plot.title[1:]}")
+        for name, plot in drawn
+        if plot is not None
+    ]
 
 
 def write(results: Results) -> list[Path]:
@@ -360,41 +361,6 @@ def _mean_cells(aggregate: Aggregate, notes: Notes) -> tuple[str, str]:
         f"{percent(aggregate.mean)} ({interval_cell(aggregate.sampling_interval, at_most=aggregate.at_most)}){differs}",
         interval_cell(aggregate.question_interval),
     )
-
-
-def _series(results: Results) -> dict[str, list[Step]]:
-    """Benchmark → the scores of all checkpoints on it; a `Step` has a curve's name, a training step and a score."""
-    by_series: dict[str, list[Step]] = {}
-    for result in results.results:
-        series_step = results.sweep.step_of(result.cell)
-        if series_step is not None and result.score is not None:
-            line, step = series_step
-            name = " ".join([result.cell.benchmark, *([line] if line else [])])
-            remarks = [*([f"{result.cell.name}: {result.reason}"] if result.reason else []), result.uncompared]
-            remark = "; ".join(filter(None, remarks))
-            by_series.setdefault(result.cell.benchmark, []).append(
-                Step(name, step, result.score, result.differs, remark, result.p_since_before)
-            )
-    return by_series
-
-
-def _late(results: Results) -> list[tuple[str, list[float], PairedComparison]]:
-    """Each curve with enough steps that miss no sample: its name, the last of these steps, and how they compare."""
-    whole: dict[str, list[tuple[float, Sequence[QuestionTally]]]] = {}
-    for result in results.results:
-        series_step = results.sweep.step_of(result.cell)
-        if series_step is not None and result.benchmark is not None and result.is_whole:
-            line, step = series_step
-            whole.setdefault(" ".join(filter(None, (result.cell.benchmark, line))), []).append(
-                (step, result.benchmark.questions)
-            )
-    compared = []
-    for name, steps in whole.items():
-        latest = sorted(steps, key=lambda item: item[0])[-2 * N_LATE :]
-        with contextlib.suppress(UsageError):  # The steps share no question.
-            if (late := late_change([questions for _, questions in latest])) is not None:
-                compared.append((name, [step for step, _ in latest], late))
-    return compared
 
 
 def _points(results: Results, axes: Sequence[str], fixed: Point) -> Iterable[Point]:

@@ -1,0 +1,72 @@
+"""With which run each scored benchmark is compared: the first run that has it, or only the named baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from harness.core.errors import UsageError, option
+from harness.core.inert import visible
+from harness.core.nouns import are
+from harness.reports.scored import ScoredBenchmark, ScoredRun
+from harness.runs.layout import RunFolder
+from harness.verbs.outputs import open_scored
+
+
+class BenchmarkPair(NamedTuple):
+    """A benchmark of a run, and the same benchmark of the run that is the baseline in it."""
+
+    run: ScoredRun
+    benchmark: ScoredBenchmark
+    baseline: ScoredRun
+    first: ScoredBenchmark
+
+
+def folders_to_compare(baseline: Path | None, sources: Sequence[Path]) -> list[RunFolder]:
+    """The folders of the runs, the named baseline first, each folder once. Raises `UsageError` if they are not two."""
+    named = [open_scored(source) for source in (baseline, *sources) if source is not None]
+    folders: dict[Path, RunFolder] = {}
+    for folder in named:
+        folders.setdefault(folder.path.resolve(), folder)
+    if len(folders) > 1:
+        return list(folders.values())
+    if len(named) > 1:
+        raise UsageError(f"{visible(str(named[0].source))} is named twice: name another run to compare it with")
+    raise UsageError("give at least two runs: the others are compared with the first")
+
+
+def pair_benchmarks(runs: Sequence[ScoredRun], *, only_first: bool) -> tuple[list[BenchmarkPair], list[str]]:
+    """Pair each run's benchmarks with those of their baselines, and write a sentence for each that is in no pair.
+
+    only_first: the first run is the baseline of all benchmarks, since the user named it; otherwise the baseline of a
+    benchmark is the first run that has it. Raises `UsageError` if no benchmark can be compared.
+    """
+    baselines: dict[str, tuple[ScoredRun, ScoredBenchmark]] = {}
+    holders: dict[str, list[str]] = {}
+    paired = []
+    for run in runs:
+        for name, benchmark in run.benchmarks.items():
+            holders.setdefault(name, []).append(visible(run.label, 80))
+            if name in baselines:
+                paired.append(BenchmarkPair(run, benchmark, *baselines[name]))
+            elif run is runs[0] or not only_first:
+                baselines[name] = run, benchmark
+    if not paired:
+        held = "; ".join(f"{visible(run.label)} holds {', '.join(map(visible, run.benchmarks))}" for run in runs)
+        raise UsageError(
+            f"{visible(runs[0].label)} shares no benchmark with the other runs: {held}. To compare outputs of another "
+            f"tool with runs of a benchmark, score the outputs under the benchmark's name "
+            f"({option('score.benchmark')})"
+        )
+    compared = {pair.benchmark.name for pair in paired}
+    alone = []
+    for name, labels in holders.items():
+        if name in compared:
+            continue
+        why = "no other of these runs has it"
+        if name not in baselines:
+            why = f"the baseline {visible(runs[0].label, 80)} does not have it"
+        scores = "the score" if len(labels) == 1 else "the scores"
+        alone.append(f"{scores} of {', '.join(labels)} in {visible(name, 80)} {are(len(labels))} not compared: {why}")
+    return paired, alone
