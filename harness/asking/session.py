@@ -103,6 +103,7 @@ def generate(prepared: Prepared, settings: RunSettings, watcher: Watcher | None)
                     # A stage plans fewer samples than the run on purpose, so stored samples beyond them are no surplus.
                     on_surplus=watcher.warn if settings.benchmarks == prepared.settings.benchmarks else None,
                     on_status=watcher.standing,
+                    on_warning=watcher.warn,
                     resume_command=watcher.resume_command,
                 ),
                 answered=answer_finder(prepared.sets),

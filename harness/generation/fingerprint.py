@@ -19,12 +19,15 @@ from typing import Any
 from harness.client.address.endpoint import Endpoint
 from harness.client.asker import Asker
 from harness.client.interface import Deadlines, Transport
+from harness.client.prompt_bound import TEMPLATE_TOKENS, prompt_bytes
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.spelling import RequestTemplate
+from harness.core import codec
 from harness.core.codec import digest
 from harness.core.errors import OtherModel, Sentence, option
+from harness.core.records import Usage
 from harness.generation.settings import RunSettings
-from harness.generation.spending import Spent
+from harness.generation.spending import Billed, Spent
 from harness.runs.manifest import Fingerprint, Provenance
 
 PROMPTS = (
@@ -40,9 +43,6 @@ PROMPTS = (
 
 TOKENS = 16
 """Number of new tokens for each prompt: 128 in all, beside some 200 tokens of prompts."""
-
-PROMPT_TOKENS = 500
-"""Tokens of all prompts of one fingerprint that a budget must have room for; a chat template may add some 25 each."""
 
 MIN_SAME = 4
 """Smallest number of the eight beginnings that stay equal in any batch; fewer mean another model or set-up."""
@@ -117,6 +117,26 @@ def template(asker: Asker, neutral: Mapping[str, Any]) -> RequestTemplate:
 def bodies(template: RequestTemplate) -> list[bytes]:
     """The request for each prompt, to be sent to `template.path`."""
     return [template.body_of_text(text) for text in PROMPTS]
+
+
+def most(asker: Asker, neutral: Mapping[str, Any]) -> Billed:
+    """The most that all replies of one fingerprint can be billed for."""
+    requests = bodies(template(asker, neutral))
+    return Billed(sum(map(_most_prompt, requests)), len(requests) * TOKENS, "at most")
+
+
+def _most_prompt(body: bytes) -> int:
+    return prompt_bytes(codec.decode(body)) + TEMPLATE_TOKENS
+
+
+def _billed(body: bytes, usage: Usage) -> Billed:
+    """What one reply was billed for: as the server states, else the most possible."""
+    prompt, completion = usage.prompt_tokens, usage.completion_tokens
+    return Billed(
+        _most_prompt(body) if prompt is None else prompt,
+        TOKENS if completion is None else completion,
+        "at most" if prompt is None or completion is None else "stated",
+    )
 
 
 @dataclass(frozen=True)
@@ -202,7 +222,7 @@ async def _beginning(
 ) -> str:
     """The beginning of one reply. spent: gets the reply's usage, which is billed even if the others fail."""
     reply: Reply = await transport.complete(endpoint, path, body, deadlines, MAX_BYTES)
-    spent.add_fingerprint(reply.usage)
+    spent.add_fingerprint(_billed(body, reply.usage))
     # Empty beginnings would count as equal to each other.
     if not reply.text and not reply.reasoning:
         raise RequestFailed("cut", "an empty reply")

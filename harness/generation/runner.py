@@ -29,6 +29,7 @@ from harness.core.errors import Interrupted, Sentence, ServerError, StoppedByRul
 from harness.core.nouns import are, count_noun
 from harness.core.records import Sample, ServerFacts
 from harness.generation import fingerprint
+from harness.generation.dispatch.billing import Billing
 from harness.generation.dispatch.budget import Budget, Ending
 from harness.generation.dispatch.canary import Answered
 from harness.generation.dispatch.dispatcher import Dispatcher
@@ -95,6 +96,7 @@ class Listener:
 
     on_progress: called every `interval` seconds. on_surplus: called before the first request if more samples are stored
     than planned. on_status: gets a sentence on what the session waits for, such as a batch or a slow fingerprint.
+    on_warning: gets each warning of a session that ends with an exception, which returns no `Outcome`.
     resume_command: the command that resumes the run, shown when a signal ends it.
     """
 
@@ -102,6 +104,7 @@ class Listener:
     interval: float = PROGRESS_S
     on_surplus: Callable[[Sentence], None] | None = None
     on_status: Callable[[Sentence], None] = lambda _: None
+    on_warning: Callable[[Sentence], None] = lambda _: None
     resume_command: str = ""
 
     @property
@@ -169,6 +172,8 @@ def generate(
             outcome = session.finish(dispatcher, network.progress, network.lag)
             # After `finish`: what the session learned is recorded even if it ends with an error.
             if (error := runner.error(outcome, dispatcher.ending, signals.caught)) is not None:
+                for warning in outcome.warnings:
+                    listener.on_warning(warning)
                 raise error
             return outcome
 
@@ -213,19 +218,20 @@ class Runner:
         if doubt := self._room.doubt(self._session.expected_bytes(plan)):
             self._session.warn(doubt)
         endpoints = self._settings.endpoints
-        if self._settings.fingerprint and self._pays_for_fingerprints(plan, len(endpoints)):
-            neutral = self._session.fingerprint_neutral
+        neutral = self._session.fingerprint_neutral
+        if self._settings.fingerprint and self._pays_for_fingerprints(plan, neutral):
             replies = fingerprint.ask(self._settings, neutral, endpoints, self._opener, self._listener.on_status)
             self._spent = replies.spent
             described = [endpoint for endpoint in endpoints if endpoint.base_url in self._servers.facts]
             self._session.check_fingerprints(replies.beginnings, described, resuming=True)
         self._session.sampling_begins()
 
-    def _pays_for_fingerprints(self, plan: SessionPlan, n_endpoints: int) -> bool:
+    def _pays_for_fingerprints(self, plan: SessionPlan, neutral: Mapping[str, Any]) -> bool:
         """Whether the budget has room for the fingerprints and the first round; if not, the session warns."""
-        prompt = n_endpoints * fingerprint.PROMPT_TOKENS
-        completion = n_endpoints * len(fingerprint.PROMPTS) * fingerprint.TOKENS
-        if Budget.of(self._settings, plan.owed).pays_beside(prompt, completion):
+        settings = self._settings
+        each, n = fingerprint.most(settings.asker, neutral), len(settings.endpoints)
+        prompt, completion = n * each.prompt, n * each.completion
+        if Budget(settings, plan.owed, Billing(settings, plan)).pays_beside(prompt, completion):
             return True
         self._session.warn(
             f"the budget has no room for the fingerprint (up to {completion} new tokens) beside the first round, so "
@@ -379,7 +385,10 @@ class Runner:
         if self._lost is not None:
             return ServerError(f"{self._lost}. {state} in {where}.{spent}{resume}")
         if ending.rule:
-            return StoppedByRule(f"{ending.rule}{f' ({cost})' if cost else ''}. {state} in {where}.{resume}")
+            # A budget in USD has stated the amount, so only its tokens follow.
+            states_usd = self._settings.budget_usd is not None and self._settings.budget_tokens is None
+            detail = outcome.spent.in_tokens if cost and states_usd else cost
+            return StoppedByRule(f"{ending.rule}{f' ({detail})' if detail else ''}. {state} in {where}.{resume}")
         return None
 
 

@@ -25,6 +25,8 @@ from harness.benchmarks.catalogue import CARD, DATA
 from harness.benchmarks.questions import QuestionsById, QuestionSet
 from harness.client.address.endpoint import Endpoint
 from harness.client.fast.event_loop import Lag
+from harness.client.prompt_bound import prompt_bytes
+from harness.core import codec
 from harness.core.about import __version__
 from harness.core.errors import Sentence, ServerError, StoreError, option
 from harness.core.nouns import count_noun
@@ -199,6 +201,7 @@ class SamplingSession:
             done=done,
             total=total,
             long_prompts=long_prompts,
+            prompt_bytes=self._prompt_bytes(rows),
             server_model=server_model if isinstance(server_model, str) else None,
             builds=self._manifest.provenance.builds,
         )
@@ -216,6 +219,19 @@ class SamplingSession:
             stored_questions.write(self._folder.benchmark(name), self._question_sets[name].selection)
         self._take_over(self._fresh)
         self._changed, self._fresh = [], set()
+
+    def _prompt_bytes(self, rows: Sequence[Owed]) -> dict[tuple[str, str], int]:
+        """By question, the bytes of its prompt in a request; empty without prices, since only money counts prompts."""
+        if self._settings.prices is None:
+            return {}
+        questions = self.questions
+        templates = {name: self._settings.template(name) for name in self._settings.benchmarks}
+        return {
+            (o.benchmark, o.question_id): prompt_bytes(
+                codec.decode(templates[o.benchmark].body(questions[o.benchmark, o.question_id]))
+            )
+            for o in rows
+        }
 
     def _take_over(self, fresh: Collection[tuple[str, Key]]) -> None:
         """Store the samples of `fresh`, which another tool made, now that the manifest says what the run is."""

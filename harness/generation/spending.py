@@ -1,10 +1,11 @@
-"""Tokens and money that a session spent, by the usage that servers state and the prices that the user gives."""
+"""Tokens and money that a session spent, by the usage that servers state (else by bounds) and the user's prices."""
 
 from __future__ import annotations
 
 from dataclasses import astuple, dataclass
+from typing import Literal
 
-from harness.core.records import Usage
+from harness.core.nouns import count_noun
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,48 +20,78 @@ class Prices:
         return (prompt_tokens * self.prompt + completion_tokens * self.completion) / 1e6
 
 
+Sure = Literal["stated", "at most", "about"]
+"""How sure a count of tokens is: stated by the server, the most that it can be, or an estimate, since no max_tokens
+bounds the reply.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Billed:
+    """Tokens that one request was billed for. sure: of the less sure of both counts."""
+
+    prompt: int
+    completion: int
+    sure: Sure = "stated"
+
+
 @dataclass(slots=True)
 class Spent:
-    """Tokens that a session was billed for, as the replies state them.
+    """Tokens that a session was billed for: as the replies state them, else the most that they can be.
 
-    n_stated: samples whose replies state both numbers. n_unstated: the other samples, whose tokens are not counted.
-    fingerprint_tokens: those of the tokens that became no sample: prompts and replies of the servers' fingerprints.
+    n_stated: replies of samples that state both numbers. n_bounded: replies that do not, and count with the most that
+    they can be; n_estimated: those that nothing bounds. fingerprint_tokens: those of the tokens that became no sample:
+    prompts and replies of the servers' fingerprints.
     """
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
     n_stated: int = 0
-    n_unstated: int = 0
+    n_bounded: int = 0
+    n_estimated: int = 0
     fingerprint_tokens: int = 0
 
-    def add_fingerprint(self, usage: Usage) -> None:
-        """Add the usage of one reply of a fingerprint, as far as the server states it."""
-        prompt, completion = usage.prompt_tokens or 0, usage.completion_tokens or 0
-        self.prompt_tokens += prompt
-        self.completion_tokens += completion
-        self.fingerprint_tokens += prompt + completion
+    def add_fingerprint(self, billed: Billed) -> None:
+        """Add one reply of a fingerprint."""
+        self._add(billed)
+        self.fingerprint_tokens += billed.prompt + billed.completion
 
     def plus(self, more: Spent) -> Spent:
         """Return the tokens of both."""
         return Spent(*(a + b for a, b in zip(astuple(self), astuple(more), strict=True)))
 
-    def add(self, usage: Usage) -> None:
-        """Add the usage of one more sample."""
-        if usage.prompt_tokens is None or usage.completion_tokens is None:
-            self.n_unstated += 1
-            return
-        self.prompt_tokens += usage.prompt_tokens
-        self.completion_tokens += usage.completion_tokens
-        self.n_stated += 1
+    def add(self, billed: Billed) -> None:
+        """Add the reply of one more sample."""
+        self._add(billed)
+        self.n_stated += billed.sure == "stated"
+
+    def _add(self, billed: Billed) -> None:
+        self.prompt_tokens += billed.prompt
+        self.completion_tokens += billed.completion
+        self.n_bounded += billed.sure == "at most"
+        self.n_estimated += billed.sure == "about"
+
+    @property
+    def hedge(self) -> str:
+        """What stands before the cost: "about " or "at most " unless all replies state their usage."""
+        return "about " if self.n_estimated else "at most " if self.n_bounded else ""
 
     def sentence(self, prices: Prices) -> str:
-        """Return a sentence on the cost in USD, and on how many samples it does not cover."""
+        """Return a sentence on the cost in USD, and on how many replies it is no exact count of."""
         usd = prices.usd(self.prompt_tokens, self.completion_tokens)
         amount = f"{usd:,.2f}" if usd >= 1 else f"{usd:.4f}"
-        text = f"{amount} USD for {self.prompt_tokens:,} tokens in, {self.completion_tokens:,} out"
+        return f"{self.hedge}{amount} USD for {self.in_tokens}"
+
+    @property
+    def in_tokens(self) -> str:
+        """The tokens in words, and how many replies they are no exact count of."""
+        text = f"{self.prompt_tokens:,} tokens in, {self.completion_tokens:,} out"
         if self.fingerprint_tokens:
             text += f"; {self.fingerprint_tokens:,} of these tokens are the fingerprint's"
-        if self.n_unstated:
-            n_all = self.n_stated + self.n_unstated
-            text += f"; {self.n_unstated} of {n_all} samples state no usage and are not covered"
+        if self.n_bounded:
+            replies = count_noun(self.n_bounded, "reply", "replies")
+            text += f"; {replies} without stated usage count with the most tokens possible"
+        if self.n_estimated:
+            replies = count_noun(self.n_estimated, "reply", "replies")
+            text += f"; {replies} without stated usage and without max_tokens are estimated"
         return text

@@ -1,6 +1,6 @@
 """A budget: nothing is begun that could exceed what is left of it, and the end says what was used.
 
-For: harness.generation.dispatch.budget.
+For: harness.generation.dispatch.budget, harness.generation.dispatch.billing, harness.client.prompt_bound.
 """
 
 from __future__ import annotations
@@ -13,23 +13,39 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.client.prompt_bound import TEMPLATE_TOKENS, PromptBounds, prompt_bytes
 from harness.core.errors import option
 from harness.core.records import Sample, Timing, Usage
+from harness.generation.dispatch.billing import Billing
 from harness.generation.dispatch.budget import KNOWN, Budget
-from harness.generation.settings import RunSettings
+from harness.generation.plan import SessionPlan
+from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.generation.spending import Prices
+from harness.presets.sampling import Sampling
 from harness.runs.record import Owed, Task
 from tests.generation.small_runs import run_settings
 
+PROMPT_BYTES = 36
+"""Bytes of each prompt; with the template's share a prompt has at most 100 tokens."""
 
-def budget(max_tokens: int | None = None, rounds: int = 4, **limits: object) -> Budget:
+
+class Limits(Budget):
+    """The budget of a session of ten questions, and what its replies are billed."""
+
+    def __init__(self, settings: RunSettings, rows: list[Owed]) -> None:
+        prompts = dict.fromkeys(((row.benchmark, row.question_id) for row in rows), PROMPT_BYTES)
+        self.billing = Billing(settings, SessionPlan(owed=rows, done={}, total={}, prompt_bytes=prompts))
+        super().__init__(settings, rows, self.billing)
+
+
+def budget(max_tokens: int | None = None, rounds: int = 4, **limits: object) -> Limits:
     """Of a session of ten questions."""
-    settings: RunSettings = replace(run_settings(Path("nowhere")), **limits)  # type: ignore[arg-type]
-    rows = [Owed("sums", f"q{n}", tuple(range(rounds))) for n in range(10)]
-    return Budget(settings, rows, [max_tokens] if max_tokens else [])
+    benchmarks = {"sums": BenchmarkSettings(samples=rounds, sampling=Sampling(max_tokens=max_tokens))}
+    settings: RunSettings = replace(run_settings(Path("nowhere")), benchmarks=benchmarks, **limits)  # type: ignore[arg-type]
+    return Limits(settings, [Owed("sums", f"q{n}", tuple(range(rounds))) for n in range(10)])
 
 
-def send(limits: Budget, n: int, index: int = 0) -> list[Task]:
+def send(limits: Limits, n: int, index: int = 0) -> list[Task]:
     """As many requests as fit, at most `n`."""
     sent: list[Task] = []
     while len(sent) < n and limits.fits():
@@ -38,14 +54,14 @@ def send(limits: Budget, n: int, index: int = 0) -> list[Task]:
     return sent
 
 
-def finish(limits: Budget, task: Task, tokens: int, prompt: int | None = 10) -> None:
+def finish(limits: Limits, task: Task, tokens: int | None, prompt: int | None = 10) -> None:
     usage = Usage(prompt_tokens=prompt, completion_tokens=tokens)
     timing = Timing(started=0, total=1)
     sample = Sample(
         benchmark="sums", question_id=task.question_id, sample_index=task.sample_index, text="4", reasoning=None,
         finish_reason="stop", usage=usage, timing=timing, endpoint="http://a/v1",
     )  # fmt: skip
-    limits.finished(task, sample)
+    limits.finished(task, limits.billing.billed(sample))
 
 
 def test_requests_in_flight_are_as_many_as_their_max_tokens_fit() -> None:
@@ -123,13 +139,72 @@ def test_a_round_begins_if_all_of_it_fits_and_what_is_in_flight_may_make_room() 
     assert len(send(limits, 10, 3)) == 7, "and no request that could exceed the rest: 1800 + 7 × 100"
 
 
-def test_a_budget_in_money_counts_prompts_and_unstated_usage_as_the_longest() -> None:
+def test_a_budget_in_money_reserves_the_most_that_an_unknown_prompt_can_have() -> None:
     limits = budget(100, budget_usd=0.01, prices=Prices(10.0, 20.0))
     sent = send(limits, 64)
-    assert len(sent) == 5, "100 tokens are 0.002 USD, and no prompt is known"
+    assert len(sent) == 3, "a prompt of up to 100 tokens and a reply of 100 are 0.003 USD"
     finish(limits, sent[0], 100, prompt=50)
-    finish(limits, sent[1], 100, prompt=None)
-    assert limits.sentence().startswith("stopped by the budget: 0.005 of 0.01 USD used")
+    assert limits.sentence().startswith("stopped by the budget: 0.0025 of 0.01 USD used, and the next ")
+    finish(limits, sent[1], None, prompt=None)
+    assert limits.sentence().startswith("stopped by the budget: at most 0.0055 of 0.01 USD used")
+
+
+def test_a_question_asked_again_has_the_prompt_that_its_first_reply_stated() -> None:
+    limits = budget(100, budget_usd=0.05, prices=Prices(10.0, 20.0))
+    sent = send(limits, 10)
+    for task in sent[:9]:
+        finish(limits, task, 100, prompt=50)
+    finish(limits, sent[9], 100, prompt=None)
+    assert limits.billing.longest_prompt == 100, "one question's prompt is not known"
+    (task,) = send(limits, 1, 1)
+    finish(limits, Task("sums", "q9", 1), 100, prompt=60)
+    assert limits.billing.longest_prompt == 60
+
+
+@given(
+    st.integers(1, 60),
+    st.lists(st.tuples(st.integers(0, 50), st.booleans()), max_size=80),
+    st.data(),
+)
+def test_money_is_kept_whatever_prompts_and_replies_are_and_whether_usage_is_stated(
+    cents: int, replies: list[tuple[int, bool]], data: st.DataObject
+) -> None:
+    prices = Prices(data.draw(st.floats(0, 30)), data.draw(st.floats(0, 30)))
+    limits = budget(50, budget_usd=cents / 1000, prices=prices)
+    prompts = {f"q{n}": data.draw(st.integers(1, PROMPT_BYTES + TEMPLATE_TOKENS)) for n in range(10)}
+    waiting: list[Task] = []
+    billed = 0.0
+    for completion, stated in replies:
+        waiting += send(limits, data.draw(st.integers(0, 10)))
+        if waiting:
+            task = waiting.pop(data.draw(st.integers(0, len(waiting) - 1)))
+            prompt = prompts[task.question_id]
+            billed += prices.usd(prompt, completion)
+            finish(limits, task, completion if stated else None, prompt if stated else None)
+        assert billed + sum(prices.usd(prompts[task.question_id], 50) for task in waiting) <= cents / 1000 * (1 + 1e-6)
+
+
+def test_a_reply_without_usage_counts_as_long_as_it_can_be() -> None:
+    limits = budget(100, budget_tokens=250)
+    first, second = send(limits, 64)
+    finish(limits, first, None)
+    assert not limits.fits(), "a reply of a few events may have had hidden tokens"
+    finish(limits, second, 10)
+    assert limits.fits()
+
+
+def test_a_template_that_a_reply_shows_to_be_longer_counts_for_all_prompts() -> None:
+    bounds = PromptBounds()
+    assert bounds.most("a", 10) == 10 + TEMPLATE_TOKENS
+    bounds.learn("b", 10, 500)
+    assert (bounds.most("a", 10), bounds.most("b", 10)) == (500, 500)
+
+
+def test_all_texts_of_a_request_can_be_a_part_of_its_prompt_and_no_number() -> None:
+    plain = {"model": "m", "messages": [{"role": "user", "content": "four"}]}
+    assert prompt_bytes(plain) == len('[{"role":"user","content":"four"}]')
+    assert prompt_bytes({**plain, "max_tokens": 10**9, "stream": True, "seed": None}) <= prompt_bytes(plain) + 4
+    assert prompt_bytes({**plain, "tools": ["é"]}) == prompt_bytes(plain) + len('["é"]'.encode())
 
 
 def test_without_a_budget_everything_fits() -> None:

@@ -6,17 +6,25 @@ For: harness.asking.prices.
 from __future__ import annotations
 
 import itertools
+import json
+import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.client.prompt_bound import TEMPLATE_TOKENS
 from harness.core.errors import ServerError, StoppedByRule, UsageError
-from harness.core.records import Usage
+from harness.core.records import Sample, Timing, Usage
+from harness.generation.dispatch.billing import Billing
+from harness.generation.plan import SessionPlan
+from harness.generation.settings import BenchmarkSettings
 from harness.generation.spending import Prices, Spent
+from harness.presets.sampling import Sampling
 from tests.faults.server import FaultServer, Request, delta, event_stream, http
 from tests.generation.small_runs import expected_keys, keys_of, question_set, run, run_settings, samples_of, well
 
@@ -35,22 +43,94 @@ def test_the_cost_is_counted_by_stated_usage(tmp_path: Path) -> None:
     assert outcome.spent.sentence(PRICES) == "0.0005 USD for 54 tokens in, 42 out"
 
 
-def test_samples_without_usage_are_said_not_to_be_covered(tmp_path: Path) -> None:
+def test_samples_without_usage_count_with_the_most_that_they_can_cost(tmp_path: Path) -> None:
+    benchmarks = {"sums": BenchmarkSettings(samples=2, sampling=Sampling(max_tokens=30))}
+    with FaultServer(silent) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, prices=PRICES, benchmarks=benchmarks)
+        outcome = run(settings, question_set(tmp_path, 3))
+        bodies = [request.body for request in server.requests if request.method == "POST"]
+    text = json.loads(bodies[0])["messages"][0]["content"]
+    spent = outcome.spent
+    assert len(text.encode()) * 6 <= spent.prompt_tokens <= sum(map(len, bodies)) + 6 * TEMPLATE_TOKENS
+    assert (spent.completion_tokens, spent.n_stated, spent.n_bounded) == (6 * 30, 0, 6)
+    assert re.match(
+        r"at most 0\.00\d\d USD for [\d,]+ tokens in, 180 out; 6 replies without stated usage count with the most",
+        spent.sentence(PRICES),
+    )
+
+
+def test_without_usage_and_without_max_tokens_the_cost_is_an_estimate(tmp_path: Path) -> None:
     with FaultServer(silent) as server:
         outcome = run(run_settings(tmp_path / "run", server.base_url, prices=PRICES), question_set(tmp_path, 3))
-    assert "6 of 6 samples state no usage" in outcome.spent.sentence(PRICES)
+    sentence = outcome.spent.sentence(PRICES)
+    assert sentence.startswith("about 0.00")
+    assert sentence.endswith("6 replies without stated usage and without max_tokens are estimated")
+
+
+def test_a_server_without_usage_is_billed_no_more_than_the_budget(tmp_path: Path) -> None:
+    total, prices = 0.012, Prices(20.0, 2.0)
+    benchmarks = {"sums": BenchmarkSettings(samples=4, sampling=Sampling(max_tokens=48))}
+    with FaultServer(silent) as server:
+        settings = run_settings(
+            tmp_path / "run", server.base_url, prices=prices, budget_usd=total, benchmarks=benchmarks, concurrency=4
+        )
+        with pytest.raises(StoppedByRule, match=r"at most [\d.]+ of 0.012 USD used.*tokens in, \d+ out; ") as stopped:
+            run(settings, question_set(tmp_path, 3))
+        requests = [json.loads(request.body) for request in server.requests if request.method == "POST"]
+    assert str(stopped.value).count("USD") == 1, "one cost, not two"
+    # A tokenizer that makes a token of each letter, a template of 60 tokens, and replies as long as they can be.
+    most = sum(prices.usd(len(body["messages"][0]["content"]) + 60, 48) for body in requests)
+    assert 0 < most <= total
+
+
+def test_a_budget_that_pays_for_no_prompt_says_which_would_do(tmp_path: Path) -> None:
+    benchmarks = {"sums": BenchmarkSettings(samples=1, sampling=Sampling(max_tokens=48))}
+    with FaultServer(well) as server:
+        settings = run_settings(
+            tmp_path / "run", server.base_url, prices=Prices(20.0, 2.0), budget_usd=0.001, benchmarks=benchmarks
+        )
+        with pytest.raises(StoppedByRule, match="a reply with its prompt of up to") as stopped:
+            run(settings, question_set(tmp_path, 3))
+        assert not [request for request in server.requests if request.method == "POST"]
+        (least,) = re.findall(r"at least (\S+),", str(stopped.value))
+        assert run(replace(settings, budget_usd=float(least)), question_set(tmp_path, 3)).complete
+
+
+def test_a_session_that_a_budget_stops_tells_its_warnings(tmp_path: Path) -> None:
+    benchmarks = {"sums": BenchmarkSettings(samples=4, sampling=Sampling(max_tokens=7))}
+    warnings: list[str] = []
+
+    def cut(request: Request) -> Iterator[bytes]:
+        return event_stream(delta(f"seed {request.json.get('seed')}"), delta(finish="length"))
+
+    with FaultServer(cut) as server:
+        settings = run_settings(
+            tmp_path / "run", server.base_url, budget_tokens=30, benchmarks=benchmarks, fingerprint=True, canary=False
+        )
+        with pytest.raises(StoppedByRule):
+            run(settings, question_set(tmp_path, 4), on_warning=lambda warning: warnings.append(str(warning)))
+    assert len(warnings) == 2
+    assert warnings[0].startswith("the budget has no room for the fingerprint")
+    assert warnings[1].startswith("4 of 4 samples (100%) are truncated")
 
 
 @given(st.lists(st.tuples(st.none() | st.integers(0, 10**6), st.none() | st.integers(0, 10**6)), max_size=20))
 def test_nothing_unknown_is_counted_as_zero(usages: list[tuple[int | None, int | None]]) -> None:
-    spent = Spent()
-    for prompt, completion in usages:
-        spent.add(Usage(prompt_tokens=prompt, completion_tokens=completion))
+    benchmarks = {"sums": BenchmarkSettings(samples=20, sampling=Sampling(max_tokens=10**6))}
+    settings = run_settings(Path("nowhere"), prices=PRICES, benchmarks=benchmarks)
+    plan = SessionPlan(owed=[], done={}, total={}, prompt_bytes={("sums", "q"): 10**6})
+    billing, spent = Billing(settings, plan), Spent()
+    for index, (prompt, completion) in enumerate(usages):
+        sample = Sample(
+            benchmark="sums", question_id="q", sample_index=index, text="", reasoning=None, finish_reason="stop",
+            usage=Usage(prompt_tokens=prompt, completion_tokens=completion), timing=Timing(started=0, total=1),
+            endpoint="http://a/v1",
+        )  # fmt: skip
+        spent.add(billing.billed(sample))
     stated = [(p, c) for p, c in usages if p is not None and c is not None]
-    assert (spent.n_stated, spent.n_unstated) == (len(stated), len(usages) - len(stated))
-    assert PRICES.usd(spent.prompt_tokens, spent.completion_tokens) == pytest.approx(
-        sum(p + 10 * c for p, c in stated) / 1e6
-    )
+    assert (spent.n_stated, spent.n_bounded) == (len(stated), len(usages) - len(stated))
+    assert spent.completion_tokens == sum(10**6 if c is None else c for _, c in usages)
+    assert spent.prompt_tokens >= sum(p or 0 for p, _ in usages)
 
 
 def test_a_budget_in_money_ends_at_a_whole_round_and_says_what_was_spent(tmp_path: Path) -> None:
@@ -59,7 +139,7 @@ def test_a_budget_in_money_ends_at_a_whole_round_and_says_what_was_spent(tmp_pat
         settings = run_settings(
             tmp_path / "run", server.base_url, samples=10, concurrency=3, prices=PRICES, budget_usd=each * 5 * 4
         )
-        with pytest.raises(StoppedByRule, match=r"0.00158 of .* USD for 180 tokens in, 140 out.* 20 of 50"):
+        with pytest.raises(StoppedByRule, match=r"0.00158 of .* USD used.* \(180 tokens in, 140 out\).* 20 of 50"):
             run(settings, question_set(tmp_path, 5))
     assert set(Counter(s.question_id for s in samples_of(settings)).values()) == {4}
 

@@ -76,7 +76,7 @@ PLANTED = {
         "accounts",
     ),
     "money: what was kept is no part of the prompt": Bug(
-        "snapshot", "None if prompt is None else prompt + n_before", "prompt", "accounts"
+        "billing", "Billed(prompt + n_before", "Billed(prompt", "accounts|budget"
     ),
     "truncated replies are not counted": Bug("snapshot", "self.truncated += sample.truncated", "pass", "accounts"),
     "weights are ignored": Bug("lanes", " / self._lanes[i].endpoint.weight)", ")", "weights"),
@@ -106,12 +106,12 @@ PLANTED = {
         "budget",
     ),
     "the first replies, the short ones, pass for all lengths": Bug(
-        "budget", "self._n_finished >= KNOWN and not self._first", "self._n_finished >= 1", "budget"
+        "budget", "self._n_finished >= KNOWN and not self._first", "self._n_finished >= 1", "budget", rare=True
     ),
     "the longest reply so far passes for the longest possible": Bug(
         "budget",
-        "limit.cost(self._longest_prompt, self._max_tokens)",
-        "limit.cost(self._longest_prompt, min(self._longest or self._max_tokens, self._max_tokens))",
+        "most = limit.cost(prompt, self._max_tokens)",
+        "most = limit.cost(prompt, min(self._longest or self._max_tokens, self._max_tokens))",
         "budget",
     ),
     "the budget counts failed requests as still in flight": Bug(
@@ -236,7 +236,18 @@ PLANTED = {
         rare=True,
     ),
     "another model's samples are stored": Bug("canary", "if self.name == name:", "if True:", "one model|accounts"),
-    "what a reply used is not counted": Bug("budget", "limit.used += limit.cost(prompt, completion)", "pass", "budget"),
+    "what a reply used is not counted": Bug(
+        "budget", "limit.used += limit.cost(billed.prompt, billed.completion)", "pass", "budget"
+    ),
+    "a prompt that no reply has stated yet is reserved as the longest stated": Bug(
+        "billing", "if not self._unstated:", "if True:", "budget", rare=True
+    ),
+    "a prompt without stated usage is free": Bug(
+        "billing", "else self._bounds.most(question, n_bytes)", "else 0", "budget|accounts"
+    ),
+    "a reply without stated usage is as long as its text": Bug(
+        "billing", "else most or completion_tokens(sample)", "else completion_tokens(sample)", "budget|accounts"
+    ),
     "requests are not counted at the limit": Bug("budget", "self._requests.level -= 1.0", "pass", "requests a minute"),
     "a full disk goes unnoticed": Bug(
         "dispatcher",

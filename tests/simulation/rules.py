@@ -16,6 +16,7 @@ speaks only where every permitted behaviour is broken.
 | order | rounds in their order; one sample of each question of unknown length first; known lengths from the longest |
 | idle | no slot stays free beside a sample that is ready and an endpoint that is surely open |
 | budget | used + reserve × requests in flight ≤ budget, with every request; the end names what was used |
+| budget | with max_tokens the true bill never exceeds the budget, also where replies state no usage |
 | answered | an endpoint that answered is not set aside |
 | patience | a session gives up after its patience, not before, and a pause does not count |
 | accounts | tokens, money, failures, truncated and repeated replies, and builds, add up to what the servers said |
@@ -27,13 +28,14 @@ from __future__ import annotations
 
 import msgspec
 
+from harness.client.prompt_bound import TEMPLATE_TOKENS
 from harness.client.protocol.reply import RequestFailed
 from harness.core.records import Sample
 from harness.generation.dispatch.actions import Ask
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.settings import RunSettings
 from harness.runs.record import Task
-from tests.simulation.world import World
+from tests.simulation.world import PRICES, World
 
 MAX_TURNS = 9
 """Times that a sample is asked while another one, ready, waits. The most in 100,000 seeds was below this."""
@@ -155,7 +157,7 @@ class Level(msgspec.Struct, eq=False):
 
 
 class Sums(msgspec.Struct):
-    """What the replies of a session add up to. prompt, completion: of those that state both, as billed."""
+    """What the replies of a session add up to. prompt, completion: as billed, else the most that they can be."""
 
     finished: int = 0
     truncated: int = 0
@@ -194,10 +196,11 @@ class Rules:
     # CPython shares the keys of instances up to 30 attributes; beyond that, each has a large dict of its own.
     __slots__ = (
         "any_probe", "anybody_answered", "builds", "calm", "cancelled_questions", "concurrency", "dispatcher",
-        "endpoints", "ever_one", "first", "hope_at", "in_flight", "in_rounds", "limited", "long_replies", "longest",
-        "longest_prompt", "max_tokens", "model", "most_files", "n_done", "n_first", "requests", "reshared", "round",
-        "samples", "settings", "sign_at", "signs", "starved_since", "stopped_by_signs", "sum_of_weights", "sums",
-        "tokens", "touched", "unasked", "used_tokens", "used_usd", "waiting", "world",
+        "endpoints", "ever_one", "first", "hope_at", "in_flight", "in_rounds", "known", "limited", "long_replies",
+        "longest", "longest_stated", "max_tokens", "model", "most_files", "n_done", "n_first", "questions",
+        "requests", "reshared", "round", "samples", "settings", "sign_at", "signs", "starved_since",
+        "stopped_by_signs", "sum_of_weights", "sums", "sure", "tokens", "touched", "true_tokens", "true_usd",
+        "unasked", "used_tokens", "used_usd", "waiting", "world",
     )  # fmt: skip
 
     def __init__(self, world: World, settings: RunSettings, owed: set[Task], present: set[str], dispatcher: Dispatcher):
@@ -231,7 +234,11 @@ class Rules:
         self.used_tokens = 0
         self.used_usd = 0.0
         self.n_done = 0
-        self.longest = self.longest_prompt = 0
+        self.longest = self.longest_stated = self.true_tokens = 0
+        self.true_usd = 0.0
+        self.known: dict[tuple[str, str], int] = {}
+        self.questions = {task[:2] for task in owed}
+        self.sure = 2
         self.round = -1
         self.any_probe = False
         self.first: set[Task] = set()
@@ -269,8 +276,8 @@ class Rules:
         endpoint.in_flight += 1
         in_flight[task] = Request(url, endpoint, now, charged)
 
-    def answered(self, task: Task, sample: Sample, *, given_up: bool) -> None:
-        """After the dispatcher was told."""
+    def answered(self, task: Task, sample: Sample, length: int, *, given_up: bool) -> None:
+        """After the dispatcher was told. length: the reply's true tokens if the server states none."""
         request = self._over(task)
         self.calm = False
         self.hope_at = self.sign_at = self.world.now
@@ -284,12 +291,19 @@ class Rules:
             self.tokens.take((prompt or 0) + tokens - request.charged)
         self.n_done += 1
         self.first.discard(task)
-        billed = self.longest_prompt if prompt is None else prompt + kept
-        self.longest, self.longest_prompt = max(self.longest, tokens), max(self.longest_prompt, billed)
-        self.used_tokens += tokens
+        billed, new = self._most_prompt(task[:2]) if prompt is None else prompt, tokens
+        if prompt is not None:
+            self.known[task[:2]], self.longest_stated = prompt, max(self.longest_stated, prompt + kept)
+        if not stated and self.max_tokens is not None:
+            new = self.max_tokens - kept
+        self.longest = max(self.longest, new)
+        self.used_tokens += new
+        self.used_usd += PRICES.usd(billed + kept, new)
+        self.sure = min(self.sure, 2 if prompt is not None and stated else 1 if stated or self.max_tokens else 0)
+        true = (stated or length) - kept
+        self.true_tokens += max(0, true)
+        self.true_usd += PRICES.usd(self.world.prompts[task[:2]][0] + kept, max(0, true))
         self._look_at_budget_is_kept()
-        if self.settings.prices is not None:
-            self.used_usd += self.settings.prices.usd(billed, tokens)
         self.model = self.model or sample.server_model
         if not given_up and sample.server_model == self.model:
             sums = self.sums
@@ -297,11 +311,9 @@ class Rules:
             sums.truncated += sample.truncated
             sums.tokens += tokens
             self._read(task, sample)
-            if prompt is None or stated is None:
-                sums.unstated += 1
-            else:
-                sums.prompt += prompt + kept
-                sums.completion += tokens
+            sums.unstated += prompt is None or stated is None
+            sums.prompt += billed + kept
+            sums.completion += new
         if self.endpoints.get(request.url) is request.endpoint:
             self._answers(request.url, request.endpoint)
 
@@ -546,10 +558,11 @@ class Rules:
             self.first.add(task)
 
     def _look_at_budget_is_kept(self) -> None:
-        """After a reply: with max_tokens, what replies used never exceeds the budget."""
-        for total, unit, used, _ in self._budgets():
-            if unit == "tokens" and self.max_tokens is not None and used > total:
-                raise Broken("budget", f"{used:.6g} of {total:g} tokens are used")
+        """After a reply: with max_tokens, the true bill never exceeds the budget, whether it is stated or not."""
+        true = {"tokens": float(self.true_tokens), "USD": self.true_usd}
+        for total, unit, _, _ in self._budgets():
+            if self.max_tokens is not None and true[unit] > total * (1 + EPS):
+                raise Broken("budget", f"{true[unit]:.6g} of {total:g} {unit} are billed")
 
     def _look_at_round(self, number: int) -> None:
         """A round begins."""
@@ -573,10 +586,16 @@ class Rules:
         if settings.budget_tokens is not None:
             found.append((float(settings.budget_tokens), "tokens", float(self.used_tokens), most))
         if settings.budget_usd is not None and settings.prices is not None:
-            found.append((settings.budget_usd, "USD", self.used_usd, settings.prices.usd(self.longest_prompt, most)))
+            prompt = max(self.longest_stated, *(self._most_prompt(question) for question in self.questions))
+            each = max(PRICES.usd(prompt, most), PRICES.usd(prompt + most, 0))
+            found.append((settings.budget_usd, "USD", self.used_usd, each))
         if self.max_tokens is None and not self.n_done:
             return [(total, unit, used, min(total, each)) for total, unit, used, each in found]
         return found
+
+    def _most_prompt(self, question: tuple[str, str]) -> int:
+        """As in the budget's promise: the tokens that a reply stated, else the bytes and a template's share."""
+        return self.known.get(question, self.world.prompts[question][1] + TEMPLATE_TOKENS)
 
     def _charge(self, now: float) -> float:
         """Count one more request at the limits per minute; returns the tokens that it is charged."""
@@ -635,7 +654,7 @@ class Rules:
         spent = counts.spent
         theirs = Sums(
             counts.finished, counts.truncated, counts.tokens, spent.prompt_tokens, spent.completion_tokens,
-            spent.n_unstated, counts.failures, self.dispatcher.duplicates.n,
+            spent.n_bounded + spent.n_estimated, counts.failures, self.dispatcher.duplicates.n,
         )  # fmt: skip
         builds = {url: set(seen) for url, seen in self.dispatcher.builds.seen.items()}
         if builds != self.builds:
@@ -644,8 +663,11 @@ class Rules:
             raise Broken("accounts", f"the servers said {sums}, the books say {theirs}")
 
     def _look_at_end_by_budget(self, rule: str) -> None:
+        hedge = ("about ", "at most ", "")[self.sure]
         reasons = [
-            f"{used:.4g} of {total:.4g} USD used" if unit == "USD" else f"{used:.0f} of {total:.0f} tokens used"
+            f"{hedge}{used:.4g} of {total:.4g} USD used"
+            if unit == "USD"
+            else f"{hedge}{used:.0f} of {total:.0f} tokens used"
             for total, unit, used, _ in self._budgets()
         ]
         if not any(f"stopped by the budget: {one}" in rule for one in reasons):

@@ -63,10 +63,11 @@ CANCELLED = "cancelled by the user"
 
 _TIMING = Timing(started=0.0, total=1.0)
 _USAGES = [
-    *(Usage(prompt_tokens=20, completion_tokens=n) for n in (5, 50, 500, 5000)),
+    *(Usage(prompt_tokens=1, completion_tokens=n) for n in (5, 50, 500, 5000)),
     Usage(),
-    Usage(prompt_tokens=90),
+    Usage(prompt_tokens=1),
 ]
+"""What replies state: the prompt's tokens or not, and their own."""
 
 
 class _Flight(msgspec.Struct, eq=False):
@@ -115,7 +116,12 @@ class Session:
         self.dispatcher = world.dispatcher(
             settings,
             SessionPlan(
-                owed=rows, done=done, total=world.total, long_prompts=world.long_prompts, server_model=world.model
+                owed=rows,
+                done=done,
+                total=world.total,
+                long_prompts=world.long_prompts,
+                server_model=world.model,
+                prompt_bytes={row[:2]: world.prompts[row[:2]][1] for row in rows},
             ),
             clock=lambda: world.now,
             jitter=world.jitter,
@@ -273,6 +279,9 @@ class Session:
         text = self._text()
         truncated = end.truncated or self.world.manner == "truncated"
         finish, usage = "length" if truncated else "stop", self.world.chance.choice(_USAGES)
+        prompt, _ = self.world.prompts[task[:2]]
+        if usage.prompt_tokens is not None:
+            usage = msgspec.structs.replace(usage, prompt_tokens=prompt)
         reply = protocol.Reply(
             text=text, reasoning=None, finish_reason=finish, usage=usage, timing=_TIMING, server_model=end.model
         )
@@ -291,7 +300,8 @@ class Session:
             salvaged_at=(Seam(tokens=16, text=16, reasoning=0, exact=True),) if flight.goes_on else (),
         )
         self.dispatcher.answered(task, sample, reply)
-        self.rules.answered(task, sample, given_up=flight.given_up)
+        length = self.world.lengths.randint(16, 5000) if usage.completion_tokens is None else 0
+        self.rules.answered(task, sample, length, given_up=flight.given_up)
 
     def _cancel(self, cancel: Cancel) -> None:
         task = cancel.task

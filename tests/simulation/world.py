@@ -273,6 +273,10 @@ LONG_REPLY = "So the answer must be two, since one and one are two; the other ca
 LOOP = "Wait, let me check that once more, from the start, with care. "
 
 
+PROMPTS = {False: (20, 30), True: (90, 400)}
+"""Whether a question has a long prompt → its tokens, and the bytes of it in a request."""
+
+
 BUDGETS: list[dict[str, Any]] = [
     *[{}] * 9,
     {"budget_tokens": 5000},
@@ -280,6 +284,7 @@ BUDGETS: list[dict[str, Any]] = [
     {"budget_tokens": 60_000},
     {"budget_usd": 0.2},
 ]
+"""Budgets of a session. The cost of a reply without usage, and of a prompt not seen yet, is bounded by them as well."""
 
 
 class Disk(msgspec.Struct, eq=False):
@@ -399,6 +404,11 @@ class World:
             self._make_odd()
         self.total = self.of_each(self.keys)
         self.long_prompts = self.questions if chance.random() < 0.3 else []
+        # Drawn apart, so that the other seeds play what they have always played.
+        prompts = random.Random(f"prompts of {seed}")
+        self.prompts = {key: PROMPTS[prompts.random() < 0.3] for key in self.questions}
+        self.lengths = random.Random(f"lengths of {seed}")
+        """Draws the true lengths of replies that state none."""
         self.prior = {key: chance.uniform(10.0, 5000.0) for key in self.questions if chance.random() < 0.2}
         self.policy = RetryPolicy(
             attempts=chance.randint(1, 5), floor=chance.choice((0, 2, 50)), floor_per_slot=chance.choice((0, 4))

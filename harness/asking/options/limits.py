@@ -20,7 +20,7 @@ class Limits(Options):
     budget_tokens: Annotated[
         int | None,
         Option(
-            "Stop before N new tokens are exceeded: a request that could exceed them is not sent.",
+            "Stop before N new tokens are exceeded: with max_tokens, a request that could exceed them is not sent.",
             under=LIMITS,
             metavar="N",
             least=1,
@@ -29,7 +29,8 @@ class Limits(Options):
     budget_usd: Annotated[
         float | None,
         Option(
-            "Stop before this much money is exceeded: a request that could exceed it is not sent. Needs the prices.",
+            "Stop before this much money is exceeded: with max_tokens, a request that could exceed it is not sent. "
+            "A prompt counts by its bytes until a reply states its tokens. Needs the prices.",
             under=LIMITS,
             metavar="USD",
             above=0,

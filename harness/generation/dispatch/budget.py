@@ -1,16 +1,18 @@
 """What bounds a session: its phase, its requests and tokens a minute, and its budget of tokens or money. No I/O.
 
-What one request may still use is its *reserve*:
+What one request may still use is its *reserve*, a prompt and a reply:
 
-| the session's benchmarks | reserve of one request |
+| tokens | reserve of one request |
 | --- | --- |
-| all have a max_tokens | the largest of these |
-| one has none | the longest reply so far; before the first, `UNKNOWN_LENGTH` or the budget |
+| prompt | the most that a prompt of the session can have (`billing`) |
+| reply, all benchmarks have a max_tokens | the largest of these |
+| reply, one benchmark has none | the longest so far; before the first, `UNKNOWN_LENGTH` or the rest of the budget |
 
-Invariant, whenever a request is sent: used + reserve × (requests in flight + 1) ≤ budget. So with max_tokens the tokens
-of replies never exceed the budget, whatever their lengths: no later reply is judged by the earlier ones, which may be
-those of easier questions. Without max_tokens nothing bounds a reply. Each prompt is assumed to be as long as the
-longest so far.
+Invariant, whenever a request is sent: used + reserve × (requests in flight + 1) ≤ budget. Once a request has ended, the
+tokens that the server states replace its reserve; without them, the most that it can have used (`billing`). So with
+max_tokens neither the tokens of replies nor the cost exceeds the budget, whatever the lengths: no later reply is judged
+by the earlier ones, which may be those of easier questions. Without max_tokens nothing bounds a reply. A failed request
+counts as free.
 
 The session asks in rounds (one sample of every question), so that a score of a stopped run is not biased. A round
 starts only if all of it is expected to fit: its last request at the reserve, the others at the mean cost so far. The
@@ -27,17 +29,17 @@ requests, and the tokens exceed `tokens` a minute, on average, only by the cost 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from harness.core.errors import HarnessError, option
 from harness.core.nouns import count_noun
-from harness.core.records import Sample
+from harness.generation.dispatch.billing import Billing
 from harness.generation.dispatch.schedule import UNKNOWN_LENGTH
-from harness.generation.lengths import completion_tokens, tokens_before
 from harness.generation.plan import Order
 from harness.generation.settings import RunSettings
+from harness.generation.spending import Billed, Spent
 from harness.runs.record import Owed, Task
 
 # ---- the phase of a session
@@ -215,21 +217,20 @@ class _Limit:
 class Budget:
     """How many tokens or USD a session may still use. Without a budget in `settings`, every request fits."""
 
-    @classmethod
-    def of(cls, settings: RunSettings, rows: Sequence[Owed]) -> Budget:
-        """The budget of a session that asks for these samples."""
-        bounds = [benchmark.sampling.max_tokens for benchmark in settings.benchmarks.values()]
-        return cls(settings, rows, [bound for bound in bounds if bound])
-
-    def __init__(self, settings: RunSettings, rows: Sequence[Owed], max_tokens: Collection[int]) -> None:
-        """max_tokens: of the benchmarks that have one."""
+    def __init__(self, settings: RunSettings, rows: Sequence[Owed], billing: Billing) -> None:
+        """rows: the samples that the session asks for. billing: knows the prompts."""
         self._limits: list[_Limit] = []
         if settings.budget_tokens is not None:
             self._limits.append(_Limit(settings.budget_tokens, "tokens", lambda _, completion: completion))
         if settings.budget_usd is not None and settings.prices is not None:
             self._limits.append(_Limit(settings.budget_usd, "USD", settings.prices.usd))
+        bounds = [benchmark.sampling.max_tokens for benchmark in settings.benchmarks.values()]
         # If one benchmark has no max_tokens, nothing bounds all requests of the session.
-        self._max_tokens = max(max_tokens) if max_tokens and len(max_tokens) == len(settings.benchmarks) else None
+        self._max_tokens = max(filter(None, bounds)) if all(bounds) else None
+        self._billing = billing
+        # A request that continues a written part has this part in its prompt.
+        self._continues = settings.salvage.mode != "off"
+        self._spent = Spent()
         # Counted only if there is a budget: the count visits every sample, and a run may have millions.
         self._round_sizes: Mapping[int, int] = {}
         if self._limits:
@@ -240,7 +241,6 @@ class Budget:
         self._in_flight = 0
         self._n_finished = 0
         self._longest = 0
-        self._longest_prompt = 0
         self.holds_round = False
         """Whether the next round did not fit when the scheduler asked, and no request has ended since."""
 
@@ -269,27 +269,24 @@ class Budget:
         self._in_flight -= 1
         self.holds_round = False
 
-    def finished(self, task: Task, sample: Sample) -> None:
-        """Subtract from the budget what the request for `task` used, which became `sample`."""
+    def finished(self, task: Task, billed: Billed) -> None:
+        """Subtract from the budget what the request for `task`, which became a sample, was billed for."""
         if not self._limits:
             return
         self._in_flight -= 1
         self._n_finished += 1
         self.holds_round = False
         self._first.discard(task)
-        n_before = tokens_before(sample)
-        completion = max(0, completion_tokens(sample) - n_before)
-        stated = sample.usage.prompt_tokens
-        prompt = self._longest_prompt if stated is None else stated + n_before
-        self._longest = max(self._longest, completion)
-        self._longest_prompt = max(self._longest_prompt, prompt)
+        self._longest = max(self._longest, billed.completion)
+        self._spent.add(billed)
         for limit in self._limits:
-            limit.used += limit.cost(prompt, completion)
+            limit.used += limit.cost(billed.prompt, billed.completion)
 
-    def used_beside(self, prompt: int, completion: int) -> None:
-        """Subtract from the budget what requests used that became no sample: tokens of prompts and of replies."""
+    def used_beside(self, spent: Spent) -> None:
+        """Subtract from the budget what requests were billed for that became no sample."""
+        self._spent = self._spent.plus(spent)
         for limit in self._limits:
-            amount = limit.cost(prompt, completion)
+            amount = limit.cost(spent.prompt_tokens, spent.completion_tokens)
             limit.used += amount
             limit.beside += amount
 
@@ -325,7 +322,7 @@ class Budget:
 
         If nothing was asked, also the smallest budget that allows a first round.
         """
-        if not self.has_begun and self._max_tokens is not None:
+        if not self.has_begun:
             exceeded = self._exceeded_by(1, self._reserve) or self._exceeded_by(self._first_round, self._reserve)
             return self._too_small(exceeded[0])
         if exceeded := self._exceeded_by(1, self._reserve):
@@ -334,8 +331,7 @@ class Budget:
         else:
             limit = self._round_exceeds(self._round)[0]
             next_step = f"round could take {limit.amount(self._round_cost(limit, self._round_sizes[self._round]))}"
-        used, total = limit.amount(limit.used), limit.amount(limit.total)
-        return f"stopped by the budget: {used} of {total} {limit.unit} used, and the next {next_step}"
+        return f"{self._used(limit)}, and the next {next_step}"
 
     @property
     def has_begun(self) -> bool:
@@ -352,12 +348,19 @@ class Budget:
         each, n = self._reserve(limit), self._first_round
         # USD: a little more, so that no rounding to the printed digits makes the amount too small.
         smallest = (limit.used + n * each) * (1 if limit.unit == "tokens" else 1.0005)
+        longest = self._billing.longest_prompt
+        with_prompt = f" with its prompt of up to {count_noun(longest, 'token')}" if limit.unit == "USD" else ""
         return (
-            f"stopped by the budget: {limit.amount(limit.used)} of {limit.amount(limit.total)} {limit.unit} used. "
-            f"Nothing is begun that could exceed it, and a reply may take {limit.amount(each)}. The first round has "
-            f"{count_noun(n, 'reply', 'replies')}: give {option(f'budget_{limit.unit.lower()}')} at least "
-            f"{limit.amount(smallest)}, or a smaller {option('max_tokens')}"
+            f"{self._used(limit)}. Nothing is begun that could exceed it, and a reply{with_prompt} may take "
+            f"{limit.amount(each)}. The first round has {count_noun(n, 'reply', 'replies')}: give "
+            f"{option(f'budget_{limit.unit.lower()}')} at least {limit.amount(smallest)}, or a smaller "
+            f"{option('max_tokens')}"
         )
+
+    def _used(self, limit: _Limit) -> str:
+        """How much of `limit` is used, as the beginning of the sentence about the end."""
+        used, total = limit.amount(limit.used), limit.amount(limit.total)
+        return f"stopped by the budget: {self._spent.hedge}{used} of {total} {limit.unit} used"
 
     def _exceeded_by(self, n_requests: int, each: Callable[[_Limit], float]) -> list[_Limit]:
         """The limits that `n_requests` more requests of this cost would exceed."""
@@ -379,8 +382,11 @@ class Budget:
 
     def _reserve(self, limit: _Limit) -> float:
         """Return how much of `limit` is reserved for one request in flight (the module's table)."""
+        prompt = self._billing.longest_prompt
         if self._max_tokens is not None:
-            return limit.cost(self._longest_prompt, self._max_tokens)
+            most = limit.cost(prompt, self._max_tokens)
+            # The written part of a continued reply is billed as prompt, which some providers sell at a higher price.
+            return max(most, limit.cost(prompt + self._max_tokens, 0)) if self._continues else most
         if self._n_finished:
-            return limit.cost(self._longest_prompt, self._longest)
-        return min(limit.total, limit.cost(0, UNKNOWN_LENGTH))
+            return limit.cost(prompt, self._longest)
+        return max(limit.cost(prompt, 0), min(limit.total - limit.used, limit.cost(prompt, UNKNOWN_LENGTH)))

@@ -29,6 +29,7 @@ from harness.core.errors import HarnessError, ServerError, StoppedByRule, StoreE
 from harness.core.inert import quoted
 from harness.core.records import Sample
 from harness.generation.dispatch.actions import Action, Ask, Cancel, Done, Log, Store, Wait
+from harness.generation.dispatch.billing import Billing
 from harness.generation.dispatch.budget import Budget, Ending, RateLimit
 from harness.generation.dispatch.canary import Answered, Builds, Canary, Duplicates, ModelName
 from harness.generation.dispatch.lanes import Lanes
@@ -114,7 +115,8 @@ class Dispatcher:
         self.warnings: list[str] = []
         """Events that the user should know about."""
         max_tokens = {n: b.sampling.max_tokens for n, b in settings.benchmarks.items() if b.sampling.max_tokens}
-        self._budget = Budget.of(settings, plan.owed)
+        self._billing = Billing(settings, plan)
+        self._budget = Budget(settings, plan.owed, self._billing)
         order = self._budget.order(settings.order)
         self._arrivals = Arrivals(clock, prior_lengths or {}, max_tokens, longest_first=order == "longest")
         self._scheduler = Scheduler(
@@ -230,7 +232,7 @@ class Dispatcher:
     def bill(self, spent: Spent) -> None:
         """Count tokens that the session was billed for and that became no sample, such as a fingerprint's."""
         self.counts.beside = self.counts.beside.plus(spent)
-        self._budget.used_beside(spent.prompt_tokens, spent.completion_tokens)
+        self._budget.used_beside(spent)
 
     # ---- how a request ended
 
@@ -241,7 +243,8 @@ class Dispatcher:
         # The sample's count holds a part that an earlier request wrote and was charged for.
         new = max(0, tokens - tokens_before(sample))
         self._arrivals.finished(task, new, sample.timing.events or 0)
-        self._budget.finished(task, sample)
+        billed = self._billing.billed(sample)
+        self._budget.finished(task, billed)
         self._rate.settle(flight.expected_tokens, (sample.usage.prompt_tokens or 0) + new)
         self._lanes.answered_by(flight.ticket)
         self._starved_since = None
@@ -258,7 +261,7 @@ class Dispatcher:
         self._retries.forget(task)
         self._learn_of_continuations(task, flight.ticket.lane_number, sample)
         self.causes.arrived(task)
-        self.counts.add(sample, reply)
+        self.counts.add(sample, reply, billed)
         # Greedy replies are equal by nature.
         if (sampling := self._settings.benchmarks[task.benchmark].sampling).temperature != 0:
             self.duplicates.observe(task, reply)

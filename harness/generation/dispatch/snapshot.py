@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import msgspec
 
 from harness.client.protocol.reply import Reply, RequestFailed
-from harness.core.records import Sample, Usage
+from harness.core.records import Sample
 from harness.generation.dispatch.budget import Ending
 from harness.generation.dispatch.canary import ends_in_loop
 from harness.generation.forecast import Outlook, QuestionKey, Streaming
@@ -30,7 +30,7 @@ from harness.generation.progress import (
     OldestInFlight,
     Progress,
 )
-from harness.generation.spending import Spent
+from harness.generation.spending import Billed, Spent
 from harness.runs.record import Task
 
 # ---- tokens under way
@@ -327,8 +327,8 @@ class Counts:
         self.retries = 0
         self.notes: dict[str, int] = {}
 
-    def add(self, sample: Sample, reply: Reply) -> None:
-        """Count a finished sample and its reply."""
+    def add(self, sample: Sample, reply: Reply, billed: Billed) -> None:
+        """Count a finished sample, its reply and what this was billed for."""
         self.finished += 1
         self.truncated += sample.truncated
         self.loops += ends_in_loop(reply)
@@ -336,7 +336,7 @@ class Counts:
         self.continued += bool(sample.salvaged_at)
         self.kept_tokens += n_before
         self.tokens += max(0, completion_tokens(sample) - n_before)
-        self.spent.add(_billed(sample.usage, n_before))
+        self.spent.add(billed)
         for note in reply.notes:
             self.note(note, 1)
 
@@ -354,18 +354,6 @@ class Counts:
     def tokens_per_request(self) -> float | None:
         """Mean tokens of a prompt and its reply; None before the first one has finished."""
         return (self.tokens + self.spent.prompt_tokens) / self.finished if self.finished else None
-
-
-def _billed(usage: Usage, n_before: int) -> Usage:
-    """Return the tokens billed for the last request of a continued sample. n_before: tokens written before it."""
-    if not n_before:
-        return usage
-    prompt, completion = usage.prompt_tokens, usage.completion_tokens
-    return msgspec.structs.replace(
-        usage,
-        prompt_tokens=None if prompt is None else prompt + n_before,
-        completion_tokens=None if completion is None else max(0, completion - n_before),
-    )
 
 
 # ---- the snapshot
