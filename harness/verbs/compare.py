@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import NamedTuple
 
 import msgspec
@@ -69,7 +70,7 @@ class SampleKinds(NamedTuple):
 class RunComparison:
     """One comparison: the decision, the questions whose results changed, and the settings that differ.
 
-    baseline_samples, samples: counts of the baseline's and of the run's samples, over all questions that each has.
+    baseline_samples, samples: counts of the baseline's and of the run's samples, over the questions that both have.
     moved: the questions whose results changed, the largest fall first. settings: the settings that differ.
     """
 
@@ -129,8 +130,8 @@ def compare(sources: Sequence[Path], options: CompareOptions) -> Comparisons:
     comparisons = [
         RunComparison(
             decision=_with_spending(decision, benchmark, first) if options.at_equal_tokens else decision,
-            baseline_samples=_kinds_of(first),
-            samples=_kinds_of(benchmark),
+            baseline_samples=_kinds_of([baseline for baseline, _ in pairs(first.questions, benchmark.questions)]),
+            samples=_kinds_of([item for _, item in pairs(first.questions, benchmark.questions)]),
             moved=moves(first.questions, benchmark.questions),
             settings=[*setting_differences(first.record, benchmark.record), *_servers_apart(base, run)],
         )
@@ -139,16 +140,16 @@ def compare(sources: Sequence[Path], options: CompareOptions) -> Comparisons:
     return Comparisons(comparisons, uncompared)
 
 
-def _kinds_of(benchmark: ScoredBenchmark) -> SampleKinds:
-    """Count the samples of a benchmark that is scored."""
-    score = benchmark.score
-    assert score is not None
+def _kinds_of(questions: Sequence[QuestionTally]) -> SampleKinds:
+    """Count the samples of these questions."""
+    grades = [grade for item in questions for grade in item.grades]
+    tokens = [grade.completion_tokens for grade in grades if grade.completion_tokens is not None]
     return SampleKinds(
-        n=score.n_samples,
-        undecided=score.n_undecided,
-        truncated=score.n_truncated,
-        no_answer=score.n_no_answer,
-        mean_completion_tokens=score.mean_completion_tokens,
+        n=len(grades),
+        undecided=sum(item.undecided for item in questions),
+        truncated=sum(item.n - item.uncut for item in questions),
+        no_answer=sum(grade.verdict == "no_answer" for grade in grades),
+        mean_completion_tokens=fmean(tokens) if tokens else None,
     )
 
 

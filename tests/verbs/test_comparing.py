@@ -357,6 +357,13 @@ def test_undecided_answers_widen_what_a_difference_may_be(tmp_path: Path) -> Non
     assert "may lie anywhere from -30.0 to +0.0 points" in " ".join(done.err.split())
     back = harness(tmp_path, "compare", "wordy.jsonl", "plain.jsonl")
     assert "may lie anywhere from +0.0 to +30.0 points" in " ".join(back.err.split())
+    # Questions that only one run has count in no line of the comparison.
+    lines = (tmp_path / "wordy.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "part.jsonl").write_text("".join(lines[:8]))
+    assert harness(tmp_path, "score", "part.jsonl", *words).code == 0
+    part = harness(tmp_path, "compare", "wordy.jsonl", "part.jsonl")
+    assert "  baseline → run: undecided 1 of 8 → 1 of 8\n" in part.out
+    assert "1 of 8 of the run, 1 of 8 of the baseline" in " ".join(part.err.split())
     two_runs(tmp_path)
     assert "undecided" not in harness(tmp_path, "compare", "base", "tuned").err.replace(str(tmp_path), "")
 
