@@ -186,8 +186,12 @@ def _table(report: ProbeReport, reference: str | None) -> None:
 
     reference: what the server was compared with, if anything.
     """
+    # Of the checks that the budget did not pay for, only those that were begun have a row.
+    unbegun = [finding for finding in report.findings if finding.check in report.left_out and finding.sent == "nothing"]
     rows = [
-        (finding.check, SIGNS[finding.outcome], finding.sent, finding.came[:SHOWN_CHARS]) for finding in report.findings
+        (finding.check, SIGNS[finding.outcome], finding.sent, finding.came[:SHOWN_CHARS])
+        for finding in report.findings
+        if finding not in unbegun
     ]
     terminal.table(("check", "result", "sent", "came"), rows, prose=True)
     for finding in report.findings:
@@ -197,14 +201,15 @@ def _table(report: ProbeReport, reference: str | None) -> None:
     click.echo(f"{visible(report.model)} at {visible(report.address)}{engine}: {_counted(report)}")
     refused = f" ({report.refusals})" if report.refusals else ""
     click.echo(
-        f"{count_noun(report.requests, 'request')}{refused}, {count_noun(report.tokens, 'token')}, "
-        f"{report.seconds:g} s; seed {report.seed}"
+        f"{count_noun(report.requests, 'request')}{refused}, {report.cost}, {report.seconds:g} s; seed {report.seed}"
     )
     if report.left_out:
         click.echo(
             f"--budget left out {count_noun(len(report.left_out), 'check')}; about "
             f"{sum(report.left_out.values()):,} more tokens make them. Left out by group: {_groups_left_out(report)}"
         )
+    if unbegun:
+        click.echo(f"not begun: {', '.join(finding.check for finding in unbegun)}")
     beside = [finding for finding in report.findings if finding.group == "reference"]
     if reference is not None and beside and all(finding.outcome == "untested" for finding in beside):
         names = ", ".join(finding.check for finding in beside)

@@ -209,6 +209,13 @@ def test_a_possible_cap_is_named_where_the_budget_pays_for_no_further_prompt() -
     assert "possibly a cap" in unsure.came
 
 
+def test_a_server_that_draws_at_temperature_0_is_not_accused_of_another_kernel() -> None:
+    for fault in (toy_model.Hot(), Fault()):
+        (found,) = probe.examine(ToyAsker(Toy(), fault), probe.select(["writing and reading"]), seed=1).findings
+        assert found.outcome == ("untested" if isinstance(fault, toy_model.Hot) else "sound"), found.came
+        assert ("draws at temperature 0" in found.came) == isinstance(fault, toy_model.Hot)
+
+
 # ---- a crowd
 
 

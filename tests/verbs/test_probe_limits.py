@@ -1,23 +1,26 @@
-"""A probe of a server that limits requests waits as a run does, and no check takes such a refusal for an answer.
+"""A probe of a server that limits requests waits as a run does, and no check takes such a refusal for an answer. A
+probe never costs more than its budget.
 
-For: harness.verbs.probe.pacing, harness.verbs.probe.probed_endpoint.
+For: harness.verbs.probe.pacing, harness.verbs.probe.probed_endpoint, harness.verbs.probe.ledger.
 """
 
 from __future__ import annotations
 
 import json
 import random
+import re
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from harness.client.prompt_bound import TEMPLATE_TOKENS
 from harness.client.protocol.reply import RequestFailed
-from harness.verbs.probe import pacing
+from harness.verbs.probe import ledger, pacing
 from tests.faults.server import FaultServer, Request, Step, http
 from tests.patience import PATIENCE_SECONDS
 from tests.system.command import Result, harness, start
@@ -235,3 +238,80 @@ def test_a_probe_that_is_stopped_reports_its_finished_checks(
         assert "stopped during this check" in out.replace("\n", " ")
         assert "nothing spoils a score (2 sound, 0 with a warning, 1 could not be tested)" in out
         assert n_answered or f"{finished['tokens']:,} tokens" in out
+
+
+# ---- the budget
+
+
+class Billed(Fault):
+    """Counts the true tokens of all replies; says: whether the replies state them."""
+
+    def __init__(self, *, says: bool, temperature: float | None = None) -> None:
+        self.says, self.temperature, self.n_tokens = says, temperature, 0
+        self.lock = threading.Lock()
+
+    def request(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        return body if self.temperature is None else {**body, "temperature": self.temperature}
+
+    def answer(self, asked: Mapping[str, Any], content: bytes) -> bytes:
+        stated = re.findall(rb'"total_tokens": ?(\d+)', content)
+        with self.lock:
+            self.n_tokens += int(stated[-1]) if stated else 0
+        return content if self.says else content.replace(b'"usage"', b'"unsaid"')
+
+
+@pytest.mark.parametrize("budget", [300, 1500, 4000])
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_server_without_usage_costs_no_more_than_the_budget(tmp_path: Path, budget: int, beside: bool) -> None:
+    fault = Billed(says=False)
+    with FaultServer(answering(Toy(), fault)) as server, FaultServer(sound()) as reference:
+        words = ["probe", server.base_url, "--budget", str(budget), "--seed", "1", "--json"]
+        done = harness(tmp_path, *words, *(["--reference", reference.base_url] if beside else []))
+    (report,) = json.loads(done.out)
+    assert 0 < fault.n_tokens <= report["tokens"] <= budget
+    assert report["bounded"] > 0
+    assert report["left_out"]
+    # A dear check that could not be finished is not begun; a few tokens do not pay for the first check of all.
+    assert budget == 300 or not any(finding["came"].startswith("its next request") for finding in report["findings"]), (
+        report
+    )
+
+
+def test_a_probe_without_stated_usage_says_how_sure_its_cost_is(tmp_path: Path) -> None:
+    with FaultServer(answering(Toy(), Billed(says=False))) as server, FaultServer(sound()) as plain:
+        words = ["--checks", "usage,length"]
+        unsaid, said = (harness(tmp_path, "probe", one.base_url, *words) for one in (server, plain))
+    assert re.search(r"at most \d+ tokens \(\d+ replies state no usage and count with the most possible\)", unsaid.out)
+    assert "at most" not in said.out
+
+
+@pytest.mark.parametrize("budget", [1000, 1200, 1437])
+def test_a_check_that_costs_more_than_it_usually_does_is_not_finished(tmp_path: Path, budget: int) -> None:
+    fault = Billed(says=True, temperature=1.8)
+    with FaultServer(answering(Toy(), fault)) as server:
+        words = ["--checks", "messages,temperature 0,later draws", "--budget", str(budget), "--seed", "1", "--json"]
+        (report,) = json.loads(harness(tmp_path, "probe", server.base_url, *words).out)
+    assert report["tokens"] == fault.n_tokens <= budget
+    assert report["bounded"] == 0
+
+
+def test_requests_at_once_are_held_to_what_is_left_of_the_budget() -> None:
+    books = ledger.Ledger()
+    books.budget = 400
+    body = {"messages": [{"role": "user", "content": "four"}], "max_tokens": 50}
+    first, second = books.reserve([body, body], "/chat/completions")
+    assert first.tokens == 34 + TEMPLATE_TOKENS + 50
+    waited = threading.Thread(target=lambda: books.drop(books.reserve([body], "/chat/completions")[0]), daemon=True)
+    waited.start()
+    time.sleep(0.05)
+    assert waited.is_alive() == (first.tokens * 3 > 400)
+    books.settle(first, 20, 5)
+    waited.join(PATIENCE_SECONDS)
+    assert not waited.is_alive()
+    assert books.n_tokens == 25
+    books.settle(second, None, None)
+    # The prompt is known by now, the reply is not.
+    assert (books.n_tokens, books.n_bounded) == (25 + second.tokens, 1)
+    with pytest.raises(ledger.OverBudget, match="its next 9 requests could cost 630 tokens, and 227 are left"):
+        books.reserve([body] * 9, "/chat/completions")
+    assert len(books.reserve([body] * 3, "/chat/completions")) == 3

@@ -440,6 +440,7 @@ class ToyAsker:
     deterministic: bool = False
     n_requests: int = 0
     n_tokens: int = 0
+    n_bounded: int = 0
     n_refused: int = 0
     refused_for_good: Mapping[str, int] = field(default_factory=dict)
     seconds_waited: float = 0.0
@@ -453,6 +454,7 @@ class ToyAsker:
         if status != 200:
             raise Refused(status, error_words(content))
         answer: ProbeReply = msgspec.json.decode(content, type=ProbeReply)
+        self.n_bounded += answer.usage is None
         self.n_tokens += (
             (answer.usage.prompt_tokens or 0) + (answer.usage.completion_tokens or 0) if answer.usage else 0
         )

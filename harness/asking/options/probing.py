@@ -63,7 +63,7 @@ class ProbeRules(Options):
         int | None,
         Option(
             "Tokens that the probe may cost: it makes the checks that find the most kinds of faults within this budget "
-            "and names the others as untested. Default: all checks.",
+            "and names the others as untested. A request that could exceed it is not sent. Default: all checks.",
             metavar="TOKENS",
             least=1,
         ),

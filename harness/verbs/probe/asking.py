@@ -257,10 +257,11 @@ class ProbedServer(Protocol):
     asker: makes the requests. engine: the engine that the server names. context: the most tokens of prompt and reply
     together, as the server states. deterministic: the server promises that a reply does not depend on the other
     requests of its batch. n_requests: requests sent so far; n_refused: those of them that the server refused because of
-    its limits; refused_for_good: those refused that were not sent again, by status. n_tokens: tokens that the server
-    has counted so far. seconds_waited: seconds in which the server's limits kept requests back. ended: why the server
-    is asked no more (its limit on requests, an empty account); each request then raises `Refused` unsent. Empty while
-    it answers.
+    its limits; refused_for_good: those refused that were not sent again, by status. n_tokens: tokens that the replies
+    cost so far, as the server counts; n_bounded: replies without stated usage, which count with the most tokens
+    possible. seconds_waited: seconds in which the server's limits kept requests back. ended: why the server is asked no
+    more (its limit on requests, an empty account); each request then raises `Refused` unsent. Empty while it answers.
+    A request that could exceed the budget raises `OverBudget` unsent.
     """
 
     asker: Asker
@@ -268,7 +269,12 @@ class ProbedServer(Protocol):
     context: int | None
     deterministic: bool
     n_requests: int
-    n_tokens: int
+
+    @property
+    def n_tokens(self) -> int: ...
+
+    @property
+    def n_bounded(self) -> int: ...
 
     @property
     def n_refused(self) -> int: ...

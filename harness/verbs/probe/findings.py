@@ -87,9 +87,9 @@ class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
     version: of the harness. requests: number that the probe sent; refused: those of them that the server refused
     because of its limits (429), and that were sent again; refused_for_good: status of a refusal, in words → number of
     requests that it refused and that were not sent again (402: the account is empty). tokens: number that the probe
-    cost, as the server counts. seed: the number that all seeds of the probe's requests come from. seconds: how long
-    the probe took. left_out: name of a check that the budget did not pay for → about how many tokens it would have
-    cost.
+    cost, as the server counts; bounded: replies without stated usage, which count with the most tokens possible. seed:
+    the number that all seeds of the probe's requests come from. seconds: how long the probe took. left_out: name of a
+    check that the budget did not pay for → about how many tokens it would have cost.
     """
 
     address: str
@@ -102,6 +102,7 @@ class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int
     seconds: float
     left_out: dict[str, int] = {}
+    bounded: int = 0
     refused: int = 0
     refused_for_good: dict[str, int] = {}
 
@@ -118,6 +119,14 @@ class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
     def sound(self) -> bool:
         """Whether no finding spoils a score."""
         return self.count("spoils") == 0
+
+    @property
+    def cost(self) -> str:
+        """The tokens that the probe cost, in words."""
+        if not self.bounded:
+            return count_noun(self.tokens, "token")
+        replies = "1 reply states" if self.bounded == 1 else f"{self.bounded:,} replies state"
+        return f"at most {count_noun(self.tokens, 'token')} ({replies} no usage and count with the most possible)"
 
     @property
     def refusals(self) -> str:
@@ -167,12 +176,16 @@ class Check:
         """About how many tokens the check costs at least."""
         return self.tokens if self.shortest is None else self.shortest
 
-    def priced(self, draw_tokens: int | None) -> Check:
-        """The check with its price by what one draw costs on this server; itself if that is unknown or it draws none.
+    def priced(self, draw_tokens: int | None, factor: int = 1) -> Check:
+        """The check with its price on this server: by what one draw costs, if that is known and the check draws; else
+        `factor` times its usual price.
 
         A draw after raw text costs some 7 tokens, one in a chat as many as the chat template adds.
         """
-        return self if draw_tokens is None or not self.draws else replace(self, tokens=self.draws * draw_tokens)
+        if draw_tokens is not None and self.draws:
+            return replace(self, tokens=self.draws * draw_tokens)
+        shortest = None if self.shortest is None else factor * self.shortest
+        return replace(self, tokens=factor * self.tokens, shortest=shortest)
 
 
 def sound(sent: str, came: str) -> Seen:

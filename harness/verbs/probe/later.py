@@ -23,6 +23,7 @@ import random
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 
+from harness.core.inert import quoted
 from harness.scoring.intervals import normal_two_sided
 from harness.verbs.probe.asking import CHAT, COMPLETIONS, Choice, Inquiry, Refused, Token, first_top
 from harness.verbs.probe.findings import Check, Seen, sound, spoils, untested, warns
@@ -255,6 +256,9 @@ def _written_and_read(subject: Subject) -> Seen:
     bodies, written = [], []
     for text in texts:
         choice = subject.whole(Inquiry(text, {"max_tokens": WRITTEN, **fields}, COMPLETIONS)).first
+        # Where temperature 0 is not obeyed, the written probabilities may be those of another temperature.
+        if drawn := next((token for token in choice.tokens if not _is_likeliest(token)), None):
+            return untested(sent, f"the server draws at temperature 0: {quoted(drawn.token)!r} came, not the likeliest")
         for n in READ_AT:
             so_far = "".join(token.token for token in choice.tokens[:n])
             # If the names of the tokens are not their text, the text so far is unknown and cannot be sent as a prompt.
@@ -278,6 +282,12 @@ def _written_and_read(subject: Subject) -> Seen:
     return warns(sent, came) if median > GRAVE else sound(sent, came)
 
 
+def _is_likeliest(token: Token) -> bool:
+    """Whether no listed token is clearly likelier than this one; True where the server lists none."""
+    own = token.logprob if token.logprob is not None else token.top.get(token.token)
+    return own is None or max(token.top.values(), default=own) - own < SAME_NATS
+
+
 _WHY = "Nearly all of an answer comes after its first token; speculative decoding and decode kernels act only there."
 _MEND = (
     "If `temperature 1` or `whole distribution` fails, too, mend that first. Else switch off speculative decoding and "
@@ -287,7 +297,7 @@ _MEND = (
 _MEND_DRAWS = (
     "Tokens that are likelier than stated come first of all from cuts that the request does not set (the server's "
     "default top_k, top_p or min_p): start the engine with neutral sampling defaults, or send the fields (top_p 1, "
-    f"top_k -1, llama.cpp: 0, min_p 0), and probe again; `whole distribution` shows such cuts, too. {_MEND}"
+    f"top_k -1, llama.cpp: 0, min_p 0) with each run; `whole distribution` shows such cuts, too. {_MEND}"
 )
 
 CHECKS = (

@@ -6,6 +6,7 @@ import secrets
 import signal
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -54,6 +55,7 @@ from harness.verbs.probe.findings import (
     untested,
     without_lost,
 )
+from harness.verbs.probe.ledger import OverBudget
 from harness.verbs.probe.probed_endpoint import ProbedEndpoint
 from harness.verbs.probe.reference import ServerReference
 from harness.verbs.probe.subject import Lost, Subject
@@ -81,6 +83,10 @@ MAX_SEED = 2**30
 
 OPENING_TOKENS = 400
 """Largest number of tokens, roughly, that `Subject.open` costs: four short prompts with their chat template."""
+
+
+UNSTATED_FACTOR = 4
+"""A check's price is multiplied by this if replies state no usage: prompts then count by bytes, some 4 a token."""
 
 
 def select(names: Sequence[str] = (), *, quick: bool = False, checks: Sequence[Check] = CHECKS) -> list[Check]:
@@ -137,6 +143,7 @@ def examine(
             tokens=server.n_tokens,
             seconds=round(time.monotonic() - begun, 1),
             left_out=progress.left_out,
+            bounded=server.n_bounded,
             refused=server.n_refused - sum(server.refused_for_good.values()),
             refused_for_good=dict(server.refused_for_good),
         )
@@ -187,30 +194,42 @@ def _make(
     Checks often cost less than estimated, and the tokens left over pay for the further checks of the next round.
     """
     server, seen = subject.server, progress.seen
-    while waiting := [check.priced(subject.draw_tokens) for check in checks if check.name not in seen]:
-        allowed = _allowed(waiting, subject, budget, seen, progress.costs)
+    beside = [check.name for check in checks if check.group == "reference"]
+    if budget is not None and beside:
+        # The dearest checks come first, so their price on this server must be known before.
+        _learn_usage(subject)
+        progress.costs[beside[0]] = server.n_tokens
+    while waiting := [_priced(check, subject) for check in checks if check.name not in seen]:
+        allowed, factor = _allowed(waiting, subject, budget, seen, progress.costs), _factor(subject)
         # With a budget the comparison with a reference is made first, so that no other check spends its tokens.
         for check in sorted(waiting, key=lambda check: budget is not None and check.group != "reference"):
-            if check.name not in allowed:
+            # Once a reply without usage has come, all prices are others, and the next round begins.
+            if check.name not in allowed or (budget is not None and _factor(subject) != factor):
                 continue
             before = server.n_tokens
-            subject.room = allowed[check.name]
+            room = allowed[check.name]
             # Earlier checks of this round may have cost more than estimated, for example if the model thinks. This
             # check then waits for the next round.
-            if budget is not None and subject.room is not None and before + subject.room > budget:
+            if budget is not None and room is not None and before + room > budget:
                 continue
+            subject.room = None if room is None else room // _factor(subject)
             # Shown before the requests, since some checks take minutes.
             if watcher is not None:
                 watcher.checking(check.name)
             progress.under_way, progress.begun_at = check.name, before
-            seen[check.name] = _observation(check, subject)
+            try:
+                seen[check.name] = _observation(check, subject)
+            except OverBudget as error:
+                # Its price was estimated too low, or the rest of the budget is too small for any request of this kind.
+                seen[check.name] = untested("a part of the check", error.sentence.marked)
+                progress.left_out[check.name] = check.tokens
             progress.costs[check.name] = progress.costs.get(check.name, 0) + server.n_tokens - before
         # The budget pays for none of the waiting checks, so they are reported as untested.
         if not allowed:
-            waiting = [check.priced(subject.draw_tokens) for check in waiting]
+            waiting = [_priced(check, subject) for check in waiting]
             unfound = worth.unfound(waiting, seen)
             seen |= {check.name: _left_out(check, unfound[check.name]) for check in waiting}
-            progress.left_out = {check.name: check.tokens for check in waiting}
+            progress.left_out |= {check.name: check.tokens for check in waiting}
 
 
 def _allowed(
@@ -231,7 +250,7 @@ def _allowed(
         cannot_draw = _cannot_draw(subject)
         costs[drawing[0].name] = costs.get(drawing[0].name, 0) + left - (budget - subject.server.n_tokens)
         left = budget - subject.server.n_tokens
-        allotted = worth.allotted([check.priced(subject.draw_tokens) for check in waiting], left, seen)
+        allotted = worth.allotted([_priced(check, subject) for check in waiting], left, seen)
         # If the server gives no prompt to draw tokens after, the checks that draw are allowed: they say so at no cost.
         # Otherwise the report would name the budget as the reason.
         if cannot_draw:
@@ -243,8 +262,24 @@ def _cannot_draw(subject: Subject) -> bool:
     """Whether the server is known to offer no prompt after which tokens can be drawn; False if asking it fails."""
     try:
         return subject.open is None
-    except ServerError:
+    except (ServerError, OverBudget):
         return False
+
+
+def _learn_usage(subject: Subject) -> None:
+    """Ask for a reply that many checks need, since the price of all checks depends on whether usage is stated."""
+    with suppress(ServerError, OverBudget):
+        subject.greedy  # noqa: B018 - the reply is kept
+
+
+def _factor(subject: Subject) -> int:
+    """How many times its usual price a check may cost on this server."""
+    return UNSTATED_FACTOR if subject.server.n_bounded else 1
+
+
+def _priced(check: Check, subject: Subject) -> Check:
+    """The check with its price on this server."""
+    return check.priced(subject.draw_tokens, _factor(subject))
 
 
 def _left_out(check: Check, n: int) -> Seen:
@@ -337,6 +372,7 @@ def probe(options: ProbeOptions, watcher: Watcher | None = None, *, shared_key: 
             )
         server = servers[0]
         address = server.endpoint.base_url
+        server.ledger.budget = options.budget
         with counterparts.counterpart(options, watcher) as counterpart:
             selected = select(options.checks, quick=options.quick, checks=(*CHECKS, *counterpart.checks))
             # Saved first: a reference that cannot be saved is an error before minutes are spent.

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from harness.client.address.endpoint import Endpoint, quote_safely, secrets_of
@@ -22,7 +24,8 @@ from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core import codec
 from harness.core.http_get import TRANSIENT_STATUSES, Page
 from harness.core.records import Message
-from harness.verbs.probe.asking import CHAT, SECONDS, Fields, ProbeReply, Refused, stated_usage
+from harness.verbs.probe.asking import CHAT, SECONDS, Fields, ProbeReply, Refused, ReplyUsage, stated_usage
+from harness.verbs.probe.ledger import Ledger, OverBudget
 from harness.verbs.probe.pacing import AT_ONCE, LIMITING, Pacer
 
 UNPACED = TRANSIENT_STATUSES - {*LIMITING}
@@ -43,12 +46,22 @@ class ProbedEndpoint:
     deterministic: bool = False
     ca_file: Path | None = None
     n_requests: int = 0
-    n_tokens: int = 0
+    ledger: Ledger = field(default_factory=Ledger, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @cached_property
     def _pacer(self) -> Pacer:
         return Pacer(self.endpoint)
+
+    @property
+    def n_tokens(self) -> int:
+        """Tokens that the replies cost so far."""
+        return self.ledger.n_tokens
+
+    @property
+    def n_bounded(self) -> int:
+        """Replies without stated usage, which count with the most tokens possible."""
+        return self.ledger.n_bounded
 
     @property
     def n_refused(self) -> int:
@@ -72,18 +85,19 @@ class ProbedEndpoint:
 
     def whole(self, body: Fields, path: str = CHAT) -> ProbeReply:
         """The reply to one request, not streamed. Raises `Refused`."""
-        status, content = self._post(path, codec.encode(body))
-        if status != 200:
-            raise Refused(status, self._shown(error_words(content)))
-        try:
-            answer: ProbeReply = codec.decode(content, ProbeReply)
-        except codec.DecodeError as error:
-            raise Refused(0, f"the reply is no completion ({error})") from error
-        if not answer.choices:
-            raise Refused(0, "the reply holds no choice")
-        if answer.usage is not None:
-            self._bill(answer.usage.prompt_tokens, max(answer.usage.completion_tokens or 0, answer.n_shown))
-        return answer
+        with self._reserved(body, path) as bill:
+            status, content = self._post(path, codec.encode(body))
+            if status != 200:
+                raise Refused(status, self._shown(error_words(content)))
+            try:
+                answer: ProbeReply = codec.decode(content, ProbeReply)
+            except codec.DecodeError as error:
+                raise Refused(0, f"the reply is no completion ({error})") from error
+            if not answer.choices:
+                raise Refused(0, "the reply holds no choice")
+            usage = answer.usage or ReplyUsage()
+            bill(usage.prompt_tokens, usage.completion_tokens, answer.n_shown)
+            return answer
 
     def many(self, bodies: Sequence[Fields], path: str = CHAT) -> list[ProbeReply | Refused]:
         """The replies in the order of `bodies`, read by `AT_ONCE` threads; a refusal stands in place of its reply."""
@@ -108,25 +122,55 @@ class ProbedEndpoint:
     def streamed(self, bodies: Sequence[Fields], at_once: int = 1) -> list[Reply | RequestFailed]:
         """The replies to chat requests as streams, read by a run's client; a failure stands in place of its reply."""
         replies: list[Reply | RequestFailed] = []
+        beyond: list[OverBudget] = []
+
+        def ask() -> None:
+            try:
+                replies.extend(asyncio.run(self._streams(bodies, at_once)))
+            except OverBudget as error:
+                beyond.append(error)
+
         # A thread of its own, because the caller may run an event loop already. After Ctrl-C nobody waits for it.
-        thread = threading.Thread(
-            target=lambda: replies.extend(asyncio.run(self._streams(bodies, at_once))), daemon=True
-        )
+        thread = threading.Thread(target=ask, daemon=True)
         thread.start()
         try:
             thread.join()
         except KeyboardInterrupt:
             self._pacer.stop("the probe was stopped")
             raise
+        if beyond:
+            raise beyond[0]
         return replies
 
     def posted(self, content: bytes) -> tuple[int, bytes]:
         """HTTP status and body of the reply to these bytes. Raises `ServerError`."""
-        status, reply = self._post(CHAT, content)
-        usage = stated_usage(reply) if status == 200 else None
-        if usage is not None:
-            self._bill(usage.prompt_tokens, usage.completion_tokens)
-        return status, reply
+        try:
+            body = codec.decode(content, dict[str, Any])
+        except codec.DecodeError:
+            body = {"prompt": content.decode(errors="replace")}
+        with self._reserved(body, CHAT) as bill:
+            status, reply = self._post(CHAT, content)
+            if status == 200:
+                usage = stated_usage(reply) or ReplyUsage()
+                bill(usage.prompt_tokens, usage.completion_tokens)
+            return status, reply
+
+    @contextmanager
+    def _reserved(self, body: Fields, path: str) -> Iterator[Callable[..., None]]:
+        """Reserve what a request can cost; the block gets a function to bill its reply. Raises `OverBudget`."""
+        (reserve,) = self.ledger.reserve([body], path)
+        billed = False
+
+        def bill(prompt: int | None, completion: int | None, n_shown: int = 0) -> None:
+            nonlocal billed
+            billed = True
+            self.ledger.settle(reserve, prompt, completion, n_shown)
+
+        try:
+            yield bill
+        finally:
+            if not billed:
+                self.ledger.drop(reserve)
 
     def render(self, messages: Sequence[Message], kwargs: Fields) -> tuple[str, list[int]] | None:
         """The prompt of these messages as text and token ids; None where the engine shows no prompts."""
@@ -157,16 +201,16 @@ class ProbedEndpoint:
         transport = open_transport(ca_file=self.ca_file)
         gate = asyncio.Semaphore(at_once)
         patience = Deadlines(connect=10, first_token=SECONDS, idle=60)
+        # Requests that test the load must not wait for each other, so all of them are reserved before the first.
+        ahead = self.ledger.reserve(bodies, CHAT) if at_once > 1 else None
 
         async def ask(body: Fields) -> Reply | RequestFailed:
             """Send one body as a stream; a failure is returned instead of the reply."""
             self._count_request()
             try:
-                reply = await transport.complete(self.endpoint, CHAT, codec.encode(body), patience, MAX_BYTES)
+                return await transport.complete(self.endpoint, CHAT, codec.encode(body), patience, MAX_BYTES)
             except RequestFailed as failed:
                 return failed
-            self._bill(reply.usage.prompt_tokens, reply.usage.completion_tokens)
-            return reply
 
         async def paced(body: Fields) -> Reply | RequestFailed:
             """`ask` at the pace that the server allows."""
@@ -177,12 +221,18 @@ class ProbedEndpoint:
                     return reply
             return RequestFailed("refused", self.ended)
 
-        async def in_turn(body: Fields) -> Reply | RequestFailed:
+        async def in_turn(number: int, body: Fields) -> Reply | RequestFailed:
             async with gate:
-                return await (paced(body) if at_once == 1 else ask(body))
+                reserve = ahead[number] if ahead else self.ledger.reserve([body], CHAT)[0]
+                reply = await (paced(body) if at_once == 1 else ask(body))
+                if isinstance(reply, RequestFailed):
+                    self.ledger.drop(reserve)
+                else:
+                    self.ledger.settle(reserve, reply.usage.prompt_tokens, reply.usage.completion_tokens)
+                return reply
 
         try:
-            return list(await asyncio.gather(*map(in_turn, bodies)))
+            return list(await asyncio.gather(*(in_turn(number, body) for number, body in enumerate(bodies))))
         finally:
             await transport.close()
 
@@ -226,11 +276,6 @@ class ProbedEndpoint:
         # The lock is needed because `many` sends requests in several threads.
         with self._lock:
             self.n_requests += 1
-
-    def _bill(self, *counts: int | None) -> None:
-        """Add these numbers of tokens, as far as they are stated, to the cost of the probe."""
-        with self._lock:
-            self.n_tokens += sum(n for n in counts if n)
 
     def _shown(self, words: str) -> str:
         """The server's words, safe to show: without the key and other secrets of the endpoint."""

@@ -64,14 +64,14 @@ def listed(top: Mapping[str, float]) -> dict[str, float]:
 class Open:
     """A prompt with the distribution of its reply's first token at temperature 1.
 
-    logprobs: natural logarithms of the probabilities, of the likeliest tokens only. tokens: of the prompt and one new
-    token, as the server counts; None without usage.
+    logprobs: natural logarithms of the probabilities, of the likeliest tokens only. tokens: the cost of a request for
+    one token.
     """
 
     path: str
     text: str
     logprobs: dict[str, float]
-    tokens: int | None = None
+    tokens: int = 0
 
     def inquiry(self, **more: Any) -> Inquiry:
         """A request for one token after this prompt and for the likeliest tokens there. more: fields that override."""
@@ -102,7 +102,7 @@ class Subject:
     answer; empty if nothing has shown it. n_right_calls: number of replies with right tool calls; None until they are
     counted. room: tokens that the check under way may cost; None: as many as it takes. warm: first tokens drawn at
     temperature 1 so far → how often each came. draw_tokens: about how many tokens one such draw costs; None until
-    `open` has found its prompt, or if the server states no usage. lost: the requests of the check under way that
+    `open` has found its prompt. lost: the requests of the check under way that
     brought nothing to judge.
     """
 
@@ -144,6 +144,7 @@ class Subject:
         """
         candidates: list[Open] = []
         for path, text in OPEN_PROMPTS:
+            before = self.server.n_tokens
             try:
                 reply = self.whole(Open(path, text, {}).inquiry())
             except Refused:
@@ -152,7 +153,7 @@ class Subject:
             if tokens and len(tokens[0].top) >= 5:
                 # Different tokens that are parts of a character have one name, so they count as not listed.
                 top = {token: value for token, value in listed(tokens[0].top).items() if "\ufffd" not in token}
-                candidates.append(Open(path, text, top, reply.usage.total if reply.usage else None))
+                candidates.append(Open(path, text, top, self.server.n_tokens - before))
         best = max(candidates, key=lambda candidate: exact.entropy(candidate.logprobs), default=None)
         if best is None or exact.entropy(best.logprobs) < MIN_ENTROPY:
             return None
