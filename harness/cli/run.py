@@ -196,6 +196,7 @@ def _record(ran: Ran, code: int) -> SessionEnd:
 
 def _summary(outcome: Outcome, prices: Prices | None) -> None:
     """Print the samples, tokens and oddities of the session."""
+    from harness.generation.spending import Spent
     from harness.showing.lines import continued_in_words, duration
 
     for warning in outcome.warnings:
@@ -217,6 +218,8 @@ def _summary(outcome: Outcome, prices: Prices | None) -> None:
             terminal.note(f"  {continued_in_words(outcome.n_continued, outcome.kept_tokens)}")
         if prices is not None:
             terminal.note(f"this session: {outcome.spent.sentence(prices)}")
+            if outcome.spent_before != Spent():
+                terminal.note(f"all sessions: {outcome.spent.plus(outcome.spent_before).sentence(prices)}")
 
 
 def _print_outcome(outcome: Outcome, out: Path, prices: Prices | None, deadline: float | None = None) -> int:

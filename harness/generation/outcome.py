@@ -31,7 +31,8 @@ class Outcome:
     never succeed and that `accept_missing` accepts. causes: why samples are owed. n_session: samples finished in this
     session; of these n_truncated are truncated, n_duplicates repeat another reply word by word, n_loops end in a loop,
     n_continued continued a written part (kept_tokens: tokens of these parts). tokens: completion tokens of this
-    session. spent: tokens that the server's replies state. stopped: why the session ended early; "" if it did not.
+    session. spent: tokens that the session was billed for; spent_before: those of the
+    run's earlier sessions, without killed ones. stopped: why the session ended early; "" if it did not.
     """
 
     complete: bool
@@ -51,6 +52,7 @@ class Outcome:
     causes: list[Cause] = field(default_factory=list)
     stopped: Sentence = field(default=Sentence(""))
     spent: Spent = field(default_factory=Spent)
+    spent_before: Spent = field(default_factory=Spent)
     progress: Progress | None = None
 
 

@@ -372,6 +372,11 @@ class Runner:
         cost = outcome.spent.sentence(prices) if prices and outcome.spent != Spent() else ""
         # No summary follows an exception, so its sentence states the cost of the session.
         spent = f" This session: {cost}." if cost else ""
+        before = outcome.spent_before
+        in_all = (
+            f" All sessions: {outcome.spent.plus(before).sentence(prices)}." if prices and before != Spent() else ""
+        )
+        spent += in_all
         # The session's own error first: a signal or a full disk may have followed from it.
         if isinstance(ending.error, ServerError) and (outcome.n_done or cost) and not outcome.complete:
             return ServerError(f"{ending.error.sentence.marked.rstrip('.')}. {state} in {where}.{spent}{resume}")
@@ -388,7 +393,9 @@ class Runner:
             # A budget in USD has stated the amount, so only its tokens follow.
             states_usd = self._settings.budget_usd is not None and self._settings.budget_tokens is None
             detail = outcome.spent.in_tokens if cost and states_usd else cost
-            return StoppedByRule(f"{ending.rule}{f' ({detail})' if detail else ''}. {state} in {where}.{resume}")
+            return StoppedByRule(
+                f"{ending.rule}{f' ({detail})' if detail else ''}. {state} in {where}.{in_all}{resume}"
+            )
         return None
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import platform
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
@@ -40,6 +40,7 @@ from harness.generation.outcome import Outcome, doubts
 from harness.generation.plan import SessionPlan
 from harness.generation.progress import Progress
 from harness.generation.settings import RunSettings
+from harness.generation.spending import Spent
 from harness.runs import questions as stored_questions
 from harness.runs.journal import Journal
 from harness.runs.layout import RunFolder, RunLog
@@ -53,6 +54,7 @@ from harness.runs.manifest import (
     servers_refusal,
 )
 from harness.runs.record import KeySet, Owed, Plan, owed
+from harness.runs.session_costs import spent_so_far
 
 if TYPE_CHECKING:
     from harness.core.records import Question
@@ -546,8 +548,9 @@ class SamplingSession:
         if too_long:
             self._manifest.save(self._folder)
         counts, ending = dispatcher.counts, dispatcher.ending
+        spent, before = counts.spent.plus(counts.beside), Spent.of_all(spent_so_far(self._folder))
         self._log_end(
-            sum(counts.done.values()), finished=counts.finished, tokens=counts.tokens,
+            sum(counts.done.values()), finished=counts.finished, tokens=counts.tokens, spent=asdict(spent),
             failures=counts.failures, retries=counts.retries, notes=counts.notes, stopped=ending.why,
             lag_s=lag._asdict() if lag else None,
         )  # fmt: skip
@@ -565,7 +568,8 @@ class SamplingSession:
             tokens=counts.tokens,
             causes=dispatcher.causes.listed(outcome.n_owed, Sentence(ending.why)),
             stopped=Sentence(ending.why),
-            spent=counts.spent.plus(counts.beside),
+            spent=spent,
+            spent_before=before,
             progress=progress,
         )
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple, dataclass, fields
 from typing import Literal
 
 from harness.core.nouns import count_noun
@@ -50,6 +51,12 @@ class Spent:
     n_bounded: int = 0
     n_estimated: int = 0
     fingerprint_tokens: int = 0
+
+    @classmethod
+    def of_all(cls, counts: Iterable[Mapping[str, int]]) -> Spent:
+        """The sum of what several sessions logged, by the names of these fields; other names are ignored."""
+        each = list(counts)
+        return cls(**{field.name: sum(count.get(field.name, 0) for count in each) for field in fields(cls)})
 
     def add_fingerprint(self, billed: Billed) -> None:
         """Add one reply of a fingerprint."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.generation.outcome import Outcome
 from harness.generation.settings import BenchmarkSettings, RunSettings
+from harness.generation.spending import Spent
 from harness.scoring.stop import MIN_ROUNDS, next_rounds, reached_error
 from harness.verbs.graded import GradedRounds
 
@@ -79,6 +81,8 @@ def _together(sessions: Sequence[Outcome]) -> Outcome:
         n_continued=sum(session.n_continued for session in sessions),
         kept_tokens=sum(session.kept_tokens for session in sessions),
         tokens=sum(session.tokens for session in sessions),
+        spent=reduce(Spent.plus, (session.spent for session in sessions)),
+        spent_before=sessions[0].spent_before,
         warnings=list(dict.fromkeys(warning for session in sessions for warning in session.warnings)),
     )
 

@@ -83,6 +83,23 @@ def test_a_server_without_usage_is_billed_no_more_than_the_budget(tmp_path: Path
     assert 0 < most <= total
 
 
+def test_the_cost_of_all_sessions_is_summed(tmp_path: Path) -> None:
+    with FaultServer(well) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, prices=PRICES, samples=1)
+        first = run(settings, question_set(tmp_path, 3))
+        assert first.spent_before == Spent()
+        benchmarks = {"sums": BenchmarkSettings(samples=4, sampling=Sampling(temperature=0.6))}
+        small = replace(settings, benchmarks=benchmarks, budget_usd=PRICES.usd(9, 7) * 2, concurrency=1)
+        with pytest.raises(StoppedByRule) as stopped:
+            run(small, question_set(tmp_path, 3))
+        last = run(replace(settings, benchmarks=benchmarks), question_set(tmp_path, 3))
+    assert last.spent_before.n_stated + last.spent.n_stated == 12
+    assert last.spent_before.plus(last.spent).prompt_tokens == 12 * 9
+    in_all = re.search(r"All sessions: [\d.]+ USD for (\d+) tokens in", str(stopped.value))
+    assert in_all is not None
+    assert int(in_all.group(1)) == last.spent_before.prompt_tokens
+
+
 def test_a_budget_that_pays_for_no_prompt_says_which_would_do(tmp_path: Path) -> None:
     benchmarks = {"sums": BenchmarkSettings(samples=1, sampling=Sampling(max_tokens=48))}
     with FaultServer(well) as server:
