@@ -68,13 +68,13 @@ def test_without_usage_and_without_max_tokens_the_cost_is_an_estimate(tmp_path: 
 
 
 def test_a_server_without_usage_is_billed_no_more_than_the_budget(tmp_path: Path) -> None:
-    total, prices = 0.012, Prices(20.0, 2.0)
+    total, prices = 0.02, Prices(20.0, 2.0)
     benchmarks = {"sums": BenchmarkSettings(samples=4, sampling=Sampling(max_tokens=48))}
     with FaultServer(silent) as server:
         settings = run_settings(
             tmp_path / "run", server.base_url, prices=prices, budget_usd=total, benchmarks=benchmarks, concurrency=4
         )
-        with pytest.raises(StoppedByRule, match=r"at most [\d.]+ of 0.012 USD used.*tokens in, \d+ out; ") as stopped:
+        with pytest.raises(StoppedByRule, match=r"at most [\d.]+ of 0.02 USD used.*tokens in, \d+ out; ") as stopped:
             run(settings, question_set(tmp_path, 3))
         requests = [json.loads(request.body) for request in server.requests if request.method == "POST"]
     assert str(stopped.value).count("USD") == 1, "one cost, not two"

@@ -244,14 +244,19 @@ def test_a_probe_that_is_stopped_reports_its_finished_checks(
 
 
 class Billed(Fault):
-    """Counts the true tokens of all replies; says: whether the replies state them."""
+    """Counts the true tokens of all replies.
 
-    def __init__(self, *, says: bool, temperature: float | None = None) -> None:
-        self.says, self.temperature, self.n_tokens = says, temperature, 0
+    says: whether the replies state them. template: text that the server adds to each chat.
+    """
+
+    def __init__(self, *, says: bool, template: str = "") -> None:
+        self.says, self.template, self.n_tokens = says, template, 0
         self.lock = threading.Lock()
 
     def request(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        return body if self.temperature is None else {**body, "temperature": self.temperature}
+        if not self.template or "messages" not in body:
+            return body
+        return {**body, "messages": [{"role": "system", "content": self.template}, *body["messages"]]}
 
     def answer(self, asked: Mapping[str, Any], content: bytes) -> bytes:
         stated = re.findall(rb'"total_tokens": ?(\d+)', content)
@@ -285,14 +290,17 @@ def test_a_probe_without_stated_usage_says_how_sure_its_cost_is(tmp_path: Path) 
     assert "at most" not in said.out
 
 
-@pytest.mark.parametrize("budget", [1000, 1200, 1437])
-def test_a_check_that_costs_more_than_it_usually_does_is_not_finished(tmp_path: Path, budget: int) -> None:
-    fault = Billed(says=True, temperature=1.8)
+@pytest.mark.parametrize("budget", [1000, 2000, 3437])
+def test_a_check_that_costs_more_than_it_usually_does_is_given_up(tmp_path: Path, budget: int) -> None:
+    fault = Billed(says=True, template="word " * 100)
     with FaultServer(answering(Toy(), fault)) as server:
-        words = ["--checks", "messages,temperature 0,later draws", "--budget", str(budget), "--seed", "1", "--json"]
+        words = ["--checks", "length,ends,later draws", "--budget", str(budget), "--seed", "1", "--json"]
         (report,) = json.loads(harness(tmp_path, "probe", server.base_url, *words).out)
     assert report["tokens"] == fault.n_tokens <= budget
     assert report["bounded"] == 0
+    given_up = [finding for finding in report["findings"] if finding["came"].startswith("its next request")]
+    assert given_up or budget != 2000, "a check whose last requests do not fit"
+    assert all(finding["check"] in report["left_out"] for finding in given_up)
 
 
 def test_requests_at_once_are_held_to_what_is_left_of_the_budget() -> None:
