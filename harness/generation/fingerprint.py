@@ -19,9 +19,8 @@ from typing import Any
 from harness.client.address.endpoint import Endpoint
 from harness.client.asker import Asker
 from harness.client.interface import Deadlines, Transport
-from harness.client.prompt_bound import TEMPLATE_TOKENS, prompt_bytes
 from harness.client.protocol.reply import Reply, RequestFailed
-from harness.client.spelling import RequestTemplate
+from harness.client.spelling import TEMPLATE_TOKENS, RequestTemplate, prompt_bytes
 from harness.core import codec
 from harness.core.codec import digest
 from harness.core.errors import OtherModel, Sentence, option

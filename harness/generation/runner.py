@@ -29,8 +29,7 @@ from harness.core.errors import Interrupted, Sentence, ServerError, StoppedByRul
 from harness.core.nouns import are, count_noun
 from harness.core.records import Sample, ServerFacts
 from harness.generation import fingerprint
-from harness.generation.dispatch.billing import Billing
-from harness.generation.dispatch.budget import Budget, Ending
+from harness.generation.dispatch.budget import Billing, Budget, Ending
 from harness.generation.dispatch.canary import Answered
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.forecast import Expectation
@@ -218,8 +217,8 @@ class Runner:
         if doubt := self._room.doubt(self._session.expected_bytes(plan)):
             self._session.warn(doubt)
         endpoints = self._settings.endpoints
-        neutral = self._session.fingerprint_neutral
-        if self._settings.fingerprint and self._pays_for_fingerprints(plan, neutral):
+        if self._settings.fingerprint and self._pays_for_fingerprints(plan, self._session.fingerprint_neutral):
+            neutral = self._session.fingerprint_neutral
             replies = fingerprint.ask(self._settings, neutral, endpoints, self._opener, self._listener.on_status)
             self._spent = replies.spent
             described = [endpoint for endpoint in endpoints if endpoint.base_url in self._servers.facts]

@@ -25,7 +25,7 @@ from harness.benchmarks.catalogue import CARD, DATA
 from harness.benchmarks.questions import QuestionsById, QuestionSet
 from harness.client.address.endpoint import Endpoint
 from harness.client.fast.event_loop import Lag
-from harness.client.prompt_bound import prompt_bytes
+from harness.client.spelling import prompt_bytes
 from harness.core import codec
 from harness.core.about import __version__
 from harness.core.errors import Sentence, ServerError, StoreError, option

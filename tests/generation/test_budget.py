@@ -1,6 +1,6 @@
 """A budget: nothing is begun that could exceed what is left of it, and the end says what was used.
 
-For: harness.generation.dispatch.budget, harness.generation.dispatch.billing, harness.client.prompt_bound.
+For: harness.generation.dispatch.budget, harness.generation.dispatch.budget, harness.client.spelling.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.client.prompt_bound import TEMPLATE_TOKENS, PromptBounds, prompt_bytes
+from harness.client.spelling import TEMPLATE_TOKENS, PromptBounds, prompt_bytes
 from harness.core.errors import option
 from harness.core.records import Sample, Timing, Usage
-from harness.generation.dispatch.billing import Billing
-from harness.generation.dispatch.budget import KNOWN, Budget
+from harness.generation.dispatch.budget import KNOWN, Billing, Budget
 from harness.generation.plan import SessionPlan
 from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.generation.spending import Prices

@@ -17,10 +17,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.client.prompt_bound import TEMPLATE_TOKENS
+from harness.client.spelling import TEMPLATE_TOKENS
 from harness.core.errors import ServerError, StoppedByRule, UsageError
 from harness.core.records import Sample, Timing, Usage
-from harness.generation.dispatch.billing import Billing
+from harness.generation.dispatch.budget import Billing
 from harness.generation.plan import SessionPlan
 from harness.generation.settings import BenchmarkSettings
 from harness.generation.spending import Prices, Spent

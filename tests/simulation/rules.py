@@ -28,8 +28,8 @@ from __future__ import annotations
 
 import msgspec
 
-from harness.client.prompt_bound import TEMPLATE_TOKENS
 from harness.client.protocol.reply import RequestFailed
+from harness.client.spelling import TEMPLATE_TOKENS
 from harness.core.records import Sample
 from harness.generation.dispatch.actions import Ask
 from harness.generation.dispatch.dispatcher import Dispatcher

@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from harness.client.prompt_bound import TEMPLATE_TOKENS
 from harness.client.protocol.reply import RequestFailed
+from harness.client.spelling import TEMPLATE_TOKENS
 from harness.verbs.probe import ledger, pacing
 from tests.faults.server import FaultServer, Request, Step, http
 from tests.patience import PATIENCE_SECONDS

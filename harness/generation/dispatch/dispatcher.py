@@ -29,8 +29,7 @@ from harness.core.errors import HarnessError, ServerError, StoppedByRule, StoreE
 from harness.core.inert import quoted
 from harness.core.records import Sample
 from harness.generation.dispatch.actions import Action, Ask, Cancel, Done, Log, Store, Wait
-from harness.generation.dispatch.billing import Billing
-from harness.generation.dispatch.budget import Budget, Ending, RateLimit
+from harness.generation.dispatch.budget import Billing, Budget, Ending, RateLimit
 from harness.generation.dispatch.canary import Answered, Builds, Canary, Duplicates, ModelName
 from harness.generation.dispatch.lanes import Lanes
 from harness.generation.dispatch.retry import Continuations, Retries, RetryPolicy, fault_of

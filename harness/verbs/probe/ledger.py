@@ -11,7 +11,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness.client.prompt_bound import PromptBounds, prompt_bytes
+from harness.client.spelling import PromptBounds, prompt_bytes
 from harness.core import codec
 from harness.core.errors import HarnessError
 from harness.core.nouns import count_noun
