@@ -76,7 +76,7 @@ PLANTED = {
         "accounts",
     ),
     "money: what was kept is no part of the prompt": Bug(
-        "billing", "Billed(prompt + n_before", "Billed(prompt", "accounts|budget"
+        "budget", "Billed(prompt + n_before", "Billed(prompt", "accounts|budget"
     ),
     "truncated replies are not counted": Bug("snapshot", "self.truncated += sample.truncated", "pass", "accounts"),
     "weights are ignored": Bug("lanes", " / self._lanes[i].endpoint.weight)", ")", "weights"),
@@ -219,6 +219,9 @@ PLANTED = {
     "greedy replies count as repeated": Bug(
         "dispatcher", ".temperature != 0:", ".temperature != 9:", "accounts", rare=True
     ),
+    "replies that end in a loop count as repeated": Bug(
+        "canary", "< MIN_DUPLICATE_CHARS or ends_in_loop(reply):", "< MIN_DUPLICATE_CHARS:", "accounts", rare=True
+    ),
     "replies to two questions count as repeated": Bug(
         "canary", 'f"{task.benchmark}\\0{task.question_id}\\0"', '""', "accounts", rare=True
     ),
@@ -240,13 +243,13 @@ PLANTED = {
         "budget", "limit.used += limit.cost(billed.prompt, billed.completion)", "pass", "budget"
     ),
     "a prompt that no reply has stated yet is reserved as the longest stated": Bug(
-        "billing", "if not self._unstated:", "if True:", "budget", rare=True
+        "budget", "if not self._unstated:", "if True:", "budget", rare=True
     ),
     "a prompt without stated usage is free": Bug(
-        "billing", "else self._bounds.most(question, n_bytes)", "else 0", "budget|accounts"
+        "budget", "else self._bounds.most(question, n_bytes)", "else 0", "budget|accounts"
     ),
     "a reply without stated usage is as long as its text": Bug(
-        "billing", "else most or completion_tokens(sample)", "else completion_tokens(sample)", "budget|accounts"
+        "budget", "else most or completion_tokens(sample)", "else completion_tokens(sample)", "budget|accounts"
     ),
     "requests are not counted at the limit": Bug("budget", "self._requests.level -= 1.0", "pass", "requests a minute"),
     "a full disk goes unnoticed": Bug(

@@ -320,7 +320,9 @@ class Rules:
     def _read(self, task: Task, sample: Sample) -> None:
         """What a stored reply says, and which build wrote it."""
         text = sample.text or ""
-        if self.settings.benchmarks[task.benchmark].sampling.temperature != 0 and len(text) >= LONG_CHARS:
+        drawn = self.settings.benchmarks[task.benchmark].sampling.temperature != 0
+        # Equal loops are the model's own: it writes them from any seed.
+        if drawn and len(text) >= LONG_CHARS and self.world.manner != "loop":
             self.sums.repeated += (task[:2], text) in self.long_replies
             self.long_replies.add((task[:2], text))
         if sample.fingerprint:
