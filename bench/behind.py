@@ -32,8 +32,8 @@ def counts(replies: Iterable[tuple[str, str]]) -> Counter[str]:
 
 def taken_back_replies(language: str) -> Iterator[tuple[str, str]]:
     """Yield the replies that take their answer back by words, with the answer as the reference."""
-    parts = (taken_back.STATED, taken_back.GLUE, taken_back.BACK, taken_back.VALUES)
-    for form, between, back, (value, other) in product(*(part[language] for part in parts)):
+    forms, values = product(taken_back.STATED[language], taken_back.GLUE[language]), taken_back.VALUES[language]
+    for (form, between), back, (value, other) in product(forms, taken_back.BACK[language], values):
         if back not in taken_back.BY_MEANING and between != "，":
             yield value, form.format(v=value) + between + back.format(v=value, w=other)
 

@@ -3,7 +3,8 @@
 To add a field of a request's body that influences the next token, declare it here and nowhere else. From the
 declaration come its check, its flag and keyword, its key in cards, presets and sweeps, its place in the body, in a
 run's identity and in the record. The declaration also says what continuing a half-written answer has to do about the
-field, and whether it is compared with a model's card; the type checker refuses one that leaves this out.
+field; without this, the first import raises `TypeError`. `neutral` and `filled` are for fields that an engine's dialect
+knows a neutral value of.
 
 Which value holds, from the strongest: the run's own, the named preset's, the benchmark card's, `DEFAULT_SAMPLING`.
 `resolve` applies this order.

@@ -200,18 +200,33 @@ def test_replies_without_an_answer_stop_the_run_and_show_one(tmp_path: Path, har
         assert harness(*words, "--no-canary").code == 0
 
 
-def test_loops_repetitions_and_truncated_replies_are_one_line_each(tmp_path: Path, harness: ControlCommand) -> None:
+LOOP = r"So \boxed{1}, but wait, let me check that. " * 8
+LONG_REPLY = r"There is one apple on the table, and nothing is added or taken away, so it is still \boxed{1}."
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "not_said"),
+    [
+        (LOOP, "12 of them ending in a loop of the same words (100.0%)", "repeating"),
+        (LONG_REPLY, "9 of them repeating another reply to the same question word by word (75.0%)", "ending in a loop"),
+    ],
+)
+def test_loops_and_repetitions_are_one_line_each(
+    tmp_path: Path, harness: ControlCommand, text: str, said: str, not_said: str
+) -> None:
+    """Equal replies that end in a loop are the model's own: it writes them from any seed."""
+
     def stuck(request: Request) -> Iterator[Step]:
         if request.method == "GET":
             return iter([models("test-model")])
-        return completion(r"So \boxed{1}, but wait, let me check that. " * 8)
+        return completion(text)
 
     with FaultServer(stuck) as server:
         words = run_words(write_questions(tmp_path, 3), "--base-url", server.base_url, "--samples", "4")
         done = harness(*words)
     assert done.code == 0
-    assert "12 of them ending in a loop of the same words (100.0%)" in done.err
-    assert "9 of them repeating another reply to the same question word by word (75.0%)" in done.err
+    assert said in done.err
+    assert not_said not in done.err
     assert "truncated" not in done.err
 
 
