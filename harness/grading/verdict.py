@@ -81,6 +81,7 @@ _RULES = {
     "vectors": "equal if the letters are numbers; if they are vectors, a product's sign and the order of factors count",
     "rounded": "the answer rounds to the reference, which may be rounded or exact",
     "decimal comma": "equal if the comma is a decimal comma; otherwise the answer is a list of two numbers",
+    "alternatives": "one side leaves open by “or” what the other one states together",
     "tolerance": "within the tolerance that the benchmark states",
     "prose": "the reference is a sentence, which no rule can compare",
     "unreadable": "the answer is no mathematics that the grammar reads",
@@ -95,7 +96,9 @@ _RULES = {
 }
 """Rule of a grade → its meaning in words."""
 
-_REASONS = frozenset(("prose", "unreadable", "matrices", "vectors", "decimal comma", UNSTATED)) | EXHAUSTED
+_REASONS = (
+    frozenset(("prose", "unreadable", "matrices", "vectors", "decimal comma", "alternatives", UNSTATED)) | EXHAUSTED
+)
 """Rules whose words say why an answer is undecided; the others only say how it was compared."""
 
 _MARKS_BEHIND = "})]$*_`.。!！ \t\n\\"

@@ -34,7 +34,7 @@ from harness.answers.grammar.powers import Powers
 from harness.answers.grammar.remarks import APPROXIMATE, says_nothing, words_of_remark
 from harness.answers.grammar.spellings import usual_spelling
 from harness.answers.grammar.tokens import MathToken, tokenize
-from harness.answers.grammar.tree import SETS, Node, names, neg, num, sym, symbols
+from harness.answers.grammar.tree import SETS, Node, is_scalar, names, neg, num, sym, symbols
 from harness.answers.grammar.units import smaller_unit
 
 _OTHERWISE = re.compile(r"(?i)\b(?:else|otherwise|elif)\b|否则")
@@ -43,8 +43,12 @@ _OTHERWISE = re.compile(r"(?i)\b(?:else|otherwise|elif)\b|否则")
 _DIGITS = re.compile(r"[0-9]{1,400}")
 """A natural number, which most answers are; no rule reads it otherwise."""
 
-_CONNECTIVES = {"∧": "and", "∨": "or"}
-"""Signs of logic with the word that each stands for between items."""
+_CONNECTIVES = {"∧": "and", "∨": "or", "且": "and"}
+"""Signs of logic, and 且, with the word that each stands for between items."""
+
+_LOGIC_SIGNS = frozenset("∧∨")
+_HOLD_TOGETHER = frozenset("∧且")
+"""Connectives of statements that hold together; "and" and 和 may also join the items of a list."""
 
 
 def parse(source: str, *, list_commas: bool = False) -> Node:
@@ -75,6 +79,16 @@ def _parse(source: str, list_commas: bool) -> Node:
     if parser.position < len(tokens):
         raise Unreadable(f"unexpected {parser.peek().text!r}")
     return node
+
+
+@lru_cache(maxsize=1_024)
+def connectives(source: str) -> frozenset[str]:
+    """Return which of "and" and "or" join the items of an answer, in words or signs; empty if it cannot be read."""
+    try:
+        tokens = tokenize(plain_source(usual_spelling(source)))
+    except Unreadable:
+        return frozenset()
+    return frozenset(_CONNECTIVES.get(token.text, token.text) for token in tokens if token.kind == "sep")
 
 
 _ALIGNED = names("aligned align gathered split eqnarray alignedat")
@@ -119,6 +133,8 @@ class _AnswerParser(Powers):
             return node
         if (formula := self.logic_formula(node, start)) is not None:
             return formula
+        if self.holds_two_values(node, start):
+            raise Unreadable("two values of one name that hold together")  # no x is 2 and 3 at once
         if any(item.op == "text" for item in node.args) and "or" in self.connectives(start):
             raise Unreadable("alternatives in words")  # "red or blue" leaves open which; "red and blue" names both
         if all(_is_inequality(item) for item in node.args) and self.are_together(node, start):
@@ -131,7 +147,7 @@ class _AnswerParser(Powers):
 
         node: the list of items; start: index of the first token of the list.
         """
-        signs = tuple(token.text for token in self.tokens[start : self.position] if token.text in _CONNECTIVES)
+        signs = tuple(token.text for token in self.tokens[start : self.position] if token.text in _LOGIC_SIGNS)
         has_proposition = any(item.op not in ("rel", "member") and symbols(item) for item in node.args)
         if not signs or not has_proposition:
             return None
@@ -143,6 +159,16 @@ class _AnswerParser(Powers):
         """Whether inequalities all hold: joined by "and", or by commas if they have no letter in common."""
         connectives = self.connectives(start)
         return connectives == {"and"} or (not connectives and not _share_a_letter(node.args))
+
+    def holds_two_values(self, node: Node, start: int) -> bool:
+        """Whether 且 or ∧ joins two values of one name: `x=2 且 x=3`, `2 且 3`."""
+        signs = {token.text for token in self.tokens[start : self.position] if token.kind == "sep"}
+        if not signs or not signs <= _HOLD_TOGETHER:
+            return False
+        if all(_is_equation(item) for item in node.args):
+            named = [item.args[0][0] for item in node.args]
+            return len(set(named)) < len(named)
+        return all(item.op == "tuple" or (is_scalar(item) and not symbols(item)) for item in node.args)
 
     def is_alternative(self, node: Node, start: int) -> bool:
         """Whether statements joined by "or" are alternatives: `a = 0 or b = 0`. `x = 1 or x = 2` is a list."""

@@ -7,7 +7,7 @@ What depends on characters is decided here, so that the grammar sees only tokens
     sym     the letter's name               x, \alpha; `ab` gives a and b
     cmd     a function or other command     sin, \sin, \frac, \pi, \sum
     text    words, a unit, a currency       \text{cm}, apples, \$; digits of a base: 1F
-    sep     and, or, ∧, ∨                   joins items
+    sep     and, or, 且, ∧, ∨               joins items
     rel     the sign of `vocabulary`        =, <, \le, \in
     op      a sign, a bracket, ","          + ^ ( lset rset row ° …; "lset" is \{
     begin, end   the environment            \begin{cases}
@@ -386,7 +386,7 @@ class _Lexer:
         for match in _CONNECTIVES.finditer(content):
             self.phrase(content[start : match.start()])
             word = (match[1] or match[2]).lower()
-            self.put("sep", "or" if word in ("or", "或") else "and")
+            self.put("sep", "or" if word in ("or", "或") else "且" if word == "且" else "and")
             start = match.end()
         self.phrase(content[start:])
 

@@ -66,6 +66,17 @@ def assignments(node: Node, *, spread: bool = False) -> list[Assignment] | None:
     return groups
 
 
+def names_several(node: Node) -> bool:
+    """Whether an answer gives one value to each of several unknowns: a point, or `x = 7, y = 3`; `x_1 = 7, x_2 = 3`
+    numbers the values of one unknown.
+    """
+    groups = assignments(node)
+    if groups is None:
+        return node.op == "tuple"
+    letters = {str(name.args[0]).partition("_")[0] for name in groups[0].names}
+    return len(groups) == 1 and len(letters) > 1
+
+
 def same_assignments(reference: Sequence[Assignment], answer: Sequence[Assignment], same: Same) -> bool | None:
     """Whether the assignments of two answers can be paired so that each pair is equal; None if no rule can tell."""
     if len(reference) != len(answer) or len(reference[0].names) != len(answer[0].names):

@@ -16,7 +16,7 @@ from harness.answers.bounds import LAST_LETTER
 from harness.answers.boxed import without_boxes
 from harness.answers.grammar.literals import Unreadable
 from harness.answers.grammar.numerals import number_in_words
-from harness.answers.grammar.parse import parse
+from harness.answers.grammar.parse import connectives, parse
 from harness.answers.grammar.spellings import is_own_spelling
 from harness.answers.grammar.tree import Node, sym, walk
 from harness.answers.grammar.units import counted_in_words, is_counted, unit_of
@@ -24,7 +24,10 @@ from harness.answers.letters import is_one_of_letters, letter_of, letters_of
 from harness.answers.words import is_words, without_layout, without_text_commands, words_of
 from harness.core.records import Form, GradeRules, NearMiss
 from harness.grading.bounds import MIN_ROUNDED
+from harness.grading.compare.alternatives import items_of
+from harness.grading.compare.assignments import names_several
 from harness.grading.compare.dates import as_times, same_days
+from harness.grading.compare.equations import is_equation
 from harness.grading.compare.forms import has_form
 from harness.grading.compare.plain_numbers import plain_number
 from harness.grading.compare.polynomials import polynomial, same_polynomials
@@ -209,6 +212,10 @@ def _compare_trees(reference: str, answer: str, kind: str, rules: GradeRules) ->
         return Comparison(None, "words")
     if result.equal and _names_another_figure(reference, answer):
         return Comparison(None, "names")
+    if result.equal and (
+        _leaves_open(reference, answer, answer_node) or _leaves_open(answer, reference, reference_node)
+    ):
+        return Comparison(None, "alternatives")
     in_units = "quantity" in (reference_node.op, answer_node.op)
     if result.equal is False and not in_units and (number := _number_before_unit(reference)) is not None:
         number_node = _read(number, listed)
@@ -225,6 +232,20 @@ def _compare_trees(reference: str, answer: str, kind: str, rules: GradeRules) ->
             again = same(reference_node, answer_node, rules)
             result = again if again.equal else result
     return result
+
+
+def _leaves_open(chooses: str, states: str, stated: Node) -> bool:
+    """Whether an answer that joins its values by "or" leaves open what the other one states: several coordinates or
+    unknowns (`7 or 3` beside `x = 7, y = 3`), or equations joined by "and".
+
+    stated: the tree of the other one, `states`.
+    """
+    if ("or" not in chooses and "或" not in chooses and "∨" not in chooses) or connectives(chooses) != {"or"}:
+        return False
+    joined = connectives(states)
+    if "or" in joined:
+        return False
+    return names_several(stated) or ("and" in joined and all(map(is_equation, items_of(stated))))
 
 
 def _unread_words(node: Node) -> set[str]:

@@ -28,6 +28,7 @@ _BETWEEN = re.compile(
 )
 """Everything that may stand between two boxes of one answer."""
 
+_OR = re.compile(r"(?i)\bor\b|或")
 _LABEL = re.compile(r"(?<![A-Za-z\\])((?:\\[A-Za-z]+|[A-Za-z])(?:_(?:\w|\{\w{1,3}\}))?(?:\(\w{1,3}\))?)\s*=\s*\$?\s*\Z")
 _APPROXIMATE = re.compile(r"\s*(?:\\approx|\\simeq|≈|\\text\{\s*(?:about|approximately)\s*\})")
 _CONNECTED = re.compile(r"(?:\s|\\text\{\s*|(?<=[\d}\)]))(?:and|or|或|和|及)(?:\s|\s*\}|(?=[\d\\(]))")
@@ -37,7 +38,8 @@ _SEPARATORS = frozenset(",;，、")
 
 
 def join_boxes(text: str, last: Box, earlier: Iterable[Box], parts: int) -> Box:
-    r"""Join the last box with the earlier boxes that belong to it; the contents in the order of the text, with commas.
+    r"""Join the last box with the earlier boxes that belong to it; the contents in the order of the text, with commas,
+    or with "or" where it stands between two boxes.
 
     earlier: boxes before the last one, from the end of the text. parts: how many values the reference has; a last box
     that holds as many stays alone. If each box has a name before it (`x=\boxed{1}`), the result has the names too.
@@ -63,7 +65,11 @@ def join_boxes(text: str, last: Box, earlier: Iterable[Box], parts: int) -> Box:
             contents.append(f"{label[1]} = {box.content}")
         else:
             contents.append(box.content)
-    return Box(", ".join(contents), chain[0].start, last.end, chain[0].outer_start, last.outer_end)
+    joined = contents[0]
+    for before, box, content in zip(chain, chain[1:], contents[1:], strict=False):
+        links = _OR.search(text, before.outer_end, box.outer_start) is not None
+        joined += f"\\text{{ or }}{content}" if links else f", {content}"
+    return Box(joined, chain[0].start, last.end, chain[0].outer_start, last.outer_end)
 
 
 def with_exact_value(text: str, last: Box, earlier: Iterable[Box]) -> Box:
