@@ -223,3 +223,63 @@ def test_days_are_equal_exactly_where_they_are_the_same_day() -> None:
         answer = chance.choice(("{}.{}.{}", "{}/{}/{}", "{}-{:02}-{:02}", "{}年{}月{}日")).format(year, month, theirs)
         graded = harness.grade(f"{year}年{month}月{day}日", rf"\boxed{{{answer}}}").outcome
         assert graded == ("correct" if theirs == day else "wrong"), answer
+
+
+NUMERALS = dict(enumerate("零一二三四五六七八九"))
+
+
+@pytest.mark.parametrize("unit", ["", "米", "小时", "千克", "倍", "升"])
+def test_a_mixed_number_in_chinese_is_read_with_its_unit(unit: str) -> None:
+    chance = random.Random(31)
+    for _ in range(60):
+        below = chance.randrange(2, 10)
+        whole, above = chance.randrange(1, 10), chance.randrange(1, below)
+        reference = f"{whole * below + above}/{below}{unit}"
+        spellings = [
+            f"{whole}又{above}/{below}{unit}",
+            f"{whole}又{below}分之{above}{unit}",
+            f"{whole}又{NUMERALS[below]}分之{NUMERALS[above]}{unit}",
+            f"{NUMERALS[whole]}又{NUMERALS[below]}分之{NUMERALS[above]}{unit}",
+        ]
+        for spelling in spellings:
+            assert harness.grade(reference, rf"\boxed{{{spelling}}}").outcome == "correct", spelling
+        for twin in (
+            f"{whole + 1}又{above}/{below}{unit}",
+            f"{whole}又{above + below}/{below}{unit}",
+            f"{whole - 1 or 9}又{above + below}/{below}{unit}",
+            f"{whole}又{below}/{above}{unit}",
+            f"{whole}又{above}分之{below}{unit}",
+            f"{NUMERALS[whole]}又{NUMERALS[below]}分之{NUMERALS[above]}{'吨' if unit else '半'}",
+        ):
+            assert harness.grade(reference, rf"\boxed{{{twin}}}").outcome != "correct", (reference, twin)
+
+
+def test_times_as_many_is_a_unit_that_only_a_reference_may_drop() -> None:
+    for number in range(2, 60):
+        reference = f"{number}倍"
+        rights = [f"{number}倍", f"{number}", f"{number}.0倍", f"{number * 100}%", f"{number * 2}/2倍"]
+        if number < len(NUMERALS):
+            rights += [f"{NUMERALS[number]}倍", NUMERALS[number]]
+        for right in rights:
+            assert harness.grade(reference, rf"\boxed{{{right}}}").outcome == "correct", (reference, right)
+        wrongs = [f"{number + 1}倍", f"{number + 1}", f"1/{number}", f"{number}%", f"{number}米", f"{number}元"]
+        for wrong in wrongs:
+            assert harness.grade(reference, rf"\boxed{{{wrong}}}").outcome == "wrong", (reference, wrong)
+        opens = [f"{number}个", f"多{number}倍", f"{number}倍多", f"{number}倍半", f"{number}倍以上", f"{number}人"]
+        for undecided in opens:
+            assert harness.grade(reference, rf"\boxed{{{undecided}}}").outcome == "undecided", (reference, undecided)
+        # Three times something is no 3, whatever the question was.
+        for other in (f"{number}", f"{number}个", f"{number}人"):
+            assert harness.grade(other, rf"\boxed{{{number}倍}}").outcome == "undecided"
+            assert harness.grade(other, rf"\boxed{{{number}}}倍").outcome == "undecided"
+
+
+@pytest.mark.parametrize("unit", ["升", "毫升", "平方米", "千米/时", "℃", "个", "㎡"])
+def test_a_unit_in_brackets_belongs_to_the_number_before_it(unit: str) -> None:
+    for number, other in (("180", "181"), ("-8", "8"), ("2.5", "25"), ("3/4", "4/3"), (r"\frac{3}{4}", r"\frac{4}{3}")):
+        for left, right in ("（）", "()"):
+            answer = f"{number}{left}{unit}{right}"
+            assert harness.grade(f"{number}{unit}", rf"\boxed{{{answer}}}").outcome == "correct", answer
+            assert harness.grade(answer, rf"\boxed{{{number}{unit}}}").outcome == "correct", answer
+            assert harness.grade(f"{other}{unit}", rf"\boxed{{{answer}}}").outcome == "wrong", answer
+            assert harness.grade(f"{number}吨", rf"\boxed{{{answer}}}").outcome != "correct", answer

@@ -9,10 +9,10 @@ r"""Whole answers that have a spelling of their own, brought to the spelling tha
     one out of three, 百分之25, 3分之2      1/3, 25%, 2/3
     2.5成, 二成五, 三成                   25\%, 25\%, 30\%
     180元整                             180元
-    3又1/2, 三又三分之二, 一半, 七五折, 3……2   3\frac{1}{2}, 3\frac{2}{3}, \frac{1}{2}, 7.5 折, 3余2
+    3又1/2米, 三又三分之二, 一半, 七五折, 3……2  3\frac{1}{2} 米, 3\frac{2}{3}, \frac{1}{2}, 7.5 折, 3余2
     负5, 零下12℃, 零上五摄氏度             -5, -12℃, 5摄氏度
     3比2, 三比二                         3:2
-    6×2=12元, 5.5+7=12.5(元)             6×2 元=12 元, 5.5+7 元=12.5 元
+    6×2=12元, 5.5+7=12.5(元), 180（升）    6×2 元=12 元, 5.5+7 元=12.5 元, 180 升
     下午3时30分, 3点20分, 三点半, 5点一刻       3:30 p.m., 3:20, 3:30, 5:15
     2 kg 500 g, 2 h 30 m                2 kg 500 g with units in place of letters
     三小时二十分, 一个半小时, 1元2角5分, 1米52    3小时20分, 1.5小时, 1.25元, 1.52米
@@ -57,7 +57,6 @@ _COMPOUND = re.compile(r"(?:\d++\s*+[A-Za-z]++\s*+){1,3}\d++(?:\.\d++)?\s*+[A-Za
 _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
 _PERCENT = re.compile(r"百分之(\d+(?:\.\d+)?)")
 _PARTS = re.compile(r"(\d+)分之(\d+)")
-_MIXED = re.compile(r"(\d+)又(?:(\d+)/(\d+)|(\d+)分之(\d+))")
 _DISCOUNT = re.compile(r"([1-9])\.?(\d)折|([一二三四五六七八九])([一二三四五六七八九])折")
 _TENTHS = re.compile(r"(\d{1,2}(?:\.\d{1,3})?)成|([一二两三四五六七八九])成([一二三四五六七八九])?")
 _EXACT_MONEY = re.compile(rf"(\d+(?:\.\d+)?|{_NUMERAL})\s*元整")
@@ -65,10 +64,15 @@ _REMAINDER = re.compile(r"商?(\d+)\s*(?:余|…{1,2}|\.{3,6}|⋯{1,2}|(?:\\c?do
 _SIGNED = re.compile(rf"(负|零下|零上)\s*(\d+(?:\.\d+)?|{_NUMERAL})\s*(\D{{0,12}})")
 _DEGREES_OF_AIR = re.compile(r"(?:℃|°\s*C|\^\s*\{?\s*\\circ\s*\}?\s*C|摄氏度|度|°)?")
 _VERSUS = re.compile(rf"(?:\d+|{_NUMERAL})(?:\s*比\s*(?:\d+|{_NUMERAL})){{1,3}}")
-_MIXED_IN_WORDS = re.compile(rf"({_NUMERAL})又({_NUMERAL})分之({_NUMERAL})")
+_MIXED = re.compile(
+    rf"(\d+|{_NUMERAL})又(?:(\d+)/(\d+)|(\d+|{_NUMERAL})分之(\d+|{_NUMERAL}?))\s*([\u3400-\u9fff]{{0,6}})"
+)
 _ONE_HALF = re.compile("一半")
 _AGE = re.compile(rf"(\d+|{_NUMERAL})周岁")
-_UNIT_OF_RESULT = re.compile(r"(.*=\s*\d+(?:\.\d+)?(?:/\d+)?)\s*[(（]\s*([\u3400-\u9fff]{1,4})\s*[)）]")
+_UNIT_IN_BRACKETS = re.compile(
+    r"((?:.*=)?\s*[-−]?(?:\d+(?:\.\d+)?(?:/\d+)?|(?:\d+\s*)?\\[dt]?frac\s*\{\d+\}\s*\{\d+\}|\d+又\d+/\d+))"
+    r"\s*[(（]\s*(?:单位\s*[:：是为]?\s*)?([\u3400-\u9fff]{1,4}(?:/[\u3400-\u9fff]{1,4})?|[\u3371-\u33df℃℉])\s*[)）]"
+)
 _HALF = re.compile(
     rf"(\d+|{_NUMERAL})个?半(小时|钟头|天|年|个?月|米|千米|公里|元)|半(个?小时|个?钟头|年|个月|米|千米|公里|元)"
     rf"|(\d+|{_NUMERAL})(个?小时|个?钟头|天|年|个月|周|千米|公里|米|里|元|块|升|千克|公斤|斤|吨|个)半"
@@ -251,7 +255,7 @@ _PERCENTS = ("%", "％", r"\%")
 
 
 def _is_unit(words: str) -> bool:
-    return words.isalpha() and (unit_of(words) is not None or is_counted(words))
+    return words.replace("/", "").isalpha() and (unit_of(words) is not None or is_counted(words))
 
 
 def _versus(match: re.Match[str]) -> str | None:
@@ -260,12 +264,13 @@ def _versus(match: re.Match[str]) -> str | None:
     return None if None in parts else ":".join(map(str, parts))
 
 
-def _mixed_in_words(match: re.Match[str]) -> str | None:
-    r"""Return `3\frac{2}{3}` for 三又三分之二; None unless the fraction is below 1."""
-    whole, below, above = (_count(part) for part in match.groups())
-    if whole is None or below is None or above is None or not 0 < above < below:
+def _mixed(match: re.Match[str]) -> str | None:
+    r"""Return `3\frac{2}{3}` for 3又2/3 and 三又三分之二, perhaps with a unit; None unless the fraction is below 1."""
+    unit = match[6]
+    whole, above, below = (_count(part or "") for part in (match[1], match[2] or match[5], match[3] or match[4]))
+    if whole is None or below is None or above is None or not 0 < above < below or (unit and not _is_unit(unit)):
         return None
-    return rf"{whole}\frac{{{above}}}{{{below}}}"
+    return rf"{whole}\frac{{{above}}}{{{below}}}" + (rf"\text{{ {unit} }}" if unit else "")
 
 
 def _discount(match: re.Match[str]) -> str:
@@ -290,9 +295,12 @@ def _aged(match: re.Match[str]) -> str | None:
     return None if age is None else rf"{age}\text{{ 岁}}"
 
 
-def _unit_of_result(match: re.Match[str]) -> str | None:
-    """Return 5.5+7=12.5 元 for 5.5+7=12.5(元)."""
-    return rf"{match[1]}\text{{ {match[2]}}}" if _is_unit(match[2]) else None
+def _unit_in_brackets(match: re.Match[str]) -> str | None:
+    """Return 5.5+7=12.5 元 for 5.5+7=12.5(元), 180 升 for 180（升）."""
+    value = usual_spelling(match[1]) if "又" in match[1] else match[1]
+    if not "\u3400" <= match[2][0] <= "\u9fff":
+        return f"{value}{match[2]}"  # ℃, ㎡
+    return rf"{value}\text{{ {match[2]}}}" if _is_unit(match[2]) else None
 
 
 _HOURS, _NOON = 24, 12
@@ -324,7 +332,7 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str | None]], ...
     (_COMPOUND, _compound),
     (_PERCENT, lambda match: rf"{match[1]}\%"),
     (_PARTS, lambda match: rf"\frac{{{match[2]}}}{{{match[1]}}}"),
-    (_MIXED, lambda match: rf"{match[1]}\frac{{{match[2] or match[5]}}}{{{match[3] or match[4]}}}"),
+    (_MIXED, _mixed),
     (_DISCOUNT, _discount),
     (_TENTHS, _tenths),
     (_EXACT_MONEY, _exact_money),
@@ -335,10 +343,9 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str | None]], ...
     (_METRES, _metres),
     (_SIGNED, _signed),
     (_VERSUS, _versus),
-    (_MIXED_IN_WORDS, _mixed_in_words),
     (_ONE_HALF, lambda _: r"\frac{1}{2}"),
     (_AGE, _aged),
-    (_UNIT_OF_RESULT, _unit_of_result),
+    (_UNIT_IN_BRACKETS, _unit_in_brackets),
 )
 
 

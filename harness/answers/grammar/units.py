@@ -104,6 +104,7 @@ _UNIT_TABLE: tuple[tuple[str, str | int, str], ...] = (
     ("substance", 1, "mole"),
     ("energy_ev", 1, "electronvolt"),
     ("sided", 1, "unit 单位"),
+    ("ratio", 1, "倍"),
 )
 """Rows (what the unit measures, its factor to the base unit, its names); `_` in a name stands for a space."""
 
@@ -116,6 +117,7 @@ _BY_NAME = {
 _DERIVED: dict[str, dict[str, int]] = {
     "area": {"length": 2},
     "volume": {"length": 3},
+    "ratio": {},
     "speed": {"length": 1, "time": -1},
     "frequency": {"time": -1},
     "force": {"mass": 1, "length": 1, "time": -2},
@@ -203,9 +205,7 @@ def _named(word: str) -> tuple[str, Fraction] | None:
 
 
 def _singular(word: str) -> str:
-    if word in _NO_PLURAL or not word.endswith("s"):
-        return word
-    return word[:-1]
+    return word if word in _NO_PLURAL else word.removesuffix("s")
 
 
 def noun_of(words: str) -> str:

@@ -376,6 +376,12 @@ def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tup
         return [(inner, turned) if quantity is reference else (turned, inner)]
     if bare.op == "deg" and measure is not None and measure.dimension in _TEMPERATURES:
         return [(inner, bare.args[0]) if quantity is reference else (bare.args[0], inner)]
+    if measure is not None and not measure.dimension:
+        if bare.op == "pct":
+            part = Node("div", (bare.args[0], num(100)))  # 3倍 is 300%
+            return [(inner, part) if quantity is reference else (part, inner)]
+        if bare is reference:
+            return []  # three times something is no 3
     # Beside a length or mass, a percent or degree sign is a unit too, and a different one.
     if bare.op in ("pct", "deg"):
         return []
