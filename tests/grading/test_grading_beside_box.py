@@ -11,6 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+import harness
 from harness.answers.grammar.units import unit_of
 from harness.core.records import Question
 from harness.grading import verdict as deciding
@@ -199,3 +200,88 @@ def test_a_reference_with_a_letter_that_names_a_unit_does_not_refuse_its_number(
     assert outcome(f"5 {unit}", r"\boxed{5}") == "undecided"
     assert outcome(f"5 {unit}", r"\boxed{6}") == "wrong"
     assert outcome("5 x", r"\boxed{5}") == outcome("5m", r"\boxed{5}") == "wrong", "a letter is a variable"
+
+
+IN_BRACKETS = [
+    "{box}（{unit}）", "{box}({unit})", "{box} ({unit})", "${box}$（{unit}）", "${box}（{unit}）$",
+    r"${box}\text{{（{unit}）}}$", "{box}（单位：{unit}）", "{box}(单位:{unit})", "{box}，单位：{unit}",
+    "{box}，单位{unit}。",
+    "{box}\n\n单位是{unit}。", "${box}$\n\n单位：{unit}", "{box}。（单位为{unit}）", "{box}\n\n注意：单位是{unit}。",
+    "答案是{number}。单位是{unit}。", "所以答案是{number}（{unit}）。", "答：{number}（{unit}）",
+    r"\boxed{{{number}（{unit}）}}", r"\boxed{{{number}({unit})}}", r"\boxed{{{number}（单位：{unit}）}}",
+    r"\boxed{{\frac{{{number}}}{{1}}（{unit}）}}",
+]  # fmt: skip
+SCHOOL_UNITS = [
+    "厘米", "米", "千米", "平方米", "立方米", "升", "毫升", "元", "角", "小时", "分钟", "千克", "吨", "千米/时", "倍",
+    "℃", "℉",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", IN_BRACKETS)
+@pytest.mark.parametrize("unit", SCHOOL_UNITS)
+def test_a_unit_in_brackets_or_behind_its_label_is_compared(form: str, unit: str) -> None:
+    if unit in ("℃", "℉") and ("答" in form or "单位" in form or "text" in form or "(" in form.replace("（", "")):
+        return  # schools write these two with the number
+    for other in SCHOOL_UNITS:
+        reply = form.format(box=r"\boxed{180}", number=180, unit=unit)
+        expected = "correct" if unit == other else "wrong"
+        assert outcome(f"180{other}", reply) == expected, (other, reply)
+    assert outcome(f"90{unit}", reply) == "wrong"
+
+
+@pytest.mark.parametrize("form", IN_BRACKETS)
+@pytest.mark.parametrize("noun", ["人", "个", "袋", "棵", "名学生"])
+def test_what_was_counted_in_brackets_is_no_other_unit(form: str, noun: str) -> None:
+    if noun == "名学生" and "答" in form:
+        return
+    reply = form.format(box=r"\boxed{36}", number=36, unit=noun)
+    assert outcome("36升", reply) == outcome("36箱", reply) == "undecided"
+    assert outcome(f"36{noun}", reply) == outcome("36", reply) == "correct"
+
+
+@pytest.mark.parametrize(
+    ("reference", "reply", "expected"),
+    [
+        ("12升", r"\boxed{12}（本题）", "correct"),
+        ("12升", r"\boxed{12}（对）", "correct"),
+        ("12", r"\boxed{12}（见上）", "correct"),
+        ("12升", r"\boxed{12}。单位换算要小心。", "correct"),
+        ("12", r"\boxed{12}. The unit circle has radius one.", "correct"),
+        ("12 litres", r"\boxed{12}. The unit is litres.", "correct"),
+        ("12 litres", r"\boxed{12}. The unit is millilitres.", "wrong"),
+        ("12 litres", r"$\boxed{12}$ (unit: $\text{mL}$)", "wrong"),
+        ("18㎡", r"\boxed{18}㎡", "correct"),
+        ("18㎡", r"\boxed{18}㎠", "wrong"),
+        ("18℃", r"\boxed{18}℉", "wrong"),
+        ("18℃", r"\boxed{18}（°F）", "wrong"),
+        ("615人", r"\boxed{615}（个班）", "undecided"),
+        ("24", r"\boxed{24}个不同的三位数", "correct"),
+        ("24", r"\boxed{24}个三角形的面积", "correct"),
+        ("24", r"\boxed{24}个三角形", "correct"),
+    ],
+)
+def test_what_stands_in_brackets_behind_a_box(reference: str, reply: str, expected: str) -> None:
+    assert outcome(reference, reply) == expected
+
+
+@pytest.mark.parametrize("unit", ["千克", "千米", "元", "升", "小时", "千米/时", "倍", "个"])
+def test_a_number_that_goes_on_behind_its_unit_is_undecided(unit: str) -> None:
+    more = ["多", "半", "几", "左右", "以上", "的一半", "的两倍", "的3倍", "五角", "三百", "零5分", "余"]
+    for box in (r"\boxed{200}", r"$\boxed{200}$"):
+        for behind in more:
+            assert outcome(f"200{unit}", f"所以是{box}{unit}{behind}。") == "undecided", (unit, behind)
+        for behind in ("", "。", "，答毕。", "是正确的。", "一共这么多。", "就够了。"):
+            assert outcome(f"200{unit}", f"所以是{box}{unit}{behind}") == "correct", (unit, behind)
+
+
+def test_a_unit_that_begins_with_a_numeral_is_no_other_value() -> None:
+    for unit in ("千克", "千米", "千米/时", "千克/元"):
+        for before, behind in (("", ""), ("$", "$"), ("**", "**")):
+            reply = rf"答案：{before}\boxed{{200}}{behind}{unit}"
+            assert grade(f"200{unit}", reply) == grade(f"200{unit}", f"{reply}。") == "correct"
+            assert grade(f"200{unit}", f"{reply}。等等，不对。") == "undecided"
+            assert grade(f"200{unit}", f"{reply}。所以是300{unit}。") == "undecided"
+
+
+def grade(reference: str, reply: str) -> str:
+    return harness.grade(reference, reply).outcome

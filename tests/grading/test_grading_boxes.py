@@ -1,6 +1,6 @@
 r"""Boxes in generated texts, found as a slow search from the start finds them; and how boxes make one answer.
 
-For: harness.answers.boxed, harness.grading.find.several.
+For: harness.answers.boxed, harness.grading.find.several, harness.grading.find.extract.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
+import harness
 from harness.answers.boxed import Box, boxes_from_end, has_box, is_broken, unclosed_box, without_boxes
 from harness.grading.find.several import MAX_BOXES, MAX_GAP_CHARS, join_boxes, parts_of, with_exact_value
 
@@ -200,3 +201,117 @@ def test_a_rounded_box_is_joined_to_the_exact_one_before_it(gap: str, content: s
     assert text[box.start : box.end].replace(rf"}}{gap}\boxed{{", " ") == content
     plain, *before = boxes_from_end(r"\boxed{\sqrt2} \boxed{1.41}")
     assert with_exact_value("", plain, before) is plain
+
+
+STRUCK = ["~~{}~~", "<s>{}</s>", "<del>{}</del>", "<strike>{}</strike>"]
+BOXED = [
+    r"\boxed{{{}}}",
+    r"$\boxed{{{}}}$",
+    r"So \boxed{{{}}}.",
+    r"答案是\boxed{{{}}}。",
+    r"$x = \boxed{{{}}}$",
+    r"**\boxed{{{}}}**",
+]
+REPLIES = [
+    "{struck} {box}",
+    "{struck}\n\n{box}",
+    "{box} {struck}",
+    "{box}\n\n{struck}",
+    "答：{struck}{box}",
+    "**{struck}** {box}",
+]
+
+
+@pytest.mark.parametrize("strike", STRUCK)
+@pytest.mark.parametrize("boxed", BOXED)
+def test_a_box_that_is_struck_out_states_nothing(strike: str, boxed: str) -> None:
+    for number in (5, 12, 2024):
+        struck = strike.format(boxed.format(number + 1))
+        for reply in REPLIES:
+            text = reply.format(struck=struck, box=boxed.format(number))
+            assert harness.grade(str(number), text).outcome == "correct", text
+            assert harness.grade(str(number + 1), text).outcome == "wrong", text
+        assert harness.grade(str(number), f"{struck} {number}").outcome == "correct"
+        assert harness.grade(str(number + 1), f"{struck} {number}").outcome == "wrong"
+        if strike != STRUCK[1]:  # <s> and </s> around all of a reply are a model's signs of its ends
+            assert harness.grade(str(number + 1), struck).outcome == "no_answer"
+
+
+@pytest.mark.parametrize(
+    ("reference", "reply"),
+    [
+        ("12, 13", r"\boxed{12, ~~\text{and}~~ 13}"),
+        ("12, 13", r"$\boxed{12, ~~\text{and}~~ 13}$"),
+        ("12, 13", r"$x = \boxed{12,~~13}$, with ~~ as a space"),
+        ("5", r"$~~\boxed{5}~~$"),
+        ("5", r"\boxed{~~5~~}"),
+        ("5", r"<s>The answer is \boxed{5}.</s>"),
+        ("5", r"<s>\boxed{5}</s>"),
+        ("5", r"It is a ~~ b, so \boxed{5}, and c ~~ d."),
+    ],
+)
+def test_spaces_of_a_formula_and_the_signs_of_both_ends_strike_nothing_out(reference: str, reply: str) -> None:
+    assert harness.grade(reference, reply).outcome == "correct"
+
+
+NAMES = [("x", "y"), ("a", "b"), ("m", "n"), (r"\alpha", r"\beta")]
+OR = ["{}或{}", "{} or {}", r"{}\text{{ or }}{}", r"{}\text{{或}}{}", r"{} \lor {}"]
+TOGETHER = ["{}且{}", "{}，且{}", r"{}\text{{且}}{}", r"{} \land {}"]
+
+
+@pytest.mark.parametrize("joined", OR)
+@pytest.mark.parametrize(("first", "second"), NAMES)
+def test_values_joined_by_or_are_no_values_of_several_unknowns(joined: str, first: str, second: str) -> None:
+    for left, right in ((7, 3), (2, 5), (12, 1)):
+        named = f"{first}={left}, {second}={right}"
+        either = joined.format(left, right)
+        one_name = joined.format(f"{first}={left}", f"{first}={right}")
+        replies = [f"\\boxed{{{either}}}", f"答案是${either}$。"]
+        if "l" not in joined:
+            replies += [joined.format(f"\\boxed{{{left}}}", f"\\boxed{{{right}}}").replace("{{", "{")]
+            replies += [f"${first}=\\boxed{{{left}}}$ or ${second}=\\boxed{{{right}}}$"]
+            replies += [f"\\boxed{{{first}={left}}}或\\boxed{{{second}={right}}}"]
+        for reply in replies:
+            assert harness.grade(named, reply).outcome != "correct", (named, reply)
+            assert harness.grade(f"({left}, {right})", reply).outcome != "correct", reply
+        for reply in (f"\\boxed{{{left}, {right}}}", f"${first}=\\boxed{{{left}}}$, ${second}=\\boxed{{{right}}}$"):
+            assert harness.grade(named, reply).outcome == "correct", (named, reply)
+        for reply in (f"\\boxed{{{either}}}", f"\\boxed{{{one_name}}}", f"\\boxed{{{right}, {left}}}"):
+            for reference in (f"{left}, {right}", one_name, f"{first}={left}或{first}={right}"):
+                assert harness.grade(reference, reply).outcome == "correct", (reference, reply)
+
+
+@pytest.mark.parametrize("joined", TOGETHER)
+@pytest.mark.parametrize(("first", "second"), NAMES)
+def test_no_unknown_is_two_values_at_once(joined: str, first: str, second: str) -> None:
+    for left, right in ((7, 3), (2, 5), (12, 1)):
+        one_name = joined.format(f"{first}={left}", f"{first}={right}")
+        references = [f"{first}={left}或{first}={right}", f"{first}={left}, {first}={right}", f"{left}, {right}"]
+        for answer in (one_name, joined.format(left, right)):
+            for reply in (f"\\boxed{{{answer}}}", f"答案是${answer}$。"):
+                for reference in references:
+                    assert harness.grade(reference, reply).outcome != "correct", (reference, reply)
+        both = joined.format(f"{first}={left}", f"{second}={right}")
+        assert harness.grade(f"{first}={left}, {second}={right}", f"\\boxed{{{both}}}").outcome == "correct"
+        assert harness.grade(f"{first}={right}, {second}={left}", f"\\boxed{{{both}}}").outcome == "wrong"
+        between = joined.format(f"{first}>{right}", f"{first}<{right + 20}")
+        assert harness.grade(f"({right}, {right + 20})", f"\\boxed{{{between}}}").outcome == "correct"
+
+
+@pytest.mark.parametrize(
+    ("reference", "answer", "expected"),
+    [
+        ("x=2 or x=3", r"x=2 \text{ and } x=3", "undecided"),
+        (r"x=2 \text{ and } x=3", "x=2, x=3", "correct"),
+        ("x=2 or x=3", "2 and 3", "correct"),
+        ("x_1=7, x_2=3", "7或3", "correct"),
+        ("(1,2),(2,1)", r"x=1且y=2，或x=2且y=1", "correct"),
+        ("(1,2),(2,1)", r"x=1且y=2或x=2且y=1", "correct"),
+        ("(1,2),(2,1)", r"x=1且y=1或x=2且y=2", "wrong"),
+        ("1, 2, 3", "1, 2, or 3", "correct"),
+        (r"\{7, 3\}", "7或3", "correct"),
+        ("x≠2且x≠3", r"x \ne 3 且 x \ne 2", "correct"),
+    ],
+)
+def test_and_joins_solutions_in_english_only(reference: str, answer: str, expected: str) -> None:
+    assert harness.grade(reference, f"\\boxed{{{answer}}}").outcome == expected

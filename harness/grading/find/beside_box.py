@@ -1,9 +1,10 @@
 r"""What stands directly beside a box and belongs to its value: `\boxed{12}` cm is 12 cm, `x=-\boxed{12}` is -12.
 
 What may stand beside a box without changing its value is a closed list: the ends of the formula, relations, marks of
-punctuation, spaces, styles, words. A unit, a counted noun, a percent sign, a degree sign and a minus sign are taken
-into the answer. Anything else in the same formula (a factor, a power, an operator, a fraction around the box) makes the
-box a part of a larger expression, whose value the response does not state; so the answer is undecided.
+punctuation, spaces, styles, words. A unit, also in brackets or behind the word "unit" (180（升）, 180，单位：升), a
+counted noun, a percent sign, a degree sign and a minus sign are taken into the answer. Anything else in the same
+formula (a factor, a power, an operator, a fraction around the box) makes the box a part of a larger expression, whose
+value the response does not state; so the answer is undecided. So it is where the number goes on: 12元五角, 12元的一半.
 
 Positions are characters of the text. Only `BEFORE_CHARS` before and `BEHIND_CHARS` behind the box are read.
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 import re
 
 from harness.answers.boxed import Box
+from harness.answers.grammar.characters import plain_latex
 from harness.answers.grammar.units import FUNCTION_WORDS, is_counted, split_scale, unit_of
 
 BEFORE_CHARS, BEHIND_CHARS = 2000, 200
@@ -100,7 +102,25 @@ _ALTERNATIVE = re.compile(r"\s*(?:or|或者?)\s+[$\\(\s]*([-−]?\d[\d.,/]*\d|\d
 """A second value: "12 or 13"."""
 
 _BRACKET = re.compile(r"[(\[（]\s*(?:in\s+)?([^()\[\]（）]{1,60})[)\]）]")
+_AROUND_UNIT = " ()（）"
+_UNIT_LABEL = re.compile(r"(?:单位|(?i:(?:the\s+)?units?\b))\s*(?:(?:[:：是为]|\b(?:is|are)\b)\s*)*")
+"""The words that announce a unit: 单位：, "the unit is"."""
+
+_BEFORE_LABEL = re.compile(r"[\s,，.。;；*_`(（]*(?:(?:注意?|(?i:note(?:\s+that)?))\s*[:：,，]?\s*)?")
 _CHINESE = re.compile(r"[\u4e00-\u9fff]{1,12}")
+_CHINESE_PER = re.compile(r"/[\u4e00-\u9fff]{1,6}")
+_CHINESE_UNIT = re.compile(
+    rf"(?:[ \t*_`$]|\\[)\]])*(?:{_BEFORE_LABEL.pattern}{_UNIT_LABEL.pattern}|[(（]\s*)?"
+    rf"(?P<unit>{_CHINESE.pattern}(?:{_CHINESE_PER.pattern})?)\s*[)）]?"
+)
+_MORE = re.compile(
+    r"[多半几余]|左右|上下|以[上下内外]|(?:\d|[零一二两三四五六七八九十百千万](?![共起样定般直些切]))"
+    r"|的(?:一半|[\d零一二两三四五六七八九十百千万]{1,9}(?:倍|分之|成|%|/))"
+)
+"""How a number goes on behind its unit: more of it, a bound, a further part, a multiple."""
+
+_UNIT_OF_ONE_SIGN = re.compile("[\u3371-\u33df℃℉]")
+"""Characters that are a whole unit, such as ㎡."""
 _LATIN_WORDS = re.compile(r"[A-Za-zµμΩ°¢][A-Za-zµμΩ°/^·²³0-9-]*(?: [A-Za-z][A-Za-z/^·²³0-9-]*){0,4}")
 _ENDS = re.compile(r"\s*(?:\Z|[.,;:!?…)\]*_|。，；！？）]|\\\\|\n|\\[\])]|\$|<)")
 _NEXT_WORD = re.compile(r"\s+([A-Za-z]+)\b")
@@ -119,12 +139,14 @@ def beside_box(text: str, box: Box, lo: int, hi: int) -> str | None:
     """
     if _DENIED_OR_TURNED.search(text, max(lo, box.outer_start - 20), box.outer_start):
         return None
-    if _BARE_BEFORE.search(text, max(lo, box.outer_start - 4), box.outer_start) and _BARE_BEHIND.match(
-        text, box.outer_end, min(hi, box.outer_end + _BARE_CHARS)
+    behind = text[box.outer_end : min(hi, box.outer_end + BEHIND_CHARS)]
+    if (
+        _BARE_BEFORE.search(text, max(lo, box.outer_start - 4), box.outer_start)
+        and _BARE_BEHIND.match(text, box.outer_end, min(hi, box.outer_end + _BARE_CHARS))
+        and not _may_label_unit(behind)
     ):
         return box.content  # most boxes are of this kind
-    opening = _formula_around(text, box.outer_start, lo)
-    behind = text[box.outer_end : min(hi, box.outer_end + BEHIND_CHARS)]
+    opening = formula_around(text, box.outer_start, lo)
     value = box.content
     if opening is None:
         line = text[max(lo, box.outer_start - BEFORE_CHARS) : box.outer_start].rpartition("\n")[2]
@@ -157,7 +179,38 @@ def unit_behind(value: str, behind: str) -> str:
     return _behind_in_text(behind[:BEHIND_CHARS], value, touches=False) or ""
 
 
-def _formula_around(text: str, position: int, lo: int) -> tuple[str, int] | None:
+def labelled_unit_behind(value: str, behind: str) -> str:
+    """Return the unit that a label announces behind a number (单位是升, "unit: cm"), as LaTeX; else ""."""
+    behind = behind[:BEHIND_CHARS]
+    if not _may_label_unit(behind) or _NUMBER.fullmatch(value) is None:
+        return ""
+    label = _UNIT_LABEL.match(behind, _end_of(_BEFORE_LABEL.match(behind)))
+    if label is None:
+        return ""
+    return _unit_beginning(behind[label.end() :].lstrip("$ "))
+
+
+def end_of_unit(text: str, start: int, hi: int) -> int:
+    """Return where the Chinese unit ends that begins text[start:hi], the text behind a box; `start` without one.
+
+    The 千 of 千克 is no number that the text behind an answer states.
+    """
+    behind = text[start : min(hi, start + BEHIND_CHARS)]
+    match = None if behind.isascii() else _CHINESE_UNIT.match(behind)
+    return start if match is None or unit_of(match["unit"]) is None else start + match.end()
+
+
+def _may_label_unit(behind: str) -> bool:
+    """Whether a word that announces a unit stands in the text. A text search, which is faster than a pattern."""
+    return "单位" in behind or "nit" in behind
+
+
+def _end_of(match: re.Match[str] | None) -> int:
+    """Return where a match ends; 0 if there is none."""
+    return 0 if match is None else match.end()
+
+
+def formula_around(text: str, position: int, lo: int) -> tuple[str, int] | None:
     """Return (opening delimiter, where the formula begins) of the formula around `position`; None outside a formula."""
     start = max(lo, position - BEFORE_CHARS)
     start = max(start, text.rfind("\n\n", start, position) + 1)
@@ -179,7 +232,7 @@ def _behind_in_formula(inside: str, value: str) -> str | None:
     """
     if inside[:1] == "!":
         return None
-    inside = re.sub(rf"\A(?:{_SPACES}|\}})*", "", inside)
+    inside = re.sub(rf"\A(?:{_SPACES}|\}})*", "", _spelled_out(inside))
     belongs = _sign_or_bracket(inside)
     if not belongs and (name := _unit_in_formula(inside)):
         belongs = f"\\text{{ {name} }}"
@@ -202,10 +255,38 @@ def _behind_in_text(behind: str, value: str, *, touches: bool = True) -> str | N
         return ""
     if (alternative := _ALTERNATIVE.match(behind)) is not None:
         return f" (or {alternative[1]})"
+    if labelled := labelled_unit_behind(value, behind):
+        return labelled
     behind = re.sub(rf"\A(?:[ \t*_`~]|{_COMMANDED_SPACES})*", "", behind)
+    return None if _counts_on(behind) else _unit_beginning(behind)
+
+
+def _spelled_out(text: str) -> str:
+    """Return the text with LaTeX in place of characters that are a whole unit: `^\\circ C` for ℃."""
+    return _UNIT_OF_ONE_SIGN.sub(lambda sign: plain_latex(sign.group()), text)
+
+
+def _counts_on(behind: str) -> bool:
+    """Whether a Chinese unit or classifier begins the text and the number goes on behind it: 元五角, 倍多, 元的一半."""
+    run = _CHINESE.match(behind)
+    if run is None:
+        return False
+    name = _unit_named(behind) or next(
+        (part for end in range(len(run.group()), 0, -1) if (part := behind[:end]) and _measures_or_counts(part)), ""
+    )
+    return bool(name) and _MORE.match(behind, len(name)) is not None
+
+
+def _measures_or_counts(words: str) -> bool:
+    return unit_of(words) is not None or is_counted(words)
+
+
+def _unit_beginning(behind: str) -> str:
+    """Return the unit, the sign or the counted noun that the text begins with, as LaTeX; else ""."""
+    behind = _spelled_out(behind)
     if belongs := _sign_or_bracket(behind):
         return belongs
-    name = _unit_in_formula(behind) if behind[:1] in "\\{" else _unit_named(behind)
+    name = _unit_in_formula(behind) if behind[:1] in ("\\", "{") else _unit_named(behind)
     return f"\\text{{ {name} }}" if name else ""
 
 
@@ -216,8 +297,25 @@ def _sign_or_bracket(behind: str) -> str:
     if (degrees := _DEGREES.match(behind)) is not None:
         return _SCALES[degrees["scale"]]
     bracket = _BRACKET.match(behind)
-    name = _unit_in_formula(bracket[1], whole=True) if bracket is not None else ""
+    if bracket is None:
+        return ""
+    inside = bracket[1][_end_of(_UNIT_LABEL.match(bracket[1])) :].strip()
+    if (degrees := _DEGREES.fullmatch(inside)) is not None:
+        return _SCALES[degrees["scale"]]
+    name = _unit_in_formula(inside, whole=True) or _unit_in_brackets(bracket[1])
     return f"\\text{{ {name} }}" if name else ""
+
+
+def _unit_in_brackets(inside: str) -> str:
+    """Return the Chinese unit, or classifier with its noun, alone in brackets, perhaps behind 单位; else ""."""
+    inside = inside.strip(_AROUND_UNIT)
+    label = _UNIT_LABEL.match(inside)
+    name = inside[_end_of(label) :].strip()
+    if name and _measures(name):
+        return name
+    # Without a label 对 says that the number is right, and 本题 means this question.
+    is_remark = label is None and (name == "对" or (name[:1] == "本" and len(name) > 1))
+    return name if _CHINESE.fullmatch(name) is not None and is_counted(name) and not is_remark else ""
 
 
 def _unit_in_formula(inside: str, *, whole: bool = False) -> str:
@@ -230,12 +328,16 @@ def _unit_in_formula(inside: str, *, whole: bool = False) -> str:
         return ""
     name = _COMMAND_OF_GROUP.sub("", _MICRO.sub("u", unit.group()).replace("\\cdot", "·"))
     name = re.sub(rf"{_SPACES}|[{{}}]", " ", name).strip()
-    return name if unit_of(name) is not None else ""
+    return name if unit_of(name) is not None else _unit_in_brackets(name) if name.endswith((")", "）")) else ""
 
 
 def _unit_named(behind: str) -> str:
     """Return the unit, the numeral of scale ("million") or the counted noun that the text begins with; else ""."""
     if (chinese := _CHINESE.match(behind)) is not None:
+        if (per := _CHINESE_PER.match(behind, chinese.end())) is not None:
+            rates = (behind[:end] for end in range(per.end(), chinese.end(), -1))
+            if (rate := next((rate for rate in rates if unit_of(rate) is not None), None)) is not None:
+                return rate
         name = chinese.group().partition("的")[0]
         return name if name and (_measures(name) or is_counted(name)) else ""
     words = _LATIN_WORDS.match(behind)

@@ -33,7 +33,7 @@ from harness.answers.grammar.vocabulary import is_command
 from harness.answers.letters import letter_of
 from harness.grading.bounds import MAX_EXTRACTED_CHARS, TAIL_CHARS
 from harness.grading.find.behind import values_behind
-from harness.grading.find.beside_box import beside_box, unit_behind
+from harness.grading.find.beside_box import beside_box, end_of_unit, formula_around, labelled_unit_behind, unit_behind
 from harness.grading.find.chinese import (
     chinese_statement,
     is_condition_in_chinese,
@@ -127,7 +127,10 @@ _TOTAL = re.compile(
 _INSTEAD = re.compile(r"(?i)not\s+(?:\$[^$\n]{1,60}\$|[^\s,]{0,40}\d[^\s,]{0,40})\s*,?\s+but\s+(?:rather\s+)?")
 """A value that is denied before the right one: "not 5 but 6"."""
 
-_STRUCK_OUT = re.compile(r"(?is)<(s|del|strike)>.{0,400}?</\1>|~~[^~\n]{1,400}~~")
+_STRUCK_OUT = re.compile(
+    r"(?is)<(s|del|strike)>.{0,400}?</\1>|(?<![^\s*_(（:：,，.。;；、\u3400-\u9fff])~~(?!\s)[^~\n]{1,400}(?<!\s)~~"
+)
+r"""Text that is struck out; ~~ opens it at the beginning of a word only, for `1~~\text{or}~~2` has spaces."""
 
 _ASIDE_BEFORE = re.compile(r"(?i)(?:\b(?:for|all|any|every|each|real|integers?|where|than|from|over|variable)\s+)\Z")
 """Words before a formula that is no answer: "for all real $x$", "larger than $1$"."""
@@ -249,6 +252,7 @@ def extract_from(
     last: the last option letter of a choice. parts: number of values of the reference, if boxes side by side are one
     answer, else None. truncated: max_tokens cut the reply.
     """
+    text = _without_struck_out(text, lo, hi)
     boxes = boxes_from_end(text, lo, hi)
     box, end = _last_filled_box(boxes, hi)
     if box is not None:
@@ -318,11 +322,12 @@ def _of_box(
         return _with_unit(statement, text, hi, kind)
     whole = with_exact_value(text, box, boxes) if parts is None else join_boxes(text, box, boxes, parts)
     answer = _answer_of_boxes(text, box, whole, lo, hi, kind)
-    if box.outer_end < hi and (behind := values_behind(text, box.outer_end, hi, answer.answer)) != ():
-        statement = _stated_behind(text, box.outer_end, hi, kind)
+    end = end_of_unit(text, box.outer_end, hi)
+    if end < hi and (behind := values_behind(text, end, hi, answer.answer)) != ():
+        statement = _stated_behind(text, end, hi, kind)
         if statement is not None and hi - statement.end <= MAX_CHARS:
             return statement
-        answer = _with_behind(answer, behind, text, box.outer_end, hi)
+        answer = _with_behind(answer, behind, text, end, hi)
         if answer.opened_by:
             return answer
     return _with_condition(answer, text, box.outer_end, hi, lo, _announcement_of_box(text, lo, box))
@@ -351,10 +356,15 @@ def _answer_of_boxes(text: str, box: Box, whole: Box, lo: int, hi: int, kind: st
 
 
 def _with_unit(answer: Extraction, text: str, hi: int, kind: str) -> Extraction:
-    """Add the unit that stands directly behind an answer that is one formula: "$12$ cm" is 12 cm."""
-    formula = _MATH.fullmatch(answer.answer) if kind in ("integer", "number", "expression") else None
-    if formula is None or formula.lastindex is None:
+    """Add the unit that stands directly behind an answer that is one formula, "$12$ cm" is 12 cm, or that a label
+    announces behind a number: 答案是12。单位是厘米。
+    """
+    if kind not in ("integer", "number", "expression"):
         return answer
+    formula = _MATH.fullmatch(answer.answer)
+    if formula is None or formula.lastindex is None:
+        unit = labelled_unit_behind(answer.answer, text[answer.end : hi])
+        return answer._replace(answer=f"{answer.answer}{unit}") if unit else answer
     value = formula[formula.lastindex].strip()
     unit = unit_behind(value, text[answer.end : hi])
     return answer._replace(answer=f"${value}{unit}$") if unit else answer
@@ -373,13 +383,40 @@ def _last_filled_box(boxes: Iterator[Box], hi: int) -> tuple[Box | None, int]:
     return None, end
 
 
+def _without_struck_out(text: str, lo: int, hi: int) -> str:
+    r"""Replace struck-out text of the end of text[lo:hi] by spaces of the same length: `~~\boxed{5}~~` states nothing.
+
+    Inside a formula or braces ~~ is two spaces. <s> and </s> around the whole text are a model's signs of its ends.
+    """
+    # A plain text search, which is faster than a pattern: this runs for each response.
+    if text.find("~~", lo, hi) < 0 and text.find("</", lo, hi) < 0:
+        return text
+    lo = max(lo, hi - TAIL_CHARS)
+    tail = text[lo:hi]
+    struck_out = [struck for struck in _STRUCK_OUT.finditer(tail) if not _is_layout(tail, struck)]
+    if not struck_out:
+        return text
+    pieces, position = [text[:lo]], 0
+    for struck in struck_out:
+        pieces += [tail[position : struck.start()], " " * len(struck.group())]
+        position = struck.end()
+    return "".join((*pieces, tail[position:], text[hi:]))
+
+
+def _is_layout(tail: str, struck: re.Match[str]) -> bool:
+    """Whether signs that may strike out text are spaces of a formula, or a model's signs of both ends of `tail`."""
+    start, end = struck.span()
+    if struck[1] is None:
+        line = tail[tail.rfind("\n", 0, start) + 1 : start]
+        return formula_around(tail, start, 0) is not None or line.count("{") > line.count("}")
+    return struck[1].lower() == "s" and not tail[:start].strip() and not tail[end:].strip()
+
+
 def _without_html(tail: str) -> str:
-    """Replace HTML tags and struck-out text by spaces or line breaks of the same length, so that positions stay.
+    """Replace HTML tags by spaces or line breaks of the same length, so that positions stay.
 
     A text with no closing tag and no <br> keeps its tags, for `a<b>c` may be mathematics.
     """
-    if "~~" in tail or "</" in tail:
-        tail = _STRUCK_OUT.sub(lambda struck: " " * len(struck.group()), tail)
     if "</" not in tail and "<br" not in tail and "<BR" not in tail:
         return tail
     return _HTML.sub(lambda tag: ("\n" if _HTML_BREAK.match(tag.group()) else " ") + " " * (len(tag.group()) - 1), tail)
