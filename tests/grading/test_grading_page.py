@@ -75,6 +75,14 @@ ROWS: list[tuple[str, Examples]] = [
         ("-5", "负5", True), ("-12℃", "零下12℃", True), ("3:2", "3比2", True), ("3又2/3", "三又三分之二", True),
         ("1/2", "一半", True), ("5℃", "零下5℃", False), ("3:2", "2比3", False),
     ]),
+    ("`7/3米` and `2又1/3米`", [
+        ("7/3米", "2又1/3米", True), ("7/3米", "二又三分之一米", True), ("180升", "180（升）", True),
+        ("7/3米", "3又1/3米", False), ("180升", "180（毫升）", False),
+    ]),
+    ("`3倍` and `三倍`", [
+        ("3倍", "三倍", True), ("3倍", "300%", True), ("3倍", "3", True), ("3倍", "4倍", False), ("3倍", "3米", False),
+        ("3", "3倍", False), ("3个", "3倍", False),
+    ]),
     ("`12元` and `6×2=12元`", [
         ("12元", "6×2=12元", True), ("12.5元", "5.5+7=12.5(元)", True), ("12元", "6×2=12角", False),
         ("12元", "6×3=12元", False),
@@ -146,6 +154,11 @@ ROWS: list[tuple[str, Examples]] = [
     ("`x > 0, y > 0`", [
         ("x > 0, y > 0", r"y > 0 \text{ and } x > 0", True), ("x > 0, y > 0", r"x > 0 \text{ or } y > 0", False),
         (r"p \land q", r"p \wedge q", True), (r"p \land q", r"p \lor q", False),
+    ]),
+    ("`x = 2 or x = 3`", [
+        ("x = 2 or x = 3", "2, 3", True), ("x = 2, x = 3", r"x = 2 \text{ and } x = 3", True),
+        ("x = 2 or x = 3", r"x = 2 \text{ and } x = 3", False), ("x = 2 or x = 3", "x=2且x=3", False),
+        ("x = 2 or x = 3", r"2 \land 3", False), ("x = 7, y = 3", "7 or 3", False), ("(7, 3)", "7 or 3", False),
     ]),
     ("`5 (mod 7)`", [
         ("5 (mod 7)", "12 (mod 7)", True), ("5 (mod 7)", "5", True), ("5 (mod 7)", "5 (mod 8)", False),
@@ -345,6 +358,7 @@ def test_the_table_of_sentences_beside_a_statement_is_found() -> None:
 UNDECIDED = [
     (r"\{-3,3\}", "|x|=3", "|x|=4"), ("x+7", "x (mod 7)", "x+8"), ("|z|^2", r"z\bar z", "3"),
     ("x (mod 7)", "x+7", "5 (mod 8)"), (r"\ln 2", r"\log 2", r"\log 3"), ("6k+1", "6k+7", "6k+5"),
+    ("x=2或x=3", "x=2且x=3", "x=2或x=4"), ("x=7, y=3", "7或3", "3, 7"), ("3", "3倍", "4"),
 ]  # fmt: skip
 
 
