@@ -388,10 +388,10 @@ def _without_struck_out(text: str, lo: int, hi: int) -> str:
 
     Inside a formula or braces ~~ is two spaces. <s> and </s> around the whole text are a model's signs of its ends.
     """
+    lo = max(lo, hi - TAIL_CHARS)
     # A plain text search, which is faster than a pattern: this runs for each response.
     if text.find("~~", lo, hi) < 0 and text.find("</", lo, hi) < 0:
         return text
-    lo = max(lo, hi - TAIL_CHARS)
     tail = text[lo:hi]
     struck_out = [struck for struck in _STRUCK_OUT.finditer(tail) if not _is_layout(tail, struck)]
     if not struck_out:
