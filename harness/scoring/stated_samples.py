@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 
+from harness.core.nouns import are, count_noun
 from harness.scoring.intervals import Z_95
 from harness.scoring.published.value import PublishedScore
 
@@ -43,7 +44,7 @@ def doubt(published: PublishedScore, single: float | None) -> str:
     reason = _of_accuracy(published, n * n_questions)
     if not reason and min(published.value, 1 - published.value) * n * n_questions >= MIN_VARYING:
         reason = _of_error(published, n, n_questions, single) or _of_deviation(published, n, n_questions, single)
-    return f"{n} samples a question are doubtful: {reason}" if reason else ""
+    return f"{count_noun(n, 'sample')} a question {are(n)} doubtful: {reason}" if reason else ""
 
 
 def _of_accuracy(published: PublishedScore, total: int) -> str:

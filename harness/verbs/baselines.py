@@ -36,6 +36,19 @@ def folders_to_compare(baseline: Path | None, sources: Sequence[Path]) -> list[R
     raise UsageError("give at least two runs: the others are compared with the first")
 
 
+def _advice(runs: Sequence[ScoredRun]) -> str:
+    """What to do if these runs share no benchmark, though their questions may be the same."""
+    if any(benchmark.record.imported for run in runs for benchmark in run.benchmarks.values()):
+        return (
+            "To compare outputs of another tool with runs of a benchmark, score the outputs under the benchmark's name "
+            f"({option('score.benchmark')})"
+        )
+    return (
+        "A run's benchmark has the name of its card or of its file of questions: if the questions are the same, give "
+        "both files one name and run again under it"
+    )
+
+
 def pair_benchmarks(runs: Sequence[ScoredRun], *, only_first: bool) -> tuple[list[BenchmarkPair], list[str]]:
     """Pair each run's benchmarks with those of their baselines, and write a sentence for each that is in no pair.
 
@@ -54,11 +67,7 @@ def pair_benchmarks(runs: Sequence[ScoredRun], *, only_first: bool) -> tuple[lis
                 baselines[name] = run, benchmark
     if not paired:
         held = "; ".join(f"{visible(run.label)} holds {', '.join(map(visible, run.benchmarks))}" for run in runs)
-        raise UsageError(
-            f"{visible(runs[0].label)} shares no benchmark with the other runs: {held}. To compare outputs of another "
-            f"tool with runs of a benchmark, score the outputs under the benchmark's name "
-            f"({option('score.benchmark')})"
-        )
+        raise UsageError(f"{visible(runs[0].label)} shares no benchmark with the other runs: {held}. {_advice(runs)}")
     compared = {pair.benchmark.name for pair in paired}
     alone = []
     for name, labels in holders.items():

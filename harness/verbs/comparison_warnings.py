@@ -44,6 +44,9 @@ MAX_ANSWER_CHARS = 20
 _SAME_QUESTIONS = ("dataset_digest", "prompt_digest", "api")
 """Fields of an identity that determine the prompts; runs that differ in them answer different questions."""
 
+_NAMED_BY = {"prompt_digest": "prompt"}
+"""A digest in an identity → the field whose words say the same; where both differ, only the words are shown."""
+
 _QUESTION_FIELDS = {
     "messages": "text",
     "prompt": "text",
@@ -121,7 +124,9 @@ def setting_differences(first: BenchmarkRecord, second: BenchmarkRecord) -> Sequ
     """
     if first.imported or second.imported:
         return ()
-    changed = list(differences(first.identity, second.identity))
+    changed = differences(first.identity, second.identity)
+    fields = {difference.field for difference in changed}
+    changed = [difference for difference in changed if _NAMED_BY.get(difference.field) not in fields]
     ids = [None if record.plan.question_ids is None else set(record.plan.question_ids) for record in (first, second)]
     if ids[0] != ids[1]:
         changed.append(Difference("questions (limit, ids, filter)", _chosen(ids[0]), _chosen(ids[1])))
@@ -137,12 +142,14 @@ def _chosen(ids: set[str] | None) -> str:
 
 def _other_settings(ours: Side, first: Side) -> Iterator[str]:
     """A warning for each setting that determines the prompts and differs, in words instead of digests."""
+    same = {name for name in _SAME_QUESTIONS if first.record.identity.get(name) == ours.record.identity.get(name)}
+    determining = {*_SAME_QUESTIONS, *(name for digest, name in _NAMED_BY.items() if digest not in same)}
     for difference in setting_differences(first.record, ours.record):
         field = difference.field.rsplit(".", 1)[-1]
         if field == "dataset_digest":
             words = f"{setting_names.in_words(difference.field)}: {_apart(ours, first)}"
             yield f"the settings of the runs differ: {words}"
-        elif field in _SAME_QUESTIONS:
+        elif field in determining:
             yield f"the settings of the runs differ: {difference.in_words}"
 
 

@@ -41,7 +41,8 @@ def row(value: float, samples: int | None, **more: Any) -> PublishedScore:
 )
 def test_a_number_that_so_many_samples_cannot_give(published: PublishedScore, reason: str) -> None:
     found = doubt(published, SINGLE)
-    assert found.startswith(f"{published.samples} samples a question are doubtful: ")
+    n = published.samples
+    assert found.startswith("1 sample a question is doubtful: " if n == 1 else f"{n} samples a question are doubtful: ")
     assert reason in found
 
 

@@ -37,13 +37,22 @@ Percent = Annotated[str, pydantic.Field(pattern=_PERCENT)]
 """A percentage as its source prints it; as a text it keeps the zeros at its end."""
 
 
+def _percentage(value: object) -> int | float | str:
+    """The percentage of a row, a number or a text. Raises `ValueError`."""
+    if isinstance(value, str) and re.fullmatch(_PERCENT, value):
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 100:
+        return value
+    raise ValueError("expected per cent from 0 to 100, such as 55.0")
+
+
 class _ScoreRow(Part):
     """One row. previous: the score of the earlier state of the art beside it. standard_error: in points, as printed."""
 
     model: str
     benchmark: str
     metric: str = pydantic.Field(pattern=r"^(pass|maj)@[1-9][0-9]*$")
-    percent: Annotated[int | float, pydantic.Field(ge=0, le=100)] | Percent
+    percent: Annotated[int | float | str, pydantic.PlainValidator(_percentage)]
     previous: Percent | Literal[""] = ""
     standard_error: float | None = pydantic.Field(default=None, ge=0, le=100)
     samples: int | None = pydantic.Field(default=None, ge=1)
