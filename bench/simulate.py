@@ -1164,13 +1164,79 @@ def planned(rng: np.random.Generator, repeats: int) -> Table:
     return Table("A planned difference is found", rows, 0.77, 1.0, "points")
 
 
-def _found_by_holm(rng: np.random.Generator, chances: Array, other: Array, n: int, size: int) -> float:
-    """How often the line for the same questions is below 5 % after Holm's correction of both lines."""
-    counts = np.full(len(chances), float(n))
+UNEQUAL_SIZES = ((64, 1), (64, 4), (64, 16), (256, 64), (1024, 64), (16, 64), (4, 64))
+"""Samples of each question of a new run, and of the run or published score that is there already."""
+
+
+def planned_beside_run(rng: np.random.Generator, repeats: int) -> Table:
+    """Table: how often `harness compare` finds a true difference that `harness plan --versus` names for a new run of n
+    samples beside a run of m, by the line for the same questions. The spread is that of the new run's model or of the
+    other's; the note is the planned difference.
+    """
+
+    def found(chances: Array, other: Array, n: int, m: int, size: int) -> list[float]:
+        return [_found_by_holm(rng, chances, other, m, size, n), _found_by_holm(rng, other, chances, m, size, n)]
+
+    return Table(
+        "A difference planned beside a run is found", _planned_beside(rng, repeats, 2, 0.0, found), 0.77, 1.0, "points"
+    )
+
+
+def planned_beside_score(rng: np.random.Generator, repeats: int) -> Table:
+    """Table: how often `harness verify` finds a true difference that `harness plan --published-samples` names for a run
+    of n samples beside a published score of m; the note is the planned difference.
+    """
+
+    def found(chances: Array, other: Array, n: int, m: int, size: int) -> list[float]:
+        wide = (size, len(chances))
+        return [_published_alarms(rng, np.broadcast_to(chances, wide), np.broadcast_to(other, wide), n, m).rate]
+
+    rows = _planned_beside(rng, repeats, 1, 0.001, found)
+    return Table("A difference planned beside a published score is found", rows, 0.77, 1.0, "points")
+
+
+def _planned_beside(
+    rng: np.random.Generator,
+    repeats: int,
+    n_tests: int,
+    unit: float,
+    found: Callable[[Array, Array, int, int, int], list[float]],
+) -> list[Row]:
+    """A row for each number of questions and each of `UNEQUAL_SIZES`.
+
+    unit: of the last digit that the other side prints. found: the rates for the chances of the planned and of the
+    other model, the samples of both sides, and so many repetitions.
+    """
+    rows, size = [], max(20, repeats // 4)
+    for n_questions, (n, m) in itertools.product((30, 500), UNEQUAL_SIZES):
+        rates = []
+        for accuracy in PLANNED_ACCURACIES:
+            for chances in question_sets(rng, n_questions, accuracy):
+                spread = differences.SampleSpread(
+                    n_questions, float(chances.mean()), float((chances * (1 - chances)).mean())
+                )
+                named = float(
+                    differences.smallest_difference(*differences.planned_detection(spread, n, m, unit), n_tests)
+                )
+                for other in changed_models(chances, named):
+                    rates += [Rate(rate, size, 100 * named) for rate in found(chances, other, n, m, size)]
+        rows.append(Row(f"{n_questions} × {n} v {m}", rates))
+    return rows
+
+
+def _found_by_holm(
+    rng: np.random.Generator, chances: Array, other: Array, n: int, size: int, n_other: int | None = None
+) -> float:
+    """How often the line for the same questions is below 5 % after Holm's correction of both lines.
+
+    n, n_other: samples of each question of the model of these chances and of the other; None: as many.
+    """
+    m = n if n_other is None else n_other
+    counts, other_counts = np.full(len(chances), float(n)), np.full(len(chances), float(m))
     wide = (size, len(chances))
-    ours, theirs = draw(rng, np.broadcast_to(other, wide), n), draw(rng, np.broadcast_to(chances, wide), n)
-    gaps = (ours - theirs) / n
-    variance = differences.score_variance(ours, counts, theirs, counts)
+    ours, theirs = draw(rng, np.broadcast_to(other, wide), m), draw(rng, np.broadcast_to(chances, wide), n)
+    gaps = ours / m - theirs / n
+    variance = differences.score_variance(ours, other_counts, theirs, counts)
     z = gaps.mean(axis=-1) / np.sqrt(np.where(variance > 0, variance, 1.0))
     t = gaps.mean(axis=-1) / np.sqrt(differences.question_difference_variance(gaps))
     p_sampling = np.array([intervals.normal_two_sided(value) for value in z])
@@ -1535,6 +1601,8 @@ TABLES: dict[str, Callable[[np.random.Generator, int], Table]] = {
     "two-runs": two_runs,
     "smallest": smallest,
     "smallest-planned": planned,
+    "planned-beside-run": planned_beside_run,
+    "planned-beside-score": planned_beside_score,
     "pilots": pilots,
     "audit": judge_errors,
     "audit-labelled": labelled_by_hand,

@@ -343,8 +343,9 @@ def plan(
     latest scores of this benchmark, or without one the spread of published runs. Several, in a list or separated by
     commas, are planned for one comparison of all. With a number of samples behind the name (`aime24:64`),
     `smallest_difference` says what so many samples find, and `detect` may be left out. accuracy: of your model in %,
-    where no run shows it. other_samples: samples a question of the run to compare with; None: as many. price_in,
-    price_out: USD per million tokens. Raises `UsageError`, `StoreError`.
+    where no run shows it. other_samples: samples a question of an existing run to compare with; None: as many.
+    published_samples: of a published score, to plan a run for `verify`. price_in, price_out: USD per million tokens.
+    Raises `UsageError`, `StoreError`.
     """
     verbs.check("plan", options)
     paths = [source] if isinstance(source, str | os.PathLike | Run | RunFolder) else source

@@ -139,6 +139,7 @@ class PlanKeywords(TypedDict, total=False):
     """The fields of `PlanBasis`. None leaves an option at its default."""
 
     other_samples: int | None
+    published_samples: int | None
     accuracy: float | None
     price_in: float | None
     price_out: float | None

@@ -138,6 +138,7 @@ def _gate(decisions: Sequence[Decision], uncompared: Sequence[str], margin: floa
 def _print(pair: RunComparison) -> None:
     """Print the comparison of one run with the baseline on one benchmark."""
     from harness.reports.tables import why_narrower
+    from harness.reports.unsettled import unsettled
 
     decision, paired = pair.decision, pair.decision.paired
     run, baseline = visible(decision.run), visible(decision.baseline)
@@ -167,23 +168,13 @@ def _print(pair: RunComparison) -> None:
     )
     if kinds := _kinds(pair):
         click.echo(f"  {kinds}")
-    if decision.verdict == "no difference seen":
-        click.echo(
-            f"  this does not mean equal: a true difference of {100 * decision.detectable:.1f} points is missed in one "
-            "comparison of five, a smaller one more often"
-        )
+    for line in unsettled(decision):
+        click.echo(f"  {line}")
     if paired.n_missing:
         click.echo(
             f"  {count_noun(paired.n_missing, 'sample')} {are(paired.n_missing)} missing, and the intervals allow for "
             "any result of them: complete the run first, by the same `harness run` command"
         )
-    elif decision.verdict == "no difference seen" and decision.settling is not None:
-        click.echo(
-            f"  two new runs of about {count_noun(decision.settling, 'sample')} a question would find a difference of "
-            f"this size{_range(decision)}; `harness race` may stop earlier"
-        )
-    if words := _more_questions(decision):
-        click.echo(f"  {words}")
     for move in (*pair.moved[:SHOWN_QUESTIONS], *pair.moved[SHOWN_QUESTIONS:][-SHOWN_QUESTIONS:]):
         sure = "" if move.p >= 0.05 else f" (p {_p(move.p)})"
         click.echo(
@@ -195,22 +186,6 @@ def _print(pair: RunComparison) -> None:
         click.echo(f"  differs: {difference.in_words}")
     for warning in decision.warnings:
         terminal.warn(warning)
-
-
-def _more_questions(decision: Decision) -> str:
-    """How many questions would show the difference on other questions of this kind.
-
-    Empty if the line "new questions" shows it already, if so many questions are there, and where samples are missing.
-    """
-    number, paired = decision.settling_questions, decision.paired
-    if decision.kind_verdict != "no difference seen" or paired.n_missing:
-        return ""
-    if number is None or number <= paired.n_questions:
-        return ""
-    return (
-        f"about {count_noun(number, 'question')} of this kind, with as many samples of each, would find a difference "
-        'of this size on the line "new questions"'
-    )
 
 
 def _print_means(pairs: Sequence[RunComparison], run: str) -> None:
@@ -278,15 +253,6 @@ def _print_spending(decision: Decision) -> None:
         widest = " at most" if point.at_most else ""
         accuracy = f"{100 * point.accuracy:5.1f} %{between}{widest}"
         click.echo(f"    {point.tokens:>11,.0f}  {what:<12} {accuracy}  {visible(point.run)}")
-
-
-def _range(decision: Decision) -> str:
-    """The words for the range of samples a question that would settle a difference; empty if it is unknown."""
-    if decision.settling_range is None:
-        return ""
-    fewest, most = decision.settling_range
-    up_to = "any number" if most is None else f"{most:,}"
-    return f" (from {fewest:,} to {up_to}, since the difference itself is uncertain)"
 
 
 def _points(interval: Interval | None) -> str:

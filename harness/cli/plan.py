@@ -14,7 +14,7 @@ from harness.cli.help import SpelledCommand
 from harness.cli.json_output import json_option, say
 from harness.core.errors import option
 from harness.core.inert import visible
-from harness.core.nouns import count_noun
+from harness.core.nouns import count_noun, count_questions
 
 if TYPE_CHECKING:
     from harness.verbs.plan import Needed, Planned
@@ -46,14 +46,16 @@ def command(runs: tuple[str, ...], as_json: bool, **given: Any) -> None:
     "In 80 % of repetitions": if the models truly differ by that much and the two runs are made again and again, four
     comparisons of five show the difference; one of five misses it.
 
-    The difference is between two runs of equal size on the same questions, or between a new run and one of --versus
-    samples per question. Several benchmarks are planned for one `harness compare` of all of them, and so is their mean:
-    it corrects their p values together, so each benchmark needs more samples than alone.
+    The difference is between two new runs of equal size on the same questions; with --versus, between a new run and one
+    that is there already; with --published-samples, between a new run and a published score, as `harness verify` finds
+    it. Several benchmarks are planned for one `harness compare` of all of them, and so is their mean: it corrects their
+    p values together, so each benchmark needs more samples than alone.
 
     \b
     harness run aime24:2 … && harness score results/mine && harness plan results/mine --detect 2
     harness plan aime24 --detect 2
     harness plan aime24:64
+    harness plan aime24 --detect 2 --published-samples 64
     """
     from harness.verbs.plan import plan
     from harness.verbs.plan_sources import sources_of
@@ -75,7 +77,7 @@ def command(runs: tuple[str, ...], as_json: bool, **given: Any) -> None:
             _print(planned, options)
     if as_json:
         say([planned.needed for planned in plans])
-    elif len(plans) > 1:
+    elif len(plans) > 1 and not options.published_samples:
         _print_mean(plans[0].needed, options, len(plans))
 
 
@@ -87,15 +89,29 @@ def _print(planned: Planned, options: PlanOptions) -> None:
         _print_needed(planned, options, options.detect)
     else:
         _print_forecasts(planned.needed, options)
+    if not options.published_samples:
+        _print_new_questions(planned, options)
+
+
+def _print_new_questions(planned: Planned, options: PlanOptions) -> None:
+    """Print the limit of the line "new questions", which more samples do not lower."""
     needed = planned.needed
+    words = "  for a claim about other questions like these, more samples help little: "
+    if needed.n_clusters is None or needed.least_on_new_questions is None or needed.least_questions is None:
+        click.echo(
+            f"{words}these questions come in clusters, and what counts is their number, which a scored run shows"
+        )
+        return
+    points = 100 * needed.least_on_new_questions
     more = "how many questions it takes depends on how unevenly two models differ on them"
     if needed.least_questions > needed.n_questions:
         size = "the difference above" if options.detect is None else f"one of {_points(f'{options.detect:g}')}"
-        more = f"{size} takes at least {needed.least_questions:,} questions"
+        clusters = needed.least_questions * needed.n_clusters / needed.n_questions
+        more = f"{size} takes at least {count_questions(needed.least_questions, clusters)}"
     click.echo(
-        f"  for a claim about other questions like these, more samples help little: "
-        f"{count_noun(needed.n_questions, 'question')} never {'show' if needed.n_questions != 1 else 'shows'} a "
-        f"difference below {_points(f'{100 * needed.least_on_new_questions:.1f}')}; {more}"
+        f"{words}{count_questions(needed.n_questions, needed.n_clusters)} never "
+        f"{'show' if needed.n_questions != 1 else 'shows'} a difference below "
+        f"{_points(f'{points:.1f}' if points >= 1 else f'{points:.2g}')}; {more}"
     )
 
 
@@ -124,7 +140,7 @@ def _print_mean(needed: Needed, options: PlanOptions, n_benchmarks: int) -> None
 
 def _print_detectable(planned: Planned, options: PlanOptions) -> None:
     """Print how small a difference the given samples find."""
-    needed, versus = planned.needed, options.other_samples
+    needed, versus = planned.needed, options.stored_samples
     assert needed.given_samples is not None
     assert needed.smallest_difference is not None
     name = visible(needed.benchmark, 80)
@@ -145,9 +161,10 @@ def _print_detectable(planned: Planned, options: PlanOptions) -> None:
             "  this allows for a worse model whose samples vary more; a model whose samples do not is found from about "
             f"{_points(_rounded_up(100 * planned.steady))} on"
         )
-    if 1 in (needed.given_samples, versus):
+    if 1 in (needed.given_samples, options.other_samples):
+        verb = "verify" if options.published_samples else "compare"
         click.echo(
-            "  `harness compare` of such runs may state a larger difference: one sample of each question does not show "
+            f"  `harness {verb}` of such runs may state a larger difference: one sample of each question does not show "
             "how much its answers vary, so it assumes the most that is possible"
         )
     if planned.typical is None:
@@ -174,14 +191,19 @@ def _between(ends: tuple[float, float] | None) -> str:
 
 
 def _beside(options: PlanOptions) -> str:
-    """The words for the two runs that are compared."""
-    return f"compared with {options.other_samples} stored samples" if options.other_samples else "in each of two runs"
+    """The words for the two sides that are compared."""
+    if options.published_samples:
+        return f"compared with a published score of {count_noun(options.published_samples, 'sample')}"
+    if options.other_samples:
+        return f"compared with {count_noun(options.other_samples, 'stored sample')}"
+    return "in each of two runs"
 
 
 def _never(options: PlanOptions) -> str:
     """The words for a difference that no number of samples finds."""
     return (
-        f"no number of samples finds {_points(f'{options.detect:g}')} beside {options.other_samples} samples a question"
+        f"no number of samples finds {_points(f'{options.detect:g}')} beside "
+        f"{count_noun(options.stored_samples or 1, 'sample')} a question"
     )
 
 

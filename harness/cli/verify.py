@@ -111,7 +111,8 @@ def _lines(comparison: PublishedComparison) -> list[str]:
 
 
 def _verdict(comparison: PublishedComparison) -> str:
-    """A comparison in words: `compatible (41.2 %; could have seen 3.5 points)`, `lower by 2.1 ± 1.4 points`.
+    """A comparison in words: `compatible (41.2 %; could have seen 3.5 points; 190 samples a question would show a
+    difference of 2.1)`, `lower by 2.1 ± 1.4 points`.
 
     The number behind ± is 1.96 standard errors: a difference within it is called compatible.
     """
@@ -122,6 +123,11 @@ def _verdict(comparison: PublishedComparison) -> str:
     ours = f"{100 * comparison.ours:.1f} % here"
     if comparison.verdict == "compatible":
         seen = "" if comparison.detectable is None else f"; could have seen {100 * comparison.detectable:.1f} points"
+        if comparison.settling is not None and comparison.difference:
+            seen += (
+                f"; {count_noun(comparison.settling, 'sample')} a question would show a difference of "
+                f"{100 * abs(comparison.difference):.1f}"
+            )
         return f"compatible ({ours}{seen})"
     way = "lower" if comparison.difference < 0 else "higher"
     error = ""

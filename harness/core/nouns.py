@@ -11,3 +11,15 @@ def count_noun(n: int, noun: str, plural: str = "") -> str:
 def are(n: int) -> str:
     """The verb after a number: `is` after 1, else `are`."""
     return "is" if n == 1 else "are"
+
+
+def count_questions(n_questions: int, n_clusters: float) -> str:
+    """The number of questions: `60 questions`; if they come in clusters, `60 questions in 15 clusters`.
+
+    n_clusters: `effective_clusters`, which is no whole number if the clusters have different sizes.
+    """
+    questions = count_noun(n_questions, "question")
+    if n_clusters == n_questions:
+        return questions
+    about = "" if n_clusters == round(n_clusters) else "about "
+    return f"{questions} in {about}{count_noun(round(n_clusters), 'cluster')}"

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from harness.core.nouns import count_noun
 from harness.reports.settings import differing_in_words
 from harness.reports.tables import ABSENT, Table, note, p_cell, percent, points, points_interval, short, why_narrower
+from harness.reports.unsettled import unsettled
 from harness.scoring import PairedComparison, PublishedComparison, Score
 from harness.scoring.deciding import Decision, RunPair, decide
 from harness.scoring.moves import Move
@@ -46,6 +47,7 @@ def paired_table(
                 0,
                 _missing(f"{count_noun(comparison.n_missing, 'sample')} of one run"),
             )
+        remarks += unsettled(decision)
         same = comparison.n_questions - comparison.better - comparison.worse
         rows.append(
             (

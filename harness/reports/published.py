@@ -9,7 +9,7 @@ from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.reports.settings import by_weight, in_words, settings_beside
 from harness.scoring import PublishedComparison, PublishedScore, compare_published
 from harness.scoring.beside import APART, in_order, kind, overall_verdict, reported
-from harness.scoring.comparison import PublishedVerdict
+from harness.scoring.comparison_published import PublishedVerdict
 from harness.scoring.published import matching
 
 MAX_NAME_CHARS = 40

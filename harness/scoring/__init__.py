@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from harness.core import late
 
 if TYPE_CHECKING:
-    from harness.scoring.comparison import PairedComparison, PublishedComparison, compare_published, compare_runs
+    from harness.scoring.comparison import PairedComparison, compare_runs
+    from harness.scoring.comparison_published import PublishedComparison, compare_published
     from harness.scoring.estimators import maj_at_k, pass_at_k
     from harness.scoring.published import PublishedScore, load_published
     from harness.scoring.score import Bounds, GroupScore, Score, score_benchmark
@@ -41,12 +42,12 @@ __getattr__ = late.import_on_use(
         "Bounds": "score",
         "GroupScore": "score",
         "PairedComparison": "comparison",
-        "PublishedComparison": "comparison",
+        "PublishedComparison": "comparison_published",
         "PublishedScore": "published.value",
         "QuestionTally": "tally",
         "Score": "score",
         "Speed": "workload",
-        "compare_published": "comparison",
+        "compare_published": "comparison_published",
         "compare_runs": "comparison",
         "load_published": "published.loading",
         "maj_at_k": "estimators",

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from harness.scoring.comparison import CONDITIONS, PublishedComparison, PublishedVerdict
+from harness.scoring.comparison_published import CONDITIONS, PublishedComparison, PublishedVerdict
 
 NEEDED = ("temperature", "top_p", "max_tokens")
 """Settings that every measurement has. If a source does not state such a setting, its value may be anything."""

@@ -1,31 +1,27 @@
-"""Compares two runs on the same questions, paired, and one run with a published score.
+"""Compares two runs on the same questions, paired.
 
 The formulas are in `differences`. Pairing: a question counts if both runs have it under the same id with the same row
 digest. Each pair gives p_q of the first run minus p_q of the second; the mean over questions is the difference.
 
-Missing samples are neither right nor wrong. Both comparisons compute their result for the two extremes: every missing
-sample right in one run and wrong in the other, and the reverse. The interval is the union of both, the p value the
-larger, and a verdict stands only if both extremes agree. A published score is also compared with every accuracy
-between the extremes (`_possible_results`). The unknown number of samples behind a published score is treated in the
-same way.
+Missing samples are neither right nor wrong. The comparison is made for the two extremes: every missing sample right in
+one run and wrong in the other, and the reverse. The interval is the union of both, the p value the larger, and a
+verdict stands only if both extremes agree.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
 from harness.core.errors import UsageError
-from harness.core.nouns import are, count_noun
 from harness.scoring.differences import (
     Detection,
     detection,
     pooled_variance,
-    published_variance,
     question_difference_limits,
     question_difference_variance,
     sampling_difference_limits,
@@ -33,37 +29,18 @@ from harness.scoring.differences import (
     smallest_difference,
 )
 from harness.scoring.intervals import (
-    Z_95,
     Array,
     Interval,
     cluster_freedom,
     cluster_numbers,
-    effective_samples,
+    effective_clusters,
     normal_two_sided,
-    sampling_variance_of_mean,
     t_two_sided,
 )
-from harness.scoring.published.value import PublishedScore
-from harness.scoring.score import Score
-from harness.scoring.stated_samples import doubt
 from harness.scoring.tally import QuestionTally
-from harness.scoring.uncertainty import maj_at, pass_at
-
-UNKNOWN_SAMPLES = (1, 64)
-"""Smallest and largest number of samples of each question that is assumed for a published score that states none."""
-
-WITHOUT_EFFECT = frozenset(("seed",))
-"""Settings that explain no difference to a published score: another seed only draws other samples of the same model."""
-
-CONDITIONS = ("attention_budget",)
-"""Settings of a server that change what is measured. `attention_budget`: the number of tokens that its attention may
-see. A published score that does not state such a setting was measured without it.
-"""
 
 MAX_NAMED_QUESTIONS = 5
 """Largest number of left-out questions that a comparison names."""
-
-PublishedVerdict = Literal["compatible", "not compatible", "cannot say"]
 
 
 class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,6 +57,7 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
     better, worse: questions on which the first run does better, worse. unpaired: questions that only one run has
     samples of, or whose rows differ between the runs; unpaired_ids: the ids of the first few of these.
     question_error: of the difference, if other questions of this kind were asked; None as question_interval.
+    n_clusters: number of the questions, or of their clusters if they come in such (`effective_clusters`).
     """
 
     benchmark: str
@@ -104,6 +82,7 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
     unpaired: int
     unpaired_ids: tuple[str, ...] = ()
     question_error: float | None = None
+    n_clusters: float = 0.0
 
     def smallest(self, n_tests: int = 1) -> float:
         """The smallest true difference that these samples find in 80 % of repetitions.
@@ -113,32 +92,6 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
         """
         alone = float(smallest_difference(np.asarray(self.detection_variance), self.detection_growth, n_tests))
         return min(1.0, alone + self.missing_shift)
-
-
-class PublishedComparison(msgspec.Struct, frozen=True, kw_only=True):
-    """A run's score minus a published one. Fractions.
-
-    error: standard error of the difference if both scores are of one model; p: two-sided. Both are None if the
-    published number of samples is unknown. detectable: the smallest true difference that is found in 80 % of
-    repetitions. reason: why the verdict is "cannot say", else empty. differing: setting → (ours, theirs), for the
-    settings that the source states. doubt: why the source's number of samples cannot be true; it decides nothing.
-    """
-
-    published: PublishedScore
-    ours: float | None
-    difference: float | None
-    error: float | None
-    p: float | None
-    detectable: float | None
-    verdict: PublishedVerdict
-    reason: str
-    differing: dict[str, tuple[Any, Any]]
-    doubt: str = ""
-
-    @property
-    def same_settings(self) -> bool:
-        """Whether the source states settings for this score, and ours equal all of them."""
-        return bool(self.published.settings) and self.published.stated and not self.differing
 
 
 def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]) -> PairedComparison:
@@ -157,7 +110,7 @@ def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]
     seen = [(a, b) for a, b in shared if a.n and b.n]
     if not seen:
         raise UsageError("the two runs share no question with samples in both; compare runs of the same benchmark")
-    ours, theirs = _counted([a for a, _ in shared]), _counted([b for _, b in shared])
+    ours, theirs = counted_samples([a for a, _ in shared]), counted_samples([b for _, b in shared])
     clusters = cluster_numbers([a.cluster for a, _ in shared])
     # The difference is extreme when all missing samples are right in one run and wrong in the other.
     lines = [_lines(ours.filled(right), theirs.filled(not right), clusters) for right in (False, True)]
@@ -198,6 +151,7 @@ def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]
         unpaired=len(unpaired),
         unpaired_ids=tuple(unpaired[:MAX_NAMED_QUESTIONS]),
         question_error=max((line.question_error for line in lines if line.question_error is not None), default=None),
+        n_clusters=effective_clusters(clusters),
     )
     return msgspec.structs.replace(compared, detectable=compared.smallest())
 
@@ -207,7 +161,7 @@ def _shows_no_spread(items: Sequence[QuestionTally]) -> bool:
     return all(item.n == 1 for item in items) or any(item.independent is not None for item in items)
 
 
-class _Counted(NamedTuple):
+class CountedSamples(NamedTuple):
     """Samples graded correct, and samples planned and missing, of each question."""
 
     correct: Array
@@ -243,7 +197,7 @@ class _Lines(NamedTuple):
     detection: Detection
 
 
-def _counted(items: Sequence[QuestionTally]) -> _Counted:
+def counted_samples(items: Sequence[QuestionTally]) -> CountedSamples:
     """The samples of the questions as columns.
 
     If a question has copies among its samples, its numbers are multiplied by the fraction that is independent.
@@ -251,7 +205,7 @@ def _counted(items: Sequence[QuestionTally]) -> _Counted:
     columns = np.array([(float(item.correct), float(item.planned), float(item.planned - item.n)) for item in items])
     independent = np.array([1.0 if item.independent is None else item.independent for item in items])
     present = np.array([1.0 if item.independent is None else item.n for item in items])
-    return _Counted(*(columns * independent[:, None] / present[:, None]).T)
+    return CountedSamples(*(columns * independent[:, None] / present[:, None]).T)
 
 
 def _lines(ours: tuple[Array, Array], theirs: tuple[Array, Array], clusters: np.ndarray[Any, Any]) -> _Lines:
@@ -285,150 +239,3 @@ def _lines(ours: tuple[Array, Array], theirs: tuple[Array, Array], clusters: np.
 def _union(intervals: Sequence[Interval]) -> Interval:
     """The smallest interval that holds all of these."""
     return Interval(min(interval.low for interval in intervals), max(interval.high for interval in intervals))
-
-
-def compare_published(
-    score: Score,
-    questions: Sequence[QuestionTally],
-    published: PublishedScore,
-    settings: Mapping[str, Any],
-) -> PublishedComparison:
-    """Compare a run's score with a published one on the same questions.
-
-    Both scores are of the same questions, so the choice of questions adds no error. Three errors count: the run's
-    sampling error; that of the published score, estimated from its number of samples and the run's spread; and the
-    rounding of the printed value. If the source does not state its number of samples, the test is made for each number
-    in `UNKNOWN_SAMPLES`. questions: `tally(…).questions` of the run. settings: of the run, by the names that the
-    published file uses.
-    """
-    differing = {
-        name: (settings.get(name), published.settings.get(name))
-        for name in (*published.settings, *(name for name in CONDITIONS if name not in published.settings))
-        if settings.get(name) != published.settings.get(name) and name not in WITHOUT_EFFECT
-    }
-    # The verdict stands if it is the same for everything that the missing samples and the source's unknown number of
-    # samples may be.
-    ends, reason = _our_ends(score, questions, published)
-    samples = UNKNOWN_SAMPLES if published.samples is None else (published.samples,)
-    by_number = [[_test(end, published, number) for end in ends] for number in samples]
-    tests = [test for of_number in by_number for test in of_number]
-    verdict: PublishedVerdict = "cannot say"
-    if tests:
-        rejected = set().union(*map(_possible_results, by_number))
-        if len(rejected) == 1:
-            verdict = "not compatible" if rejected.pop() else "compatible"
-        elif len(ends) > 1:
-            reason = (
-                f"{count_noun(score.n_missing, 'sample')} {are(score.n_missing)} missing, and the verdict "
-                "depends on them"
-            )
-        else:
-            reason = "the number of samples of the published score is not stated, and the verdict depends on it"
-    ours = _value(score, published)
-    difference = None if ours is None else ours - published.value
-    error = max(error for _, error in tests) if tests and published.samples is not None else None
-    variance_of_sample = None
-    # Where every question has one sample, the variance is NaN, which is not above 0.
-    if ends and ends[0].variance > 0:
-        variance_of_sample = ends[0].variance * ends[0].trials
-    return PublishedComparison(
-        published=published,
-        ours=ours,
-        difference=difference,
-        error=error,
-        p=normal_two_sided(difference / error) if error and difference is not None else None,
-        detectable=float(smallest_difference(np.asarray(max(error for _, error in tests) ** 2))) if tests else None,
-        verdict=verdict,
-        reason=reason,
-        differing=differing,
-        doubt=doubt(published, variance_of_sample),
-    )
-
-
-def _possible_results(tests: Sequence[tuple[float, float]]) -> set[bool]:
-    """Whether the published score may be rejected (True), and whether it may be kept (False).
-
-    tests: (difference, error) of our estimates, as `_our_ends` returns them. The missing samples may give any accuracy
-    between the extremes, so the score is kept for sure only if both extremes keep it, and rejected for sure only if the
-    nearest possible accuracy is farther away than the largest error explains.
-    """
-    differences = [difference for difference, _ in tests]
-    nearest = 0.0 if min(differences) <= 0 <= max(differences) else min(map(abs, differences))
-    possible = {abs(difference) > Z_95 * error for difference, error in tests[:2]}
-    if nearest <= Z_95 * max(error for _, error in tests):
-        possible.add(False)
-    return possible
-
-
-class _Own(NamedTuple):
-    """A run's value of a metric with its errors; the fields are those of `uncertainty.Estimate`."""
-
-    value: float
-    variance: float
-    trials: float
-    single: float | None = None
-
-
-def _own(correct: Array, counts: Array) -> _Own:
-    """The accuracy of a run as an estimate. correct, counts: (Q,), right samples and all samples of each question."""
-    return _Own(
-        float((correct / counts).mean()),
-        float(sampling_variance_of_mean(correct, counts)),
-        float(effective_samples(counts)),
-    )
-
-
-def _value(score: Score, published: PublishedScore) -> float | None:
-    """The run's value of the published metric; None where it has none."""
-    if published.metric == "pass@1":
-        return score.accuracy
-    return (score.pass_at if published.kind == "pass" else score.maj_at).get(published.k)
-
-
-def _our_ends(score: Score, questions: Sequence[QuestionTally], published: PublishedScore) -> tuple[list[_Own], str]:
-    """Return the run's estimates to compare with a published score, and "" or why there is none.
-
-    There is one estimate; or three if samples are missing: as if these were all wrong, all right, and such that the
-    accuracy has its largest error.
-    """
-    if _value(score, published) is None:
-        return [], f"this run has no {published.metric}"
-    if published.n_questions is None:
-        return [], "the source does not state its number of questions"
-    if score.n_questions != published.n_questions:
-        return (
-            [],
-            f"this run has {count_noun(score.n_questions, 'question')}, the published score {published.n_questions}",
-        )
-    if score.n_missing and not (score.partial and published.k == 1):
-        return [], f"this run is unfinished ({count_noun(score.n_missing, 'sample')} missing)"
-    if published.k == 1:
-        counted = _counted(questions)
-        if not counted.planned.all():
-            return [], "a question of this run has no sample"
-        ends = [_own(*counted.filled(right=False))]
-        if counted.missing.any():
-            ends += [_own(*counted.filled(right=True)), _own(*counted.most_uncertain())]
-        return ends, ""
-    k = published.k
-    estimate = pass_at(questions, k) if published.kind == "pass" else maj_at(questions, [k])[k]
-    return [_Own(estimate.value, estimate.variance, estimate.trials, estimate.single)], ""
-
-
-def _test(own: _Own, published: PublishedScore, samples: int) -> tuple[float, float]:
-    """Return the run's value minus the published one, and the standard error of this difference.
-
-    samples: the samples of each question that the published score is supposed to have.
-    """
-    # Fewer than k samples still gave one draw.
-    draws = max(1.0, samples / published.k)
-    variance = published_variance(
-        np.asarray(own.value),
-        np.asarray(own.variance),
-        np.asarray(own.trials),
-        np.asarray(published.value),
-        np.asarray((published.n_questions or 0) * draws),
-        published.unit,
-        None if own.single is None else np.asarray(own.single),
-    )
-    return own.value - published.value, math.sqrt(float(variance))

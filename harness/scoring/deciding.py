@@ -6,6 +6,7 @@ only: repeated looks at growing runs give chance more occasions, and only a race
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -43,7 +44,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     of repetitions; None where no difference was observed. settling_range: the same for the ends of the difference's
     sampling interval, fewest first; None for "any number", since the interval contains 0. settling_questions: about how
     many questions, with as many samples of each, find a true difference of the observed size on other questions of this
-    kind in 80 % of repetitions; None as settling. spending: both runs' accuracy
+    kind in 80 % of repetitions; None as settling. If the questions come in clusters, the clusters are counted, and the
+    number is that of the questions in so many clusters of this size. spending: both runs' accuracy
     by the tokens of an answer, fewest first; empty where it was not asked for. mean: the decision on the mean over all
     benchmarks of this run with this baseline, the same in each of their decisions; None for a single benchmark, and if
     counted rounds lack samples.
@@ -184,4 +186,5 @@ def _settling_questions(paired: PairedComparison, n_tests: int) -> int | None:
     """
     if not paired.difference or paired.question_error is None:
         return None
-    return questions_to_detect(paired.question_error**2, paired.n_questions, abs(paired.difference), n_tests)
+    clusters = questions_to_detect(paired.question_error**2, paired.n_clusters, abs(paired.difference), n_tests)
+    return None if clusters is None else math.ceil(clusters * paired.n_questions / paired.n_clusters)

@@ -192,31 +192,55 @@ def detection(correct: Array, counts: Array, other_correct: Array, other_counts:
     )
 
 
-def planned_detection(spread: SampleSpread, samples: int, other_samples: int | None = None) -> Detection:
+def planned_detection(
+    spread: SampleSpread, samples: int, other_samples: int | None = None, unit: float = 0.0
+) -> Detection:
     """What `detection` is to be expected of two runs that are not sampled yet.
 
-    samples, other_samples: of each question in the two runs; None: as many.
+    samples, other_samples: of each question in the two runs; None: as many. unit: of the last printed digit, if the
+    other run is a published score; rounding to it adds unit²/12.
     """
     ours, theirs = (float(spread.n_questions * n) for n in (samples, other_samples or samples))
     # Neither the samples that show the spread nor those of the two runs say more than they are many.
     total = min(spread.total, ours + theirs)
     mean, variance = np.asarray(spread.mean), np.asarray(spread.variance / total)
-    return _detection(mean, variance, np.asarray(total), np.asarray(ours), np.asarray(theirs))
+    expected = _detection(mean, variance, np.asarray(total), np.asarray(ours), np.asarray(theirs))
+    return expected._replace(variance=expected.variance + unit * unit / 12)
 
 
 def _detection(mean: Array, variance: Array, total: Array, ours: Array, theirs: Array) -> Detection:
     """The variance of the difference of two runs, by that of one sample.
 
     mean, variance: an accuracy over `total` samples and its variance between runs on the same questions. ours, theirs:
-    samples of the two runs. The variance v of one sample is `smoothed_variance`, which is never 0: two runs with equal
-    samples could still miss a small difference. A worse model has more variance, because questions that were always
-    right are so no longer. If each question's chance p becomes p(1 − d/mean), v grows by d(1 − 2v/mean); for a better
-    model 1 − p and 1 − mean take the place of p and mean. The larger of the two is the growth. Changes that leave more
-    questions certain make v grow less, and their difference is then found more often.
+    samples of the two runs. The variance of one sample is `smoothed_variance`, which is never 0: two runs with equal
+    samples could still miss a small difference.
     """
     single = smoothed_variance(mean, variance, total)
-    growth = np.maximum(1 - 2 * single / np.maximum(mean, 1 - mean), 0.0)
-    return Detection(np.asarray(single * (1 / ours + 1 / theirs)), np.asarray(growth / np.minimum(ours, theirs)))
+    return Detection(np.asarray(single * (1 / ours + 1 / theirs)), growth(mean, single, ours, theirs))
+
+
+_LIMIT_SHARE = 0.75
+"""Share of the power factor that is the limit of the test: 1.96 of 2.80 for one test, 2.24 of 3.08 for two. The rest,
+`Z_POWER`, is how far the observed difference may fall below the true one.
+"""
+
+
+def growth(mean: Array, single: Array, ours: Array, theirs: Array) -> Array:
+    """How much the variance of a difference grows with the true difference d: the factor of d in `Detection`.
+
+    mean: the accuracy. single: the variance v of one sample. ours, theirs: samples of the two runs. A worse model has
+    more variance, because questions that were always right are so no longer. If each question's chance p becomes
+    p(1 − d/mean), v grows by d(1 − 2v/mean); for a better model 1 − p and 1 − mean take the place of p and mean. The
+    larger of the two counts. Changes that leave more questions certain make v grow less, and their difference is then
+    found more often.
+
+    The changed model is that of one run, and which one is unknown. The variance of the observed difference grows by
+    this run's 1/N. The limit of the test comes from the samples of both runs together, to which the changed model
+    contributes its share: the limit grows by the 1/N of the other run. The limit is the larger part of the power
+    factor, so the difference is largest if the smaller run is the unchanged one.
+    """
+    rise = np.maximum(1 - 2 * single / np.maximum(mean, 1 - mean), 0.0)
+    return np.asarray(rise * (_LIMIT_SHARE / np.minimum(ours, theirs) + (1 - _LIMIT_SHARE) / np.maximum(ours, theirs)))
 
 
 def smallest_difference(variance: Array, growth: Array | float = 0.0, n_tests: int = 1) -> Array:
@@ -248,16 +272,16 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def samples_to_detect(
-    spread: SampleSpread, difference: float, other_samples: int | None = None, n_tests: int = 1
+    spread: SampleSpread, difference: float, other_samples: int | None = None, n_tests: int = 1, unit: float = 0.0
 ) -> int | None:
     """The fewest samples of each question whose `smallest_difference` is at most `difference`, a fraction above 0.
 
     other_samples: samples of each question in a run or publication that exists already; None: both runs get as many.
-    n_tests: as in `power_factor`. Returns None where no number of samples is enough, because the other run's error
-    alone is too large.
+    n_tests: as in `power_factor`. unit: as in `planned_detection`. Returns None where no number of samples is enough,
+    because the other run's error alone is too large.
     """
     assert difference > 0
-    return fewest(lambda samples: planned_detection(spread, samples, other_samples), difference, n_tests)
+    return fewest(lambda samples: planned_detection(spread, samples, other_samples, unit), difference, n_tests)
 
 
 def fewest(planned: Callable[[int], Detection], difference: float, n_tests: int = 1) -> int | None:
@@ -280,22 +304,22 @@ def fewest(planned: Callable[[int], Detection], difference: float, n_tests: int 
     return many
 
 
-def least_question_difference(n_questions: int) -> float:
+def least_question_difference(n_clusters: float) -> float:
     """The least observed difference that can ever be found on other questions of this kind, a fraction at most 1.
 
-    No number of samples lowers it: the test of the question line adds ½/Q² to the variance
-    (`question_difference_variance`).
+    n_clusters: number of questions; if they come in clusters, `effective_clusters`. No number of samples lowers the
+    result: the test of the question line adds ½/n² to the variance (`question_difference_variance`).
     """
-    if n_questions < 2:
+    if n_clusters < 2:
         return 1.0
-    return min(1.0, t_factor(n_questions - 1) * math.sqrt(QUESTION_TOSSES) / n_questions)
+    return min(1.0, t_factor(int(n_clusters - 1)) * math.sqrt(QUESTION_TOSSES) / n_clusters)
 
 
 def least_questions(difference: float) -> int:
-    """The fewest questions whose `least_question_difference` is at most `difference`, a fraction above 0.
+    """The fewest questions (or clusters) whose `least_question_difference` is at most `difference`, a fraction above 0.
 
-    With fewer questions, no number of samples finds such a difference on other questions of this kind. Whether so many
-    are enough depends on how unevenly two models differ on the questions, which no plan knows.
+    With fewer, no number of samples finds such a difference on other questions of this kind. Whether so many are enough
+    depends on how unevenly two models differ on the questions, which no plan knows.
     """
     assert difference > 0
     # The factor 1.96 is the smallest that t can have, so fewer questions than this are never enough.
@@ -305,14 +329,16 @@ def least_questions(difference: float) -> int:
     return n_questions
 
 
-def questions_to_detect(variance: float, n_questions: int, difference: float, n_tests: int = 1) -> int | None:
+def questions_to_detect(variance: float, n_clusters: float, difference: float, n_tests: int = 1) -> int | None:
     """About how many questions of this kind find a true `difference` in 80 % of repetitions; None if too many.
 
-    variance: `question_difference_variance` of two runs on `n_questions` questions. More questions, with as many
-    samples of each, are taken to differ as unevenly as these. n_tests: as in `power_factor`.
+    variance: `question_difference_variance` of two runs. n_clusters: their number of questions; if these come in
+    clusters, `effective_clusters`, and the result is a number of clusters. More of them, with as many samples of each
+    question, are taken to differ as unevenly as these. n_tests: as in `power_factor`.
     """
     assert difference > 0
-    spread = max(0.0, n_questions * variance - QUESTION_TOSSES / n_questions)
+    # The variance holds the added ½/n², which is no spread.
+    spread = max(0.0, n_clusters * variance - QUESTION_TOSSES / n_clusters)
     critical = power_factor(n_tests) - Z_POWER
 
     def enough(number: int) -> bool:

@@ -32,7 +32,7 @@ from harness.scoring import (
     load_published,
 )
 from harness.scoring.beside import APART, decides, kind, overall_verdict
-from harness.scoring.comparison import PublishedVerdict
+from harness.scoring.comparison_published import PublishedVerdict
 from harness.scoring.deciding import Decision, RunPair, decide
 from harness.scoring.moves import Move, moves, pairs
 from harness.scoring.published.all_sources import PublicAgreement, beside_all

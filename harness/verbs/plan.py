@@ -32,6 +32,7 @@ from harness.scoring.differences import (
     smoothed_variance,
     spreads_within,
 )
+from harness.scoring.intervals import cluster_numbers, effective_clusters
 from harness.scoring.mean_difference import mean_detection
 from harness.scoring.uncertainty import accuracy
 from harness.verbs.compare import scored
@@ -41,8 +42,12 @@ from harness.verbs.plan_typical import TypicalSpread, typical_spread
 
 _TESTS = 2
 """Number of p values that `harness compare` makes for each benchmark: one for the same questions and one for new ones.
-It corrects those of all benchmarks together, with one more for the mean of several benchmarks.
+It corrects those of all benchmarks together, with one more for the mean of several benchmarks. `harness verify` makes
+one test for each published score, and corrects none.
 """
+
+_PRINTED_UNIT = 0.001
+"""Unit of the last digit of a published score that a plan assumes: one decimal of a per cent."""
 
 _CONCURRENCY = 64
 """Number of requests in flight that a forecast assumes where the run does not record its number."""
@@ -68,9 +73,12 @@ class Needed:
     a second run of that size, from its beginning; None where the other run is there already. concurrency: requests in
     flight that the forecasts assume. given_samples, smallest_difference: where a number of samples was given, the
     smallest true difference that so many samples of each question find in 80 % of repetitions, a fraction;
-    difference_range: as samples_range. least_on_new_questions: the least observed difference that the line "new
-    questions" can ever call a difference, with any number of samples. least_questions: the fewest questions with which
-    that line can ever call the wanted difference a difference, or without one `smallest_difference`. samples_of_mean,
+    difference_range: as samples_range. n_clusters: number of the questions, or of their clusters if they come in such
+    (`effective_clusters`); None if no run shows it. least_on_new_questions: the least observed difference that the line
+    "new questions" can ever call a difference, with any number of samples. least_questions: the fewest questions (in
+    clusters of this size) with which that line can ever call the wanted difference a difference, or without one
+    `smallest_difference`. Both are None where n_clusters is, and beside a published score, which is about the same
+    questions only. samples_of_mean,
     smallest_difference_of_mean: the same as `samples` and `smallest_difference` for the mean of all benchmarks that are
     planned together, with equally many samples of each; None for a single one.
     """
@@ -89,8 +97,9 @@ class Needed:
     samples_range: tuple[int, int | None] | None = None
     difference_range: tuple[float, float] | None = None
     second_forecast: Forecast | None = None
-    least_on_new_questions: float = 1.0
-    least_questions: int = 2
+    n_clusters: float | None = None
+    least_on_new_questions: float | None = None
+    least_questions: int | None = None
     samples_of_mean: int | None = None
     smallest_difference_of_mean: float | None = None
 
@@ -116,13 +125,15 @@ class Planned:
 class _Evidence(NamedTuple):
     """What is known of a benchmark before its comparison.
 
-    spread: how its samples vary. ends: the spreads that the run leaves possible (`spreads_within`). folder, run: the
-    scored run that shows the spread; None: published runs do, and `typical` is their spread.
+    spread: how its samples vary. n_clusters: as in `Needed`. ends: the spreads that the run leaves possible
+    (`spreads_within`). folder, run: the scored run that shows the spread; None: published runs do, and `typical` is
+    their spread.
     """
 
     source: PlanSource
     benchmark: str
     spread: SampleSpread
+    n_clusters: float | None
     ends: Sequence[SampleSpread] = ()
     folder: RunFolder | None = None
     run: ScoredRun | None = None
@@ -144,9 +155,9 @@ def plan(sources: Sequence[PlanSource], options: PlanOptions) -> list[Planned]:
         )
     benchmarks = [evidence for source in sources for evidence in _evidence_of(source, options)]
     _check_each_once(benchmarks)
-    n_tests = _TESTS * len(benchmarks) + (len(benchmarks) > 1)
+    n_tests = 1 if options.published_samples else _TESTS * len(benchmarks) + (len(benchmarks) > 1)
     plans = [_planned(evidence, options, prices, n_tests) for evidence in benchmarks]
-    if len(plans) < 2:
+    if len(plans) < 2 or options.published_samples:
         return plans
     return [replace(planned, needed=_with_mean(planned.needed, benchmarks, options, n_tests)) for planned in plans]
 
@@ -175,7 +186,8 @@ def _evidence_of(source: PlanSource, options: PlanOptions) -> Iterator[_Evidence
         folder = folder if only is None else former_run(only, Path("results"))
     if folder is None:
         typical = typical_spread(source.name, None if options.accuracy is None else options.accuracy / 100)
-        yield _Evidence(source, source.benchmark, typical.spread(typical.variance), typical=typical)
+        n_clusters = None if typical.in_clusters else float(typical.n_questions)
+        yield _Evidence(source, source.benchmark, typical.spread(typical.variance), n_clusters, typical=typical)
         return
     if options.accuracy is not None:
         raise UsageError(
@@ -186,7 +198,8 @@ def _evidence_of(source: PlanSource, options: PlanOptions) -> Iterator[_Evidence
     for benchmark in run.benchmarks.values():
         if only in (None, benchmark.name):
             spread, ends = spread_of(run, benchmark, folder)
-            yield _Evidence(source, benchmark.name, spread, ends, folder, run)
+            clusters = cluster_numbers([item.cluster for item in scored(run, benchmark) if item.n])
+            yield _Evidence(source, benchmark.name, spread, effective_clusters(clusters), ends, folder, run)
 
 
 def spread_of(
@@ -213,18 +226,22 @@ def _planned(evidence: _Evidence, options: PlanOptions, prices: Prices | None, n
     n_tests: p values that the comparison corrects together.
     """
     spread, ends, typical, given = evidence.spread, evidence.ends, evidence.typical, evidence.source.samples
+    unit = _PRINTED_UNIT if options.published_samples else 0.0
 
     def smallest(of: SampleSpread, *, growth: bool = True) -> float | None:
         """The smallest difference of the given samples; None if no number is given."""
         if given is None:
             return None
-        expected = planned_detection(of, given, options.other_samples)
+        expected = planned_detection(of, given, options.stored_samples, unit)
         return float(smallest_difference(expected.variance, expected.growth if growth else 0.0, n_tests))
 
     def samples(of: SampleSpread, points: float | None) -> int | None:
         """The samples that a difference needs; None without one, and where no number is enough."""
-        return None if points is None else samples_to_detect(of, points / 100, options.other_samples, n_tests)
+        if points is None:
+            return None
+        return samples_to_detect(of, points / 100, options.stored_samples, n_tests, unit)
 
+    _check_possible(spread.mean, options)
     smallest_given = smallest(spread)
     difference = smallest_given if options.detect is None else options.detect / 100
     needed = Needed(
@@ -239,9 +256,15 @@ def _planned(evidence: _Evidence, options: PlanOptions, prices: Prices | None, n
         concurrency=_CONCURRENCY,
         given_samples=given,
         smallest_difference=smallest_given,
-        least_on_new_questions=least_question_difference(spread.n_questions),
-        least_questions=least_questions(difference or 1.0),
+        n_clusters=evidence.n_clusters,
     )
+    if evidence.n_clusters is not None and not options.published_samples:
+        least = least_questions(difference or 1.0) * spread.n_questions / evidence.n_clusters
+        needed = replace(
+            needed,
+            least_on_new_questions=least_question_difference(evidence.n_clusters),
+            least_questions=math.ceil(least),
+        )
     if ends and needed.samples is not None:
         numbers = [samples(end, options.detect) for end in ends]
         most = None if None in numbers else max(n or 0 for n in (*numbers, needed.samples))
@@ -259,6 +282,17 @@ def _planned(evidence: _Evidence, options: PlanOptions, prices: Prices | None, n
         wide=None if typical is None else smallest(typical.spread(typical.wide)),
         steady=smallest(spread, growth=False),
     )
+
+
+def _check_possible(accuracy: float, options: PlanOptions) -> None:
+    """Raise `UsageError` if no model can differ from this accuracy, a fraction, by the wanted difference."""
+    most = 100 * max(accuracy, 1 - accuracy)
+    if options.detect is not None and options.detect > most:
+        raise UsageError(
+            f"no accuracy differs by {options.detect:g} points from {100 * accuracy:.1f} %, which the plan takes: give "
+            f"at most {math.floor(10 * most) / 10:g}",
+            field="detect",
+        )
 
 
 def _basis(typical: TypicalSpread | None) -> Basis:
@@ -294,7 +328,7 @@ def _with_forecasts(
     stored = [sample for sample in read_samples(evidence.folder.benchmark(name)) if sample.benchmark == name]
     planned = {name: (len(benchmark.questions), size)}
     second = None
-    if options.other_samples is None:
+    if options.stored_samples is None:
         second = forecast(stored, planned, concurrency, prices, same_run=False)
     return replace(needed, forecast=forecast(stored, planned, concurrency, prices), second_forecast=second)
 

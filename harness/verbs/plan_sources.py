@@ -10,8 +10,9 @@ from harness.benchmarks import catalogue
 from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
 from harness.core.limits import MAX_SAMPLES
-from harness.runs import RunFolder
+from harness.runs import Manifest, RunFolder, questions
 from harness.scoring import Score
+from harness.verbs.known_questions import known_as
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,12 +82,12 @@ def _runs_of(benchmark: str, results: Path) -> list[RunFolder]:
 
 def former_run(benchmark: str, results: Path) -> RunFolder | None:
     """The run in the folder `results` with the latest scores of this benchmark, among runs whose score has a sampling
-    error (they have several samples of a question).
+    error (they have several samples of a question) and whose questions are known to be the benchmark's (`known_as`).
 
-    None if no run has this benchmark. Raises `StoreError` if runs of it exist but none is scored, `UsageError` if every
+    None if no run has its questions. Raises `StoreError` if runs of it exist but none is scored, `UsageError` if every
     scored run has one sample of each question.
     """
-    of_it = _runs_of(benchmark, results)
+    of_it = [folder for folder in _runs_of(benchmark, results) if _has_its_questions(folder, benchmark)]
     with_scores = [folder for folder in of_it if folder.benchmark(benchmark).scores.is_file()]
     latest = sorted(with_scores, key=lambda folder: folder.benchmark(benchmark).scores.stat().st_mtime, reverse=True)
     for folder in latest:
@@ -99,6 +100,15 @@ def former_run(benchmark: str, results: Path) -> RunFolder | None:
     if of_it:
         raise StoreError(f"{of_it[0].path} is a run of {name} but is not scored: run harness score {of_it[0].path}")
     return None
+
+
+def _has_its_questions(folder: RunFolder, benchmark: str) -> bool:
+    """Whether the run may have the benchmark's questions: a file of the user may have only its name."""
+    record = Manifest.load(folder).benchmarks.get(benchmark)
+    if record is None:
+        return False
+    planned = questions.read_planned(folder.benchmark(benchmark), record)
+    return known_as(benchmark, record, planned) is not None
 
 
 def no_spread(name: str) -> str:

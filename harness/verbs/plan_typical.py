@@ -9,7 +9,7 @@ taken as typical, and the upper quartile is given as well.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -33,6 +33,7 @@ class TypicalSpread:
     variance, wide: median and upper quartile of that variance over published models. accuracy: the fraction that these
     belong to: the given one; else the median of the models on this benchmark; else 0.5, where the spread is largest.
     n_published: how many models; of_all: whether they are those of all benchmarks, because this one has too few.
+    in_clusters: whether the benchmark's questions come in clusters, whose number only a run shows.
     """
 
     n_questions: int
@@ -41,6 +42,7 @@ class TypicalSpread:
     accuracy: float
     n_published: int
     of_all: bool
+    in_clusters: bool = False
 
     def spread(self, variance: float) -> SampleSpread:
         """The spread with `variance` or `wide`, and at least the variance that so many questions must have."""
@@ -61,15 +63,21 @@ def typical_spread(benchmark: str, accuracy: float | None = None) -> TypicalSpre
             f"the card {visible(benchmark, 80)} does not state its number of questions; "
             "give a scored run of it instead of its name"
         )
+    typical = _typical(card.name, card.questions, accuracy)
+    return replace(typical, in_clusters=bool(card.cluster_key or card.original_key))
+
+
+def _typical(benchmark: str, n_questions: int, accuracy: float | None) -> TypicalSpread:
+    """The typical spread of a benchmark for a model of this accuracy, a fraction; None: of the typical accuracy."""
     rows = _published()
-    own = [(accuracy, variance) for name, accuracy, variance in rows if name == card.name]
+    own = [(accuracy, variance) for name, accuracy, variance in rows if name == benchmark]
     enough = len(own) >= MIN_PUBLISHED
     if enough and accuracy is None:
-        return _spread(card.questions, float(np.median([row[0] for row in own])), [row[1] for row in own], of_all=False)
+        return _spread(n_questions, float(np.median([row[0] for row in own])), [row[1] for row in own], of_all=False)
     # At another accuracy than its own, a model's variance is taken as a share of the largest possible, a · (1 − a).
     taken = 0.5 if accuracy is None else accuracy
     shares = [row[-1] / (row[-2] * (1 - row[-2])) for row in (own if enough else rows)]
-    return _spread(card.questions, taken, [share * taken * (1 - taken) for share in shares], of_all=not enough)
+    return _spread(n_questions, taken, [share * taken * (1 - taken) for share in shares], of_all=not enough)
 
 
 def _spread(n_questions: int, accuracy: float, variances: Sequence[float], *, of_all: bool) -> TypicalSpread:

@@ -40,11 +40,12 @@ def write_run(
     environment: dict[str, Any] | None = None,
     n_failures: int = 0,
     only: int | None = None,
+    per_cluster: int | None = None,
 ) -> RunFolder:
     """A run of (benchmark, questions, samples); `spoil` rewrites every foreign text; cut, missing: shares.
 
     settings: of its records; environment: of its manifest; n_failures: failed requests in its log. only: the run was
-    asked only the first so many questions.
+    asked only the first so many questions. per_cluster: questions of each cluster; None: they stand alone.
     """
     generator = random.Random(seed)
     folder = RunFolder(path)
@@ -58,6 +59,11 @@ def write_run(
         place = folder.benchmark(name)
         place.create()
         questions = [_question(name, number, n_questions, spoil) for number in range(n_questions)][:only]
+        if per_cluster is not None:
+            questions = [
+                msgspec.structs.replace(question, metadata={"cluster": str(number // per_cluster)})
+                for number, question in enumerate(questions)
+            ]
         if only is not None:
             ids = [question.question_id for question in questions]
             records[name] = msgspec.structs.replace(records[name], plan=Plan(samples=n_samples, question_ids=ids))

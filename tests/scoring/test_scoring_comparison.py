@@ -295,7 +295,9 @@ def test_the_error_of_an_unfinished_run_is_the_largest_that_its_missing_samples_
         for right in range(7)
     ]
     assert part.error == pytest.approx(max(possible))
-    assert part.detectable == pytest.approx(2.8016 * max(possible), rel=1e-4)
+    # A worse model's samples vary more, here by little: half of the samples are right.
+    assert part.detectable == pytest.approx(2.8016 * max(possible), rel=2e-3)
+    assert part.detectable > 2.8016 * max(possible)
     assert min(possible) < max(possible)
 
 
@@ -396,7 +398,10 @@ scores:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (GOOD.replace("percent: 50", "percent: 500"), "scores.0.percent"),
+        (
+            GOOD.replace("percent: 50", "percent: 500"),
+            "scores.0.percent: expected per cent from 0 to 100, such as 55.0, found 500",
+        ),
         (GOOD.replace("percent: 50", "percent: 50, sample: 4"), "scores.0.sample"),
         (GOOD.replace("https:", "javascript:"), "source.url"),
         (GOOD.replace("{demo: 4}", "{}"), "give its number of questions"),

@@ -32,7 +32,16 @@ from harness.scoring.differences import (
     spreads_within,
     variance_limits,
 )
-from harness.scoring.intervals import Interval, IntervalEnds, power_factor, sampling_limits, t_factor, wilson
+from harness.scoring.intervals import (
+    Array,
+    Interval,
+    IntervalEnds,
+    power_factor,
+    sampling_limits,
+    t_factor,
+    t_two_sided,
+    wilson,
+)
 from harness.scoring.tally import QuestionTally
 from tests.scoring.graded import grade, question
 
@@ -176,6 +185,35 @@ def test_so_many_questions_find_the_difference_in_80_percent_of_repetitions(diff
     assert np.mean(question_difference_limits(drawn).low > 0) == pytest.approx(0.8, abs=0.03)
     # Two p values that are corrected together need more.
     assert (questions_to_detect(spread**2 / 30 + 0.5 / 30**2, 30, difference, 2) or 0) > number
+
+
+@pytest.mark.parametrize("n_tests", [1, 2])
+def test_so_many_clusters_find_the_difference_in_80_percent_of_repetitions(n_tests: int) -> None:
+    """15 clusters of 4 questions: the added ½/15² is no spread that more clusters would have."""
+    difference, spread, rng = 0.06, 0.2, np.random.default_rng(11)
+    seen = question_difference_variance(np.repeat(_of_deviation(15, difference, spread), 4), np.repeat(range(15), 4))
+    number = questions_to_detect(float(seen), 15.0, difference, n_tests)
+    assert number is not None
+    drawn = rng.normal(difference, spread, (4000, number))
+    labels = np.arange(number)
+    z = drawn.mean(axis=-1) / np.sqrt(question_difference_variance(drawn, labels))
+    found = [t_two_sided(value, number - 1) < 0.05 / n_tests for value in z]
+    assert np.mean(found) == pytest.approx(0.8, abs=0.03)
+    # With the questions for the clusters, the tosses would count as spread.
+    assert (questions_to_detect(float(seen), 60, difference, n_tests) or 0) > 2 * number
+
+
+def _of_deviation(n: int, mean: float, deviation: float) -> Array:
+    """n values of exactly this mean and deviation."""
+    values = np.linspace(-1, 1, n)
+    return np.asarray(mean + deviation * values / values.std(ddof=1))
+
+
+def test_the_smaller_run_is_not_charged_with_the_whole_growth() -> None:
+    """Beside few stored samples, the growth of the variance is divided by both sizes, in the parts of the test."""
+    equal, beside = planned_detection(SPREAD, 64), planned_detection(SPREAD, 6400, 64)
+    assert float(beside.growth / equal.growth) == pytest.approx(0.75 + 0.25 / 100, rel=1e-2)
+    assert planned_detection(SPREAD, 64, 6400).growth == beside.growth
 
 
 def test_the_interval_of_a_variance_is_wilsons_for_two_samples_of_each_question() -> None:

@@ -87,6 +87,16 @@ def test_clusters_that_count_whatever_their_sizes_would_be_found_out(monkeypatch
     assert simulate.unequal_clusters(np.random.default_rng(7), REPEATS).broken()
 
 
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("name", ["planned-beside-run", "planned-beside-score"])
+def test_a_plan_beside_samples_without_the_variance_of_a_worse_model_would_be_found_out(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(simulate, "UNEQUAL_SIZES", ((64, 4), (4, 64)))
+    monkeypatch.setattr(simulate.differences, "growth", lambda mean, *_: np.zeros_like(mean))
+    assert {"30 × 4 v 64", "30 × 64 v 4"} & set(simulate.TABLES[name](np.random.default_rng(7), REPEATS).broken())
+
+
 def test_questions_in_clusters_taken_as_independent_would_be_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(intervals, "cluster_limits", lambda values, _clusters: intervals.question_limits(values))
     assert simulate.clusters(np.random.default_rng(7), REPEATS).broken()

@@ -25,7 +25,7 @@ from harness.runs.layout import RunLog
 from harness.runs.line_file import write_lines
 from harness.runs.manifest import Provenance
 from harness.scoring.deciding import RunPair, decide
-from harness.scoring.differences import holm
+from harness.scoring.differences import holm, questions_to_detect
 from harness.scoring.intervals import normal_two_sided
 from harness.verbs.compare import compare, verify
 from harness.verbs.plan import plan
@@ -172,6 +172,8 @@ def test_a_run_alone_or_without_scores_is_refused_in_one_sentence(tmp_path: Path
         compare([base], CompareOptions())
     with pytest.raises(UsageError, match="shares no benchmark"):
         compare([base, write_run(tmp_path / "elsewhere", benchmarks=[("other", 4, 2)])], CompareOptions())
+    with pytest.raises(UsageError, match="give both files one name and run again"):
+        compare([base, write_run(tmp_path / "renamed", benchmarks=[("my_demo", 4, 2)])], CompareOptions())
     with pytest.raises(StoreError, match="demo of fresh is not scored"):
         compare([base, write_run(tmp_path / "fresh", scored=False)], CompareOptions())
 
@@ -337,6 +339,47 @@ def test_the_questions_that_would_show_a_difference_on_new_questions_are_said(tm
     )
     two_runs(tmp_path / "clear")
     assert "of this kind, with as many" not in harness(tmp_path / "clear", "compare", "base", "tuned").out
+
+
+def test_the_questions_that_would_show_a_difference_are_counted_in_clusters(tmp_path: Path) -> None:
+    for name, strength, seed in (("base", 0.5, 1), ("tuned", 0.44, 2)):
+        write_run(tmp_path / name, benchmarks=[("demo", 60, 4)], strength=strength, seed=seed, per_cluster=4)
+    (compared,) = compare([RunFolder(tmp_path / name) for name in ("base", "tuned")], CompareOptions())
+    decision = compared.decision
+    paired = decision.paired
+    assert (paired.n_clusters, decision.kind_verdict) == (15, "no difference seen")
+    clusters = questions_to_detect((paired.question_error or 0) ** 2, 15, abs(paired.difference), 2)
+    assert clusters is not None
+    assert decision.settling_questions == 4 * clusters
+    assert (
+        f"about {4 * clusters:,} questions in {clusters:,} clusters of this kind, with as many samples of each, would "
+        in harness(tmp_path, "compare", "base", "tuned").out
+    )
+
+
+def test_a_report_says_what_would_settle_a_difference_in_the_words_of_the_comparison(tmp_path: Path) -> None:
+    two_runs(tmp_path, second=0.48)
+    out = harness(tmp_path, "compare", "base", "tuned").out
+    lines = [line.strip() for line in out.splitlines()]
+    said = [line for line in lines if line.startswith(("this does not mean equal", "two new runs of", "about "))]
+    assert len(said) == 3
+    report = harness(tmp_path, "report", "base", "tuned").out
+    for line in said:
+        assert line in report
+
+
+def test_a_digest_is_left_out_where_words_say_the_same(tmp_path: Path) -> None:
+    for name, identity in (
+        ("base", {"prompt": "boxed", "prompt_digest": "5e30" * 16}),
+        ("none", {"prompt": "none", "prompt_digest": "025a" * 16}),
+        ("edited", {"prompt": "boxed", "prompt_digest": "77aa" * 16}),
+    ):
+        write_run(tmp_path / name, benchmarks=[("demo", 12, 4)], identity=identity)
+    done = harness(tmp_path, "compare", "base", "none")
+    assert "differs: prompt: " in done.out
+    assert "the settings of the runs differ: prompt: " in done.err
+    assert "digest of the prompt" not in done.out + done.err
+    assert "the settings of the runs differ: digest of the prompt" in harness(tmp_path, "compare", "base", "edited").err
 
 
 def test_undecided_answers_widen_what_a_difference_may_be(tmp_path: Path) -> None:

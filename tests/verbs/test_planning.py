@@ -120,6 +120,79 @@ def test_what_cannot_be_found_is_said(tmp_path: Path) -> None:
         assert "Traceback" not in refused.err
 
 
+def test_a_plan_counts_clusters_for_a_claim_about_other_questions_as_the_comparison_does(tmp_path: Path) -> None:
+    write_run(tmp_path / "alone", benchmarks=[("demo", 60, 4)])
+    write_run(tmp_path / "clustered", benchmarks=[("demo", 60, 4)], per_cluster=4)
+    assert "60 questions never show a difference below 2.4 points; one of 2 points takes at least 71 questions\n" in (
+        harness(tmp_path, "plan", "alone", "--detect", "2").out
+    )
+    assert (
+        "60 questions in 15 clusters never show a difference below 10.1 points; one of 2 points takes at least "
+        "284 questions in 71 clusters\n"
+    ) in harness(tmp_path, "plan", "clustered", "--detect", "2").out
+    shutil.copytree(tmp_path / "clustered", tmp_path / "again")
+    assert "new questions    -10.1 to +10.1" in harness(tmp_path, "compare", "clustered", "again").out
+    (planned,) = reasoning_harness.plan(tmp_path / "clustered", 2)
+    assert (planned.n_clusters, planned.least_questions) == (15, 284)
+
+
+def test_a_plan_beside_a_published_score_is_that_of_verify(tmp_path: Path) -> None:
+    """One test, and no other questions: both say the same smallest difference and number of samples."""
+    write_run(tmp_path / "mine", benchmarks=[("demo", 30, 20)])
+    (tmp_path / "expected.yaml").write_text(
+        "schema: 1\nsource: {title: A report, url: 'https://example.org/report', by: others}\n"
+        "settings: {temperature: 0.6}\nquestions: {demo: 30}\nscores:\n"
+        "  - {model: org/model-7b, benchmark: demo, metric: pass@1, percent: PERCENT, samples: 64}\n".replace(
+            "PERCENT", f"{100 * (accuracy := _accuracy(tmp_path / 'mine')) + 3:.1f}"
+        )
+    )
+    (verified,) = reasoning_harness.verify(tmp_path / "mine", published=tmp_path / "expected.yaml")
+    (beside,) = verified.comparisons
+    assert beside.detectable is not None
+    assert beside.difference is not None
+    (planned,) = reasoning_harness.plan(f"{tmp_path / 'mine'}:20", published_samples=64)
+    # The plan does not know the published score, which is 3 points higher here.
+    assert planned.smallest_difference == pytest.approx(beside.detectable, rel=1e-2)
+    (needed,) = reasoning_harness.plan(tmp_path / "mine", 100 * abs(beside.difference), published_samples=64)
+    assert needed.samples == beside.settling is not None
+    assert needed.samples > 20
+    assert needed.least_questions is None
+    out = harness(tmp_path, "verify", "mine", "--published", "expected.yaml").out
+    assert f"could have seen {100 * beside.detectable:.1f} points" in out
+    assert f"; {needed.samples} samples a question would show a difference of 3.0)" in out
+    out = harness(tmp_path, "plan", "mine:20", "--published-samples", "64").out
+    assert "20 samples a question compared with a published score of 64 samples find a difference of" in out
+    assert "other questions" not in out
+    # Two p values of `harness compare` need more.
+    (run,) = reasoning_harness.plan(f"{tmp_path / 'mine'}:20", other_samples=64)
+    assert run.smallest_difference > 1.05 * planned.smallest_difference
+    refused = harness(tmp_path, "plan", "mine:20", "--versus", "64", "--published-samples", "64")
+    assert (refused.code, "give one of the two" in refused.err, 0 < accuracy < 1) == (2, True, True)
+
+
+def _accuracy(folder: Path) -> float:
+    """The accuracy of a scored run."""
+    return float(json.loads((folder / "demo" / "scores.json").read_text())["accuracy"])
+
+
+def test_a_difference_that_no_model_can_have_is_refused(tmp_path: Path) -> None:
+    refused = harness(tmp_path, "plan", "aime24", "--detect", "70", "--accuracy", "59")
+    assert refused.code == 2
+    assert "no accuracy differs by 70 points from 59.0 %, which the plan takes: give at most 59" in refused.err
+    assert harness(tmp_path, "plan", "aime24", "--detect", "59", "--accuracy", "59").code == 0
+
+
+def test_a_run_of_other_questions_under_the_name_of_a_benchmark_shows_no_spread_of_it(tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
+    settings = {"data": "aime24.jsonl"}
+    write_run(tmp_path / "results" / "sums", benchmarks=[("aime24", 30, 4)], settings=settings)
+    done = harness(tmp_path, "plan", "aime24:64")
+    assert "the spread is the median of 65 published models on this benchmark" in done.out
+    assert "results/sums; by chance in its samples" in harness(tmp_path, "plan", "results/sums:64").out
+    write_run(tmp_path / "results" / "real", benchmarks=[("aime24", 30, 4)])
+    assert "results/real:\n" in harness(tmp_path, "plan", "aime24:64").out
+
+
 def test_one_sample_a_question_shows_no_spread(tmp_path: Path) -> None:
     write_run(tmp_path / "pilot", benchmarks=[("demo", 6, 1)])
     with pytest.raises(

@@ -83,12 +83,22 @@ class PlanBasis(Options):
     other_samples: Annotated[
         int | None,
         Option(
-            "Samples per question of the other run of the comparison. Default: as many as this run has.",
+            "Samples per question of a run that is there already, for `harness compare`. Default: both runs are new, "
+            "of one size.",
             flag="versus",
             least=1,
         ),
     ] = None
     """Samples of each question in the other run; None: as many as in this run."""
+    published_samples: Annotated[
+        int | None,
+        Option(
+            "Samples per question of a published score: plan one run for `harness verify`. Default: a plan for "
+            "`harness compare`.",
+            least=1,
+        ),
+    ] = None
+    """Samples of each question behind a published score that the run is compared with; None: with another run."""
     accuracy: Annotated[
         float | None,
         Option(
@@ -100,6 +110,20 @@ class PlanBasis(Options):
     ] = None
     price_in: Annotated[float | None, Option("USD per million prompt tokens.", least=0)] = None
     price_out: Annotated[float | None, Option("USD per million completion tokens.", least=0)] = None
+
+    @property
+    def stored_samples(self) -> int | None:
+        """Samples of each question of the other side, a run or a published score, if that is there already."""
+        return self.other_samples or self.published_samples
+
+    def _check(self) -> None:
+        """Raise `UsageError` for a plan beside a run and a published score at once."""
+        super()._check()
+        if self.other_samples is not None and self.published_samples is not None:
+            raise UsageError(
+                f"{option('other_samples')} plans a comparison with another run, {option('published_samples')} one "
+                "with a published score: give one of the two"
+            )
 
 
 class PlanOptions(PlanBasis):

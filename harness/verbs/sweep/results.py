@@ -19,7 +19,7 @@ from harness.core.inert import quoted
 from harness.reports.scored import ScoredBenchmark, read_runs
 from harness.runs import RunFolder
 from harness.scoring import PairedComparison, PublishedComparison, Score, beside, compare_runs
-from harness.scoring.comparison import PublishedVerdict
+from harness.scoring.comparison_published import PublishedVerdict
 from harness.scoring.deciding import LEVEL
 from harness.scoring.differences import holm
 from harness.scoring.intervals import Interval, IntervalEnds, mean_limits

@@ -1,0 +1,45 @@
+"""Says what would settle a comparison that shows no difference: how many samples, and how many questions."""
+
+from __future__ import annotations
+
+from harness.core.nouns import count_noun, count_questions
+from harness.scoring.deciding import Decision
+
+
+def unsettled(decision: Decision) -> list[str]:
+    """The sentences on what a comparison leaves open, for `harness compare` and reports; empty if it leaves nothing.
+
+    If samples are missing, they come first: no other number is said.
+    """
+    lines = []
+    open_line, paired = decision.verdict == "no difference seen", decision.paired
+    if open_line:
+        lines.append(
+            f"this does not mean equal: a true difference of {100 * decision.detectable:.1f} points is missed in one "
+            "comparison of five, a smaller one more often"
+        )
+    if paired.n_missing:
+        return lines
+    if open_line and decision.settling is not None:
+        lines.append(
+            f"two new runs of about {count_noun(decision.settling, 'sample')} a question would find a difference of "
+            f"this size{_range(decision)}; `harness race` may stop earlier"
+        )
+    number = decision.settling_questions
+    # The line "new questions" may show the difference already, or so many questions may be there.
+    if decision.kind_verdict == "no difference seen" and number is not None and number > paired.n_questions:
+        clusters = number * paired.n_clusters / paired.n_questions
+        lines.append(
+            f"about {count_questions(number, clusters)} of this kind, with as many samples of each, would find a "
+            'difference of this size on the line "new questions"'
+        )
+    return lines
+
+
+def _range(decision: Decision) -> str:
+    """The words for the range of samples a question that would settle a difference; empty if it is unknown."""
+    if decision.settling_range is None:
+        return ""
+    fewest, most = decision.settling_range
+    up_to = "any number" if most is None else f"{most:,}"
+    return f" (from {fewest:,} to {up_to}, since the difference itself is uncertain)"

@@ -1,0 +1,247 @@
+"""Compares the score of a run with a published score on the same questions.
+
+The formulas are in `differences`. Missing samples are neither right nor wrong: the comparison is made as if all were
+right, all wrong, and for every accuracy between these extremes (`_possible_results`), and a verdict stands only if all
+agree. The unknown number of samples behind a published score is treated in the same way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+import numpy as np
+
+from harness.core.nouns import are, count_noun
+from harness.scoring.comparison import counted_samples
+from harness.scoring.differences import (
+    SampleSpread,
+    growth,
+    published_variance,
+    samples_to_detect,
+    smallest_difference,
+    smoothed_variance,
+)
+from harness.scoring.intervals import Z_95, Array, effective_samples, normal_two_sided, sampling_variance_of_mean
+from harness.scoring.published.value import PublishedScore
+from harness.scoring.score import Score
+from harness.scoring.stated_samples import doubt
+from harness.scoring.tally import QuestionTally
+from harness.scoring.uncertainty import maj_at, pass_at
+
+UNKNOWN_SAMPLES = (1, 64)
+"""Smallest and largest number of samples of each question that is assumed for a published score that states none."""
+
+WITHOUT_EFFECT = frozenset(("seed",))
+"""Settings that explain no difference to a published score: another seed only draws other samples of the same model."""
+
+CONDITIONS = ("attention_budget",)
+"""Settings of a server that change what is measured. `attention_budget`: the number of tokens that its attention may
+see. A published score that does not state such a setting was measured without it.
+"""
+
+PublishedVerdict = Literal["compatible", "not compatible", "cannot say"]
+
+
+class PublishedComparison(msgspec.Struct, frozen=True, kw_only=True):
+    """A run's score minus a published one. Fractions.
+
+    error: standard error of the difference if both scores are of one model; p: two-sided. Both are None if the
+    published number of samples is unknown. detectable: the smallest true difference that is found in 80 % of
+    repetitions. settling: samples of each question of such a run with which a true difference of the observed size is
+    found in 80 % of repetitions; None if no number is enough, without a difference, where samples are missing or their
+    published number is unknown, and for pass@k and maj@k. reason: why the verdict is "cannot say", else empty.
+    differing: setting → (ours, theirs), for the settings that the source states. doubt: why the source's number of
+    samples cannot be true; it decides nothing.
+    """
+
+    published: PublishedScore
+    ours: float | None
+    difference: float | None
+    error: float | None
+    p: float | None
+    detectable: float | None
+    verdict: PublishedVerdict
+    reason: str
+    differing: dict[str, tuple[Any, Any]]
+    doubt: str = ""
+    settling: int | None = None
+
+    @property
+    def same_settings(self) -> bool:
+        """Whether the source states settings for this score, and ours equal all of them."""
+        return bool(self.published.settings) and self.published.stated and not self.differing
+
+
+def compare_published(
+    score: Score,
+    questions: Sequence[QuestionTally],
+    published: PublishedScore,
+    settings: Mapping[str, Any],
+) -> PublishedComparison:
+    """Compare a run's score with a published one on the same questions.
+
+    Both scores are of the same questions, so the choice of questions adds no error. Three errors count: the run's
+    sampling error; that of the published score, estimated from its number of samples and the run's spread; and the
+    rounding of the printed value. If the source does not state its number of samples, the test is made for each number
+    in `UNKNOWN_SAMPLES`. questions: `tally(…).questions` of the run. settings: of the run, by the names that the
+    published file uses.
+    """
+    differing = {
+        name: (settings.get(name), published.settings.get(name))
+        for name in (*published.settings, *(name for name in CONDITIONS if name not in published.settings))
+        if settings.get(name) != published.settings.get(name) and name not in WITHOUT_EFFECT
+    }
+    # The verdict stands if it is the same for everything that the missing samples and the source's unknown number of
+    # samples may be.
+    ends, reason = _our_ends(score, questions, published)
+    samples = UNKNOWN_SAMPLES if published.samples is None else (published.samples,)
+    by_number = [[_test(end, published, number) for end in ends] for number in samples]
+    tests = [test for of_number in by_number for test in of_number]
+    smallest = [float(smallest_difference(np.asarray(test.error**2), test.growth)) for test in tests]
+    verdict: PublishedVerdict = "cannot say"
+    if tests:
+        rejected = set().union(*map(_possible_results, by_number))
+        if len(rejected) == 1:
+            verdict = "not compatible" if rejected.pop() else "compatible"
+        elif len(ends) > 1:
+            reason = (
+                f"{count_noun(score.n_missing, 'sample')} {are(score.n_missing)} missing, and the verdict "
+                "depends on them"
+            )
+        else:
+            reason = "the number of samples of the published score is not stated, and the verdict depends on it"
+    ours = _value(score, published)
+    difference = None if ours is None else ours - published.value
+    error = max(test.error for test in tests) if tests and published.samples is not None else None
+    variance_of_sample = None
+    # Where every question has one sample, the variance is NaN, which is not above 0.
+    if ends and ends[0].variance > 0:
+        variance_of_sample = ends[0].variance * ends[0].trials
+    return PublishedComparison(
+        published=published,
+        ours=ours,
+        difference=difference,
+        error=error,
+        p=normal_two_sided(difference / error) if error and difference is not None else None,
+        detectable=max(smallest, default=None),
+        verdict=verdict,
+        reason=reason,
+        differing=differing,
+        doubt=doubt(published, variance_of_sample),
+        settling=_settling_beside(ends, published, difference),
+    )
+
+
+class _PublishedTest(NamedTuple):
+    """A run's value minus a published one, and the standard error of this difference if both are of one model.
+
+    growth: how much the variance grows with a true difference (`differences.growth`).
+    """
+
+    difference: float
+    error: float
+    growth: float
+
+
+def _settling_beside(ends: Sequence[_Own], published: PublishedScore, difference: float | None) -> int | None:
+    """Samples of each question of a run that show a true `difference` from a published pass@1; None as `settling`."""
+    if len(ends) != 1 or published.k != 1 or published.samples is None or not published.n_questions or not difference:
+        return None
+    (own,) = ends
+    spread = SampleSpread(published.n_questions, own.value, own.variance * own.trials, own.trials)
+    return samples_to_detect(spread, abs(difference), published.samples, unit=published.unit)
+
+
+def _possible_results(tests: Sequence[_PublishedTest]) -> set[bool]:
+    """Whether the published score may be rejected (True), and whether it may be kept (False).
+
+    tests: of our estimates, as `_our_ends` returns them. The missing samples may give any accuracy
+    between the extremes, so the score is kept for sure only if both extremes keep it, and rejected for sure only if the
+    nearest possible accuracy is farther away than the largest error explains.
+    """
+    differences = [test.difference for test in tests]
+    nearest = 0.0 if min(differences) <= 0 <= max(differences) else min(map(abs, differences))
+    possible = {abs(test.difference) > Z_95 * test.error for test in tests[:2]}
+    if nearest <= Z_95 * max(test.error for test in tests):
+        possible.add(False)
+    return possible
+
+
+class _Own(NamedTuple):
+    """A run's value of a metric with its errors; the fields are those of `uncertainty.Estimate`."""
+
+    value: float
+    variance: float
+    trials: float
+    single: float | None = None
+
+
+def _own(correct: Array, counts: Array) -> _Own:
+    """The accuracy of a run as an estimate. correct, counts: (Q,), right samples and all samples of each question."""
+    return _Own(
+        float((correct / counts).mean()),
+        float(sampling_variance_of_mean(correct, counts)),
+        float(effective_samples(counts)),
+    )
+
+
+def _value(score: Score, published: PublishedScore) -> float | None:
+    """The run's value of the published metric; None where it has none."""
+    if published.metric == "pass@1":
+        return score.accuracy
+    return (score.pass_at if published.kind == "pass" else score.maj_at).get(published.k)
+
+
+def _our_ends(score: Score, questions: Sequence[QuestionTally], published: PublishedScore) -> tuple[list[_Own], str]:
+    """Return the run's estimates to compare with a published score, and "" or why there is none.
+
+    There is one estimate; or three if samples are missing: as if these were all wrong, all right, and such that the
+    accuracy has its largest error.
+    """
+    if _value(score, published) is None:
+        return [], f"this run has no {published.metric}"
+    if published.n_questions is None:
+        return [], "the source does not state its number of questions"
+    if score.n_questions != published.n_questions:
+        return (
+            [],
+            f"this run has {count_noun(score.n_questions, 'question')}, the published score {published.n_questions}",
+        )
+    if score.n_missing and not (score.partial and published.k == 1):
+        return [], f"this run is unfinished ({count_noun(score.n_missing, 'sample')} missing)"
+    if published.k == 1:
+        counted = counted_samples(questions)
+        if not counted.planned.all():
+            return [], "a question of this run has no sample"
+        ends = [_own(*counted.filled(right=False))]
+        if counted.missing.any():
+            ends += [_own(*counted.filled(right=True)), _own(*counted.most_uncertain())]
+        return ends, ""
+    k = published.k
+    estimate = pass_at(questions, k) if published.kind == "pass" else maj_at(questions, [k])[k]
+    return [_Own(estimate.value, estimate.variance, estimate.trials, estimate.single)], ""
+
+
+def _test(own: _Own, published: PublishedScore, samples: int) -> _PublishedTest:
+    """The comparison of a run's value with a published one.
+
+    samples: the samples of each question that the published score is supposed to have.
+    """
+    # Fewer than k samples still gave one draw.
+    draws = max(1.0, samples / published.k)
+    value, observed, total = np.asarray(own.value), np.asarray(own.variance), np.asarray(own.trials)
+    their_total = np.asarray((published.n_questions or 0) * draws)
+    variance = published_variance(
+        value,
+        observed,
+        total,
+        np.asarray(published.value),
+        their_total,
+        published.unit,
+        None if own.single is None else np.asarray(own.single),
+    )
+    rise = growth(value, smoothed_variance(value, observed, total), total, their_total)
+    return _PublishedTest(own.value - published.value, math.sqrt(float(variance)), float(rise))
