@@ -89,7 +89,7 @@ ROOMS = {
         " scoring/test_scoring_simulation.py scoring/test_scoring_formulas.py",
     ),
     "comparison": Room(
-        "scoring.comparison scoring.differences scoring.moves",
+        "scoring.comparison scoring.comparison_published scoring.differences scoring.moves",
         "scoring/test_scoring_differences.py scoring/test_scoring_comparison.py scoring/test_scoring_moves.py",
     ),
     "race": Room("scoring.race", "scoring/test_scoring_race.py"),
