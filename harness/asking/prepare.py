@@ -39,7 +39,7 @@ from harness.core.errors import Sentence, ServerError, StoreError, UsageError, n
 from harness.core.inert import visible
 from harness.core.limits import MAX_SAMPLES
 from harness.core.records import GradeRules
-from harness.generation.context import fitted_max_tokens
+from harness.generation.context import fitted_max_tokens, may_lower
 from harness.generation.settings import (
     DEFAULT_CONCURRENCY,
     BenchmarkSettings,
@@ -515,8 +515,10 @@ def server_of(questions_asked: Asked, watcher: Watcher | None = None) -> ServerS
     spec = servers.spec(engine, fields.pop("model", None) or options.model, watcher or Watcher(), **fields)
     if spec.context is not None:
         for question_set in questions_asked.sets:
-            bound = questions_asked.benchmarks[question_set.name].sampling.max_tokens
-            fitted_max_tokens(question_set.name, question_set.questions, bound, spec.context, fit=options.fit_context)
+            benchmark = questions_asked.benchmarks[question_set.name]
+            fit = may_lower(benchmark.origins, fit_context=options.fit_context)
+            bound = benchmark.sampling.max_tokens
+            fitted_max_tokens(question_set.name, question_set.questions, bound, spec.context, fit=fit)
     return spec
 
 
