@@ -165,7 +165,7 @@ M = D + "models: [m]\n"
         (D + "servers:\n  - engine: vllm\n    quantisation: x\n", 4, "Did you mean quantization?"),
         (D + "models:\n- {name: m, url: x}\n", 3, "unknown key 'models.0.url'. Did you mean base_url?"),
         (M + "servers:\n- {url: x}\n", 4, "unknown key 'servers.0.url'. Did you mean base_url under 'run'?"),
-        ("benchmarks:\n- {benchmark: demo, n: 3}\n", 2, "unknown key 'benchmarks.0.n'. The keys there are name, samples,"),
+        ("benchmarks:\n- {benchmark: demo, n: 3}\n", 2, "key 'benchmarks.0.n'. The keys there are name, samples,"),
         ("benchmarks:\n- {benchmark: demo, foo: 3}\n", 2, "metrics_port, metrics_host, benchmark."),
         (D + "table: {grouping: x}\n", 2, "The keys there are layout, shown, columns, base, k."),
         (D + "servers:\n  - engine: vlm\n", 3, "servers.0.engine: Input should be 'llama_cpp'"),
