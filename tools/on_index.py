@@ -52,8 +52,8 @@ PAGES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "docs/howto/ascend.md": (
         (
-            "run `uv tool install --python 3.11 .` in a checkout of\nthe harness; uv downloads Python 3.11.",
-            "run\n`uv tool install --python 3.11 reasoning-harness`; uv downloads Python 3.11.",
+            "run `uv tool install --python 3.11 .` in a checkout of\nthe harness; uv downloads Python 3.11. Then",
+            "run\n`uv tool install --python 3.11 reasoning-harness`; uv downloads Python 3.11. Then",
         ),
     ),
     "docs/compatibility.md": (

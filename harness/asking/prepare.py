@@ -26,7 +26,7 @@ from harness.asking.prices import prices_of, read_prices
 from harness.asking.servers import Looks, ReachedServers
 from harness.asking.watching import Watcher
 from harness.benchmarks import card as cards
-from harness.benchmarks import catalogue, questions, shards
+from harness.benchmarks import catalogue, questions, shards, usual_columns
 from harness.benchmarks.questions import QuestionSet
 from harness.benchmarks.recipe import StoredQuestions
 from harness.benchmarks.sources import tables
@@ -265,7 +265,8 @@ def _doubtful_columns(options: RunOptions, first: Mapping[str, object]) -> Itera
         return
     usual = {"question": (options.question_key, QUESTION_COLUMNS), "answer": (options.answer_key, ANSWER_COLUMNS)}
     for what, (key, names) in usual.items():
-        present = [name for name in names if name in first]
+        fitting = (usual_columns.find((name,), first) for name in names)
+        present = list(dict.fromkeys(name for name in fitting if name is not None))
         if key is None and len(present) > 1:
             also = " and ".join(visible(name, 40) for name in present[1:])
             file, column = visible(Path(options.data).name, 80), visible(present[0], 40)
@@ -469,7 +470,8 @@ def _first_row(options: RunOptions) -> Mapping[str, object]:
 def _prompt_for(options: RunOptions, first: Mapping[str, object]) -> str | None:
     """The prompt with a Chinese instruction if the file's first question is Chinese; None: the usual prompt."""
     columns = (options.question_key,) if options.question_key else QUESTION_COLUMNS
-    text = next((str(first[name]) for name in columns if name in first), "")
+    column = usual_columns.find(columns, first)
+    text = "" if column is None else str(first[column])
     if len(re.findall(_HAN, text)) <= len(re.findall(_LATIN_WORD, text)) or re.search(_NOT_CHINESE, text):
         return None
     return "boxed_letter_zh" if options.choices_key else "boxed_zh"
