@@ -156,12 +156,16 @@ def prepare(
     watcher = watcher or Watcher()
     if server is not None:
         options = servers.at_server(options, server)
-    # The data are read before the server starts: a misspelt benchmark must not cost minutes of loading weights.
+    # The data are read and the run folder is made before the server starts: a misspelt benchmark or a folder that cannot
+    # be written must not cost minutes of loading weights.
     questions_asked = questions_of(options, watcher, judged=judged)
     if options.serve is None:
         yield _prepared(questions_asked, options, watcher, must_answer, server)
         return
-    with servers.launched(server_of(questions_asked, watcher), watcher) as started:
+    spec = server_of(questions_asked, watcher)
+    if (folder := _known_folder(options)) is not None:
+        folder.create()
+    with servers.launched(spec, watcher) as started:
         yield _prepared(questions_asked, servers.at_server(options, started), watcher, must_answer, started)
 
 

@@ -15,9 +15,9 @@ _QUESTIONS_ELSEWHERE = (
     "pytanie", "zadanie", "soru", "câu hỏi", "bài toán", "سؤال", "السؤال", "مسألة", "المسألة", "प्रश्न",
 )  # fmt: skip
 _ANSWERS_ELSEWHERE = (
-    "答案", "参考答案", "正确答案", "标答", "标准答案", "正解", "答え", "回答", "정답", "답", "답안", "respuesta",
-    "resposta", "antwort", "réponse", "risposta", "antwoord", "ответ", "odpowiedź", "cevap", "yanıt", "đáp án", "câu trả lời",
-    "إجابة", "الإجابة", "جواب", "الجواب", "उत्तर",
+    "答案", "参考答案", "正确答案", "标答", "标准答案", "正解", "答え", "回答", "정답", "답", "답안",
+    "respuesta", "resposta", "antwort", "réponse", "risposta", "antwoord", "ответ", "odpowiedź", "cevap", "yanıt", "đáp án",
+    "câu trả lời", "إجابة", "الإجابة", "جواب", "الجواب", "उत्तर",
 )  # fmt: skip
 
 QUESTION_COLUMNS = ("problem", "question", "prompt", *_QUESTIONS_ELSEWHERE)

@@ -76,10 +76,10 @@ def test_what_nobody_gave_may_be_lowered_and_what_was_given_only_by_the_option(
     assert not may_lower({"temperature": "default"}, fit_context=False)
 
 
-def server_with(context: int) -> FaultServer:
+def server_with(context: int, model: str = "test-model") -> FaultServer:
     def answer(request: Request) -> object:
         if request.method == "GET":
-            return [models("test-model", max_model_len=context) if request.path == "/v1/models" else http(404)]
+            return [models(model, max_model_len=context) if request.path == "/v1/models" else http(404)]
         return well(request)
 
     return FaultServer(answer)  # type: ignore[arg-type]
@@ -140,3 +140,13 @@ def test_a_max_tokens_that_was_given_is_not_lowered_even_if_it_equals_the_defaul
         by_preset = harness(tmp_path, *own_questions(tmp_path, server.base_url, "--preset", "olmo-3-think"))
         assert (by_preset.code, "--fit-context" in by_preset.err) == (2, True)
         assert not [r for r in server.requests if r.method == "POST"]
+
+
+def test_the_advice_of_a_preset_is_about_the_max_tokens_that_is_sent(tmp_path: Path) -> None:
+    with server_with(32768, "Qwen/QwQ-32B") as server:
+        words = own_questions(tmp_path, server.base_url, "--dry-run")
+        fitted, given = (harness(tmp_path, *words, *more) for more in ((), ("--max-tokens", "32768")))
+    assert fitted.code == 0, fitted.err
+    assert "max_tokens 30720: the model card gives a reply 32,768" in fitted.err
+    assert "leaves no room" not in fitted.err
+    assert "leaves no room" in given.err

@@ -317,7 +317,7 @@ def test_ctrl_c_says_how_long_it_waits_and_what_a_second_does(tmp_path: Path) ->
             said += line
         child.send_signal(signal.SIGINT)
         _, rest = child.communicate(timeout=PATIENCE_SECONDS)
-    assert re.search(r"requests? have \d+ s to finish; Ctrl-C again cancels them", said), said
+    assert re.search(r"requests? may take \d+ s to finish; Ctrl-C again cancels", said), said
     assert "Resume with: " in said + rest
     assert child.returncode == 130
 
