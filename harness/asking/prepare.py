@@ -156,8 +156,8 @@ def prepare(
     watcher = watcher or Watcher()
     if server is not None:
         options = servers.at_server(options, server)
-    # The data are read and the run folder is made before the server starts: a misspelt benchmark or a folder that cannot
-    # be written must not cost minutes of loading weights.
+    # The data are read and the run folder is made before the server starts: a misspelt benchmark, or a folder that
+    # cannot be written, must not cost minutes of loading weights.
     questions_asked = questions_of(options, watcher, judged=judged)
     if options.serve is None:
         yield _prepared(questions_asked, options, watcher, must_answer, server)

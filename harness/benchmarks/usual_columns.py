@@ -16,8 +16,8 @@ _QUESTIONS_ELSEWHERE = (
 )  # fmt: skip
 _ANSWERS_ELSEWHERE = (
     "答案", "参考答案", "正确答案", "标答", "标准答案", "正解", "答え", "回答", "정답", "답", "답안",
-    "respuesta", "resposta", "antwort", "réponse", "risposta", "antwoord", "ответ", "odpowiedź", "cevap", "yanıt", "đáp án",
-    "câu trả lời", "إجابة", "الإجابة", "جواب", "الجواب", "उत्तर",
+    "respuesta", "resposta", "antwort", "réponse", "risposta", "antwoord", "ответ", "odpowiedź", "cevap", "yanıt",
+    "đáp án", "câu trả lời", "إجابة", "الإجابة", "جواب", "الجواب", "उत्तर",
 )  # fmt: skip
 
 QUESTION_COLUMNS = ("problem", "question", "prompt", *_QUESTIONS_ELSEWHERE)
@@ -43,8 +43,8 @@ def find(names: Iterable[str], columns: Collection[str]) -> str | None:
             folded = {}
             for column in columns:
                 folded.setdefault(_folded(column), column)
-        if (column := folded.get(_folded(name))) is not None:
-            return column
+        if (alike := folded.get(_folded(name))) is not None:
+            return alike
     return None
 
 

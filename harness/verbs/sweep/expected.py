@@ -16,7 +16,7 @@ from harness.runs import RunFolder, read_samples
 from harness.verbs.plan_sources import former_run
 from harness.verbs.sweep import records
 from harness.verbs.sweep.cells import Cell, ServerGroup, Sweep
-from harness.verbs.sweep.file import refused
+from harness.verbs.sweep.file import at_line
 from server_launchers.errors import LaunchError
 
 
@@ -68,7 +68,7 @@ def _expected(sweep: Sweep, group: ServerGroup, cell: Cell) -> ExpectedCell:
         try:
             questions_asked = prepare.questions_of(options, judged=sweep.judge is not None)
         except UsageError as error:
-            raise refused(cell.where, error) from error
+            raise at_line(cell.where, error) from error
         (question_set,) = questions_asked.sets
         settings = questions_asked.benchmarks[question_set.name]
         name, n_questions, at_most = question_set.name, len(question_set.questions), False

@@ -82,7 +82,7 @@ def _extended(content: dict[str, Any], where_of: Callable[[Keys], str]) -> dict[
             f"{where}: the file extends itself, directly or through other files; name a file that does not extend it"
         ) from error
     except UsageError as error:
-        raise refused(where, error) from error
+        raise at_line(where, error) from error
     joined = {key: {**base.get(key, {}), **content.get(key, {})} for key in ("run", "score", "judge", "table")}
     # A file that extends another one is a sweep of its own, so it does not take over the other's name and folder.
     own = {key: value for key, value in base.items() if key not in ("name", "out")}
@@ -190,7 +190,7 @@ def _keys_beside(keys: Keys) -> list[str]:
     return list(part.get("properties", ()))
 
 
-def refused(where: str, error: UsageError) -> UsageError:
+def at_line(where: str, error: UsageError) -> UsageError:
     """The same error, with `where` ("file:line") before its sentence and its options written as keys of the file."""
     return UsageError(f"{where}: {spell_options(error.sentence.marked, _as_key)}")
 
