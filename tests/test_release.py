@@ -39,6 +39,26 @@ def test_one_command_turns_all_pages_to_an_index() -> None:
     assert on_index.problems() == []
 
 
+@pytest.mark.parametrize(
+    ("text", "n"),
+    [
+        ("Run `uv tool install .` in a checkout of it.", 1),
+        ("Install it from a\ncheckout. In the checkout, gather packages.", 2),
+        ("pip install '.[report]'", 1),
+        ("Build the image in a copy of the repository. Results are stored outside of the checkout.", 0),
+    ],
+)
+def test_a_page_that_would_still_install_from_a_checkout_is_found(
+    text: str, n: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(on_index, "CHECKOUT", tmp_path)
+    monkeypatch.setattr(on_index, "PAGES", {})
+    (tmp_path / "docs" / "howto").mkdir(parents=True)
+    (tmp_path / "README.md").write_text("", "utf-8")
+    (tmp_path / "docs" / "howto" / "page.md").write_text(text, "utf-8")
+    assert on_index.problems() == ["docs/howto/page.md installs from a checkout besides"] * n
+
+
 @pytest.mark.parametrize(("argv", "code"), [(["--help"], 0), (["--hepl"], 2), (["all"], 2)])
 def test_a_question_about_the_command_rewrites_no_page(
     argv: list[str], code: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

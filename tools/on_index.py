@@ -45,13 +45,34 @@ PAGES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "docs/experiments.md": (("'.[report]'` in a checkout)", "'reasoning-harness[report]'`)"),),
     "docs/reports.md": (("'.[report]'` in a checkout)", "'reasoning-harness[report]'`)"),),
-    "docs/howto/offline.md": (("pip wheel '.[llama-cpp]'", "pip wheel 'reasoning-harness[llama-cpp]'"),),
+    "docs/howto/offline.md": (
+        ("Install `harness` there from a checkout\n", "Install `harness` there\n"),
+        ("In the checkout, gather packages", "Gather packages"),
+        ("pip wheel '.[llama-cpp]'", "pip wheel 'reasoning-harness[llama-cpp]'"),
+    ),
+    "docs/howto/ascend.md": (
+        (
+            "run `uv tool install --python 3.11 .` in a checkout of\nthe harness; uv downloads Python 3.11. Then",
+            "run\n`uv tool install --python 3.11 reasoning-harness`; uv downloads Python 3.11. Then",
+        ),
+    ),
+    "docs/compatibility.md": (
+        (
+            "Today the pages describe an installation from a checkout. After the first release on PyPI, `python -m "
+            "tools.on_index` changes\nthem to `pip install reasoning-harness`. The name was free on 2026-11-22 (`pip "
+            "index versions reasoning-harness` found nothing).",
+            "The pages describe an installation from PyPI, `pip install reasoning-harness`.",
+        ),
+    ),
 }
 """Page -> (the words for a checkout, the words for an index)."""
 
 
-_INSTALLS = re.compile(r"'\.\[[a-z]")
-"""A checkout with an extra as an argument of pip, such as '.[report]'."""
+_INSTALLS = re.compile(r"'\.\[[a-z]|\b(?:in|from)\s+(?:a|the)\s+checkout\b", re.IGNORECASE)
+"""A checkout with an extra as an argument of pip, such as '.[report]', or the words "in a checkout".
+
+A page that needs other files of the repository speaks of "a copy of the repository".
+"""
 
 
 def problems() -> list[str]:

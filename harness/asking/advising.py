@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from harness.client.facts.tokens import Tokenizer, has_token_pages
 from harness.core.errors import Sentence, ServerError
+from harness.generation.context import fitted_max_tokens
 from harness.presets import preset as presets
 from harness.presets.preset import Preset
 
@@ -56,13 +57,18 @@ def _as_cards_see_it(
 ) -> presets.RunProfile:
     """Return the settings of one benchmark as the `RunProfile` that a preset's rules, from a model's card, check."""
     first = question_set.questions[0]
+    name, context = question_set.name, min(looks.contexts) if looks.contexts else None
+    sampling = settings.benchmarks[name].sampling
+    if context is not None and settings.may_lower(name):
+        fitted = fitted_max_tokens(name, question_set.questions, sampling.max_tokens, context, fit=True)
+        sampling = sampling.but(max_tokens=fitted)
     return presets.RunProfile(
-        sampling=settings.benchmarks[question_set.name].sampling,
+        sampling=sampling,
         prompt="\n".join([first.prompt, *(message.content for message in first.messages)]),
         system_prompt=question_set.system_prompt,
         mathematics=first.kind in ("integer", "number", "expression", "multiple"),
         api=question_set.api,
-        context=min(looks.contexts) if looks.contexts else None,
+        context=context,
         # Fields that the user adds may switch thinking on or off, under any name that the chat template has for it.
         thinking=options.thinking or ("by hand" if options.chat_template_kwargs or options.extra_body else None),
         prefill=options.prefill,

@@ -26,7 +26,7 @@ from harness.asking.prices import prices_of, read_prices
 from harness.asking.servers import Looks, ReachedServers
 from harness.asking.watching import Watcher
 from harness.benchmarks import card as cards
-from harness.benchmarks import catalogue, questions, shards
+from harness.benchmarks import catalogue, questions, shards, usual_columns
 from harness.benchmarks.questions import QuestionSet
 from harness.benchmarks.recipe import StoredQuestions
 from harness.benchmarks.sources import tables
@@ -39,7 +39,7 @@ from harness.core.errors import Sentence, ServerError, StoreError, UsageError, n
 from harness.core.inert import visible
 from harness.core.limits import MAX_SAMPLES
 from harness.core.records import GradeRules
-from harness.generation.context import fitted_max_tokens
+from harness.generation.context import fitted_max_tokens, may_lower
 from harness.generation.settings import (
     DEFAULT_CONCURRENCY,
     BenchmarkSettings,
@@ -156,12 +156,16 @@ def prepare(
     watcher = watcher or Watcher()
     if server is not None:
         options = servers.at_server(options, server)
-    # The data are read before the server starts: a misspelt benchmark must not cost minutes of loading weights.
+    # The data are read and the run folder is made before the server starts: a misspelt benchmark, or a folder that
+    # cannot be written, must not cost minutes of loading weights.
     questions_asked = questions_of(options, watcher, judged=judged)
     if options.serve is None:
         yield _prepared(questions_asked, options, watcher, must_answer, server)
         return
-    with servers.launched(server_of(questions_asked, watcher), watcher) as started:
+    spec = server_of(questions_asked, watcher)
+    if (folder := _known_folder(options)) is not None:
+        folder.create()
+    with servers.launched(spec, watcher) as started:
         yield _prepared(questions_asked, servers.at_server(options, started), watcher, must_answer, started)
 
 
@@ -265,7 +269,8 @@ def _doubtful_columns(options: RunOptions, first: Mapping[str, object]) -> Itera
         return
     usual = {"question": (options.question_key, QUESTION_COLUMNS), "answer": (options.answer_key, ANSWER_COLUMNS)}
     for what, (key, names) in usual.items():
-        present = [name for name in names if name in first]
+        fitting = (usual_columns.find((name,), first) for name in names)
+        present = list(dict.fromkeys(name for name in fitting if name is not None))
         if key is None and len(present) > 1:
             also = " and ".join(visible(name, 40) for name in present[1:])
             file, column = visible(Path(options.data).name, 80), visible(present[0], 40)
@@ -469,7 +474,8 @@ def _first_row(options: RunOptions) -> Mapping[str, object]:
 def _prompt_for(options: RunOptions, first: Mapping[str, object]) -> str | None:
     """The prompt with a Chinese instruction if the file's first question is Chinese; None: the usual prompt."""
     columns = (options.question_key,) if options.question_key else QUESTION_COLUMNS
-    text = next((str(first[name]) for name in columns if name in first), "")
+    column = usual_columns.find(columns, first)
+    text = "" if column is None else str(first[column])
     if len(re.findall(_HAN, text)) <= len(re.findall(_LATIN_WORD, text)) or re.search(_NOT_CHINESE, text):
         return None
     return "boxed_letter_zh" if options.choices_key else "boxed_zh"
@@ -515,8 +521,10 @@ def server_of(questions_asked: Asked, watcher: Watcher | None = None) -> ServerS
     spec = servers.spec(engine, fields.pop("model", None) or options.model, watcher or Watcher(), **fields)
     if spec.context is not None:
         for question_set in questions_asked.sets:
-            bound = questions_asked.benchmarks[question_set.name].sampling.max_tokens
-            fitted_max_tokens(question_set.name, question_set.questions, bound, spec.context, fit=options.fit_context)
+            benchmark = questions_asked.benchmarks[question_set.name]
+            fit = may_lower(benchmark.origins, fit_context=options.fit_context)
+            bound = benchmark.sampling.max_tokens
+            fitted_max_tokens(question_set.name, question_set.questions, bound, spec.context, fit=fit)
     return spec
 
 

@@ -425,13 +425,13 @@ class Card(_Part):
     def ingredients(self) -> dict[str, Any]:
         """All fields from which questions are made, for a checksum.
 
-        A field that was added later is left out if the card does not use it, so that older cards keep their checksums.
+        A field of `added_later` is left out if the card does not use it, so that older cards keep their checksums.
         """
-        rare = (
+        added_later = (
             *("program", "releases", "date_column", "dates", "only", "twin_of", "original_key", "original_until"),
             *("cluster_after", "row_form"),
         )
-        exclude: dict[str, Any] = {name: True for name in rare if not getattr(self, name)}
+        exclude: dict[str, Any] = {name: True for name in added_later if not getattr(self, name)}
         of_source = {name for name in ("damaged_rows", "documents") if not getattr(self.source, name, True)}
         if isinstance(self.source, UrlSource) and self.source.split is None:
             of_source.add("split")

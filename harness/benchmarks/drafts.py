@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 import msgspec
 
 from harness.answers.bounds import LAST_LETTER
+from harness.benchmarks import usual_columns
 from harness.benchmarks.row_forms import rows_of
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Row
@@ -529,8 +530,8 @@ _LINE_BREAK = re.compile(
 
 
 def _first_column(names: Names, row: Row) -> str | None:
-    """The first of these columns that the row has; None if it has none of them."""
-    return next((name for name in names if name in row.value), None)
+    """The first of these columns that the row has, however it is spelt; None if it has none of them."""
+    return usual_columns.find(names, row.value)
 
 
 def _cell_or_none(row: Row, names: Names) -> Any:

@@ -1,27 +1,55 @@
-"""The usual names of columns in files of questions, tried in this order if the user names no column."""
+"""The usual names of columns in files of questions, tried in this order if the user names no column.
 
+`find` matches the names of columns: `Correct Answer` is `correct_answer`.
+"""
 
-def _capitalised(*names: str) -> tuple[str, ...]:
-    """Each name as it is, and with a capital first letter where that differs."""
-    return tuple(dict.fromkeys(form for name in names for form in (name, name.capitalize())))
+from __future__ import annotations
 
+import functools
+import unicodedata
+from collections.abc import Collection, Iterable
 
-_QUESTIONS_ELSEWHERE = _capitalised(
+_QUESTIONS_ELSEWHERE = (
     "问题", "题目", "试题", "题干", "問題", "題目", "質問", "設問", "문제", "질문", "pregunta", "problema", "pergunta",
     "questão", "enunciado", "frage", "aufgabe", "problème", "énoncé", "domanda", "vraag", "opgave", "вопрос", "задача",
     "pytanie", "zadanie", "soru", "câu hỏi", "bài toán", "سؤال", "السؤال", "مسألة", "المسألة", "प्रश्न",
 )  # fmt: skip
-_ANSWERS_ELSEWHERE = _capitalised(
-    "答案", "参考答案", "正确答案", "标答", "标准答案", "正解", "答え", "回答", "정답", "respuesta", "resposta",
-    "antwort", "réponse", "risposta", "antwoord", "ответ", "odpowiedź", "cevap", "yanıt", "đáp án", "câu trả lời",
-    "إجابة", "الإجابة", "جواب", "الجواب", "उत्तर",
+_ANSWERS_ELSEWHERE = (
+    "答案", "参考答案", "正确答案", "标答", "标准答案", "正解", "答え", "回答", "정답", "답", "답안",
+    "respuesta", "resposta", "antwort", "réponse", "risposta", "antwoord", "ответ", "odpowiedź", "cevap", "yanıt",
+    "đáp án", "câu trả lời", "إجابة", "الإجابة", "جواب", "الجواب", "उत्तर",
 )  # fmt: skip
 
-QUESTION_COLUMNS = ("problem", "Problem", "question", "Question", "prompt", "Prompt", *_QUESTIONS_ELSEWHERE)
+QUESTION_COLUMNS = ("problem", "question", "prompt", *_QUESTIONS_ELSEWHERE)
 ANSWER_COLUMNS = (
-    "answer", "Answer", "expected_answer", "final_answer", "gold", "target", "reference", *_ANSWERS_ELSEWHERE,
+    "answer", "expected_answer", "final_answer", "correct_answer", "gold", "target", "reference", *_ANSWERS_ELSEWHERE,
 )  # fmt: skip
 ID_COLUMNS = ("id", "编号", "序号", "题号")
 
 IN_OTHER_LANGUAGES = frozenset((*_QUESTIONS_ELSEWHERE, *_ANSWERS_ELSEWHERE, *ID_COLUMNS[1:]))
 """The names that messages leave out, because they would hide the few that a reader needs."""
+
+
+def find(names: Iterable[str], columns: Collection[str]) -> str | None:
+    """The column that has the first of these names that any column has; None if there is none.
+
+    A column spelt exactly as the name comes first, then one that differs in case, spaces, underscores and hyphens only.
+    """
+    folded: dict[str, str] | None = None
+    for name in names:
+        if name in columns:
+            return name
+        if folded is None:
+            folded = {}
+            for column in columns:
+                folded.setdefault(_folded(column), column)
+        if (alike := folded.get(_folded(name))) is not None:
+            return alike
+    return None
+
+
+@functools.lru_cache(maxsize=4096)
+def _folded(name: str) -> str:
+    """The name without the differences of spelling that `find` ignores."""
+    composed = unicodedata.normalize("NFKC", name).casefold()
+    return "".join(c for c in composed if not c.isspace() and c not in "_-")

@@ -40,6 +40,7 @@ def command(samples: int, out: Path | None) -> None:
     """
     from harness.asking import servers
     from harness.cli.terminal import RESUMED_BY, Terminal
+    from harness.runs.layout import RunFolder
 
     folder = out or _unfinished(samples) or RESULTS / f"demo-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
     # All cores, because this client is idle; by default a server leaves one core to its client.
@@ -47,19 +48,23 @@ def command(samples: int, out: Path | None) -> None:
     more = f" --samples {samples}" if samples != SAMPLES else ""
     # The server of a resumed demo has another address, so the run's own command would be of no use.
     again = os.environ[RESUMED_BY] = f"{program()} demo{more} --out {shlex.quote(str(folder))}"
+    RunFolder(folder).create()  # before the server: a folder that cannot be written must not cost its start
+    ran = 0
     spec = servers.spec(EMBEDDED, MODEL, watcher, threads=os.cpu_count())
     click.echo(f"$ harness serve {EMBEDDED} {MODEL}")
     try:
         with servers.launched(spec, watcher) as server:
             where = ("--base-url", server.base_urls[0], "--model", server.model, "--out", str(folder))
             # The fingerprint would take 10 s on two cores, before anything is to be seen.
-            code = _step("run", f"demo:{samples}", *where, "--no-fingerprint")
+            code = ran = _step("run", f"demo:{samples}", *where, "--no-fingerprint")
             code = code or _step("score", str(folder))
             code = code or _step("report", str(folder))
     except KeyboardInterrupt:
         code = STOPPED
     if code >= STOPPED:
-        click.echo(f"Stopped, and the server with it. To go on: {again}", err=True)
+        # A run that was stopped has said how to go on.
+        how = "" if ran >= STOPPED else f" To go on: {again}"
+        click.echo(f"Stopped, and the server with it.{how}", err=True)
     if code == 0:
         click.echo("Commands to paste next: ask a table of your own questions, then read this run's samples:")
         for line in next_lines(folder):

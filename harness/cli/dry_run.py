@@ -90,7 +90,9 @@ def _fitted(settings: RunSettings, sets: list[QuestionSet], contexts: list[int])
     rows = {}
     for questions in sets:
         bound = settings.benchmarks[questions.name].sampling.max_tokens
-        lowered = fitted_max_tokens(questions.name, questions.questions, bound, min(contexts), fit=settings.fit_context)
+        lowered = fitted_max_tokens(
+            questions.name, questions.questions, bound, min(contexts), fit=settings.may_lower(questions.name)
+        )
         if lowered != bound:
             rows[questions.name] = [(f"{questions.name}: max_tokens, lowered to fit the context", str(lowered))]
     return rows

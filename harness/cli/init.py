@@ -41,8 +41,16 @@ def template_files(kind: str) -> dict[str, Path]:
     return {"questions.csv" if kind == QUESTIONS else "run.yaml": shipped}
 
 
+class _NewFolder(click.Path):
+    """The folder for the files; a message says what it is if none is given."""
+
+    def get_missing_message(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        """The end of the message about a missing DIR."""
+        return "Name the folder for the file, which is made if it does not exist, as in: harness init mine"
+
+
 @click.command("init", cls=SpelledCommand)
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("folder", metavar="DIR", type=_NewFolder(path_type=Path, file_okay=False))
 @click.option(
     "--for",
     "kind",
@@ -68,6 +76,9 @@ def command(folder: Path, kind: str) -> None:
     for name in files:
         if os.path.lexists(folder / name):
             raise StoreError(f"{folder / name} exists already and stays unchanged: give another folder")
+    existing = next(above for above in (folder, *folder.absolute().parents) if above.exists())
+    if not os.access(existing, os.W_OK):
+        raise StoreError(f"{existing} is not writable: give another folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

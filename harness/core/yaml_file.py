@@ -128,6 +128,8 @@ def _load_mapping(
     what, max_bytes, is_wanted: as in `read_mapping`.
     """
     value, text = _parse(path, what, max_bytes, is_wanted)
+    # A file may lack all lines that are wanted.
+    value = {} if value is None and is_wanted is not None else value
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
         kinds = {dict: "a key that is no text", list: "a list", type(None): "nothing"}
         kind = kinds.get(type(value), "a single value")

@@ -24,6 +24,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from harness.benchmarks import usual_columns
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Row
 from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ID_COLUMNS, QUESTION_COLUMNS
@@ -91,7 +92,8 @@ def response_columns(response: str | None, *others: str | None) -> frozenset[str
     for the reference, the question and the id.
     """
     texts = {response} if response is not None else {*RESPONSE_COLUMNS, *REASONING_COLUMNS}
-    return frozenset(texts.difference(others, GOLD_COLUMNS, ANSWER_COLUMNS, QUESTION_COLUMNS))
+    needed = [name for name in (*others, *GOLD_COLUMNS, *ANSWER_COLUMNS, *QUESTION_COLUMNS) if name is not None]
+    return frozenset(name for name in texts if usual_columns.find((name,), needed) is None)
 
 
 def by_columns(
@@ -116,7 +118,7 @@ def by_columns(
         answer_column = _require_column(first, answer, usual_answers, "the reference", "answer_key")
     question_column = _find_column(first, question, QUESTION_COLUMNS, "the question")
     id_column = _find_column(first, question_id, (), "the id")
-    usual_column = None if question_id else next((name for name in ID_COLUMNS if name in first.value), None)
+    usual_column = None if question_id else usual_columns.find(ID_COLUMNS, first.value)
     for row in chain([first], ahead):
         for column in (response_column, answer_column):
             if column is not None and column not in row.value:
@@ -373,12 +375,12 @@ def _find_column(row: Row, column: str | None, usual: Iterable[str], role: str) 
     role: what the column should hold, for messages. Raises `UsageError` if the row lacks the named column.
     """
     if column is not None:
-        if column in row.value:
-            return column
+        if (named := usual_columns.find((column,), row.value)) is not None:
+            return named
         have = ", ".join(visible(name, 60) for name in list(row.value)[:40])
         near = near_names(column, row.value)
         raise UsageError(f"{row.where} has no column {visible(column)!r} for {role}; it has {have}.{near}")
-    return next((name for name in usual if name in row.value), None)
+    return usual_columns.find(usual, row.value)
 
 
 def _require_column(row: Row, column: str | None, usual: Iterable[str], role: str, field: str) -> str:

@@ -1,12 +1,12 @@
 """Checks before the first sample that prompt + max_tokens fits the server's context. Pure.
 
 There is no tokenizer here, so a prompt's length is only known between two bounds. A run is refused if even the lower
-bound does not fit, and `fit` lowers max_tokens by the upper bound.
+bound does not fit. Where `may_lower` allows it, max_tokens is lowered instead, by the upper bound.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -56,6 +56,14 @@ def prompt_tokens(question: Question) -> PromptTokens:
     most = plain / MIN_CHARS_PER_TOKEN + wide * MAX_TOKENS_PER_WIDE_CHAR + TEMPLATE_TOKENS
     # Rounded outwards, so both stay bounds.
     return PromptTokens(max(1, int(least)), int(most) + 1)
+
+
+def may_lower(origins: Mapping[str, str], *, fit_context: bool) -> bool:
+    """Whether max_tokens may be lowered to the server's context: nobody gave it, or the option `fit_context` allows it.
+
+    origins: sampling parameter → where its value comes from, as in `BenchmarkSettings`.
+    """
+    return fit_context or origins.get("max_tokens") == "default"
 
 
 def fitted_max_tokens(

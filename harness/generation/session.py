@@ -376,7 +376,9 @@ class SamplingSession:
     def _recorded_fit(self, name: str) -> int | None:
         """The max_tokens that an earlier session fitted to the server's context; None if it fitted none."""
         record = self._manifest.benchmarks.get(name)
-        value = record.identity.get("fitted_max_tokens") if record is not None and self._settings.fit_context else None
+        value = (
+            record.identity.get("fitted_max_tokens") if record is not None and self._settings.may_lower(name) else None
+        )
         return value if isinstance(value, int) else None
 
     def _accepted_missing(self, name: str) -> dict[str, str]:
@@ -483,13 +485,15 @@ class SamplingSession:
             max_tokens = self._settings.benchmarks[name].sampling.max_tokens
             before = self.fitted[name]
             # A benchmark with stored samples keeps the max_tokens that they were made with.
-            may_fit = self._settings.fit_context and name not in self._bound
+            may_fit = self._settings.may_lower(name) and name not in self._bound
             to_send = max_tokens if may_fit or before is None else before
             fitted = fitted_max_tokens(name, question_set.questions, to_send, context, fit=may_fit)
             if may_fit and fitted != max_tokens:
                 self.fitted[name] = fitted
+                whose = "" if self._settings.fit_context else "its default "
                 self.warn(
-                    f"{name}: max_tokens is lowered from {max_tokens} to {fitted}: the server's context is {context}."
+                    f"{name}: max_tokens is lowered from {whose}{max_tokens} to {fitted}: the server's context is "
+                    f"{context}."
                 )
                 rest = {n: r for n, r in self._manifest.benchmarks.items() if n != name}
                 self._manifest = msgspec.structs.replace(self._manifest, benchmarks=rest)

@@ -22,6 +22,7 @@ from harness.client.spelling import RequestTemplate, Spelling
 from harness.core.choices import Api, SalvageMode, TransportName
 from harness.core.errors import StoreError, UsageError, option
 from harness.core.secret import without_secrets
+from harness.generation.context import may_lower
 from harness.generation.plan import Order
 from harness.generation.spending import Prices
 from harness.runs import RunFolder
@@ -144,7 +145,8 @@ class RunSettings:
     benchmarks share; for the record. transport: which client sends
     requests. ca_file: PEM file of the authorities to trust for https; None: the system's.
 
-    fit_context: lower max_tokens to the server's context instead of refusing the run. accept_missing: a run is complete
+    fit_context: lower a max_tokens that somebody gave to the server's context, as the default is, instead of refusing
+    the run. accept_missing: a run is complete
     without samples that can never succeed (a prompt over the context). accept_server_change: continue with another
     model behind the same name. canary: stop if the first samples show a broken set-up. fingerprint: ask each endpoint
     for the beginnings of a few greedy replies, and compare them with the run's. budget_tokens: completion tokens after
@@ -213,6 +215,10 @@ class RunSettings:
     def deadlines(self) -> Deadlines:
         """The deadlines of each reply."""
         return self.asker.deadlines
+
+    def may_lower(self, benchmark: str) -> bool:
+        """Whether the benchmark's max_tokens may be lowered to the server's context."""
+        return may_lower(self.benchmarks[benchmark].origins, fit_context=self.fit_context)
 
     def template(self, benchmark: str) -> RequestTemplate:
         """Return what all requests of `benchmark` have in common."""

@@ -244,6 +244,9 @@ def for_model(model: str) -> Preset | None:
 
 
 def _models(name: str) -> tuple[str, ...]:
-    """The patterns of a preset. Only the line with them is parsed, since every run looks at all presets."""
+    """The patterns of a preset; none if it has no line `models:`.
+
+    Only the line with them is parsed, since every run looks at all presets.
+    """
     lines = read_mapping(_FOLDER / f"{name}.yaml", "a preset", is_wanted=lambda line: line.startswith("models:"))
-    return tuple(lines["models"])
+    return tuple(lines.get("models", ()))

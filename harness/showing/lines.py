@@ -89,7 +89,7 @@ def _ending(progress: Progress) -> str:
         return "ending"
     if grace is None:
         return f"ending: {count_noun(n, 'request')} may finish, without a limit of time"
-    return f"ending: {count_noun(n, 'request')} have {grace:.0f} s to finish; Ctrl-C again cancels them"
+    return f"ending: {count_noun(n, 'request')} may take {grace:.0f} s to finish; Ctrl-C again cancels"
 
 
 # ---- several lines

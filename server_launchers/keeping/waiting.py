@@ -78,7 +78,7 @@ def until_ready(
         except readiness.NotReady as error:
             why = str(error)
         except readiness.Foreign as error:
-            raise LaunchError(f"another server answers at {waiting[0]}: {error}; choose another --port") from None
+            raise LaunchError(_unfit(deployment, waiting[0], guard.pid, error)) from None
         # Unequal, not larger: a rotated log gets smaller, and that is progress too.
         new_sizes = [_size(log) for log in starting.logs]
         if new_sizes != sizes:
@@ -124,14 +124,33 @@ def until_known(spec: ServerSpec, guard: subprocess.Popen[bytes], starting: Serv
         time.sleep(0.01)
 
 
-def _check_owner(deployment: Deployment, url: str, guard_pid: int) -> None:
-    """Check that the port in `url` belongs to the guard or one of its descendants. Raises `readiness.Foreign`."""
+def _check_owner(deployment: Deployment, url: str, guard_pid: int) -> bool:
+    """Check that the port in `url` belongs to the guard or one of its descendants. Raises `readiness.Foreign`.
+
+    Returns whether it could be checked.
+    """
     port = int(url.rpartition(":")[2])
     # A container's processes are children of docker's daemon, not of the guard; `owns_port` is off for them.
-    if deployment.readiness.owns_port and (owners := processes.listeners(port)):
-        ours = {guard_pid, *processes.descendants(guard_pid)}
-        if not owners & ours:
-            raise readiness.Foreign(", ".join(processes.describe(pid) for pid in sorted(owners)))
+    if not deployment.readiness.owns_port or not (owners := processes.listeners(port)):
+        return False
+    ours = {guard_pid, *processes.descendants(guard_pid)}
+    if not owners & ours:
+        raise readiness.Foreign(", ".join(processes.describe(pid) for pid in sorted(owners)))
+    return True
+
+
+def _unfit(deployment: Deployment, url: str, guard_pid: int, error: readiness.Foreign) -> str:
+    """The sentence for a server that answers and cannot be used: another program, or our own with other settings.
+
+    error: why it cannot be used.
+    """
+    try:
+        is_ours = _check_owner(deployment, url, guard_pid)
+    except readiness.Foreign:
+        is_ours = False
+    if is_ours:
+        return f"the server that was started answers at {url}, but {error}: change its command, or the name asked for"
+    return f"another server answers at {url}: {error}; choose another --port"
 
 
 def _size(path: Path) -> int:

@@ -30,12 +30,41 @@ def asked(folder: Path, row: dict[str, object], *more: dict[str, object], **opti
         ("问题", "答案"), ("题目", "参考答案"), ("問題", "正解"), ("문제", "정답"), ("Pregunta", "Respuesta"),
         ("pergunta", "resposta"), ("Aufgabe", "Antwort"), ("énoncé", "réponse"), ("Вопрос", "Ответ"),
         ("質問", "回答"), ("السؤال", "الجواب"), ("سؤال", "الإجابة"), ("Vraag", "Antwoord"), ("Pytanie", "Odpowiedź"),
-        ("Soru", "Cevap"), ("Câu hỏi", "Đáp án"),
+        ("Soru", "Cevap"), ("Câu hỏi", "Đáp án"), ("질문", "답"),
     ],
 )  # fmt: skip
 def test_columns_are_known_in_the_main_languages(tmp_path: Path, question: str, answer: str) -> None:
     ((_, text),) = asked(tmp_path, {question: "1 + 1 = ?", answer: "2"})
     assert text.startswith("1 + 1 = ?")
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("QUESTION", "Correct Answer"),
+        (" Problem ", "final-answer"),
+        ("Prompt", "ExpectedAnswer"),
+        ("CÂU HỎI", "đáp_án"),
+    ],
+)
+def test_case_spaces_underscores_and_hyphens_of_a_column_do_not_matter(
+    tmp_path: Path, question: str, answer: str
+) -> None:
+    ((_, text),) = asked(tmp_path, {question: "1 + 1 = ?", answer: "2"})
+    assert text.startswith("1 + 1 = ?")
+    ((_, text),) = asked(tmp_path, {"My Text": "1 + 2 = ?", "x": "3"}, question_key="my_text", answer_key="X")
+    assert text.startswith("1 + 2 = ?")
+
+
+def test_a_column_spelt_exactly_as_a_name_comes_before_one_spelt_otherwise(tmp_path: Path) -> None:
+    ((_, text),) = asked(tmp_path, {"Question": "1 + 1 = ?", "question": "1 + 2 = ?", "answer": "3"})
+    assert text.startswith("1 + 2 = ?")
+
+
+@pytest.mark.parametrize("answer", ["answers", "correct", "answer 1"])
+def test_a_column_of_another_name_is_no_answer(tmp_path: Path, answer: str) -> None:
+    with pytest.raises(UsageError, match=f"no column 'answer' .* for the answer; it has question, {answer}"):
+        asked(tmp_path, {"question": "1 + 1 = ?", answer: "2"})
 
 
 def test_a_column_that_nobody_knows_is_refused_in_a_short_sentence(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def saved(tmp_path: Path, data: bytes, name: str = "set.jsonl") -> Path:
             GOOD + b'{"problem": 7, "answer": 1}',
             r"set\.jsonl:2: the column 'problem' must be a question's text, found 7",
         ),
-        (GOOD + b'{"problem": "p", "Answer": 1}', r"set\.jsonl:2 has no column .*it has problem, Answer"),
+        (GOOD + b'{"problem": "p", "Answers": 1}', r"set\.jsonl:2 has no column .*it has problem, Answers"),
     ],
 )
 def test_a_broken_line_is_named_with_its_file_and_line(tmp_path: Path, data: bytes, message: str) -> None:

@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ import pytest
 from harness.cli import demo
 from tests.faults.server import STALL, FaultServer, Request, Step, completion, models
 from tests.patience import PATIENCE_SECONDS
-from tests.system.command import environment
+from tests.system.command import environment, harness
 
 PROGRAM = """
 import contextlib, sys, types
@@ -65,13 +66,41 @@ def test_a_ctrl_c_says_how_to_go_on_and_the_same_command_does(tmp_path: Path, mo
         os.killpg(child.pid, signal.SIGINT)
         stderr += child.communicate(timeout=PATIENCE_SECONDS)[1]
     assert child.returncode == demo.STOPPED, stderr
-    again = re.search(r"To go on: (?:\S+/)?harness demo --samples 1 --out (results/demo-\S+)$", stderr, re.MULTILINE)
+    # The sentence names the demo: the address of its server is gone with it.
+    again = re.search(r"Resume with: (?:\S+/)?harness demo --samples 1 --out (results/demo-\S+)$", stderr, re.MULTILINE)
     assert again, stderr
-    # Each sentence names the demo: the address of its server is gone with it.
-    assert re.search(
-        rf"Resume with: (?:\S+/)?harness demo --samples 1 --out {re.escape(again[1])}$", stderr, re.MULTILINE
-    )
     assert "--base-url" not in stderr
+    assert stderr.count("harness demo --samples 1") == 1, "it is said once"
+    assert stderr.rstrip().endswith("Stopped, and the server with it.")
     monkeypatch.chdir(tmp_path)
     assert demo._unfinished(1) == Path(again[1])
     assert demo._unfinished(4) is None, "a run with other samples is another run"
+
+
+def test_a_ctrl_c_while_the_server_starts_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HARNESS_RESUMED_BY", "")
+    monkeypatch.setattr("harness.asking.servers.spec", lambda *_, **__: None)
+    monkeypatch.setattr("harness.asking.servers.launched", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        demo.command(["--out", "mine"], standalone_mode=False)
+    assert ended.value.code == demo.STOPPED
+    assert re.search(r"To go on: (?:\S+/)?harness demo --out mine$", capsys.readouterr().err, re.MULTILINE)
+
+
+@pytest.mark.parametrize("words", [("demo",), ("run", "demo", "--serve", "vllm", "--model", "org/m")])
+def test_a_run_folder_that_cannot_be_made_is_refused_before_a_server_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    starts: list[object] = []
+    monkeypatch.setattr("harness.asking.servers.spec", lambda *_, **__: types.SimpleNamespace(context=None))
+    monkeypatch.setattr("harness.asking.servers.launched", lambda *given: starts.append(given))
+    done = harness(tmp_path, *words, "--out", "/proc/nowhere/run")
+    assert (done.code, starts) == (3, [])
+    assert "cannot make the folder /proc/nowhere/run: No such file or directory. Name one" in done.err
+    assert "--out" in done.err

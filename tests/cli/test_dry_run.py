@@ -45,13 +45,18 @@ def test_several_cards_are_one_run(folder: Path) -> None:
 
 
 def test_a_run_without_room_for_its_replies_is_refused_before_its_server_starts(folder: Path) -> None:
-    done = harness(folder, "run", "--data", "sums.jsonl", "--max-model-len", "32768", *SERVE)
+    words = ("run", "--data", "sums.jsonl", "--max-model-len", "32768", *SERVE)
+    done = harness(folder, *words, "--max-tokens", "32768")
     assert done.code != 0
     assert "--fit-context" in done.err
+    by_default = harness(folder, *words)
+    assert by_default.code == 0, by_default.err
 
 
-def sweep_file(folder: Path, max_tokens: int, samples: int) -> None:
-    cell = {"data": "sums.jsonl", "samples": samples, "max_tokens": max_tokens}
+def sweep_file(folder: Path, max_tokens: int | None, samples: int) -> None:
+    cell = {"data": "sums.jsonl", "samples": samples}
+    if max_tokens is not None:
+        cell["max_tokens"] = max_tokens
     server = {"engine": "vllm", "max_model_len": 4096}
     content = {"models": ["org/m"], "servers": [server], "benchmarks": [cell], "score": {"k": [4]}}
     (folder / "own.yaml").write_text(json.dumps(content))
@@ -74,8 +79,10 @@ def test_a_sweep_s_dry_run_finds_what_would_lose_its_cells(
     assert f"m+vllm+sums would end without a score: {reason}" in done.err or reason in done.err, done.err
 
 
-def test_a_sweep_that_would_lose_nothing_says_nothing(folder: Path) -> None:
-    sweep_file(folder, 1000, 4)
+@pytest.mark.parametrize("max_tokens", [1000, None])
+def test_a_sweep_that_would_lose_nothing_says_nothing(folder: Path, max_tokens: int | None) -> None:
+    """None: the default, which is above the context, is lowered to it."""
+    sweep_file(folder, max_tokens, 4)
     done = harness(folder, "sweep", "own.yaml", "--dry-run")
     assert (done.code, "lost" in done.err) == (0, False)
 

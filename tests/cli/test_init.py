@@ -6,6 +6,7 @@ For: harness.cli.flags.
 from __future__ import annotations
 
 import json
+import os
 import re
 import resource
 import subprocess
@@ -159,3 +160,22 @@ def test_a_variable_or_a_line_that_sets_nothing_is_refused(tmp_path: Path) -> No
     done = harness(tmp_path, "run", "demo", "--env-file", "bad.env")
     assert (done.code, "bad.env:2: expected NAME=VALUE" in done.err) == (2, True)
     assert "canary" not in done.err
+
+
+def test_a_folder_that_cannot_be_written_is_answered_with_another_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As for a user who may not write there: the tests may run as root, who may write everywhere.
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK or Path(path).resolve() != tmp_path)
+    for given in (".", "mine/deep"):
+        done = harness(tmp_path, "init", given)
+        assert done.code == 3
+        assert done.err.rstrip().endswith("is not writable: give another folder"), done.err
+    assert list(tmp_path.glob("*.yaml")) == []
+
+
+def test_init_without_a_folder_says_what_stands_there(tmp_path: Path) -> None:
+    done = harness(tmp_path, "init")
+    assert done.code == 2
+    assert "Name the folder for the file" in done.err
+    assert "harness init mine" in done.err

@@ -268,8 +268,8 @@ def test_the_largest_count_is_a_count_and_a_larger_one_is_unknown() -> None:
         ({"content": [{"type": "text", "text": ["4"]}]}, "a part of its content is no string but a list"),
         ({"content": [{"type": "thinking", "thinking": 5}]}, "a part of its content is no string but a number"),
         ({"content": ["4"]}, "a part of its content is no object but a string"),
-        ({"content": [{"type": "thinking", "thinking": ["so"]}]}, "a part of its thinking is no text"),
-        ({"content": [{"type": "thinking", "thinking": [{"text": 5}]}]}, "a part of its thinking is no text"),
+        ({"content": [{"type": "thinking", "thinking": ["so"]}]}, "a part of its reasoning is no text"),
+        ({"content": [{"type": "thinking", "thinking": [{"text": 5}]}]}, "a part of its reasoning is no text"),
     ],
 )
 def test_a_part_that_is_no_text_is_named(fields: dict[str, Any], words: str) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from harness.core.errors import ServerError
 from harness.core.records import Message, Question
-from harness.generation.context import fitted_max_tokens, prompt_tokens
+from harness.generation.context import fitted_max_tokens, may_lower, prompt_tokens
 from harness.generation.runner import stated_context
 from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.presets.sampling import Sampling
@@ -19,6 +19,7 @@ from harness.runs.layout import RunFolder
 from harness.runs.manifest import Manifest
 from tests.faults.server import FaultServer, Request, http, models
 from tests.generation.small_runs import question_set, run, run_settings, well
+from tests.system.command import harness
 
 
 def question(text: str) -> Question:
@@ -63,10 +64,22 @@ def test_what_may_fit_is_not_refused() -> None:
     assert fitted_max_tokens("b", [question("x")], None, 10, fit=False) is None
 
 
-def server_with(context: int) -> FaultServer:
+@pytest.mark.parametrize(
+    ("who", "fit_context", "lowered"),
+    [("default", False, True), ("default", True, True), ("card", True, True)]
+    + [(who, False, False) for who in ("options", "preset r1", "card")],
+)
+def test_what_nobody_gave_may_be_lowered_and_what_was_given_only_by_the_option(
+    who: str, fit_context: bool, lowered: bool
+) -> None:
+    assert may_lower({"temperature": "default", "max_tokens": who}, fit_context=fit_context) is lowered
+    assert not may_lower({"temperature": "default"}, fit_context=False)
+
+
+def server_with(context: int, model: str = "test-model") -> FaultServer:
     def answer(request: Request) -> object:
         if request.method == "GET":
-            return [models("test-model", max_model_len=context) if request.path == "/v1/models" else http(404)]
+            return [models(model, max_model_len=context) if request.path == "/v1/models" else http(404)]
         return well(request)
 
     return FaultServer(answer)  # type: ignore[arg-type]
@@ -93,3 +106,47 @@ def test_a_fitted_run_records_what_it_asked_and_stays_the_same_when_resumed(tmp_
     assert posted == {1920}
     identity = Manifest.load(RunFolder(settings.out)).benchmarks["sums"].identity
     assert (identity["sampling"]["max_tokens"], identity["fitted_max_tokens"]) == (4096, 1920)
+
+
+def own_questions(folder: Path, base_url: str, *more: str) -> tuple[str, ...]:
+    """The words of a run of one's own file of questions, of samples in the folder `run`."""
+    (folder / "sums.csv").write_text("question,answer\nWhat is 1 + 1?,2\n", encoding="utf-8")
+    return "run", "--data", "sums.csv", "--out", "run", "--no-fingerprint", "--no-canary", "--base-url", base_url, *more
+
+
+def test_a_run_of_own_questions_fits_the_default_to_the_context_and_its_resume_keeps_it(tmp_path: Path) -> None:
+    with server_with(32768) as server:
+        done = harness(tmp_path, *own_questions(tmp_path, server.base_url))
+        assert done.code == 0, done.err
+        line = "sums: max_tokens is lowered from its default 32768 to 30720: the server's context is 32768."
+        assert done.err.count(line) == 1
+    record = Manifest.load(RunFolder(tmp_path / "run")).benchmarks["sums"]
+    assert (record.identity["sampling"]["max_tokens"], record.identity["fitted_max_tokens"]) == (32768, 30720)
+    assert record.settings["sampling_from"]["max_tokens"] == "default"
+    with server_with(40960) as larger:
+        more = harness(tmp_path, *own_questions(tmp_path, larger.base_url, "--samples", "2"))
+        assert more.code == 0, more.err
+        assert {r.json["max_tokens"] for r in larger.requests if r.method == "POST"} == {30720}
+    with server_with(16384) as smaller:
+        refused = harness(tmp_path, *own_questions(tmp_path, smaller.base_url, "--samples", "3"))
+        assert (refused.code, "the server's context is 16384" in refused.err) == (2, True)
+        assert not [r for r in smaller.requests if r.method == "POST"]
+
+
+def test_a_max_tokens_that_was_given_is_not_lowered_even_if_it_equals_the_default(tmp_path: Path) -> None:
+    with server_with(32768) as server:
+        refused = harness(tmp_path, *own_questions(tmp_path, server.base_url, "--max-tokens", "32768"))
+        assert (refused.code, "--fit-context" in refused.err) == (2, True)
+        by_preset = harness(tmp_path, *own_questions(tmp_path, server.base_url, "--preset", "olmo-3-think"))
+        assert (by_preset.code, "--fit-context" in by_preset.err) == (2, True)
+        assert not [r for r in server.requests if r.method == "POST"]
+
+
+def test_the_advice_of_a_preset_is_about_the_max_tokens_that_is_sent(tmp_path: Path) -> None:
+    with server_with(32768, "Qwen/QwQ-32B") as server:
+        words = own_questions(tmp_path, server.base_url, "--dry-run")
+        fitted, given = (harness(tmp_path, *words, *more) for more in ((), ("--max-tokens", "32768")))
+    assert fitted.code == 0, fitted.err
+    assert "max_tokens 30720: the model card gives a reply 32,768" in fitted.err
+    assert "leaves no room" not in fitted.err
+    assert "leaves no room" in given.err

@@ -6,6 +6,7 @@ For: harness.presets.
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -206,3 +207,15 @@ def test_every_underscored_parser_of_sglang_keeps_its_name_in_either_spelling() 
     for name in sglang.UNDERSCORED:
         assert sglang._parser(name) == sglang._parser(name.replace("_", "-")) == name
     assert sglang._parser("deepseek_r1") == sglang._parser("deepseek-r1") == "deepseek-r1"
+
+
+def test_a_preset_without_models_fits_no_model_and_is_found_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = (presets._FOLDER / "r1.yaml").read_text("utf-8").splitlines()
+    without = [line for line in lines if not line.startswith("models:")]
+    assert len(without) == len(lines) - 1
+    (tmp_path / "mine.yaml").write_text("\n".join(without), "utf-8")
+    monkeypatch.setattr(presets, "_FOLDER", tmp_path)
+    assert presets.for_model("org/m") is None
+    assert presets.load("mine").models == ()

@@ -53,7 +53,7 @@ class Machine:
         numpy = words[6:]
         files = [f"{self.folder}/lib/x.so", f"{self.folder}/c.so", *(f"{folder}/numpy/n.so" for folder in numpy)]
         stdlib = f"{self.folder}/lib"
-        facts = {"version": version, "stdlib": stdlib, "numpy": bool(numpy), "files": files}
+        facts = {"version": version, "stdlib": stdlib, "has_numpy": bool(numpy), "files": files}
         return SimpleNamespace(stdout=json.dumps(facts).encode())
 
     def interpreter(self) -> Interpreter:
@@ -72,7 +72,7 @@ def test_programs_run_with_the_harnesss_own_python_or_the_systems(machine: Machi
     assert machine.interpreter() == with_numpy, "files below its folders are bound with them"
     assert with_numpy.name == "python3.12.1"
     machine.numpy.rmdir()
-    assert machine.interpreter().numpy is None
+    assert machine.interpreter().numpy_folder is None
     system = os.path.realpath("/usr/bin/python3")
     machine.versions |= {machine.own: [3, 8, 9], system: [3, 9, 0]}
     assert machine.interpreter() == Interpreter(system, (3, 9, 0), stdlib, (library,), None)
@@ -117,7 +117,7 @@ def test_as_root_the_bits_for_others_say_what_nobody_can_read(
 @pytest.mark.parametrize("found", [None, SimpleNamespace(origin=None)])
 def test_a_python_without_numpy_is_one(machine: Machine, monkeypatch: pytest.MonkeyPatch, found: Any) -> None:
     monkeypatch.setattr(bubblewrap, "find_spec", lambda _: found)
-    assert (machine.interpreter().path, machine.interpreter().numpy) == (machine.own, None)
+    assert (machine.interpreter().path, machine.interpreter().numpy_folder) == (machine.own, None)
 
 
 @pytest.fixture

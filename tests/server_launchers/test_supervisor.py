@@ -211,7 +211,8 @@ def test_a_taken_port_is_refused_with_the_program_that_holds_it() -> None:
 
 
 def test_a_server_with_another_model_is_refused() -> None:
-    with pytest.raises(LaunchError, match="it serves other, not faulty"):
+    own = r"the server that was started answers at \S+, but it serves other, not faulty: change its command"
+    with pytest.raises(LaunchError, match=own):
         supervisor.launch(faulty("other-model"))
 
 

@@ -149,11 +149,12 @@ def test_a_log_gets_one_line_that_stands_alone() -> None:
 
 def test_ctrl_c_says_what_is_waited_for_how_long_and_what_a_second_one_does() -> None:
     stopping = progress(stopping=True, why="stopped by SIGINT", grace_s=28.4, in_flight=12)
-    ending = "ending: 12 requests have 28 s to finish; Ctrl-C again cancels them"
+    ending = "ending: 12 requests may take 28 s to finish; Ctrl-C again cancels"
     assert ending in line(stopping)
     assert ending in text(panel(stopping, 79, 30))
     many = text(panel(progress(stopping=True, grace_s=28.4, in_flight=1024), 79, 30))
-    assert "ending: 1,024 requests have 28 s to finish; Ctrl-C again cancels them" in many
+    assert "ending: 1,024 requests may take 28 s to finish; Ctrl-C again cancels" in many
+    assert "ending: 1 request may take 7 s to finish;" in line(progress(stopping=True, grace_s=7.0, in_flight=1))
     assert "ending: 1 request may finish, without a limit" in line(progress(stopping=True, grace_s=None, in_flight=1))
 
 

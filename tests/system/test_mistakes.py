@@ -76,9 +76,9 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 def test_a_column_that_is_not_there_is_answered_with_those_that_are(tmp_path: Path) -> None:
     (tmp_path / "set.jsonl").write_text('{"problem": "1+1?", "answer": "2"}\n')
-    done = harness(tmp_path, "run", "--data", "set.jsonl", "--question-key", "Problem", "--answer-key", "answer")
+    done = harness(tmp_path, "run", "--data", "set.jsonl", "--question-key", "Problems", "--answer-key", "answer")
     assert done.code == 2
-    assert "'Problem'" in done.err
+    assert "'Problems'" in done.err
     assert "problem" in done.err
     assert "answer" in done.err
 
@@ -317,7 +317,7 @@ def test_ctrl_c_says_how_long_it_waits_and_what_a_second_does(tmp_path: Path) ->
             said += line
         child.send_signal(signal.SIGINT)
         _, rest = child.communicate(timeout=PATIENCE_SECONDS)
-    assert re.search(r"requests? have \d+ s to finish; Ctrl-C again cancels them", said), said
+    assert re.search(r"requests? may take \d+ s to finish; Ctrl-C again cancels", said), said
     assert "Resume with: " in said + rest
     assert child.returncode == 130
 

@@ -1,4 +1,16 @@
-"""The rules for atoms: numbers, letters, words, and everything between brackets."""
+"""The rules for atoms: numbers, letters, words, and everything between brackets.
+
+A rule takes its first token or gets it from its caller, and leaves the cursor behind its last token. The state of the
+cursor (`Cursor`), and who restores it:
+
+    position    a rule that tries a form and returns None puts it back where it was
+    depth       one more by `enter_rule`; the same rule takes it back
+    bars        0 inside brackets, one more inside `|…|`; the rule that opens them restores it
+    rows        set by square brackets for what stands directly inside them; the same rule restores it
+    integrals   one more from an integral sign to the end of its body; the same rule takes it back
+
+No rule catches `Unreadable`: it ends the parse, so a rule that raises restores nothing.
+"""
 
 from __future__ import annotations
 
@@ -117,13 +129,18 @@ class Atoms(Commands):
             return Node("fn", ("factorial", Node("add", (argument, num(-1)))))
         if name in ("C", "A", "P") and (node := self.combinations(name)) is not None:
             return node
-        if name in _DIFFERENTIAL and self.peek().kind == "sym" and not self.is_factor(name):
+        if self.begins_differential(name):
             return sym(f"{name} {self.take().text}")
         return self.applied(name) if self.applies_function(name) else sym(name)
 
-    def is_factor(self, name: str) -> bool:
-        """Whether the letter `name` begins no differential: the d at the end of an integral, or that of the unit dm."""
-        return name == "d" and (self.integrals > 0 or unit_of(f"d{self.peek().text}") is not None)
+    def begins_differential(self, name: str) -> bool:
+        """Whether the letter `name` and the letter behind it are one quantity: dx, ∂f, Δt.
+
+        The d that ends an integral and the d of a unit, such as dm, are read by other rules.
+        """
+        if name not in _DIFFERENTIAL or self.peek().kind != "sym":
+            return False
+        return name != "d" or (self.integrals == 0 and unit_of(f"d{self.peek().text}") is None)
 
     def applied(self, name: str) -> Node:
         """Parse the arguments of the function `name`, with their brackets."""

@@ -66,7 +66,11 @@ class Limits(Options):
         ),
     ] = 200.0
     fit_context: Annotated[
-        bool, Option("Lower max_tokens to the server's context instead of refusing.", under=LIMITS)
+        bool,
+        Option(
+            "Lower a given max_tokens to the server's context instead of refusing. The default is always lowered.",
+            under=LIMITS,
+        ),
     ] = False
 
 

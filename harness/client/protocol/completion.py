@@ -35,8 +35,8 @@ from harness.client.protocol.event_fields import (
     likeliest_of,
     may_hold_text,
     name_of,
+    reasoning_parts,
     string_or_none,
-    thoughts_of,
     token_logprobs,
 )
 from harness.client.protocol.plain_event import PlainEvent
@@ -406,7 +406,7 @@ class Completion:
                 raise BadEvent(f"a part of its content is no object but {json_kind(part)}")
             thinking, text = part.get("thinking"), part.get("text")
             if type(thinking) is list:
-                thinking = "".join(thoughts_of(thinking))
+                thinking = "".join(reasoning_parts(thinking))
             for is_reasoning, part_text in ((True, thinking), (False, text)):
                 if part_text is not None and type(part_text) is not str:
                     raise BadEvent(f"a part of its content is no string but {json_kind(part_text)}")

@@ -56,11 +56,11 @@ def name_of(name: str, field: str) -> str:
     return name
 
 
-def thoughts_of(parts: list[Any]) -> Iterator[str]:
+def reasoning_parts(parts: list[Any]) -> Iterator[str]:
     """The text of each part of a reasoning that is sent as a list. Raises `BadEvent`."""
     for part in parts:
         if type(part) is not dict or type(part.get("text")) is not str:
-            raise BadEvent("a part of its thinking is no text")
+            raise BadEvent("a part of its reasoning is no text")
         yield part["text"]
 
 

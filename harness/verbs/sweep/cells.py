@@ -22,7 +22,7 @@ from harness.core.inert import visible
 from harness.verbs.sweep import schema, training
 from harness.verbs.sweep.checkpoints import Checkpoint
 from harness.verbs.sweep.entry import JOIN, Entry, short_name, slug
-from harness.verbs.sweep.file import Keys, SweepFile, refused
+from harness.verbs.sweep.file import Keys, SweepFile, at_line
 from server_launchers.engines.table import ANY_PROGRAM
 
 AXES = ("models", "servers", "prompts", "sampling", "benchmarks")
@@ -384,7 +384,7 @@ def _group(
             fields = {key: value for key, value in spec.items() if key not in ("engine", "model")}
             servers.described(spec["engine"], spec["model"], **fields)
         except UsageError as error:
-            raise refused(server.where or str(file.path), error) from error
+            raise at_line(server.where or str(file.path), error) from error
     cells = []
     for rest in itertools.product(*(axes[axis] or (None,) for axis in ("prompts", "sampling", "benchmarks"))):
         entries = dict(zip(AXES, (model, server, *rest), strict=True))
@@ -445,7 +445,7 @@ def _made(kind: Any, given: Mapping[str, Any], where: str) -> Any:
     try:
         return kind.of(**given)
     except UsageError as error:
-        raise refused(where, error) from error
+        raise at_line(where, error) from error
 
 
 def _spec(fields: Mapping[str, Any]) -> dict[str, Any]:

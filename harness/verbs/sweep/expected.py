@@ -8,6 +8,7 @@ from pathlib import Path
 from harness.asking import prepare
 from harness.benchmarks import catalogue, data, prompts
 from harness.core.errors import HarnessError, StoreError, UsageError, option
+from harness.generation.context import may_lower
 from harness.generation.forecast import Forecast, forecast
 from harness.generation.settings import DEFAULT_CONCURRENCY
 from harness.presets import preset as presets
@@ -15,7 +16,7 @@ from harness.runs import RunFolder, read_samples
 from harness.verbs.plan_sources import former_run
 from harness.verbs.sweep import records
 from harness.verbs.sweep.cells import Cell, ServerGroup, Sweep
-from harness.verbs.sweep.file import refused
+from harness.verbs.sweep.file import at_line
 from server_launchers.errors import LaunchError
 
 
@@ -67,19 +68,21 @@ def _expected(sweep: Sweep, group: ServerGroup, cell: Cell) -> ExpectedCell:
         try:
             questions_asked = prepare.questions_of(options, judged=sweep.judge is not None)
         except UsageError as error:
-            raise refused(cell.where, error) from error
+            raise at_line(cell.where, error) from error
         (question_set,) = questions_asked.sets
         settings = questions_asked.benchmarks[question_set.name]
         name, n_questions, at_most = question_set.name, len(question_set.questions), False
-        samples, max_tokens = settings.samples, settings.sampling.max_tokens
+        samples, max_tokens, origins = settings.samples, settings.sampling.max_tokens, settings.origins
     else:
         # Called for its `UsageError` about an unknown prompt.
         prompts.find_prompt(options.prompt or card.prompt, card.prompts)
         preset = presets.load(options.preset) if options.preset is not None else None
-        max_tokens = prepare.sampling_of(options, preset, card.sampling)[0].max_tokens
+        sampling, origins = prepare.sampling_of(options, preset, card.sampling)
+        max_tokens = sampling.max_tokens
         name, samples = card.name, options.samples or card.samples
         numbers = [n for n in (card.questions, options.limit) if n is not None]
         n_questions, at_most = min(numbers, default=None), bool(options.filter or options.ids)
+    fits = may_lower(origins, fit_context=options.fit_context)
     most = None if n_questions is None or max_tokens is None else n_questions * samples * max_tokens
     estimate = ExpectedCell(
         cell=cell,
@@ -89,7 +92,7 @@ def _expected(sweep: Sweep, group: ServerGroup, cell: Cell) -> ExpectedCell:
         samples=samples,
         most_tokens=most,
         done=done,
-        lost="" if done else _lost(sweep, group, questions_asked, cell, samples, max_tokens),
+        lost="" if done else _lost(sweep, group, questions_asked, cell, samples, None if fits else max_tokens),
     )
     return estimate if done or n_questions is None else _with_forecast(sweep, estimate, n_questions)
 
@@ -106,7 +109,8 @@ def _lost(
 
     Two reasons are looked for: too few samples for a k of pass@k, and a server to start that cannot be described or
     whose context has no room for the prompts and replies. questions_asked: None if the questions are not on this
-    machine; then the lengths of prompts are unknown. samples: of each question. max_tokens: of a reply; None: unknown.
+    machine; then the lengths of prompts are unknown. samples: of each question. max_tokens: of a reply; None: unknown,
+    or lowered to the context where needed.
     """
     few = [k for k in sweep.score.k if k > samples]
     if few:
@@ -115,7 +119,7 @@ def _lost(
         return ""
     spec = {name: value for name, value in group.spec.items() if value is not None}
     context = spec.get("context")
-    if isinstance(context, int) and max_tokens is not None and max_tokens >= context and not cell.options.fit_context:
+    if isinstance(context, int) and max_tokens is not None and max_tokens >= context:
         return (
             f"max_tokens is {max_tokens:,} and the server's context {context:,} tokens, which leaves no room for a "
             f"prompt: raise the context, lower max_tokens, or give {option('fit_context', True)}"

@@ -6,7 +6,7 @@ The shipped files are the suites: sweeps of a named set of benchmarks.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -82,7 +82,7 @@ def _extended(content: dict[str, Any], where_of: Callable[[Keys], str]) -> dict[
             f"{where}: the file extends itself, directly or through other files; name a file that does not extend it"
         ) from error
     except UsageError as error:
-        raise refused(where, error) from error
+        raise at_line(where, error) from error
     joined = {key: {**base.get(key, {}), **content.get(key, {})} for key in ("run", "score", "judge", "table")}
     # A file that extends another one is a sweep of its own, so it does not take over the other's name and folder.
     own = {key: value for key, value in base.items() if key not in ("name", "out")}
@@ -138,7 +138,10 @@ def _sentence(error: ValidationError, where_of: Callable[[Keys], str]) -> str:
         more = others([each for each in missing if each is not problem]) if not lines else ""
         sentence = problem_of(problem, part_keys, more).sentence
         if problem["type"] == "extra_forbidden" and not near_names(str(keys[-1]), part_keys):
-            sentence = f"{sentence.removesuffix('.')}. {_belongs_where(str(keys[-1]), part_keys)}"
+            advice = _belongs_where(str(keys[-1]), part_keys)
+            # The keys of a part are listed once.
+            if not any(line.endswith(advice) for line in lines):
+                sentence = f"{sentence.removesuffix('.')}. {advice}"
         lines.append(f"{where_of(keys)}: {sentence}")
     if len(wrong) > MAX_WRONG:
         lines.append(f"and {len(wrong) - MAX_WRONG} more")
@@ -146,25 +149,32 @@ def _sentence(error: ValidationError, where_of: Callable[[Keys], str]) -> str:
 
 
 MAX_WRONG = 5
-"""A message names this many wrong keys, each with its line; the others are counted."""
-
-
-MAX_LISTED_KEYS = 40
-"""A message lists the keys of a part of the file if they are at most this many."""
+"""Largest number of mistakes that a message names, each with its line; the others are counted."""
 
 
 def _belongs_where(key: str, beside: Collection[str]) -> str:
     """A sentence on an unknown key: which part of the file it belongs to, or which keys are allowed where it was found.
 
-    beside: the keys that are allowed where it was found.
+    A key that is a word of a longer key, as `url` is of `base_url`, stands for the longer one. beside: the keys that
+    are allowed where it was found.
     """
-    parts = schema.json_schema()["$defs"]
-    for part, name in (("run", "Run"), ("servers", "Server"), ("score", "Score"), ("judge", "Judge")):
-        if key in parts[name]["properties"]:
+    definitions = schema.json_schema()["$defs"]
+    parts = {"run": "Run", "servers": "Server", "score": "Score", "judge": "Judge"}
+    allowed = {part: definitions[name]["properties"] for part, name in parts.items()}
+    for part, keys in allowed.items():
+        if key in keys:
             return f"{key!r} belongs under '{part}'."
-    if len(beside) > MAX_LISTED_KEYS:
-        return "docs/reference/sweep.md lists the keys."
+    if longer := _with_word(key, beside):
+        return f"Did you mean {', '.join(longer)}?"
+    for part, keys in allowed.items():
+        if longer := _with_word(key, keys):
+            return f"Did you mean {', '.join(longer)} under '{part}'?"
     return f"The keys there are {', '.join(beside)}."
+
+
+def _with_word(word: str, keys: Iterable[str]) -> list[str]:
+    """The keys that have `word` among the words that underscores separate."""
+    return [key for key in keys if word.casefold() in key.split("_")]
 
 
 def _keys_beside(keys: Keys) -> list[str]:
@@ -180,7 +190,7 @@ def _keys_beside(keys: Keys) -> list[str]:
     return list(part.get("properties", ()))
 
 
-def refused(where: str, error: UsageError) -> UsageError:
+def at_line(where: str, error: UsageError) -> UsageError:
     """The same error, with `where` ("file:line") before its sentence and its options written as keys of the file."""
     return UsageError(f"{where}: {spell_options(error.sentence.marked, _as_key)}")
 

@@ -57,19 +57,22 @@ if len(sys.argv) > 1:
         sys.argv = sys.argv[:1]
 maps = {line.split(None, 5)[5].strip() for line in open("/proc/self/maps") if "/" in line}
 print(json.dumps({"version": list(sys.version_info[:3]), "stdlib": sysconfig.get_path("stdlib"),
-    "numpy": len(sys.argv) > 1, "files": sorted(path for path in maps if ".so" in path)}))
+    "has_numpy": len(sys.argv) > 1, "files": sorted(path for path in maps if ".so" in path)}))
 """
 
 
 class Interpreter(NamedTuple):
-    """The Python that runs in the sandbox. files: shared libraries that it and its modules load. numpy: the folder of
-    its numpy; None without one."""
+    """The Python that runs in the sandbox.
+
+    files: shared libraries that it and its modules load. numpy_folder: the folder that holds its numpy; None without
+    one.
+    """
 
     path: str
     version: tuple[int, ...]
     standard_library: str
     files: tuple[str, ...]
-    numpy: str | None
+    numpy_folder: str | None
 
     @property
     def name(self) -> str:
@@ -84,19 +87,19 @@ def interpreter() -> Interpreter:
     # A venv's interpreter needs pyvenv.cfg and the venv's folders, which the sandbox lacks; the base interpreter does
     # not.
     candidates = [os.path.realpath(getattr(sys, "_base_executable", sys.executable)), "/usr/bin/python3"]
-    numpy = _numpy_folder()
+    numpy_folder = _numpy_folder()
     for path in candidates:
         real = os.path.realpath(path)
-        arguments = [numpy] if numpy and _may_read(numpy) else []
+        arguments = [numpy_folder] if numpy_folder and _may_read(numpy_folder) else []
         if not _may_read(real):
             continue
         probed = _probe(real, arguments)
         if probed is not None and probed.version >= (3, 9):
             stdlib = os.path.realpath(probed.stdlib)
             # Files below these folders are bound with them.
-            bound = (stdlib,) if numpy is None else (stdlib, numpy)
+            bound = (stdlib,) if numpy_folder is None else (stdlib, numpy_folder)
             files = tuple(file for file in probed.files if not file.startswith(bound))
-            return Interpreter(real, probed.version, stdlib, files, numpy if probed.numpy else None)
+            return Interpreter(real, probed.version, stdlib, files, numpy_folder if probed.has_numpy else None)
     raise UsageError(
         "no Python that the sandbox's user can read: run the harness as an ordinary user, or install python3 for all"
     )
@@ -105,7 +108,7 @@ def interpreter() -> Interpreter:
 class _Probed(msgspec.Struct):
     version: tuple[int, int, int]
     stdlib: str
-    numpy: bool
+    has_numpy: bool
     files: list[str]
 
 
@@ -166,7 +169,7 @@ def command(channel: int, needs: Needs) -> list[str]:
 
     Raises `UsageError` if bubblewrap, a Python or a needed compiler is missing.
     """
-    words = [require(), *_EMPTY]
+    words = [require(), *_EMPTY_MACHINE]
     python = interpreter()
     folders: tuple[str, ...] = ()
     if needs.compiler:
@@ -187,10 +190,10 @@ def command(channel: int, needs: Needs) -> list[str]:
             words += ["--tmpfs", f"{python.standard_library}/{packages}"]
     words += _links(python.files, folders)
     words += ["--ro-bind", str(Path(__file__).parent / "inside"), f"{_LIBRARY}/{_INSIDE}"]
-    if python.numpy is not None:
+    if python.numpy_folder is not None:
         for name in ("numpy", "numpy.libs"):
-            if (Path(python.numpy) / name).is_dir():
-                words += ["--ro-bind", f"{python.numpy}/{name}", f"{_LIBRARY}/{name}"]
+            if (Path(python.numpy_folder) / name).is_dir():
+                words += ["--ro-bind", f"{python.numpy_folder}/{name}", f"{_LIBRARY}/{name}"]
     python_code = (
         f"import sys; sys.path[:] = [*filter(None, sys.path), {_LIBRARY!r}]; "
         "from harness.extensions.answers.program.inside import cell, frames; "
@@ -201,7 +204,7 @@ def command(channel: int, needs: Needs) -> list[str]:
     return [*words, "--remount-ro", "/", "--", python.path, "-s", "-S", "-B", "-c", python_code]
 
 
-_EMPTY = [
+_EMPTY_MACHINE = [
     # --new-session: a program with the user's terminal could push input into it (TIOCSTI, CVE-2017-5226).
     "--unshare-all", "--unshare-user", "--uid", "1000", "--gid", "1000", "--hostname", "sandbox", "--die-with-parent",
     "--new-session", "--clearenv", "--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN", "--proc", "/proc",
@@ -210,6 +213,7 @@ _EMPTY = [
     "--setenv", "PYTHONHASHSEED", "0", "--setenv", "OMP_NUM_THREADS", "1", "--setenv", "OPENBLAS_NUM_THREADS", "1",
     "--chdir", "/tmp",  # noqa: S108
 ]  # fmt: skip
+"""Options of bubblewrap for a machine without network, files or privileges; `command` adds the files to be read."""
 
 
 def _links(files: tuple[str, ...], folders: tuple[str, ...]) -> list[str]:
@@ -244,4 +248,7 @@ def start(channel: int, needs: Needs) -> subprocess.Popen[bytes]:
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """Do nothing: all processes of a sandbox die with bubblewrap, since they are in its process name space."""
+    """Remove nothing, as `SandboxMaker.end` allows: bubblewrap leaves nothing behind.
+
+    All processes of a sandbox are in bubblewrap's process name space, so they died with `process`.
+    """
