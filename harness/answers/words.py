@@ -6,6 +6,9 @@ import re
 from functools import lru_cache
 
 from harness.answers.grammar.characters import plain_latex
+from harness.answers.grammar.numerals import IN_WORDS, number_in_words
+from harness.answers.grammar.spellings import is_own_spelling
+from harness.answers.grammar.units import is_counted, unit_of
 
 _WRAPPERS = re.compile(
     r"\\(?:text(?:bf|rm|it|sf|tt|normal|up)?|mbox|hbox|mathrm|mathbf|mathit|operatorname|emph)\b\*?\s*"
@@ -21,6 +24,10 @@ _LEAD = re.compile(
 _ARTICLES = re.compile(r"\b(?:the|an|a)\s+(?=\w)")
 _PUNCTUATION = re.compile(r"[.,;:!?。，；：！？\"'“”‘’`*]+")
 _SPACES = re.compile(r"\s+")
+_MAX_NUMERAL_CHARS = 200
+_MAX_CHINESE_NUMERAL = 24
+"""`_MAX_NUMERAL_CHARS`, `_MAX_CHINESE_NUMERAL`: longest number in words with its unit, longest Chinese one without."""
+
 _HYPHEN = re.compile(r"(?<=[a-z]{2})-(?=[a-z]{2})")
 _DUE = re.compile(r"\Adue (?=(?:north|south|east|west)\Z)")
 _CONDITION = re.compile(r"(?:充分不必要|必要不充分|充要|充分必要|既不充分也不必要|既不充分又不必要)(?=条件\Z)")
@@ -105,6 +112,31 @@ def is_words(source: str) -> bool:
     """
     text = _LAYOUT.sub(" ", _WRAPPERS.sub(" ", _COLOURED.sub(" ", source))).strip()
     return bool(_LETTERS_AND_PUNCTUATION.fullmatch(text)) and bool(re.search(r"[A-Za-z]{2}|[\u3400-\u9fff]", text))
+
+
+def numeral_as_digits(source: str) -> str:
+    """Return a number in words, perhaps with a unit behind it, as digits; any other text as it is."""
+    if len(source) > _MAX_NUMERAL_CHARS or not is_words(source.replace("/", " ")) or is_own_spelling(source):
+        return source  # 三点整 is a time, and no number of 点
+    words = words_of(source)
+    return number_in_words(words) or counted_in_words(words) or source
+
+
+def counted_in_words(words: str) -> str | None:
+    """Return a number in words with what it counts or measures as digits: 十二元 is "12 元", "ten cm" is "10 cm".
+
+    None if no number begins the words, or if neither a unit nor something counted follows it.
+    """
+    in_english = IN_WORDS.match(words)
+    # The shortest Chinese number first: 三千克 is 3 千克.
+    ends = range(1, min(len(words), _MAX_CHINESE_NUMERAL + 1)) if in_english is None else (in_english.end(),)
+    for end in ends:
+        digits, behind = number_in_words(words[:end]), words[end:].strip()
+        if digits is not None and behind in ("percent", "per cent"):
+            return f"{digits}\\%"
+        if digits is not None and behind and (unit_of(behind) is not None or is_counted(behind)):
+            return f"{digits} {behind}"
+    return None
 
 
 @lru_cache(maxsize=256)

@@ -79,16 +79,19 @@ def read_reference(
 
 
 def kind_of(reference: str) -> AnswerKind:
-    """The kind of a reference answer, by its characters: integer, choice, text, multiple, number or expression."""
+    """The kind of a reference answer, by its characters: integer, choice, text, multiple, number or expression.
+
+    A number in words has the kind of the same number in digits, so that replies are searched for the same forms.
+    """
     if plain := _PLAIN.fullmatch(reference):
         return cast("AnswerKind", plain.lastgroup)
     from harness.answers.boxed import without_boxes
     from harness.answers.grammar.literals import Unreadable
     from harness.answers.grammar.parse import parse
     from harness.answers.letters import letter_of
-    from harness.answers.words import is_words
+    from harness.answers.words import is_words, numeral_as_digits
 
-    reference = without_boxes(reference)
+    reference = numeral_as_digits(without_boxes(reference))
     if plain := _PLAIN.fullmatch(reference):
         return cast("AnswerKind", plain.lastgroup)
     if len(reference) < _MAX_CHOICE_CHARS and letter_of(reference, LAST_LETTER) is not None:

@@ -131,7 +131,7 @@ def test_all_parts_of_a_quantity_are_read(reference: str, end: str) -> None:
 @pytest.mark.parametrize(
     ("reference", "reply", "expected"),
     [
-        ("四分之三", "所以还剩这个蛋糕的四分之三。", "undecided"),
+        ("四分之三", "所以还剩这个蛋糕的四分之三。", "correct"),
         ("24岁", "所以爸爸比小明大二十四岁。", "undecided"),
         ("90分钟", "所以电影放映了九十分钟。", "undecided"),
         ("160元", "所以打折后一百六十元。", "undecided"),

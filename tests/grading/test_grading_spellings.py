@@ -11,6 +11,7 @@ from fractions import Fraction
 import pytest
 
 import harness
+from harness.answers.grammar.tree import names
 
 SPELLINGS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("60千米/时", ("每小时60千米", "时速60千米", "每时60千米", "60km/h"), ("每分钟60千米", "每小时60米", "分速60千米")),
@@ -283,3 +284,70 @@ def test_a_unit_in_brackets_belongs_to_the_number_before_it(unit: str) -> None:
             assert harness.grade(answer, rf"\boxed{{{number}{unit}}}").outcome == "correct", answer
             assert harness.grade(f"{other}{unit}", rf"\boxed{{{answer}}}").outcome == "wrong", answer
             assert harness.grade(f"{number}吨", rf"\boxed{{{answer}}}").outcome != "correct", answer
+
+
+_DIGITS = "零一二三四五六七八九"
+_UNITS = names("元 米 平方厘米 升 千克 小时 天 度 个 人 本 千米/时 元/千克")
+_ENGLISH_NUMBERS = (("two", "2"), ("twelve", "12"), ("twenty-five", "25"), ("six hundred four", "604"))
+_ENGLISH_UNITS = ("yuan", "cm", "square meters", "hours", "percent", "apples")
+_SENTENCES = (
+    "答：他花了{}。", "一共有{}。", "所以答案是{}。", "{}", "答：一共{}。", "面积是{}。", "第三个角是{}",
+    "\\boxed{{{}}}", "\\boxed{{{}}}\n\n因为这样算。", "答：不是{}。", "占全班的{}。",
+    "小明说是{}。", "\\boxed{{{}}}，不对。",
+)  # fmt: skip
+_ENGLISH_SENTENCES = (
+    "The answer is {}.", "So he has {}.", "The area of the square is {}.", "There are {}.", "{}", "So x = {}.",
+    "\\boxed{{{}}}", "It is not {}.", "He says it is {}.", "We get {}.",
+)  # fmt: skip
+
+
+def _in_chinese(number: int) -> str:
+    """Return a number below 1,000 in Chinese words."""
+    hundreds, rest = divmod(number, 100)
+    tens, ones = divmod(rest, 10)
+    ten = "" if tens == 1 and not hundreds else _DIGITS[tens]
+    small = (f"{ten}十" if tens else "") + (_DIGITS[ones] if ones else "")
+    if not hundreds:
+        return small
+    return f"{_DIGITS[hundreds]}百" + ("零" if rest and not tens else "") + small
+
+
+def _pairs_in_words() -> list[tuple[str, str, tuple[str, ...]]]:
+    """Return (reference in words, reference in digits, right and wrong values of a reply)."""
+    chance = random.Random(16)
+    pairs = []
+    for unit in ("", *sorted(_UNITS)):
+        for number in chance.sample(range(1, 1_000), 8):
+            other = number + chance.randrange(1, 9)
+            values = (f"{number}{unit}", f"{_in_chinese(number)}{unit}", str(number), f"{other}{unit}")
+            pairs.append((f"{_in_chinese(number)}{unit}", f"{number}{unit}", values))
+    for top, bottom in ((3, 4), (2, 9), (7, 8)):
+        in_words = f"{_DIGITS[bottom]}分之{_DIGITS[top]}"
+        pairs.append((in_words, f"{top}/{bottom}", (f"{top}/{bottom}", in_words, f"{bottom}/{top}")))
+    for number in (8, 25, 60):
+        in_words = f"百分之{_in_chinese(number)}"
+        pairs.append((in_words, f"{number}%", (f"{number}%", in_words, f"{number + 1}%", str(number))))
+    return pairs
+
+
+def test_a_reference_in_words_gets_the_verdicts_of_the_same_reference_in_digits() -> None:
+    pairs = [(*pair, _SENTENCES) for pair in _pairs_in_words()]
+    for unit in ("", *_ENGLISH_UNITS):
+        for words, digits in _ENGLISH_NUMBERS:
+            in_words, in_digits = f"{words} {unit}".strip(), f"{digits} {unit}".strip()
+            pairs.append((in_words, in_digits, (in_digits, in_words, digits, f"7 {unit}"), _ENGLISH_SENTENCES))
+    n_correct = 0
+    for in_words, in_digits, values, sentences in pairs:
+        for sentence in sentences:
+            for value in values:
+                reply = sentence.format(value)
+                outcome = harness.grade(in_digits, reply).outcome
+                assert harness.grade(in_words, reply).outcome == outcome, (in_words, reply)
+                n_correct += outcome == "correct"
+    assert n_correct > 1_000
+
+
+@pytest.mark.parametrize("reference", ["三角形", "七巧板", "一样", "第三", "One Direction", "none", "四边形"])
+def test_words_with_a_numeral_that_are_no_number_stay_words(reference: str) -> None:
+    assert harness.grade(reference, rf"\boxed{{{reference}}}").outcome == "correct"
+    assert harness.grade(reference, r"\boxed{3}").outcome != "correct"

@@ -375,19 +375,6 @@ def numeral(words: str) -> int | None:
     return int(digits) if digits is not None and digits.isdigit() else None
 
 
-def counted_in_words(words: str) -> str | None:
-    """Return a Chinese number with what it counts or measures as digits: 十二元 is "12 元", 三个 is "3 个".
-
-    None if no number begins the words, or if neither a unit nor a classifier follows it.
-    """
-    for end in range(min(len(words) - 1, _MAX_CHINESE_NUMERAL), 0, -1):
-        digits = number_in_words(words[:end]) if _CHINESE.fullmatch(words[:end]) else None
-        if digits is not None and _CHINESE.match(words, end):
-            behind = words[end:]
-            return f"{digits} {behind}" if unit_of(behind) is not None or is_counted(behind) else None
-    return None
-
-
 def changes_number(words: str) -> bool:
     """Whether words behind a number deny it, qualify it or compute with it: "isn't", "or more", "squared"."""
     lower = words.lower()
@@ -422,8 +409,6 @@ _CHINESE_QUALIFIERS = re.compile(r"可能|也许|大概|如果|若|假设|除非
 _CHINESE_BOUND = re.compile(r"(?:至少|至多|最少|最多|不|非|[大小多少高低]于|超过|不足|约|接?近)[有是为]?\s*\Z")
 _FORMS_OF_BE = names("is are was were be")
 
-_MAX_CHINESE_NUMERAL = 24
-"""Largest number of characters of a Chinese number before a unit."""
 
 _MAX_COUNTED_SIGNS = 8
 """Largest number of Chinese characters of a classifier and its noun; more are a sentence."""

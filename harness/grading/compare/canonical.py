@@ -16,9 +16,9 @@ from harness.answers.grammar.parse import parse
 from harness.answers.grammar.shown import show
 from harness.answers.grammar.spellings import is_own_spelling
 from harness.answers.grammar.tree import Node, symbols
-from harness.answers.grammar.units import counted_in_words, is_counted, noun_of, unit_of
+from harness.answers.grammar.units import is_counted, noun_of, unit_of
 from harness.answers.letters import letter_of
-from harness.answers.words import is_words, without_layout, words_of
+from harness.answers.words import counted_in_words, is_words, without_layout, words_of
 from harness.core.records import Question
 from harness.grading.compare.equations import is_equation, statement
 from harness.grading.compare.exact import exact

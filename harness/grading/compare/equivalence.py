@@ -15,13 +15,11 @@ from msgspec.structs import replace
 from harness.answers.bounds import LAST_LETTER
 from harness.answers.boxed import without_boxes
 from harness.answers.grammar.literals import Unreadable
-from harness.answers.grammar.numerals import number_in_words
 from harness.answers.grammar.parse import connectives, parse
-from harness.answers.grammar.spellings import is_own_spelling
 from harness.answers.grammar.tree import Node, sym, walk
-from harness.answers.grammar.units import counted_in_words, is_counted, unit_of
+from harness.answers.grammar.units import is_counted, unit_of
 from harness.answers.letters import is_one_of_letters, letter_of, letters_of
-from harness.answers.words import is_words, without_layout, without_text_commands, words_of
+from harness.answers.words import is_words, numeral_as_digits, without_layout, without_text_commands, words_of
 from harness.core.records import Form, GradeRules, NearMiss
 from harness.grading.bounds import MIN_ROUNDED
 from harness.grading.compare.alternatives import items_of
@@ -70,7 +68,6 @@ _DECIMAL_COMMA = re.compile(
 
 _DIGIT = re.compile(r"-?\d")
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
-_MAX_NUMERAL_CHARS = 200
 _MAX_WORDS = 6
 """A reference with more words than this is prose. An answer may say the same in other words, so it is never wrong."""
 
@@ -134,7 +131,7 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
             return result
     reference, answer = without_boxes(reference), _REPEATED.sub(r"\1 = \2", without_boxes(answer))
     if kind != "choice":
-        reference, answer = _numeral_as_digits(reference), _numeral_as_digits(answer)
+        reference, answer = numeral_as_digits(reference), numeral_as_digits(answer)
     if kind == "choice" or _names_choice(reference):
         choice = _same_choice(reference, answer, choices)
         # The reference `C. 1-i` states the value of its option, which an answer without a letter may give.
@@ -294,14 +291,6 @@ def _without_trees(reference: str, answer: str, kind: str, rules: GradeRules) ->
     if not same_value and left.is_decimal and abs(left.top) >= MIN_ROUNDED:
         return None
     return Comparison(same_value, "exact")
-
-
-def _numeral_as_digits(source: str) -> str:
-    """Return a number in words, perhaps with a Chinese unit behind it, as digits; any other text as it is."""
-    if len(source) > _MAX_NUMERAL_CHARS or not is_words(source) or is_own_spelling(source):
-        return source  # 三点整 is a time, and no number of 点
-    words = words_of(source)
-    return number_in_words(words) or counted_in_words(words) or source
 
 
 def _integer(match: re.Match[str]) -> int:
