@@ -121,23 +121,29 @@ for random ones, if it has no power of a power.
 _POWER_OF_BRACKET = re.compile(r"[)}]\s*\^")
 
 
-def undecided_reason(rule: str) -> str:
-    """Return in words why `rule` left an answer undecided."""
-    return _RULES[rule] if rule in _REASONS else "no rule can tell whether the answer equals the reference"
-
-
 def why_undecided(question: Question, sample: Sample, grade: Grade) -> str:
     """Return in words why a grade is undecided; a sentence behind the answer that leaves it open is quoted."""
-    if grade.rule == UNSTATED:
-        extraction = find(question, sample.text, truncated=sample.truncated)
-        if extraction is not None and extraction.opened_by and extraction.answer == grade.extracted:
-            return _opened(extraction)
-    return undecided_reason(grade.rule)
+    if grade.rule not in _REASONS:
+        return "no rule can tell whether the answer equals the reference"
+    extraction = find(question, sample.text, truncated=sample.truncated) if grade.rule == UNSTATED else None
+    is_graded = extraction is not None and extraction.answer == grade.extracted
+    return _meaning(grade.rule, extraction if is_graded else None)
 
 
-def _opened(extraction: Extraction) -> str:
-    """Return in words that the text behind an answer leaves it open, with the sentence that does so."""
-    return f"what stands behind the answer may correct it: “{visible(extraction.opened_by, MAX_QUOTED_CHARS)}”"
+def _meaning(rule: str, extraction: Extraction | None) -> str:
+    """Return in words what a rule did to an answer. A sentence behind the answer that left it open is quoted.
+
+    extraction: the answer that the rule decided; None if it is not known.
+    """
+    if rule == UNSTATED and extraction is not None:
+        quote = visible(extraction.opened_by or extraction.stated_in, MAX_QUOTED_CHARS)
+        if extraction.opened_by:
+            return f"what stands behind the answer may correct it: “{quote}”"
+        if extraction.behind and extraction.method != UNSTATED:
+            return (
+                f"the text behind the answer states another value: {f'“{quote}”' if quote else extraction.behind[-1]}"
+            )
+    return _RULES.get(rule, "compared part by part")
 
 
 class Search(NamedTuple):
@@ -520,11 +526,9 @@ def as_stated(extraction: Extraction, decision: AnswerVerdict, behind: Iterable[
 
 def _rule_in_words(rule: str, extraction: Extraction) -> str:
     """Return the step that names the rule by which an answer was decided, and says what the rule does."""
-    if rule == UNSTATED and extraction.opened_by:
-        return f"rule {rule}: {_opened(extraction)}"
     if verifier.failure(rule) is not None:
         return f"rule {rule}"
-    return f"rule {rule}: {_RULES.get(rule, 'compared part by part')}"
+    return f"rule {rule}: {_meaning(rule, extraction)}"
 
 
 def conclude(searched: Search, decision: AnswerVerdict, right_elsewhere: bool, *, grader: str = GRADER) -> Verdict:
@@ -571,7 +575,7 @@ def _steps_of_search(question: Question, text: str, extraction: Extraction | Non
         steps.append(f"the reasoning ends at character {part[0]:,}; only what follows is searched")
     if extraction is None:
         return [*steps, "no box, phrase, formula or number was found"]
-    answer, start, end, method, _, values = extraction
+    answer, start, end, method, _, values, _ = extraction
     steps.append(f"answer found by {method} at characters {start:,}–{end:,}: {quoted(answer)}")
     steps += [f"behind it, the text states {quoted(value)}, which must get the same verdict" for value in values]
     passed_over = sum(1 for box in boxes_from_end(text) if not start <= box.start <= end)

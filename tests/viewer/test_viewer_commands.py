@@ -125,6 +125,10 @@ def test_worked_examples_are_printed_with_the_question_and_not_with_each_filtere
             r"\boxed{1}. Wait, I misread it. It is odd.",
             "what stands behind the answer may correct it: “Wait, I misread it.”",
         ),
+        (
+            "\\boxed{1}\n\nWe divide. So we get 3.",
+            "the text behind the answer states another value: “So we get 3.”",
+        ),
         (r"\boxed{A B C}", "no rule can tell whether the answer equals the reference"),
         (r"\boxed{1}", None),
         (r"\boxed{2}", None),

@@ -43,7 +43,7 @@ from harness.grading.find.chinese import (
 )
 from harness.grading.find.chinese_answers import answering_quantity, answering_weekday
 from harness.grading.find.conditions import condition_before, condition_behind, conditional_sentence
-from harness.grading.find.opened import opening_sentence
+from harness.grading.find.opened import opening_sentence, stating_sentence
 from harness.grading.find.reasoning import final_part
 from harness.grading.find.refusals import (
     gives_up,
@@ -68,7 +68,8 @@ class Extraction(NamedTuple):
     """The answer as it stands in the text: its characters, where they begin and end, and the form that gave it.
 
     opened_by: the sentence behind the answer that leaves it open; empty if none does. behind: further values that the
-    text behind it states as an answer; each must get the same verdict (`as_stated`).
+    text behind it states as an answer; each must get the same verdict (`as_stated`). stated_in: the last sentence that
+    states one of them.
     """
 
     answer: str
@@ -77,6 +78,7 @@ class Extraction(NamedTuple):
     method: Method
     opened_by: str = ""
     behind: tuple[str, ...] = ()
+    stated_in: str = ""
 
 
 _PHRASE = re.compile(
@@ -340,7 +342,7 @@ def _with_behind(answer: Extraction, behind: tuple[str, ...] | None, text: str, 
     """
     if behind is None:
         return answer._replace(method=UNSTATED, opened_by=opening_sentence(text, end, hi, answer.answer))
-    return answer._replace(behind=behind)
+    return answer._replace(behind=behind, stated_in=stating_sentence(text, end, hi, behind)) if behind else answer
 
 
 def _answer_of_boxes(text: str, box: Box, whole: Box, lo: int, hi: int, kind: str) -> Extraction:
@@ -839,7 +841,7 @@ def _last_number(tail: str, joins_parts: bool = False) -> Extraction | None:
     joins_parts: numbers that commas, "and" or "or" join to the last one belong to the answer. None if there is no
     number, or if the words beside the last one deny it.
     """
-    numbers = list(NUMBER.finditer(tail))
+    numbers = [number for number in NUMBER.finditer(tail) if not _is_exponent(tail, number.start())]
     if not numbers:
         return None
     first = _first_of_chain(numbers, tail) if joins_parts else numbers[-1]
@@ -853,6 +855,14 @@ def _last_number(tail: str, joins_parts: bool = False) -> Extraction | None:
         if point.start() < start and point.end() > end and len(_WORD.findall(point.group())) == 0:
             start, end = point.span()
     return Extraction(tail[start:end], start, end, "number")
+
+
+def _is_exponent(tail: str, start: int) -> bool:
+    """Whether the number at `start` is the exponent of a unit: the 2 of "36 cm^2"."""
+    return tail[start - 1 : start] == "^" and _UNIT_BEFORE.search(tail, max(0, start - 8), start) is not None
+
+
+_UNIT_BEFORE = re.compile(r"(?<![A-Za-z])(?:[kdcm]?m|in|ft|yd|mi)\^\Z")
 
 
 def _stated_in_words(tail: str, kind: str) -> Extraction | None:

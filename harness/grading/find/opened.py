@@ -1,4 +1,4 @@
-"""Which sentence behind an answer leaves it open, so that a verdict can quote it."""
+"""Which sentence behind an answer leaves it open or states another value, so that a verdict can quote it."""
 
 from __future__ import annotations
 
@@ -26,3 +26,16 @@ def opening_sentence(text: str, end: int, hi: int, answer: str) -> str:
             return text[begin : stop.end()].strip()
         begin = stop.end()
     return text[begin:hi].strip()
+
+
+def stating_sentence(text: str, end: int, hi: int, values: tuple[str, ...]) -> str:
+    """Return the last sentence of text[end:hi], the text behind an answer, that holds one of `values`; empty without
+    such a sentence.
+    """
+    stating, begin = "", end
+    for finish in (*(stop.end() for stop in _STOP.finditer(text, end, hi)), hi):
+        sentence = text[begin:finish].strip()
+        if any(value.strip(" $") in sentence for value in values):
+            stating = sentence
+        begin = finish
+    return stating
