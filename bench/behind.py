@@ -2,9 +2,9 @@
 
     python -m bench.behind [--shared FOLDER]
 
-The replies are those of `tests/grading/behind_answers.py` and `tests/grading/taken_back.py`. FOLDER, where it has
+The replies are those of `behind_answers`, `behind_wordings` and `taken_back` in `tests/grading`. FOLDER, where it has
 olympiadbench.jsonl, adds its answers in a box with all of a published solution behind the box. Exit code 1 if a reply
-that states another value is correct.
+that takes its answer back or states another value is correct.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from itertools import product
 from pathlib import Path
 
 from harness.grading.processes.pool import Pool, outcomes, question_on
-from tests.grading import behind_answers, taken_back
+from tests.grading import behind_answers, behind_wordings, taken_back
 
 say = sys.stdout.write
 
@@ -57,14 +57,19 @@ def main() -> int:
         named = f"{language}, {half_name} exercises"
         sets[f"right: {named}"] = [reply[:2] for reply in behind_answers.right(language, half)]
         sets[f"another value: {named}"] = [reply[:2] for reply in behind_answers.twins(language, half)]
+    for language, kinds in behind_wordings.RIGHT.items():
+        for kind, (half, half_name) in product(kinds, enumerate(("even", "odd"))):
+            named = f"{language}, {kind}, {half_name} wordings"
+            sets[f"right: {named}"] = [reply[:2] for reply in behind_wordings.right(language, kind, half)]
+        sets[f"wordings that doubt: {language}"] = [reply[:2] for reply in behind_wordings.wrong(language)]
     sets |= {f"taken back: {language}": taken_back_replies(language) for language in taken_back.STATED}
     if olympiad.exists():
         sets["right: OlympiadBench's solutions"] = solutions(olympiad)
     n_accepted = 0
-    say(f"{'replies with text behind the answer':44}{'n':>7}{'correct':>9}{'wrong':>9}{'undecided':>11}\n")
+    say(f"{'replies with text behind the answer':48}{'n':>7}{'correct':>9}{'wrong':>9}{'undecided':>11}\n")
     for name, replies in sets.items():
         found = counts(replies)
-        say(f"{name:44}{found.total():7,}{found['correct']:9,}{found['wrong']:9,}{found['undecided']:11,}\n")
+        say(f"{name:48}{found.total():7,}{found['correct']:9,}{found['wrong']:9,}{found['undecided']:11,}\n")
         n_accepted += 0 if name.startswith("right") else found["correct"]
     return 1 if n_accepted else 0
 

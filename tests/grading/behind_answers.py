@@ -255,6 +255,8 @@ _LEADS_IN_CHINESE = (
     "$\\boxed{{{v}}}$\n\n{t}", "答案：\\boxed{{{v}}}\n\n解释：{t}", "所以结果是 $\\boxed{{{v}}}$。{t}",
     "\\boxed{{{v}}}\n\n{t}",
 )  # fmt: skip
+EXERCISES: dict[str, tuple[Exercise, ...]] = {"English": _ENGLISH, "Chinese": _CHINESE}
+
 _LANGUAGES: dict[str, tuple[tuple[Exercise, ...], tuple[str, ...], tuple[str, ...]]] = {
     "English": (_ENGLISH, _CLOSINGS_IN_ENGLISH, _LEADS),
     "Chinese": (_CHINESE, _CLOSINGS_IN_CHINESE, _LEADS_IN_CHINESE),

@@ -16,7 +16,7 @@ from harness.core.records import Question
 from harness.grading import verdict as deciding
 from harness.grading.processes.pool import question_on
 from tests.budget import examples
-from tests.grading import behind_answers, taken_back
+from tests.grading import behind_answers, behind_wordings, taken_back
 
 
 def outcome(reference: str, reply: str) -> str:
@@ -84,16 +84,54 @@ def test_an_explanation_a_check_or_a_closing_behind_a_right_box_leaves_it(langua
         ("7", r"\boxed{7}. This is the number of pairs.", "correct"),
         ("7元", r"\boxed{7元}。这是打折前的价格。", "undecided"),
         ("7元", r"\boxed{7元}。这就是最终的答案。", "correct"),
+        ("x=5", "\\boxed{x = 5}\n\nHere is why: 3x = 15.", "correct"),
+        ("x=5", "\\boxed{x = 5}\n\nHere is why: x = 15.", "undecided"),
+        ("x=5", "\\boxed{x=5}\n\n因为3x=15。", "correct"),
+        ("x=5", "\\boxed{x=5}\n\n因此x=15。", "undecided"),
+        ("x=5", "\\boxed{x=5}\n\n3x=15", "correct"),
+        ("x=5", "\\boxed{x=5}\n\nx_1 = 15", "undecided"),
+        ("x=5", "\\boxed{x=5}\n\nWe have 3x = 15.", "correct"),
+        ("x=5", "\\boxed{x=5}\n\n2x + y = 7", "correct"),
+        ("5", "\\boxed{5}\n\n2x = 12, so x = 6", "undecided"),
+        ("1:9", "\\boxed{1:9}\n\nReasoning: 20 : 180 = 1 : 9.", "correct"),
+        ("1:9", "\\boxed{1:9}\n\nThe ratio is 1 : 8.", "undecided"),
+        ("1:9", "\\boxed{1:9}\n\nAttempt 2: 8.", "undecided"),
+        ("3/5", "\\boxed{3/5}\n\nReasoning: 3 of the 5 balls are red.", "correct"),
+        ("3/5", "\\boxed{3/5}\n\nProbability: 2/5 of the time.", "undecided"),
+        ("3/5", "\\boxed{3/5}\n\nReasoning: 2/5.", "undecided"),
+        ("63", "\\boxed{63}\n\n再算一次：7×9=63，和前面一样。", "correct"),
+        ("63", "\\boxed{63}\n\n再算一次：7×9=63，和前面不一样。", "undecided"),
     ],
 )
 def test_a_value_stated_behind_a_box_must_get_the_same_verdict(reference: str, reply: str, expected: str) -> None:
     assert outcome(reference, reply) == expected
 
 
+@pytest.mark.parametrize("language", sorted(behind_wordings.WRONG))
+def test_a_right_box_that_is_taken_back_doubted_or_replaced_behind_it_is_not_correct(language: str) -> None:
+    replies = list(behind_wordings.wrong(language))
+    assert [reply for reply in replies if outcome(reply.reference, reply.text) == "correct"] == []
+
+
+@pytest.mark.parametrize(
+    ("language", "kind", "most"),
+    [
+        ("Chinese", "explanation", 0.20), ("Chinese", "check", 0.10), ("Chinese", "closing", 0.15),
+        ("English", "explanation", 0.20), ("English", "check", 0.20), ("English", "closing", 0.25),
+    ],
+)  # fmt: skip
+def test_most_wordings_behind_a_right_box_leave_it(language: str, kind: str, most: float) -> None:
+    replies = [reply for half in (0, 1) for reply in behind_wordings.right(language, kind, half)]
+    verdicts = [outcome(reply.reference, reply.text) for reply in replies]
+    assert "wrong" not in verdicts
+    assert verdicts.count("undecided") <= most * len(verdicts)
+
+
 def test_the_steps_name_the_value_behind_the_box() -> None:
     verdict = harness.grade("3/4", r"\boxed{\frac34}. So we get $0.57$.")
     assert (verdict.outcome, verdict.rule) == ("undecided", "sentence")
     assert "behind it, the text states 0.57, which must get the same verdict" in verdict.steps
+    assert "rule sentence: the text behind the answer states another value: “So we get $0.57$.”" in verdict.steps
 
 
 @pytest.mark.parametrize("behind", sorted(taken_back.BY_MEANING))

@@ -64,6 +64,7 @@ _CORRECTS = re.compile(
       | no\s+wait|not\s+quite|close,?\s+but|(?:replace|change)\w*\s+(?:it|this|that|to)|start\s+over
       | forget\s+(?:it|that|this)
       | extraneous|invalid|undefined|no\s+solution|skipp(?:ed|ing)|i\s+dropped|not\s+allowed|does\s+not\s+apply
+      | (?<!nothing\sis\s)missing|not\s+(?:all|every\w*|the\s+same)|(?:everything|anything|nothing|all)\s+(?:but|except)
       | which\s+(?:is|are|was)\s+excluded|(?:was|were|is|are)\s+(?:missed|omitted|dropped)
       | (?:twice|half)\s+as\s+\w+|the\s+question\s+ask(?:s|ed)|(?:part|half)\s+of\s+the\s+answer
       | (?:lower|upper)\s+bound|(?:\A|maybe\s+)(?:half|twice)\s+(?:of\s+)?(?:that|this|it)
@@ -110,6 +111,22 @@ _NEGATES = re.compile(
     r"|chang\w+|hasty|premature)\b|n['’]t\b"
 )
 """The words of denial of English, and some of doubt. What they deny may be what led to the answer."""
+
+_ASKS_REASON = re.compile(
+    r"(?i)(?:(?:but|so|and|now)\s+)?(?:why|how)(?:\s+(?:so|is|did|do|does|can|we|you|i|this|that|it|they|get|got|find|found|know|come|came|arrive|work|works"
+    r"|to|at|there|about|here|solve|see))*\s*\?"
+)
+_TO_READER = re.compile(
+    r"(?i)\byou\b|\b(?:clear|sense|understood|understand|easy|simple|explain|similar|another\s+(?:one|example|exercise|way|problem))\b"
+)
+_ANOTHER_EXERCISE = re.compile(
+    r"(?i)\b(?:(?:an?|the|one)\s+)?(?:another|similar|next|more)\s+(?:one|example|exercise|problem|question)s?\b"
+)
+_ABOUT_ANSWER = re.compile(
+    r"(?i)\d|\b(?:answers?|results?|values?|solutions?|units?|right|correct\w*|true|agree|sure|certain|mean|really|confident|accept\w*|trust|believe|think"
+    r"|change\w*|same|spot|it|be|one|two|three|half|twice|zero)\b"
+)
+"""Words of a question that speaks of the answer, or of a value."""
 
 _WILL_CHECK = re.compile(r"(?i)let\s+me\s+(?:\w+\s+)?(?:verify|(?:double-?\s?|re-?)?check)\b")
 _NAMES_ANSWER = re.compile(
@@ -197,8 +214,10 @@ def _leaves(sentence: str, answer: str, is_far: bool = False) -> bool:
         return True
     lead = _LEADS.match(sentence)
     sentence = sentence[lead.end() :] if lead is not None else sentence
-    if begins_repair(sentence) or sentence.endswith("?"):
+    if begins_repair(sentence):
         return False
+    if sentence.endswith("?"):
+        return _asks_reader(sentence)
     label = LABEL.match(sentence)
     sentence = sentence[label.end() :] if label is not None else sentence
     if speaks_of_others(sentence, answer):
@@ -210,6 +229,15 @@ def _leaves(sentence: str, answer: str, is_far: bool = False) -> bool:
     if _OBLIGES.search(sentence) is not None:
         return False
     return _OF_ANSWER.match(sentence) is None or _NEGATES.search(_NOT_VALUE.sub("", sentence)) is None
+
+
+def _asks_reader(question: str) -> bool:
+    """Whether a question asks for the reason, or the reader something, and speaks of nothing that may be wrong."""
+    if _ASKS_REASON.fullmatch(question.strip(MARKS)):
+        return True
+    bare = _ANOTHER_EXERCISE.sub("", question)
+    doubts = (_ABOUT_ANSWER, _CORRECTS, _OBLIGES, _NEGATES)
+    return _TO_READER.search(question) is not None and not any(words.search(bare) for words in doubts)
 
 
 def _denies(sentence: str, answer: str) -> bool:

@@ -62,6 +62,8 @@ _NAME = re.compile(
 """The name of a quantity: x, P(A), AB, `\\angle ABC`. What equals it is its value."""
 
 _AROUND = ' \t\n*_#>"“”‘’'
+_VERBS = names("is are was were has have had")
+_RELATIVES = names("that which who where so because since as")
 _TAIL_LINKS = names("of as because since for in per such which by that so")
 _ADVERBS = (
     r"(?:\s+(?:then|therefore|thus|hence|now|exactly|equal\s+to|simply|just|only|actually|really|indeed|also|still|again"
@@ -76,7 +78,7 @@ _LINK = re.compile(
     rf"{_ADVERBS}"
     r"|(?P<asserts>\b(?:get|gets|got|obtain|obtained|have|has|had|find|found|need|see|reach|know|take|arrive\s+at|end\s+up\s+with))"
     rf"(?![a-z]){_ADVERBS}"
-    rf"|(?P<copula>(?:['’]s|\b(?:is|are|was|were|be|being|equals?))(?![a-z])|(?<![\d)}}\]$%π°!?'])(?<![\d)}}\]$%π°!?']\s)=|[:：]){_ADVERBS}"
+    rf"|(?P<copula>(?:['’]s|\b(?:is|are|was|were|be|being|equals?))(?![a-z])|(?<![\d)}}\]$%π°!?'])(?<![\d)}}\]$%π°!?']\s)=|(?<!\d\s)(?:(?<!\d)[:：]|[:：](?=\s))){_ADVERBS}"
 )
 _PRONOUN = re.compile(
     r"(?i)(?:\A|[\s,;—–-])(?:i|we|you|one|this|that|it|these|those|which|there|they|he|she)(?:['’]ll)?(?:\s+(?:can|could|may|will|must|now|finally|then|also"
@@ -97,7 +99,11 @@ _CONCLUDES = re.compile(
     r"|as\s+a\s+result|it\s+follows|we\s+conclude|i\s+conclude)\b"
 )
 _CONFIDENCE = re.compile(r"(?i)confidence\b")
-_SUPPOSES = re.compile(r"(?i)\b(?:would|could|might|may)\s*\Z|\b(?:if|when|where|unless)\b")
+_NO_SUBJECT = re.compile(
+    r"(?i)\b(?:would|could|might|may)\s*\Z|\b(?:if|when|where|unless)\b|\b(?:step|idea|trick|formula|rule)\s*\Z|(?<![\w.])1\s+[a-z]{2,}\s*\Z"
+)
+"""Words before "is" and a value that suppose something, name a step of the work, or convert a unit (1 litre is …)."""
+
 _ABOUT = re.compile(r"(?i)\b(?:about|approximately|roughly)\b")
 MAX_LINKS = 12
 """Number of verbs and signs "=" at each end of a sentence behind which a value is looked for."""
@@ -135,20 +141,29 @@ def stated_in_english(sentence: str, answer: str, *, is_last: bool) -> Stated | 
         if head.count("$") % 2:
             continue  # a sign of a formula
         announced = link["copula"] is not None and _OF_ANSWER.search(head) is not None
+        is_label = link.group().strip()[:1] in (":", "：")
+        if link.group().strip()[:1] == "=" and _computes(head):
+            continue  # 3x = 15
         value = _value_at(sentence, link.end(), answer, whole=False, any_tail=announced)
         if value is None:
             continue
         if announced:
             stated = Stated(value, announced=True)
             continue
-        is_equation = link.group().strip()[:1] == ":" and "=" in sentence[link.end() :]
+        is_equation = is_label and "=" in sentence[link.end() :]
         is_rounded = _ABOUT.search(link.group()) is not None and "." in value and "." not in answer
-        if checks or is_equation or is_rounded or _SUPPOSES.search(head) or not _is_of_kind(value, answer):
+        if checks or is_equation or is_rounded or _NO_SUBJECT.search(head) or not _is_of_kind(value, answer):
             continue
         concludes = link["concludes"] is not None or _CONCLUDES.match(sentence) is not None
         if concludes or _PRONOUN.search(head) or (is_last and link["copula"]):
             stated = Stated(value, announced=False)
     return stated
+
+
+def _computes(head: str) -> bool:
+    """Whether the words before "=" end in a formula that computes and is no name: the 3x of "we have 3x = 15"."""
+    left = _LEFT_SIDE.search(head)
+    return left is not None and _NAME.fullmatch(left.group()) is None and _COMPUTED.search(left.group()) is not None
 
 
 def _is_of_kind(value: str, answer: str) -> bool:
@@ -225,7 +240,8 @@ def _is_plain(words: list[str], tail: str) -> bool:
     if not words:
         return not re.search(r"\d", tail)
     if words[0] in _TAIL_LINKS:
-        return words[0] not in ("so", "that") or len(words) > 2
+        is_clause = words[0] in ("of", "in", "per", "by") and not _VERBS.isdisjoint(words)
+        return not (is_clause and _RELATIVES.isdisjoint(words)) and (words[0] not in ("so", "that") or len(words) > 2)
     return len(words) <= 4 and FUNCTION_WORDS.isdisjoint(set(words) - {"such", "per", "left"})
 
 
@@ -251,6 +267,8 @@ def _member(text: str, answer: str) -> str | None:
 
 
 _MAX_NAME_CHARS = 40
+_LEFT_SIDE = re.compile(r"(?:[\w\\^{}().²³]+(?:\s*[-+−*/·×÷]\s*)?)+\s*\Z")
+_COMPUTED = re.compile(r"(?<![\w_])\d|[-+−*/·×÷^²³]")
 _DELIMITERS = re.compile(r"\A\\[\[(]|\\[\])]\Z")
 _APPROXIMATES = re.compile(r"≈|\\approx(?![A-Za-z])")
 _VARIABLE = re.compile(
@@ -277,20 +295,20 @@ _VALUE_IN_CHINESE = (
 )
 _BOUNDARY = rf"(?<![\d.,/A-Za-z\\{_NUMERAL}^])(?<!\d[:：])"
 _ENDS_IN_VALUE = re.compile(
-    rf"(?P<value>{_BOUNDARY}{_VALUE_IN_CHINESE})(?P<noun>[\u3400-\u9fff]{{0,3}})[\s*_.。!！✓）)」”]*\Z"
+    rf"(?P<value>{_BOUNDARY}(?!一[样起致直定切般]){_VALUE_IN_CHINESE})(?P<noun>(?:(?![是为])[\u3400-\u9fff]){{0,3}})[\s*_.。!！✓）)」”]*\Z"
 )
 _MAX_VALUE_CHARS = 60
 """Longest value at the end of a sentence in Chinese, in characters."""
 
 _JUDGEMENTS = frozenset(("对", "错", "正确", "错误", "不对", "不正确", "√", "×"))
 _ANNOUNCES_IN_CHINESE = re.compile(
-    r"(?:答案|正解|结果|结论|得数|选项|[方程组]+的?解|值)(?:[就便即应该就]*[是为等于]+|[：:=＝])[\s*_$]*\Z|答[：:].*\Z|选择?[：:]?\s*\Z"
+    r"(?:答案|正解|结果|结论|得数|选项|[方程组]+的?解|值|正确的)(?:[就便即应该就]*[是为等于]+|[：:=＝])[\s*_$]*\Z|答[：:].*\Z|选择?[：:]?\s*\Z"
 )
 _BEGINS_CONCLUSION = re.compile(r"所以|因此|因而|故|综上|答[：:]")
 _CONCLUDES_IN_CHINESE = re.compile(
     r"\A再|所以|因此|因而|故|综上|于是|由此|从而|这样|最后|最终|可得|可知|即|也就是|总之|得到|得出|求得|算得|[解求算便就]?得|一共|总共|共|改[为成]|换[成算]|[写记]作|其实|应"
 )
-_IS_IN_CHINESE = re.compile(r"(?:[是为有剩=＝]|等于|[：:])\s*\Z")
+_IS_IN_CHINESE = re.compile(r"(?:(?<!因)[是为有剩=＝]|等于|[：:])\s*\Z")
 _COMPUTES = re.compile(rf"[乘除加减×÷\d]|[{_NUMERAL}]+(?:{UNIT}|{CLASSIFIER})")
 _LABEL = re.compile(r"[\s*_]*[\u3400-\u9fff]{1,6}[：:][\s*_]*")
 _SUPPOSES_IN_CHINESE = re.compile(r"如果|若|假设|假如|设|当(?![天年时前月日])|例如|比如|检验|验算|验证|代入|检查|再看")
@@ -304,6 +322,8 @@ def stated_in_chinese(sentence: str, answer: str, *, is_last: bool) -> Stated | 
         quantities = re.findall(_QUANTITY, sentence) if _BEGINS_CONCLUSION.match(sentence) else []
         return Stated(quantities[0], announced=False) if len(quantities) == 1 and not is_letter(answer) else None
     head, value = sentence[: ends_in.start()], letter_in(ends_in["value"]) or ends_in["value"]
+    if "=" in value and _computes(value.partition("=")[0]):
+        return None  # 3x=15
     if is_letter(answer) is not is_letter(value) or (plain(value) in _JUDGEMENTS) is not (plain(answer) in _JUDGEMENTS):
         return None
     clause = re.split("[，,；;]", head)[-1]
