@@ -125,3 +125,29 @@ def test_a_sentence_in_the_mouth_of_another_or_in_doubt_is_never_right(
     twins = [modal + sentence + "。" for modal in MODALS] + [sentence + ending for ending in ENDINGS]
     replies = [f"{lead}{twin}" for lead in ("答：", "先列式。\n", "所以") for twin in twins]
     assert [reply for reply in replies if outcome(reference, reply) == "correct"] == []
+
+
+STATED = (
+    ("80千米/时", "汽车的平均速度是{}", "80千米 80米/时 81千米/时 80千米/分"),
+    ("-8℃", "半夜的气温是{}", "8℃ -9℃ -8℃以下"),
+    ("9袋", "一共能装满{}", "10袋 9箱 9袋半"),
+    ("6公顷", "这个果园占地{}", "6亩 7公顷 60公顷"),
+    ("615人", "全校一共有学生{}", "616人 615万人 615人次"),
+    ("3小时", "两车{}后相遇", "3分钟 4小时 3小时半"),
+    ("6天", "两队合作{}完成", "7天 6小时 6天半"),
+    ("x>3", "不等式的解集是{}", "x≥3 x<3 3>x y>3"),
+    ("-1<x<3", "不等式组的解集是{}", "-1<x≤3 1<x<3"),
+    ("(3,-2)", "对称点的坐标是{}", "(-2,3) (3,2)"),
+)
+"""Rows (reference, sentence around its value, other values)."""
+
+
+@pytest.mark.parametrize(("reference", "form", "others"), STATED)
+@pytest.mark.parametrize("lead", ["", "所以", "答："])
+def test_speeds_points_solution_sets_and_times_are_stated(reference: str, form: str, others: str, lead: str) -> None:
+    stated = form.format(reference)
+    assert outcome(reference, f"我们先列式计算。{lead}{stated}。") == "correct"
+    twins = [form.format(other) for other in others.split()]
+    twins += [around.format(stated) for around in AROUND] + [f"{stated}{behind}" for behind in BEHIND]
+    accepted = [twin for twin in twins if outcome(reference, f"我们先列式计算。{lead}{twin}。") == "correct"]
+    assert accepted == []

@@ -131,3 +131,35 @@ def test_a_formula_without_dollar_signs_is_stated_whole(formula: str, other: str
     ):  # fmt: skip
         assert outcome(reference, sentence.format(formula)) in ("undecided", "no_answer"), sentence
         assert outcome("7", sentence.format(formula)) in ("undecided", "no_answer"), sentence
+
+
+_SUBJECTS = (
+    "The area of the square", "So the volume of the cube", "Thus the sale price", "Therefore, the third angle",
+    "The average speed of the car", "Hence the inner radius of the ring", "The circumference of the flower bed",
+)  # fmt: skip
+_UNITS_BEHIND = ("cm²", "m^2", "cm³", "yuan", "degrees", "km/h", "°C", "")
+_LIMITED = (
+    "{S} is not {v}.", "{S} is about {v}.", "{S} is at most {v}.", "{S} might be {v}.", "If it rains, {s} is {v}.",
+    "He says that {s} is {v}.", "{S} is {v} more.", "{S} is {v} or so.", "{S} is {v}?", "Suppose {s} is {v}.",
+    "Perhaps {s} is {v}.", "A student says {s} is {v}.", "I doubt that {s} is {v}.", "{S} is {v} in the first case.",
+    "{S} would be {v}.", "{S} is between 3 and {v}.", "{S} seems to be {v}.", "{S} is likely to be {v}.",
+    "{S} is half of {v}.", "{S} was {v} before.", "{S} is over {v}.", "{S} is {v}, if n is even.",
+)  # fmt: skip
+_ADJECTIVES = ("wrong", "original", "first", "possible", "estimated", "guessed", "other", "likely", "so-called", "half")
+
+
+def test_a_quantity_with_any_plain_adjective_and_a_unit_is_stated_and_its_twins_are_not() -> None:
+    accepted, refused = [], []
+    for subject in _SUBJECTS:
+        name = subject[subject.lower().find("the ") :]
+        name = name[0].lower() + name[1:]
+        for unit in _UNITS_BEHIND:
+            for number in (7, 36):
+                value = f"{number} {unit}".strip()
+                stated = f"We compute 3 + 4 = 7. {subject} is {value}."
+                refused += [] if outcome(value, stated) == "correct" else [stated]
+                twins = [f"We compute. {form.format(S=subject, s=name, v=value)}" for form in _LIMITED]
+                twins += [f"We compute. The {adjective} {name[4:]} is {value}." for adjective in _ADJECTIVES]
+                twins.append(f"We compute. {subject} is {number + 1} {unit}.")
+                accepted += [twin for twin in twins if outcome(value, twin) == "correct"]
+    assert (refused, accepted) == ([], [])

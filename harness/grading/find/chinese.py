@@ -41,7 +41,7 @@ CLASSIFIER = (
 
 _QUANTITY = re.compile(
     rf"(?P<value>{_VALUE})"
-    rf"(?:(?P<unit>(?:{UNIT})(?:[/每](?:{UNIT}))?)(?P<measured>[\u3400-\u9fff]{{0,4}})"
+    rf"(?:(?P<unit>(?:{UNIT})(?:[/每](?:{UNIT}|[时秒]))?)(?P<measured>[\u3400-\u9fff]{{0,4}})"
     rf"|(?P<counted>{CLASSIFIER}[\u3400-\u9fff]{{0,7}}))?"
 )
 _MEASURED = names(
@@ -81,7 +81,7 @@ _CLAUSE_WORDS = re.compile(
 """Chinese characters of conditions, denials, bounds, guesses and questions."""
 
 _PASSED = re.compile(
-    r"当[天时日地年月]|相当|应当|可能的|不同的?|不等式|未知数|无理数|非[负零]|半[径圆]|节约|公?约数|原来(?=[有长重高])|[参增]加|减少|加工"
+    r"当[天时日地年月]|相当|应当|可能的|不同的?|不等式|未知数|无理数|非[负零]|半[径圆夜]|对称|节约|公?约数|原来(?=[有长重高])|[参增]加|减少|加工"
     r"|加速|乘积|被?[除减]数|假分数|余[弦数]|反比例|反函数|相反数|倒数|几何|条件概率|比例|计算结果|[本该此]题|这道?题|剩余|分别|超市|假期"
     r"|考试|测试|运动会|设计|之[后和差积商比]"
 )
@@ -211,6 +211,11 @@ def quantity_of(body: str) -> _Quantity | None:
     if (measured := match["measured"] or "") and measured not in _MEASURED and measured not in _VERBS_BEHIND:
         return None
     return _Quantity(len(body) - len(measured), is_plain=not in_words)
+
+
+def is_end_of_deed(verb: str) -> bool:
+    """Whether a verb may end a sentence behind a time and leaves it as it is: 6天完成, 3小时后相遇."""
+    return verb in _VERBS_BEHIND
 
 
 def _concludes(head: re.Match[str], earlier: str) -> bool:

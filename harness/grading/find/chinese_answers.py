@@ -25,7 +25,17 @@ from __future__ import annotations
 
 import re
 
-from harness.grading.find.chinese import CLASSIFIER, ENDS, LEAD, NUMERAL_SIGNS, UNIT, limits, quantity_of, starts_of
+from harness.grading.find.chinese import (
+    CLASSIFIER,
+    ENDS,
+    LEAD,
+    NUMERAL_SIGNS,
+    UNIT,
+    is_end_of_deed,
+    limits,
+    quantity_of,
+    starts_of,
+)
 
 MAX_CHARS = 120
 """Longest sentence that is read, in characters."""
@@ -47,7 +57,7 @@ _CLASSIFIER_OF_ANIMALS = re.compile(rf"(?<=[每这那\d{NUMERAL_SIGNS}])只")
 """只 as a classifier; elsewhere it is "only", which limits a quantity."""
 
 _OF_ANOTHER = re.compile(
-    r"(?:[比第每各按在从自由以近满去到隔与和跟的被占]|[大小多少高低]了?到|[加减乘除][去上以]?)\s*\Z"
+    r"(?:[比第每各按在从自由以近去到隔与和跟的被占]|(?<![装灌坐填盛])满|[大小多少高低]了?到|[加减乘除][去上以]?)\s*\Z"
 )
 """Words directly before a quantity that make it a part of another, or its measure."""
 
@@ -58,7 +68,7 @@ _OF_FRACTION = re.compile(r"(?:的|占|[一总]共|共)\s*\Z")
 _VERBS = re.compile(
     r"(?:(?:是|[^以认作成]为|等于|[共有要付行走跑看读写做修挖织铺买卖分借还收挣赚亏剪切截锯喝吃放住坐站排骑飞游爬跳用花找需得装运种栽剩植养打获值能占]"
     r"|余下|需要|树木?|加工|生产|盈利|[降涨]价|增加|减少|增长|增产|减产|节[约省]|提高|降低|下降|上升|完成|相[距差]|距离?|利息|参加|经过|相当于"
-    r"|[长宽高深厚重远差])(?:了|过|去|出|回|成|下|掉|完|满|好|上|进|起|着|给)*)\s*\Z"
+    r"|[长宽高深厚重远差]|占地|(?:共|(?<![\u3400-\u9fff])|[校班队园厂店村])有(?:学生|男生|女生|人口|座位|图书|果树|树|书))(?:了|过|去|出|回|成|下|掉|完|满|好|上|进|起|着|给)*)\s*\Z"
 )
 """Verbs that may stand directly before a quantity: a copula, or a verb of having, measuring, doing or changing."""
 
@@ -72,7 +82,13 @@ _TIME = re.compile(rf"{_NUMBER}(?:\.\d+)?\s*(?:天|个?小时|分钟|秒|年|个
 _FRACTION = re.compile(rf"(?:\d+/\d+|[{NUMERAL_SIGNS}]+分之[{NUMERAL_SIGNS}]+|\d+(?:\.\d+)?\s*[%％])")
 _VALUE_WITH_UNIT = re.compile(rf"[\d{NUMERAL_SIGNS}半]\s*(?:[%％点时分折成]|{UNIT}|{CLASSIFIER})")
 _RATIO = re.compile(r"\d+(?:\.\d+)?(?:\s*[:：∶]\s*\d+(?:\.\d+)?){1,3}")
+_SIGNED = r"[-−－]?\d+(?:\.\d+)?(?:/\d+)?"
 _EQUATION = r"[a-zA-Z][₁₂12]?\s*[=＝]\s*[-−]?\d+(?:\.\d+)?(?:/\d+)?"
+_BOUND = rf"(?:[a-zA-Z]\s*[<>＜＞≤≥]\s*{_SIGNED}|{_SIGNED}\s*[<>＜＞≤≥]\s*[a-zA-Z](?:\s*[<>＜＞≤≥]\s*{_SIGNED})?)"
+_SOLUTION_SET = re.compile(rf"(?P<head>[^，,。；;=＝<>]{{0,20}}解集[是为])\s*(?P<list>{_BOUND}(?:\s*或\s*{_BOUND})?)")
+_POINT = re.compile(
+    rf"(?P<head>[^，,。；;=＝]{{0,20}}坐标[是为])\s*(?P<list>[(（]\s*{_SIGNED}\s*[,，]\s*{_SIGNED}\s*[)）])"
+)
 _SOLUTIONS = re.compile(
     rf"(?P<head>[^，,。；;=＝]{{0,20}}(?:解|根)(?:分别)?[是为])\s*(?P<list>{_EQUATION}(?:\s*(?:[，,、和]|或者?)\s*{_EQUATION}){{0,3}})"
 )
@@ -142,18 +158,21 @@ def _timed(sentence: str, begin: int, end: int) -> tuple[int, int] | None:
     """Return the span of the time in which a clause says that something can be done: 他3天能看完这本书."""
     for start in starts_of(sentence, begin, end):
         time = _TIME.match(sentence, start, end)
-        done = None if time is None else _DONE_IN_TIME.fullmatch(sentence, time.end(), end)
-        if time is None or done is None:
+        if time is None:
             continue
-        before, deed = sentence[begin:start], _MEANT.sub("", done["deed"])
+        done = _DONE_IN_TIME.fullmatch(sentence, time.end(), end)
+        if done is None and not is_end_of_deed(sentence[time.end() : end].removeprefix("后")):
+            continue
+        before, deed = sentence[begin:start], _MEANT.sub("", done["deed"]) if done is not None else ""
         plain = (not before or _is_plain(before)) and _is_plain(deed) and "的" not in deed
         return time.span() if plain and not _OF_ANOTHER.search(before) else None
     return None
 
 
 def _solutions(sentence: str, begin: int, end: int) -> tuple[int, int] | None:
-    """Return the span of the equations by which a clause states the solutions: 方程组的解是x=3，y=1."""
-    stated = _SOLUTIONS.fullmatch(sentence, begin, end)
+    """Return the span of the equations, inequalities or point by which a clause states the solutions: 解集是x>3."""
+    forms = (_SOLUTIONS, _SOLUTION_SET, _POINT)
+    stated = next((match for form in forms if (match := form.fullmatch(sentence, begin, end)) is not None), None)
     return None if stated is None or not _is_plain(stated["head"].replace("分别", "")) else stated.span("list")
 
 

@@ -30,7 +30,7 @@ QUANTITIES = names(
     "equation function expression polynomial matrix term interval domain set expectation variance dimension amount "
     "balance population temperature power energy force salary interest tax discount day sequence integer integers "
     "prime primes triple triples quadruple pairs orthocenter orthocentre incenter circumcenter centroid hypotenuse "
-    "year ph acceleration output"
+    "year ph acceleration output score scores"
 )
 """Nouns that name what a question asks for."""
 
@@ -39,6 +39,19 @@ _ADJECTIVES = names(
     "overall only unique common square cube average positive new ordered simplified numerical last surface zero "
     "expected such highest lowest longest shortest polar"
 )
+_LIMITING = names(
+    "wrong incorrect false mistaken erroneous inaccurate possible potential likely probable plausible approximate "
+    "rough tentative provisional preliminary initial original previous earlier former old other another next first "
+    "second half double triple intermediate partial hypothetical apparent theoretical naive usual typical ideal "
+    "nominal several some many few more less sample"
+)
+"""Adjectives that may say that a quantity is another one than the question asks for, or is not certain."""
+
+_OF_WHOLE_QUESTION = names("answer ans result value values solution solutions number sum total root roots digit digits")
+"""Nouns of an answer, or of a step of the work, before which only the adjectives of `_ADJECTIVES` stand."""
+
+_MAX_ADJECTIVES = 3
+
 _NO_QUANTITY = frozenset((("expected", "answer"), ("expected", "result"), ("last", "answer")))
 """Pairs (adjective, noun) that name an answer which the reply does not give as its own."""
 
@@ -169,7 +182,7 @@ def statement_end(text: str, start: int, end: int) -> int | None:
     if not _leaves_value(tail) or not _before(_ENVIRONMENT.sub("", head), whole=not text[:begin].strip()):
         return None
     unit = _UNIT_BEHIND.match(text, end, finish)
-    return unit.end() if unit is not None and unit_of(unit.group()) is not None else end
+    return unit.end() if unit is not None and _is_unit(unit.group()) else end
 
 
 def _before(head: str, *, whole: bool) -> bool:
@@ -232,7 +245,7 @@ def _is_quantity(words: str) -> bool:
     index = 0
     while index < len(tokens) - 1 and tokens[index + 1] not in ("of", "to"):
         possible = tokens[index] in ("possible", "valid") and tokens[index - 1] in _SUPERLATIVES and index > 0
-        if not possible and tokens[index] not in _ADJECTIVES:
+        if not possible and tokens[index] not in _ADJECTIVES and not _is_adjective(tokens, index):
             break
         index += 1
     if index >= len(tokens):
@@ -249,13 +262,39 @@ def _is_quantity(words: str) -> bool:
     return len(behind) <= 20 and "answer" not in behind and _are_plain(behind, _INSIDE)
 
 
+_MAX_NO_PARTICIPLE = 3
+"""Words of this many letters that end in -ed are no participles: bed, red."""
+
+_SEEMS = names("seem seems seemed appear appears appeared likely unlikely tends happens")
+"""Words of doubt before "to be"."""
+
+
+def _is_adjective(tokens: list[str], index: int) -> bool:
+    """Whether a word before the noun of a quantity is a plain adjective or noun: the "sale" of "the sale price".
+
+    Not before "answer", "result" and the like, where any word may say whose answer it is.
+    """
+    noun = next((token for token in tokens[index:] if token in QUANTITIES), "")
+    word = tokens[index]
+    return (
+        noun not in _OF_WHOLE_QUESTION
+        and index < _MAX_ADJECTIVES
+        and word not in QUANTITIES
+        and word.isalpha()
+        and len(word) > 1
+        and word not in _LIMITING
+        and _are_plain([word], names(""))
+        and not word.endswith(("ing", "ed", "ly"))
+    )
+
+
 def _are_plain(tokens: list[str], function_words: frozenset[str]) -> bool:
     """Whether all tokens are nouns, adjectives, formulas or the given function words."""
     before = ""
     for word in tokens:
-        if word in FUNCTION_WORDS and word not in function_words:
+        if (word in FUNCTION_WORDS and word not in function_words) or word in _SEEMS:
             return False
-        participle = word == "given" or word.endswith(("ing", "ed"))
+        participle = word == "given" or (word.endswith(("ing", "ed")) and len(word) > _MAX_NO_PARTICIPLE)
         if word in _PROCEDURE or (participle and before not in _DETERMINERS):
             return False
         before = word
@@ -288,7 +327,7 @@ def _leaves_value(tail: str) -> bool:
         if nouns is None:
             return False
     words = nouns["nouns"]
-    if unit_of(words) is not None or words in ("%", "°"):
+    if _is_unit(words) or words in ("%", "°"):
         return True
     if words[:1] != " " or changes_number(words) or not words.replace(" ", "").replace("-", "").isalpha():
         return False  # 18x, 18^2, "18 squared"
@@ -299,6 +338,11 @@ def _leaves_value(tail: str) -> bool:
     ):
         tokens = tokens[:-1]
     return _are_plain(tokens, _BESIDE_NOUNS) and not _is_difference(tokens)
+
+
+def _is_unit(words: str) -> bool:
+    """Whether words behind a value are a unit: cm², m^3, °C, square inches."""
+    return unit_of(words.replace("²", "^2").replace("³", "^3")) is not None or words.strip() in ("°C", "°F")
 
 
 def _is_difference(tokens: list[str]) -> bool:
