@@ -126,7 +126,7 @@ def why_undecided(question: Question, sample: Sample, grade: Grade) -> str:
     if grade.rule not in _REASONS:
         return "no rule can tell whether the answer equals the reference"
     extraction = find(question, sample.text, truncated=sample.truncated) if grade.rule == UNSTATED else None
-    is_graded = extraction is not None and extraction.answer == grade.extracted
+    is_graded = extraction is not None and shorten_answer(extraction.answer, MAX_ANSWER_CHARS) == grade.extracted
     return _meaning(grade.rule, extraction if is_graded else None)
 
 

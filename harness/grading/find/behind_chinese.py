@@ -58,7 +58,7 @@ _AGAIN = re.compile(
 """`_AGREES`, `_AGAIN`: the outcome of a check, and words by which it is announced."""
 
 _RESULT = re.compile("(?:得到?了?|(?:结果|答案|得数)[是为])(?P<value>[^，,；;：:]{1,30})")
-"""What a clause says that a repeated check came to."""
+"""A clause that states what a repeated check came to."""
 
 _CHOICE_OF_VERB = re.compile(r"(\w{1,2})不\1|有没有|是否|能否|可否")
 _ANOTHER_EXERCISE = re.compile("再(?:看|做|来|试|练|出|举|讲)(?=.{0,8}(?:题(?!目)|例|练习))")
