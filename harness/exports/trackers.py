@@ -17,11 +17,14 @@ from functools import partial
 from importlib import util
 from typing import Any
 
+import msgspec
+
 from harness.core import plugins
 from harness.core.about import install_line
 from harness.core.errors import UsageError
 from harness.core.secret import without_secrets
 from harness.runs import Manifest, RunFolder
+from harness.runs.sweep_cell import names_in_sweep
 from harness.scoring import Score
 from harness.scoring.columns import numbers
 
@@ -91,9 +94,16 @@ def find_tracker(name: str) -> Tracker:
 def track(folder: RunFolder, scores: Sequence[Score], tracker: Tracker, step: SeriesStep | None = None) -> str:
     """Send a run's scores. Return the address where they can be seen; empty if the tracker names none.
 
-    step: the run's place in a series of checkpoints; None: the run stands alone. Raises `UsageError`.
+    A benchmark of a sweep has the name that the sweep gives it. step: the run's place in a series of checkpoints; None:
+    the run stands alone. Raises `UsageError`.
     """
-    described = describe_run(Manifest.load(folder), folder.path.absolute().name, scores, step)
+    manifest = Manifest.load(folder)
+    names = names_in_sweep(folder, manifest.benchmarks)
+    benchmarks = {names.get(name, name): record for name, record in manifest.benchmarks.items()}
+    scores = [msgspec.structs.replace(score, benchmark=names.get(score.benchmark, score.benchmark)) for score in scores]
+    described = describe_run(
+        msgspec.structs.replace(manifest, benchmarks=benchmarks), folder.path.absolute().name, scores, step
+    )
     with contextlib.redirect_stdout(sys.stderr):  # trackers print; our standard output may have to be JSON only
         return str(tracker(described) or "")
 

@@ -239,6 +239,8 @@ def report(
     `read_runs`. title: the heading of the page; empty: the names of the models. Raises `StoreError` when a folder is no
     run or a file is damaged, `UsageError` for a k larger than the number of samples.
     """
-    runs = read_runs(run_folders, show_withheld=show_withheld, ks=ks, known_as=known_as, remarks=remarks)
+    runs = read_runs(
+        run_folders, show_withheld=show_withheld, ks=ks, known_as=known_as, remarks=remarks, named_by_sweep=True
+    )
     folders = tuple(_from_here(folder.path) for folder in run_folders if not isinstance(folder, OutputsFolder))
     return Report(tuple(runs), tuple(published), repeat, tuple(ks), folders, title)

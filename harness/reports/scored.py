@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeAlias
 
 import msgspec
@@ -21,6 +22,7 @@ from harness.runs.layout import BenchmarkFolder, RunFolder, labels
 from harness.runs.manifest import BenchmarkRecord, Manifest
 from harness.runs.record import KeySet
 from harness.runs.survey import stored_keys
+from harness.runs.sweep_cell import names_in_sweep
 from harness.scoring import QuestionTally, Score
 from harness.scoring.score import counted_copies, with_ks
 from harness.scoring.tally import slim, tally
@@ -55,7 +57,8 @@ class ScoredRun:
 
     label: its folder's name, with as much of the path as needed to tell it from the other runs. history: what its log
     records. suite: the note of the sweep that made it. is_sampling: a process of this host adds samples at this moment.
-    remarks: sentences that hold for all scores of the run.
+    remarks: sentences that hold for all scores of the run. sweep: the folder of the sweep that names the run's
+    benchmark; None if the name is that of the run's files.
     """
 
     label: str
@@ -65,6 +68,12 @@ class ScoredRun:
     suite: suite_file.SuiteNote = field(default_factory=suite_file.SuiteNote)
     is_sampling: bool = False
     remarks: tuple[str, ...] = ()
+    sweep: Path | None = None
+
+    def stored_name(self, benchmark: ScoredBenchmark) -> str:
+        """The benchmark's name in the run's files, where a comparison may have given it another."""
+        stored = (name for name, record in self.manifest.benchmarks.items() if record is benchmark.record)
+        return next(stored, benchmark.name)
 
 
 KnownAs: TypeAlias = Callable[[str, BenchmarkRecord, Sequence[Question]], str | None]
@@ -94,9 +103,11 @@ def read_runs(
     ks: Sequence[int] = (),
     known_as: KnownAs = own_name,
     remarks: Remarks = no_remarks,
+    named_by_sweep: bool = False,
 ) -> list[ScoredRun]:
     """Read the scores, questions and grades of runs, in the order given. For show_withheld and ks, see `report`.
 
+    named_by_sweep: the benchmark of a sweep's cell gets the name that it has in the sweep, to stand beside other runs.
     Raises `StoreError` for a damaged manifest, scores, questions or grades file.
     """
     runs: list[ScoredRun] = []
@@ -113,7 +124,9 @@ def read_runs(
             )
             for name, record in manifest.benchmarks.items()
         }
-        named = _named_alike(benchmarks, runs)
+        names = names_in_sweep(folder, manifest.benchmarks) if named_by_sweep else {}
+        sweep = folder.path.parent if names else None
+        named = _named_alike(benchmarks, names, sweep, runs)
         is_sampling = any(item.n_ungraded for item in named.values()) and holder_of(folder) is not None
         runs.append(
             ScoredRun(
@@ -124,6 +137,7 @@ def read_runs(
                 suite_file.read(folder),
                 is_sampling,
                 tuple(remarks(folder)),
+                sweep,
             )
         )
     return runs
@@ -145,23 +159,38 @@ def read_without_grades(folder: RunFolder) -> ScoredRun:
     return ScoredRun(label, manifest, benchmarks, read_history(folder), suite_file.read(folder))
 
 
-def _named_alike(benchmarks: dict[str, ScoredBenchmark], before: Sequence[ScoredRun]) -> dict[str, ScoredBenchmark]:
-    """The benchmarks of a run by name; an imported one gets the name under which an earlier run has the same questions.
+def _named_alike(
+    benchmarks: dict[str, ScoredBenchmark],
+    names: Mapping[str, str],
+    sweep: Path | None,
+    before: Sequence[ScoredRun],
+) -> dict[str, ScoredBenchmark]:
+    """The benchmarks of a run by the names that they have beside the runs before it.
 
-    Another tool's outputs are named after their file, so that the same questions could have a different name in each
-    run. before: the runs that come earlier in the report.
+    That is the name in the sweep, or else in the run's files. If no run before has this name, the benchmark gets the
+    name under which one of them has the same questions, in two cases. Another tool's outputs are named after their
+    file. And a run outside a sweep may have another name for a benchmark than the sweep; a cell never gets the name of
+    another benchmark of its own sweep.
+
+    benchmarks: by their names in the run's files. names: of these, the names in the sweep. sweep: its folder; None for
+    a run that is no cell. before: the runs that come earlier in the report.
     """
     # If several runs have a benchmark of one name, the first of these runs in the report counts.
-    earlier = {name: benchmark for run in reversed(before) for name, benchmark in run.benchmarks.items()}
+    earlier: dict[str, tuple[ScoredRun, ScoredBenchmark]] = {}
+    for run in before:
+        for name, benchmark in run.benchmarks.items():
+            earlier.setdefault(name, (run, benchmark))
     renamed = {}
-    for name, benchmark in benchmarks.items():
-        shared_name = name
-        if benchmark.record.imported and name not in earlier:
-            for earlier_name, twin in earlier.items():
-                if earlier_name not in benchmarks and _same_questions(benchmark, twin):
+    for stored, benchmark in benchmarks.items():
+        shared_name = names.get(stored, stored)
+        if shared_name not in earlier:
+            for earlier_name, (run, twin) in earlier.items():
+                may_share = benchmark.record.imported or (sweep != run.sweep and stored == run.stored_name(twin))
+                is_free = earlier_name == stored or earlier_name not in benchmarks
+                if may_share and is_free and _same_questions(benchmark, twin):
                     shared_name = earlier_name
                     break
-        renamed[shared_name] = benchmark if shared_name == name else _renamed(benchmark, shared_name)
+        renamed[shared_name] = benchmark if shared_name == stored else _renamed(benchmark, shared_name)
     return renamed
 
 

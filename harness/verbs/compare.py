@@ -99,7 +99,7 @@ def compare(sources: Sequence[Path], options: CompareOptions) -> Comparisons:
     benchmark, `StoreError` where a run is damaged or not scored.
     """
     folders = folders_to_compare(options.baseline, sources)
-    runs = read_runs(folders)
+    runs = read_runs(folders, named_by_sweep=True)
     compared_to, uncompared = pair_benchmarks(runs, only_first=options.baseline is not None)
     compared = [
         RunPair(

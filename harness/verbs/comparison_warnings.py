@@ -68,8 +68,7 @@ class Side:
     @classmethod
     def of(cls, folder: RunFolder, run: ScoredRun, benchmark: ScoredBenchmark) -> Side:
         """The side of a run; its folder may have the benchmark under another name than the comparison."""
-        stored = (name for name, record in run.manifest.benchmarks.items() if record is benchmark.record)
-        return cls(folder.benchmark(next(stored, benchmark.name)), benchmark)
+        return cls(folder.benchmark(run.stored_name(benchmark)), benchmark)
 
     @property
     def record(self) -> BenchmarkRecord:

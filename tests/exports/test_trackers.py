@@ -105,6 +105,22 @@ def test_the_steps_of_a_series_are_one_entry_with_their_steps(tmp_path: Path, se
     assert sent[0].key == sent[2].key != sent[1].key == sent[3].key
 
 
+def test_a_sweep_s_benchmark_is_sent_under_its_name_in_the_sweep(tmp_path: Path, sent: list[Tracked]) -> None:
+    cells = [write_run(tmp_path / f"topics/ck-step_50+{name}", varied()) for name in ("sums", "facts")]
+    (tmp_path / "topics/cells").mkdir()
+    for cell in cells:
+        (tmp_path / f"topics/cells/{Path(cell).name}.json").write_text("{}")
+    for cell in cells:
+        harness.score(cell, track="notes", step=50, workers=1)
+    assert len({*sent[0].scores} & {*sent[1].scores}) == 0, "two benchmarks of one card are two curves"
+    assert ["sums/accuracy" in sent[0].scores, "facts/accuracy" in sent[1].scores] == [True, True]
+    assert any(fact.startswith("sums.") for fact in sent[0].facts)
+    # Wrong twin: a run that no sweep has a record of keeps the name of its card, whatever its folder is called.
+    (tmp_path / "topics/cells/ck-step_50+sums.json").unlink()
+    harness.score(cells[0], track="notes", step=50, workers=1)
+    assert "own/accuracy" in sent[-1].scores
+
+
 def test_a_step_that_is_sent_nowhere_is_refused(tmp_path: Path, sent: list[Tracked]) -> None:
     run = write_run(tmp_path / "run", varied())
     for options, sentence in (

@@ -19,9 +19,10 @@ from harness.asking import servers
 from harness.asking.options import GradingOptions, JudgeOptions, RunOptions
 from harness.core.errors import UsageError, near_names, option
 from harness.core.inert import visible
+from harness.runs.sweep_cell import JOIN
 from harness.verbs.sweep import schema, training
 from harness.verbs.sweep.checkpoints import Checkpoint
-from harness.verbs.sweep.entry import JOIN, Entry, short_name, slug
+from harness.verbs.sweep.entry import Entry, short_name, slug
 from harness.verbs.sweep.file import Keys, SweepFile, at_line
 from server_launchers.engines.table import ANY_PROGRAM
 

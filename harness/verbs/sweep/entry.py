@@ -9,9 +9,6 @@ from typing import Any
 
 from harness.verbs.sweep.checkpoints import Checkpoint
 
-JOIN = "+"
-"""Stands between the parts of a cell's name; the name of an entry must not contain it."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:

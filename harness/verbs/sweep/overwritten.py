@@ -14,10 +14,10 @@ from harness.asking import model_files
 from harness.core.errors import Sentence, StoreError
 from harness.core.inert import visible
 from harness.runs import RunFolder
+from harness.runs.sweep_cell import JOIN
 from harness.verbs import former_files
 from harness.verbs.sweep import records
 from harness.verbs.sweep.cells import Sweep
-from harness.verbs.sweep.entry import JOIN
 
 
 def warnings(sweep: Sweep) -> list[Sentence]:

@@ -20,12 +20,10 @@ from harness.core.records import SCHEMA_VERSION
 from harness.runs import RunFolder
 from harness.runs.layout import runs_in
 from harness.runs.lock import is_alive, last_holder
+from harness.runs.sweep_cell import CELLS, record_path
 from harness.verbs.sweep.cells import Cell, ServerGroup, Sweep
 
 Stage = Literal["sampled", "scored", "judged", "failed"]
-
-CELLS = "cells"
-"""Name of the folder of the records in the sweep's folder."""
 
 MAX_BYTES = 64 * 1024
 """Largest size in bytes of a record that is read; a larger file is refused."""
@@ -69,7 +67,7 @@ def path_of(sweep: Sweep, cell: Cell) -> Path:
 
     It lies outside the run folder, so that a cell whose server never started has a record too.
     """
-    return sweep.out / CELLS / f"{cell.name}.json"
+    return record_path(sweep.out, cell.name)
 
 
 def read(sweep: Sweep, cell: Cell) -> CellRecord | None:
@@ -91,7 +89,7 @@ def _read(path: Path) -> CellRecord | None:
 
 def write(sweep: Sweep, record: CellRecord) -> None:
     """Write the record. Raises `StoreError` when the disk refuses."""
-    write_atomically(sweep.out / CELLS / f"{record.cell}.json", codec.pretty(record))
+    write_atomically(record_path(sweep.out, record.cell), codec.pretty(record))
 
 
 def of_samples(group: ServerGroup, cell: Cell) -> str:

@@ -18,8 +18,9 @@ from harness.core.errors import UsageError, option
 from harness.core.files import read_record, write_atomically
 from harness.core.inert import visible
 from harness.core.records import SCHEMA_VERSION
+from harness.runs.sweep_cell import JOIN
 from harness.verbs.sweep.checkpoints import NO_STEP, Checkpoint, checkpoint_at
-from harness.verbs.sweep.entry import JOIN, Entry, slug
+from harness.verbs.sweep.entry import Entry, slug
 from harness.verbs.sweep.file import SweepFile
 
 DELETED = "it was deleted before it was run"
