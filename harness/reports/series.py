@@ -27,6 +27,7 @@ from harness.reports.tables import (
 )
 from harness.scoring import PairedComparison, Score
 from harness.scoring.late_steps import N_LATE, LateChange
+from harness.scoring.mean_difference import MeanComparison
 
 
 class Step(NamedTuple):
@@ -119,8 +120,10 @@ def series_table(steps: Sequence[Step], across: str = "step", legend: str = "", 
                 *([ABSENT if p is None else p_cell(p)] if with_p else []),
             )
         )
-    if any(cell.startswith("at most") for row in rows for cell in row):
+    if any("at most" in cell for row in rows for cell in row):
         notes.append(AT_MOST)
+        mark = f" [{len(notes)}]"
+        rows = [tuple(f"{cell}{mark}" if "at most" in cell else cell for cell in row) for row in rows]
     columns = ("series", across, "accuracy", "sampling interval", "question interval", "samples", "change")
     title = f"{subject}: accuracy" if subject else "Accuracy"
     change = "change: from the row before" + (", with its p" if with_p else "")
@@ -148,7 +151,7 @@ def late_table(series: Sequence[tuple[str, Sequence[float], LateChange]], across
                 last,
                 points(late.between.difference),
                 _sampling_points(late.between),
-                points_interval(late.between.question_interval),
+                points_interval(late.between.question_interval if isinstance(late.between, PairedComparison) else None),
                 percent(late.between.smallest()),
                 points(late.within.difference),
                 _sampling_points(late.within),
@@ -177,7 +180,7 @@ def late_table(series: Sequence[tuple[str, Sequence[float], LateChange]], across
     )
 
 
-def _sampling_points(compared: PairedComparison) -> str:
+def _sampling_points(compared: PairedComparison | MeanComparison) -> str:
     return ("at most " if compared.at_most else "") + points_interval(compared.sampling_interval)
 
 

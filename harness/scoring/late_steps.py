@@ -15,15 +15,20 @@ if they are asked again, and not how far a training that is run again would scat
 of Statistics 9:1026). The best of k models is left out only if the highest beats it in a test at the one-sided level
 5 %/(k − 1). One of the k − 1 others does so by chance in at most 5 % of cases, whichever of them is the highest. The
 table `best-step` of `bench/simulate.py` has the rate.
+
+Over several benchmarks, a model has the tallies of each of them, and its accuracy is their mean
+(`harness.scoring.mean_difference`). With samples missing, a mean is not compared.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import fmean
 from typing import NamedTuple
 
 from harness.core.errors import UsageError
 from harness.scoring.comparison import PairedComparison, compare_runs
+from harness.scoring.mean_difference import MeanComparison, mean_comparison
 from harness.scoring.tally import QuestionTally
 
 N_LATE = 3
@@ -36,22 +41,31 @@ MISSED_BEST = 0.05
 class LateChange(NamedTuple):
     """How a series changed over its last `2 * N_LATE` steps (`between`) and over its last `N_LATE` (`within`)."""
 
-    between: PairedComparison
-    within: PairedComparison
+    between: PairedComparison | MeanComparison
+    within: PairedComparison | MeanComparison
 
 
-def late_change(steps: Sequence[Sequence[QuestionTally]]) -> LateChange | None:
+def late_change(benchmarks: Sequence[Sequence[Sequence[QuestionTally]]]) -> LateChange | None:
     """The change over the last steps; None if there are fewer than `2 * N_LATE`.
 
-    steps: `tally(…).questions` of each step, in the order of the training. Raises `UsageError` if they share no
+    benchmarks: of each benchmark, `tally(…).questions` of each step, in the order of the training. The change of
+    several benchmarks is that of their mean, and None if samples are missing. Raises `UsageError` if the steps share no
     question.
     """
-    if len(steps) < 2 * N_LATE:
+    if not benchmarks or len(benchmarks[0]) < 2 * N_LATE:
         return None
-    last = steps[-N_LATE:]
-    return LateChange(
-        compare_runs(_pooled(last), _pooled(steps[-2 * N_LATE : -N_LATE])), compare_runs(last[-1], last[0])
-    )
+    between, within = [], []
+    for steps in benchmarks:
+        last = steps[-N_LATE:]
+        between.append(compare_runs(_pooled(last), _pooled(steps[-2 * N_LATE : -N_LATE])))
+        within.append(compare_runs(last[-1], last[0]))
+    changes = _over_benchmarks(between), _over_benchmarks(within)
+    return None if changes[0] is None or changes[1] is None else LateChange(changes[0], changes[1])
+
+
+def _over_benchmarks(pairs: Sequence[PairedComparison]) -> PairedComparison | MeanComparison | None:
+    """The only one of these comparisons, or the comparison of the means; None if it misses samples."""
+    return pairs[0] if len(pairs) == 1 else mean_comparison(pairs)
 
 
 def highest_p(n_models: int) -> float:
@@ -59,14 +73,14 @@ def highest_p(n_models: int) -> float:
     return 2 * MISSED_BEST / (n_models - 1)
 
 
-def rivals(models: Sequence[Sequence[QuestionTally]]) -> list[int]:
+def rivals(models: Sequence[Sequence[Sequence[QuestionTally]]]) -> list[int]:
     """The positions of the models that cannot be told from the one with the highest accuracy, which is the first of
     them. The model that is truly best is among them in 95 % of cases.
 
-    models: `tally(…).questions` of each of at least two models, each with a sample. One that shares no question with
-    the highest is among them, too.
+    models: of each of at least two models, `tally(…).questions` of each benchmark, each with a sample; the accuracy on
+    several benchmarks is the mean. A model that shares no question with the highest is among them, too.
     """
-    accuracies = [_accuracy(model) for model in models]
+    accuracies = [fmean(map(_accuracy, model)) for model in models]
     highest = max(range(len(models)), key=accuracies.__getitem__)
     level = highest_p(len(models))
     untold = [i for i, model in enumerate(models) if i != highest and not _is_lower(model, models[highest], level)]
@@ -79,13 +93,16 @@ def _accuracy(questions: Sequence[QuestionTally]) -> float:
     return sum(shares) / len(shares)
 
 
-def _is_lower(model: Sequence[QuestionTally], highest: Sequence[QuestionTally], level: float) -> bool:
-    """Whether the model is worse than the highest, with a two-sided p below `level`."""
+def _is_lower(
+    model: Sequence[Sequence[QuestionTally]], highest: Sequence[Sequence[QuestionTally]], level: float
+) -> bool:
+    """Whether the model is worse than the highest, with a two-sided p below `level`. Both: by benchmark."""
     try:
-        compared = compare_runs(model, highest)
+        pairs = [compare_runs(ours, theirs) for ours, theirs in zip(model, highest, strict=True)]
     except UsageError:  # They share no question.
         return False
-    return compared.difference < 0 and compared.p_sampling < level
+    compared = _over_benchmarks(pairs)
+    return compared is not None and compared.difference < 0 and compared.p_sampling < level
 
 
 def _pooled(steps: Sequence[Sequence[QuestionTally]]) -> list[QuestionTally]:

@@ -6,12 +6,14 @@ For: harness.verbs.sweep.results, harness.verbs.sweep.table, harness.reports.ser
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from harness.reports.tables import Table
 from harness.scoring.differences import holm
 from harness.verbs.sweep import records, table
 from harness.verbs.sweep import training as sweep_training
@@ -46,13 +48,13 @@ def write_runs(out: Path, strengths: Mapping[str, Mapping[int, float]], **run: A
             )
 
 
-def write_records(samples: int, *steps: int) -> None:
-    """Record these steps of demo as sampled with so many samples of each question, as the file says then."""
+def write_records(samples: int, *steps: int, benchmarks: Sequence[str] = ("demo",)) -> None:
+    """Record these steps as sampled with so many samples of each question of demo, as the file says then."""
     write_file(samples)
     planned = sweeps.planned("s.yaml", {}, {})
     for group in planned.groups:
         for cell in group.cells:
-            if cell.benchmark == "demo" and planned.step_of(cell) in {("ck", step) for step in steps}:
+            if cell.benchmark in benchmarks and planned.step_of(cell) in {("ck", step) for step in steps}:
                 asked, scoring = records.of_samples(group, cell), records.scoring(planned)
                 records.write(planned, CellRecord(cell=cell.name, stage="scored", of_samples=asked, scoring=scoring))
 
@@ -179,6 +181,7 @@ def test_the_last_three_steps_together_are_compared_with_the_three_before(traini
     write_runs(training, {"demo": strengths, "aime24": {step: 0.4 for step in strengths if step < 60}})
     Path("ck/step_80").mkdir()
     write_runs(training, {"demo": {80: 0.45}}, missing=0.7)  # under way, and so no step yet
+    write_records(8, *strengths, benchmarks=BENCHMARKS)
     swept = results(sweeps.planned("s.yaml", {}, {}))
     (late,) = (one for one in table.tables(swept) if one.title.startswith("Has it stopped improving?"))
     ((series, before, last, difference, same, _new, detectable, within, same_within),) = late.rows
@@ -203,6 +206,7 @@ def test_a_rise_within_the_last_three_steps_is_seen_there(training: Path) -> Non
     for step in strengths:
         Path(f"ck/step_{step}").mkdir(exist_ok=True)
     write_runs(training, {"demo": strengths})
+    write_records(8, *strengths)
     swept = results(sweeps.planned("s.yaml", {}, {}))
     (late,) = (one for one in table.tables(swept) if one.title.startswith("Has it stopped improving?"))
     assert float(late.rows[0][-1].split(" to ")[0]) > 0
@@ -241,3 +245,106 @@ def test_a_series_of_five_steps_has_no_late_steps(training: Path) -> None:
         Path(f"ck/step_{step}").mkdir(exist_ok=True)
     write_runs(training, {"demo": dict.fromkeys((10, 20, 30, 40, 50), 0.4)})
     assert not titles(results(sweeps.planned("s.yaml", {}, {})), "stopped improving")
+
+
+def test_a_step_with_fewer_samples_than_the_file_asks_for_is_no_late_step(training: Path) -> None:
+    steps = (10, 20, 30, 40, 50, 60, 70)
+    for step in steps:
+        Path(f"ck/step_{step}").mkdir(exist_ok=True)
+    write_runs(training, {"demo": dict.fromkeys(steps, 0.4)})
+    write_records(4, 50)  # its checkpoint was deleted before the samples were raised
+    write_records(8, 10, 20, 30, 40, 60, 70)
+
+    def late_steps() -> list[tuple[str, ...]]:
+        swept = results(sweeps.planned("s.yaml", {}, {}))
+        return [row[1:3] for one in table.tables(swept) if "stopped improving" in one.title for row in one.rows]
+
+    assert late_steps() == [("10, 20, 30", "40, 60, 70")]
+    # Wrong twin: with all its samples it is one of the last six.
+    write_records(8, 50)
+    assert late_steps() == [("20, 30, 40", "50, 60, 70")]
+    write_records(4, 40, 50)
+    write_file(8)
+    assert late_steps() == [], "five steps are too few"
+
+
+def test_a_curve_of_equal_steps_has_no_highest(training: Path) -> None:
+    write_runs(training, {"demo": {10: 0.0, 20: 0.0, 30: 0.0}})
+    assert highest_notes(results(sweeps.planned("s.yaml", {}, {}))) == {}
+
+
+def write_suite() -> None:
+    """Make the sweep's file in the present folder a suite with means."""
+    suite = {"suite": {"title": "SFT", "aggregate": "mean"}}
+    Path("s.yaml").write_text(json.dumps(json.loads(Path("s.yaml").read_text()) | suite))
+
+
+def mean_table(swept: Results) -> Table:
+    (shown,) = (one for one in table.tables(swept) if one.title.startswith("Mean of"))
+    return shown
+
+
+def test_the_mean_of_a_deleted_step_stays_once_the_sweep_plans_more_samples(training: Path) -> None:
+    write_runs(training, {name: {10: 0.1, 20: 0.4, 30: 0.45} for name in BENCHMARKS})
+    write_records(8, 10, 20, 30, benchmarks=BENCHMARKS)
+    write_suite()
+    swept = results(sweeps.planned("s.yaml", {}, {}))
+    before, (cell, *_) = table.mean_records(swept), [row[-2] for row in mean_table(swept).rows]
+    assert "[" not in cell
+    # The checkpoint of step 10 is deleted; then more samples are asked for, and the step is recorded as incomplete.
+    write_records(16, 20, 30)
+    planned = sweeps.planned("s.yaml", {}, {})
+    lost = CellRecord(cell="ck-step_10+demo", stage="failed", of_samples="", scoring="", reason="it was deleted")
+    records.write(planned, lost)
+    write_suite()
+    swept = results(sweeps.planned("s.yaml", {}, {}))
+    after, shown = table.mean_records(swept), mean_table(swept)
+    numbers = [[(row.mean, row.sampling_low, row.sampling_high) for row in rows] for rows in (before, after)]
+    assert numbers[0] == numbers[1]
+    assert [row.missing for row in after] == ["demo", "", ""]
+    note = f" [{shown.notes.index('incomplete: demo; the tables above say why') + 1}]"
+    assert [row[-2] == cell + note for row in shown.rows] == [True, False, False], shown
+    # Wrong twin: a benchmark without any score leaves no mean.
+    shutil.rmtree(training / "ck-step_10+demo")
+    swept = results(sweeps.planned("s.yaml", {}, {}))
+    assert table.mean_records(swept)[0].mean is None
+    assert mean_table(swept).rows[0][-2].startswith("missing")
+
+
+def test_a_mean_of_a_run_that_misses_samples_has_no_interval(training: Path) -> None:
+    write_runs(training, {"demo": {10: 0.3}}, missing=0.4)
+    write_runs(training, {"aime24": {10: 0.3}})
+    write_records(8, 10, benchmarks=BENCHMARKS)
+    write_suite()
+    swept = results(sweeps.planned("s.yaml", {}, {}))
+    row, shown = table.mean_records(swept)[0], mean_table(swept).rows[0]
+    assert row.mean is not None
+    assert (row.sampling_low, row.question_low, row.p) == (None, None, None)
+    assert "(" not in shown[-2]
+
+
+def test_the_mean_has_its_own_highest_step_and_its_own_late_steps(training: Path) -> None:
+    strengths = {10: 0.1, 20: 0.1, 30: 0.1, 40: 0.45, 50: 0.45, 60: 0.45}
+    for step in strengths:
+        Path(f"ck/step_{step}").mkdir(exist_ok=True)
+    write_runs(training, dict.fromkeys(BENCHMARKS, strengths))
+    write_records(8, *strengths, benchmarks=BENCHMARKS)
+    write_suite()
+    swept = results(sweeps.planned("s.yaml", {}, {}))
+    means = {int(row.models.rpartition("_")[2]): row.mean or 0 for row in table.mean_records(swept) if row.models}
+    highest = max(means, key=means.__getitem__)
+    shown = mean_table(swept)
+    ((number, note),) = ((i, note) for i, note in enumerate(shown.notes, 1) if note.startswith("highest"))
+    others = note.partition("told from it: ")[2].partition(".")[0]
+    assert {*map(int, others.split(", "))} <= {40, 50, 60} - {highest}, "a low step is above chance below"
+    assert [f"[{number}]" in row[-2] for row in shown.rows] == [step == highest for step in strengths]
+    (late,) = (one for one in table.tables(swept) if one.title.startswith("Has it stopped improving?"))
+    *alone, mean = late.rows
+    assert [row[0] for row in late.rows] == ["demo ck", "aime24 ck", "mean ck"]
+    assert float(mean[3]) == pytest.approx(sum(float(row[3]) for row in alone) / 2, abs=0.11)
+    widths = [float(high) - float(low) for low, high in (row[4].split(" to ") for row in late.rows)]
+    assert widths[2] < min(widths[:2]), "two benchmarks tell more than one"
+    # Wrong twin: without `suite` there is no mean, and nothing is said of one.
+    write_file(8)
+    swept = results(sweeps.planned("s.yaml", {}, {}))
+    assert not any("mean" in row[0] for one in table.tables(swept) for row in one.rows)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from statistics import fmean
 
 from harness.core.errors import UsageError
 from harness.reports.series import Step, step_text
 from harness.scoring import QuestionTally
 from harness.scoring.late_steps import N_LATE, LateChange, late_change, rivals
 from harness.verbs.sweep.results import CellResult, Results
+
+_Curve = list[tuple[float, list[CellResult]]]
+"""The steps of a curve, in the order of the sweep's models: (step, its result on each benchmark of the curve)."""
 
 
 def series(results: Results) -> dict[str, list[Step]]:
@@ -34,42 +38,77 @@ def _curve(result: CellResult, line: str) -> str:
     return " ".join(filter(None, (result.cell.benchmark, line)))
 
 
-def _highest(results: Results) -> dict[str, str]:
-    """Name of the cell with the highest accuracy of each curve → which steps cannot be told from it."""
-    by_curve: dict[str, list[tuple[float, CellResult, Sequence[QuestionTally]]]] = {}
+def _curves(results: Results) -> dict[str, _Curve]:
+    """Name → curve, for each benchmark and line of checkpoints."""
+    by_curve: dict[str, _Curve] = {}
     for result in results.results:
         series_step = results.sweep.step_of(result.cell)
-        if series_step is not None and result.benchmark is not None and result.score is not None:
+        if series_step is not None:
             line, step = series_step
-            if result.score.accuracy is not None:
-                by_curve.setdefault(_curve(result, line), []).append((step, result, result.benchmark.questions))
-    notes = {}
-    for steps in by_curve.values():
-        if len(steps) < 2:
-            continue
-        highest, *untold = rivals([questions for _, _, questions in steps])
-        others = ", ".join(step_text(step) for step in sorted(steps[number][0] for number in untold))
-        notes[steps[highest][1].cell.name] = (
-            f"highest, perhaps by luck; cannot be told from it: {others}. The best step is one of these in 95 % of "
-            "such curves"
-            if others
-            else "highest, above every other step by more than chance"
-        )
-    return notes
+            by_curve.setdefault(_curve(result, line), []).append((step, [result]))
+    return by_curve
+
+
+def _mean_curves(results: Results) -> dict[str, _Curve]:
+    """Name → curve of the mean over the benchmarks, for each line of checkpoints; empty for a sweep without means."""
+    by_line: dict[str, dict[float, list[CellResult]]] = {}
+    for result in results.results if results.aggregates else ():
+        series_step = results.sweep.step_of(result.cell)
+        if series_step is not None:
+            line, step = series_step
+            by_line.setdefault(f"mean {line}".strip(), {}).setdefault(step, []).append(result)
+    return {name: list(steps.items()) for name, steps in by_line.items()}
+
+
+def _highest(results: Results) -> dict[str, str]:
+    """Name of the cell with the highest accuracy of each curve → which steps cannot be told from it."""
+    return dict(filter(None, map(_note_on_highest, _curves(results).values())))
+
+
+def highest_means(results: Results) -> dict[str, str]:
+    """Name of the first cell of the step with the highest mean of each line → which steps cannot be told from it."""
+    return dict(filter(None, map(_note_on_highest, _mean_curves(results).values())))
+
+
+def _note_on_highest(curve: _Curve) -> tuple[str, str] | None:
+    """Name of the first cell of the highest step, and a sentence about the steps that cannot be told from that step.
+
+    None if no step is higher than another.
+    """
+    steps, means = [], set()
+    for step, listed in curve:
+        scores = [result.score for result in listed if result.score is not None]
+        accuracies = [score.accuracy for score in scores if score.accuracy is not None]
+        if len(accuracies) == len(listed):
+            steps.append((step, listed))
+            means.add(fmean(accuracies))
+    if len(means) < 2:
+        return None
+    highest, *untold = rivals([[_tallies(result) for result in listed] for _, listed in steps])
+    others = ", ".join(step_text(step) for step in sorted(steps[number][0] for number in untold))
+    return steps[highest][1][0].cell.name, (
+        f"highest, perhaps by luck; cannot be told from it: {others}. The best step is one of these in 95 % of such "
+        "curves"
+        if others
+        else "highest, above every other step by more than chance"
+    )
+
+
+def _tallies(result: CellResult) -> Sequence[QuestionTally]:
+    return () if result.benchmark is None else result.benchmark.questions
 
 
 def late(results: Results) -> list[tuple[str, list[float], LateChange]]:
-    """Each curve with enough steps that miss no sample: its name, the last of these steps, and how they changed."""
-    whole: dict[str, list[tuple[float, Sequence[QuestionTally]]]] = {}
-    for result in results.results:
-        series_step = results.sweep.step_of(result.cell)
-        if series_step is not None and result.benchmark is not None and result.is_whole:
-            line, step = series_step
-            whole.setdefault(_curve(result, line), []).append((step, result.benchmark.questions))
+    """Each curve with enough steps that have all samples: its name, the last of these steps, and how they changed.
+
+    If the sweep has means over its benchmarks, their curves come last.
+    """
     compared = []
-    for name, steps in whole.items():
-        latest = sorted(steps, key=lambda item: item[0])[-2 * N_LATE :]
+    for name, steps in (*_curves(results).items(), *_mean_curves(results).items()):
+        whole = [(step, listed) for step, listed in steps if all(result.is_whole for result in listed)]
+        latest = sorted(whole, key=lambda item: item[0])[-2 * N_LATE :]
+        columns = zip(*(listed for _, listed in latest), strict=True)  # of each benchmark, its steps
         with contextlib.suppress(UsageError):  # The steps share no question.
-            if (change := late_change([questions for _, questions in latest])) is not None:
+            if (change := late_change([[_tallies(result) for result in column] for column in columns])) is not None:
                 compared.append((name, [step for step, _ in latest], change))
     return compared

@@ -81,8 +81,8 @@ class CellResult:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the cell has a score that misses none of the samples that its run was asked for."""
-        return self.score is not None and self.score.accuracy is not None and not self.score.n_missing
+        """Whether the cell has a score of all samples that the sweep now plans."""
+        return self.up_to_date and _accuracy(self) is not None and self.score is not None and not self.score.n_missing
 
     @property
     def samples(self) -> int | None:
@@ -109,8 +109,9 @@ class Aggregate(NamedTuple):
     for the same questions asked again. at_most: whether only an upper bound of the error is known for at least one
     benchmark. question_interval: 95 % interval for other questions of the same kinds. difference, p: the mean minus the
     mean of the base at the same point, and its p value, corrected by Holm; None for the base itself, if samples of
-    either are missing, and if the benchmarks have different bases. missing: benchmarks without a score or with samples
-    missing; if there are any, mean is None.
+    either run are missing, and if the benchmarks have different bases. missing: benchmarks without a complete score
+    of the samples that the sweep asks for. mean is None if one of them has no score; the intervals are None if a run
+    misses samples that it was asked for, since these may have any result.
     """
 
     point: Mapping[str, str]
@@ -264,7 +265,7 @@ def _against_base(sweep: Sweep, cells: Sequence[CellResult], base: tuple[str, st
             # A first step that was deleted or damaged has no score for ever; with samples missing, nothing differs. A
             # step that was deleted before the sweep's samples were raised keeps its fewer samples for ever.
             scored = [candidate for candidate in row if _accuracy(candidate) is not None]
-            complete = [candidate for candidate in scored if candidate.is_whole and candidate.up_to_date]
+            complete = [candidate for candidate in scored if candidate.is_whole]
             first = next(iter(complete or scored), None)
         else:
             first = next((candidate for candidate in row if candidate.cell.point[axis] == name), None)
@@ -336,25 +337,27 @@ def _aggregate(point: Mapping[str, str], listed: Sequence[CellResult]) -> Aggreg
 
     point: axis → name of the entry, without the benchmark. listed: the results of all benchmarks at this point.
     """
-    missing = [
-        result.cell.benchmark
-        for result in listed
-        if result.reason or result.score is None or result.score.accuracy is None
-    ]
-    if missing:
-        return Aggregate(point, None, None, False, None, missing)
+    missing = [result.cell.benchmark for result in listed if result.reason or _accuracy(result) is None]
     scores = [result.score for result in listed if result.score is not None]
-    accuracies = [result.accuracy or 0.0 for result in scores]
+    accuracies = [score.accuracy for score in scores if score.accuracy is not None]
+    if len(accuracies) < len(listed):
+        return Aggregate(point, None, None, False, None, missing)
+    # The interval of a benchmark's score does not hold the results that its own run misses.
+    whole = not any(score.n_missing for score in scores)
     pairs = [result.against_base for result in listed if result.against_base is not None]
     bases = {_without("benchmarks", result.base) for result in listed if result.base is not None}
     mean = mean_comparison(pairs) if len(pairs) == len(listed) and len(bases) == 1 else None
     return Aggregate(
         point=point,
         mean=fmean(accuracies),
-        sampling_interval=_interval_of_mean(accuracies, [result.sampling_interval for result in scores]),
-        at_most=any(result.sampling_error is None for result in scores),
-        question_interval=_interval_of_mean(accuracies, [result.question_interval for result in scores]),
-        missing=(),
+        sampling_interval=_interval_of_mean(accuracies, [score.sampling_interval for score in scores])
+        if whole
+        else None,
+        at_most=any(score.sampling_error is None for score in scores),
+        question_interval=_interval_of_mean(accuracies, [score.question_interval for score in scores])
+        if whole
+        else None,
+        missing=missing,
         difference=None if mean is None else mean.difference,
         p=None if mean is None else mean.p_sampling,
     )

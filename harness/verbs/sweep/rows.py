@@ -59,7 +59,8 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
 class MeanRow(msgspec.Struct, frozen=True, kw_only=True):
     """The mean over a suite's benchmarks for one combination of entries of the other axes, as fractions.
 
-    missing: the benchmarks without a complete score, in one text; if there are any, mean is None.
+    missing: the benchmarks without a complete score, in one text. mean: None if one of them has no score at all; the
+    ends of the 95 % intervals: None if a run misses samples that it was asked for.
     """
 
     models: Label = UNSET

@@ -25,6 +25,7 @@ from harness.reports.published import differences
 from harness.reports.series import late_table, series_plot, series_table
 from harness.reports.tables import ABSENT, Table, interval_cell, percent, short
 from harness.scoring.columns import ends
+from harness.scoring.deciding import LEVEL
 from harness.verbs.sweep import curves
 from harness.verbs.sweep.cells import AXES
 from harness.verbs.sweep.columns import (
@@ -328,17 +329,16 @@ def _rows_table(
 
 def _means(results: Results) -> Table:
     """The table of a suite's means, with a row per combination of entries of the other axes."""
-    sweep, notes = results.sweep, Notes()
+    sweep, notes, highest = results.sweep, Notes(), curves.highest_means(results)
     others = [name for name in AXES[:-1] if name in sweep.axes]
     rows = []
     for aggregate in results.aggregates:
         names = [short(sweep.label(name, aggregate.point[name])) for name in others] or [short(sweep.name)]
-        accuracies = []
-        for benchmark in sweep.axes["benchmarks"]:
-            result = results.of({**aggregate.point, "benchmarks": benchmark.name})
-            score = None if result is None else result.score
-            accuracies.append("missing" if score is None else percent(score.accuracy))
-        rows.append((*names, *accuracies, *_mean_cells(aggregate, notes)))
+        cells = [results.of({**aggregate.point, "benchmarks": item.name}) for item in sweep.axes["benchmarks"]]
+        scores = [None if result is None else result.score for result in cells]
+        accuracies = ["missing" if score is None else percent(score.accuracy) for score in scores]
+        remark = next((highest[item.cell.name] for item in cells if item and item.cell.name in highest), "")
+        rows.append((*names, *accuracies, *_mean_cells(aggregate, notes, remark)))
     heads = [_in_singular(name) for name in others] or ["suite"]
     columns = [*(short(benchmark.label) for benchmark in sweep.axes["benchmarks"]), "mean", "new questions"]
     return Table(
@@ -352,15 +352,19 @@ def _means(results: Results) -> Table:
     )
 
 
-def _mean_cells(aggregate: Aggregate, notes: Notes) -> tuple[str, str]:
-    """The mean with its interval, and the interval for new questions, as texts; without a mean, a note says why."""
+def _mean_cells(aggregate: Aggregate, notes: Notes, remark: str) -> tuple[str, str]:
+    """The mean with its interval, and the interval for new questions, as texts; notes say what is missing.
+
+    remark: a further note on the mean; empty for none.
+    """
+    names = ", ".join(aggregate.missing)
     if aggregate.mean is None:
-        return f"missing{notes.mark('no mean without ' + ', '.join(aggregate.missing))}", ABSENT
-    differs = MARK if aggregate.p is not None and aggregate.p < 0.05 else ""
-    return (
-        f"{percent(aggregate.mean)} ({interval_cell(aggregate.sampling_interval, at_most=aggregate.at_most)}){differs}",
-        interval_cell(aggregate.question_interval),
-    )
+        return f"missing{notes.mark('no mean without ' + names)}", ABSENT
+    interval, at_most = aggregate.sampling_interval, aggregate.at_most
+    between = "" if interval is None else f" ({interval_cell(interval, at_most=at_most)})"
+    differs = MARK if aggregate.p is not None and aggregate.p < LEVEL else ""
+    lost = notes.mark(remark) + notes.mark(f"incomplete: {names}; the tables above say why" if names else "")
+    return f"{percent(aggregate.mean)}{between}{differs}{lost}", interval_cell(aggregate.question_interval)
 
 
 def _points(results: Results, axes: Sequence[str], fixed: Point) -> Iterable[Point]:
