@@ -122,7 +122,9 @@ def compare(sources: Sequence[Path], options: CompareOptions) -> Comparisons:
                     Side.of(folder_of[base.label], base, first),
                     pair.paired,
                 ),
-                *grown({"the run": run.history, "the baseline": base.history}),
+                *grown(
+                    {f"the run {visible(run.label)}": run.history, f"the baseline {visible(base.label)}": base.history}
+                ),
             ),
         )
         for pair, (run, benchmark, base, first) in zip(compared, compared_to, strict=True)

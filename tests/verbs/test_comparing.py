@@ -432,7 +432,7 @@ def test_a_run_that_grew_after_it_was_complete_may_have_been_looked_at(
             log.write("session_started", owed=owed, done=done)
             log.write("session_ended", done=done_after)
     (compared,) = compare([base, tuned], CompareOptions())
-    assert any("was extended after" in warning for warning in compared.decision.warnings) == warned
+    assert any("the run tuned was extended after" in warning for warning in compared.decision.warnings) == warned
 
 
 def test_a_run_that_an_interruption_cut_in_two_did_not_grow(tmp_path: Path) -> None:
@@ -539,11 +539,11 @@ def test_runs_that_a_race_has_stopped_are_named_as_such(tmp_path: Path) -> None:
             log.write("session_ended", done=2)
     (plain,) = compare([base, tuned], CompareOptions())
     (warning,) = (text for text in plain.decision.warnings if "one look" in text)
-    assert warning.startswith("the run and the baseline were extended after all samples were complete")
+    assert warning.startswith("the run tuned and the baseline base were extended after all samples were complete")
     (tmp_path / "race.json").write_text("{}")
     (raced,) = compare([base, tuned], CompareOptions())
     (warning,) = (text for text in raced.decision.warnings if "race" in text)
-    assert warning.startswith("the run and the baseline were sampled by `harness race`, which stops when")
+    assert warning.startswith("the run tuned and the baseline base were sampled by `harness race`, which stops when")
 
 
 def test_a_run_of_the_published_model_agrees_and_says_what_it_could_have_seen(tmp_path: Path) -> None:
