@@ -2,6 +2,7 @@
 
 LaunchError          a server cannot be started, found, made ready or stopped
 ├── SpecError        a field of the spec is wrong: `field` names it, so that a command line can name its flag
+├── ModelError       the model is a path, and no model that the engine serves lies there
 └── DownloadError    model weights cannot be had
 """
 
@@ -25,6 +26,10 @@ class SpecError(LaunchError):
         super().__init__(f"{field}: {sentence}")
         self.field = field
         self.sentence = sentence
+
+
+class ModelError(LaunchError):
+    """The model is a path, and no model that the engine serves lies there."""
 
 
 class DownloadError(LaunchError):

@@ -111,8 +111,9 @@ def command(
     harness sweep checkpoints.yaml --follow 90
     harness sweep limo10 --model GAIR/LIMO --serve vllm --tp 8 --judge org/judge --judge-base-url URL
     """
+    from harness.asking.watching import Watcher
     from harness.cli import sweep_plan
-    from harness.verbs.sweep import expected, whole
+    from harness.verbs.sweep import expected, running, whole
 
     without_cells = {"--schema": schema, "--list": list_suites, "--dry-run": dry_run}
     if as_json and (flags := [flag for flag, asks in without_cells.items() if asks]):
@@ -131,6 +132,7 @@ def command(
         # All else is checked now: the first checkpoint may come in hours.
         checked = plan(*given_options, before_checkpoints=True)
         expected.expected(checked)
+        running.refuse_hopeless(checked, Watcher(), before_checkpoints=True)
         sys.exit(_follow(file, checked.out, lambda: plan(*given_options), 60 * follow, verify=verify))
     planned = plan(run_given(words), judge_given(words))
     if dry_run:

@@ -29,7 +29,7 @@ def look(spec: ServerSpec, facts: Facts) -> Facts:
     from server_launchers.machine import environments
 
     # If the guard were the first to miss the program, only a line of its log would say so.
-    environments.find_program(spec.extra_flags, "give the path of a program after `--`")
+    environments.find_program(spec.extra_flags, "correct its name, or give the path of a program")
     return facts
 
 

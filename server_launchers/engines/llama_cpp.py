@@ -26,7 +26,7 @@ from server_launchers.engines.dialect import (
     stated_at,
 )
 from server_launchers.engines.engine import ROUTED, Engine, Launcher, LogWords
-from server_launchers.errors import LaunchError
+from server_launchers.errors import LaunchError, ModelError
 from server_launchers.program import flag_pairs
 
 if TYPE_CHECKING:
@@ -76,17 +76,17 @@ def look(spec: ServerSpec, facts: Facts) -> Facts:
     from server_launchers.embedded import llama_cpp_server, openmp
     from server_launchers.machine import accelerators
 
+    if spec.python is None and importlib.util.find_spec("xllamacpp") is None:
+        raise LaunchError(llama_cpp_server.MISSING)
     path = Path(spec.model).expanduser()
     if path.is_dir():
-        raise LaunchError(
+        raise ModelError(
             f"{spec.model} is a folder; llama_cpp serves GGUF files: name the file in it, as {path}/*.gguf"
         )
     if not path.is_file():
-        raise LaunchError(
+        raise ModelError(
             f"no model file at {spec.model}; llama_cpp serves GGUF files (`harness models fetch smollm2-135m` gets one)"
         )
-    if spec.python is None and importlib.util.find_spec("xllamacpp") is None:
-        raise LaunchError(llama_cpp_server.MISSING)
     versions = {"devices": accelerators.processor()}
     if spec.python is not None:
         return replace(facts, versions=versions)

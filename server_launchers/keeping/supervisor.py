@@ -25,7 +25,7 @@ import msgspec
 from server_launchers import isolated, replicas, shown
 from server_launchers.deployment import Deployment
 from server_launchers.engines import table
-from server_launchers.errors import LaunchError
+from server_launchers.errors import LaunchError, ModelError
 from server_launchers.folders import state_folder
 from server_launchers.keeping import ports, private_files, processes, readiness, servers, state, waiting
 from server_launchers.keeping.progress import OnProgress
@@ -155,13 +155,16 @@ def dry_run(spec: ServerSpec) -> list[str]:
     return replicas.lines(spec, range(first, first + replicas.ports_needed(spec)), facts)
 
 
-def obstacle(spec: ServerSpec) -> str:
+def obstacle(spec: ServerSpec, *, any_model: bool = False) -> str:
     """Why `spec` cannot be started on this machine, as far as can be checked without a start.
 
-    Examples: a missing engine, model file or option. Empty if nothing is known that prevents the start.
+    Examples: a missing engine, model file or option. Empty if nothing is known that prevents the start. any_model: the
+    model stands for one that comes later, so that it may be missing.
     """
     try:
         table.inspect(spec)
+    except ModelError as error:
+        return "" if any_model else str(error)
     except LaunchError as error:
         return str(error)
     return ""

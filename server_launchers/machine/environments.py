@@ -21,7 +21,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from server_launchers.deployment import ProcessCommand
-from server_launchers.errors import LaunchError
+from server_launchers.errors import LaunchError, ModelError
 from server_launchers.machine import containers
 from server_launchers.machine.accelerators import Accelerator
 from server_launchers.machine.programs import run_quietly
@@ -103,14 +103,14 @@ def called(
 
 
 def check_model(spec: ServerSpec) -> None:
-    """Raise LaunchError if the spec's model is a path without a model; an engine would say so only after a minute."""
+    """Raise ModelError if the spec's model is a path without a model; an engine would say so only after a minute."""
     path = Path(spec.model).expanduser()
     if not path.exists():
         if path.is_absolute() or spec.model.startswith("."):
-            raise LaunchError(f"there is no model at {path.absolute()}: correct the path, or give a name of the hub")
+            raise ModelError(f"there is no model at {path.absolute()}: correct the path, or give a name of the hub")
     # params.json is Mistral's own format, which has no config.json.
     elif path.is_dir() and not any((path / name).exists() for name in ("config.json", "params.json")):
-        raise LaunchError(f"the folder {path.absolute()} holds no model: no config.json (nor params.json) is in it")
+        raise ModelError(f"the folder {path.absolute()} holds no model: no config.json (nor params.json) is in it")
 
 
 def find_program(argv: Sequence[str], install: str) -> str:

@@ -283,7 +283,9 @@ def test_a_crash_is_named_by_its_signal() -> None:
 
 def test_a_program_that_is_not_there_is_named() -> None:
     spec = ServerSpec(engine="command", extra_flags=("/nonexistent/server",))
-    with pytest.raises(LaunchError, match="/nonexistent/server is not installed; give the path of a program"):
+    with pytest.raises(
+        LaunchError, match="/nonexistent/server is not installed; correct its name, or give the path of a program"
+    ):
         supervisor.launch(spec)
 
 

@@ -392,6 +392,30 @@ def test_mistakes_are_named_before_the_first_checkpoint(
     assert (done.code, reason in done.err, "waiting" in done.err) == (2, True, False), done.err
 
 
+@pytest.mark.parametrize(
+    ("servers", "reason"),
+    [
+        ("{engine: vllm, python: ./none}", "vllm"),
+        ("{command: [pyhton, serve.py]}", "pyhton is not installed; correct its name, or give the path of"),
+    ],
+)
+def test_a_server_that_cannot_be_started_is_named_before_the_first_checkpoint(
+    tmp_path: Path, servers: str, reason: str
+) -> None:
+    text = "checkpoints: ck/step_*\nservers: [{}]\nbenchmarks: [demo]\n"
+    (tmp_path / "s.yaml").write_text(text.replace("{}", servers))
+    done = harness(tmp_path, "sweep", "s.yaml", "--follow", "60")
+    assert (done.code, "waiting" in done.err) == (2, False), done.err
+    assert "no server of this sweep can be started here: " in done.err
+    assert reason in done.err
+    # Wrong twin: that the model is not there yet is no obstacle.
+    (tmp_path / "s.yaml").write_text(text.replace("{}", "{engine: llama_cpp}"))
+    done = harness(tmp_path, "sweep", "s.yaml", "--follow", "0.001")
+    assert (done.code, "waiting for checkpoints" in done.err, "can be started" in done.err) == (2, True, False), (
+        done.err
+    )
+
+
 def test_a_sweep_of_models_has_nothing_to_follow(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text("models: [m]\nbenchmarks: [demo]\n")
     done = harness(tmp_path, "sweep", "s.yaml", "--follow", "1")

@@ -28,7 +28,10 @@ _NUMBER_ALONE = re.compile(r"(?:^|[-_=])\d+(?=$|[-_=])")
 _NO_STEP = re.compile(r"(?i)(?:q\d+[-_]?|\d+e-)\d*$")
 """Matches an end of a name that is a quantisation (Q8_0) or a number such as 1e-4, and so no step."""
 
-NO_STEP = "its name has no training step, or several numbers that may be one; rename it, to step_500 for instance"
+NO_STEP = (
+    "its name has no training step, or several numbers that may be one; rename it, or make a link to it, called "
+    "step_500 for instance"
+)
 """The sentence about a path that matches a pattern of checkpoints but is no checkpoint."""
 
 

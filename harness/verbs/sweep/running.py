@@ -154,15 +154,20 @@ def server_of(group: ServerGroup, watcher: Watcher) -> ServerSpec:
     return servers.spec(fields.pop("engine"), fields.pop("model") or "", watcher, **fields)
 
 
-def refuse_hopeless(sweep: Sweep, watcher: Watcher) -> None:
+def refuse_hopeless(sweep: Sweep, watcher: Watcher, *, before_checkpoints: bool = False) -> None:
     """Raise `UsageError` if every group needs a server to be started and this machine can start none of them, for
     example because the engine's package is missing.
+
+    before_checkpoints: the plan was made before any checkpoint exists, so a missing model prevents nothing.
     """
     from server_launchers.keeping import supervisor
 
     reason = ""
     for group in sweep.groups:
-        if group.spec is None or not (reason := supervisor.obstacle(server_of(group, watcher))):
+        if group.spec is None:
+            return
+        reason = supervisor.obstacle(server_of(group, watcher), any_model=before_checkpoints)
+        if not reason:
             return
     if reason:
         raise UsageError(f"no server of this sweep can be started here: {visible(reason)}")
