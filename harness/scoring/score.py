@@ -362,20 +362,6 @@ def with_g_pass(score: Score, items: Sequence[QuestionTally], tau: float) -> Sco
     return msgspec.structs.replace(score, g_pass=g_pass)
 
 
-def beside_audit(score: Score, judge_errors: JudgeErrors | None, estimate: Audited | None) -> Score:
-    """Return the score with these figures on the errors of its judge, and with a new warning about them.
-
-    The new warning replaces the former one. It is that of the audit, if there is one, else that of the judge.
-    """
-    former = (score.judge_errors, score.audited)
-    dropped = {remark.sentence for remark in former if remark is not None}
-    warnings = [warning for warning in score.warnings if warning not in dropped]
-    remark = estimate or judge_errors
-    if remark is not None:
-        warnings.append(remark.sentence)
-    return msgspec.structs.replace(score, judge_errors=judge_errors, audited=estimate, warnings=tuple(warnings))
-
-
 def check_ks(benchmark: str, ks: Sequence[int], fewest: int) -> None:
     """Raise `UsageError` if a k exceeds `fewest`, the samples of the question that has the fewest.
 
