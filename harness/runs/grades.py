@@ -1,14 +1,19 @@
-"""Reading `grades.jsonl`: one verdict per sample; each grading replaces the whole file."""
+"""The files of grades. `grades.jsonl`: one verdict per sample, replaced as a whole at the end of each grading.
+`grades.partial.jsonl`: grades appended while a grading goes on, so that an interrupted one continues; then removed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from harness.core.errors import StoreError
+from harness.core.files import disk_error
 from harness.core.packed import Packed
 from harness.core.records import Grade
 from harness.runs.layout import BenchmarkFolder
-from harness.runs.line_file import iterate_lines
+from harness.runs.line_file import LineFile, iterate_lines, line, make_folder, read_appended, write_lines
 
 _REMEDY = "Run `harness score` to grade again."
 
@@ -24,3 +29,49 @@ def read_file(path: Path) -> Iterator[Grade]:
     Raises `StoreError` for a missing or damaged file.
     """
     return iterate_lines(path, Grade, _REMEDY)
+
+
+def read_stored(folder: BenchmarkFolder) -> Iterator[Grade]:
+    """All grades that are stored, those of an interrupted grading last; what a damaged file holds is left out."""
+    if folder.grades.exists():
+        with contextlib.suppress(StoreError):  # Unreadable grades are made again.
+            yield from read_file(folder.grades)
+    with contextlib.suppress(StoreError):
+        yield from read_appended(folder.partial_grades, Grade, _REMEDY)
+
+
+def write(folder: BenchmarkFolder, grades: Iterable[Grade]) -> None:
+    """Replace the grades by those of a grading that has ended. Raises `StoreError`."""
+    write_lines(folder.grades, grades)
+    try:
+        folder.partial_grades.unlink(missing_ok=True)
+    except OSError as error:
+        raise disk_error(folder.partial_grades, error) from error
+
+
+class PartialGrades:
+    """Appends grades to `grades.partial.jsonl`, which is made with the first of them. A context manager."""
+
+    def __init__(self, folder: BenchmarkFolder) -> None:
+        self._folder = folder
+        self._file: LineFile | None = None
+        self.n = 0
+        """The number of grades appended so far."""
+
+    def __enter__(self) -> PartialGrades:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def append(self, grades: Sequence[Grade]) -> None:
+        """Append grades; on disk soon, not at once. Raises `StoreError`."""
+        if not grades:
+            return
+        if self._file is None:
+            make_folder(self._folder.path)
+            # A loss of power costs these grades, which can be made again; the end of the process does not.
+            self._file = LineFile(self._folder.partial_grades, durable=False)
+        self._file.append(b"".join(map(line, grades)))
+        self.n += len(grades)

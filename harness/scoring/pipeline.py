@@ -31,6 +31,7 @@ from harness.runs import (
     JournalReport,
     Manifest,
     RunFolder,
+    grades,
     overrides,
     questions,
     read_samples,
@@ -222,7 +223,7 @@ def publish(graded: GradedBenchmark, score: Score | None = None) -> Score:
     Raises `UsageError` for a k larger than the number of samples; the grades are written even then.
     """
     # The grades first: they took the time, and stand even if the score is refused.
-    write_lines(graded.folder.grades, graded.grades)
+    grades.write(graded.folder, graded.grades)
     score = score_of(graded) if score is None else score
     score.save(graded.folder)
     return score
