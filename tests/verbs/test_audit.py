@@ -238,6 +238,32 @@ def test_an_audit_in_the_viewer_reaches_page_report_and_score_at_once(tmp_path: 
     assert Score.load(judged.benchmark("prose")) == before
 
 
+def test_a_comparison_says_whose_verdicts_it_compares(tmp_path: Path, judged: RunFolder, judge: FaultServer) -> None:
+    judge_run(write_run(tmp_path / "other", ROWS), serve(judge))
+    score_run(write_run(tmp_path / "by_rules", ROWS), GradingOptions(workers=1))
+
+    def said(*runs: str) -> str:
+        result = harness(tmp_path, "compare", *runs)
+        assert result.code == 0, result.err
+        return " ".join((result.out + result.err).split())
+
+    left_out = "The difference and its intervals leave the judge's errors out"
+    unaudited = "4 of 8 verdicts of {} are a judge's (nobody has audited them)"
+    assert f"{unaudited.format('the run')}. {left_out}: `harness audit` measures them" in said("by_rules", "run")
+    both = f"{unaudited.format('the run')}; {unaudited.format('the baseline')}. {left_out}: `harness audit`"
+    assert both in said("run", "other")
+    for run in ("run", "other"):
+        harness(tmp_path, "audit", run, "--out", f"{run}.jsonl")
+        filled(tmp_path / f"{run}.jsonl", lambda row: "correct")
+        harness(tmp_path, "audit", run, "--verdicts", f"{run}.jsonl")
+    audited = "4 of 8 verdicts of {} are a judge's (a person audited 4 of 4 verdicts: 87.5 % by a person)"
+    words = said("run", "other")
+    assert f"{audited.format('the run')}; {audited.format('the baseline')}. {left_out}" in words
+    assert "harness audit" not in words
+    score_run(write_run(tmp_path / "more_rules", ROWS), GradingOptions(workers=1))
+    assert "judge" not in said("by_rules", "more_rules").replace("let a judge decide", "")
+
+
 def test_a_verdict_that_is_taken_back_leaves_the_score_at_once(tmp_path: Path, judged: RunFolder) -> None:
     before = Score.load(judged.benchmark("prose"))
     body = {"run": "run", "benchmark": "prose", "question": "q2", "sample": 1, "who": "Ann", "why": "a slip"}
