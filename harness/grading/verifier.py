@@ -220,5 +220,5 @@ def _to_trust(grader: str) -> str:
     """The end of a refusal: how the user trusts the module of `grader`, too."""
     trusted = [module for module in _trusted_modules() if _MODULE.fullmatch(module)]
     modules = ",".join([*trusted, grader.partition(":")[0]])
-    several = " (modules with commas between them)" if os.environ.get(TRUST_VARIABLE) else ""
-    return f"to trust it, set {TRUST_VARIABLE}={quoted(modules)}{several}"
+    form = " (modules with commas between them)" if os.environ.get(TRUST_VARIABLE) else ""
+    return f"to trust it, set {TRUST_VARIABLE}={quoted(modules)}{form}"

@@ -10,10 +10,16 @@ from pathlib import Path
 
 from harness.core.errors import StoreError
 from harness.core.files import disk_error
+from harness.core.inert import visible
+from harness.core.nouns import count_noun
 from harness.core.packed import Packed
 from harness.core.records import Grade
 from harness.runs.layout import BenchmarkFolder
 from harness.runs.line_file import LineFile, iterate_lines, line, make_folder, read_appended, write_lines
+from harness.runs.survey import count_entries
+
+MAX_NAME_CHARS = 120
+"""Largest number of characters of a benchmark's name in a note."""
 
 _REMEDY = "Run `harness score` to grade again."
 
@@ -50,20 +56,30 @@ def write(folder: BenchmarkFolder, grades: Iterable[Grade]) -> None:
 
 
 class PartialGrades:
-    """Appends grades to `grades.partial.jsonl`, which is made with the first of them. A context manager."""
+    """Appends grades to `grades.partial.jsonl`, which is made with the first of them.
 
-    def __init__(self, folder: BenchmarkFolder) -> None:
+    A context manager; a Ctrl-C within the `with` block gets a note that says how many grades are stored.
+    """
+
+    def __init__(self, folder: BenchmarkFolder, n_stored: int, *, keeps: bool) -> None:
+        """n_stored: number of grades that are stored already and still valid. keeps: whether any will be appended."""
         self._folder = folder
+        self._n_stored = n_stored
+        self._keeps = keeps
         self._file: LineFile | None = None
-        self.n = 0
-        """The number of grades appended so far."""
 
     def __enter__(self) -> PartialGrades:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
         if self._file is not None:
             self._file.close()
+        if isinstance(error, KeyboardInterrupt):
+            name, n_samples = visible(self._folder.name, MAX_NAME_CHARS), count_entries(self._folder)
+            sentence = f"{self._n_stored:,} of {count_noun(n_samples, 'grade')} are stored; the same command continues"
+            if not self._keeps:
+                sentence = "no grade of this command is stored, since it grades all samples anew"
+            error.add_note(f"{name}: {sentence}")
 
     def append(self, grades: Sequence[Grade]) -> None:
         """Append grades; on disk soon, not at once. Raises `StoreError`."""
@@ -74,4 +90,4 @@ class PartialGrades:
             # A loss of power costs these grades, which can be made again; the end of the process does not.
             self._file = LineFile(self._folder.partial_grades, durable=False)
         self._file.append(b"".join(map(line, grades)))
-        self.n += len(grades)
+        self._n_stored += len(grades)

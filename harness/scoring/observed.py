@@ -36,12 +36,11 @@ from numpy.typing import NDArray
 from harness.core.codec import digest
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
-from harness.core.packed import Packed, Spilled
+from harness.core.packed import Packed, Picked, Spilled
 from harness.core.records import FROM_FILE, Anomaly, Grade, Question, Sample
 from harness.grading import verifier
 from harness.grading.processes import pool
 from harness.runs import BenchmarkFolder, JournalReport, grades, read_samples
-from harness.runs.survey import count_entries
 from harness.scoring.anomalies import Texts, signs_of
 
 Rows = NDArray[np.int64]
@@ -393,20 +392,32 @@ def grade_journal(
     # Not kept: parts of a journal, which machines of a cluster grade side by side; and grades that the next call with
     # the same options would not reuse.
     keeps = span is None and not fresh
-    with grades.PartialGrades(folder) as partial:
+    n_stored = 0 if former is None else len(former)
+    with grades.PartialGrades(folder, n_stored, keeps=keeps) as partial:
         grading = pool.grade_all(
             by_id, ungraded(), workers=workers, deadline_s=deadline_s, sandbox=sandbox,
-            keep=(lambda made: partial.append([*map(with_basis, made)])) if keeps else None,
+            keep=(lambda early: partial.append([*map(with_basis, early)])) if keeps else None,
         )  # fmt: skip
-        try:
-            with contextlib.closing(grading):
-                for grade in grading:
-                    graded.append(with_basis(grade))
-                    on_graded(len(graded))
-        except KeyboardInterrupt as stop:
-            n_stored = partial.n + (0 if former is None else len(former))
-            stop.add_note(_interrupted(folder, n_stored, observed.n, keeps=keeps))
-            raise
+        with contextlib.closing(grading):
+            for grade in grading:
+                graded.append(with_basis(grade))
+                on_graded(len(graded))
+    former_grades = Picked(former.grades if former is not None else graded, former_positions)
+    return _in_order(reused, former_grades, new, graded, observed, reader.report)
+
+
+def _in_order(
+    reused: _Marks,
+    former: Sequence[Grade],
+    new: _Marks,
+    graded: Sequence[Grade],
+    observed: Observed,
+    report: JournalReport,
+) -> Graded:
+    """Both kinds of grades in the order of questions and sample indices.
+
+    former: the grades of the samples in `reused`. graded: those of the samples in `new`.
+    """
     # `order` is over both lists: a number below `len(reused)` is a place in `reused`, any other a place in `new`.
     marks = np.frombuffer(reused.mark + new.mark if reused else new.mark, dtype=np.int64)
     order = np.argsort(marks, kind="stable")
@@ -417,11 +428,7 @@ def grade_journal(
     def in_order() -> Iterator[Grade]:  # yields all grades, former and new, by question and sample
         for i in range(len(order)):
             source, row = int(order[i]), int(rows[i])
-            if source >= len(reused):
-                grade = graded[source - len(reused)]
-            else:
-                assert former is not None
-                grade = former.grades[former_positions[source]]
+            grade = former[source] if source < len(reused) else graded[source - len(reused)]
             shown = observed.anomalies(row)  # An earlier version may have found other signs.
             yield grade if grade.anomalies == shown else msgspec.structs.replace(grade, anomalies=shown)
 
@@ -431,16 +438,8 @@ def grade_journal(
         index=index,
         rows=rows,
         observed=observed,
-        report=reader.report,
+        report=report,
     )
-
-
-def _interrupted(folder: BenchmarkFolder, n_stored: int, n_read: int, *, keeps: bool) -> str:
-    """The sentence on an interrupted grading. n_read: samples read so far."""
-    name, n_samples = visible(folder.name, MAX_NAME_CHARS), max(n_read, count_entries(folder))
-    if not keeps:
-        return f"{name}: no grade of this command is stored, since it grades all samples anew"
-    return f"{name}: {n_stored:,} of {count_noun(n_samples, 'grade')} are stored; the same command continues"
 
 
 def basis(question: Question) -> str:

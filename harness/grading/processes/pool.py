@@ -489,8 +489,8 @@ class _Keeper:
             fresh = [pending for pending in settled if pending.sample.key not in self._handed]
             if len(recent) + len(fresh) <= MAX_KEPT:
                 self._handed.update(pending.sample.key for pending in fresh)
-                made = [*recent, *(pending.judged(self._pool) for pending in fresh)]
-                self._keep([verdict.grade(sample) for sample, verdict in made])
+                judged = [*recent, *(pending.judged(self._pool) for pending in fresh)]
+                self._keep([verdict.grade(sample) for sample, verdict in judged])
         self._recent = []
         self._due = time.monotonic() + KEEP_SECONDS
 
