@@ -329,7 +329,7 @@ def test_a_verifier_that_nobody_trusts_is_refused_before_it_is_imported(
     (tmp_path / "planted.py").write_text("raise SystemExit('imported')")
     monkeypatch.syspath_prepend(tmp_path)
     asked_question = question("2", rules=GradeRules(grader="planted:verify"))
-    with pytest.raises(UsageError, match="HARNESS_GRADERS=planted"):
+    with pytest.raises(UsageError, match=r"HARNESS_GRADERS=somebody\.else,planted"):
         list(grade_all({"q": asked_question}, [sample("2")]))
 
 
