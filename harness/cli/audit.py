@@ -107,6 +107,8 @@ def _print(audit: Audit) -> None:
     name, n_judged = visible(audit.benchmark, 80), audit.n_drawn - len(audit.items)
     raw = "unknown" if audit.accuracy is None else f"{100 * audit.accuracy:.1f} %"
     click.echo(f"{name}: {raw} by the grader; {n_judged:,} of {audit.n_drawn:,} drawn samples are judged by hand")
+    if older := audit.older:
+        click.echo(f"  {older}")
     if audit.estimate is None:
         click.echo(
             "  no estimate yet: it needs verdicts on samples that were graded correct and on others, where there are "

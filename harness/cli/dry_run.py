@@ -9,41 +9,41 @@ import click
 from harness.cli import terminal
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
-from harness.core.secret import without_secrets
+from harness.core.secret import without_secrets, without_user_info
 
 if TYPE_CHECKING:
-    from harness.asking.options import RunOptions
+    from harness.asking.options import JudgeOptions, RunOptions
     from harness.asking.options.verbs import OnRay
     from harness.asking.prepare import Asked
     from harness.benchmarks.questions import QuestionSet
     from harness.generation.settings import BenchmarkSettings, RunSettings
 
 
-def show(options: RunOptions, where: OnRay, *, judged: bool) -> None:
+def show(options: RunOptions, where: OnRay, judge: JudgeOptions | None) -> None:
     """Print what the run would ask, and the command lines of a server that would be started.
 
-    Nothing is sent except one look at the server. judged: a judge is named that will score the run.
+    Nothing is sent except one look at the server. judge: who will score the run; it is asked nothing. None: the rules.
     """
     from harness.asking.prepare import prepare, questions_of, server_of
     from harness.cli.terminal import Terminal
     from server_launchers.keeping.supervisor import dry_run as command_lines
 
     if options.serve is not None:
-        questions_asked = questions_of(options, Terminal(), judged=judged)
+        questions_asked = questions_of(options, Terminal(), judged=judge is not None)
         for line in command_lines(server_of(questions_asked)):
             click.echo(line)
-        _show_unserved(options, questions_asked)
+        _show_unserved(options, questions_asked, judge)
         return
     if where.on is not None:
         from harness.verbs.elsewhere import cluster
 
         options = cluster(where.on).checked(options)
-    with Terminal() as watcher, prepare(options, watcher, must_answer=True, judged=judged) as prepared:
-        _show(prepared.settings, prepared.sets, prepared.contexts)
+    with Terminal() as watcher, prepare(options, watcher, must_answer=True, judged=judge is not None) as prepared:
+        _show(prepared.settings, prepared.sets, prepared.contexts, judge)
 
 
-def _show(settings: RunSettings, sets: list[QuestionSet], contexts: list[int]) -> None:
-    """Print the settings of the run, then the first prompts.
+def _show(settings: RunSettings, sets: list[QuestionSet], contexts: list[int], judge: JudgeOptions | None) -> None:
+    """Print the settings of the run and of its judge, then the first prompts.
 
     contexts: the context lengths that the servers state, in tokens.
     """
@@ -74,7 +74,7 @@ def _show(settings: RunSettings, sets: list[QuestionSet], contexts: list[int]) -
             (f"{questions.name}: request", _request(settings, questions)),
             *_prompt_rows(questions),
         ]
-    terminal.table(("setting", "value"), rows)
+    terminal.table(("setting", "value"), [*rows, *_judge_rows(judge)])
     _show_prompts(sets)
 
 
@@ -98,7 +98,27 @@ def _fitted(settings: RunSettings, sets: list[QuestionSet], contexts: list[int])
     return rows
 
 
-def _show_unserved(options: RunOptions, questions_asked: Asked) -> None:
+def _judge_rows(judge: JudgeOptions | None) -> list[tuple[str, str]]:
+    """Rows of the table of settings: who judges, where, by which prompt and which samples; none without a judge."""
+    if judge is None:
+        return []
+    from harness.verbs.judge import judge_of
+
+    settings, _ = judge_of(judge)
+    scope = f"{settings.scope}{', its verdict replaces that of the rules' if settings.override else ''}"
+    rows = [
+        ("judge", settings.model),
+        ("judge: address", ", ".join(map(without_user_info, judge.base_url)) or judge.server or "the running server"),
+        ("judge: prompt", settings.prompt.name),
+        ("judge: samples", scope),
+        ("judge: votes", str(settings.votes)),
+        ("judge: sampling", ", ".join(f"{k} {v}" for k, v in settings.sampling.sent().items())),
+    ]
+    key = judge.api_key_env
+    return rows if key is None else [*rows, ("judge: key from", key)]
+
+
+def _show_unserved(options: RunOptions, questions_asked: Asked, judge: JudgeOptions | None) -> None:
     """Print the settings that are known before the server runs. Not known yet: the server's context, and the sampling
     values to send so that it fills in none of its own.
     """
@@ -112,7 +132,7 @@ def _show_unserved(options: RunOptions, questions_asked: Asked) -> None:
     ]
     for questions in questions_asked.sets:
         rows += [*_questions_rows(questions, questions_asked.benchmarks[questions.name]), *_prompt_rows(questions)]
-    terminal.table(("setting", "value"), rows)
+    terminal.table(("setting", "value"), [*rows, *_judge_rows(judge)])
     _show_prompts(questions_asked.sets)
 
 

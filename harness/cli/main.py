@@ -141,6 +141,12 @@ def _show_all(ctx: click.Context) -> NoReturn:
     ctx.exit()
 
 
+def _show_notes(stop: BaseException | None) -> None:
+    """Print what the work that Ctrl-C interrupted says of what is stored."""
+    for note in getattr(stop, "__notes__", ()):
+        click.echo(f"harness: {_inert(note)}", err=True)
+
+
 def main() -> NoReturn:
     """Entry point. A foreseen failure never shows a traceback."""
     _replace_closed_streams()
@@ -153,7 +159,8 @@ def main() -> NoReturn:
         code = cli(standalone_mode=False, prog_name="harness")
         # Buffered output fails only when it is written: here its error can still be reported.
         sys.stdout.flush()
-    except click.exceptions.Abort:
+    except click.exceptions.Abort as abort:
+        _show_notes(abort.__cause__)
         code = 130
     except click.ClickException as error:
         shown = io.StringIO()
@@ -166,7 +173,8 @@ def main() -> NoReturn:
     except LaunchError as error:
         click.echo(f"harness: {_inert(str(error))}", err=True)
         code = UsageError.exit_code
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
+        _show_notes(stop)
         code = 130
     except BrokenPipeError:
         # The reader of the output has gone (`harness … | head`).

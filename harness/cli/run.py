@@ -87,7 +87,7 @@ def command(dry_run: bool, pilot: bool, as_json: bool, on: str | None, shards: i
     options = _of_file(given) or RunOptions.of(**run_given(given))
     judge = judge_options_of({name: value for name, value in given.items() if name.startswith("judge_")})
     if dry_run:
-        show(options, where, judged=judge is not None)
+        show(options, where, judge)
     elif pilot:
         sys.exit(_pilot(options))
     else:

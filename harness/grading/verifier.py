@@ -43,6 +43,9 @@ ENDED = "verifier ended its process"
 _SPELLING = re.compile(r"(?:[^\W\d]\w*\.)*(?!py:)[^\W\d]\w*:[^\W\d]\w*")
 """MODULE:FUNCTION; MODULE may have dots. A MODULE that ends in `.py` is refused, since it is the name of a file."""
 
+_MODULE = re.compile(r"(?:[^\W\d]\w*\.)*[^\W\d]\w*")
+"""The name of a module, possibly with dots."""
+
 _DIGEST_DIGITS = 12
 _MAX_MESSAGE_CHARS = 200
 
@@ -81,8 +84,8 @@ def require_trusted(questions: Iterable[Question]) -> None:
             )
         if not _trusted(grader):
             raise UsageError(
-                f"the grader {quoted(grader)} is code that comes with the benchmark, and runs only if you trust it; to "
-                f"trust it, set {TRUST_VARIABLE}={quoted(grader.partition(':')[0])}"
+                f"the grader {quoted(grader)} is code that comes with the benchmark, and runs only if you trust it; "
+                f"{_to_trust(grader)}"
             )
 
 
@@ -99,9 +102,7 @@ def load(grader: str) -> Verifier:
     """
     module, _, name = grader.partition(":")
     if not _trusted(grader):
-        raise UsageError(
-            f"the module {quoted(module)} is not trusted to grade; to trust it, set {TRUST_VARIABLE}={quoted(module)}"
-        )
+        raise UsageError(f"the module {quoted(module)} is not trusted to grade; {_to_trust(grader)}")
     function = getattr(importlib.import_module(module), name)
     if not callable(function):
         raise TypeError(f"{name} is no function")
@@ -206,8 +207,18 @@ def _is_shipped(grader: str) -> bool:
 
 def _trusted(grader: str) -> bool:
     """Whether the user trusts the module of `grader`."""
-    module = grader.partition(":")[0]
-    allowed = [part.strip() for part in os.environ.get(TRUST_VARIABLE, "").split(",")]
-    if _is_shipped(grader) or module in allowed:
+    if _is_shipped(grader) or grader.partition(":")[0] in _trusted_modules():
         return True
     return any(plugin.kind == "grader" and plugin.value == grader for plugin in plugins.list_plugins())
+
+
+def _trusted_modules() -> list[str]:
+    return [part.strip() for part in os.environ.get(TRUST_VARIABLE, "").split(",")]
+
+
+def _to_trust(grader: str) -> str:
+    """The end of a refusal: how the user trusts the module of `grader`, too."""
+    trusted = [module for module in _trusted_modules() if _MODULE.fullmatch(module)]
+    modules = ",".join([*trusted, grader.partition(":")[0]])
+    form = " (modules with commas between them)" if os.environ.get(TRUST_VARIABLE) else ""
+    return f"to trust it, set {TRUST_VARIABLE}={quoted(modules)}{form}"

@@ -3,6 +3,7 @@
 results/<run>/manifest.json  run.lock  log.jsonl  log.<joined>.jsonl  inflight.jsonl  batches.jsonl  report.html
 results/<run>/<benchmark>/questions.jsonl  samples.jsonl  samples.index  samples.set-aside
                           grades.jsonl  opinions.jsonl  overrides.jsonl  labels.jsonl  scores.json
+                          grades.partial.jsonl (of a grading that has not ended)
 
 Beside each file that lines are appended to, NAME.set-aside keeps its torn tails. <run> and <benchmark> are names as
 `safe_name` writes them.
@@ -75,6 +76,11 @@ class BenchmarkFolder:
     @property
     def grades(self) -> Path:
         return self.path / "grades.jsonl"
+
+    @property
+    def partial_grades(self) -> Path:
+        """The file of the grades that a grading has made so far; gone once it has written `grades`."""
+        return self.path / "grades.partial.jsonl"
 
     @property
     def scores(self) -> Path:

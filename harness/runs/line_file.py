@@ -165,7 +165,7 @@ class LineFile:
         self.close()
 
     def append(self, line: bytes) -> None:
-        """Append `line`, which ends in its only newline.
+        """Append `line`, which ends in a newline; several lines at once are appended whole, too, or not at all.
 
         Raises `StoreError`, and writes nothing, if the disk refuses.
         """

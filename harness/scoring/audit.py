@@ -126,7 +126,7 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
         if self.n_older:
             older = (
                 f". {self.n_older:,} of these {self.n_audited:,} verdicts {'is' if self.n_older == 1 else 'are'} older "
-                "than the rubric: give them anew if they follow other rules"
+                "than the rubric: `harness audit` asks for them once more, in case they follow other rules"
             )
         return (
             f"a person audited {self.n_audited:,} of {self.n_population:,} verdicts and differs on "

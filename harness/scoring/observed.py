@@ -34,10 +34,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.core.codec import digest
-from harness.core.errors import StoreError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
-from harness.core.packed import Packed, Spilled
+from harness.core.packed import Packed, Picked, Spilled
 from harness.core.records import FROM_FILE, Anomaly, Grade, Question, Sample
 from harness.grading import verifier
 from harness.grading.processes import pool
@@ -300,7 +299,7 @@ class _Marks:
 
 
 class _Former:
-    """The grades of an earlier scoring that are still valid.
+    """The grades of an earlier scoring, or of an interrupted one, that are still valid.
 
     A grade is valid if the grader and the question's `basis` are unchanged, unless a verifier ran into a deadline that
     is longer now.
@@ -313,19 +312,22 @@ class _Former:
         graders = [names[question.rules.grader] for question in by_id.questions]
         self.grades: Packed[Grade] = Packed(Grade)
         marks = array("q")
-        with contextlib.suppress(StoreError):  # Unreadable grades are made again.
-            for grade in grades.read(folder):
-                number = by_id.numbers.get(grade.question_id)
-                if number is None or (grade.grader, grade.basis) != (graders[number], bases[number]):
-                    continue
-                stopped_after = verifier.seconds_of(grade.rule)
-                if stopped_after is None or deadline_s <= stopped_after:
-                    marks.append(_mark(number, grade.sample_index))
-                    self.grades.append(grade)
+        for grade in grades.read_stored(folder):
+            number = by_id.numbers.get(grade.question_id)
+            if number is None or (grade.grader, grade.basis) != (graders[number], bases[number]):
+                continue
+            stopped_after = verifier.seconds_of(grade.rule)
+            if stopped_after is None or deadline_s <= stopped_after:
+                marks.append(_mark(number, grade.sample_index))
+                self.grades.append(grade)
         # Stable, so that of several grades of a sample the last stays last.
         order = np.argsort(np.frombuffer(marks, dtype=np.int64), kind="stable")
         self._marks = array("q", np.frombuffer(marks, dtype=np.int64)[order].tobytes())
         self._positions = array("q", order.tobytes())
+
+    def __len__(self) -> int:
+        """The number of samples with such a grade."""
+        return len(np.unique(np.frombuffer(self._marks, dtype=np.int64)))
 
     def position(self, mark: int) -> int | None:
         """The position in `grades` of the sample's grade, the last if there are several; None if there is none.
@@ -360,7 +362,9 @@ def grade_journal(
     interned: dict[str, str] = {}  # Equal digests share one object: a large set repeats a few references.
     bases = [interned.setdefault(text, text) for text in map(basis, by_id.questions)]
     ids = [*by_id]
-    former = None if fresh or not folder.grades.exists() else _Former(folder, by_id, bases, sandbox, deadline_s)
+    former = None
+    if not fresh and (folder.grades.exists() or folder.partial_grades.exists()):
+        former = _Former(folder, by_id, bases, sandbox, deadline_s)
     reader, observed = read_samples(folder, span=span), Observed()
     reused, new = _Marks(), _Marks()
     former_positions = array("q")  # Positions in `former.grades` of the samples in `reused`.
@@ -380,11 +384,40 @@ def grade_journal(
                 new.add(mark, row)
                 yield sample
 
-    graded: Packed[Grade] = Packed(Grade, open_blocks=_OPEN_BLOCKS)
-    for grade in pool.grade_all(by_id, ungraded(), workers=workers, deadline_s=deadline_s, sandbox=sandbox):
+    def with_basis(grade: Grade) -> Grade:
         number = by_id.numbers[grade.question_id]
-        graded.append(msgspec.structs.replace(grade, question_id=ids[number], basis=bases[number]))
-        on_graded(len(graded))
+        return msgspec.structs.replace(grade, question_id=ids[number], basis=bases[number])
+
+    graded: Packed[Grade] = Packed(Grade, open_blocks=_OPEN_BLOCKS)
+    # Not kept: parts of a journal, which machines of a cluster grade side by side; and grades that the next call with
+    # the same options would not reuse.
+    keeps = span is None and not fresh
+    n_stored = 0 if former is None else len(former)
+    with grades.PartialGrades(folder, n_stored, keeps=keeps) as partial:
+        grading = pool.grade_all(
+            by_id, ungraded(), workers=workers, deadline_s=deadline_s, sandbox=sandbox,
+            keep=(lambda early: partial.append([*map(with_basis, early)])) if keeps else None,
+        )  # fmt: skip
+        with contextlib.closing(grading):
+            for grade in grading:
+                graded.append(with_basis(grade))
+                on_graded(len(graded))
+    former_grades = Picked(former.grades if former is not None else graded, former_positions)
+    return _in_order(reused, former_grades, new, graded, observed, reader.report)
+
+
+def _in_order(
+    reused: _Marks,
+    former: Sequence[Grade],
+    new: _Marks,
+    graded: Sequence[Grade],
+    observed: Observed,
+    report: JournalReport,
+) -> Graded:
+    """Both kinds of grades in the order of questions and sample indices.
+
+    former: the grades of the samples in `reused`. graded: those of the samples in `new`.
+    """
     # `order` is over both lists: a number below `len(reused)` is a place in `reused`, any other a place in `new`.
     marks = np.frombuffer(reused.mark + new.mark if reused else new.mark, dtype=np.int64)
     order = np.argsort(marks, kind="stable")
@@ -395,11 +428,7 @@ def grade_journal(
     def in_order() -> Iterator[Grade]:  # yields all grades, former and new, by question and sample
         for i in range(len(order)):
             source, row = int(order[i]), int(rows[i])
-            if source >= len(reused):
-                grade = graded[source - len(reused)]
-            else:
-                assert former is not None
-                grade = former.grades[former_positions[source]]
+            grade = former[source] if source < len(reused) else graded[source - len(reused)]
             shown = observed.anomalies(row)  # An earlier version may have found other signs.
             yield grade if grade.anomalies == shown else msgspec.structs.replace(grade, anomalies=shown)
 
@@ -409,7 +438,7 @@ def grade_journal(
         index=index,
         rows=rows,
         observed=observed,
-        report=reader.report,
+        report=report,
     )
 
 

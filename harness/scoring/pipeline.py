@@ -31,6 +31,7 @@ from harness.runs import (
     JournalReport,
     Manifest,
     RunFolder,
+    grades,
     overrides,
     questions,
     read_samples,
@@ -39,12 +40,13 @@ from harness.runs.line_file import write_lines
 from harness.runs.record import KeySet, Plan
 from harness.scoring import by_endpoint
 from harness.scoring.anomalies import Anomalies, EqualTexts, Texts, anomalies, reply_doubts
-from harness.scoring.audit import Audited, JudgeErrors, audited, audits
+from harness.scoring.audit import JudgeErrors
 from harness.scoring.by_endpoint import EndpointScore, FailedRequests
+from harness.scoring.by_hand import beside_verdicts_by_hand
 from harness.scoring.cut_text import accuracy_of_cut_text, cut, tokens_until
 from harness.scoring.observed import ById, Observed, Rows, basis, grade_journal, salvage_warnings, takeover_warnings
 from harness.scoring.rubrics import rubric_of
-from harness.scoring.score import Score, beside_audit, check_ks, intervals_of, score_benchmark, with_errors, with_g_pass
+from harness.scoring.score import Score, check_ks, intervals_of, score_benchmark, with_errors, with_g_pass
 from harness.scoring.tally import QuestionTally, tally
 from harness.scoring.tokens import accuracy_of_first_right, budgets_of, first_right
 from harness.scoring.workload import Speed, Workload, speed, workload
@@ -221,7 +223,7 @@ def publish(graded: GradedBenchmark, score: Score | None = None) -> Score:
     Raises `UsageError` for a k larger than the number of samples; the grades are written even then.
     """
     # The grades first: they took the time, and stand even if the score is refused.
-    write_lines(graded.folder.grades, graded.grades)
+    grades.write(graded.folder, graded.grades)
     score = score_of(graded) if score is None else score
     score.save(graded.folder)
     return score
@@ -274,40 +276,10 @@ def score_of(graded: GradedBenchmark) -> Score:
         )
     if graded.tau is not None:
         score = with_g_pass(score, graded.tallied, graded.tau)
+    score = with_errors(msgspec.structs.replace(score, judge_errors=graded.judge_errors), graded.judged_failures)
     by_hand = overrides.read(graded.folder) if graded.folder.overrides.exists() else []
-    if by_hand and (in_force := overrides.in_force(by_hand)):
-        score = _beside_overrides(graded, score, in_force)
-    score = with_errors(score, graded.judged_failures)
-    return beside_audit(score, graded.judge_errors, _audited(graded, score, by_hand))
-
-
-def _audited(graded: GradedBenchmark, score: Score, corrections: Sequence[overrides.Override]) -> Audited | None:
-    """The accuracy that an audit estimates from the verdicts by hand; None while these are too few."""
-    by_hand = audits(corrections) if corrections else {}
-    if score.accuracy is None or not by_hand:
-        return None
-    rubric = rubric_of(graded.folder, graded.grades)
-    return audited(graded.tallied, by_hand, intervals_of(score), since=rubric and rubric.since)
-
-
-def _beside_overrides(graded: GradedBenchmark, score: Score, in_force: Mapping[Key, overrides.Override]) -> Score:
-    """The score, with a second accuracy added: the one with the verdicts that somebody corrected by hand.
-
-    in_force: these verdicts. The score is returned unchanged if no counted grade differs from its correction.
-    """
-    counted = graded.counted(graded.grades)
-    numbers = overrides.count_corrected(counted, in_force)
-    if not numbers.n_differing:
-        return score
-    corrected = Packed(Grade, overrides.apply(counted, in_force))
-    by_hand = score_benchmark(graded.questions, corrected, graded.samples, equal_texts=graded.equal_texts)
-    return msgspec.structs.replace(
-        score,
-        accuracy_overridden=by_hand.accuracy,
-        accuracy_overridden_intervals=intervals_of(by_hand),
-        n_overridden=numbers.n_differing,
-        warnings=(*score.warnings, numbers.beside(score.accuracy, by_hand.accuracy)),
-    )
+    rubric = rubric_of(graded.folder, graded.grades) if by_hand else None
+    return beside_verdicts_by_hand(score, graded.tallied if by_hand else (), by_hand, rubric and rubric.since)
 
 
 def _from_reasoning(

@@ -77,7 +77,7 @@ MAX_GRADER_CHARS = 160
 """Largest number of characters of a grader's name in a warning: a verifier with its checksum, then a judge."""
 
 MAX_NAMED_ERRORS = 5
-"""Largest number of different exceptions of a verifier that a score lists."""
+"""Largest number of different failures of a verifier that a score names; the others are counted."""
 
 
 class Bounds(msgspec.Struct, frozen=True):
@@ -362,20 +362,6 @@ def with_g_pass(score: Score, items: Sequence[QuestionTally], tau: float) -> Sco
     return msgspec.structs.replace(score, g_pass=g_pass)
 
 
-def beside_audit(score: Score, judge_errors: JudgeErrors | None, estimate: Audited | None) -> Score:
-    """Return the score with these figures on the errors of its judge, and with a new warning about them.
-
-    The new warning replaces the former one. It is that of the audit, if there is one, else that of the judge.
-    """
-    former = (score.judge_errors, score.audited)
-    dropped = {remark.sentence for remark in former if remark is not None}
-    warnings = [warning for warning in score.warnings if warning not in dropped]
-    remark = estimate or judge_errors
-    if remark is not None:
-        warnings.append(remark.sentence)
-    return msgspec.structs.replace(score, judge_errors=judge_errors, audited=estimate, warnings=tuple(warnings))
-
-
 def check_ks(benchmark: str, ks: Sequence[int], fewest: int) -> None:
     """Raise `UsageError` if a k exceeds `fewest`, the samples of the question that has the fewest.
 
@@ -551,12 +537,20 @@ def _failure_sentences(failures: Mapping[str, int], consequence: str) -> tuple[s
 
     failures: rule → number of samples. consequence: the words on what became of these samples.
     """
+    ranked = sorted(failures.items(), key=lambda item: (-item[1], item[0]))
     slower = "; to allow more time, score again with a larger `deadline` (seconds for an answer)"
-    return tuple(
+    sentences = [
         f"the verifier {visible(rule.removeprefix('verifier '))} on {count_noun(count, 'sample')}{consequence}"
         f"{slower if is_late(rule) else ''}"
-        for rule, count in sorted(failures.items(), key=lambda item: (-item[1], item[0]))[:MAX_NAMED_ERRORS]
-    )
+        for rule, count in ranked[:MAX_NAMED_ERRORS]
+    ]
+    if others := ranked[MAX_NAMED_ERRORS:]:
+        n_samples = sum(count for _, count in others)
+        sentences.append(
+            f"the verifier failed in {count_noun(len(others), 'further way')} on {count_noun(n_samples, 'sample')}"
+            f"{consequence}"
+        )
+    return tuple(sentences)
 
 
 def with_errors(score: Score, failures: Mapping[str, int]) -> Score:

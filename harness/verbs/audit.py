@@ -6,7 +6,7 @@ may end after any sample and go on later, in the terminal, by a file, or in the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -22,7 +22,6 @@ from harness.core.records import Key, Verdict
 from harness.runs import RunFolder, overrides
 from harness.runs.line_file import write_lines
 from harness.scoring.audit import WHY, Audited
-from harness.scoring.score import beside_audit
 from harness.viewer import auditing
 from harness.viewer.auditing import AuditItem
 from harness.viewer.library import OpenBenchmark, OpenRun
@@ -36,7 +35,8 @@ class Audit:
     """The audit of one benchmark.
 
     accuracy: by the grader, a fraction. n_drawn: number of samples drawn for the audit. items: the drawn samples that
-    the person has not judged yet. estimate: the accuracy that follows from the person's verdicts; None until the person
+    the person has not judged since the judge's rubric was first used; older: a sentence that counts those with an older
+    verdict, empty without any. estimate: the accuracy that follows from the person's verdicts; None until the person
     has judged samples that the grader called correct and samples that it did not. rubric: the user's rubric that the
     judge got; empty without one.
     """
@@ -47,6 +47,7 @@ class Audit:
     items: list[AuditItem]
     estimate: Audited | None
     rubric: str = ""
+    older: str = ""
 
 
 class _VerdictLine(msgspec.Struct, frozen=True):
@@ -65,19 +66,24 @@ def audit(source: Path, options: AuditOptions) -> list[Audit]:
     verdict is then stored, and `StoreError` if the run is damaged or not scored.
     """
     opened = open_run(source)
+    names = list(opened.benchmarks)
     if options.benchmark is not None:
         opened.benchmark(options.benchmark)
     if options.out is not None:
         _check_replaceable(options.out, options.verdicts)
     if options.verdicts is not None:
         # Read into a list, so that every line is checked before the first verdict is stored.
-        lines = [*_verdicts(options.verdicts, opened, options.benchmark)]
+        rows = [*_rows(options.verdicts)]
+        lines = [*_verdicts(options.verdicts, rows, opened, options.benchmark)]
         judged = {benchmark.name: benchmark for benchmark, _, _ in lines}
         rubrics = {name: auditing.rubric_used(benchmark) for name, benchmark in judged.items()}
         for benchmark, key, verdict in lines:
             rubric = rubrics[benchmark.name]
-            judge(benchmark, key, verdict, options.who, since=rubric and rubric.since)
-    names = opened.benchmarks if options.benchmark is None else [options.benchmark]
+            _store(benchmark, key, verdict, options.who, rubric and rubric.since)
+        in_file = {row.benchmark for _, row in rows}
+        names = [name for name in names if name in in_file]
+    if options.benchmark is not None:
+        names = [options.benchmark]
     audits = [_audit(opened.benchmark(name), options.samples) for name in names]
     if options.out is not None:
         write_lines(options.out, (item for one_audit in audits for item in one_audit.items))
@@ -93,15 +99,22 @@ def open_run(source: Path) -> OpenRun:
     return opened
 
 
-def judge(
-    benchmark: OpenBenchmark, key: Key, verdict: Verdict, who: str | None, *, since: datetime | None = None
-) -> None:
-    """Store a person's verdict on the sample `key`, unless the person gave it before.
+def judge(benchmark: OpenBenchmark, key: Key, verdict: Verdict, who: str | None) -> None:
+    """Store a person's verdict on the sample `key`, unless the person gave it before, and what follows for the score.
 
-    who: the person's name; None = the user of this machine. since: when the judge's rubric was first used; an equal
-    verdict that is older is stored anew.
+    who: the person's name; None = the user of this machine. Raises `UsageError` if the name is empty or too long,
+    `StoreError` when the disk refuses.
+    """
+    rubric = auditing.rubric_used(benchmark)
+    _store(benchmark, key, verdict, who, rubric and rubric.since)
+    benchmark.refresh()
+    auditing.take_in(benchmark)
 
-    Raises `UsageError` if the name is empty or too long, `StoreError` when the disk refuses.
+
+def _store(benchmark: OpenBenchmark, key: Key, verdict: Verdict, who: str | None, since: datetime | None) -> None:
+    """Store a person's verdict, unless the person gave it before.
+
+    since: when the judge's rubric was first used; an equal verdict that is older is stored anew.
     """
     override, grade = benchmark.audits.get(key), benchmark.grade(key)
     if override is None or override.verdict != verdict or overrides.is_older(override, since):
@@ -112,20 +125,18 @@ def judge(
 
 
 def _audit(benchmark: OpenBenchmark, samples: int) -> Audit:
-    """The present state of a benchmark's audit; also stores its estimate in the score."""
+    """The present state of a benchmark's audit; the score gets what the verdicts by hand say."""
     keys = auditing.drawn(benchmark, samples)
-    score, estimate = auditing.score_of(benchmark), auditing.estimate(benchmark)
-    rubric = auditing.rubric_used(benchmark)
-    with_estimate = beside_audit(score, score.judge_errors, estimate)
-    if with_estimate != score:
-        with_estimate.save(benchmark.folder)
+    left, rubric = auditing.left(benchmark, keys), auditing.rubric_used(benchmark)
+    score = auditing.take_in(benchmark)
     return Audit(
         benchmark=benchmark.name,
         accuracy=score.accuracy,
         n_drawn=len(keys),
-        items=[auditing.item(benchmark, key) for key in auditing.left(benchmark, keys)],
-        estimate=estimate,
+        items=[auditing.item(benchmark, key) for key in left.keys],
+        estimate=score.audited,
         rubric="" if rubric is None else rubric.text,
+        older=left.sentence,
     )
 
 
@@ -157,23 +168,32 @@ def _file_lines(path: Path, field: str) -> list[bytes]:
     return data.splitlines()
 
 
-def _verdicts(path: Path, opened: OpenRun, only: str | None) -> Iterator[tuple[OpenBenchmark, Key, Verdict]]:
-    """Yield (benchmark, sample, verdict) for each line of a file that has a verdict.
-
-    only: the benchmark that is audited; None: all of the run. Raises `UsageError` that names the line.
-    """
-    benchmarks: dict[str, OpenBenchmark] = {}
+def _rows(path: Path) -> Iterator[tuple[str, _VerdictLine]]:
+    """Yield (file and line in words, row) for each line of a file of verdicts. Raises `UsageError` that names the
+    line."""
     for number, line in enumerate(_file_lines(path, "verdicts"), 1):
         if not line.strip():
             continue
         where = f"{path}, line {number}"
         try:
-            row = codec.decode(line, _VerdictLine)
+            yield where, codec.decode(line, _VerdictLine)
         except codec.DecodeError as error:
             raise UsageError(
                 f"{where}: {quoted(str(error))}; expected a line of `harness audit` with the verdict `correct`, "
                 "`wrong`, `no_answer`, `undecided` or null"
             ) from error
+
+
+def _verdicts(
+    path: Path, rows: Iterable[tuple[str, _VerdictLine]], opened: OpenRun, only: str | None
+) -> Iterator[tuple[OpenBenchmark, Key, Verdict]]:
+    """Yield (benchmark, sample, verdict) for each row of the file `path` that has a verdict.
+
+    only: the benchmark that is audited; None: all of the run. Raises `UsageError` that names the line, and for a file
+    without a verdict.
+    """
+    benchmarks: dict[str, OpenBenchmark] = {}
+    for where, row in rows:
         if row.verdict is None:
             continue
         if only not in (None, row.benchmark):
@@ -191,3 +211,8 @@ def _verdicts(path: Path, opened: OpenRun, only: str | None) -> Iterator[tuple[O
                 f"{quoted(row.question_id)}; expected a sample of {visible(opened.label, 200)}"
             )
         yield benchmark, key, row.verdict
+    if not benchmarks:
+        raise UsageError(
+            f'{path} holds no verdict: fill in "verdict": "correct", "wrong" or "undecided" in its lines',
+            field="verdicts",
+        )

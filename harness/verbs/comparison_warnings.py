@@ -31,7 +31,7 @@ from harness.scoring import PairedComparison, QuestionTally
 from harness.scoring.anomalies import shared_replies
 from harness.scoring.comparison import MAX_NAMED_QUESTIONS
 from harness.scoring.moves import pairs
-from harness.scoring.score import MAX_GRADER_CHARS
+from harness.scoring.score import MAX_GRADER_CHARS, Score
 from harness.scoring.uncertainty import unequal_clusters
 from harness.viewer.offsets import SampleOffsets
 
@@ -92,7 +92,9 @@ def comparison_warnings(ours: Side, first: Side, paired: PairedComparison) -> li
             f"the two runs were graded by different graders: the run by {run}; the baseline by {baseline}. Score both "
             "again by the same version, card and judge"
         )
-    for which, score in (("the run", ours.benchmark.score), ("the baseline", first.benchmark.score)):
+    scores = {"the run": ours.benchmark.score, "the baseline": first.benchmark.score}
+    warnings += _judged(scores)
+    for which, score in scores.items():
         if score.copies is not None and score.copies.many:
             warnings.append(f"{which}: {score.copies.sentence}")
         if score.n_missing:
@@ -257,6 +259,28 @@ def _left_out(ours: Side, first: Side, paired: PairedComparison) -> list[str]:
 def _graders(benchmark: ScoredBenchmark) -> set[str]:
     """The graders that decided the benchmark's grades."""
     return {grade.grader for item in benchmark.questions for grade in item.grades}
+
+
+def _judged(scores: Mapping[str, Score]) -> list[str]:
+    """One warning if a judge decided verdicts, whose errors no interval knows; else none.
+
+    scores: "the run" or "the baseline" → its score.
+    """
+    judged = {which: score for which, score in scores.items() if score.judge_errors is not None}
+    parts = []
+    for which, score in judged.items():
+        errors, audit = score.judge_errors, score.audited
+        assert errors is not None
+        by_hand = "nobody has audited them"
+        if audit is not None:
+            share = f"{audit.n_audited:,} of {audit.n_population:,} verdicts"
+            by_hand = f"a person audited {share}: {100 * audit.accuracy:.1f} % by a person"
+        parts.append(f"{errors.n_judged:,} of {errors.n_samples:,} verdicts of {which} are a judge's ({by_hand})")
+    if not parts:
+        return []
+    unaudited = any(score.audited is None for score in judged.values())
+    advice = ": `harness audit` measures them" if unaudited else ""
+    return [f"{'; '.join(parts)}. The difference and its intervals leave the judge's errors out{advice}"]
 
 
 def _undecided(ours: Sequence[QuestionTally], theirs: Sequence[QuestionTally]) -> list[str]:

@@ -187,6 +187,9 @@ TRIAL = Question(
 )
 """The question of a judge's trial; the answers to judge are its reference and `WRONG_ANSWER`."""
 
+MIN_ALIKE = 10
+"""A judge that called this many distinct answers correct, or more, and no answer wrong is warned of."""
+
 MAX_QUOTED_CHARS = 100
 """Largest number of characters of a judge's reply that a warning quotes."""
 
@@ -416,11 +419,14 @@ def judge_grades(
             outcome = _ask(folder, cases, judge, server, on_progress, resume_command)
         stored = [_replies(folder, benchmark_cases, judge) for benchmark_cases in cases]
     mute = _mute(cases, stored)
+    agreeable = _agreeable(stored)
     scores, reports = [], []
     for benchmark, benchmark_cases, replies in zip(graded, cases, stored, strict=True):
         after, report = _apply(benchmark, benchmark_cases, replies, judge)
         warnings = [
-            mute if benchmark_cases.questions else "",
+            _mute([benchmark_cases], [replies]) if mute else "",
+            agreeable if replies.votes else "",
+            _unanswered(replies, len(benchmark_cases.questions), outcome),
             _unshown(benchmark.grades, judge.scope),
             _from_elsewhere(replies.from_server, judge.addresses),
         ]
@@ -439,6 +445,29 @@ def _mute(cases: Sequence[_Cases], stored: Sequence[_Replies]) -> str:
     return (
         f"the judge was asked about {count_noun(n_answers, 'answer')} and gave no verdict at all, so the rules' "
         "verdicts stand"
+    )
+
+
+def _unanswered(replies: _Replies, n_answers: int, outcome: Outcome | None) -> str:
+    """A warning if replies of the judge are missing, with the cause; else empty. outcome: of the judge's session."""
+    if not replies.owed:
+        return ""
+    causes = [] if outcome is None else [*(cause.example for cause in outcome.causes), str(outcome.stopped)]
+    why = next((f" ({cause})" for cause in causes if cause), "")
+    return (
+        f"the judge has not replied about {len(replies.owed):,} of {count_noun(n_answers, 'answer')}{why}: "
+        f"{'it keeps' if len(replies.owed) == 1 else 'they keep'} the rules' verdict, and the same command asks again"
+    )
+
+
+def _agreeable(stored: Sequence[_Replies]) -> str:
+    """A warning if the judge called every distinct answer of all benchmarks correct, and these are many; else empty."""
+    rulings = [majority(votes) for replies in stored for votes in replies.votes.values()]
+    if len(rulings) < MIN_ALIKE or not all(rulings):
+        return ""
+    return (
+        f"the judge called all {len(rulings):,} distinct answers correct: it may call every answer correct. Let it "
+        "rule on wrong answers that you know, or measure its errors by `harness audit`"
     )
 
 

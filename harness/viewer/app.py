@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from harness.core.files import open_untrusted
 from harness.core.records import Key, Verdict
 from harness.runs import overrides, sample_labels
 from harness.runs.layout import VIEWER_LINK
-from harness.viewer import pages
+from harness.viewer import auditing, pages
 from harness.viewer.beside import Published
 from harness.viewer.differ import compare
 from harness.viewer.library import Library, OpenBenchmark
@@ -98,6 +99,8 @@ class Viewer:
         self._published = published
         self._facts = facts
         self._token = token
+        # Each verdict by hand rewrites the score from all of them, so the last written must have seen the last stored.
+        self._correcting = threading.Lock()
         # The port is in the cookie's name, because browsers send cookies to all ports of a host.
         self._cookie = f"harness-view-{port}"
         self._hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
@@ -374,17 +377,21 @@ class Viewer:
         return benchmark, key
 
     def _correct(self, correction: Correction) -> None:
-        """Store the correction in the run. Raises `StoreError` if there is no such sample."""
+        """Store the correction, and in the score what follows. Raises `StoreError` if there is no such sample."""
         benchmark, key = self._sample_of(correction)
         grade = benchmark.grade(key)
-        overrides.correct(
-            benchmark.folder,
-            key,
-            correction.verdict,
-            graded=None if grade is None else grade.verdict,
-            who=correction.who,
-            why=correction.why,
-        )
+        with self._correcting:
+            overrides.correct(
+                benchmark.folder,
+                key,
+                correction.verdict,
+                graded=None if grade is None else grade.verdict,
+                who=correction.who,
+                why=correction.why,
+            )
+            benchmark.refresh()
+            if auditing.is_scored(benchmark):
+                auditing.take_in(benchmark)
 
     def _opened(self, request: web.Request) -> OpenBenchmark:
         return self._library.run(_parameter(request, "run")).benchmark(_parameter(request, "benchmark"))

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from harness.core.errors import StoreError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.records import Key, SampleRecord, Verdict
-from harness.scoring.audit import Audited, audited, draw
+from harness.runs.overrides import is_older
+from harness.scoring.audit import draw
+from harness.scoring.by_hand import beside_verdicts_by_hand
 from harness.scoring.rubrics import Rubric, rubric_of
-from harness.scoring.score import Score, counted_copies, intervals_of
+from harness.scoring.score import Score, counted_copies
 from harness.scoring.tally import QuestionTally
 from harness.viewer.library import OpenBenchmark
 from harness.viewer.rows import text_of
@@ -39,9 +42,32 @@ def drawn(benchmark: OpenBenchmark, n: int) -> list[Key]:
     return draw(_counted(benchmark), n)
 
 
-def left(benchmark: OpenBenchmark, keys: Sequence[Key]) -> list[Key]:
-    """Return those of `keys` that nobody has audited."""
-    return [key for key in keys if key not in benchmark.audits]
+@dataclass(frozen=True, slots=True)
+class OpenSamples:
+    """Those of the drawn samples that are open. keys: in the order of the draw. n_older: those of them with a verdict
+    that is older than the judge's rubric.
+    """
+
+    keys: Sequence[Key]
+    n_older: int
+
+    @property
+    def sentence(self) -> str:
+        """Why judged samples are open; empty if none are."""
+        if not self.n_older:
+            return ""
+        verb = "is" if self.n_older == 1 else "are"
+        return (
+            f"{count_noun(self.n_older, 'verdict')} by hand {verb} older than the judge's rubric, and the audit asks "
+            f"for {'it' if self.n_older == 1 else 'them'} once more"
+        )
+
+
+def left(benchmark: OpenBenchmark, keys: Sequence[Key]) -> OpenSamples:
+    """Return those of `keys` that nobody has audited since the judge's rubric was first used."""
+    rubric, by_hand = rubric_used(benchmark), benchmark.audits
+    older = {key for key in keys if key in by_hand and is_older(by_hand[key], rubric and rubric.since)}
+    return OpenSamples([key for key in keys if key not in by_hand or key in older], len(older))
 
 
 def item(benchmark: OpenBenchmark, key: Key) -> AuditItem:
@@ -58,15 +84,22 @@ def item(benchmark: OpenBenchmark, key: Key) -> AuditItem:
     )
 
 
-def estimate(benchmark: OpenBenchmark) -> Audited | None:
-    """Return the accuracy that the audits so far suggest; None without audits. Raises `StoreError` if the benchmark is
-    not scored.
+def renewed_score(benchmark: OpenBenchmark) -> Score:
+    """Return the benchmark's score with what its verdicts by hand say now. Raises `StoreError` if it is not scored."""
+    score, rubric = score_of(benchmark), rubric_used(benchmark)
+    items = counted_copies(score, _counted(benchmark)) if benchmark.overrides else ()
+    return beside_verdicts_by_hand(score, items, benchmark.override_history(), rubric and rubric.since)
+
+
+def take_in(benchmark: OpenBenchmark) -> Score:
+    """Write into the benchmark's stored score what its verdicts by hand say now; return the score.
+
+    Raises `StoreError` if the benchmark is not scored or the disk refuses.
     """
-    score = score_of(benchmark)
-    if score.accuracy is None or not benchmark.audits:
-        return None
-    items, rubric = counted_copies(score, _counted(benchmark)), rubric_used(benchmark)
-    return audited(items, benchmark.audits, intervals_of(score), since=rubric and rubric.since)
+    renewed = renewed_score(benchmark)
+    if renewed != benchmark.score:
+        renewed.save(benchmark.folder)
+    return renewed
 
 
 def rubric_used(benchmark: OpenBenchmark) -> Rubric | None:
@@ -80,15 +113,28 @@ def _counted(benchmark: OpenBenchmark) -> Sequence[QuestionTally]:
     Raises `StoreError` if the benchmark is not scored, or if its grades are not those that were scored.
     """
     score = score_of(benchmark)
+    if (items := _scored_items(benchmark, score)) is not None:
+        return items
+    raise StoreError(
+        f"{visible(benchmark.name, 80)}: its score counts {count_noun(score.n_samples, 'sample')}, but the grades "
+        "cover another number: give `harness score` again first."
+    )
+
+
+def _scored_items(benchmark: OpenBenchmark, score: Score) -> Sequence[QuestionTally] | None:
+    """The questions with the samples that the score counts; None if the grades are not those that were scored."""
     # A score may count continued samples or not; the number of samples shows which.
     for salvaged in True, False:
         items = benchmark.tallies(overridden=False, salvaged=salvaged)
         if sum(item.n for item in items) == score.n_samples:
             return items
-    raise StoreError(
-        f"{visible(benchmark.name, 80)}: its score counts {count_noun(score.n_samples, 'sample')}, but the grades "
-        "cover another number: give `harness score` again first."
-    )
+    return None
+
+
+def is_scored(benchmark: OpenBenchmark) -> bool:
+    """Whether the benchmark has a score, and grades that are those of the score."""
+    score = benchmark.score
+    return score is not None and bool(benchmark.grades) and _scored_items(benchmark, score) is not None
 
 
 def score_of(benchmark: OpenBenchmark) -> Score:

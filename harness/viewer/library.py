@@ -90,7 +90,8 @@ class Remembered:
 @dataclass(frozen=True, slots=True)
 class ByHand:
     """The verdicts that persons gave to samples of a benchmark. words: how many samples, and how many verdicts differ
-    from the grader's. sentence: the same with both accuracies. accuracy: with these verdicts; None without grades.
+    from the grader's. sentence: the same with both accuracies, or the same alone beside the estimate of an audit.
+    accuracy: as an audit estimates it, else with these verdicts; None without grades.
     """
 
     words: str
@@ -213,6 +214,9 @@ class OpenBenchmark:
             return None
         graded, corrected = self.tallies(overridden=False), self.tallies(overridden=True)
         numbers = override_file.count_corrected((grade for item in graded for grade in item.grades), self.overrides)
+        if self.score is not None and self.score.audited is not None:
+            # The verdicts of an unfinished audit, put in place of the grader's, estimate nothing.
+            return ByHand(numbers.words, numbers.words, self.score.audited.accuracy)
         accuracy = _mean_rate(graded) if self.score is None else self.score.accuracy
         with_them = _mean_rate(corrected)
         return ByHand(numbers.words, numbers.beside(accuracy, with_them), with_them)

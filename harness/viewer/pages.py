@@ -122,7 +122,8 @@ class BenchmarkPage:
     """The questions of one benchmark.
 
     reported_by: every source that reports a score of the run's model, with its number; verdict: whether the run agrees
-    with them; points: the sources' pass@1. All empty where nothing is published.
+    with them; points: the sources' pass@1. All empty where nothing is published. rubric: the user's rubric by which a
+    judge decided samples; empty without one.
     """
 
     standing: Standing
@@ -131,6 +132,7 @@ class BenchmarkPage:
     points: Sequence[SourcePoint]
     questions: Sequence[QuestionRow]
     warnings: Sequence[str]
+    rubric: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,13 +210,16 @@ class RunPage:
 class AuditPage:
     """The next sample of an audit, without its verdict.
 
-    n_drawn: samples of the audit. n_left: those that nobody has judged; if there are none, the fields of the sample are
-    None. result: the outcome of the audit in a sentence; empty while samples are left, because it would tell the person
-    how far they differ from the grader.
+    n_drawn: samples of the audit. n_left: those that are open; if there are none, the fields of the sample are None.
+    older: a sentence if some of them were judged before the judge's rubric was used, else empty. rubric: the user's
+    rubric by which a judge decided samples; empty without one. result: the outcome of the audit in a sentence; empty
+    while samples are left, because it would tell the person how far they differ from the grader.
     """
 
     n_drawn: int
     n_left: int
+    older: str
+    rubric: str
     question_id: str | None
     sample: int | None
     question: ShownQuestion | None
@@ -279,6 +284,7 @@ def benchmark_page(benchmark: OpenBenchmark, published: PublishedBeside) -> Benc
         points=published.points,
         questions=[replace(row, metadata=_fields(row.metadata)) for row in question_rows(benchmark)],
         warnings=[warning for warning in warnings if warning not in now],
+        rubric=_rubric(benchmark),
     )
 
 
@@ -383,10 +389,12 @@ def audit_page(benchmark: OpenBenchmark) -> AuditPage:
     """Return the next sample that a person shall judge. Raises `UsageError` and `StoreError`."""
     keys = auditing.drawn(benchmark, auditing.SAMPLES)
     left = auditing.left(benchmark, keys)
-    estimate = None if left else auditing.estimate(benchmark)
+    estimate = None if left.keys else auditing.renewed_score(benchmark).audited
     page = AuditPage(
         n_drawn=len(keys),
-        n_left=len(left),
+        n_left=len(left.keys),
+        older=left.sentence,
+        rubric=_rubric(benchmark),
         question_id=None,
         sample=None,
         question=None,
@@ -394,9 +402,9 @@ def audit_page(benchmark: OpenBenchmark) -> AuditPage:
         text=None,
         result="" if estimate is None else estimate.sentence,
     )
-    if not left:
+    if not left.keys:
         return page
-    key = left[0]
+    key = left.keys[0]
     item = auditing.item(benchmark, key)
     return replace(
         page,
@@ -406,6 +414,12 @@ def audit_page(benchmark: OpenBenchmark) -> AuditPage:
         answer=item.answer and _field(item.answer),
         text=shown(item.text, None),
     )
+
+
+def _rubric(benchmark: OpenBenchmark) -> str:
+    """The text of the rubric by which a judge decided samples of the benchmark; empty without one."""
+    rubric = auditing.rubric_used(benchmark)
+    return "" if rubric is None else rubric.text
 
 
 def shown(text: str, span: tuple[int, int] | None, limit: int = MAX_SHOWN_CHARS) -> Shown:

@@ -151,10 +151,11 @@ def _override(benchmark: OpenBenchmark, key: Key) -> Iterator[str]:
     """The line that says how a verdict was corrected by hand; none without a correction."""
     override = benchmark.overrides.get(key)
     if override is not None:
-        graded = WORDS[override.graded]
+        grade = benchmark.grade(key)
+        then = "" if grade is not None and grade.verdict == override.graded else " at that time"
         yield (
-            f"by hand: {WORDS[override.verdict]} (the grader said {graded}), by {visible(override.who, 100)} "
-            f"at {visible(override.when, 40)}: {visible(override.why, 2000)}\n"
+            f"by hand: {WORDS[override.verdict]} (the grader said {WORDS[override.graded]}{then}), "
+            f"by {visible(override.who, 100)} at {visible(override.when, 40)}: {visible(override.why, 2000)}\n"
         )
 
 

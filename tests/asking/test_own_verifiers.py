@@ -79,6 +79,8 @@ def warnings_of(folder: Path, function: str, *, judged: bool = False) -> list[st
     ("trusted", "function", "sentence"),
     [
         ("", "right", "to trust it, set HARNESS_GRADERS=own_words"),
+        ("mine, my.other", "right", "set HARNESS_GRADERS=mine,my.other,own_words (modules with commas between them)"),
+        ("mine:own_words", "right", "set HARNESS_GRADERS=own_words (modules with commas between them)"),
         ("own_words", "nothing", "the verifier own_words:nothing cannot be used"),
         ("own_words", "raises", "the verifier raised AttributeError"),
         ("own_words", "scores", 'type float, neither True nor False (on the answers "2" and "no such answer")'),

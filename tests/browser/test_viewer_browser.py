@@ -13,13 +13,17 @@ from urllib.parse import quote
 import pytest
 
 from harness.core.records import Key
+from harness.grading.second.judge_prompts import with_rubric
 from harness.presets.grading import GradingOptions
 from harness.runs import opinions, overrides
 from harness.scoring.pipeline import score_run
 from tests.browser.chromium import Browser, Keys, browsing
 from tests.fault_tools.installed import NotInstalled, axe
+from tests.faults.server import FaultServer
 from tests.reports.payloads import PAYLOADS
 from tests.reports.run_folders import write_run as write_scored_run
+from tests.verbs.judged_runs import PROSE, judge_run, ruling_by, serve
+from tests.verbs.judged_runs import write_run as write_prose_run
 from tests.viewer.running import Viewer, viewing
 from tests.viewer.small_run import SMALL, RunQuestion, RunReply, append, sample, write_run
 
@@ -425,6 +429,33 @@ def test_samples_are_judged_by_keyboard_without_their_verdicts(browser: Browser,
         browser.wait(lambda n=n: f"{n} of 6 samples are judged" in browser.text())
     browser.wait(lambda: "the accuracy by a person is 100.0 %" in browser.text())
     assert {override.why for override in overrides.read(run.benchmark("demo"))} == {"audit"}
+    # Without another score, the page of the benchmark has the audit's sentence.
+    browser.open(viewer, "/run/hand/demo")
+    browser.wait(lambda: any("the accuracy by a person is 100.0 %" in note.text for note in browser.all(".note")))
+    assert "with these verdicts" not in browser.text()
+
+
+def test_an_audit_shows_the_rubric_as_text_and_folds_it(browser: Browser, viewer: Viewer, results: Path) -> None:
+    rows = {"q1": (PROSE, ["So \\boxed{\\text{a leaf}}", "So \\boxed{\\text{a root}}"])}
+    folder = write_prose_run(results / "results" / "ruled", rows)
+    rubric = "It names <img src=x onerror=alert(1)> all points."
+    with FaultServer(ruling_by({"leaf": True, "root": False})) as judge:
+        judge_run(folder, serve(judge), prompt=with_rubric(rubric))
+    fold = "details[data-key=rubric]"
+    browser.open(viewer, "/run/ruled/prose")
+    browser.wait(lambda: browser.all(fold))
+    assert not browser.all(f"{fold}[open]")
+    browser.one(f"{fold} summary").click()
+    browser.wait(lambda: browser.all(f"{fold}[open]"))
+    assert rubric in browser.text(fold)
+    next(link for link in browser.all("a") if "by hand" in link.text).click()
+    browser.wait(lambda: "0 of 2 samples are judged" in browser.text())
+    assert rubric in browser.text(f"{fold}[open]")
+    browser.one(f"{fold} summary").click()
+    browser.wait(lambda: not browser.all(f"{fold}[open]"))
+    browser.one("body").send_keys("y")
+    browser.wait(lambda: "1 of 2 samples are judged" in browser.text())
+    assert not browser.all(f"{fold}[open]")  # it stays folded from sample to sample
 
 
 def test_a_page_follows_a_run_that_goes_on_and_the_reader_stays(

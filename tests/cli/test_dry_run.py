@@ -31,6 +31,20 @@ def test_a_run_that_starts_its_server_shows_its_command_settings_and_prompt(fold
     assert not (folder / "results").exists()
 
 
+def test_a_judge_s_settings_are_shown_and_the_judge_is_not_asked(folder: Path) -> None:
+    (folder / "rubric.txt").write_text("It names the cause.")
+    words = ["run", "--data", "sums.jsonl", "--max-model-len", "40960", *SERVE]
+    assert "judge:" not in harness(folder, *words).out
+    judge = ["--judge", "judge-god", "--judge-base-url", "http://me:secret@127.0.0.1:9", "--judge-scope", "all"]
+    done = harness(folder, *words, *judge, "--judge-prompt", "rubric.txt", "--judge-api-key-env", "JUDGE_KEY")
+    assert done.code == 0, done.err
+    rows = {"": "judge-god", ": address": r"http://\S*127.0.0.1:9", ": samples": "all", ": votes": "1"}
+    rows |= {": prompt": "rubric-[0-9a-f]{8}", ": key from": "JUDGE_KEY", ": sampling": "temperature 0.0"}
+    for name, value in rows.items():
+        assert re.search(rf"^ *judge{name} +{value}", done.out, re.MULTILINE), (name, done.out)
+    assert "secret" not in done.out
+
+
 def test_several_cards_are_one_run(folder: Path) -> None:
     card = "title: T\nsource: {kind: file, path: sums.jsonl}\ncolumns: {question: problem, answer: answer}\n"
     for name in ("first", "second"):

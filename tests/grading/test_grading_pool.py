@@ -329,7 +329,7 @@ def test_a_verifier_that_nobody_trusts_is_refused_before_it_is_imported(
     (tmp_path / "planted.py").write_text("raise SystemExit('imported')")
     monkeypatch.syspath_prepend(tmp_path)
     asked_question = question("2", rules=GradeRules(grader="planted:verify"))
-    with pytest.raises(UsageError, match="HARNESS_GRADERS=planted"):
+    with pytest.raises(UsageError, match=r"HARNESS_GRADERS=somebody\.else,planted"):
         list(grade_all({"q": asked_question}, [sample("2")]))
 
 
@@ -348,6 +348,23 @@ def test_scoring_with_a_raising_verifier_says_so_and_fails(tmp_path: Path, monke
         "the verifier raised ValueError (mine.py:2) on 2 samples: undecided, and counted as wrong",
     )
     assert not any("time or memory" in warning for warning in score.warnings)
+
+
+def test_failures_of_a_verifier_beyond_those_that_are_named_are_counted() -> None:
+    """Seven causes, the first of them on two samples: five are named."""
+    asked = question("4", kind="text")
+    (grade,) = graded(["4"], GradeRules())
+    rules = [f"verifier raised Error{number}" for number in (0, 0, 1, 2, 3, 4, 5, 6)]
+    grades = [
+        msgspec.structs.replace(grade, sample_index=index, verdict="undecided", rule=rule)
+        for index, rule in enumerate(rules)
+    ]
+    score = score_benchmark([asked], grades, None)
+    named = [f"the verifier raised Error{number} on 1 sample" for number in (1, 2, 3, 4)]
+    assert [error.partition(":")[0] for error in score.verifier_errors] == [
+        "the verifier raised Error0 on 2 samples", *named, "the verifier failed in 2 further ways on 2 samples",
+    ]  # fmt: skip
+    assert set(score.verifier_errors) <= set(score.warnings)
 
 
 def test_scoring_tells_what_a_function_returned_that_is_neither_right_nor_wrong(

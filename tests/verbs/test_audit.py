@@ -1,6 +1,6 @@
 """`harness audit`: a person judges drawn samples, by file, in a terminal and from Python; the score gets the estimate.
 
-For: harness.cli.audit, harness.verbs.audit, harness.viewer.auditing.
+For: harness.cli.audit, harness.scoring.by_hand, harness.verbs.audit, harness.viewer.auditing.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +28,7 @@ from tests.faults.server import FaultServer
 from tests.scoring.test_scoring_salvaged import folder as salvaged_run
 from tests.system.command import argv, environment, harness
 from tests.verbs.judged_runs import PROSE, judge_run, ruling_by, serve, write_run
+from tests.viewer.running import viewing
 
 GOOD = r"So \boxed{\text{plants making sugar from light}}"
 BAD = r"So \boxed{\text{plants burning sugar at night}}"
@@ -148,25 +150,130 @@ def judged_by_rubric(folder: RunFolder, judge: FaultServer, rubric: str, created
     return warnings(folder)
 
 
-def test_verdicts_that_are_older_than_the_rubric_are_counted(tmp_path: Path, judge: FaultServer) -> None:
+OLDER = "4 verdicts by hand are older than the judge's rubric, and the audit asks for them once more"
+
+
+@pytest.fixture
+def older(tmp_path: Path, judge: FaultServer) -> RunFolder:
+    """A run whose four verdicts by hand, all "correct", are older than the judge's rubric."""
     folder = write_run(tmp_path / "run", ROWS)
     judged_by_rubric(folder, judge, "It names all three points.", "2026-01-01T00:00:00+00:00")
     harness(tmp_path, "audit", "run", "--out", "todo.jsonl")
     filled(tmp_path / "todo.jsonl", lambda row: "correct")
-    todo = (tmp_path / "todo.jsonl").read_bytes()
-    harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl")
-    assert "older than the rubric" not in warnings(folder)
+    read = harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl")
+    assert "older than" not in read.out + warnings(folder)
     path = folder.benchmark("prose").overrides
     rows = [{**json.loads(line), "when": "2026-01-02T00:00:00+00:00"} for line in path.read_text().splitlines()]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     said = judged_by_rubric(folder, judge, "It names at least two points.", "2026-01-03T00:00:00+00:00")
-    assert "4 of these 4 verdicts are older than the rubric: give them anew if they follow other rules" in said
-    # The same verdicts, given anew under the new rubric.
-    (tmp_path / "todo.jsonl").write_bytes(todo)
-    again = harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl")
-    assert "audited 4 of 4 verdicts" in again.out
-    assert "older than the rubric" not in again.out + warnings(folder)
-    assert len(overrides.read(folder.benchmark("prose"))) == 8
+    assert "4 of these 4 verdicts are older than the rubric: `harness audit` asks for them once more" in said
+    return folder
+
+
+def test_verdicts_that_are_older_than_the_rubric_are_given_anew_by_a_file(tmp_path: Path, older: RunFolder) -> None:
+    written = harness(tmp_path, "audit", "run", "--out", "again.jsonl")
+    assert f"0 of 4 drawn samples are judged by hand\n  {OLDER}\n  a person audited 4 of 4" in written.out
+    assert "4 samples to judge: again.jsonl" in written.out
+    # The same verdicts again: they count as given under the new rubric.
+    filled(tmp_path / "again.jsonl", lambda row: "correct")
+    read = harness(tmp_path, "audit", "run", "--verdicts", "again.jsonl")
+    assert "4 of 4 drawn samples are judged by hand" in read.out
+    assert "audited 4 of 4 verdicts" in read.out
+    assert "older than" not in read.out + warnings(older)
+    assert len(overrides.read(older.benchmark("prose"))) == 8
+    assert "0 samples to judge" in harness(tmp_path, "audit", "run", "--out", "none.jsonl").out
+
+
+def test_verdicts_that_are_older_than_the_rubric_are_given_anew_in_a_terminal(tmp_path: Path, older: RunFolder) -> None:
+    first = in_terminal(tmp_path, "y\nq\n")
+    assert "1 of 4" in first
+    assert "3 of these 4 verdicts are older than the rubric" in warnings(older)
+    second = in_terminal(tmp_path, "y\ny\nn\n")
+    assert "4 of 4 drawn samples are judged by hand" in second
+    assert "older than" not in warnings(older)
+    assert len(overrides.read(older.benchmark("prose"))) == 8
+
+
+def test_verdicts_that_are_older_than_the_rubric_are_given_anew_in_the_viewer(tmp_path: Path, older: RunFolder) -> None:
+    where = {"run": "run", "benchmark": "prose"}
+    with viewing(tmp_path, "run") as viewer, viewer.client() as visitor:
+        for n_left in (4, 3, 2, 1):
+            page = visitor.get("/api/audit", params=where).json()
+            assert (page["n_drawn"], page["n_left"], page["result"]) == (4, n_left, "")
+            assert page["older"] == (OLDER if n_left == 4 else page["older"])
+            given = {"question": page["question_id"], "sample": page["sample"], "verdict": "correct"}
+            body = {**where, **given, "who": "Ann", "why": "audit"}
+            assert visitor.post("/api/override", json=body, headers={"X-Harness-View": "1"}).status_code == 200
+        page = visitor.get("/api/audit", params=where).json()
+    assert (page["n_left"], page["older"]) == (0, "")
+    assert "audited 4 of 4 verdicts" in page["result"]
+    assert "older than" not in page["result"] + warnings(older)
+
+
+def test_an_audit_in_the_viewer_reaches_page_report_and_score_at_once(tmp_path: Path, judged: RunFolder) -> None:
+    """As verdicts from a file do; a person who judges half of the samples and goes on leaves no former sentence."""
+    where = {"run": "run", "benchmark": "prose"}
+    assert "leave its errors out" in warnings(judged)
+    said = []
+    with viewing(tmp_path, "run") as viewer, viewer.client() as visitor:
+        while (page := visitor.get("/api/audit", params=where).json())["question_id"] is not None:
+            given = {"question": page["question_id"], "sample": page["sample"], "verdict": "correct"}
+            body = {**where, **given, "who": "Ann", "why": "audit"}
+            assert visitor.post("/api/override", json=body, headers={"X-Harness-View": "1"}).status_code == 200
+            shown = visitor.get("/api/benchmark", params=where).json()
+            said.append("\n".join(shown["warnings"]))
+    assert "leave its errors out" in said[0]  # one verdict is no estimate yet
+    assert "a person audited 4 of 4 verdicts" in said[-1]
+    assert said[-1].count("a person audited") == 1
+    assert not any("leave its errors out" in words or "with these verdicts" in words for words in said[-1:])
+    assert shown["standing"]["by_hand"]["sentence"] == "4 samples judged by hand, 2 otherwise than the grader"
+    report = harness(tmp_path, "report", "run", "--out", "reported")
+    assert report.code == 0, report.err
+    written = (tmp_path / "reported" / "report.md").read_text("utf-8")
+    assert "a person audited 4 of 4 verdicts" in written
+    assert "leave its errors out" not in written
+    before = Score.load(judged.benchmark("prose"))
+    (audit,) = front.audit(judged.path)  # has nothing to add
+    assert audit.estimate is not None
+    assert Score.load(judged.benchmark("prose")) == before
+
+
+def test_a_comparison_says_whose_verdicts_it_compares(tmp_path: Path, judged: RunFolder, judge: FaultServer) -> None:
+    judge_run(write_run(tmp_path / "other", ROWS), serve(judge))
+    score_run(write_run(tmp_path / "by_rules", ROWS), GradingOptions(workers=1))
+
+    def said(*runs: str) -> str:
+        result = harness(tmp_path, "compare", *runs)
+        assert result.code == 0, result.err
+        return " ".join((result.out + result.err).split())
+
+    left_out = "The difference and its intervals leave the judge's errors out"
+    unaudited = "4 of 8 verdicts of {} are a judge's (nobody has audited them)"
+    assert f"{unaudited.format('the run')}. {left_out}: `harness audit` measures them" in said("by_rules", "run")
+    both = f"{unaudited.format('the run')}; {unaudited.format('the baseline')}. {left_out}: `harness audit`"
+    assert both in said("run", "other")
+    for run in ("run", "other"):
+        harness(tmp_path, "audit", run, "--out", f"{run}.jsonl")
+        filled(tmp_path / f"{run}.jsonl", lambda row: "correct")
+        harness(tmp_path, "audit", run, "--verdicts", f"{run}.jsonl")
+    audited = "4 of 8 verdicts of {} are a judge's (a person audited 4 of 4 verdicts: 87.5 % by a person)"
+    words = said("run", "other")
+    assert f"{audited.format('the run')}; {audited.format('the baseline')}. {left_out}" in words
+    assert "harness audit" not in words
+    score_run(write_run(tmp_path / "more_rules", ROWS), GradingOptions(workers=1))
+    assert "judge" not in said("by_rules", "more_rules").replace("let a judge decide", "")
+
+
+def test_a_verdict_that_is_taken_back_leaves_the_score_at_once(tmp_path: Path, judged: RunFolder) -> None:
+    before = Score.load(judged.benchmark("prose"))
+    body = {"run": "run", "benchmark": "prose", "question": "q2", "sample": 1, "who": "Ann", "why": "a slip"}
+    sentence = "1 sample judged by hand, 1 otherwise than the grader: the accuracy is 75.00 % with these verdicts"
+    with viewing(tmp_path, "run") as viewer, viewer.client() as visitor:
+        for verdict in ("correct", None):
+            stored = visitor.post("/api/override", json={**body, "verdict": verdict}, headers={"X-Harness-View": "1"})
+            assert stored.status_code == 200
+            assert (sentence in warnings(judged)) == (verdict is not None)
+    assert Score.load(judged.benchmark("prose")) == before
 
 
 def test_an_audit_shows_the_rubric_once(tmp_path: Path, judge: FaultServer) -> None:
@@ -178,6 +285,10 @@ def test_an_audit_shows_the_rubric_once(tmp_path: Path, judge: FaultServer) -> N
     rubric = "The judge decided by this rubric:\n\nIt names all three points.\n\nNothing else matters.\\x1b[1m\n"
     assert shown.count(rubric) == 1
     (audit,) = front.audit(folder.path)
+    with viewing(tmp_path, "run") as viewer, viewer.client() as visitor:
+        for page in ("audit", "benchmark"):
+            facts = visitor.get(f"/api/{page}", params={"run": "run", "benchmark": "prose"}).json()
+            assert facts["rubric"] == audit.rubric
     assert audit.rubric == "It names all three points.\n\nNothing else matters.\x1b[1m"
 
 
@@ -261,6 +372,28 @@ def test_a_file_that_nobody_filled_in_or_that_is_stored_is_replaced(tmp_path: Pa
     rows = filled(tmp_path / "todo.jsonl", lambda row: "correct" if row["sample_index"] == 0 else None)
     assert harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl", "--out", "todo.jsonl").code == 0
     assert len((tmp_path / "todo.jsonl").read_text("utf-8").splitlines()) == len(rows) - 1
+
+
+def test_a_file_that_nobody_filled_in_holds_no_verdict(tmp_path: Path, judged: RunFolder) -> None:
+    harness(tmp_path, "audit", "run", "--out", "todo.jsonl")
+    refused = harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl")
+    assert refused.code == 2
+    assert 'todo.jsonl holds no verdict: fill in "verdict": "correct", "wrong" or "undecided"' in refused.err
+
+
+def test_only_the_benchmarks_of_a_file_are_told(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", ROWS)
+    write_run(tmp_path / "other", {"p": ("4", [r"\boxed{4}"] * 4)}, benchmark="sums")
+    shutil.copytree(tmp_path / "other" / "sums", tmp_path / "run" / "sums")
+    manifest = Manifest.load(folder)
+    manifest.extend("sums", Manifest.load(RunFolder(tmp_path / "other")).benchmarks["sums"]).save(folder)
+    score_run(folder, GradingOptions(workers=1))
+    harness(tmp_path, "audit", "run", "--benchmark", "prose", "--out", "todo.jsonl")
+    filled(tmp_path / "todo.jsonl", lambda row: "correct")
+    read = harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl")
+    assert "prose: " in read.out
+    assert "sums: " not in read.out
+    assert "sums: " in harness(tmp_path, "audit", "run", "--out", "all.jsonl").out
 
 
 def test_verdicts_on_another_benchmark_than_the_named_one_are_refused(tmp_path: Path, judged: RunFolder) -> None:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from hashlib import sha256
 from pathlib import Path
@@ -260,6 +261,47 @@ def test_a_judge_without_any_verdict_is_a_warning_of_the_score_from_python_too(r
         who = reasoning_harness.Judge(model="judge", base_url=(server.base_url,))
         (heard,) = reasoning_harness.score(run.path, judge=who, workers=1)
     assert not any("no verdict at all" in one for one in heard.warnings)
+
+
+def test_a_judge_without_any_verdict_is_told_with_each_benchmark_s_own_answers(tmp_path: Path, run: RunFolder) -> None:
+    other = write_run(tmp_path / "other", {"p": (PROSE, [r"\boxed{\text{a leaf}}"] * 4)}, benchmark="leaves")
+    shutil.copytree(other.path / "leaves", run.path / "leaves")
+    manifest = Manifest.load(run)
+    manifest.extend("leaves", Manifest.load(other).benchmarks["leaves"]).save(run)
+    with FaultServer(ruling_by({})) as server:
+        judged = judge_run(run, serve(server))
+    said = {score.benchmark: "\n".join(score.warnings) for score in judged.scores}
+    assert "the judge was asked about 2 answers and gave no verdict at all" in said["prose"]
+    assert "the judge was asked about 1 answer and gave no verdict at all" in said["leaves"]
+    assert "the judge was asked about 3 answers and gave no verdict at all" in judged.mute
+
+
+@pytest.mark.parametrize(("n", "wrong", "warned"), [(12, (), True), (12, ("3 times",), False), (9, (), False)])
+def test_a_judge_that_calls_many_answers_correct_and_none_wrong_is_warned_of(
+    tmp_path: Path, n: int, wrong: Sequence[str], warned: bool
+) -> None:
+    texts = [rf"\boxed{{\text{{plants making sugar, {index} times}}}}" for index in range(n)]
+    folder = write_run(tmp_path / "many", {"q": (PROSE, texts)})
+    with FaultServer(ruling_by({**dict.fromkeys(wrong, False), "sugar": True})) as server:
+        (score,) = judge_run(folder, serve(server)).scores
+    sentence = f"the judge called all {n} distinct answers correct: it may call every answer correct."
+    assert any(sentence in warning for warning in score.warnings) == warned
+
+
+def test_a_score_names_the_cause_of_missing_replies(run: RunFolder) -> None:
+    refused = json.dumps({"error": {"message": "no such answer here"}}).encode()
+
+    def answer(request: Request) -> Iterator[Step]:
+        if "burning" in shown_to(request)[1]:
+            return iter([http(400, refused)])
+        return ruling_by(RULING)(request)
+
+    with FaultServer(judging(answer)) as server:
+        (score,) = judge_run(run, serve(server)).scores
+    (warning,) = [warning for warning in score.warnings if "not replied" in warning]
+    assert warning.startswith("the judge has not replied about 1 of 2 answers (")
+    assert "no such answer here" in warning
+    assert warning.endswith("): it keeps the rules' verdict, and the same command asks again")
 
 
 def test_a_card_for_open_answers_shows_the_judge_every_reply_but_the_reference_itself(tmp_path: Path) -> None:

@@ -417,6 +417,11 @@ def test_a_verdict_by_hand_stands_beside_the_grade(by_hand: RunFolder, client: h
     assert (
         "by hand: correct (the grader said wrong), by Ada" in harness(by_hand.path.parent, "show", "hand", "q1:1").out
     )
+    # The grader says something else by now.
+    by_hand.benchmark("demo").grades.write_bytes(grades.replace(b'"wrong"', b'"correct"'))
+    shown = harness(by_hand.path.parent, "show", "hand", "q1:1").out
+    assert "by hand: correct (the grader said wrong at that time)" in shown
+    by_hand.benchmark("demo").grades.write_bytes(grades)
     scored = harness(by_hand.path.parent, "score", "hand")
     words = "1 sample judged by hand, 1 otherwise than the grader: the accuracy is 50.00 % with these verdicts, 33.33 %"
     assert words in scored.out + scored.err

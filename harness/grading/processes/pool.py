@@ -27,8 +27,8 @@ import struct
 import subprocess
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
 from hashlib import blake2b
 from itertools import islice
 from typing import Any, Literal, NamedTuple
@@ -76,6 +76,15 @@ _WINDOW = 4_096
 """The parent reads no further sample while this many samples wait for a verdict."""
 
 
+KEEP_SECONDS = 1.0
+"""Seconds between two times at which verdicts are handed over to be kept (`_Keeper`)."""
+
+MAX_KEPT = 2_000
+"""Largest number of verdicts that are handed over at a time. More of them took less than half a millisecond each."""
+
+Keep = Callable[[Sequence[Grade]], None]
+"""Keeps grades of a grading that has not ended."""
+
 _LONG_PROMPT_CHARS = 1 << 16
 """A question with a longer prompt, in characters, goes to the rules without the prompt, which they do not read.
 Thousands of such questions may wait for a verdict.
@@ -109,17 +118,20 @@ def grade_all(
     deadline_s: float = DEADLINE_SECONDS,
     answer_from_reasoning: bool = False,
     sandbox: str | None = None,
-) -> Iterator[Grade]:
+    keep: Keep | None = None,
+) -> Generator[Grade]:
     """Yield the grades of `samples`, in order. answer_from_reasoning: search the reasoning too if the final part
-    gives no answer. sandbox: where programs run; None: the default.
+    gives no answer. sandbox: where programs run; None: the default. keep: see `_Keeper`.
 
     Raises `UsageError`: a sample's question is unknown, a verifier is not trusted.
     """
     judged = verdicts(
         questions, samples, workers=workers, deadline_s=deadline_s, answer_from_reasoning=answer_from_reasoning,
-        sandbox=sandbox,
+        sandbox=sandbox, keep=keep,
     )  # fmt: skip
-    return (verdict.grade(sample) for sample, verdict in judged)
+    with contextlib.closing(judged):
+        for sample, verdict in judged:
+            yield verdict.grade(sample)
 
 
 def verdicts(
@@ -131,15 +143,21 @@ def verdicts(
     answer_from_reasoning: bool = False,
     with_steps: bool = False,
     sandbox: str | None = None,
-) -> Iterator[tuple[Sample, Verdict]]:
+    keep: Keep | None = None,
+) -> Generator[tuple[Sample, Verdict]]:
     """Yield each sample, without its text, with its verdict, in the order of `samples`. with_steps: describe the steps.
 
     Raises `UsageError` for a sample of no known question, or a verifier that is not trusted. answer_from_reasoning:
-    search the reasoning, too, if the final part gives no answer. sandbox: where programs run; None: the default.
+    search the reasoning, too, if the final part gives no answer. sandbox: where programs run; None: the default. keep:
+    see `_Keeper`.
     """
     names = grader_names(questions.values(), sandbox)
-    with Pool(workers, deadline_s) as pool, _Deciders(workers, sandbox) as elsewhere:
-        waiting: deque[_Pending | _PendingElsewhere] = deque()
+    waiting: deque[_Pending | _PendingElsewhere] = deque()
+    with (
+        Pool(workers, deadline_s) as pool,
+        _Deciders(workers, sandbox) as elsewhere,
+        _Keeper(keep, pool, waiting) as keeper,
+    ):
         for sample in samples:
             question = questions.get(sample.question_id)
             if question is None:
@@ -157,7 +175,7 @@ def verdicts(
                 future = elsewhere.decider(grader).ask(question, sample, with_steps=with_steps)
                 waiting.append(_PendingElsewhere(without_text, future))
                 while waiting and (waiting[0].settled(pool) or len(waiting) > _WINDOW):
-                    yield waiting.popleft().judged(pool)
+                    yield keeper.note(waiting.popleft().judged(pool))
                 continue
             searched = search(question, sample, answer_from_reasoning=answer_from_reasoning, with_steps=with_steps)
             jobs = _jobs(question, searched, with_steps=with_steps)
@@ -165,9 +183,9 @@ def verdicts(
                 pool.ask(job)
             waiting.append(_Pending(without_text, names[grader], searched, jobs))
             while waiting and (waiting[0].settled(pool) or len(waiting) > _WINDOW):
-                yield waiting.popleft().judged(pool)
+                yield keeper.note(waiting.popleft().judged(pool))
         while waiting:
-            yield waiting.popleft().judged(pool)
+            yield keeper.note(waiting.popleft().judged(pool))
 
 
 def outcomes(pool: Pool, responses: Sequence[tuple[Question, str]]) -> list[Outcome]:
@@ -415,9 +433,66 @@ class _PendingElsewhere(NamedTuple):
         """Whether the verdict is there, so that `judged` need not wait."""
         return self.verdict.done()
 
-    def judged(self, _pool: Pool) -> tuple[Sample, Verdict]:
-        """Return the sample with its verdict. Raises what the extension raised."""
+    def judged(self, pool: Pool) -> tuple[Sample, Verdict]:
+        """Wait for the verdict; return the sample with it. Raises what the extension raised."""
+        while not self.verdict.done():
+            wait([self.verdict], timeout=KEEP_SECONDS)
+            pool.on_wait()
         return self.sample, self.verdict.result()
+
+
+class _Keeper:
+    """Hands verdicts to `keep` while grading goes on, about once a second, so that an interrupted grading can continue.
+
+    Also verdicts on samples that wait behind one without a verdict. Only slow verdicts are worth it: if more than
+    `MAX_KEPT` came since the last time, none of them is handed over. keep: None = none ever is. waiting: the samples
+    whose verdicts are not yet yielded. A context manager; leaving it before the end hands over what is there.
+    """
+
+    def __init__(self, keep: Keep | None, pool: Pool, waiting: Iterable[_Pending | _PendingElsewhere]) -> None:
+        self._keep, self._pool, self._waiting = keep, pool, waiting
+        self._recent: list[tuple[Sample, Verdict]] = []
+        self._handed: set[Key] = set()  # of the samples that are still waiting
+        self._due = time.monotonic() + KEEP_SECONDS
+
+    def __enter__(self) -> _Keeper:
+        if self._keep is not None:
+            self._pool.on_wait = self._hand_over_if_due
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self._hand_over()
+
+    def note(self, judged: tuple[Sample, Verdict]) -> tuple[Sample, Verdict]:
+        """Take a verdict that is to be yielded next; return it."""
+        if self._keep is None:
+            return judged
+        if self._handed and judged[0].key in self._handed:
+            self._handed.remove(judged[0].key)
+        elif len(self._recent) <= MAX_KEPT:
+            self._recent.append(judged)
+        self._hand_over_if_due()
+        return judged
+
+    def _hand_over_if_due(self) -> None:
+        if time.monotonic() >= self._due:
+            self._hand_over()
+
+    def _hand_over(self) -> None:
+        """Hand over the verdicts that came since the last time, unless they came fast."""
+        if self._keep is None:
+            return
+        recent = self._recent
+        if len(recent) <= MAX_KEPT:
+            settled = [pending for pending in self._waiting if pending.settled(self._pool)]
+            fresh = [pending for pending in settled if pending.sample.key not in self._handed]
+            if len(recent) + len(fresh) <= MAX_KEPT:
+                self._handed.update(pending.sample.key for pending in fresh)
+                judged = [*recent, *(pending.judged(self._pool) for pending in fresh)]
+                self._keep([verdict.grade(sample) for sample, verdict in judged])
+        self._recent = []
+        self._due = time.monotonic() + KEEP_SECONDS
 
 
 class _Deciders:
@@ -514,6 +589,7 @@ class Pool:
         self._died_under: set[bytes] = set()  # keys of jobs on which one worker died
         self._distinct: dict[AnswerVerdict, AnswerVerdict] = {}  # equal verdicts are stored once, since most are equal
         self.selector = selectors.DefaultSelector()
+        self.on_wait: Callable[[], None] = lambda: None  # called several times a second while verdicts are awaited
 
     def __enter__(self) -> Pool:
         return self
@@ -616,6 +692,7 @@ class Pool:
         """Wait up to `timeout` seconds for replies of workers or the next deadline; then store the replies that came
         and replace late workers.
         """
+        self.on_wait()
         now = time.monotonic()
         busy = [worker.deadline.ends_at for worker in self.workers if worker.owed]
         wait = min([timeout, *(max(deadline - now, 0.0) for deadline in busy)])

@@ -1,6 +1,6 @@
 // An audit: the next sample that a person judges, without the verdict of the grader.
 import { address, count, foreign, h, plain } from "./dom.js";
-import { Panel } from "./facts.js";
+import { Panel, rubricText } from "./facts.js";
 import { rendered } from "./mathtext.js";
 import { questionText } from "./question.js";
 
@@ -31,6 +31,8 @@ export function audit({ query, run, benchmark, who, refresh }) {
     return [
       h("h1", {}, "Audit", h("span", { class: "of" }, " of ", foreign(run), " · ", foreign(benchmark))),
       h("p", { class: "quiet" }, `${count(judged)} of ${count(value.n_drawn)} samples are judged. They were drawn at random; judge each without looking up its verdict, and stop when you like.`),
+      value.older ? h("p", { class: "note" }, value.older) : null,
+      rubricText(value.rubric, true),
       value.result ? h("p", {}, foreign(value.result)) : null,
       value.question_id === null ? h("p", {}, "All drawn samples are judged. ", h("a", { href: address(["run", run, benchmark]) }, "Back to the questions")) : toJudge(value),
     ];

@@ -79,6 +79,11 @@ export class Panel {
   }
 }
 
+/** The rubric by which a judge decided samples, to fold away; nothing without one. */
+export function rubricText(rubric, open) {
+  return rubric ? h("details", { "data-key": "rubric", open }, h("summary", {}, "The rubric by which the judge decided"), h("div", { class: "text", dir: "auto" }, foreign(rubric))) : null;
+}
+
 /** Refresh the panels while the page is seen. Returns a function that ends it. */
 export function follow(panels, onState) {
   const ended = new AbortController();

@@ -1,6 +1,6 @@
 // The questions of a benchmark: filters, order, search.
 import { address, chip, count, foreign, h, percent, plain, queryOf, shortId, verdictOf, withInterval } from "./dom.js";
-import { Panel } from "./facts.js";
+import { Panel, rubricText } from "./facts.js";
 import { sourceStrip } from "./sources.js";
 
 const SHOWS = {
@@ -125,6 +125,7 @@ export function questions({ query, run, benchmark, set, other }) {
         elsewhere.length ? choice("Beside", "other", [["", "no other run"], ...elsewhere.map((one) => [one, one])]) : null,
         h("label", {}, "Filter ", h("input", { type: "search", value: query.get("find") ?? "", "data-key": "find", input: (event) => set({ find: event.target.value }) }))),
       standing.accuracy === null ? null : h("p", {}, h("a", { href: address(["audit", run, benchmark]) }, "Judge a random part of the samples by hand")),
+      rubricText(value.rubric, false),
       other === null ? null : h("p", {}, h("a", { href: address(["compare", run, other, benchmark]) }, "Compare with ", foreign(other))),
       h("p", { class: "quiet", role: "status" }, `${count(rows.length)} of ${count(value.questions.length)} questions`),
       h("ol", { class: "questions" }, rows.map((row) => line(row))),

@@ -1,0 +1,89 @@
+"""What a score says of the verdicts that persons gave by hand: written at scoring, and again after each new verdict.
+
+The verdicts count nowhere in the score itself. They give a second accuracy (`accuracy_overridden`) and, if an audit
+asked for them, an estimate (`audited`); each has a sentence among the warnings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+import msgspec
+
+from harness.core.records import Key
+from harness.runs import overrides
+from harness.runs.overrides import Override
+from harness.scoring.audit import Audited, audited, audits
+from harness.scoring.score import Score, intervals_of
+from harness.scoring.tally import QuestionTally
+from harness.scoring.uncertainty import rate
+
+
+def beside_verdicts_by_hand(
+    score: Score, items: Sequence[QuestionTally], corrections: Sequence[Override], since: datetime | None
+) -> Score:
+    """The score with what follows from the verdicts by hand, in place of what it said of earlier ones.
+
+    items: the score's questions, with the grader's grades. corrections: all overrides of the benchmark, in order.
+    since: when the judge's rubric was first used; None: it has none.
+    """
+    warnings = [warning for warning in score.warnings if not _is_on_verdicts_by_hand(score, warning)]
+    score = msgspec.structs.replace(
+        score,
+        accuracy_overridden=None,
+        accuracy_overridden_intervals=None,
+        n_overridden=0,
+        audited=_estimate(score, items, corrections, since),
+    )
+    in_force = overrides.in_force(corrections)
+    if in_force and score.accuracy is not None:
+        score, sentence = _with_corrected(score, items, in_force)
+        warnings += [sentence] if sentence else []
+    remark = score.audited or score.judge_errors
+    warnings += [] if remark is None else [remark.sentence]
+    return msgspec.structs.replace(score, warnings=tuple(warnings))
+
+
+def _is_on_verdicts_by_hand(score: Score, warning: str) -> bool:
+    """Whether the warning is one that this module added to the stored `score`."""
+    if warning in {remark.sentence for remark in (score.judge_errors, score.audited) if remark is not None}:
+        return True
+    # The score does not state how many samples were judged, the number with which these sentences begin.
+    former = overrides.Corrected(0, score.n_overridden)
+    words = {former.words, former.beside(score.accuracy, score.accuracy_overridden)}
+    return bool(score.n_overridden) and any(warning.endswith(text[text.index(" judged") :]) for text in words)
+
+
+def _estimate(
+    score: Score, items: Sequence[QuestionTally], corrections: Sequence[Override], since: datetime | None
+) -> Audited | None:
+    """The accuracy that an audit estimates from the verdicts by hand; None while these are too few."""
+    by_hand = audits(corrections)
+    return audited(items, by_hand, intervals_of(score), since=since) if by_hand and score.accuracy is not None else None
+
+
+def _with_corrected(
+    score: Score, items: Sequence[QuestionTally], in_force: Mapping[Key, Override]
+) -> tuple[Score, str]:
+    """The score with the accuracy that counts the verdicts by hand, and the sentence on it.
+
+    in_force: these verdicts. Score and sentence stay as they are (the sentence empty) if no verdict differs from the
+    grader's. The sentence names no accuracy beside the estimate of an audit: verdicts on a part of the samples, put in
+    place of the grader's, estimate nothing.
+    """
+    present = sorted((item for item in items if item.n), key=lambda item: item.question.question_id)
+    numbers = overrides.count_corrected((grade for item in present for grade in item.grades), in_force)
+    if not numbers.n_differing:
+        return score, ""
+    corrected = (overrides.apply(item.grades, in_force) for item in present)
+    accuracy, intervals = rate(present, [sum(grade.verdict == "correct" for grade in grades) for grades in corrected])
+    score = msgspec.structs.replace(
+        score,
+        accuracy_overridden=accuracy,
+        accuracy_overridden_intervals=intervals,
+        n_overridden=numbers.n_differing,
+    )
+    if score.audited is None:
+        return score, numbers.beside(score.accuracy, accuracy)
+    return score, numbers.words if numbers.n_judged > score.audited.n_audited else ""

@@ -1,0 +1,220 @@
+"""A grading that is interrupted goes on: slow grades are kept as they are made, and the end is that of one call.
+
+For: harness.runs.grades, harness.scoring.observed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from pathlib import Path
+from threading import Timer
+from types import SimpleNamespace
+
+import pytest
+
+from harness.core.records import GradeRules, Question, Sample
+from harness.grading.processes import pool
+from harness.grading.verdict import Verdict
+from harness.presets.grading import GradingOptions
+from harness.runs import RunFolder, grades
+from harness.scoring.pipeline import score_run
+from tests.patience import PATIENCE_SECONDS, until
+from tests.scoring.test_scoring_from_reasoning import run_with, sample
+from tests.system.command import start
+
+NAME = "made up"
+SLOW = "import time\ndef judge(answer, question):\n    time.sleep(0.03)\n    return answer.endswith('7')\n"
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file of a slow verifier of one's own, which is trusted and importable."""
+    folder = tmp_path / "own"
+    folder.mkdir()
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    monkeypatch.setenv("HARNESS_GRADERS", "own_verifier")
+    (folder / "own_verifier.py").write_text(SLOW)
+    return folder / "own_verifier.py"
+
+
+def run_of(folder: Path, n: int) -> RunFolder:
+    """A run of n samples with different answers, graded by the verifier."""
+    samples = [sample(index, rf"\boxed{{{index}}}", "") for index in range(n)]
+    return run_with(folder, samples, rules=GradeRules(grader="own_verifier:judge"))
+
+
+def partial(run: RunFolder) -> Path:
+    return run.benchmark(NAME).partial_grades
+
+
+def stop_at(n: int) -> Callable[[str, int], None]:
+    """A callback that interrupts a grading, as Ctrl-C does, once n samples are graded."""
+
+    def on_graded(_name: str, graded: int) -> None:
+        if graded == n:
+            raise KeyboardInterrupt
+
+    return on_graded
+
+
+def interrupted(run: RunFolder, n: int, options: GradingOptions) -> list[str]:
+    """What a grading says that is interrupted after n samples."""
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        score_run(run, options, stop_at(n))
+    return stopped.value.__notes__
+
+
+def graded_by(run: RunFolder, options: GradingOptions) -> int:
+    """How many samples a grading grades that runs to its end."""
+    n = [0]
+    score_run(run, options, lambda _name, graded: n.append(graded))
+    return n[-1]
+
+
+@pytest.fixture
+def whole(tmp_path: Path, own: Path) -> bytes:
+    """The grades of 40 samples, made without an interruption."""
+    run = run_of(tmp_path / "whole", 40)
+    score_run(run, GradingOptions(workers=2))
+    return run.benchmark(NAME).grades.read_bytes()
+
+
+@pytest.mark.slow
+def test_the_same_call_goes_on_where_it_was_interrupted(tmp_path: Path, whole: bytes) -> None:
+    run = run_of(tmp_path / "run", 40)
+    (note,) = interrupted(run, 25, GradingOptions(workers=1))
+    n_stored = len(partial(run).read_bytes().splitlines())
+    assert n_stored >= 25
+    assert note == f"made up: {n_stored} of 40 grades are stored; the same command continues"
+    assert graded_by(run, GradingOptions(workers=1)) == 40 - n_stored
+    assert run.benchmark(NAME).grades.read_bytes() == whole
+    assert not partial(run).exists()
+
+
+@pytest.mark.slow
+def test_a_torn_last_line_costs_its_own_grade_only(tmp_path: Path, whole: bytes) -> None:
+    run = run_of(tmp_path / "run", 40)
+    interrupted(run, 25, GradingOptions(workers=1))
+    stored = partial(run).read_bytes()
+    partial(run).write_bytes(stored[:-20])
+    assert graded_by(run, GradingOptions(workers=1)) == 40 - len(stored.splitlines()) + 1
+    assert run.benchmark(NAME).grades.read_bytes() == whole
+
+
+@pytest.mark.slow
+def test_a_kept_grade_holds_only_while_its_verifier_does(tmp_path: Path, own: Path) -> None:
+    run = run_of(tmp_path / "run", 40)
+    interrupted(run, 25, GradingOptions(workers=1))
+    own.write_text(SLOW.replace("'7'", "'8'"))
+    assert graded_by(run, GradingOptions(workers=1)) == 40
+    right = {grade.sample_index for grade in grades.read(run.benchmark(NAME)) if grade.verdict == "correct"}
+    assert right == {8, 18, 28, 38}
+
+
+@pytest.mark.slow
+def test_grades_of_an_earlier_file_stay_beside_those_of_an_interrupted_call(tmp_path: Path, own: Path) -> None:
+    """The verifier has changed, so that none of the earlier grades holds; they are replaced only at the end."""
+    run = run_of(tmp_path / "run", 40)
+    score_run(run, GradingOptions(workers=1))
+    before = run.benchmark(NAME).grades.read_bytes()
+    own.write_text(SLOW.replace("'7'", "'8'"))
+    interrupted(run, 25, GradingOptions(workers=1))
+    assert run.benchmark(NAME).grades.read_bytes() == before
+    assert graded_by(run, GradingOptions(workers=1)) < 40 - 20
+
+
+@pytest.mark.slow
+def test_a_call_that_grades_all_anew_keeps_nothing_and_says_so(tmp_path: Path, own: Path) -> None:
+    run = run_of(tmp_path / "run", 40)
+    (note,) = interrupted(run, 25, GradingOptions(workers=1, fresh=True))
+    assert note == "made up: no grade of this command is stored, since it grades all samples anew"
+    assert not partial(run).exists()
+
+
+def test_fast_grades_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Grading them anew takes less time than keeping them; a bound of 5 stands for the thousands that a second has."""
+    monkeypatch.setattr(pool, "MAX_KEPT", 5)
+    run = run_with(tmp_path / "run", [sample(index, rf"\boxed{{{index}}}", "") for index in range(40)])
+    (note,) = interrupted(run, 25, GradingOptions(workers=1))
+    assert note == "made up: 0 of 40 grades are stored; the same command continues"
+    assert not partial(run).exists()
+
+
+def _killed(run: RunFolder, folder: Path, seconds: random.Random) -> Iterator[int]:
+    """Kill scorings of the run at random moments; yield the number of stored grades after each."""
+    for signum in (signal.SIGKILL, signal.SIGINT, signal.SIGKILL):
+        process = start(folder, ["score", str(run.path), "--workers", "2"])
+        try:
+            process.wait(timeout=1.5 + 2 * seconds.random())
+        except subprocess.TimeoutExpired:
+            process.send_signal(signum)
+        process.communicate(timeout=PATIENCE_SECONDS)
+        yield len(partial(run).read_bytes().splitlines()) if partial(run).exists() else 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_grading_killed_at_random_moments_ends_like_one_that_is_not(tmp_path: Path, own: Path, seed: int) -> None:
+    uninterrupted, run = run_of(tmp_path / "whole", 160), run_of(tmp_path / "run", 160)
+    score_run(uninterrupted, GradingOptions(workers=2))
+    stored = [*_killed(run, tmp_path, random.Random(seed))]
+    if not run.benchmark(NAME).grades.exists():
+        assert stored == sorted(stored)
+        assert graded_by(run, GradingOptions(workers=2)) <= 160 - stored[-1]
+    assert run.benchmark(NAME).grades.read_bytes() == uninterrupted.benchmark(NAME).grades.read_bytes()
+    assert not partial(run).exists()
+
+
+@pytest.mark.slow
+def test_grades_behind_a_slow_one_are_kept_too(tmp_path: Path, own: Path) -> None:
+    own.write_text("import time\ndef judge(answer, question):\n    time.sleep(20 if answer == '0' else 0.03)\n")
+    run = run_of(tmp_path / "run", 2 * 64)  # a batch for each worker
+    process = start(tmp_path, ["score", str(run.path), "--workers", "2", "--deadline", "30"])
+    until(partial(run).exists, "grades behind the slow one")
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=PATIENCE_SECONDS)
+    kept = [grade.sample_index for grade in grades.read_file(partial(run))]
+    assert f"made up: {len(kept)} of 128 grades are stored; the same command continues" in err
+    assert kept
+    assert 0 not in kept
+
+
+class _Sandbox:
+    """Stands for an extension that decides in other processes: the verdict on sample 0 comes last, after 3 s."""
+
+    name = "sandbox/1"
+
+    def __init__(self) -> None:
+        self._right = dataclasses.replace(pool.verdict_on("7", r"\boxed{7}"), grader=self.name)
+
+    def ask(self, _question: Question, sample: Sample, *, with_steps: bool) -> Future[Verdict]:
+        assert not with_steps
+        future: Future[Verdict] = Future()
+        Timer(3.0 if sample.sample_index == 0 else 0.0, future.set_result, [self._right]).start()
+        return future
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.slow
+def test_verdicts_of_an_extension_are_kept_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "is_elsewhere", lambda grader: grader == "sandbox")
+    monkeypatch.setattr(pool, "require_extension", lambda _: SimpleNamespace(start=lambda *_: _Sandbox()))
+    samples = [sample(index, rf"\boxed{{{index}}}", "") for index in range(5)]
+    run = run_with(tmp_path / "run", samples, rules=GradeRules(grader="sandbox"))
+    kept_before: list[int] = []
+
+    def on_graded(_name: str, _n: int) -> None:
+        kept_before.extend(grade.sample_index for grade in grades.read_file(partial(run)))
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        score_run(run, GradingOptions(workers=1), on_graded)
+    assert kept_before == [1, 2, 3, 4]
+    assert graded_by(run, GradingOptions(workers=1)) == 0
