@@ -137,7 +137,8 @@ def _gate(decisions: Sequence[Decision], uncompared: Sequence[str], margin: floa
 
 def _print(pair: RunComparison) -> None:
     """Print the comparison of one run with the baseline on one benchmark."""
-    from harness.reports.tables import why_narrower
+    from harness.runs.recorded_settings import difference_in_words
+    from harness.scoring.intervals import why_narrower
 
     decision, paired = pair.decision, pair.decision.paired
     run, baseline = visible(decision.run), visible(decision.baseline)
@@ -192,7 +193,7 @@ def _print(pair: RunComparison) -> None:
         )
     _print_spending(decision)
     for difference in pair.settings:
-        click.echo(f"  differs: {difference.in_words}")
+        click.echo(f"  differs: {difference_in_words(difference)}")
     for warning in decision.warnings:
         terminal.warn(warning)
 

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from harness.core.nouns import count_noun
 from harness.reports.settings import differing_in_words
-from harness.reports.tables import ABSENT, Table, note, p_cell, percent, points, points_interval, short, why_narrower
+from harness.reports.tables import ABSENT, Table, note, p_cell, percent, points, points_interval, short
 from harness.scoring import PairedComparison, PublishedComparison, Score
 from harness.scoring.deciding import Decision, RunPair, decide
+from harness.scoring.intervals import why_narrower
 from harness.scoring.moves import Move
 
 MAX_MOVED = 15

@@ -29,7 +29,7 @@ from harness.reports.outcomes import WORDS, count
 from harness.reports.plots import draw
 from harness.reports.plots.plot import Plot
 from harness.reports.scored import MAX_QUESTION_ROWS, ScoredRun
-from harness.reports.settings import failure_table, run_table, settings_table
+from harness.reports.settings import checksum_table, failure_table, run_table, settings_table
 from harness.reports.tables import (
     ABSENT,
     Table,
@@ -119,6 +119,7 @@ class _Section:
     moved: tuple[Table, ...]
     parts: tuple[_RunPart, ...]
     settings: Table
+    checksums: Table
 
 
 def page(
@@ -261,6 +262,7 @@ def _section(number: int, name: str, runs: Sequence[ScoredRun], *, drawn: bool) 
         moved=tuple(moved),
         parts=tuple(_run_part(part, drawn=drawn, alone=not others) for part in present if part.benchmark.questions),
         settings=settings_table([part.run for part in present], name),
+        checksums=checksum_table([part.run for part in present], name),
     )
 
 

@@ -33,7 +33,7 @@ class SettingName(NamedTuple):
 SETTINGS: Mapping[str, SettingName] = {
     # plan
     "samples": SettingName("samples a question"),
-    "questions": SettingName("questions"),
+    "questions": SettingName("questions (limit, ids, filter)"),
     "question_ids": SettingName("chosen questions"),
     "allocated": SettingName("samples of each question, as allocated", OPTIONS),
     # identity

@@ -26,7 +26,8 @@ from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.runs import questions as stored_questions
 from harness.runs import setting_names
 from harness.runs.layout import BenchmarkFolder, RunFolder
-from harness.runs.manifest import BenchmarkRecord, Difference, differences
+from harness.runs.manifest import BenchmarkRecord
+from harness.runs.recorded_settings import setting_differences
 from harness.scoring import PairedComparison, QuestionTally
 from harness.scoring.anomalies import shared_replies
 from harness.scoring.comparison import MAX_NAMED_QUESTIONS
@@ -113,26 +114,6 @@ def comparison_warnings(ours: Side, first: Side, paired: PairedComparison) -> li
 
 
 # ---- settings
-
-
-def setting_differences(first: BenchmarkRecord, second: BenchmarkRecord) -> Sequence[Difference]:
-    """The settings that differ between two runs (only those that both runs record), and whether the chosen questions
-    and the numbers of samples differ.
-    """
-    if first.imported or second.imported:
-        return ()
-    changed = list(differences(first.identity, second.identity))
-    ids = [None if record.plan.question_ids is None else set(record.plan.question_ids) for record in (first, second)]
-    if ids[0] != ids[1]:
-        changed.append(Difference("questions (limit, ids, filter)", _chosen(ids[0]), _chosen(ids[1])))
-    if first.plan.samples != second.plan.samples:
-        changed.append(Difference("samples a question", first.plan.samples, second.plan.samples))
-    return changed
-
-
-def _chosen(ids: set[str] | None) -> str:
-    """A selection of questions in words: "all" if `ids` is None, else how many are chosen."""
-    return "all" if ids is None else f"{len(ids):,} chosen"
 
 
 def _other_settings(ours: Side, first: Side) -> Iterator[str]:

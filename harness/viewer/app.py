@@ -259,10 +259,8 @@ class Viewer:
         name = _parameter(request, "benchmark")
 
         def build() -> bytes:
-            first, second = (
-                self._library.run(_parameter(request, which)).benchmark(name) for which in ("first", "second")
-            )
-            return codec.encode(compare(first, second))
+            first, second = (self._library.run(_parameter(request, which)) for which in ("first", "second"))
+            return codec.encode(compare(first, second, name))
 
         return _unless_browser_has_it(request, await asyncio.to_thread(build))
 

@@ -59,20 +59,21 @@ MAX_LOG_BYTES = 200_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownTable:
-    """A table of words: a row has one cell for each column. notes: lines below it."""
+    """A table of words: a row has one cell for each column. notes: lines below it. folded: shown when it is clicked."""
 
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     notes: Sequence[str]
+    folded: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFacts:
     """The settings and circumstances of a run.
 
-    tables: settings by benchmark; then time, tokens, cost and servers; then failed requests. warnings: those in the
-    run's log. commands: command lines that make the run again.
+    tables: settings by benchmark; then time, tokens, cost and servers; failed requests; checksums, folded. warnings:
+    those in the run's log. commands: command lines that make the run again.
     """
 
     tables: Sequence[ShownTable]

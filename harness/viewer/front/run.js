@@ -19,15 +19,15 @@ export function runFacts(run) {
   }
 }
 
-function table({ title, columns, rows, notes }) {
-  return [
-    h("h2", {}, foreign(title)),
+function table({ title, columns, rows, notes, folded }) {
+  const shown = [
     h("div", { class: "wide", tabindex: 0, role: "region", "aria-label": title },
       h("table", {},
         h("thead", {}, h("tr", {}, columns.map((name) => (name ? h("th", { scope: "col" }, foreign(name)) : h("td"))))),
         h("tbody", {}, rows.map(([first, ...rest]) => h("tr", {}, h("th", { scope: "row" }, setting(first)), rest.map((cell) => h("td", {}, foreign(cell)))))))),
     notes.map((said) => h("p", { class: "quiet" }, foreign(said))),
   ];
+  return folded ? h("details", { "data-key": title }, h("summary", {}, foreign(title)), shown) : [h("h2", {}, foreign(title)), shown];
 }
 
 function prompt(name, question) {
