@@ -44,8 +44,8 @@ from harness.scoring import (
     compare_runs,
 )
 
-Repeat: TypeAlias = Callable[[Manifest], Sequence[str]]
-"""A function that returns the command that repeats a run: one line or several."""
+Repeat: TypeAlias = Callable[[Manifest, str], Sequence[str]]
+"""(a run's manifest, its name) → the command that repeats the run, one line or several."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -129,7 +129,9 @@ class Report:
         from harness.reports.page import Tables, page  # Imported late: it needs Jinja, and no other format does.
 
         tables = Tables(summary_table(self.runs), self._comparisons, self._numbers)
-        commands = [(run.label, line) for run in self.runs for line in (self.repeat or _no_lines)(run.manifest)]
+        commands = [
+            (run.label, line) for run in self.runs for line in (self.repeat or _no_lines)(run.manifest, run.label)
+        ]
         view = shlex.join(["harness", "view", *self.folders]) if self.folders else ""
         return page(self.runs, tables, commands, self._strips(), view=view, title=self.title)
 
@@ -210,7 +212,7 @@ class Report:
         return [*([reported_table(sources)] if sources else []), *([published_table(rows)] if rows else [])]
 
 
-def _no_lines(_manifest: Manifest) -> Sequence[str]:
+def _no_lines(_manifest: Manifest, _run: str) -> Sequence[str]:
     """The `repeat` of a report whose caller gave none: returns no command."""
     return ()
 
