@@ -137,6 +137,7 @@ def _gate(decisions: Sequence[Decision], uncompared: Sequence[str], margin: floa
 
 def _print(pair: RunComparison) -> None:
     """Print the comparison of one run with the baseline on one benchmark."""
+    from harness.benchmarks.prompts import name_of
     from harness.runs.recorded_settings import difference_in_words
     from harness.scoring.intervals import why_narrower
 
@@ -188,7 +189,7 @@ def _print(pair: RunComparison) -> None:
     for move in (*pair.moved[:SHOWN_QUESTIONS], *pair.moved[SHOWN_QUESTIONS:][-SHOWN_QUESTIONS:]):
         sure = "" if move.p >= 0.05 else f" (p {_p(move.p)})"
         click.echo(
-            f"    {visible(move.question.question_id, 40)}: {move.first_correct} of {move.first_n} → "
+            f"    {name_of(move.question, 40)}: {move.first_correct} of {move.first_n} → "
             f"{move.second_correct} of {move.second_n}{sure}"
         )
     _print_spending(decision)

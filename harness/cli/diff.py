@@ -80,7 +80,7 @@ def _print(compared: Compared, questions: int) -> None:
     if moved:
         rows = [
             (
-                question.id,
+                visible(" ".join(question.title.split()) or question.id, 60),
                 f"{100 * question.first:.0f} % of {question.n_first}",
                 f"{100 * question.second:.0f} % of {question.n_second}",
                 f"{100 * question.change:+.0f}",

@@ -253,7 +253,7 @@ class RunSettings:
             **self.settings_record(),
             "sampling_from": dict(self.benchmarks[benchmark].origins),
             "chosen_by": {**self.set_by, **self.benchmarks[benchmark].chosen_by},
-            **({ASKED_WITH: dict(asked)} if (asked := self.benchmarks[benchmark].asked_with) else {}),
+            **({ASKED_WITH: dict(given)} if (given := self.benchmarks[benchmark].asked_with) else {}),
             "filled_by_server": unset_fields(self.template(benchmark).names(seed=False)),
             **({} if by is None else {"allocated_by": by[0], "allocated_mean": by[1]}),
         }

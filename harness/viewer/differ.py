@@ -16,15 +16,16 @@ from harness.scoring import PairedComparison, compare_runs
 from harness.scoring.intervals import why_narrower
 from harness.scoring.moves import pairs
 from harness.viewer.library import OpenBenchmark, OpenRun
-from harness.viewer.rows import excerpt
+from harness.viewer.rows import excerpt, title
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
-    """One question in both runs. excerpt: the beginning of its text. first, second: the fraction of its graded samples
-    that are correct. n_first, n_second: their number."""
+    """One question in both runs. title: as in `QuestionRow`. excerpt: the beginning of its text. first, second: the
+    fraction of its graded samples that are correct. n_first, n_second: their number."""
 
     id: str
+    title: str
     excerpt: str
     first: float
     second: float
@@ -89,6 +90,7 @@ def compare(first_run: OpenRun, second_run: OpenRun, name: str) -> Compared:
     moved = [
         Moved(
             id=tally.question.question_id,
+            title=title(first, first.questions[tally.question.question_id]),
             excerpt=excerpt(first, first.questions[tally.question.question_id]),
             first=tally.correct / tally.n,
             second=match.correct / match.n,

@@ -100,7 +100,8 @@ def test_a_run_of_ones_own_file_is_repeated_by_the_options_that_it_was_made_with
     lines = [json.dumps({column if key == "asked" else key: value for key, value in row.items()}) for row in rows]
     data.write_text("\n".join(lines), "utf-8")
     with FaultServer(answer) as server:
-        made = harness.run(data=data, samples=2, max_tokens=512, base_url=server.base_url, out=tmp_path / "run", **given)
+        asked = {"data": data, "samples": 2, "max_tokens": 512, "base_url": server.base_url}
+        made = harness.run(out=tmp_path / "run", **asked, **given)
         (options,) = options_again(Manifest.load(RunFolder(made.path)), "run")
         command = run_command(options)
         repeated = harness.run(**{**options, "out": tmp_path / options["out"]})
