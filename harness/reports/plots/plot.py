@@ -41,8 +41,8 @@ SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down"
 COUNT_AXIS: Mapping[str, Any] = {
     "labelExpr": "datum.value >= 10000 ? format(datum.value, '~s') : format(datum.value, ',~f')"
 }
-"""A vertical axis of counts writes 1,500,000 as 1.5M, so that its numbers stay clear of its title in any font: a picture
-is laid out by the widths of one font and seen in another.
+"""A vertical axis of counts writes 1,500,000 as 1.5M, so that its numbers stay clear of its title in any font: a
+picture is laid out by the widths of one font and seen in another.
 """
 
 CONFIG: Mapping[str, Any] = {
