@@ -269,9 +269,7 @@ def report(
     sources = [Path(source) for source in ([runs] if isinstance(runs, Run | str | os.PathLike) else runs)]
     if not sources:
         raise UsageError("name at least one run", field="runs")
-    built = report_of(
-        sources, report_options, lambda manifest: [python_call(source) for source in options_again(manifest)]
-    )
+    built = report_of(sources, report_options, lambda *run: [python_call(call) for call in options_again(*run)])
     if report_options.plots is not None:
         draw.write_plots(built.plots(), report_options.plots)
     if report_options.out is not None:

@@ -22,6 +22,7 @@ from harness.asking import servers
 from harness.asking.advising import advise
 from harness.asking.batching import by_batch, file_as_server
 from harness.asking.options import RunOptions
+from harness.asking.options.what import OF_DATA
 from harness.asking.prices import prices_of, read_prices
 from harness.asking.servers import Looks, ReachedServers
 from harness.asking.watching import Watcher
@@ -187,7 +188,9 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None, *, judged:
         sampling, origins = sampling_of(options, preset, question_set.sampling)
         n = samples or options.samples or question_set.samples
         chosen_by = _chosen_by(options, first, named=samples is not None)
-        benchmark = BenchmarkSettings(samples=n, sampling=sampling, origins=origins, chosen_by=chosen_by)
+        benchmark = BenchmarkSettings(
+            samples=n, sampling=sampling, origins=origins, chosen_by=chosen_by, asked_with=_asked_with(options)
+        )
         if options.allocate is not None:
             from harness.asking.allocating import allocation  # few runs need it, and it imports numpy
 
@@ -231,6 +234,16 @@ def _chosen_by(options: RunOptions, first: Mapping[str, object], *, named: bool)
         "questions": "options" if own_file or options.changed.keys() & _SELECTING else "card",
         "model": "options" if options.model is not None else "server",
     }
+
+
+def _asked_with(options: RunOptions) -> dict[str, Any]:
+    """The options that select the questions and say how the data are read, as the user gave them, for the manifest.
+
+    Without the ids, which the plan holds; a limit or filter beside them is left out with them.
+    """
+    selecting = ("limit", "filter") if options.ids is None else ()
+    given = {name: getattr(options, name) for name in (*selecting, *OF_DATA)}
+    return {name: value for name, value in given.items() if value not in (None, ())}
 
 
 _SELECTING = {"limit", "ids", "filter", "shard", "data"}

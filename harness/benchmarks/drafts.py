@@ -29,7 +29,7 @@ from harness.core import plugins
 from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names, option
 from harness.core.inert import quoted, visible
-from harness.core.records import AnswerKind, GradeRules
+from harness.core.records import CHECKSUM_ID_CHARS, AnswerKind, GradeRules
 
 if TYPE_CHECKING:
     from harness.benchmarks.card import AnswerForm, Card, CardKind, Names
@@ -247,7 +247,7 @@ def drafts(card: Card, rows: Iterable[Row]) -> Iterator[Draft]:
         if id_column is None:
             ordinal = equal_rows.get(row_digest, 0) + 1
             equal_rows[row_digest] = ordinal
-            question_id = row_digest[:16] + (f"-{ordinal}" if ordinal > 1 else "")
+            question_id = row_digest[:CHECKSUM_ID_CHARS] + (f"-{ordinal}" if ordinal > 1 else "")
         else:
             question_id = _id_of(row, id_column)
         if question_id in seen:

@@ -20,7 +20,7 @@ from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
 from harness.core.part import Part
-from harness.core.records import Message
+from harness.core.records import Message, Question
 from harness.core.validation import first_problem
 
 FIELDS = ("question", "choices")
@@ -274,6 +274,30 @@ def without_instruction(question: str, prompt: Prompt | None = None) -> tuple[st
         if text.startswith(instruction) and len(text) > len(instruction):
             return text[len(instruction) :].lstrip(), True
     return question, False
+
+
+def bare_text(question: Question, prompt: Prompt | None = None) -> str:
+    """The question as its data have it: its last message (or the raw prompt) without instructions.
+
+    Instructions are those that `without_instruction` recognises.
+    """
+    text = question.messages[-1].content if question.messages else question.prompt
+    while True:  # a prompt may add text before the question and behind it
+        rest, is_shorter = without_instruction(text, prompt)
+        if not is_shorter or not any(map(str.isalnum, rest)):
+            return text.strip()
+        text = rest
+
+
+def beginning(question: Question, limit: int) -> str:
+    """The beginning of the question's text on one line, inert: at most `limit` characters."""
+    return visible(" ".join(bare_text(question)[: 4 * limit].split()), limit)
+
+
+def name_of(question: Question, limit: int) -> str:
+    """What a list calls the question, inert: the id that the data gave, else the beginning of its text."""
+    text = "" if question.has_own_id else beginning(question, limit)
+    return text or visible(question.question_id, limit)
 
 
 def find_prompt(name: str, variants: tuple[Prompt, ...] = ()) -> Prompt:

@@ -137,8 +137,10 @@ def _gate(decisions: Sequence[Decision], uncompared: Sequence[str], margin: floa
 
 def _print(pair: RunComparison) -> None:
     """Print the comparison of one run with the baseline on one benchmark."""
-    from harness.reports.tables import why_narrower
+    from harness.benchmarks.prompts import name_of
     from harness.reports.unsettled import unsettled
+    from harness.runs.recorded_settings import difference_in_words
+    from harness.scoring.intervals import why_narrower
 
     decision, paired = pair.decision, pair.decision.paired
     run, baseline = visible(decision.run), visible(decision.baseline)
@@ -178,12 +180,12 @@ def _print(pair: RunComparison) -> None:
     for move in (*pair.moved[:SHOWN_QUESTIONS], *pair.moved[SHOWN_QUESTIONS:][-SHOWN_QUESTIONS:]):
         sure = "" if move.p >= 0.05 else f" (p {_p(move.p)})"
         click.echo(
-            f"    {visible(move.question.question_id, 40)}: {move.first_correct} of {move.first_n} → "
+            f"    {name_of(move.question, 40)}: {move.first_correct} of {move.first_n} → "
             f"{move.second_correct} of {move.second_n}{sure}"
         )
     _print_spending(decision)
     for difference in pair.settings:
-        click.echo(f"  differs: {difference.in_words}")
+        click.echo(f"  differs: {difference_in_words(difference)}")
     for warning in decision.warnings:
         terminal.warn(warning)
 

@@ -42,10 +42,10 @@ def command(first: Path, second: Path, benchmark: str | None, questions: int) ->
     if not shared:
         raise UsageError(f"{a.label} and {b.label} share no benchmark.")
     for name in shared:
-        ours, theirs = a.benchmark(name), b.benchmark(name)
-        for problem in (*ours.problems, *theirs.problems):
+        compared = compare(a, b, name)
+        for problem in (*a.benchmarks[name].problems, *b.benchmarks[name].problems):
             terminal.warn(visible(problem))
-        _print(compare(ours, theirs), questions)
+        _print(compared, questions)
 
 
 def _print(compared: Compared, questions: int) -> None:
@@ -65,10 +65,12 @@ def _print(compared: Compared, questions: int) -> None:
             f"  B − A = {0 - 100 * paired.difference:+.1f} points; 95 %: {_points(paired.sampling_interval)} if both "
             f"ran again, {_points(paired.question_interval)} on other questions of this kind"
         )
+    for reason in compared.narrower:
+        click.echo(f"  {reason}")
     if any(compared.n_overridden):
         click.echo(f"  {_by_hand(compared)}")
-    for setting in compared.settings:
-        click.echo(f"  {setting}")
+    for name, old, new in compared.settings:
+        click.echo(f"  {visible(name)}: {old} → {new}")
     if not compared.settings:
         click.echo("  no setting differs")
     moved = sorted(
@@ -78,7 +80,7 @@ def _print(compared: Compared, questions: int) -> None:
     if moved:
         rows = [
             (
-                question.id,
+                visible(" ".join(question.title.split()) or question.id, 60),
                 f"{100 * question.first:.0f} % of {question.n_first}",
                 f"{100 * question.second:.0f} % of {question.n_second}",
                 f"{100 * question.change:+.0f}",

@@ -32,7 +32,7 @@ def command(runs: tuple[Path, ...], **given: Any) -> None:
     from harness.verbs.report import default_folder, report
 
     options = ReportOptions.of(**given)
-    table = report(runs, options, lambda manifest: [run_command(call) for call in options_again(manifest)])
+    table = report(runs, options, lambda *run: [run_command(call) for call in options_again(*run)])
     if options.plots is not None:
         n_plots = len(draw.write_plots(table.plots(), options.plots)) // len(draw.FORMATS)
         click.echo(f"plots: {n_plots} in {options.plots}, each as {', '.join(draw.FORMATS)}")

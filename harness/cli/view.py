@@ -48,7 +48,7 @@ def command(runs: tuple[Path, ...], port: int | None, no_open: bool) -> None:
 
     def facts(folder: RunFolder) -> RunFacts:
         """What the page of a run shows, with the commands that repeat the run."""
-        return run_facts(folder, lambda manifest: [run_command(call) for call in options_again(manifest)])
+        return run_facts(folder, lambda *run: [run_command(call) for call in options_again(*run)])
 
     ports = (port,) if port is not None else (DEFAULT_PORT, 0)
     serve(library, announce, published=published_beside, facts=facts, ports=ports)

@@ -76,6 +76,10 @@ class GradeRules(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     conventions: dict[str, bool] = {}
 
 
+CHECKSUM_ID_CHARS = 16
+"""Characters of a row's checksum that are its question's id, if the data give none."""
+
+
 class Question(msgspec.Struct, frozen=True, kw_only=True):
     """A question as it is sent, with its reference answers: a line of `questions.jsonl`.
 
@@ -98,6 +102,13 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     row_digest: str
     prompt_digest: str
     schema: int = SCHEMA_VERSION
+
+    @property
+    def has_own_id(self) -> bool:
+        """Whether the data gave its id; else the id is the beginning of the row's checksum, and means nothing to a
+        reader.
+        """
+        return not self.row_digest or not self.question_id.startswith(self.row_digest[:CHECKSUM_ID_CHARS])
 
     @property
     def last_turn(self) -> str:

@@ -26,7 +26,7 @@ from harness.generation.context import may_lower
 from harness.generation.plan import Order
 from harness.generation.spending import Prices
 from harness.runs import RunFolder
-from harness.runs.manifest import SHARD, Manifest
+from harness.runs.manifest import ASKED_WITH, SHARD, Manifest
 from harness.runs.record import Plan
 from server_launchers.engines import table as engines
 from server_launchers.engines.dialect import Dialect
@@ -78,6 +78,7 @@ class BenchmarkSettings:
     run was used to distribute them. allocated_by: that run, and the mean number, for the record. sampling: the sampling
     parameters that each request sends. origins: for each parameter, where its value comes from ("options", "preset r1",
     "card", "default"); for the record. chosen_by: the same for `samples`, `prompt`, `system_prompt` and `model`.
+    asked_with: the options by which the user selected the questions and named the columns of the data; for the record.
     neutral: further fields that are sent so that the server does not apply its own defaults.
     """
 
@@ -86,6 +87,7 @@ class BenchmarkSettings:
     neutral: Mapping[str, Any] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)
     chosen_by: Mapping[str, str] = field(default_factory=dict)
+    asked_with: Mapping[str, Any] = field(default_factory=dict)
     allocation: Mapping[str, int] = field(default_factory=dict)
     allocated_by: tuple[str, int] | None = None
 
@@ -257,6 +259,7 @@ class RunSettings:
             **self.settings_record(),
             "sampling_from": dict(self.benchmarks[benchmark].origins),
             "chosen_by": {**self.set_by, **self.benchmarks[benchmark].chosen_by},
+            **({ASKED_WITH: dict(given)} if (given := self.benchmarks[benchmark].asked_with) else {}),
             "filled_by_server": unset_fields(self.template(benchmark).names(seed=False)),
             **({} if by is None else {"allocated_by": by[0], "allocated_mean": by[1]}),
         }

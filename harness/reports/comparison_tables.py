@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from harness.benchmarks.prompts import beginning
 from harness.core.nouns import count_noun
+from harness.core.records import Question
 from harness.reports.settings import differing_in_words
-from harness.reports.tables import ABSENT, Table, note, p_cell, percent, points, points_interval, short, why_narrower
+from harness.reports.tables import ABSENT, Table, note, p_cell, percent, points, points_interval, short
 from harness.reports.unsettled import unsettled
 from harness.scoring import PairedComparison, PublishedComparison, Score
 from harness.scoring.deciding import Decision, RunPair, decide
+from harness.scoring.intervals import why_narrower
 from harness.scoring.moves import Move
+
+MAX_NAME_CHARS = 60
+"""A question's text is cut to this length where it stands for an id."""
 
 MAX_MOVED = 15
 """Largest number of questions that a table of two runs lists as fallen, and as many as risen."""
@@ -167,16 +173,17 @@ def published_table(comparisons: Sequence[tuple[str, PublishedComparison]]) -> T
     )
 
 
-def moved_table(baseline: str, second: str, moves: Sequence[Move]) -> Table:
+def moved_table(baseline: str, second: str, moves: Sequence[Move], *, withheld: bool) -> Table:
     """The questions that fell from the baseline to the second run, largest fall first, then those that rose.
 
-    p: by Fisher's exact test, corrected by Holm over all questions of both runs.
+    p: by Fisher's exact test, corrected by Holm over all questions of both runs. withheld: leave out their texts,
+    because their authors ask not to publish them.
     """
     fallen = [move for move in moves if move.change < 0][:MAX_MOVED]
     risen = [move for move in reversed(moves) if move.change > 0][:MAX_MOVED]
     rows = tuple(
         (
-            short(move.question.question_id),
+            _question(move.question, withheld=withheld),
             f"{move.first_correct} / {move.first_n}",
             f"{move.second_correct} / {move.second_n}",
             points(move.change),
@@ -193,6 +200,14 @@ def moved_table(baseline: str, second: str, moves: Sequence[Move]) -> Table:
         (),
         frozenset(range(1, 5)),
     )
+
+
+def _question(question: Question, *, withheld: bool) -> str:
+    """The question's id, and its text on a second line; without the id where that is only a checksum."""
+    lines = [short(question.question_id)] if withheld or question.has_own_id else []
+    if not withheld and (text := beginning(question, MAX_NAME_CHARS)):
+        lines.append(text)
+    return "\n".join(lines) or short(question.question_id)
 
 
 def twin_table(scores: Sequence[tuple[str, Score]]) -> Table | None:

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 import jinja2
 from markupsafe import Markup
@@ -29,7 +30,7 @@ from harness.reports.outcomes import WORDS, count
 from harness.reports.plots import draw
 from harness.reports.plots.plot import Plot
 from harness.reports.scored import MAX_QUESTION_ROWS, ScoredRun
-from harness.reports.settings import failure_table, run_table, settings_table
+from harness.reports.settings import checksum_table, failure_table, run_table, settings_table
 from harness.reports.tables import (
     ABSENT,
     Table,
@@ -40,7 +41,7 @@ from harness.reports.tables import (
     samples_cell,
     short,
 )
-from harness.runs.layout import VIEWER_LINK
+from harness.runs.layout import REPORTED_RUNS, VIEWER_LINK
 from harness.scoring import QuestionTally, Score
 from harness.scoring.moves import moves
 
@@ -119,6 +120,7 @@ class _Section:
     moved: tuple[Table, ...]
     parts: tuple[_RunPart, ...]
     settings: Table
+    checksums: Table
 
 
 def page(
@@ -129,12 +131,14 @@ def page(
     *,
     view: str = "",
     title: str = "",
+    folders: Sequence[str] = (),
 ) -> str:
     """The page of these runs.
 
     commands: (run label, a line of the command that repeats the run). strips: plots of what others report, beside each
     score (`published_plot`). view: the command that shows the samples; empty if
-    there are none to show. title: the heading; empty: the names of the models.
+    there are none to show. title: the heading; empty: the names of the models. folders: the
+    run folders, relative to the page's.
     """
     templates = _environment()
     names = figures.names(runs)
@@ -144,6 +148,8 @@ def page(
     overview = (*figures.overview(runs), *strips[: figures.MAX_PAIRS])
     return templates.get_template("page.html").render(
         policy=_policy(templates),
+        folders_name=REPORTED_RUNS,
+        folders=" ".join(quote(folder, errors="surrogateescape") for folder in folders),
         title=title or ", ".join(dict.fromkeys(short(run.manifest.model) for run in runs)),
         subtitle=f"{count_noun(len(runs), 'run')} · {', '.join(visible(name, 40) for name in names)}",
         headlines=_headlines(runs),
@@ -249,7 +255,7 @@ def _section(number: int, name: str, runs: Sequence[ScoredRun], *, drawn: bool) 
     baseline, *others = present
     withheld = any(part.benchmark.withheld for part in present)
     moved = [
-        moved_table(baseline.run.label, part.run.label, moved_questions)
+        moved_table(baseline.run.label, part.run.label, moved_questions, withheld=withheld)
         for part in others
         if (moved_questions := moves(baseline.benchmark.questions, part.benchmark.questions))
     ]
@@ -261,6 +267,7 @@ def _section(number: int, name: str, runs: Sequence[ScoredRun], *, drawn: bool) 
         moved=tuple(moved),
         parts=tuple(_run_part(part, drawn=drawn, alone=not others) for part in present if part.benchmark.questions),
         settings=settings_table([part.run for part in present], name),
+        checksums=checksum_table([part.run for part in present], name),
     )
 
 

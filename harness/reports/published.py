@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from harness.core.inert import visible
 from harness.reports.scored import ScoredBenchmark, ScoredRun
-from harness.reports.settings import by_weight, in_words, settings_beside
+from harness.reports.settings import by_weight, settings_beside
+from harness.runs.recorded_settings import in_words
 from harness.scoring import PublishedComparison, PublishedScore, compare_published
 from harness.scoring.beside import APART, in_order, kind, overall_verdict, reported
 from harness.scoring.comparison_published import PublishedVerdict

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -44,8 +45,8 @@ from harness.scoring import (
     compare_runs,
 )
 
-Repeat: TypeAlias = Callable[[Manifest], Sequence[str]]
-"""A function that returns the command that repeats a run: one line or several."""
+Repeat: TypeAlias = Callable[[Manifest, str], Sequence[str]]
+"""(a run's manifest, its name) → the command that repeats the run, one line or several."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -124,14 +125,20 @@ class Report:
         """Every number as CSV, one line per run and benchmark, for a spreadsheet."""
         return to_csv([(run.label, run.manifest.model, score) for run, _, score in self.scores])
 
-    def html(self) -> str:
-        """The report as one self-contained page: no script, no request, all foreign text escaped and clipped."""
+    def html(self, folder: Path | None = None) -> str:
+        """The report as one self-contained page: no script, no request, all foreign text escaped and clipped.
+
+        folder: where the page will lie; it then says where its runs lie from there, so that `harness view` finds it.
+        """
         from harness.reports.page import Tables, page  # Imported late: it needs Jinja, and no other format does.
 
         tables = Tables(summary_table(self.runs), self._comparisons, self._numbers)
-        commands = [(run.label, line) for run in self.runs for line in (self.repeat or _no_lines)(run.manifest)]
+        commands = [
+            (run.label, line) for run in self.runs for line in (self.repeat or _no_lines)(run.manifest, run.label)
+        ]
         view = shlex.join(["harness", "view", *self.folders]) if self.folders else ""
-        return page(self.runs, tables, commands, self._strips(), view=view, title=self.title)
+        folders = [os.path.relpath(path, folder) for path in self.folders] if folder is not None else []
+        return page(self.runs, tables, commands, self._strips(), view=view, title=self.title, folders=folders)
 
     def plots(self) -> Iterator[Plot]:
         """Every plot, each with its own name; `plots.draw.write_plots` writes them to files."""
@@ -142,7 +149,7 @@ class Report:
     def write(self, folder: Path) -> Path:
         """Write report.html, .md, .csv and .tex to `folder`; returns the page's path. Raises `StoreError`."""
         write_atomically(folder / "report.csv", csv_file(self.csv()))
-        for suffix, text in {"md": self.markdown(), "tex": self.latex(), "html": self.html()}.items():
+        for suffix, text in {"md": self.markdown(), "tex": self.latex(), "html": self.html(folder)}.items():
             write_atomically(folder / f"report.{suffix}", text.encode("utf-8", "backslashreplace"))
         return folder / "report.html"
 
@@ -210,7 +217,7 @@ class Report:
         return [*([reported_table(sources)] if sources else []), *([published_table(rows)] if rows else [])]
 
 
-def _no_lines(_manifest: Manifest) -> Sequence[str]:
+def _no_lines(_manifest: Manifest, _run: str) -> Sequence[str]:
     """The `repeat` of a report whose caller gave none: returns no command."""
     return ()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -12,19 +12,22 @@ from harness.presets.sampling import sampling_fields
 from harness.reports.tables import Table, short
 from harness.runs import setting_names
 from harness.runs.manifest import Provenance
+from harness.runs.recorded_settings import (
+    DECIDED_BY,
+    MAX_SETTING_CHARS,
+    differs,
+    flat,
+    in_words,
+    is_checksum,
+    is_set,
+    plan_in_words,
+    setting_differences,
+    settings_by_path,
+)
 from harness.scoring.workload import Workload
 
 if TYPE_CHECKING:
     from harness.reports.scored import ScoredRun
-
-MAX_SETTING_CHARS = 400
-"""Longest setting, such as a system prompt, that a table shows whole, in characters; a longer one is clipped."""
-
-MAX_SETTING_DEPTH = 6
-"""Levels of nested settings that get a row each; deeper levels share one cell."""
-
-MAX_LISTED = 12
-"""Largest number of items of a list in a cell; the others are counted."""
 
 _BY_WEIGHT = (
     "attention_budget",
@@ -45,40 +48,36 @@ _BY_WEIGHT = (
 thinking, prompt, and the kind of sampling. A setting that is not listed here comes last.
 """
 
-_DECIDED_BY = {"sampling_from": "sampling.", "chosen_by": "", "spelt_by": ""}
-"""Part of a run's record that says who decided settings → the beginning of the paths of these settings."""
-
-_PARTS = {"base_url": "address"}
-"""Key of a value that is a mapping → its name for people, if the key is not a word."""
-
-_DIGEST_CHARS = 64
-"""Length of a SHA-256 in hexadecimal; a table shows only the first 12 characters of a value of this length."""
-
 
 def settings_table(runs: Sequence[ScoredRun], benchmark: str) -> Table:
     """The settings of one benchmark, one column per run; a field in which runs differ ends in an asterisk.
 
-    Settings that no run has are left out.
+    Settings that no run has are left out, and checksums, which have a table of their own.
     """
-    present = [run for run in runs if benchmark in run.benchmarks]
-    columns = [_by_words(settings_by_path(run, benchmark)) for run in present]
-    return _side_by_side(f"Settings of {short(benchmark)}", "setting", present, columns)
+    return _settings(f"Settings of {short(benchmark)}", runs, benchmark, checksums=False)
+
+
+def checksum_table(runs: Sequence[ScoredRun], benchmark: str) -> Table:
+    """The checksums among the settings of one benchmark, one column per run, as in `settings_table`."""
+    return _settings(f"Checksums of {short(benchmark)}", runs, benchmark, checksums=True)
 
 
 def decided_table(run: ScoredRun, benchmark: str) -> Table:
-    """The settings of one benchmark of one run, each with who decided it."""
-    deciders = _deciders(run.benchmarks[benchmark].record.settings)
+    """The settings of one benchmark of one run, each with who decided it; without checksums, which nobody decides."""
+    record = run.benchmarks[benchmark].record
+    deciders = _deciders(record.settings)
     rows = [
         (visible(setting_names.in_words(path), MAX_SETTING_CHARS), in_words(value), _decider(path, deciders))
-        for path, value in settings_by_path(run, benchmark).items()
-        if _is_set(value)
+        for path, value in settings_by_path(record).items()
+        if is_set(value) and not is_checksum(path)
     ]
     return Table(f"Settings of {short(benchmark)}", ("setting", "value", "decided by"), tuple(rows))
 
 
 def run_table(runs: Sequence[ScoredRun]) -> Table:
     """Time, requests, tokens and machine, one column per run."""
-    return _side_by_side("The run" if len(runs) == 1 else "The runs", "", runs, [dict(_facts(run)) for run in runs])
+    columns = [dict(_facts(run)) for run in runs]
+    return _side_by_side("The run" if len(runs) == 1 else "The runs", "", runs, columns, _unlike(columns))
 
 
 def failure_table(runs: Sequence[ScoredRun]) -> Table | None:
@@ -105,21 +104,14 @@ def flat_settings(run: ScoredRun, benchmark: str) -> dict[str, object]:
     """
     record = run.benchmarks[benchmark].record
     by_name: dict[str, object] = {}
-    for tree in (_plan(run, benchmark), record.identity, record.settings):
-        flat = _flat(tree)
-        last = Counter(name.rsplit(".", 1)[-1] for name in flat)
-        for name, value in flat.items():
+    for tree in (plan_in_words(record), record.identity, record.settings):
+        leaves = flat(tree)
+        last = Counter(name.rsplit(".", 1)[-1] for name in leaves)
+        for name, value in leaves.items():
             tail = name.rsplit(".", 1)[-1]
             is_free = last[tail] == 1 and tail not in by_name
             by_name[tail if is_free else name] = value
     return by_name
-
-
-def settings_by_path(run: ScoredRun, benchmark: str) -> dict[str, object]:
-    """Plan, identity and settings of one benchmark's samples by path, without who decided them."""
-    record = run.benchmarks[benchmark].record
-    settings = {name: value for name, value in record.settings.items() if name not in _DECIDED_BY}
-    return {**_plan(run, benchmark), **_flat(record.identity), **_flat(settings)}
 
 
 def settings_beside(run: ScoredRun, benchmark: str, stated: Iterable[str]) -> dict[str, object]:
@@ -149,11 +141,6 @@ def differing_in_words(differing: Mapping[str, tuple[object, object]]) -> list[s
     ]
 
 
-def in_words(value: object) -> str:
-    """The value of a setting as a person says it, inert and bounded: `yes`, `32,768`, `not set`, `a; b`."""
-    return visible(_text(value), MAX_SETTING_CHARS)
-
-
 def duration(seconds: float) -> str:
     """A time in words: `42 s`, `12 min`, `3 h 20 min`, `2 d 4 h`."""
     if seconds < 120:
@@ -165,44 +152,13 @@ def duration(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
 
 
-def _text(value: object) -> str:
-    """The value of a setting in words, not yet made inert: `not set`, `yes`, `32,768`."""
-    match value:
-        case None | "":
-            return "not set"
-        case bool():
-            return "yes" if value else "no"
-        case int():
-            return f"{value:,}" if abs(value) < 10**15 else str(value)
-        case float():
-            return f"{value:,.10g}"
-        case str():
-            kind, colon, hexadecimal = value.rpartition(":")
-            return f"{kind}{colon}{hexadecimal[:12]}" if _is_digest(hexadecimal) else value
-        case Mapping():
-            given = [(str(key), inner) for key, inner in value.items() if _is_set(inner)]
-            shown = [f"{_PARTS.get(key, key)} {_text(inner)}" for key, inner in given[:MAX_LISTED]]
-            return ", ".join(shown) or "none"
-        case list() | tuple():
-            more = f" and {len(value) - MAX_LISTED} more" if len(value) > MAX_LISTED else ""
-            return "; ".join(map(_text, value[:MAX_LISTED])) + more or "none"
-    return str(value)
-
-
-def _plan(run: ScoredRun, benchmark: str) -> dict[str, object]:
-    """The plan of one benchmark, with the chosen questions counted."""
-    plan = run.benchmarks[benchmark].record.plan
-    questions = "all" if plan.question_ids is None else f"{len(plan.question_ids):,} chosen"
-    return {"samples": plan.samples, "questions": questions}
-
-
 def _deciders(settings: Mapping[str, object]) -> dict[str, str]:
     """Path of a setting → who decided it, as a benchmark's record says."""
     return {
         beginning + path: in_words(who)
-        for part, beginning in _DECIDED_BY.items()
+        for part, beginning in DECIDED_BY.items()
         if isinstance(tree := settings.get(part), Mapping)
-        for path, who in _flat(tree).items()
+        for path, who in flat(tree).items()
     }
 
 
@@ -218,24 +174,48 @@ def _decider(path: str, deciders: Mapping[str, str]) -> str:
     return deciders.get(path) or setting_names.always_decided_by(path)
 
 
-def _by_words(settings: Mapping[str, object]) -> dict[str, object]:
-    """Settings by their names for people."""
-    return {setting_names.in_words(path): value for path, value in settings.items()}
+def _settings(title: str, runs: Sequence[ScoredRun], benchmark: str, *, checksums: bool) -> Table:
+    """The settings of one benchmark, one column per run: the checksums among them, or all others."""
+    present = [run for run in runs if benchmark in run.benchmarks]
+    records = [run.benchmarks[benchmark].record for run in present]
+    columns = [
+        {path: value for path, value in settings_by_path(record).items() if is_checksum(path) == checksums}
+        for record in records
+    ]
+    changed = [change for record in records[1:] for change in setting_differences(records[0], record)]
+    # Nothing follows from a checksum: it differs where its digits do.
+    paths = {path for column in columns for path in column}
+    starred = _unlike(columns) if checksums else {path for path in paths if differs(path, changed)}
+    words = [{setting_names.in_words(path): value for path, value in column.items()} for column in columns]
+    return _side_by_side(title, "setting", present, words, set(map(setting_names.in_words, starred)))
 
 
-def _side_by_side(title: str, head: str, runs: Sequence[ScoredRun], columns: Sequence[Mapping[str, object]]) -> Table:
-    """A table of settings with a column for each run; a star marks settings that differ.
+def _unlike(columns: Sequence[Mapping[str, object]]) -> set[str]:
+    """The names whose values read differently in these columns."""
+    names = {name for column in columns for name in column}
+    return {name for name in names if len({in_words(column.get(name)) for column in columns}) > 1}
 
-    head: the heading of the first column. columns: the settings of each run, name → value.
+
+def _side_by_side(
+    title: str, head: str, runs: Sequence[ScoredRun], columns: Sequence[Mapping[str, object]], starred: Collection[str]
+) -> Table:
+    """A table with a column for each run, without the rows that no run has a value for.
+
+    head: the heading of the first column. columns: the values of each run by name. starred: the names of what differs;
+    their rows have a star, which the title explains.
     """
     every = dict.fromkeys(name for column in columns for name in column)
-    names = [name for name in every if any(_is_set(column.get(name)) for column in columns)]
-    rows = []
-    for name in names:
-        values = [in_words(column.get(name)) for column in columns]
-        rows.append((visible(name, MAX_SETTING_CHARS) + (" *" if len(set(values)) > 1 else ""), *values))
-    notes = ("* differs between the runs",) if any(row[0].endswith(" *") for row in rows) else ()
-    return Table(title, (head, *(short(run.label) for run in runs)), tuple(rows), notes)
+    rows = [
+        (
+            visible(name, MAX_SETTING_CHARS) + (" *" if name in starred else ""),
+            *(in_words(column.get(name)) for column in columns),
+        )
+        for name in every
+        if any(is_set(column.get(name)) for column in columns)
+    ]
+    if any(row[0].endswith(" *") for row in rows):
+        title += " (* differs between the runs)"
+    return Table(title, (head, *(short(run.label) for run in runs)), tuple(rows))
 
 
 def _facts(run: ScoredRun) -> Iterator[tuple[str, object]]:
@@ -255,7 +235,7 @@ def _facts(run: ScoredRun) -> Iterator[tuple[str, object]]:
         yield "requests that failed", sum(failures.count for failures in history.failures)
     yield "stopped early", history.stopped or None
     yield "harness", manifest.harness_version
-    yield from ((setting_names.fact_in_words(name), value) for name, value in _flat(manifest.environment).items())
+    yield from ((setting_names.fact_in_words(name), value) for name, value in flat(manifest.environment).items())
     yield from _servers(manifest.provenance)
 
 
@@ -264,7 +244,7 @@ def _servers(provenance: Provenance) -> Iterator[tuple[str, object]]:
     for kind, whose in (("model", "model of the server"), ("host", "server")):
         facts = [getattr(server, kind) for server in provenance.servers.values()]
         for name in dict.fromkeys(name for fact in facts for name in fact):
-            values = dict.fromkeys(in_words(fact[name]) for fact in facts if _is_set(fact.get(name)))
+            values = dict.fromkeys(in_words(fact[name]) for fact in facts if is_set(fact.get(name)))
             yield f"{whose}: {setting_names.fact_in_words(name)}", "; ".join(values)
     yield "other models accepted", [change for session in provenance.sessions for change in session.accepted]
 
@@ -302,24 +282,3 @@ def _cost(run: ScoredRun, tokens_in: int, tokens_out: int) -> str | None:
             if isinstance(prompt, int | float) and isinstance(completion, int | float):
                 return f"{(tokens_in * prompt + tokens_out * completion) / 1e6:,.2f} USD"
     return None
-
-
-def _flat(tree: Mapping[str, object], prefix: str = "") -> dict[str, object]:
-    """The tree of settings as one mapping, with the names joined by dots."""
-    leaves: dict[str, object] = {}
-    for key, value in tree.items():
-        if isinstance(value, Mapping) and value and prefix.count(".") < MAX_SETTING_DEPTH:
-            leaves.update(_flat(value, f"{prefix}{key}."))
-        else:
-            leaves[f"{prefix}{key}"] = value
-    return leaves
-
-
-def _is_set(value: object) -> bool:
-    """Whether the value is not None and not empty; 0 and False are set."""
-    return value is not None and value != "" and value != [] and value != {}
-
-
-def _is_digest(value: str) -> bool:
-    """Whether the text looks like a SHA-256 in hexadecimal."""
-    return len(value) == _DIGEST_CHARS and all(c in "0123456789abcdef" for c in value)

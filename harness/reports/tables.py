@@ -10,7 +10,7 @@ import msgspec
 
 from harness.core.inert import safe_name, visible
 from harness.scoring import Score
-from harness.scoring.intervals import Interval
+from harness.scoring.intervals import Interval, why_narrower
 from harness.scoring.uncertainty import Intervals
 
 if TYPE_CHECKING:
@@ -380,25 +380,6 @@ def breakdown_table(label: str, score: Score, by: str) -> Table:
     columns = (short(by), "questions", "accuracy", "sampling interval", "question interval")
     title = f"{short(label)} by {short(by)}, in %, with 95 % intervals ({MEANINGS})"
     return Table(title, columns, rows, (), frozenset(range(1, 5)))
-
-
-def why_narrower(sampling: Interval | None, question: Interval | None, *, at_most: bool) -> tuple[str, ...]:
-    """One sentence on why the interval for other questions is narrower than the one for the same questions; else empty.
-
-    at_most: whether the sampling interval is only an upper bound, as with one sample of each question.
-    """
-    if sampling is None or question is None or question.high - question.low >= sampling.high - sampling.low:
-        return ()
-    reason = (
-        "with one sample of each question, or with copies among the samples, it is only an upper bound"
-        if at_most
-        else "with few samples of each question it is kept wide, because they hardly show how much a question varies"
-    )
-    return (
-        f"the interval for the same questions is wider than that for other questions: {reason}; the interval for other "
-        "questions is measured on the spread between questions. More samples of each question narrow the interval for "
-        "the same questions",
-    )
 
 
 def note(notes: list[str], label: str, benchmark: str, warnings: Sequence[str]) -> str:

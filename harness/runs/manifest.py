@@ -218,6 +218,9 @@ Its value is `{"part": "2/8", "selection": digest of the ids of all shards}`.
 SELECTED = "selected"
 """Setting of a shard's benchmark: ids of the questions of all shards, in order, unless they are the whole set."""
 
+ASKED_WITH = "asked_with"
+"""Setting of a benchmark: the options by which the user selected its questions and named the columns of the data."""
+
 OUTPUTS = "outputs"
 """Setting of a benchmark whose samples another tool made: `{"digest": of the files, "read": how they were read}`."""
 

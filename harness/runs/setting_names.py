@@ -33,7 +33,7 @@ class SettingName(NamedTuple):
 SETTINGS: Mapping[str, SettingName] = {
     # plan
     "samples": SettingName("samples a question"),
-    "questions": SettingName("questions"),
+    "questions": SettingName("questions (limit, ids, filter)"),
     "question_ids": SettingName("chosen questions"),
     "allocated": SettingName("samples of each question, as allocated", OPTIONS),
     # identity
@@ -90,6 +90,14 @@ SETTINGS: Mapping[str, SettingName] = {
     "card": SettingName("file of the benchmark's card", OPTIONS),
     "data": SettingName("file of the questions", OPTIONS),
     "publish_questions": SettingName("questions may be published", "card"),
+    "asked_with.limit": SettingName("questions, only the first", OPTIONS),
+    "asked_with.filter": SettingName("questions, only those with", OPTIONS),
+    "asked_with.question_key": SettingName("column of the question", OPTIONS),
+    "asked_with.answer_key": SettingName("column of the reference answer", OPTIONS),
+    "asked_with.id_key": SettingName("column of the id", OPTIONS),
+    "asked_with.choices_key": SettingName("columns of the options", OPTIONS),
+    "asked_with.split": SettingName("split of the data", OPTIONS),
+    "asked_with.data_config": SettingName("configuration of the data", OPTIONS),
     "selected": SettingName("questions of all parts", OPTIONS),
     "questions_digest": SettingName("digest of the stored questions", CHECKSUM),
     "questions_made.recipe": SettingName("digest of data, card, prompt and selection", CHECKSUM),

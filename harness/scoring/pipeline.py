@@ -277,7 +277,10 @@ def score_of(graded: GradedBenchmark) -> Score:
     if graded.tau is not None:
         score = with_g_pass(score, graded.tallied, graded.tau)
     score = with_errors(msgspec.structs.replace(score, judge_errors=graded.judge_errors), graded.judged_failures)
-    by_hand = overrides.read(graded.folder) if graded.folder.overrides.exists() else []
+    has_verdicts = graded.folder.overrides.exists()
+    if not has_verdicts and score.judge_errors is None:
+        return score
+    by_hand = overrides.read(graded.folder) if has_verdicts else []
     rubric = rubric_of(graded.folder, graded.grades) if by_hand else None
     return beside_verdicts_by_hand(score, graded.tallied if by_hand else (), by_hand, rubric and rubric.since)
 

@@ -5,24 +5,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from harness.asking.options.what import OF_DATA
 from harness.benchmarks import catalogue, prompts
 from harness.benchmarks.card import Card
 from harness.client.asker import SERVER_FILLED
 from harness.core.errors import UsageError
 from harness.presets.sampling import DEFAULT_SAMPLING, sampling_fields
-from harness.runs.manifest import SELECTED, SHARD, BenchmarkRecord, Manifest
+from harness.runs.manifest import ASKED_WITH, SELECTED, SHARD, BenchmarkRecord, Manifest
 
 FILLED_BY_SERVER = "filled_by_server"
 """Key of a setting in a run's record that says which sampling values the server filled in. Records without this key
 come from versions that sent no neutral values (values without effect, sent so that a server does not use its defaults).
 """
 
-DATA = "QUESTIONS_FILE"
-"""Stands for the path of a file of questions: a manifest holds the file's digest, not its path."""
+_SELECTING = {"limit", "filter"}
+"""The recorded options that select questions; without them, the ids in the plan select them."""
+
+UNKNOWN_DATA = "QUESTIONS_FILE"
+"""Stands for the path of a file of questions in a run of an earlier version, which records only the file's digest."""
 
 
-def options_again(manifest: Manifest) -> list[dict[str, Any]]:
+AGAIN = "-again"
+"""Ends the name of the folder to which a run is repeated."""
+
+
+def options_again(manifest: Manifest, run: str = "") -> list[dict[str, Any]]:
     """The fields of `RunOptions` that repeat a run: one mapping for each group of benchmarks with the same options.
+
+    run: the run's name; the repeat is then written to a folder `NAME-again`, so that it does not continue the run.
 
     The fields fix the run's identity (the settings that its samples depend on) and the endpoints. Speed and limits are
     left to the defaults. A manifest holds no keys or headers, so the user gives these again. Benchmarks that another
@@ -37,10 +47,15 @@ def options_again(manifest: Manifest) -> list[dict[str, Any]]:
         samples = record.settings.get("allocated_mean", record.plan.samples)
         if source := record.settings.get("allocated_by"):
             options["allocate"] = source
-        benchmark = f"{name}:{samples}"
-        if card is None:
-            groups.append({"data": DATA, "samples": samples, **options})
+        if run:
+            options["out"] = f"{run}{AGAIN}"
+        data, file = record.settings.get(catalogue.DATA), record.settings.get(catalogue.CARD)
+        if card is None and file is None:
+            groups.append({"data": data or UNKNOWN_DATA, "samples": samples, **options})
             continue
+        if data is not None:
+            options["data"] = data
+        benchmark = f"{file or name}:{samples}"
         alike = [group for group in groups if _without_benchmarks(group) == options and "data" not in group]
         if alike:
             alike[0]["benchmarks"].append(benchmark)
@@ -87,7 +102,10 @@ def _options(model: str, record: BenchmarkRecord, card: Card | None) -> dict[str
         options["shard"], ids = shard.get("part"), None
     # A shard, and a run joined from shards, records which questions all shards together ask.
     ids = settings.get(SELECTED, ids)
-    if ids is not None:
+    given = settings.get(ASKED_WITH, {})
+    if isinstance(given, dict):
+        options |= {name: value for name, value in given.items() if name in _SELECTING or name in OF_DATA}
+    if ids is not None and not options.keys() & _SELECTING:
         options["ids"] = ids
     options |= {name: identity[name] for name in ("chat_template_kwargs", "extra_body") if identity.get(name)}
     if identity.get("fitted_max_tokens") is not None:

@@ -21,9 +21,9 @@ from harness.reports.history import grown
 from harness.reports.plots.published import MAX_SOURCES
 from harness.reports.published import beside, other_questions, published_of, reported_by, source_title, verdict
 from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
-from harness.runs import setting_names
 from harness.runs.layout import RunFolder
-from harness.runs.manifest import UNKNOWN_MODEL, Difference, changes_of
+from harness.runs.manifest import UNKNOWN_MODEL, Difference
+from harness.runs.recorded_settings import server_differences, setting_differences
 from harness.scoring import (
     PublishedComparison,
     PublishedScore,
@@ -40,7 +40,7 @@ from harness.scoring.published.benchmark_name import find_card
 from harness.scoring.published.index import find_scores, scores_of_models
 from harness.scoring.spending import SpentPoint, spent_points
 from harness.verbs.baselines import folders_to_compare, pair_benchmarks
-from harness.verbs.comparison_warnings import Side, comparison_warnings, setting_differences
+from harness.verbs.comparison_warnings import Side, comparison_warnings
 from harness.verbs.known_questions import known_as
 from harness.verbs.outputs import open_scored
 from harness.viewer.beside import PublishedBeside, SourcePoint
@@ -135,7 +135,10 @@ def compare(sources: Sequence[Path], options: CompareOptions) -> Comparisons:
             baseline_samples=_kinds_of([baseline for baseline, _ in pairs(first.questions, benchmark.questions)]),
             samples=_kinds_of([item for _, item in pairs(first.questions, benchmark.questions)]),
             moved=moves(first.questions, benchmark.questions),
-            settings=[*setting_differences(first.record, benchmark.record), *_servers_apart(base, run)],
+            settings=[
+                *setting_differences(first.record, benchmark.record),
+                *server_differences(base.manifest.provenance, run.manifest.provenance),
+            ],
         )
         for decision, (run, benchmark, base, first) in zip(decide(compared), compared_to, strict=True)
     ]
@@ -341,13 +344,3 @@ def scored(run: ScoredRun, benchmark: ScoredBenchmark) -> tuple[QuestionTally, .
             "stored; score it again first."
         )
     return benchmark.questions
-
-
-def _servers_apart(base: ScoredRun, run: ScoredRun) -> Sequence[Difference]:
-    """The facts of the model, such as its file, in which the servers of `run` differ from those of `base`."""
-    servers = base.manifest.provenance, run.manifest.provenance
-    changed = changes_of(servers[0], servers[1].servers).model if servers[0].servers else []
-    return [
-        Difference(f"server's {setting_names.fact_in_words(change.field)}", change.before, change.now)
-        for change in changed
-    ]

@@ -26,7 +26,8 @@ from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.runs import questions as stored_questions
 from harness.runs import setting_names
 from harness.runs.layout import BenchmarkFolder, RunFolder
-from harness.runs.manifest import BenchmarkRecord, Difference, differences
+from harness.runs.manifest import BenchmarkRecord
+from harness.runs.recorded_settings import NAMED_BY, setting_differences
 from harness.scoring import PairedComparison, QuestionTally
 from harness.scoring.anomalies import shared_replies
 from harness.scoring.comparison import MAX_NAMED_QUESTIONS
@@ -43,9 +44,6 @@ MAX_ANSWER_CHARS = 20
 
 _SAME_QUESTIONS = ("dataset_digest", "prompt_digest", "api")
 """Fields of an identity that determine the prompts; runs that differ in them answer different questions."""
-
-_NAMED_BY = {"prompt_digest": "prompt"}
-"""A digest in an identity → the field whose words say the same; where both differ, only the words are shown."""
 
 _QUESTION_FIELDS = {
     "messages": "text",
@@ -119,32 +117,10 @@ def comparison_warnings(ours: Side, first: Side, paired: PairedComparison) -> li
 # ---- settings
 
 
-def setting_differences(first: BenchmarkRecord, second: BenchmarkRecord) -> Sequence[Difference]:
-    """The settings that differ between two runs (only those that both runs record), and whether the chosen questions
-    and the numbers of samples differ.
-    """
-    if first.imported or second.imported:
-        return ()
-    changed = differences(first.identity, second.identity)
-    fields = {difference.field for difference in changed}
-    changed = [difference for difference in changed if _NAMED_BY.get(difference.field) not in fields]
-    ids = [None if record.plan.question_ids is None else set(record.plan.question_ids) for record in (first, second)]
-    if ids[0] != ids[1]:
-        changed.append(Difference("questions (limit, ids, filter)", _chosen(ids[0]), _chosen(ids[1])))
-    if first.plan.samples != second.plan.samples:
-        changed.append(Difference("samples a question", first.plan.samples, second.plan.samples))
-    return changed
-
-
-def _chosen(ids: set[str] | None) -> str:
-    """A selection of questions in words: "all" if `ids` is None, else how many are chosen."""
-    return "all" if ids is None else f"{len(ids):,} chosen"
-
-
 def _other_settings(ours: Side, first: Side) -> Iterator[str]:
     """A warning for each setting that determines the prompts and differs, in words instead of digests."""
     same = {name for name in _SAME_QUESTIONS if first.record.identity.get(name) == ours.record.identity.get(name)}
-    determining = {*_SAME_QUESTIONS, *(name for digest, name in _NAMED_BY.items() if digest not in same)}
+    determining = {*_SAME_QUESTIONS, *(name for digest, name in NAMED_BY.items() if digest not in same)}
     for difference in setting_differences(first.record, ours.record):
         field = difference.field.rsplit(".", 1)[-1]
         if field == "dataset_digest":

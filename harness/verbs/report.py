@@ -10,7 +10,7 @@ from harness.core.inert import visible
 from harness.reports.report import Repeat, Report
 from harness.reports.report import report as report_of
 from harness.reports.scored import read_without_grades
-from harness.reports.settings import decided_table, failure_table, run_table
+from harness.reports.settings import checksum_table, decided_table, failure_table, run_table
 from harness.runs import Manifest
 from harness.runs.layout import RunFolder, runs_in
 from harness.scoring.published.index import scores_of_models
@@ -49,17 +49,26 @@ def run_facts(folder: RunFolder, repeat: Repeat) -> RunFacts:
     """
     run = read_without_grades(folder)
     failures = failure_table([run])
+    checksums = [table for benchmark in run.benchmarks if (table := checksum_table([run], benchmark)).rows]
     tables = [
         *(decided_table(run, benchmark) for benchmark in run.benchmarks),
         run_table([run]),
         *([] if failures is None else [failures]),
+        *checksums,
     ]
     return RunFacts(
         tables=[
-            ShownTable(title=table.title, columns=table.columns, rows=table.rows, notes=table.notes) for table in tables
+            ShownTable(
+                title=table.title,
+                columns=table.columns,
+                rows=table.rows,
+                notes=table.notes,
+                folded=table in checksums,
+            )
+            for table in tables
         ],
         warnings=run.history.warnings,
-        commands=repeat(run.manifest),
+        commands=repeat(run.manifest, run.label),
     )
 
 

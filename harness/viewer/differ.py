@@ -10,19 +10,22 @@ from dataclasses import dataclass
 
 from harness.core.errors import UsageError
 from harness.core.records import Key, Verdict
-from harness.runs.manifest import Difference, differences
+from harness.runs import setting_names
+from harness.runs.recorded_settings import in_words, server_differences, setting_differences
 from harness.scoring import PairedComparison, compare_runs
+from harness.scoring.intervals import why_narrower
 from harness.scoring.moves import pairs
-from harness.viewer.library import OpenBenchmark
-from harness.viewer.rows import excerpt
+from harness.viewer.library import OpenBenchmark, OpenRun
+from harness.viewer.rows import excerpt, title
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
-    """One question in both runs. excerpt: the beginning of its text. first, second: the fraction of its graded samples
-    that are correct. n_first, n_second: their number."""
+    """One question in both runs. title: as in `QuestionRow`. excerpt: the beginning of its text. first, second: the
+    fraction of its graded samples that are correct. n_first, n_second: their number."""
 
     id: str
+    title: str
     excerpt: str
     first: float
     second: float
@@ -49,25 +52,31 @@ class Compared:
     """The second run beside the first.
 
     paired: first minus second, as `harness report` has it; None if they cannot be compared, and `reason` says why.
+    narrower: why the interval for new questions is narrower than the one for the same questions; empty if it is not.
     n_overridden: number of verdicts corrected by hand in each run. They count everywhere except in `as_graded`, which
     is `paired` without corrections; None without any. moved: the questions that are asked alike in both, in order.
     flips: changed verdicts over samples of equal index, the most frequent first. n_same: number of samples of equal
-    index with equal verdicts. settings: those that differ, by their names for people.
+    index with equal verdicts. settings: (name, the first run's, the second's) of those that differ, all in words.
     """
 
     benchmark: str
     paired: PairedComparison | None
     reason: str
+    narrower: Sequence[str]
     n_overridden: tuple[int, int]
     as_graded: PairedComparison | None
     moved: Sequence[Moved]
     flips: Sequence[Flip]
     n_same: int
-    settings: Sequence[Difference]
+    settings: Sequence[tuple[str, str, str]]
 
 
-def compare(first: OpenBenchmark, second: OpenBenchmark) -> Compared:
-    """Compare two runs. Verdicts corrected by hand count; `as_graded` has the result without them."""
+def compare(first_run: OpenRun, second_run: OpenRun, name: str) -> Compared:
+    """Compare two runs on a benchmark. Verdicts corrected by hand count; `as_graded` has the result without them.
+
+    Raises `UsageError` if a run lacks the benchmark, `StoreError` if it cannot be read.
+    """
+    first, second = first_run.benchmark(name), second_run.benchmark(name)
     tallies_first, tallies_second = first.tallies(overridden=True), second.tallies(overridden=True)
     n_overridden = len(first.overrides), len(second.overrides)
     paired, as_graded, reason = None, None, ""
@@ -81,6 +90,7 @@ def compare(first: OpenBenchmark, second: OpenBenchmark) -> Compared:
     moved = [
         Moved(
             id=tally.question.question_id,
+            title=title(first, first.questions[tally.question.question_id]),
             excerpt=excerpt(first, first.questions[tally.question.question_id]),
             first=tally.correct / tally.n,
             second=match.correct / match.n,
@@ -90,16 +100,22 @@ def compare(first: OpenBenchmark, second: OpenBenchmark) -> Compared:
         for tally, match in pairs(tallies_first, tallies_second)
     ]
     flips, n_same = _flips(first, second, [question.id for question in moved])
+    changed = setting_differences(first.record, second.record)
+    if first_run.manifest is not None and second_run.manifest is not None:
+        changed += server_differences(first_run.manifest.provenance, second_run.manifest.provenance)
     return Compared(
         benchmark=first.name,
         paired=paired,
         reason=reason,
+        narrower=()
+        if paired is None
+        else why_narrower(paired.sampling_interval, paired.question_interval, at_most=paired.at_most),
         n_overridden=n_overridden,
         as_graded=as_graded,
         moved=moved,
         flips=flips,
         n_same=n_same,
-        settings=[difference.in_words for difference in differences(first.record.identity, second.record.identity)],
+        settings=[(setting_names.in_words(field), in_words(old), in_words(new)) for field, old, new in changed],
     )
 
 

@@ -23,8 +23,10 @@ from harness.scoring.intervals import Interval
 from harness.viewer import auditing
 from harness.viewer.beside import PublishedBeside, SourcePoint
 from harness.viewer.library import ByHand, Library, OpenBenchmark, OpenRun
+from harness.viewer.reports_beside import reports_of
 from harness.viewer.request import curl
 from harness.viewer.rows import (
+    MAX_TITLE_CHARS,
     ListedSample,
     QuestionRow,
     Vote,
@@ -35,14 +37,8 @@ from harness.viewer.rows import (
     votes,
 )
 
-REPORT = "report.html"
-"""Name of the report in a run's folder."""
-
 MAX_SHOWN_CHARS = 400_000
-"""Longest text of a sample or question that is shown whole; longer ones lose their middle.
-
-The raw text stays available.
-"""
+"""Longest text of a sample or question that is shown whole; of longer ones the middle is in the raw text only."""
 MAX_MESSAGES = 200
 """Largest number of messages before the last one on a question's page."""
 MAX_FIELD_CHARS = 2000
@@ -51,28 +47,27 @@ MAX_FIELD_CHARS = 2000
 
 PARTS = {"question": "txt", "text": "txt", "reasoning": "txt", "record": "json"}
 """Part of a sample → the suffix of its downloaded file."""
-MAX_TITLE_CHARS = 200
-"""Longest title of a question's page."""
 MAX_LOG_BYTES = 200_000
 """Largest part of a run's log that its page shows: its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownTable:
-    """A table of words: a row has one cell for each column. notes: lines below it."""
+    """A table of words: a row has one cell for each column. notes: lines below it. folded: shown when it is clicked."""
 
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     notes: Sequence[str]
+    folded: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFacts:
     """The settings and circumstances of a run.
 
-    tables: settings by benchmark; then time, tokens, cost and servers; then failed requests. warnings: those in the
-    run's log. commands: command lines that make the run again.
+    tables: settings by benchmark; then time, tokens, cost and servers; failed requests; checksums, folded. warnings:
+    those in the run's log. commands: command lines that make the run again.
     """
 
     tables: Sequence[ShownTable]
@@ -166,9 +161,11 @@ class ShownQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionPage:
-    """One question with all its samples. title: the beginning of the question as its data have it."""
+    """One question with all its samples. title: the beginning of the question as its data have it. own_id: whether the
+    data gave its id."""
 
     title: str
+    own_id: bool
     question: ShownQuestion
     samples: Sequence[ListedSample]
     votes: Sequence[Vote]
@@ -196,14 +193,14 @@ class SamplePage:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPage:
     """One run. prompts: benchmark → its first question as the model got it, which shows the prompt. log: the last lines
-    of the run's log; log_omitted: bytes before them. has_report: whether `harness report` has written a page into the
-    run's folder."""
+    of the run's log; log_omitted: bytes before them. reports: names of the reports in which the run stands, as in
+    `reports_of`."""
 
     facts: RunFacts
     prompts: dict[str, ShownQuestion]
     log: str
     log_omitted: int
-    has_report: bool
+    reports: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,8 +292,13 @@ def question_page(benchmark: OpenBenchmark, question_id: str) -> QuestionPage:
         replace(row, reply_bytes=benchmark.offsets.reply_bytes(Key(question_id, row.index)))
         for row in sample_rows(benchmark, question_id)
     ]
-    title = bare_text(benchmark, question)[:MAX_TITLE_CHARS]
-    return QuestionPage(title=title, question=shown_question(question), samples=rows, votes=votes(rows))
+    return QuestionPage(
+        title=bare_text(benchmark, question)[:MAX_TITLE_CHARS],
+        own_id=question.has_own_id,
+        question=shown_question(question),
+        samples=rows,
+        votes=votes(rows),
+    )
 
 
 def shown_question(question: Question) -> ShownQuestion:
@@ -357,8 +359,8 @@ def run_page(run: OpenRun, facts: RunFacts) -> RunPage:
             for first in islice(question_file.read_planned(benchmark.folder, benchmark.record), 1):
                 prompts[name] = shown_question(first)
     log, omitted = _end_of_log(run.folder)
-    has_report = (run.folder.path / REPORT).is_file()
-    return RunPage(facts=facts, prompts=prompts, log=log, log_omitted=omitted, has_report=has_report)
+    reports = list(reports_of(run.folder))
+    return RunPage(facts=facts, prompts=prompts, log=log, log_omitted=omitted, reports=reports)
 
 
 def _end_of_log(folder: RunFolder) -> tuple[str, int]:

@@ -135,13 +135,17 @@ def _place(sample: Sample) -> Iterator[str]:
 
 
 def question_line(row: QuestionRow, style: Style) -> str:
-    """Return the line of a question: its fraction correct, a sign for each sample, id, reference, majority answer."""
+    """Return the line of a question: its fraction correct, a sign for each sample, name, reference, majority.
+
+    Its name is its id; behind an id that is only a checksum, the beginning of its text.
+    """
     signs = {"c": "correct", "w": "wrong", "n": "no_answer", "u": "undecided"}
     strip = "".join(style.verdicts(signs.get(sign), _STRIP[sign]) for sign in row.verdicts)  # type: ignore[arg-type]
     fraction = "     –    " if row.fraction is None else f"{100 * row.fraction:4.0f} % {row.n_correct}/{row.n_graded}"
     majority = "" if row.majority is None else f"   majority {_short(row.majority)}"
     reference = " or ".join(visible(reference, MAX_ANSWER_CHARS) for reference in row.references)
-    return f"{fraction:<12} {strip}  {visible(row.id, 60)}   reference {reference}{majority}\n"
+    name = "  ".join(filter(None, (visible(row.id, 60), visible(" ".join(row.title.split()), 40))))
+    return f"{fraction:<12} {strip}  {name}   reference {reference}{majority}\n"
 
 
 _STRIP = {"c": "+", "w": "-", "n": "o", "u": "?", ".": "."}

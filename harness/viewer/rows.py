@@ -18,6 +18,9 @@ from harness.viewer.library import OpenBenchmark
 EXCERPT_CHARS = 1000
 """Characters of a question that a list holds: a line on the screen, all of them on paper."""
 
+MAX_TITLE_CHARS = 200
+"""Longest title of a question."""
+
 MAX_VOTES = 50
 """Largest number of different answers on a question's page, the most frequent first."""
 
@@ -64,16 +67,17 @@ class Vote:
 class QuestionRow:
     """One question in a list.
 
-    number: its number in the benchmark, from 1. verdicts: a sign for each sample in the order of indices (see `SIGNS`).
-    fraction: correct of graded samples; interval: its 95 % interval; None before any grading. near_misses: kind →
-    number of samples. n_anomalous: samples whose text looks broken. anomalies: sign of a broken text → number of
-    samples. n_disputed: samples that a second grader judges otherwise. labels: label → number of samples that a person
-    gave it. mean_tokens: over samples whose server stated them. majority: the most frequent answer; None if no sample
-    gave one.
+    number: its number in the benchmark, from 1. title: as `title` gives it. verdicts: a sign for each sample in the
+    order of indices (see `SIGNS`). fraction: correct of graded samples; interval: its 95 % interval; None before any
+    grading. near_misses: kind → number of samples. n_anomalous: samples whose text looks broken. anomalies: sign of a
+    broken text → number of samples. n_disputed: samples that a second grader judges otherwise. labels: label → number
+    of samples that a person gave it. mean_tokens: over samples whose server stated them. majority: the most frequent
+    answer; None if no sample gave one.
     """
 
     number: int
     id: str
+    title: str
     excerpt: str
     references: tuple[str, ...]
     metadata: dict[str, Any]
@@ -175,6 +179,7 @@ def question_row(benchmark: OpenBenchmark, number: int, question: Question) -> Q
     return QuestionRow(
         number=number,
         id=question.question_id,
+        title=title(benchmark, question),
         excerpt=excerpt(benchmark, question),
         references=tuple(shown_references(question)),
         metadata=question.metadata,
@@ -198,15 +203,15 @@ def question_row(benchmark: OpenBenchmark, number: int, question: Question) -> Q
 
 
 def bare_text(benchmark: OpenBenchmark, question: Question) -> str:
-    """The question as its data have it: its last message (or the prompt) without the instruction that the run added."""
-    from harness.benchmarks.prompts import without_instruction  # few commands that list samples show a question
+    """The question as its data have it, without the instruction that the run added."""
+    from harness.benchmarks import prompts  # few commands that list samples show a question
 
-    text = question.messages[-1].content if question.messages else question.prompt
-    while True:  # a prompt may add text before the question and behind it
-        rest, is_shorter = without_instruction(text, benchmark.prompt)
-        if not is_shorter or not any(map(str.isalnum, rest)):
-            return text.strip()
-        text = rest
+    return prompts.bare_text(question, benchmark.prompt)
+
+
+def title(benchmark: OpenBenchmark, question: Question) -> str:
+    """The beginning of the question's text, which stands for an id that is only a checksum; empty for any other id."""
+    return "" if question.has_own_id else bare_text(benchmark, question)[:MAX_TITLE_CHARS]
 
 
 def excerpt(benchmark: OpenBenchmark, question: Question) -> str:

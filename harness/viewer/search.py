@@ -18,7 +18,7 @@ from harness.core.errors import StoreError, UsageError
 from harness.core.files import open_untrusted
 from harness.core.records import Key, Verdict
 from harness.viewer.library import OpenBenchmark
-from harness.viewer.rows import text_of
+from harness.viewer.rows import text_of, title
 
 BLOCK_BYTES = 4 * 1024 * 1024
 """Bytes of the journal that are read at a time; progress is reported after each of these blocks."""
@@ -40,11 +40,12 @@ Part = Literal["question", "text", "reasoning"]
 class Hit:
     """A question or sample with the text.
 
-    sample_index: None for a question. verdict: the verdict that counts; None if the sample is not graded. part: the
-    first field that contains the text. before, match, after: the match and the text around it.
+    title: as in `QuestionRow`. sample_index: None for a question. verdict: the verdict that counts; None if the sample
+    is not graded. part: the first field that contains the text. before, match, after: the match and the text around it.
     """
 
     question_id: str
+    title: str
     sample_index: int | None
     verdict: Verdict | None
     part: Part
@@ -117,7 +118,17 @@ def _in_questions(benchmark: OpenBenchmark, sought: str, folded: bool) -> tuple[
     for question in benchmark.questions.values():
         for text in (text_of(question), question.question_id, *question.references):
             if (begin := find(text, sought, folded)) >= 0:
-                hits.append(_around(text, begin, len(sought), question.question_id, None, None, "question"))
+                hits.append(
+                    _around(
+                        text,
+                        begin,
+                        len(sought),
+                        (question.question_id, title(benchmark, question)),
+                        None,
+                        None,
+                        "question",
+                    )
+                )
                 break
     return tuple(hits)
 
@@ -135,7 +146,9 @@ def _in_sample(benchmark: OpenBenchmark, key: Key, sought: str, folded: bool) ->
     for part, text in parts:
         if text is not None and (begin := find(text, sought, folded)) >= 0:
             verdict = benchmark.verdict(key)
-            return _around(text, begin, len(sought), key.question_id, key.sample_index, verdict, part)
+            question = benchmark.questions.get(key.question_id)
+            named = (key.question_id, "" if question is None else title(benchmark, question))
+            return _around(text, begin, len(sought), named, key.sample_index, verdict, part)
     return None
 
 
@@ -143,18 +156,19 @@ def _around(
     text: str,
     begin: int,
     length: int,
-    question_id: str,
+    named: tuple[str, str],
     sample_index: int | None,
     verdict: Verdict | None,
     part: Part,
 ) -> Hit:
     """A hit with the text around it. begin, length: where the match stands in `text`.
 
-    part: the field of the sample or question in which the text stands. sample_index, verdict: None for a hit in a
-    question.
+    named: id and title of the question. part: the field of the sample or question in which the text stands.
+    sample_index, verdict: None for a hit in a question.
     """
     return Hit(
-        question_id=question_id,
+        question_id=named[0],
+        title=named[1],
         sample_index=sample_index,
         verdict=verdict,
         part=part,

@@ -12,10 +12,11 @@ from urllib.parse import quote
 
 import pytest
 
+from harness.core.codec import digest
 from harness.core.records import Key
 from harness.grading.second.judge_prompts import with_rubric
 from harness.presets.grading import GradingOptions
-from harness.runs import opinions, overrides
+from harness.runs import Manifest, opinions, overrides
 from harness.scoring.pipeline import score_run
 from tests.browser.chromium import Browser, Keys, browsing
 from tests.fault_tools.installed import NotInstalled, axe
@@ -477,6 +478,68 @@ def test_a_page_follows_a_run_that_goes_on_and_the_reader_stays(
     browser.open(viewer, "/")
     write_run(results / "results" / "late")
     browser.wait(lambda: "late" in browser.text())
+
+
+# --- names and settings ---
+def test_a_question_whose_id_is_a_checksum_is_named_by_its_text(
+    browser: Browser, viewer: Viewer, results: Path
+) -> None:
+    text = "What is 2 + 3?"
+    checksum = digest([text])[:16]
+    for name, reply in (("plain", "5"), ("worse", "7")):
+        asked = {
+            checksum: RunQuestion(text, "5", [RunReply(reply)]),
+            "own": RunQuestion("1 + 1?", "2", [RunReply("2")]),
+        }
+        write_run(results / "results" / name, {"sums": asked})
+    browser.open(viewer, "/run/plain/sums")
+    browser.wait(lambda: len(browser.all(".questions a.row")) == 2)
+    assert [row.text for row in browser.all(".questions .titled, .questions .id")] == [text, "own"]
+    assert checksum[:8] not in browser.text("main")
+    browser.one(".questions a.row").click()
+    browser.wait(lambda: text in browser.text("#path"))
+    assert checksum[:8] not in browser.text("#path")
+    browser.open(viewer, "/run/plain/sums/own/s0")
+    browser.wait(lambda: "own" in browser.text("#path"))
+    browser.open(viewer, "/compare/plain/worse/sums")
+    browser.wait(lambda: [row.text for row in browser.all(".moved .titled")] == [text])
+    browser.all("a.moved")[0].click()
+    browser.wait(lambda: text in browser.text("#path"))
+    browser.open(viewer, "/run/plain/sums")
+    browser.one("input.find").send_keys("2 + 3")
+    browser.one("input.find").send_keys(Keys.ENTER)
+    browser.wait(lambda: [row.text for row in browser.all(".hit .id")][:1] == [text])
+
+
+def test_checksums_are_folded_and_the_settings_that_differ_are_in_words(
+    browser: Browser, viewer: Viewer, results: Path
+) -> None:
+    for name, port in (("one", 8001), ("two", 8002)):
+        run = write_run(results / "results" / name, identity={"prompt_digest": "f" * 64})
+        manifest = Manifest.load(run)
+        manifest.benchmarks["demo"].settings["endpoints"] = [{"base_url": f"http://127.0.0.1:{port}/v1"}]
+        manifest.save(run)
+    browser.open(viewer, "/run/one")
+    folded = browser.wait(lambda: browser.one("details[data-key='Checksums of demo']"))
+    assert folded.get_attribute("open") is None
+    assert "digest" not in browser.text("[aria-label='Settings of demo']")
+    assert "digest of the prompt" in browser.text("[aria-label='Checksums of demo']")
+    browser.open(viewer, "/compare/one/two/demo")
+    browser.wait(lambda: "address http://127.0.0.1:8002/v1" in browser.text("[aria-label='Settings that differ']"))
+
+
+def test_a_table_that_is_cut_on_a_phone_shows_a_shadow(browser: Browser, viewer: Viewer, results: Path) -> None:
+    benchmarks = {f"benchmark-{n}": {"q": RunQuestion("?", "42", [RunReply("42")])} for n in range(6)}
+    write_run(results / "results" / "many", benchmarks)
+    browser.look(width=400, dark=False)
+    browser.open(viewer)
+    browser.wait(lambda: "many" in browser.text())
+    box = ".wide[role=region][tabindex='0'][aria-label]"
+    assert browser.script(f'const one = document.querySelector("{box}"); return one.scrollWidth > one.clientWidth')
+    layers = browser.script(f'return getComputedStyle(document.querySelector("{box}")).backgroundAttachment')
+    assert layers == "local, local, scroll, scroll"
+    lines = "return document.querySelector('[data-key=\"sort model\"]').getBoundingClientRect().height"
+    assert browser.script(lines) < 30, "a word of a heading is not broken"
 
 
 # --- hostile texts ---

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import ast
+import json
 import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import harness
 from harness.asking.options import RunOptions
+from harness.asking.options.what import OF_DATA
 from harness.asking.prepare import prepare
 from harness.cli.again import run_command
 from harness.cli.flags import with_server
 from harness.cli.run import command
 from harness.runs import RunFolder
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan, differences
-from harness.verbs.again import DATA, options_again, python_call
+from harness.verbs.again import UNKNOWN_DATA, options_again, python_call
 from tests.faults.server import FaultServer
 from tests.system.old_runs import FOLDERS, answer
 
@@ -70,11 +73,46 @@ def test_the_command_has_the_identity_of_the_run_that_it_repeats(old: Path) -> N
     assert called(python_call(options)) == options
 
 
-def test_a_file_of_ones_own_is_named_by_a_stand_in() -> None:
+def test_a_file_of_ones_own_that_an_earlier_version_did_not_record_is_named_by_a_stand_in() -> None:
     (options,) = options_again(Manifest.load(RunFolder(FOLDERS / "0.1.0" / "own-file")))
     assert "benchmarks" not in options
-    assert (options["data"], options["samples"]) == (DATA, 4)
-    assert run_command(options).startswith(f"harness run --data {DATA} --samples 4 ")
+    assert (options["data"], options["samples"]) == (UNKNOWN_DATA, 4)
+    assert run_command(options).startswith(f"harness run --data {UNKNOWN_DATA} --samples 4 ")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"limit": 2},
+        {"filter": ("level=1",)},
+        {"ids": ("b", "c")},
+        {"id_key": "id", "question_key": "asked", "limit": 1},
+        {},
+    ],
+    ids=str,
+)
+def test_a_run_of_ones_own_file_is_repeated_by_the_options_that_it_was_made_with(
+    tmp_path: Path, given: dict[str, Any]
+) -> None:
+    data = tmp_path / "my sums.jsonl"
+    rows = [{"id": name, "asked": f"{name} + 1?", "answer": "2", "level": level} for level, name in enumerate("abc")]
+    column = given.get("question_key", "question")
+    lines = [json.dumps({column if key == "asked" else key: value for key, value in row.items()}) for row in rows]
+    data.write_text("\n".join(lines), "utf-8")
+    with FaultServer(answer) as server:
+        asked = {"data": data, "samples": 2, "max_tokens": 512, "base_url": server.base_url}
+        made = harness.run(out=tmp_path / "run", **asked, **given)
+        (options,) = options_again(Manifest.load(RunFolder(made.path)), "run")
+        command = run_command(options)
+        repeated = harness.run(**{**options, "out": tmp_path / options["out"]})
+    assert f"--data '{data}' --samples 2 " in command
+    assert command.endswith(" --out run-again")
+    assert {name: options[name] for name in ("limit", "filter", "ids", *OF_DATA) if name in options} == {
+        name: list(value) if isinstance(value, tuple) else value for name, value in given.items()
+    }
+    first, second = (Manifest.load(RunFolder(run.path)).benchmarks["my sums"] for run in (made, repeated))
+    assert (differences(first.identity, second.identity), first.plan) == ([], second.plan)
+    assert parsed(command)["data"] == str(data)
 
 
 def manifest(**identities: dict[str, Any]) -> Manifest:

@@ -19,6 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.core.codec import digest
 from harness.core.inert import visible
 from harness.reports import page as page_module
 from harness.reports.plots import draw
@@ -26,6 +27,9 @@ from harness.reports.report import report
 from tests.patience import PATIENCE_SECONDS
 from tests.reports.payloads import PAYLOADS
 from tests.reports.run_folders import write_run
+from tests.system.command import harness
+from tests.viewer.small_run import RunQuestion, RunReply
+from tests.viewer.small_run import write_run as viewed_run
 
 pytestmark = pytest.mark.slow
 
@@ -135,7 +139,25 @@ def test_two_runs_show_which_questions_fell(tmp_path: Path) -> None:
     runs = [write_run(tmp_path / "base", strength=0.9), write_run(tmp_path / "worse", strength=0.1)]
     texts = " ".join(Elements(report(runs).html()).texts)
     assert re.search(r"Questions that moved: [1-6] fell, 0 rose", texts)
-    assert re.search(r"q00\d 4 / 4 [01] / 4 -\d", texts)
+    assert re.search(r"q00\d Find the value of .{1,40} 4 / 4 [01] / 4 -\d", texts)
+
+
+def test_a_list_of_questions_names_one_by_its_text_where_its_id_is_only_a_checksum(tmp_path: Path) -> None:
+    asked = {
+        digest(["What is 2 + 3?"])[:16]: RunQuestion("What is 2 + 3?", "5", [RunReply("5")]),
+        "0123456789abcdef": RunQuestion("What is 1 + 1?", "2", [RunReply("2")]),
+    }
+    worse = {name: RunQuestion(one.text, one.reference, [RunReply("7")]) for name, one in asked.items()}
+    runs = [viewed_run(tmp_path / "base", {"sums": asked}), viewed_run(tmp_path / "worse", {"sums": worse})]
+    (table,) = re.findall(r"Questions that moved.*?</table>", report(runs).html(), re.DOTALL)
+    first_cells = [re.sub("<br>", " | ", cell) for cell in re.findall(r"<tr><td>(.*?)</td>", table)]
+    assert sorted(first_cells) == ["0123456789abcdef | What is 1 + 1?", "What is 2 + 3?"]
+    shown = harness(tmp_path, "show", "base").out
+    assert f"{digest(['What is 2 + 3?'])[:16]}  What is 2 + 3?   reference 5" in shown, "its id opens it"
+    assert "0123456789abcdef   reference 2" in shown
+    compared = harness(tmp_path, "compare", "base", "worse").out
+    assert "    What is 2 + 3?: 1 of 1 → 0 of 1" in compared
+    assert "    0123456789abcdef: 1 of 1 → 0 of 1" in compared
 
 
 def test_failed_requests_stand_with_their_endpoint_and_number(tmp_path: Path) -> None:

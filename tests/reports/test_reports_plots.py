@@ -6,6 +6,7 @@ For: harness.reports.plots.
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import itertools
 import re
@@ -141,6 +142,18 @@ def test_throughput_adds_up_to_all_tokens(made: Report, plots: dict[str, Plot]) 
     assert workload is not None
     rates = [rate for rate in column(plots["base-demo-throughput"], "tokens_per_s") if isinstance(rate, float)]
     assert sum(rates) * workload.slice_s == pytest.approx(workload.completion_tokens)
+
+
+def test_large_rates_are_written_short_so_that_they_stay_clear_of_the_axis_title(plots: dict[str, Plot]) -> None:
+    def labels(factor: float) -> list[str]:
+        plot = plots["base-demo-throughput"]
+        rows = tuple((time, float(rate or 0) * factor, flying) for time, rate, flying in plot.rows)
+        texts = ET.fromstring(draw.svg(dataclasses.replace(plot, rows=rows))).iter(f"{SVG}text")
+        return [text.text or "" for text in texts]
+
+    assert max(len(text) for text in labels(1e5)) <= len("tokens/s")
+    assert any(re.fullmatch(r"[\d.]+M", text) for text in labels(1e5))
+    assert not any(re.search(r"\d[kM]$", text) for text in labels(1))
 
 
 def test_a_plot_is_drawn_with_its_text_as_text_large_enough_and_narrow_enough(plots: dict[str, Plot]) -> None:

@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.asking.options import CompareOptions
 from harness.reports.history import read_history
 from harness.reports.scored import read_runs
 from harness.reports.settings import (
     by_weight,
+    checksum_table,
     decided_table,
     duration,
     failure_table,
@@ -20,9 +22,9 @@ from harness.reports.settings import (
     run_table,
     settings_table,
 )
-from harness.reports.tables import why_narrower
-from harness.runs.layout import RunLog
-from harness.scoring.intervals import Interval
+from harness.runs.layout import RunFolder, RunLog
+from harness.scoring.intervals import Interval, why_narrower
+from harness.verbs.compare import compare
 from tests.reports.run_folders import write_run
 
 
@@ -96,7 +98,28 @@ def test_who_decided_is_said_of_sampling_and_of_the_requests_wording(tmp_path: P
     assert [rows[name][1] for name in ("samples a question", "model")] == ["card", "server"]
     assert "tokens counted by the server, in the stream" not in rows, "a decider is no value"
     assert not [name for name in rows if name.partition(".")[0] in recorded]
-    assert rows["digest of the rows"][1] == "computed: a checksum"
+    assert "digest of the rows" not in rows, "nobody decides a checksum"
+    (checksum,) = checksum_table([run], "demo").rows
+    assert checksum == ("digest of the rows", "0c1f")
+
+
+def test_a_setting_is_starred_where_a_comparison_lists_it_and_the_title_says_what_a_star_is(tmp_path: Path) -> None:
+    def run(name: str, port: int, digest: str) -> RunFolder:
+        endpoints = [{"base_url": f"http://127.0.0.1:{port}/v1"}]
+        made = {"rows_digest": digest}
+        settings = {"endpoints": endpoints, "order": "longest", "questions_made": made}
+        return write_run(tmp_path / name, settings=settings)
+
+    folders = [run("base", 8001, "a"), run("other", 8002, "b"), run("twin", 8001, "a")]
+    runs = read_runs(folders)
+    (beside,) = compare(folders[:2], CompareOptions())
+    assert [change.field for change in beside.settings] == ["endpoints"]
+    table = settings_table(runs[:2], "demo")
+    assert [row[0] for row in table.rows if row[0].endswith(" *")] == ["endpoints *"]
+    assert (table.title, table.notes) == ("Settings of demo (* differs between the runs)", ())
+    assert checksum_table(runs[:2], "demo").rows == (("digest of the rows *", "a", "b"),)
+    equal = settings_table([runs[0], runs[2]], "demo")
+    assert (equal.title, [row for row in equal.rows if "*" in row[0]]) == ("Settings of demo", [])
 
 
 def test_the_identity_keeps_its_names_whatever_else_is_recorded(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_shards_are_merged_into_the_run_that_one_client_makes(asked: dict[str, A
     (compared,) = harness.compare([merged.path, whole.path])
     assert compared.settings == []
     (other,) = harness.compare([parts[0].path, merged.path])
-    assert [one.field for one in other.settings] == ["shard", "questions (limit, ids, filter)"]
+    assert [one.field for one in other.settings] == ["shard", "questions"]
 
     seen = command(tmp_path, "status", "part1")
     assert seen.code == 0
@@ -96,16 +96,18 @@ def test_the_command_that_repeats_a_shard_carries_what_was_selected(asked: dict[
 
     def again(folder: Path) -> dict[str, Any]:
         (options,) = options_again(Manifest.load(RunFolder(folder)))
-        return {name: options[name] for name in ("shard", "ids") if name in options}
+        return {name: options[name] for name in ("shard", "limit", "ids") if name in options}
 
-    ids = ["q0", "q1", "q2", "q3"]
-    assert again(parts[0].path) == {"shard": "1/2", "ids": ids}
+    assert again(parts[0].path) == {"shard": "1/2", "limit": 4}
     assert again(whole.path) == {"shard": "1/2"}, "all questions are no choice"
     assert harness.run(out=parts[0].path, **again(parts[0].path), **asked).outcome.n_session == 0
     with pytest.raises(harness.StoreError, match=r"shard\.selection"):
         harness.run(out=parts[0].path, shard="1/2", ids=["q0", "q1", "q2"], **asked)
     joined = harness.merge(parts, out=tmp_path / "joined").path
-    assert again(joined) == {"ids": ids}
+    assert again(joined) == {"limit": 4}
+    ids = {"ids": ["q0", "q1", "q2", "q3"]}
+    named = harness.run(out=tmp_path / "named", shard="1/2", **ids, **asked)
+    assert again(named.path) == {"shard": "1/2", **ids}
     assert harness.run(out=joined, **again(joined), **asked).outcome.n_session == 0
 
 

@@ -24,6 +24,7 @@ from harness.runs import Manifest, RunFolder, grades, questions, record
 from harness.runs.layout import RunLog
 from harness.runs.line_file import write_lines
 from harness.runs.manifest import Provenance
+from harness.runs.recorded_settings import difference_in_words
 from harness.scoring.deciding import RunPair, decide
 from harness.scoring.differences import holm, questions_to_detect
 from harness.scoring.intervals import normal_two_sided
@@ -149,8 +150,7 @@ def test_questions_of_one_run_only_are_counted_and_named_and_the_choice_is_a_set
     (sentence,) = [text for text in beside.decision.warnings if "left out" in text]
     assert sentence.startswith("6 questions that only one run has are left out: ")
     assert "q006, q007, q008, q009, q010 and 1 more" in sentence
-    chosen = 'questions (limit, ids, filter): "all" → "6 chosen"'
-    assert [str(one) for one in beside.settings] == [chosen]
+    assert [difference_in_words(one) for one in beside.settings] == ["questions (limit, ids, filter): all → 6 chosen"]
     (same,) = compare([base, write_run(tmp_path / "again", benchmarks=[("demo", 12, 4)])], CompareOptions())
     assert not any("left out" in text for text in same.decision.warnings)
     assert same.settings == []
@@ -260,7 +260,7 @@ def test_a_run_that_repeats_the_replies_of_another_is_named_whatever_the_setting
         assert repeated[0].startswith("24 of 24 replies that were compared are the same in both runs, word for word")
         assert why in repeated[0]
     assert len(repeated) == bool(why)
-    assert "samples a question: 8 → 4" in [str(one) for one in compared.settings]
+    assert "samples a question: 8 → 4" in [difference_in_words(one) for one in compared.settings]
 
 
 def with_questions(run: RunFolder, **changes: Any) -> RunFolder:
@@ -459,7 +459,7 @@ def test_servers_that_served_other_weights_are_named(tmp_path: Path) -> None:
     with_server(base, model_path="a.gguf", root="m")
     with_server(tuned, model_path="b.gguf", root="m")
     done = harness(tmp_path, "compare", "base", "tuned")
-    assert '  differs: server\'s path of the weights: "a.gguf" → "b.gguf"\n' in done.out
+    assert "  differs: server's path of the weights: a.gguf → b.gguf\n" in done.out
     assert "root" not in done.out
     with_server(tuned, model_path="a.gguf", root="m")
     assert "server's" not in harness(tmp_path, "compare", "base", "tuned").out

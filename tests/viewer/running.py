@@ -78,7 +78,7 @@ def answering_here(runs: Path) -> Iterator[Viewer]:
 
     async def serve() -> None:
         def viewer(token: str, port: int) -> app.Viewer:
-            return app.Viewer(library, published_beside, lambda run: run_facts(run, lambda _: []), token, port)
+            return app.Viewer(library, published_beside, lambda run: run_facts(run, lambda *_: []), token, port)
 
         async with answering(viewer, [0]) as address:
             addresses.put(address)

@@ -15,13 +15,15 @@ from typing import Any
 import httpx
 import pytest
 
+from harness.asking.options import CompareOptions
 from harness.core.records import Key
 from harness.grading.verdict import NEAR_MISSES
 from harness.presets.grading import GradingOptions
 from harness.reports.report import report
-from harness.runs import RunFolder, overrides, read_samples, sample_labels
+from harness.runs import Manifest, RunFolder, overrides, read_samples, sample_labels
 from harness.scoring import Score
 from harness.scoring.pipeline import score_run
+from harness.verbs.compare import compare
 from harness.viewer import app
 from tests.system.command import harness
 from tests.viewer.running import Viewer, answering_here, viewing
@@ -291,8 +293,38 @@ def test_the_second_run_is_compared_with_the_first(results: Path, client: httpx.
         for first, second in (("a", "c"), ("c", "a"))
     ]
     (field, before, after) = next(change for change in both[0] if change[0] == "run seed")
-    assert (before != 9, after) == (True, 9)
+    assert (before != "9", after) == (True, "9")
     assert [field, after, before] in both[1]
+
+
+def test_the_settings_that_differ_are_those_of_the_comparison_in_words(results: Path, client: httpx.Client) -> None:
+    folders = [write_run(results / "results" / name) for name in ("c", "d", "e")]
+    for folder, port in zip(folders, (8001, 8002, 8001), strict=True):
+        manifest = Manifest.load(folder)
+        manifest.benchmarks["demo"].settings["endpoints"] = [{"base_url": f"http://127.0.0.1:{port}/v1"}]
+        manifest.save(folder)
+
+    def settings(first: str, second: str) -> list[list[str]]:
+        asked = {"first": first, "second": second, "benchmark": "demo"}
+        changed: list[list[str]] = client.get("/api/compare", params=asked).json()["settings"]
+        return changed
+
+    apart = ["endpoints", "address http://127.0.0.1:8001/v1", "address http://127.0.0.1:8002/v1"]
+    assert (settings("c", "d"), settings("c", "e")) == ([apart], [])
+    (beside,) = compare(folders[:2], CompareOptions())
+    assert [change.field for change in beside.settings] == ["endpoints"]
+
+
+def test_a_narrower_interval_for_new_questions_is_explained_beside_two_runs(
+    results: Path, client: httpx.Client
+) -> None:
+    alike = {f"q{n}": RunQuestion("?", "42", [RunReply(r"\boxed{42}"), RunReply(r"\boxed{1}")]) for n in range(12)}
+    for name in ("c", "d"):
+        write_run(results / "results" / name, {"demo": alike})
+    page = client.get("/api/compare", params={"first": "c", "second": "d", "benchmark": "demo"}).json()
+    assert [reason[:44] for reason in page["narrower"]] == ["the interval for the same questions is wider"]
+    wide = client.get("/api/compare", params={"first": "a", "second": "b", "benchmark": "demo"}).json()
+    assert wide["narrower"] == []
 
 
 @pytest.mark.parametrize(
@@ -535,10 +567,10 @@ def test_a_label_that_says_too_little_is_refused(
 
 
 def test_a_report_of_a_run_is_shown_and_can_run_nothing(by_hand: RunFolder, client: httpx.Client) -> None:
-    assert client.get("/api/run", params={"run": "hand"}).json()["has_report"] is False
+    assert client.get("/api/run", params={"run": "hand"}).json()["reports"] == []
     assert client.get("/report", params={"run": "hand"}).status_code == 409
     (by_hand.path / "report.html").write_text("<script>alert(1)</script><p>A report")
-    assert client.get("/api/run", params={"run": "hand"}).json()["has_report"] is True
+    assert client.get("/api/run", params={"run": "hand"}).json()["reports"] == [""]
     answer = client.get("/report", params={"run": "hand"})
     assert "A report" in answer.text
     assert answer.headers["Content-Security-Policy"].startswith("sandbox; default-src 'none'; ")
@@ -551,6 +583,25 @@ def test_a_report_of_a_run_is_shown_and_can_run_nothing(by_hand: RunFolder, clie
     (by_hand.path / "report.html").unlink()
     (by_hand.path / "report.html").symlink_to("/etc/hostname")
     assert client.get("/report", params={"run": "hand"}).status_code == 409
+
+
+def test_a_report_of_several_runs_is_linked_by_the_pages_of_its_runs(results: Path, client: httpx.Client) -> None:
+    first, second, other = (write_run(results / "results" / name) for name in ("c", "d e", "f"))
+
+    def linked(run: str) -> list[str]:
+        reports: list[str] = client.get("/api/run", params={"run": run}).json()["reports"]
+        return reports
+
+    report([first, second]).write(results / "results" / "beside")
+    assert (linked("c"), linked("d e"), linked("f")) == (["beside"], ["beside"], [])
+    page = client.get("/report", params={"run": "d e", "report": "beside"})
+    assert (page.status_code, "This run in the viewer" in page.text) == (200, True)
+    assert client.get("/report", params={"run": "f", "report": "beside"}).status_code == 409, "it is not of this run"
+    assert client.get("/report", params={"run": "c", "report": "../results/beside"}).status_code == 409
+    above = report([first, other]).write(results / "results")
+    assert (linked("f"), linked("c")) == ([".."], ["..", "beside"])
+    for name in ("html", "md", "csv", "tex"):
+        above.with_suffix(f".{name}").unlink()
 
 
 def test_a_report_is_shown_up_to_its_bound(

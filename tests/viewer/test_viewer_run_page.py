@@ -27,8 +27,8 @@ TOKEN = "secret"
 PORT = 9
 
 
-def repeat(manifest: Manifest) -> list[str]:
-    return [f"harness run --model {manifest.model}"]
+def repeat(manifest: Manifest, run: str) -> list[str]:
+    return [f"harness run --model {manifest.model} --out {run}"]
 
 
 def facts(folder: RunFolder) -> RunFacts:
@@ -71,7 +71,7 @@ def test_the_page_of_a_run_says_settings_and_who_decided_them(tmp_path: Path) ->
     assert not [name for name in settings if name.startswith("sampling_from")]
     assert table(page, "The run")["model"] == ["org/model-7b"]
     assert page["facts"]["warnings"] == [r"slow \x1b[2J"]
-    assert page["facts"]["commands"] == ["harness run --model org/model-7b"]
+    assert page["facts"]["commands"] == ["harness run --model org/model-7b --out a"]
     assert page["prompts"]["demo"]["text"]["text"].startswith("What is")
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from harness.core.records import Grade
 from harness.reports.outcomes import WORDS, Outcome, outcome
-from harness.reports.plots.plot import INK, SHARE_AXIS, TOKENS_AXIS, Cell, Plot, axis
+from harness.reports.plots.plot import COUNT_AXIS, INK, SHARE_AXIS, TOKENS_AXIS, Cell, Plot, axis
 
 COLOURS: dict[Outcome, str] = {
     "correct": "#0072b2",
@@ -68,7 +68,7 @@ def _lengths(sized: Sequence[_Sized]) -> Plot:
                 "bin": "binned",
             },
             "x2": {"field": "to"},
-            "y": axis("samples", "samples"),
+            "y": axis("samples", "samples", **COUNT_AXIS),
             "color": _colour(sized),
             "order": {"field": "order"},
         },

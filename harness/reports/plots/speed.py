@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from harness.reports.plots.plot import HEIGHT, SERIES, Cell, Plot, axis
+from harness.reports.plots.plot import COUNT_AXIS, HEIGHT, SERIES, Cell, Plot, axis
 from harness.reports.plots.plot import series as series_of
 from harness.scoring.workload import Slice, Workload
 
@@ -33,7 +33,7 @@ def speed_plots(workload: Workload | None) -> list[Plot]:
                     "mark": {"type": "area", "color": SERIES[0], "line": {"color": SERIES[0]}, "interpolate": "step"},
                     "encoding": {
                         "x": axis("time", unit, format=",~f"),
-                        "y": axis("tokens_per_s", "tokens/s", format=",~f"),
+                        "y": axis("tokens_per_s", "tokens/s", **COUNT_AXIS),
                     },
                 },
             )

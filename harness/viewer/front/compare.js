@@ -1,7 +1,7 @@
 // Two runs of a benchmark: the difference, a scatter of questions, what moved; and one question side by side.
 import { address, count, fixed, foreign, h, percent, plain, s, setting, shortId, verdictOf } from "./dom.js";
 import { Panel } from "./facts.js";
-import { heading, questionText, sampleText, samplesOf, votesOf } from "./question.js";
+import { crumb, heading, questionText, sampleText, samplesOf, votesOf } from "./question.js";
 
 export function compare({ query, first, second, benchmark, set, go }) {
   const panel = new Panel("/api/compare", { first, second, benchmark }, draw);
@@ -13,19 +13,21 @@ export function compare({ query, first, second, benchmark, set, go }) {
     return [
       h("h1", {}, foreign(benchmark), h("span", { class: "of" }, " in ", foreign(first), " (A) and ", foreign(second), " (B)")),
       value.paired === null ? h("p", { class: "note" }, foreign(value.reason)) : difference(value.paired),
+      value.narrower.map((reason) => h("p", { class: "quiet" }, `${reason[0].toUpperCase()}${reason.slice(1)}.`)),
       value.n_overridden.some((n) => n > 0) ? h("p", { class: "note" }, byHand(value)) : null,
       h("div", { class: "halves" },
         h("figure", {}, scatter(value.moved), h("figcaption", {}, "Each circle stands for questions with the same fraction correct in A (across) and in B (up). Choose a circle to list its questions.")),
         h("div", {},
           h("h2", {}, "Settings that differ"),
-          value.settings.length ? h("table", {}, h("thead", {}, h("tr", {}, ["setting", "A", "B"].map((name) => h("th", { scope: "col" }, name)))),
-            h("tbody", {}, value.settings.map(([field, old, now]) => h("tr", {}, h("th", { scope: "row" }, setting(plain(field))), [old, now].map((one) => h("td", {}, foreign(plain(one === null ? "not set" : JSON.stringify(one), 80)))))))) : h("p", {}, "None."),
+          value.settings.length ? h("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "Settings that differ" }, h("table", {}, h("thead", {}, h("tr", {}, ["setting", "A", "B"].map((name) => h("th", { scope: "col" }, name)))),
+            h("tbody", {}, value.settings.map(([field, old, now]) => h("tr", {}, h("th", { scope: "row" }, setting(plain(field))), [old, now].map((one) => h("td", {}, foreign(one)))))))) : h("p", {}, "None."),
           h("h2", {}, "Samples of equal index"),
           h("ul", {}, value.flips.map((flip) => h("li", {}, `${count(flip.n)} from ${verdictOf(flip.first).word} to ${verdictOf(flip.second).word}`)), h("li", {}, `${count(value.n_same)} with the same verdict in both`)))),
       h("h2", {}, spot ? "Questions of this circle" : "Questions that moved"),
       spot ? h("p", {}, h("button", { type: "button", click: () => set({ at: null }) }, "All questions that moved")) : null,
       h("ol", { class: "questions" }, moved.map((one) => h("li", {}, h("a", { class: "row moved", "data-key": one.id, href: address(["compare", first, second, benchmark, one.id]) },
-        h("span", { class: "id", title: plain(one.id) }, foreign(shortId(one.id))), h("span", { class: "excerpt", dir: "auto" }, foreign(one.excerpt)), h("span", {}, `${percent(one.first)} % of ${one.n_first} → ${percent(one.second)} % of ${one.n_second}`),
+        one.title ? null : h("span", { class: "id", title: plain(one.id) }, foreign(shortId(one.id))),
+        h("span", { class: one.title ? "excerpt titled" : "excerpt", dir: "auto", title: one.title ? plain(one.id) : null }, foreign(one.excerpt)), h("span", {}, `${percent(one.first)} % of ${one.n_first} → ${percent(one.second)} % of ${one.n_second}`),
         h("b", { class: one.second > one.first ? "correct" : "wrong" }, `${one.second >= one.first ? "+" : "−"}${percent(Math.abs(one.second - one.first))}`))))),
       moved.length ? null : h("p", { class: "quiet" }, "None."),
     ];
@@ -93,7 +95,8 @@ export function sideBySide({ query, first, second, benchmark, id, sample, go, se
     if (next !== undefined) go(at(next));
   };
   return {
-    title: plain(id),
+    get title() { return heading(sides[0].asked.value, id); },
+    get crumb() { return crumb(sides[0].asked.value, id); },
     panels: [text, ...sides.flatMap(({ asked, one }) => [asked, one])],
     layout: () => [text.element, h("div", { class: "halves" }, sides.map(({ asked, one }) => h("section", {}, asked.element, one.element)))],
     moves: () => [],

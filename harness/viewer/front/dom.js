@@ -117,6 +117,11 @@ export function shortId(id) {
   return /^[0-9a-f]{16,}$/i.test(id) ? `${id.slice(0, 8)}…` : id;
 }
 
+/** The name of a question in a list, for a cell or a link: the beginning of its text where its id is only a checksum. */
+export function named(id, title) {
+  return title ? plain(title, 60) : shortId(id);
+}
+
 export function percent(value, digits = 0) {
   return value === null || value === undefined ? "–" : fixed(100 * value, digits);
 }

@@ -97,7 +97,7 @@ function drawPath() {
   const upTo = kind === "compare" ? 3 : 1;
   if (kind === "compare") links.push(h("a", { href: address(["compare", ...rest.slice(0, 3)]) }, foreign(plain(rest.slice(0, 2).join(" | "), 60)), " · ", foreign(plain(rest[2] ?? "", 40))));
   else if (rest.length) links.push(h("a", { href: address(["run", rest[0]]) }, foreign(plain(rest[0], 60))));
-  for (let i = upTo; i < rest.length; i += 1) links.push(h("a", { href: address([kind, ...rest.slice(0, i + 1)]) + (i ? location.search : "") }, foreign(plain(shortId(rest[i]), 60))));
+  for (let i = upTo; i < rest.length; i += 1) links.push(h("a", { href: address([kind, ...rest.slice(0, i + 1)]) + (i ? location.search : "") }, foreign(i === (kind === "compare" ? 3 : 2) && page.crumb ? page.crumb : plain(shortId(rest[i]), 60))));
   links.at(-1).setAttribute("aria-current", "page");
   document.getElementById("path").replaceChildren(h("ol", {}, links.map((link) => h("li", {}, link))));
 }

@@ -1,5 +1,5 @@
 // One question: what was asked, its samples as a strip, the votes, and one sample in full.
-import { address, chip, count, foreign, h, plain, queryOf, verdictOf } from "./dom.js";
+import { address, chip, count, foreign, h, plain, queryOf, shortId, verdictOf } from "./dom.js";
 import { Panel, facts } from "./facts.js";
 import { excerpt, rendered } from "./mathtext.js";
 import { NEAR_MISSES, chosen, labelCounts, rowsById } from "./questions.js";
@@ -21,6 +21,11 @@ export function heading(value, id) {
   return plain(value?.title || id, MAX_HEADING);
 }
 
+/** What the path calls the question: its id, or the beginning of its text where the id is only a checksum. */
+export function crumb(value, id) {
+  return plain(value && !value.own_id && value.title ? value.title : shortId(id), 40);
+}
+
 export function question({ query, run, benchmark, id, sample, set, go, who, refresh, here }) {
   const where = { run, benchmark, question: id };
   let by = "index";
@@ -33,6 +38,7 @@ export function question({ query, run, benchmark, id, sample, set, go, who, refr
   const at = (index) => address(["run", run, benchmark, id, `s${index}`], Object.fromEntries(query));
   return {
     get title() { return `${heading(asked.value, id)}${sample === null ? "" : ` · sample ${sample}`}`; },
+    get crumb() { return crumb(asked.value, id); },
     panels: [asked, ...(one ? [one] : []), list, ...(beside ? [beside] : [])],
     moves: () => [],
     keys: {

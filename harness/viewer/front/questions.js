@@ -1,5 +1,5 @@
 // The questions of a benchmark: filters, order, search.
-import { address, chip, count, foreign, h, percent, plain, queryOf, shortId, verdictOf, withInterval } from "./dom.js";
+import { address, chip, count, foreign, h, named, percent, plain, queryOf, shortId, verdictOf, withInterval } from "./dom.js";
 import { Panel, rubricText } from "./facts.js";
 import { sourceStrip } from "./sources.js";
 
@@ -147,8 +147,8 @@ export function questions({ query, run, benchmark, set, other }) {
           h("small", {}, row.interval ? `${percent(row.interval[0])}–${percent(row.interval[1])}` : "")),
         theirs ? h("span", { class: "theirs" }, theirs.fraction === null ? "–" : `${percent(theirs.fraction)} %`, h("small", { title: plain(other) }, "in ", foreign(plain(other, 16)))) : null,
         strip(row.verdicts),
-        h("span", { class: "id", title: plain(row.id) }, foreign(shortId(row.id))),
-        h("span", { class: "excerpt", dir: "auto" }, foreign(row.excerpt)),
+        row.title ? null : h("span", { class: "id", title: plain(row.id) }, foreign(shortId(row.id))),
+        h("span", { class: row.title ? "excerpt titled" : "excerpt", dir: "auto", title: row.title ? plain(row.id) : null }, foreign(row.excerpt)),
         h("span", { class: "facts" }, "reference ", h("b", {}, foreign(plain(row.references.join(" or "), 40))),
           row.majority === null ? null : [", majority ", h("b", { class: row.majority_verdict }, foreign(plain(row.majority, 40)))],
           row.mean_tokens === null ? null : `, ${count(Math.round(row.mean_tokens))} tokens a sample`,
@@ -195,7 +195,7 @@ export function questions({ query, run, benchmark, set, other }) {
   function hitLine(hit) {
     const link = address(["run", run, benchmark, hit.question_id, ...(hit.sample_index === null ? [] : [`s${hit.sample_index}`])]);
     return h("li", {}, h("a", { class: "row hit", href: link },
-      h("span", { class: "id", title: plain(hit.question_id) }, foreign(shortId(hit.question_id)), hit.sample_index === null ? "" : ` s${hit.sample_index}`),
+      h("span", { class: "id", title: plain(hit.question_id), dir: "auto" }, foreign(named(hit.question_id, hit.title)), hit.sample_index === null ? "" : ` s${hit.sample_index}`),
       h("span", { class: "excerpt", dir: "auto" }, foreign(hit.before), h("mark", {}, foreign(hit.match)), foreign(hit.after)),
       h("span", { class: "facts" }, hit.sample_index === null ? null : chip(hit.verdict), hit.part)));
   }

@@ -1,5 +1,5 @@
 // With which settings a run was made: settings, prompt, server, time, cost, warnings, the command that makes it again.
-import { count, foreign, h, queryOf, setting } from "./dom.js";
+import { count, foreign, h, plain, queryOf, setting } from "./dom.js";
 import { Panel } from "./facts.js";
 
 export function runFacts(run) {
@@ -7,9 +7,10 @@ export function runFacts(run) {
   const panel = new Panel("/api/run", { run }, draw, { live: false });
   return panel;
 
-  function draw({ facts, prompts, has_report, log, log_omitted }) {
+  function draw({ facts, prompts, reports, log, log_omitted }) {
     return [
-      has_report ? h("p", {}, h("a", { href: "/report?" + queryOf({ run }), target: "_blank", rel: "noopener" }, "The report of this run")) : null,
+      reports.map((report) => h("p", {}, h("a", { href: "/report?" + queryOf({ run, report }), target: "_blank", rel: "noopener" },
+        report ? ["The report of this run and others (", foreign(plain(`${report}/report.html`, 80)), ")"] : "The report of this run"))),
       facts.warnings.length ? [h("h2", {}, "Warnings in the log of this run"), facts.warnings.map((said) => h("p", { class: "note" }, foreign(said)))] : null,
       facts.tables.map(table),
       Object.entries(prompts).map(([name, question]) => prompt(name, question)),
@@ -19,15 +20,15 @@ export function runFacts(run) {
   }
 }
 
-function table({ title, columns, rows, notes }) {
-  return [
-    h("h2", {}, foreign(title)),
+function table({ title, columns, rows, notes, folded }) {
+  const shown = [
     h("div", { class: "wide", tabindex: 0, role: "region", "aria-label": title },
       h("table", {},
         h("thead", {}, h("tr", {}, columns.map((name) => (name ? h("th", { scope: "col" }, foreign(name)) : h("td"))))),
         h("tbody", {}, rows.map(([first, ...rest]) => h("tr", {}, h("th", { scope: "row" }, setting(first)), rest.map((cell) => h("td", {}, foreign(cell)))))))),
     notes.map((said) => h("p", { class: "quiet" }, foreign(said))),
   ];
+  return folded ? h("details", { "data-key": title }, h("summary", {}, foreign(title)), shown) : [h("h2", {}, foreign(title)), shown];
 }
 
 function prompt(name, question) {

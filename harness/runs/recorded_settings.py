@@ -1,0 +1,145 @@
+"""The recorded settings of a run's benchmark: by path, in words, and those in which two runs differ.
+
+Reports, comparisons and the viewer take the list of differences from `setting_differences`, so that they agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from harness.core.inert import visible
+from harness.runs import setting_names
+from harness.runs.manifest import BenchmarkRecord, Difference, Provenance, changes_of, differences
+
+MAX_SETTING_CHARS = 400
+"""Longest setting, such as a system prompt, that is shown whole, in characters; a longer one is clipped."""
+
+MAX_SETTING_DEPTH = 6
+"""Levels of nested settings that get a path each; deeper levels share one value."""
+
+MAX_LISTED = 12
+"""Largest number of items of a list that are shown; the others are counted."""
+
+DECIDED_BY = {"sampling_from": "sampling.", "chosen_by": "", "spelt_by": ""}
+"""Part of a run's record that says who decided settings → the beginning of the paths of these settings."""
+
+_PARTS = {"base_url": "address"}
+"""Key of a value that is a mapping → its name for people, if the key is not a word."""
+
+_DIGEST_CHARS = 64
+"""Length of a SHA-256 in hexadecimal; only the first 12 characters of a value of this length are shown."""
+
+
+NAMED_BY = {"prompt_digest": "prompt"}
+"""A digest in an identity → the field whose words say the same; where both differ, only the words are shown."""
+
+
+def settings_by_path(record: BenchmarkRecord) -> dict[str, object]:
+    """Plan, identity and settings of one benchmark's samples by path, without who decided them."""
+    settings = {name: value for name, value in record.settings.items() if name not in DECIDED_BY}
+    return {**plan_in_words(record), **flat(record.identity), **flat(settings)}
+
+
+def plan_in_words(record: BenchmarkRecord) -> dict[str, object]:
+    """The plan of one benchmark, with the chosen questions counted."""
+    ids = record.plan.question_ids
+    return {"samples": record.plan.samples, "questions": "all" if ids is None else f"{len(ids):,} chosen"}
+
+
+def setting_differences(first: BenchmarkRecord, second: BenchmarkRecord) -> list[Difference]:
+    """The settings in which two runs of a benchmark differ: identity, selection, samples, and those of the sessions.
+
+    Of the settings of sessions, only those that both runs record, since a run of an earlier version records fewer; a
+    checksum among them follows from other settings and is left out. Empty if another tool made one of the runs, because
+    its settings are unknown.
+    """
+    if first.imported or second.imported:
+        return []
+    changed = differences(first.identity, second.identity)
+    fields = {change.field for change in changed}
+    changed = [change for change in changed if NAMED_BY.get(change.field) not in fields]
+    ids = [None if record.plan.question_ids is None else set(record.plan.question_ids) for record in (first, second)]
+    words = [plan_in_words(record) for record in (first, second)]
+    if ids[0] != ids[1]:
+        changed.append(Difference("questions", *(plan["questions"] for plan in words)))
+    if first.plan.samples != second.plan.samples:
+        changed.append(Difference("samples", *(plan["samples"] for plan in words)))
+    both = (first.settings.keys() & second.settings.keys()) - DECIDED_BY.keys()
+    mine, theirs = ({name: own[name] for name in own if name in both} for own in (first.settings, second.settings))
+    changed += [change for change in differences(mine, theirs) if not is_checksum(change.field)]
+    return [change for change in changed if is_set(change.old) or is_set(change.new)]
+
+
+def server_differences(first: Provenance, second: Provenance) -> list[Difference]:
+    """The facts of the model, such as its file, in which the second run's servers differ from the first run's."""
+    changed = changes_of(first, second.servers).model if first.servers else []
+    return [
+        Difference(f"server's {setting_names.fact_in_words(change.field)}", change.before, change.now)
+        for change in changed
+    ]
+
+
+def difference_in_words(change: Difference) -> str:
+    """A line for people, inert: `run seed: 0 → 3`."""
+    name = visible(setting_names.in_words(change.field), MAX_SETTING_CHARS)
+    return f"{name}: {in_words(change.old)} → {in_words(change.new)}"
+
+
+def differs(path: str, changed: Sequence[Difference]) -> bool:
+    """Whether one of these differences is of the setting at `path`, of a part of it, or of what holds it."""
+    return any(f"{change.field}.".startswith(f"{path}.") or path.startswith(f"{change.field}.") for change in changed)
+
+
+def is_checksum(path: str) -> bool:
+    """Whether the setting is a digest, which follows from what it was made of."""
+    return setting_names.always_decided_by(path) == setting_names.CHECKSUM
+
+
+def in_words(value: object) -> str:
+    """The value of a setting as a person says it, inert and bounded: `yes`, `32,768`, `not set`, `a; b`."""
+    return visible(_text(value), MAX_SETTING_CHARS)
+
+
+def flat(tree: Mapping[str, object], prefix: str = "") -> dict[str, object]:
+    """The tree of settings as one mapping, with the names joined by dots."""
+    leaves: dict[str, object] = {}
+    for key, value in tree.items():
+        if isinstance(value, Mapping) and value and prefix.count(".") < MAX_SETTING_DEPTH:
+            leaves.update(flat(value, f"{prefix}{key}."))
+        else:
+            leaves[f"{prefix}{key}"] = value
+    return leaves
+
+
+def is_set(value: object) -> bool:
+    """Whether the value is not None and not empty; 0 and False are set."""
+    return value is not None and value != "" and value != [] and value != {}
+
+
+def _text(value: object) -> str:
+    """The value of a setting in words, not yet made inert: `not set`, `yes`, `32,768`."""
+    match value:
+        case None | "":
+            return "not set"
+        case bool():
+            return "yes" if value else "no"
+        case int():
+            return f"{value:,}" if abs(value) < 10**15 else str(value)
+        case float():
+            return f"{value:,.10g}"
+        case str():
+            kind, colon, hexadecimal = value.rpartition(":")
+            return f"{kind}{colon}{hexadecimal[:12]}" if _is_digest(hexadecimal) else value
+        case Mapping():
+            given = [(str(key), inner) for key, inner in value.items() if is_set(inner)]
+            shown = [f"{_PARTS.get(key, key)} {_text(inner)}" for key, inner in given[:MAX_LISTED]]
+            return ", ".join(shown) or "none"
+        case list() | tuple():
+            more = f" and {len(value) - MAX_LISTED} more" if len(value) > MAX_LISTED else ""
+            return "; ".join(map(_text, value[:MAX_LISTED])) + more or "none"
+    return str(value)
+
+
+def _is_digest(value: str) -> bool:
+    """Whether the text looks like a SHA-256 in hexadecimal."""
+    return len(value) == _DIGEST_CHARS and all(c in "0123456789abcdef" for c in value)
