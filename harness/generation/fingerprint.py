@@ -204,7 +204,10 @@ async def _ask_all(
     async def ask_endpoint(endpoint: Endpoint) -> None:
         path, spent = requests.path, replies.spent
         begun = [_beginning(transport, endpoint, path, body, deadlines, spent) for body in bodies(requests)]
-        replies.beginnings[endpoint.base_url] = list(await asyncio.gather(*begun))
+        # A refused request must not cut off the others in flight, which are billed all the same.
+        beginnings = await asyncio.gather(*begun, return_exceptions=True)
+        if not any(isinstance(beginning, BaseException) for beginning in beginnings):
+            replies.beginnings[endpoint.base_url] = [str(beginning) for beginning in beginnings]
 
     try:
         async with asyncio.timeout(SECONDS):

@@ -245,3 +245,12 @@ def test_a_budget_in_money_that_is_named_as_enough_is_enough() -> None:
     (least,) = re.findall(r"at least (\S+),", small.sentence())
     assert budget(97, budget_usd=float(least), prices=prices).may_start(0)
     assert not budget(97, budget_usd=0.99 * float(least), prices=prices).may_start(0)
+
+
+def test_the_first_round_starts_only_if_all_of_it_fits_at_the_reserve() -> None:
+    part = budget(64, budget_tokens=639)
+    assert part.fits(), "one reply would fit"
+    assert not part.may_start(0)
+    assert "at least 640" in part.sentence()
+    assert budget(64, budget_tokens=640).may_start(0)
+    assert budget(budget_tokens=639).may_start(0), "nothing bounds a reply without max_tokens"

@@ -99,6 +99,12 @@ PLANTED = {
         "schedule", "return self._n_returned.get(task, 0) >= WORN or", "return False and", "turns", rare=True
     ),
     "a round too many for the budget": Bug("budget", "return not self.holds_round", "return True", "budget"),
+    "a first round that the budget may not cover": Bug(
+        "budget",
+        "is_unbounded = not self.has_begun and self._max_tokens is None",
+        "is_unbounded = not self.has_begun",
+        "budget",
+    ),
     "a request that the budget may not cover": Bug(
         "budget",
         "self._exceeded_by(self._in_flight + 1, self._reserve)",

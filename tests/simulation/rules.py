@@ -15,6 +15,7 @@ speaks only where every permitted behaviour is broken.
 | turns | no sample that is ready waits while another is asked `MAX_TURNS` times |
 | order | rounds in their order; one sample of each question of unknown length first; known lengths from the longest |
 | idle | no slot stays free beside a sample that is ready and an endpoint that is surely open |
+| budget | with max_tokens, no request is sent if the first round at its reserve exceeds the budget |
 | budget | used + reserve × requests in flight ≤ budget, with every request; the end names what was used |
 | budget | with max_tokens the true bill never exceeds the budget, also where replies state no usage |
 | answered | an endpoint that answered is not set aside |
@@ -523,7 +524,9 @@ class Rules:
             if earlier and (earlier := self._not_given_up(earlier)):
                 raise Broken("order", f"{name(task)} is asked, and {name(min(earlier))} of an earlier round was not")
             if task.sample_index > self.round:
-                if self.round >= 0 and self.limited and self.ever_one and not self.any_probe:
+                is_first = self.round < 0
+                is_judged = self.max_tokens is not None if is_first else self.ever_one and not self.any_probe
+                if self.limited and is_judged:
                     self._look_at_round(task.sample_index)
                 self.round = task.sample_index
             return

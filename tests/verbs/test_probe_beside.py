@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +17,8 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from harness.asking.options import ProbeOptions, WhichServer
 from harness.asking.watching import Watcher
@@ -28,7 +31,7 @@ from harness.core.secret import HIDDEN
 from harness.generation import fingerprint
 from harness.runs import RunFolder
 from harness.runs.manifest import BenchmarkRecord, Fingerprint, Manifest, Plan
-from harness.verbs.probe import counterparts, load, probe, reference, template
+from harness.verbs.probe import counterparts, load, overlap, probe, reference, template
 from harness.verbs.probe.asking import CHAT
 from harness.verbs.probe.counterparts import FolderReference, SavedReference, counterpart
 from harness.verbs.probe.findings import Check, Finding
@@ -399,6 +402,45 @@ def test_a_divergence_is_that_of_the_definition() -> None:
     assert place.divergence == pytest.approx(0.5 * math.log(5 / 4) + 0.2 * math.log(2 / 3) + 0.3 * math.log(1))
     assert place.ratio == pytest.approx(math.log(2 / 3))
     assert place.same
+
+
+class Babbling(reference.ServerReference):
+    """A reference whose likeliest tokens are others than the toy's, at the first `n` places."""
+
+    n: int = 96
+
+    def likely(self) -> Sequence[Mapping[str, float]]:
+        return [
+            {f"{name}~": value for name, value in top.items()} if i < self.n else top
+            for i, top in enumerate(super().likely())
+        ]
+
+
+@pytest.mark.parametrize("n", [0, 40, 96])
+def test_lists_that_share_nothing_bound_the_divergence_and_leave_the_draws_untested(n: int) -> None:
+    other = Babbling(ToyAsker(Toy()), "the reference")
+    other.n = n
+    found = examined(ToyAsker(Toy()), *reference.against(other))
+    weights, draws = found["weights"], found["draws"]
+    (mean,) = re.findall(r"divergence from the reference (?:at least )?(\S+) nats", weights.came)
+    assert weights.outcome == ("spoils" if n else "sound")
+    assert ("at least" in weights.came) is (n > 0)
+    assert float(mean) > 0.2 if n else float(mean) < 0.001
+    assert ("mean log-ratio" in weights.came) is (n < 48)
+    assert (draws.outcome == "untested") is (n > 48)
+    assert ("share less than 50%" in draws.came) is (n > 48)
+
+
+@given(st.lists(st.floats(0.001, 1), min_size=12, max_size=12), st.lists(st.floats(0.001, 1), min_size=12, max_size=12))
+def test_a_divergence_of_lists_is_never_above_the_true_one(a: list[float], b: list[float]) -> None:
+    p, q = ([weight**3 / sum(one**3 for one in weights) for weight in weights] for weights in (a, b))
+    true = sum(x * math.log(x / y) for x, y in zip(p, q, strict=True))
+    for n in (2, 3, 5, 8):
+        lists = [
+            dict(sorted(((str(i), math.log(x)) for i, x in enumerate(full)), key=lambda item: -item[1])[:n])
+            for full in (p, q)
+        ]
+        assert overlap.divergence(*lists) <= true + 1e-4
 
 
 def test_replies_that_come_empty_under_load_are_found() -> None:

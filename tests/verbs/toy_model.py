@@ -26,7 +26,7 @@ from harness.client.facts.page import SlowAnswer
 from harness.client.protocol.failures import error_words
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.records import Timing, Usage
-from harness.verbs.probe import reference
+from harness.verbs.probe import overlap, reference
 from harness.verbs.probe.asking import CHAT, SECONDS, ProbeReply, Refused
 from harness.verbs.probe.protocol import UNICODE
 from tests.faults.server import END, HEAD, FaultServer, Request, Step, chunk, event, http
@@ -522,7 +522,7 @@ class Rounded(reference.ServerReference):
 
     def rounding(self) -> Sequence[float]:
         both = zip(reference.ServerReference(self.rounded, "").likely(), self.likely(), strict=True)
-        return [reference.divergence(one, other) for one, other in both]
+        return [overlap.divergence(one, other) for one, other in both]
 
 
 def passed(toy: Toy, fault: Fault, body: Body, *, chat: bool = True) -> tuple[int, bytes]:

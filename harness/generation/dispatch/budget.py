@@ -17,7 +17,9 @@ counts as free.
 The session asks in rounds (one sample of every question), so that a score of a stopped run is not biased. A round
 starts only if all of it is expected to fit: its last request at the reserve, the others at the mean cost so far. The
 mean counts once the first `KNOWN` samples *begun* have ended (the first to finish are short); until then the reserve
-stands for it. If a round or a request does not fit, the session waits for the requests in flight, which may turn out
+stands for it, so the first round of a session starts only if the budget covers all of it, and else nothing is sent.
+Without max_tokens nothing is known before the first reply, and the first round starts if one request fits. If a round
+or a request does not fit, the session waits for the requests in flight, which may turn out
 shorter than their reserve; with none in flight it ends.
 
 The limits on requests and on tokens a minute are two token buckets, which fill evenly. A request may be sent if the
@@ -362,7 +364,8 @@ class Budget:
     def may_start(self, number: int) -> bool:
         """Whether round `number` is expected to fit into the budget, together with the requests in flight."""
         self._round = number
-        self.holds_round = bool(self._round_exceeds(number))
+        is_unbounded = not self.has_begun and self._max_tokens is None
+        self.holds_round = not is_unbounded and bool(self._round_exceeds(number))
         return not self.holds_round
 
     def sentence(self) -> str:

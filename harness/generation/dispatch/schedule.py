@@ -154,7 +154,7 @@ class Scheduler:
     """Hands out the missing samples. Lengths are in tokens, times in seconds of `clock` (monotonic).
 
     prior: expected length by (benchmark, question_id), e.g. means of an earlier run; such questions need no first wave.
-    may_start_round: with order "rounds", called with the number of each round but the first, before it starts; False
+    may_start_round: with order "rounds", called with the number of each round before it starts; False
     holds the round back, and the next call of `next` asks once more. max_tokens: by benchmark; no sample is expected to
     be longer. long_prompts: (benchmark, question_id) of questions with prompts so long that a server's cache of them
     saves time.
@@ -381,7 +381,7 @@ class Scheduler:
         if not pending:
             return False
         number = min(q.waiting[0] for q in pending)
-        if self._n_waves and self._may_start_round is not None and not self._may_start_round(number):
+        if self._may_start_round is not None and not self._may_start_round(number):
             return False
         for question in pending:
             question.n_in_wave = int(question.waiting[0] == number)

@@ -29,7 +29,7 @@ from harness.core.secret import HIDDEN
 from harness.generation import fingerprint
 from harness.runs import RunFolder
 from harness.runs.manifest import Manifest
-from harness.verbs.probe import reference, template, tools
+from harness.verbs.probe import overlap, reference, template, tools
 from harness.verbs.probe.asking import Refused
 from harness.verbs.probe.connecting import probed
 from harness.verbs.probe.findings import Check
@@ -175,7 +175,7 @@ class FolderReference:
         if not computed.rounded:
             return ()
         pairs = zip(computed.rounded, computed.likely, strict=True)
-        return [reference.divergence(rounded, exact) for rounded, exact in pairs]
+        return [overlap.divergence(rounded, exact) for rounded, exact in pairs]
 
     def beginnings(self) -> Sequence[str]:
         """The beginnings of the greedy replies to the prompts of `fingerprint`."""

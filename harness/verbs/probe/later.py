@@ -27,7 +27,8 @@ from harness.core.inert import quoted
 from harness.scoring.intervals import normal_two_sided
 from harness.verbs.probe.asking import CHAT, COMPLETIONS, Choice, Inquiry, Refused, Token, first_top
 from harness.verbs.probe.findings import Check, Seen, sound, spoils, untested, warns
-from harness.verbs.probe.reference import GRAVE, divergence
+from harness.verbs.probe.overlap import divergence
+from harness.verbs.probe.reference import GRAVE
 from harness.verbs.probe.sampling import CUTS, NEAR, SURE
 from harness.verbs.probe.subject import LONG, OPEN_PROMPTS, STORY, Lost, Subject, listed, logprob_fields
 

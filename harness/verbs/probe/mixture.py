@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from harness.verbs.probe.asking import Refused
 from harness.verbs.probe.findings import Check, Seen, sound, spoils, untested
-from harness.verbs.probe.reference import divergence
+from harness.verbs.probe.overlap import divergence
 from harness.verbs.probe.sampling import CLOSED
 from harness.verbs.probe.subject import Lost, Subject, listed
 

@@ -3,10 +3,9 @@
 Three checks compare the server with the reference (another server, a saved reference, or a model computed on this
 machine): their next-token distributions, the server's own draws against the reference's distribution, and the
 beginnings of greedy replies. The first two checks send plain text to the completions API, so templates play no part.
-They compare the next token at fixed places in fixed passages. At each place, both distributions are coarsened to the
-tokens that both list plus one event for the rest; a Kullback-Leibler divergence of coarsened distributions is never
-larger than the true one, so coarsening accuses no sound server. Places of one passage are not independent, so the
-statistics treat each passage as one cluster.
+They compare the next token at fixed places in fixed passages. At each place, the divergence of the two lists
+(`overlap`) is never larger than the true one, so it accuses no sound server. Places of one passage are not independent,
+so the statistics treat each passage as one cluster.
 
 Two engines that compute in 16 bits differ by rounding; in one model this difference is larger than the effect of 8-bit
 weights. So a reference model on this machine is computed in 32 bits, and once more in its own 16 bits: the difference
@@ -38,6 +37,7 @@ from harness.scoring.intervals import t_factor
 from harness.verbs.probe import exact
 from harness.verbs.probe.asking import COMPLETIONS, Choice, Inquiry, ProbedServer, ProbeReply, Refused, first_top
 from harness.verbs.probe.findings import Check, Outcome, Seen, sound, spoils, untested, warns
+from harness.verbs.probe.overlap import COVERED, coarse, covered, divergence
 from harness.verbs.probe.subject import Lost, Subject, drawn, listed, logprob_fields
 
 PASSAGES: tuple[str, ...] = (
@@ -281,6 +281,8 @@ class TokenComparison:
     were the reference's. same: whether both have the same likeliest token. rounding: divergence of the reference's own
     model in 16 bits, if known. flip: by how many nats the reference prefers its likeliest token to the server's; 0
     where they are the same. events: the reference's probabilities of the tokens that both list, and of the rest.
+    covered: the fraction of the reference's listed probability that the server's list covers; below `COVERED` the
+    divergence is a lower bound.
     """
 
     passage: int
@@ -293,6 +295,7 @@ class TokenComparison:
     rounding: float | None = None
     flip: float = 0.0
     events: tuple[float, ...] = ()
+    covered: float = 1.0
 
 
 def compared(
@@ -306,14 +309,14 @@ def compared(
     # no other tokens are listed.
     server, reference = listed(server) or server, listed(reference) or reference
     events = [name for name in server if name in reference]
-    p, q = _coarse(events, server), _coarse(events, reference)
+    p, q = coarse(events, server), coarse(events, reference)
     drawn_event = events.index(token) if token in events else len(events)
     logs = [math.log(probability) for probability in q]
     ours, theirs = (max(likely, key=likely.__getitem__) for likely in (server, reference))
     expected = -sum(probability * log for probability, log in zip(q, logs, strict=True))
     return TokenComparison(
         passage=passage,
-        divergence=_divergence(p, q),
+        divergence=divergence(server, reference),
         ratio=math.log(p[drawn_event] / q[drawn_event]),
         surprise=-logs[drawn_event],
         expected=expected,
@@ -323,31 +326,13 @@ def compared(
         # A token that the reference does not list is less likely than the least likely token that it lists.
         flip=reference[theirs] - reference.get(ours, min(reference.values())),
         events=tuple(q),
+        covered=covered(server, reference),
     )
 
 
-def divergence(server: Likely, reference: Likely) -> float:
-    """The Kullback-Leibler divergence of the server from the reference, in nats.
-
-    The events are the tokens that both list, and all other tokens together.
-    """
-    events = [name for name in server if name in reference]
-    return _divergence(_coarse(events, server), _coarse(events, reference))
-
-
-def _divergence(p: Sequence[float], q: Sequence[float]) -> float:
-    """Kullback-Leibler divergence of p from q, D(p‖q): two distributions over the same events, in nats."""
-    return max(0.0, sum(a * math.log(a / b) for a, b in zip(p, q, strict=True)))
-
-
-def _coarse(events: list[str], logprobs: Likely) -> list[float]:
-    """Probabilities of the events and of the rest; all above 0."""
-    # The probabilities stay above 0, because a token whose probability is rounded to 0 would make ratios infinite.
-    probabilities = [max(math.exp(logprobs[name]), 1e-9) for name in events]
-    # Rounded probabilities may sum to slightly more than 1.
-    probabilities.append(max(1 - sum(probabilities), 1e-6))
-    total = sum(probabilities)
-    return [probability / total for probability in probabilities]
+def sharing_little(comparisons: Sequence[TokenComparison]) -> int:
+    """The number of places at which the lists of both share so little that the divergence is a lower bound only."""
+    return sum(token.covered < COVERED for token in comparisons)
 
 
 def interval(values: list[tuple[int, float]]) -> tuple[float, float, float]:
@@ -388,7 +373,14 @@ def weighed(comparisons: Sequence[TokenComparison], named: str) -> tuple[Outcome
     divergences. named: the reference's name in the sentence.
     """
     mean, low, high = interval([(token.passage, token.divergence) for token in comparisons])
-    sentence = f"divergence from {named} {mean:.4f} nats a token ({low:.4f} to {high:.4f})"
+    n_bounds = sharing_little(comparisons)
+    at_least = "at least " if n_bounds else ""
+    sentence = f"divergence from {named} {at_least}{mean:.4f} nats a token ({low:.4f} to {high:.4f})"
+    if n_bounds:
+        sentence += (
+            f"; in {n_bounds} of {len(comparisons)} places the server lists less than {COVERED:.0%} of the probability "
+            f"that the reference lists, so the divergence is only bounded there"
+        )
     times = times_rounding(comparisons)
     if times is None:
         odd = low > SLIGHT
@@ -410,8 +402,8 @@ def weighed(comparisons: Sequence[TokenComparison], named: str) -> tuple[Outcome
             else f"{n_far} of {len(comparisons)} places the distributions are more than {FAR:g} nats apart"
         )
         return "spoils", (
-            f"{sentence}; in {which} (the largest divergence of a place: {worst:.2f} nats): other weights there, or "
-            "several models"
+            f"{sentence}; in {which} (the largest divergence of a place: {at_least}{worst:.2f} nats): other weights "
+            "there, or several models"
         )
     if not odd:
         return "sound", sentence
@@ -562,13 +554,12 @@ def against(reference: ProbeReference) -> tuple[Check, ...]:
             return untested(sent, refused.whose)
         there = f" here, {reference.n_tokens - before_there:,} on the reference" if reference.n_tokens else ""
         outcome, sentence = weighed(comparisons, reference.named)
-        ratio, low, high = interval([(token.passage, token.ratio) for token in comparisons])
         n_same = sum(token.same for token in comparisons)
-        came = (
-            f"{sentence}; likeliest token the same in {n_same} of {len(comparisons)} places; mean "
-            f"log-ratio of its own draws "
-            f"{ratio:+.4f} ({low:+.4f} to {high:+.4f}); {subject.server.n_tokens - before:,} tokens{there}"
-        )
+        came = f"{sentence}; likeliest token the same in {n_same} of {len(comparisons)} places"
+        if not _draws_hidden(comparisons):
+            ratio, low, high = interval([(token.passage, token.ratio) for token in comparisons])
+            came += f"; mean log-ratio of its own draws {ratio:+.4f} ({low:+.4f} to {high:+.4f})"
+        came += f"; {subject.server.n_tokens - before:,} tokens{there}"
         return Seen(outcome=outcome, sent=sent, came=came)
 
     def draws(subject: Subject) -> Seen:
@@ -577,6 +568,8 @@ def against(reference: ProbeReference) -> tuple[Check, ...]:
             comparisons = seen(subject)
         except Refused as refused:
             return untested(sent, refused.whose)
+        if hidden := _draws_hidden(comparisons):
+            return untested(sent, hidden)
         deviation = math.sqrt(sum(token.variance for token in comparisons))
         if deviation == 0:
             return untested(sent, "the reference is certain of every token, so the draws test nothing")
@@ -593,6 +586,20 @@ def against(reference: ProbeReference) -> tuple[Check, ...]:
         Check(name=WEIGHTS, group="reference", look=weights, why=WHY, mend=MEND, quick=False, tokens=1_600),
         Check(name=DRAWS, group="reference", look=draws, why=WHY, mend=MEND, quick=False, tokens=1_600),
         begun_alike(reference),
+    )
+
+
+def _draws_hidden(comparisons: Sequence[TokenComparison]) -> str:
+    """Why the server's draws show nothing: at half of the places or more the reference's probability of most of them is
+    unknown. Empty if they do.
+    """
+    n = sharing_little(comparisons)
+    if 2 * n < len(comparisons):
+        return ""
+    return (
+        f"in {n} of {len(comparisons)} places the likeliest tokens of both share less than {COVERED:.0%} of the "
+        f"probability that the reference lists, so it is unknown how probable the reference finds the server's draws; "
+        f"`{WEIGHTS}` compares the distributions"
     )
 
 
