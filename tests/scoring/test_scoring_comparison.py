@@ -408,7 +408,7 @@ scores:
         (GOOD.replace("schema: 1", "schema: 2"), "schema"),
         ("scores: [", "no plain YAML"),
         ("!!python/object/apply:os.system [true]", "no plain YAML"),
-        ("", "found nothing"),
+        ("", "the key 'schema' is missing"),
     ],
 )
 def test_a_bad_published_file_is_refused_naming_file_and_field(tmp_path: Path, text: str, message: str) -> None:

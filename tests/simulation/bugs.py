@@ -119,6 +119,7 @@ PLANTED = {
         "most = limit.cost(prompt, self._max_tokens)",
         "most = limit.cost(prompt, min(self._longest or self._max_tokens, self._max_tokens))",
         "budget",
+        rare=True,
     ),
     "the budget counts failed requests as still in flight": Bug(
         "budget",
