@@ -193,3 +193,27 @@ def test_reasons_checks_and_closings_leave_the_answer(form: str, behind: str) ->
 )
 def test_what_a_sentence_behind_an_answer_decides(reference: str, reply: str, expected: str) -> None:
     assert outcome(reference, reply) == expected
+
+
+@pytest.mark.parametrize("stated", [r"\boxed{C}", "The answer is C", r"\boxed{28}", "The answer is 28"])
+@pytest.mark.parametrize(
+    "doubt",
+    [
+        "but I'm not sure this is right",
+        "but I am not sure",
+        "though I am not certain",
+        "but that is not correct",
+        "but this may not be right",
+        "although I do not really know, so this is a guess",
+    ],
+)
+def test_a_doubt_in_the_answer_s_own_sentence_leaves_a_letter_open_as_a_number(stated: str, doubt: str) -> None:
+    reference = "C" if "C" in stated else "28"
+    assert harness.grade(reference, f"{stated}, {doubt}.").outcome == "undecided"
+
+
+@pytest.mark.parametrize(
+    "reason", ["not A", "not option B, which is too small", "rather than D", "because A is not right"]
+)
+def test_what_an_option_is_not_leaves_it_standing(reason: str) -> None:
+    assert harness.grade("C", rf"\boxed{{C}}, {reason}.").outcome == "correct"

@@ -147,7 +147,10 @@ _CLAUSE = re.compile(
 )
 """Where a clause begins that may correct the answer in its own sentence."""
 
-_REASON = re.compile(r"(?i)\b(?:because|since|as|which|where|not|rather\s+than)\b|(?:^|\s)[(（]?[A-HJ][)）]?\s+is\b")
+_REASON = re.compile(
+    r"(?i)\b(?:because|since|as|which|where|not(?=\s+(?:option\s+)?[(（]?(?-i:[A-J])\b)|rather\s+than)\b"
+    r"|(?:^|\s)[(（]?[A-HJ][)）]?\s+is\b"
+)
 """The beginning of a reason, or of what is said of another option, behind an option."""
 
 
