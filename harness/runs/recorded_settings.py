@@ -29,7 +29,6 @@ _PARTS = {"base_url": "address"}
 _DIGEST_CHARS = 64
 """Length of a SHA-256 in hexadecimal; only the first 12 characters of a value of this length are shown."""
 
-
 NAMED_BY = {"prompt_digest": "prompt"}
 """A digest in an identity → the field whose words say the same; where both differ, only the words are shown."""
 

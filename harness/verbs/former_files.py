@@ -7,7 +7,7 @@ started again, for example, writes the same folders once more.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from harness.asking import model_files
@@ -24,12 +24,7 @@ def recorded(folder: RunFolder) -> dict[str, str]:
 
     Empty for a server that the harness did not start. Raises `StoreError` for a damaged manifest.
     """
-    return {
-        name.removeprefix(FACTS): str(value)
-        for server in _last_servers(folder)
-        for name, value in server.items()
-        if name.startswith(FACTS)
-    }
+    return _checksums(_last_servers(folder))
 
 
 def changed(facts: dict[str, str], path: Path, present: dict[str, str] | None = None) -> list[str]:
@@ -55,8 +50,9 @@ def in_words(path: Path, names: Sequence[str]) -> str:
 def remarks(folder: RunFolder) -> list[str]:
     """A sentence if the model's files have changed since the run's samples; none if they are gone, or lie elsewhere."""
     with contextlib.suppress(StoreError, OSError):
-        facts = recorded(folder)
-        sources = {Path(str(server["source"])) for server in _last_servers(folder) if "source" in server}
+        servers = _last_servers(folder)
+        facts = _checksums(servers)
+        sources = {Path(str(server["source"])) for server in servers if "source" in server}
         if facts and len(sources) == 1 and (path := sources.pop()).exists() and (names := changed(facts, path)):
             return [in_words(path, names)]
     return []
@@ -70,3 +66,13 @@ def _last_servers(folder: RunFolder) -> list[dict[str, object]]:
         for session in provenance.sessions[-1:]
         for name in session.endpoints.values()
     ]
+
+
+def _checksums(servers: Sequence[Mapping[str, object]]) -> dict[str, str]:
+    """Name of each of the model's files → its checksum, by the facts of its servers."""
+    return {
+        name.removeprefix(FACTS): str(value)
+        for server in servers
+        for name, value in server.items()
+        if name.startswith(FACTS)
+    }

@@ -62,7 +62,7 @@ class Ledger:
         self._changed = threading.Condition()
 
     def reserve(self, bodies: Sequence[Mapping[str, Any]], path: str) -> list[CostReserve]:
-        """CostReserve the most that these requests can cost together; wait for those in flight if the budget needs it.
+        """Reserve the most that these requests can cost together; wait for those in flight if the budget needs it.
 
         Raises `OverBudget` if the rest of the budget is too small.
         """
