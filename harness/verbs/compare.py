@@ -48,7 +48,6 @@ from harness.viewer.beside import PublishedBeside, SourcePoint
 DECIDING_SOURCES = 3
 """Smallest number of public sources that decide together where the scores with stated settings cannot say."""
 
-
 MAX_HELD = 8
 """Largest number of benchmarks that a refusal lists of a file of published scores."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 from harness.core.errors import UsageError
@@ -20,17 +20,21 @@ def series(results: Results) -> dict[str, list[Step]]:
     """Benchmark → all checkpoints on it; a `Step` has a curve's name, a training step and a score, if there is one."""
     by_series: dict[str, list[Step]] = {}
     highest = _highest(results)
-    for result in results.results:
-        series_step = results.sweep.step_of(result.cell)
-        if series_step is not None:
-            line, step = series_step
-            reason = f"{result.cell.name}: {result.reason}" if result.reason else ""
-            remark = "; ".join(filter(None, (highest.get(result.cell.name), reason, result.uncompared, result.remark)))
-            by_series.setdefault(result.cell.benchmark, []).append(
-                Step(_curve(result, line), step, result.score, result.differs, remark, result.p_since_before)
-            )
+    for result, line, step in _of_checkpoints(results):
+        reason = f"{result.cell.name}: {result.reason}" if result.reason else ""
+        remark = "; ".join(filter(None, (highest.get(result.cell.name), reason, result.uncompared, result.remark)))
+        by_series.setdefault(result.cell.benchmark, []).append(
+            Step(_curve(result, line), step, result.score, result.differs, remark, result.p_since_before)
+        )
     # A benchmark without any score has no table.
     return {name: steps for name, steps in by_series.items() if any(step.score is not None for step in steps)}
+
+
+def _of_checkpoints(results: Results) -> Iterator[tuple[CellResult, str, float]]:
+    """Yield the results of checkpoints, each with its line of checkpoints and its training step."""
+    for result in results.results:
+        if (series_step := results.sweep.step_of(result.cell)) is not None:
+            yield result, *series_step
 
 
 def _curve(result: CellResult, line: str) -> str:
@@ -41,22 +45,16 @@ def _curve(result: CellResult, line: str) -> str:
 def _curves(results: Results) -> dict[str, _Curve]:
     """Name → curve, for each benchmark and line of checkpoints."""
     by_curve: dict[str, _Curve] = {}
-    for result in results.results:
-        series_step = results.sweep.step_of(result.cell)
-        if series_step is not None:
-            line, step = series_step
-            by_curve.setdefault(_curve(result, line), []).append((step, [result]))
+    for result, line, step in _of_checkpoints(results):
+        by_curve.setdefault(_curve(result, line), []).append((step, [result]))
     return by_curve
 
 
 def _mean_curves(results: Results) -> dict[str, _Curve]:
     """Name → curve of the mean over the benchmarks, for each line of checkpoints; empty for a sweep without means."""
     by_line: dict[str, dict[float, list[CellResult]]] = {}
-    for result in results.results if results.aggregates else ():
-        series_step = results.sweep.step_of(result.cell)
-        if series_step is not None:
-            line, step = series_step
-            by_line.setdefault(f"mean {line}".strip(), {}).setdefault(step, []).append(result)
+    for result, line, step in _of_checkpoints(results) if results.aggregates else ():
+        by_line.setdefault(f"mean {line}".strip(), {}).setdefault(step, []).append(result)
     return {name: list(steps.items()) for name, steps in by_line.items()}
 
 
