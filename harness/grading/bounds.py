@@ -53,9 +53,6 @@ IDENTITY_POINTS = 6
 MAX_DIGITS = 8_000
 """Largest number of significant digits with which values are compared; a pair that needs more is undecided."""
 
-MAX_SYMPY_NODES = 400
-"""Largest number of nodes, in the trees of reference and answer together, that sympy is given."""
-
 MIN_ROUNDED = 100
 """A decimal may be a rounded value if its digits without the point, as an integer, are at least this: three digits."""
 

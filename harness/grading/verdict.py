@@ -76,7 +76,7 @@ _RULES = {
     "exact": "both have an exact value",
     "field": "one evaluation in a finite field",
     "numeric": "evaluated with 70 digits, or more where these do not suffice; with variables, at fixed sample points",
-    "symbolic": "sympy simplified the difference of the two",
+    "endless": "no rule computes a limit, or a sum or product without end",
     "matrices": "equal if the letters are numbers; if they are matrices, the order of factors counts",
     "vectors": "equal if the letters are numbers; if they are vectors, a product's sign and the order of factors count",
     "rounded": "the answer rounds to the reference, which may be rounded or exact",
@@ -97,7 +97,8 @@ _RULES = {
 """Rule of a grade → its meaning in words."""
 
 _REASONS = (
-    frozenset(("prose", "unreadable", "matrices", "vectors", "decimal comma", "alternatives", UNSTATED)) | EXHAUSTED
+    frozenset(("prose", "unreadable", "endless", "matrices", "vectors", "decimal comma", "alternatives", UNSTATED))
+    | EXHAUSTED
 )
 """Rules whose words say why an answer is undecided; the others only say how it was compared."""
 

@@ -3,8 +3,7 @@ r"""Which rule decides a pair, and what: a later rule that would decide the same
 For: harness.grading.compare.exact, harness.grading.compare.radicals, harness.grading.compare.numeric,
 harness.grading.compare.point, harness.grading.compare.modular, harness.grading.compare.scalars,
 harness.grading.compare.ratios, harness.grading.compare.rounding, harness.grading.compare.realsets,
-harness.grading.compare.structures, harness.grading.compare.equations, harness.grading.compare.identities,
-harness.grading.compare.symbolic.
+harness.grading.compare.structures, harness.grading.compare.equations, harness.grading.compare.identities.
 """
 
 from __future__ import annotations
@@ -17,14 +16,13 @@ import pytest
 from harness.answers.grammar.parse import parse
 from harness.benchmarks.drafts import kind_of
 from harness.core.records import GradeRules
-from harness.grading.compare import symbolic
 from harness.grading.compare.equivalence import equal
 from harness.grading.compare.exact import digits_in_base, exact
 from harness.grading.compare.modular import Residues
 from harness.grading.compare.numeric import number_of
 from harness.grading.compare.point import NotNumeric
 from harness.grading.compare.radicals import NotExact, Undefined, freeze
-from tests.grading.deciding import EXACT, NUMBERS, PLAIN, RULED, SYMBOLIC
+from tests.grading.deciding import ENDLESS, EXACT, NUMBERS, PLAIN, RULED
 from tests.grading.given import RULES
 
 VERDICTS = {True: "equal", False: "differ", None: "open"}
@@ -57,11 +55,8 @@ def test_the_rule_that_can_tell_decides(part: int) -> None:
     assert others(PLAIN[part::8]) == {}
 
 
-def test_sympy_decides_sums_and_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(symbolic, "_announce", None)  # restored afterwards
-    assert {decided(reference, answer) for reference, answer, _ in SYMBOLIC} == {"open unsettled"}
-    symbolic.permit(lambda _: None)
-    assert others(SYMBOLIC) == {}
+def test_no_rule_computes_a_limit_or_a_sum_without_end() -> None:
+    assert others(ENDLESS) == {}
 
 
 def card(words: str) -> GradeRules:

@@ -108,7 +108,6 @@ def test_our_own_pairs(shared_data: Path) -> None:
 def test_real_outputs(shared_data: Path) -> None:
     results = judged(labelled.outputs(shared_data))
     assert agreement(results) >= 0.998
-    assert sum(grade.rule == "symbolic" for _, grade in results) <= 0.05 * len(results)
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -104,7 +104,7 @@ ROOMS = {
         "grading.compare.equivalence grading.compare.structures grading.compare.point grading.compare.realsets"
         " grading.compare.radicals grading.compare.scalars grading.compare.exact grading.compare.modular"
         " grading.compare.equations grading.compare.numeric grading.compare.rounding grading.compare.ratios"
-        " grading.compare.identities grading.compare.symbolic",
+        " grading.compare.identities",
         "grading/test_grading_arithmetic.py grading/test_grading_deciding.py grading/test_grading_pairs.py"
         " grading/test_grading_near_misses.py"
         " grading/test_grading_small_differences.py grading/test_grading_properties.py"

@@ -9,8 +9,7 @@ A pair of values is decided by the first of these methods that can tell; cheap o
     identical   the trees are the same                              proves equality
     exact       both have an exact value (`exact`)                  decides
     field       residues in a finite field (`modular`)              decides rational functions, proves others
-    numeric     values with many digits (`numeric`, `identities`)   decides nearly all the rest
-    symbolic    sympy, for sums and limits (`symbolic`)             the last method; None if it cannot tell
+    numeric     values with many digits (`numeric`, `identities`)   decides nearly all the rest, but no limits
 
 A card's tolerances, or a float printed in full, can turn "different" into "equal". Expressions that use different
 letters are never "different": the letters may be named otherwise (None).
@@ -537,7 +536,7 @@ def _same_value(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     if verdict is False and _within_tolerance(reference, answer, reference_exact, answer_exact, rules):
         return Comparison(True, "tolerance")
     if verdict is None:
-        return _compare_symbolically(reference, answer)
+        return Comparison(None, "endless" if _has_no_end(reference) or _has_no_end(answer) else "unsettled")
     if verdict is False and not symbols(answer) and _may_be_rounded(reference, answer, answer_exact):
         return _ROUNDED
     return Comparison(None, "names") if unnamed else Comparison(verdict, rule)
@@ -568,12 +567,14 @@ def _infinity(node: Node) -> int:
     return 2 if not endless and INFINITY in walk(node) else 0
 
 
-def _compare_symbolically(reference: Node, answer: Node) -> Comparison:
-    """Compare two expressions by sympy; undecided by rule "unsettled" if sympy cannot tell."""
-    from harness.grading.compare.symbolic import same_symbolically
-
-    verdict = same_symbolically(reference, answer)
-    return Comparison(verdict, "symbolic" if verdict is not None else "unsettled")
+def _has_no_end(node: Node) -> bool:
+    """Whether a limit, or a sum or product with an infinite limit, occurs in the tree."""
+    for here in walk(node):
+        if here.op == "fn" and here.args[0] == "lim":
+            return True
+        if here.op == "fn" and here.args[0] in ("sum", "prod") and any(INFINITY in walk(end) for end in here.args[2:4]):
+            return True
+    return False
 
 
 def _within_tolerance(

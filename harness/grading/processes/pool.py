@@ -274,16 +274,14 @@ def sample_of(response: str) -> Sample:
 def verdict_with(pool: Pool, question: Question, sample: Sample, *, with_steps: bool) -> Verdict:
     """Return the verdict on one sample, by the rules and the workers of `pool`, which stays open.
 
-    Short answers are decided here: they cannot take long, and a message to a worker takes longer. A worker still gets
-    an answer that no rule here decides, because the worker has sympy. with_steps: describe the steps.
+    Short answers are decided here: they cannot take long, and a message to a worker takes longer. with_steps: describe
+    the steps.
     """
     searched = search(question, sample, with_steps=with_steps)
     jobs = _jobs(question, searched, with_steps=with_steps)
     for job in jobs:
         if job.key not in pool.decisions and is_short(question, job.answer):
-            decision = decide(question, job.answer, with_steps=job.with_steps)
-            if decision.outcome != "undecided":
-                pool.decisions[job.key] = decision
+            pool.decisions[job.key] = decide(question, job.answer, with_steps=job.with_steps)
         pool.ask(job)
     return _Pending(sample, GRADER, searched, jobs).judged(pool)[1]
 
@@ -533,7 +531,7 @@ class _Worker:
             stderr=subprocess.DEVNULL,
             # A session of its own, so that the whole process group can be killed.
             start_new_session=True,
-            # A fixed hash seed, since sympy's order of terms may depend on hashes.
+            # A fixed hash seed, since the order of a verifier's sets depends on hashes.
             env=isolated.environment(verifier.TRUST_VARIABLE, PYTHONHASHSEED="0", PYTHONDONTWRITEBYTECODE="1"),
         )
         assert self.process.stdin is not None

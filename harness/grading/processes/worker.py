@@ -107,7 +107,6 @@ def main(deadline: float) -> None:
     for module in ("canonical", "equivalence"):  # imported before the first deadline runs
         importlib.import_module(f"harness.grading.compare.{module}")
     _limit()
-    _permit_sympy(replies)
     replies.write(frame(GradingReply("", READY, "", None)))
     question: Question | None = None
     imported = {verifier.RULES}
@@ -193,19 +192,6 @@ def _limit_time(deadline: float) -> None:
         hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
         # The limit counts from the start of the process, so what earlier answers used is added.
         resource.setrlimit(resource.RLIMIT_CPU, (int(used + deadline) + 60, hard))
-
-
-def _permit_sympy(replies: Any) -> None:
-    """Let the comparison import sympy, and tell the parent when it does.
-
-    replies: the pipe to the parent.
-    """
-    from harness.grading.compare import symbolic
-
-    def announce(warm: bool) -> None:
-        replies.write(frame(GradingReply("", READY if warm else WARMING, "", None)))
-
-    symbolic.permit(announce)
 
 
 if __name__ == "__main__":
