@@ -99,7 +99,7 @@ TRL = Recipe(
     "trl",
     (
         *("trl==1.16.0", "transformers==5.23.0", TORCH, "accelerate", "datasets"),
-        *("msgspec", "orjson", "numpy", "pyyaml", "pydantic", "sympy", "mpmath", "tenacity", "httpx"),
+        *("msgspec", "orjson", "numpy", "pyyaml", "pydantic", "mpmath", "tenacity", "httpx"),
     ),
 )
 
@@ -120,7 +120,7 @@ RAY = Recipe(
             "openai<4",
             "orjson",
         ),
-        *("prometheus-client", "pydantic<3", "pyyaml", "rich", "sympy<1.15", "tenacity", "psutil"),
+        *("prometheus-client", "pydantic<3", "pyyaml", "rich", "tenacity", "psutil"),
     ),
 )
 
@@ -142,7 +142,7 @@ TRACKERS = Recipe(
     (
         *("wandb==0.31.0", "mlflow-skinny==3.17.2", "sqlalchemy", "alembic", "trackio==0.43.0"),
         *("aiohttp", "click", "httpx", "jinja2", "mpmath", "msgspec", "numpy", "openai", "orjson", "prometheus-client"),
-        *("pydantic", "pyyaml", "rich", "sympy<1.15", "tenacity"),
+        *("pydantic", "pyyaml", "rich", "tenacity"),
     ),
 )
 ROUTERS = Recipe("routers", ("sglang-router==0.3.2", "vllm-router==0.1.17"))
