@@ -8,7 +8,6 @@ text of a question cannot act as a template, since substituted text is never sea
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Mapping
 from typing import Annotated
 
@@ -18,7 +17,7 @@ from harness.core import plugins
 from harness.core.choices import Api
 from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names
-from harness.core.inert import visible
+from harness.core.inert import check_text, visible
 from harness.core.part import Part
 from harness.core.records import Message, Question
 from harness.core.validation import first_problem
@@ -28,20 +27,6 @@ FIELDS = ("question", "choices")
 
 _FIELD = re.compile(r"(\\[A-Za-z]+\s*)?\{([A-Za-z_][A-Za-z_0-9.!:\[\]]*)\}")
 _SUBSTITUTED = re.compile(r"\{(?:question|choices)\}")
-_LAYOUT = {"\n", "\t"}
-
-
-def check_text(text: str) -> str:
-    """Return `text` unchanged if it has no control character other than newline and tab; else raise `ValueError`.
-
-    In an ordinary Python string `"\\boxed"` begins with a backspace; by this mistake a published script asks its models
-    for "oxed".
-    """
-    for position, char in enumerate(text):
-        if unicodedata.category(char) in ("Cc", "Cs") and char not in _LAYOUT:
-            hint = r" (was \b of \boxed meant? write it as text, with its backslash)" if char == "\b" else ""
-            raise ValueError(f"control character {visible(char)} at position {position} of the text{hint}")
-    return text
 
 
 def check_template(text: str) -> str:

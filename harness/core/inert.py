@@ -1,4 +1,5 @@
-"""Foreign text (of models, servers, data sets) made harmless for file names, terminals and CSV cells.
+"""Foreign text (of models, servers, data sets) made harmless for file names, terminals and CSV cells; and control
+characters in the text of a prompt, which are refused.
 
 Guarantees: no control, escape or bidirectional-override character reaches a terminal; no name leaves its
 folder; no cell starts a formula. Not covered: HTML, which `harness.reports` escapes.
@@ -94,6 +95,19 @@ def visible(text: str, limit: int | None = None) -> str:
 def quoted(text: str) -> str:
     """A server's or model's words, harmless and cut at `MAX_MESSAGE_CHARS`, to be quoted in a message."""
     return visible(text.strip(), MAX_MESSAGE_CHARS)
+
+
+def check_text(text: str) -> str:
+    """Return `text` unchanged if it has no control character other than newline and tab; else raise `ValueError`.
+
+    In an ordinary Python string `"\\boxed"` begins with a backspace; by this mistake a published script asks its models
+    for "oxed".
+    """
+    for position, char in enumerate(text):
+        if unicodedata.category(char) in ("Cc", "Cs") and char not in "\n\t":
+            hint = r" (was \b of \boxed meant? write it as text, with its backslash)" if char == "\b" else ""
+            raise ValueError(f"control character {visible(char)} at position {position} of the text{hint}")
+    return text
 
 
 def csv_cell(text: str) -> str:

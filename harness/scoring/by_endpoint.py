@@ -28,7 +28,7 @@ import contextlib
 import math
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -131,11 +131,6 @@ def scores(
     return tuple(_score(name, observed, ordered, failed.by_endpoint, zs=zs[name], n_tests=n_tests) for name in present)
 
 
-def has_several(folder: RunFolder, observed: Observed) -> bool:
-    """Whether the samples come from several endpoints that are not one server, started again for each session."""
-    return len(observed.endpoints) > 1 and not _restarted(Manifest.load(folder).provenance, observed.endpoints)
-
-
 def _restarted(provenance: Provenance, urls: Iterable[str]) -> bool:
     """Whether these base URLs are those of one server that was started again for each session: one after the other, on
     one host, with the same facts, and a checksum of the weights among them (which is known only of servers that the
@@ -179,8 +174,12 @@ class _FailedRequest(msgspec.Struct, frozen=True):
         )
 
 
-def failed_requests(folder: RunFolder, benchmark: str) -> FailedRequests:
-    """The failed requests of a benchmark, from the run's log."""
+def failed_requests(folder: RunFolder, benchmark: str, endpoints: Collection[str]) -> FailedRequests | None:
+    """The failed requests of a benchmark, from the run's log; None if the endpoints of its samples are one server,
+    started again for each session.
+    """
+    if _restarted(Manifest.load(folder).provenance, endpoints):
+        return None
     counts: Counter[str] = Counter()
     unanswered, begun = set[Key](), set[Key]()
     for path in folder.logs():

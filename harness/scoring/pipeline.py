@@ -164,6 +164,7 @@ def _graded(
     counts = within if grading.salvaged else within & ~journal.observed.salvaged(journal.rows)
     counted = journal.rows if counts.all() else journal.rows[counts]
     from_reasoning = _from_reasoning(files, by_id, journal.grades, grading) if grading.answer_from_reasoning else None
+    endpoints = journal.observed.endpoints
     return GradedBenchmark(
         folder=files,
         questions=planned,
@@ -179,7 +180,7 @@ def _graded(
         observed=journal.observed,
         rows=journal.rows,
         # With a single endpoint there is nothing to compare, and a log may be long.
-        failed=by_endpoint.failed_requests(folder, name) if by_endpoint.has_several(folder, journal.observed) else None,
+        failed=by_endpoint.failed_requests(folder, name, endpoints) if len(endpoints) > 1 else None,
         speed=speed(journal.observed, counted),
         workload=workload(journal.observed, counted),
         anomalies=anomalies(journal.observed.shown(counted)),
