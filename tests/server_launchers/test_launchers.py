@@ -24,7 +24,11 @@ from server_launchers.machine import accelerators, known_flags
 from server_launchers.machine.inspection import Facts
 from server_launchers.spec import OPTIONS, ServerSpec
 
-OWN_FLAGS = {"vllm": "vllm", "vllm_ascend": "vllm", "sglang": "sglang", "transformers": "transformers"}
+
+def engines_with(field: str) -> list[str]:
+    """The engines that are Python packages and take this field."""
+    each = {name: engine.launcher for name, engine in table.every().items()}
+    return [name for name, launcher in each.items() if launcher.program is not None and field in launcher.takes]
 
 
 def spec(engine: str, model: str = "org/model", **fields: Any) -> ServerSpec:
@@ -39,35 +43,38 @@ def dry(engine: str, **fields: object) -> list[str]:
 
 
 def some_specs(engine: str) -> st.SearchStrategy[dict[str, object]]:
+    package = table.recorded_facts(spec(engine)).flags.engine
+    fields = {
+        "served_name": st.just("name"),
+        "tp": st.sampled_from([1, 2, 8]),
+        "pp": st.sampled_from([1, 2]),
+        "dp": st.sampled_from([1, 2, 4]),
+        "dp_mode": st.sampled_from(["client", "engine", "router"]),
+        "nodes": st.sampled_from([1, 2]),
+        "head_address": st.just("10.0.0.1"),
+        "context": st.integers(1, 10**6),
+        "memory_fraction": st.just(0.9),
+        "max_sequences": st.just(64),
+        "max_batched_tokens": st.just(8192),
+        "attention_backend": st.just("FLASH_ATTN"),
+        "dtype": st.just("bfloat16"),
+        "quantization": st.just("fp8"),
+        "reasoning_parser": st.sampled_from(["deepseek_r1", "deepseek-r1"]),
+        "seed": st.integers(0, 2**31 - 1),
+        "eager": st.booleans(),
+        "prefix_caching": st.booleans(),
+        "trust_remote_code": st.booleans(),
+        "api_key_env": st.just("SOME_KEY"),
+        "docker": st.just("image:tag"),
+    }
+    takes = table.named(engine).launcher.takes
     return st.fixed_dictionaries(
-        {"engine_version": st.sampled_from(known_flags.recorded_versions(OWN_FLAGS[engine]))},
-        optional={
-            "served_name": st.just("name"),
-            "tp": st.sampled_from([1, 2, 8]),
-            "pp": st.sampled_from([1, 2]),
-            "dp": st.sampled_from([1, 2, 4]),
-            "dp_mode": st.sampled_from(["client", "engine", "router"]),
-            "nodes": st.sampled_from([1, 2]),
-            "head_address": st.just("10.0.0.1"),
-            "context": st.integers(1, 10**6),
-            "memory_fraction": st.just(0.9),
-            "max_sequences": st.just(64),
-            "max_batched_tokens": st.just(8192),
-            "attention_backend": st.just("FLASH_ATTN"),
-            "dtype": st.just("bfloat16"),
-            "quantization": st.just("fp8"),
-            "reasoning_parser": st.sampled_from(["deepseek_r1", "deepseek-r1"]),
-            "seed": st.integers(0, 2**31 - 1),
-            "eager": st.booleans(),
-            "prefix_caching": st.booleans(),
-            "trust_remote_code": st.booleans(),
-            "api_key_env": st.just("SOME_KEY"),
-            "docker": st.just("image:tag"),
-        },
+        {"engine_version": st.sampled_from(known_flags.recorded_versions(package))},
+        optional={name: values for name, values in fields.items() if name in takes},
     )
 
 
-@pytest.mark.parametrize("engine", ["vllm", "vllm_ascend", "sglang"])
+@pytest.mark.parametrize("engine", engines_with("engine_version"))
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_every_command_uses_only_options_that_the_version_knows(engine: str, data: st.DataObject) -> None:
@@ -82,8 +89,8 @@ def test_every_command_uses_only_options_that_the_version_knows(engine: str, dat
     else:
         refused = ""
     assert "has no option" not in refused
-    flags = known_flags.recorded(OWN_FLAGS[engine], str(fields["engine_version"]))
     for line in lines:
+        flags = table.recorded_facts(spec(engine, **fields)).flags
         words = shlex.split(line)
         if "--prometheus-port" in words:
             continue
@@ -160,12 +167,12 @@ def test_several_nodes_get_one_line_each_and_only_the_first_serves() -> None:
     assert node.base_urls == ()
 
 
-@pytest.mark.parametrize("engine", ["vllm", "vllm_ascend", "sglang", "sglang_router"])
+@pytest.mark.parametrize("engine", engines_with("nodes"))
 def test_replicas_on_several_nodes_are_refused_unless_the_engine_spreads_them(engine: str) -> None:
     shape = {"tp": 2, "dp": 2, "nodes": 2, "head_address": "10.0.0.1"}
     with pytest.raises(LaunchError, match=r"separate servers: start one on each node .*--dp-mode engine"):
         dry(engine, **shape)
-    if engine != "sglang_router":
+    if table.named(engine).launcher.spreads:
         assert len(dry(engine, **shape, dp_mode="engine")) == 2
 
 
@@ -201,7 +208,7 @@ def test_ascend_nodes_are_told_their_interface_and_address() -> None:
     assert "--device npu --attention-backend ascend" in dry("sglang", device="npu")[0]
 
 
-@pytest.mark.parametrize("engine", ["vllm", "sglang", "sglang_router"])
+@pytest.mark.parametrize("engine", engines_with("api_key_env"))
 def test_no_command_line_of_an_engine_holds_a_key(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", "s3cret")
     for line in dry(engine, dp=2, api_key_env="MY_KEY"):
@@ -358,15 +365,15 @@ def test_an_engine_that_cannot_be_asked_leaves_the_recorded_options(
     assert known_flags.ask("vllm", "0.32.0", ["/nonexistent"]) == known_flags.recorded("vllm", "0.32.0")
 
 
-@pytest.mark.parametrize(
-    ("engine", "package"),
-    [("vllm", "vllm"), ("sglang", "sglang"), ("transformers", "transformers"), ("tensorrt_llm", "tensorrt_llm")],
-)
+@pytest.mark.parametrize("engine", engines_with("engine_version"))
 def test_a_missing_engine_is_one_sentence_with_the_line_that_installs_it(
-    engine: str, package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(LaunchError, match=rf"is not installed; .*uv pip install .*{package}"):
+    program = table.named(engine).launcher.program
+    assert program is not None
+    package = program(spec(engine)).package
+    with pytest.raises(LaunchError, match=rf"is not installed; .*pip install .*{package}"):
         supervisor.launch(spec(engine))
 
 
@@ -451,7 +458,8 @@ def test_an_ascend_container_is_handed_its_devices_by_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("engine", "neutral"), [("vllm", "--generation-config vllm"), ("sglang", "--sampling-defaults openai")]
+    ("engine", "neutral"),
+    [(name, " ".join(engine.neutral_words)) for name, engine in table.every().items() if engine.neutral_words],
 )
 def test_an_engine_starts_without_the_models_own_sampling_unless_told(engine: str, neutral: str) -> None:
     assert neutral in dry(engine)[0]

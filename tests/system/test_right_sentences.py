@@ -14,6 +14,7 @@ from harness.asking.options import RunOptions
 from harness.asking.prepare import questions_of, server_of
 from harness.core.errors import ServerError, StoreError, UsageError
 from harness.presets import preset as presets
+from server_launchers.engines import table as engines
 from tests.faults.server import CLOSE, FaultServer, Request, completion, http, models
 
 
@@ -90,13 +91,15 @@ def test_a_preset_that_fills_its_models_context_leaves_room_for_the_prompt(prese
         server_of(questions_of(refused))
 
 
-@pytest.mark.parametrize("engine", ["vllm", "sglang", "tensorrt_llm", "transformers"])
+@pytest.mark.parametrize("engine", [name for name, each in engines.every().items() if each.launcher.program])
 @pytest.mark.parametrize("preset", [name for name in presets.names() if presets.load(name).models])
 def test_no_preset_refuses_itself_with_a_server(preset: str, engine: str) -> None:
     model = presets.load(preset).models[0].replace("*", "x")
     spec = server_of(questions_of(RunOptions.of(benchmarks="demo", preset=preset, model=model, serve=engine)))
     known = presets.load(preset).reasoning_parser
-    assert spec.reasoning_parser == (known.of(engine) if known and engine != "transformers" else None)
+    known_engine = engines.named(spec.engine)
+    takes = "reasoning_parser" in known_engine.launcher.takes
+    assert spec.reasoning_parser == (known.of(known_engine.parsers) if known and takes else None)
 
 
 def test_a_missing_page_is_no_tls_matter(tmp_path: Path) -> None:
