@@ -22,7 +22,7 @@ from typing import NamedTuple
 from harness.core.records import Key
 from harness.generation.dispatch.schedule import Scheduler
 from harness.generation.plan import Order
-from harness.runs.record import Task, owed
+from harness.runs.record import Task, missing_samples
 
 CAP_TOKENS = 32_768
 MEAN_TOKENS = 8_000
@@ -134,7 +134,7 @@ def ours(
 ) -> Callable[[Clock], Policy]:
     def make(clock: Clock) -> Policy:
         nothing: set[Key] = set()
-        plan = owed("sim", [str(q) for q in range(len(lengths))], len(lengths[0]), nothing)
+        plan = missing_samples("sim", [str(q) for q in range(len(lengths))], len(lengths[0]), nothing)
         scheduler = Scheduler(plan, clock, order=order, n_endpoints=servers, prior=prior)
         return Policy(scheduler.next, scheduler.finish)
 

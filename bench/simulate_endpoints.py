@@ -24,7 +24,7 @@ from schedule import CAP_TOKENS, MEAN_TOKENS, QUESTION_SIGMA, SAMPLE_SIGMA, Cloc
 
 from harness.core.records import Grade, Sample, Timing
 from harness.generation.dispatch.schedule import Scheduler
-from harness.runs.record import Task, owed
+from harness.runs.record import Task, missing_samples
 from harness.scoring.by_endpoint import ALPHA, FailedRequests, scores
 from harness.scoring.observed import Observed
 
@@ -86,7 +86,7 @@ def play(
     questions, samples, slots = shape
     world = draw(rng, questions, samples, longer)
     clock = Clock()
-    plan = owed("sim", [str(q) for q in range(questions)], samples, set())
+    plan = missing_samples("sim", [str(q) for q in range(questions)], samples, set())
     scheduler = Scheduler(plan, clock, n_endpoints=n_endpoints)
     observed, grades = Observed(), []
     last = n_endpoints - 1
@@ -147,7 +147,7 @@ def play_cut(rng: random.Random, shape: tuple[int, int, int], longer: float, cut
     world = draw(rng, questions, samples, longer)
     limit = cut * sum(map(sum, world.lengths)) / (questions * samples)
     clock = Clock()
-    plan = owed("sim", [str(q) for q in range(questions)], samples, set())
+    plan = missing_samples("sim", [str(q) for q in range(questions)], samples, set())
     scheduler = Scheduler(plan, clock, n_endpoints=2)
     observed, grades = Observed(), []
     running: list[tuple[float, int, int, Task, float, int]] = []  # end, number, server, task, start, attempt

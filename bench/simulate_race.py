@@ -24,7 +24,7 @@ from schedule import CAP_TOKENS, MEAN_TOKENS, QUESTION_SIGMA, SAMPLE_SIGMA, Cloc
 
 from harness.core.records import Key
 from harness.generation.dispatch.schedule import Scheduler
-from harness.runs.record import Task, owed
+from harness.runs.record import Task, missing_samples
 from harness.scoring.differences import score_variance
 from harness.scoring.intervals import Z_95, power_factor
 from harness.scoring.race import LEVEL, RaceVerdict
@@ -81,7 +81,7 @@ class Run:
 
     def sample_to(self, n: int) -> Outcomes:
         n_questions = len(self.lengths)
-        plan = owed("sim", [str(q) for q in range(n_questions)], n, self.stored)
+        plan = missing_samples("sim", [str(q) for q in range(n_questions)], n, self.stored)
         scheduler = Scheduler(plan, self.clock, n_endpoints=2)
 
         def finished(task: Task, tokens: int) -> None:

@@ -394,7 +394,7 @@ def sweep(
     whatever `slots` the file has. Raises `UsageError`, `StoreError`, `Interrupted`.
     """
     verbs.check("sweep", options)
-    planned = whole.planned(os.fspath(file), options, {} if judge is None else judge.given, k, track)
+    planned = whole.plan_of(os.fspath(file), options, {} if judge is None else judge.given, k, track)
     with contextlib.closing(Collecting(on_progress, shown=progress)) as watcher:
         ended = whole.carry_out(planned, watcher)
     return Swept(folder=planned.out, ended=ended, warnings=tuple(watcher.warnings))

@@ -31,7 +31,7 @@ class Program(msgspec.Struct, frozen=True):
     """The option for a key, of a program that takes its key on the command line only (see `keyed`)."""
 
 
-def keyed(program: Program) -> tuple[str, ...]:
+def key_arguments(program: Program) -> tuple[str, ...]:
     """Interpreter arguments that run the program's module with its key, taken from `KEY_VARIABLE`.
 
     The key's option stands behind the subcommand, before the other arguments.

@@ -17,11 +17,11 @@ def visible(text: str, limit: int = MAX_LINE_CHARS) -> str:
     limit: number of characters of the text that are kept; an ellipsis replaces the rest.
     """
     # The text is cut first, so that a huge line is not searched whole.
-    clipped = _SUSPECT.sub(_shown, text[:limit].replace("\t", "    "))
+    clipped = _SUSPECT.sub(_show, text[:limit].replace("\t", "    "))
     return clipped if len(text) <= limit else clipped + "…"
 
 
-def _shown(match: re.Match[str]) -> str:
+def _show(match: re.Match[str]) -> str:
     character = match[0]
     if unicodedata.category(character) not in _UNSAFE:
         return character

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 KEY_VARIABLE = "HARNESS_SERVER_KEY"
 """This variable hands a key to a program that takes keys on its command line only, where every user of the machine
-could read them. `program.keyed` starts such a program.
+could read them. `program.key_arguments` starts such a program.
 """
 
 MARK = "REASONING_HARNESS_SERVER"

@@ -26,6 +26,7 @@ MAX_WORDS = {
     "vague names": 1,
     "MOST_ and LEAST_": 0,
     "docstrings without a subject": 0,
+    "participles as functions": 151,
     "classes of one name": 0,
 }
 """Limits of `python -m tools.words`: each only goes down."""
@@ -194,12 +195,19 @@ class A:
         self.text = "\\"# no", f'#{self}', """
             # no""", r'\\#'  # yes
 class A: ...
+def written() -> str: ...
+def _joined() -> str: ...
+def ended() -> None: ...
+def held() -> bool: ...
+def seed() -> int: ...
+def joined_name() -> str: ...
 '''
     counts = words.counted([("f.py", source, words.walk(ast.parse(source)))])
     assert {name: len(count.places) for name, count in counts.items()} == {
         "vague names": 4,
         "MOST_ and LEAST_": 1,
         "docstrings without a subject": 1,
+        "participles as functions": 2,
         "classes of one name": 2,
         "comments": 2,
     }

@@ -27,6 +27,17 @@ VAGUE = frozenset(
 BOUNDS = ("MOST_", "LEAST_")
 """Beginnings of names of bounds for which MAX_ and MIN_ must be used."""
 
+IRREGULAR_PARTICIPLES = frozenset(
+    {"begun", "bound", "broken", "brought", "built", "caught", "chosen", "done", "drawn", "driven", "fallen", "found"}
+    | {"frozen", "given", "gone", "grown", "held", "hidden", "kept", "known", "laid", "left", "lent", "lost"}
+    | {"made", "meant", "met", "paid", "said", "seen", "sent", "shown", "sold", "sought", "spelt", "spent"}
+    | {"stolen", "sworn", "taken", "taught", "thought", "thrown", "told", "torn", "understood", "won", "written"}
+)
+"""Participles that do not end in "ed", and are neither the verb's plain form nor a noun (`put`, `read`, `run`)."""
+
+NO_PARTICIPLES = frozenset({"embed", "exceed", "feed", "need", "proceed", "seed", "speed", "succeed"})
+"""Words that end in "ed" and are no participles."""
+
 SUBJECTLESS = frozenset({"Of", "What", "They", "So", "It"})
 """First words of a constant's docstring that show a sentence without a subject."""
 
@@ -76,6 +87,17 @@ def bindings(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
                 yield node.lineno, name
 
 
+def is_bare_participle(name: str) -> bool:
+    """Whether the whole name of a function is one participle, underscores around it aside."""
+    word = name.strip("_")
+    return word in IRREGULAR_PARTICIPLES or (word.isalpha() and word.endswith("ed") and word not in NO_PARTICIPLES)
+
+
+def is_event_or_boolean(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether a function returns a boolean, an array of them, or nothing, as one that reports an event does."""
+    return function.returns is not None and ast.unparse(function.returns) in ("bool", "None", "NDArray[np.bool_]")
+
+
 def documented_values(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
     """Yield (line, docstring) for each constant and attribute that has one."""
     bodies = [node.body for node in nodes if isinstance(node, ast.Module | ast.ClassDef)]
@@ -88,7 +110,7 @@ def documented_values(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
 
 def counted(files: list[tuple[str, str, list[ast.AST]]]) -> dict[str, Count]:
     """Return each count of vague or unclear words in the code, by its name."""
-    vague, bounds, subjectless, n_bindings = [], [], [], 0
+    vague, bounds, subjectless, participles, n_bindings, n_functions = [], [], [], [], 0, 0
     classes: dict[str, list[str]] = defaultdict(list)
     n_comments = n_lines = 0
     for path, text, nodes in files:
@@ -99,7 +121,11 @@ def counted(files: list[tuple[str, str, list[ast.AST]]]) -> dict[str, Count]:
         for line, words in documented_values(nodes):
             subjectless += [f"{path}:{line}: {words[:60]}"] if words.split(" ")[0] in SUBJECTLESS else []
         for node in nodes:
-            if isinstance(node, ast.ClassDef):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                n_functions += 1
+                bad = is_bare_participle(node.name) and not is_event_or_boolean(node)
+                participles += [f"{path}:{node.lineno}: {node.name}"] if bad else []
+            elif isinstance(node, ast.ClassDef):
                 classes[node.name].append(f"{path}:{node.lineno}: {node.name}")
         n_lines += text.count("\n")
         n_comments += sum(lexeme.startswith("#") for lexeme in _STRINGS_AND_COMMENTS.findall(text))
@@ -108,6 +134,7 @@ def counted(files: list[tuple[str, str, list[ast.AST]]]) -> dict[str, Count]:
         "vague names": Count(vague, n_bindings),
         "MOST_ and LEAST_": Count(bounds, n_bindings),
         "docstrings without a subject": Count(subjectless, 0),
+        "participles as functions": Count(participles, n_functions),
         "classes of one name": Count(twice, sum(map(len, classes.values()))),
         "comments": Count([""] * n_comments, n_lines),
     }

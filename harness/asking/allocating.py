@@ -81,7 +81,7 @@ def allocation(
             field="allocate",
             value=source,
         )
-    stored = None if own is None else _stored(own, benchmark, str(source), mean, question_ids)
+    stored = None if own is None else _allocated_record(own, benchmark, str(source), mean, question_ids)
     if stored is not None:
         counts = [stored.plan.of(question_id) for question_id in question_ids]
         sentence = f"{benchmark}: {_in_words(counts)}, as this run began"
@@ -120,7 +120,7 @@ def _in_words(counts: Sequence[int]) -> str:
     return f"{min(counts)} to {max(counts)} samples a question, {sum(counts):,} in all"
 
 
-def _stored(
+def _allocated_record(
     own: RunFolder, benchmark: str, source: str, mean: int, question_ids: Sequence[str]
 ) -> BenchmarkRecord | None:
     """The benchmark's record in the run folder `own`, if that run began with this allocation; else None.

@@ -20,7 +20,7 @@ ENDPOINT_STATES = ("open", "paused", "set aside", "left")
 
 
 @contextlib.contextmanager
-def served(port: int, host: str, model: str, watcher: Watcher) -> Iterator[Callable[[Progress], None]]:
+def serve_figures(port: int, host: str, model: str, watcher: Watcher) -> Iterator[Callable[[Progress], None]]:
     """Serve the session's figures on a port for the length of the block.
 
     Yields the function to call with each progress; it passes the progress on to the watcher, too. Raises `UsageError`

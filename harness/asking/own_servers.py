@@ -21,7 +21,7 @@ def facts_of(state: ServerState, *, hash_weights: bool = False) -> ServerFacts:
     hash_weights: also checksum the whole weights files, which takes about a second per GB.
     """
     argv = next((member.argv for member in state.members if member.role == "engine"), [])
-    flags = {f"flags.{name}": given(argv, name) for name in model_flags()}
+    flags = {f"flags.{name}": flag_value(argv, name) for name in model_flags()}
     files: dict[str, str] = {}
     # Files that have vanished must not end a run whose server has the weights in memory.
     with contextlib.suppress(OSError):
@@ -35,7 +35,7 @@ def model_flags() -> list[str]:
     return list(dict.fromkeys(flag for engine in engines.every().values() for flag in engine.model_flags))
 
 
-def given(argv: Sequence[str], name: str) -> Any:
+def flag_value(argv: Sequence[str], name: str) -> Any:
     """The value of the option `name` in a command line; True if it has no value, None if it is not there.
 
     For an option that names a file, the checksum of the file, if it exists, in place of its path.

@@ -161,13 +161,13 @@ def prepare(
     # cannot be written, must not cost minutes of loading weights.
     questions_asked = questions_of(options, watcher, judged=judged)
     if options.serve is None:
-        yield _prepared(questions_asked, options, watcher, must_answer, server)
+        yield _prepare(questions_asked, options, watcher, must_answer, server)
         return
     spec = server_of(questions_asked, watcher)
     if (folder := _known_folder(options)) is not None:
         folder.create()
     with servers.launched(spec, watcher) as started:
-        yield _prepared(questions_asked, servers.at_server(options, started), watcher, must_answer, started)
+        yield _prepare(questions_asked, servers.at_server(options, started), watcher, must_answer, started)
 
 
 # ---- what is asked
@@ -181,7 +181,7 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None, *, judged:
     preset = presets.load(options.preset) if options.preset is not None else None
     sets, benchmarks, allocations = [], {}, []
     for card, samples in named:
-        question_set = _built(options, card)
+        question_set = _build(options, card)
         for note in question_set.notes:
             watcher.warn(Sentence(note))
         sets.append(question_set)
@@ -355,7 +355,7 @@ def _check_verifiers(sets: Sequence[QuestionSet], watcher: Watcher, *, judged: b
     return deadline
 
 
-def _built(options: RunOptions, card: Card) -> QuestionSet:
+def _build(options: RunOptions, card: Card) -> QuestionSet:
     """Build the questions of a card, with the prompt and the selection of the options. Raises `UsageError`."""
     try:
         return questions.build(
@@ -366,7 +366,7 @@ def _built(options: RunOptions, card: Card) -> QuestionSet:
             ids=options.ids,
             filters=options.filter,
             api=options.api,
-            stored_by=partial(_stored, options),
+            stored_by=partial(_stored_questions, options),
         )
     except UsageError as error:
         if not (options.data and options.benchmarks):
@@ -377,7 +377,7 @@ def _built(options: RunOptions, card: Card) -> QuestionSet:
         ) from error
 
 
-def _stored(options: RunOptions, name: str, recipe: str) -> StoredQuestions | None:
+def _stored_questions(options: RunOptions, name: str, recipe: str) -> StoredQuestions | None:
     """The questions of the benchmark `name` that the run folder holds, if they were made by `recipe`; else None.
 
     None too if the run folder is not known yet, or is damaged: damage is reported later, when the folder is opened.
@@ -544,7 +544,7 @@ def server_of(questions_asked: Asked, watcher: Watcher | None = None) -> ServerS
 # ---- whom it is asked of
 
 
-def _prepared(
+def _prepare(
     questions_asked: Asked, options: RunOptions, watcher: Watcher, must_answer: bool, server: RunningServer | None
 ) -> Prepared:
     """Look at the servers, make the settings, warn of doubtful ones, and return the run, ready to start.

@@ -128,7 +128,7 @@ def find(who: WhichServer, endpoints_file: Path | None = None, *, shared_key: bo
     if endpoints_file is not None:
         file = EndpointsFile(endpoints_file, complete)
         return ReachedServers(provider=provider, endpoints=file.read(), about=about, file=file)
-    weighted = [(address, weight) for url, weight in map(_weighted, urls) for address in _addresses(url)]
+    weighted = [(address, weight) for url, weight in map(_split_weight, urls) for address in _addresses(url)]
     endpoints = tuple(replace(complete(url), weight=weight) for url, weight in weighted)
     return ReachedServers(provider=provider, endpoints=endpoints, about=about)
 
@@ -138,7 +138,7 @@ def _addresses(url: str | None) -> Sequence[str | None]:
     return expand_dns(url) if url is not None and url.startswith(DNS_PREFIX) else [url]
 
 
-def _weighted(url: str | None) -> tuple[str | None, float]:
+def _split_weight(url: str | None) -> tuple[str | None, float]:
     """Split `ADDRESS` or `ADDRESS,weight=2` into address and weight; None stands for the provider's own address."""
     if url is None:
         return None, 1.0
@@ -454,9 +454,9 @@ def spec(engine: str, model: str, watcher: Watcher, **fields: Any) -> ServerSpec
 
     Raises `UsageError`.
     """
-    if engines.launcher_of(described(engine, model, **fields)).fetches_weights:
+    if engines.launcher_of(spec_without_download(engine, model, **fields)).fetches_weights:
         model, fields["served_name"] = _weights(model, fields.get("served_name"), watcher)
-    return described(engine, model, **fields)
+    return spec_without_download(engine, model, **fields)
 
 
 def takes(engine: str, field: str) -> bool:
@@ -480,7 +480,7 @@ def _lists_models(engine: str | None) -> bool:
     return known_engine is None or known_engine.launcher.lists_models
 
 
-def described(engine: str, model: str, **fields: Any) -> ServerSpec:
+def spec_without_download(engine: str, model: str, **fields: Any) -> ServerSpec:
     """Make the spec of a server to start, as `spec` does, but without a download of a known model's weights.
 
     Raises `UsageError` that names the field.
@@ -531,7 +531,7 @@ def over_nodes(engine: str, model: str, by: str, **fields: Any) -> ServerSpec:
                 f"{by} sets it for each node: leave this option out", field=f"server.{name}", value=fields[name]
             )
     # A made-up address that satisfies the spec's check: each node gets the true address when the job runs.
-    spec = described(engine, model, **fields, head_address="node-0")
+    spec = spec_without_download(engine, model, **fields, head_address="node-0")
     if spec.restarts:
         raise UsageError(
             "a single part of a model cannot be restarted alone: leave this option out",
@@ -614,7 +614,9 @@ def launched(spec: ServerSpec, watcher: Watcher, *, detach: bool = False) -> Run
     return server
 
 
-def swapped(server: RunningServer, running: ServerSpec, spec: ServerSpec, watcher: Watcher) -> RunningServer | None:
+def swap_weights(
+    server: RunningServer, running: ServerSpec, spec: ServerSpec, watcher: Watcher
+) -> RunningServer | None:
     """`server` with other weights, if its engine can swap weights without a restart and nothing else changes; else
     None.
 

@@ -82,7 +82,7 @@ def generate(prepared: Prepared, settings: RunSettings, watcher: Watcher | None)
     prior = lengths.mean_lengths(RunFolder.open(former)) if former is not None else None
     options = prepared.options
     continued = (
-        None if options.continue_from is None else _continued(options.continue_from, prepared, settings, watcher)
+        None if options.continue_from is None else _replies_of_file(options.continue_from, prepared, settings, watcher)
     )
     watcher.sampling(in_a_line(settings, prepared.sets), prepared.folder)
     try:
@@ -96,7 +96,7 @@ def generate(prepared: Prepared, settings: RunSettings, watcher: Watcher | None)
                     context_of=prepared.looks.context_of,
                     describe=prepared.describe,
                     endpoints_file=prepared.endpoints_file,
-                    lost=_lost(prepared),
+                    lost=_loss_of(prepared),
                 ),
                 listener=runner.Listener(
                     on_progress=progressed,
@@ -123,10 +123,10 @@ def _listening(
     """
     if options.metrics_port is None:
         return nullcontext(watcher.progressed)
-    return metrics.served(options.metrics_port, options.metrics_host, settings.model, watcher)
+    return metrics.serve_figures(options.metrics_port, options.metrics_host, settings.model, watcher)
 
 
-def _lost(prepared: Prepared) -> Callable[[], str | None]:
+def _loss_of(prepared: Prepared) -> Callable[[], str | None]:
     """Return a function that returns a sentence on why all servers of the run have ended; None while one may answer.
 
     This is known only of servers on this machine: the server that was started for the run, or those of `harness serve`.
@@ -195,7 +195,7 @@ def _host_and_port(url: str) -> str:
     return f"{'localhost' if host in _LOOPBACK else host}:{parts.port}"
 
 
-def _continued(path: Path, prepared: Prepared, settings: RunSettings, watcher: Watcher) -> FileReplies:
+def _replies_of_file(path: Path, prepared: Prepared, settings: RunSettings, watcher: Watcher) -> FileReplies:
     """The replies in another tool's file that belong to this run. Raises `UsageError`."""
     from harness.foreign.continuing import FileReplies  # Imported late: few runs continue a file.
 

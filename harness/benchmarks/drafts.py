@@ -240,7 +240,7 @@ def drafts(card: Card, rows: Iterable[Row]) -> Iterator[Draft]:
     seen: dict[str, str] = {}
     equal_rows: dict[str, int] = {}
     number = 0
-    for number, row in enumerate(_selected(card, _formed(card, rows)), 1):
+    for number, row in enumerate(_select_rows(card, _form_rows(card, rows)), 1):
         if number == 1:
             id_column = _id_column(card, row)
         row_digest = digest(row.value)
@@ -261,7 +261,7 @@ def drafts(card: Card, rows: Iterable[Row]) -> Iterator[Draft]:
         raise UsageError(f"{card.name} holds no rows")
 
 
-def _formed(card: Card, rows: Iterable[Row]) -> Iterator[Row]:
+def _form_rows(card: Card, rows: Iterable[Row]) -> Iterator[Row]:
     """The rows that the card's `row_form` makes of `rows`; `rows` themselves if the card has no `row_form`."""
     if card.row_form is None:
         yield from rows
@@ -274,7 +274,7 @@ def _formed(card: Card, rows: Iterable[Row]) -> Iterator[Row]:
             raise UsageError(f"{row.where} {error}") from error
 
 
-def _selected(card: Card, rows: Iterable[Row]) -> Iterator[Row]:
+def _select_rows(card: Card, rows: Iterable[Row]) -> Iterator[Row]:
     """The rows that the card's `only` and `dates` select; all rows if the card has neither. Raises `UsageError`."""
     for row in rows:
         # A row without the column is an error: if the data renamed the column, no row would be left.

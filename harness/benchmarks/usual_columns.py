@@ -42,14 +42,14 @@ def find(names: Iterable[str], columns: Collection[str]) -> str | None:
         if folded is None:
             folded = {}
             for column in columns:
-                folded.setdefault(_folded(column), column)
-        if (alike := folded.get(_folded(name))) is not None:
+                folded.setdefault(_fold(column), column)
+        if (alike := folded.get(_fold(name))) is not None:
             return alike
     return None
 
 
 @functools.lru_cache(maxsize=4096)
-def _folded(name: str) -> str:
+def _fold(name: str) -> str:
     """The name without the differences of spelling that `find` ignores."""
     composed = unicodedata.normalize("NFKC", name).casefold()
     return "".join(c for c in composed if not c.isspace() and c not in "_-")

@@ -138,7 +138,7 @@ def _gate(decisions: Sequence[Decision], uncompared: Sequence[str], margin: floa
 def _print(pair: RunComparison) -> None:
     """Print the comparison of one run with the baseline on one benchmark."""
     from harness.benchmarks.prompts import name_of
-    from harness.reports.unsettled import unsettled
+    from harness.reports.unsettled import open_points
     from harness.runs.recorded_settings import difference_in_words
     from harness.scoring.intervals import why_narrower
 
@@ -170,7 +170,7 @@ def _print(pair: RunComparison) -> None:
     )
     if kinds := _kinds(pair):
         click.echo(f"  {kinds}")
-    for line in unsettled(decision):
+    for line in open_points(decision):
         click.echo(f"  {line}")
     if paired.n_missing:
         click.echo(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.cli.help import SpelledCommand, spelt
+from harness.cli.help import SpelledCommand, spell
 from harness.cli.json_output import json_option, say
 from harness.core.errors import UsageError
 from harness.core.inert import visible
@@ -49,24 +49,24 @@ def command(run: Path, verb: str, value: str, as_json: bool) -> None:
 
     answer = send(RunFolder.open(run), ControlCommand(verb=verb, value=value))
     if as_json:
-        say(msgspec.structs.replace(answer, sentence=_said(answer)))
+        say(msgspec.structs.replace(answer, sentence=_in_words(answer)))
     elif answer.refused:
-        raise UsageError(_said(answer))
+        raise UsageError(_in_words(answer))
     else:
         _show(answer)
     sys.exit(UsageError.exit_code if answer.refused else 0)
 
 
-def _said(answer: Answer) -> str:
+def _in_words(answer: Answer) -> str:
     """The run's answer in words; the options in it are flags of `harness run`."""
     from harness.cli.run import command as run
 
-    return spelt(answer.sentence, run)
+    return spell(answer.sentence, run)
 
 
 def _show(answer: Answer) -> None:
     """Print the run's answer, with its progress if the answer has it."""
-    click.echo(visible(_said(answer), 500))
+    click.echo(visible(_in_words(answer), 500))
     if answer.facts:
         from harness.cli.status import progress_lines
 

@@ -42,7 +42,7 @@ def command(samples: int, out: Path | None) -> None:
     from harness.cli.terminal import RESUMED_BY, Terminal
     from harness.runs.layout import RunFolder
 
-    folder = out or _unfinished(samples) or RESULTS / f"demo-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
+    folder = out or _unfinished_run(samples) or RESULTS / f"demo-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
     # All cores, because this client is idle; by default a server leaves one core to its client.
     watcher = Terminal()
     more = f" --samples {samples}" if samples != SAMPLES else ""
@@ -104,7 +104,7 @@ def _step(*argv: str) -> int:
         signal.signal(signal.SIGINT, usual)
 
 
-def _unfinished(samples: int) -> Path | None:
+def _unfinished_run(samples: int) -> Path | None:
     """The folder of the newest demo run if it has this number of samples a question and is not complete; else None."""
     from harness.core.errors import HarnessError
     from harness.runs.going import on_disk

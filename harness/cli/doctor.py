@@ -71,7 +71,7 @@ def _cards(names: tuple[str, ...]) -> bool:
             rows.append((card.name, "–", "–", "–", f"data not here: `{FETCH} {card.name}`"))
             continue
         try:
-            row, passes = _tested(card)
+            row, passes = _test_card(card)
         except HarnessError as error:
             row, passes = (card.name, "–", "–", "–", str(error)), False
         rows.append(row)
@@ -80,7 +80,7 @@ def _cards(names: tuple[str, ...]) -> bool:
     return passed
 
 
-def _tested(card: Card) -> tuple[tuple[str, ...], bool]:
+def _test_card(card: Card) -> tuple[tuple[str, ...], bool]:
     """Test one card: return its row of the table and whether it passes. Raises `UsageError` if its data or its own
     function cannot be used.
     """

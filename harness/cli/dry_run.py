@@ -47,7 +47,7 @@ def _show(settings: RunSettings, sets: list[QuestionSet], contexts: list[int], j
 
     contexts: the context lengths that the servers state, in tokens.
     """
-    fitted = _fitted(settings, sets, contexts)
+    fitted = _rows_of_fitted(settings, sets, contexts)
     rows = [
         ("model", settings.model),
         ("endpoints", ", ".join(e.base_url for e in settings.endpoints)),
@@ -78,7 +78,9 @@ def _show(settings: RunSettings, sets: list[QuestionSet], contexts: list[int], j
     _show_prompts(sets)
 
 
-def _fitted(settings: RunSettings, sets: list[QuestionSet], contexts: list[int]) -> dict[str, list[tuple[str, str]]]:
+def _rows_of_fitted(
+    settings: RunSettings, sets: list[QuestionSet], contexts: list[int]
+) -> dict[str, list[tuple[str, str]]]:
     """Benchmark → its row of the table, for benchmarks whose max_tokens is lowered to fit the server's context.
 
     Raises `ServerError`, as the run would, if max_tokens does not fit and the options do not allow lowering it.

@@ -154,7 +154,7 @@ MAX_FILE_BYTES = 1024 * 1024
 """Longest file of variables."""
 
 
-def taken(context: click.Context) -> list[str]:
+def environment_values(context: click.Context) -> list[str]:
     """The options whose value comes from an environment variable, each as a text: `--max-tokens
     (HARNESS_RUN_MAX_TOKENS)`.
 
@@ -296,7 +296,7 @@ def run_options(declared: type[RunOptions] = RunOptions) -> Callable[[F], F]:
     return lambda function: give(function, *decorators)
 
 
-def typed(given: Mapping[str, Any]) -> dict[str, Any]:
+def typed_parameters(given: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the parameters that were typed on the command line. They override a sweep's file; defaults from the
     environment do not.
     """

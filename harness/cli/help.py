@@ -2,7 +2,7 @@
 
 A command with many options shows, for `--help`, those that most people use; `--help-all` shows all of them under
 headings (`under`). A flag of another tool is answered with its name here. Error sentences mark the options that they
-mention (`harness.core.errors`); only `spelt` turns the marks into flags.
+mention (`harness.core.errors`); only `spell` turns the marks into flags.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Helping(click.Command):
         if hidden:
             formatter.write_paragraph()
             shown = [name.split(" ")[0].rstrip(",") for name, _ in rows["Options"]]
-            formatter.write_text(f"{_counted(hidden, shown)}: {ctx.command_path} --help-all")
+            formatter.write_text(f"{_hidden_count(hidden, shown)}: {ctx.command_path} --help-all")
             formatter.write_paragraph()
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -117,7 +117,7 @@ class Helping(click.Command):
             raise click.UsageError(_no_such(error.option_name, self, ctx), ctx) from None
 
 
-def _counted(hidden: Sequence[str], shown: Sequence[str]) -> str:
+def _hidden_count(hidden: Sequence[str], shown: Sequence[str]) -> str:
     """The words on the options that the short help hides: `40 more options, 12 of them --judge-…`."""
     families = {flag: sum(name.startswith(f"{flag}-") for name in hidden) for flag in shown}
     parts = ", ".join(f"{n} of them {flag}-…" for flag, n in families.items() if n >= MIN_FAMILY)
@@ -183,11 +183,11 @@ def _no_such(name: str, command: click.Command, ctx: click.Context) -> str:
         return f"No such option: {name}. That is {dashed} here."
     meant = ELSEWHERE.get(dashed.removeprefix("--").lower())
     if meant is not None:
-        return f"No such option: {name}. {_meant(meant, command, ctx)}"
+        return f"No such option: {name}. {_meaning(meant, command, ctx)}"
     return f"No such option: {name}.{near_names(name, (flag for flag in flags if flag.startswith('--')))}"
 
 
-def _meant(meant: str, command: click.Command, ctx: click.Context) -> str:
+def _meaning(meant: str, command: click.Command, ctx: click.Context) -> str:
     """A sentence on what an option of another tool is called in this command.
 
     meant: parameter names joined by "/", of which the command has one at most; or the whole sentence.
@@ -203,7 +203,7 @@ def _meant(meant: str, command: click.Command, ctx: click.Context) -> str:
     return f"This command has no such option; `{ctx.command_path} --help` lists those that it has."
 
 
-def _spread(words: dict[str, str]) -> Iterator[tuple[str, str]]:
+def _meanings(words: dict[str, str]) -> Iterator[tuple[str, str]]:
     """Yield (option name of another tool, its meaning) for each name. words: meaning → names, with spaces between."""
     for meant, others in words.items():
         for word in others.split():
@@ -211,7 +211,7 @@ def _spread(words: dict[str, str]) -> Iterator[tuple[str, str]]:
 
 
 ELSEWHERE: dict[str, str] = dict(
-    _spread(
+    _meanings(
         {
             "samples": "num-tries repeats n-samples num-samples n-sampling num-repeats epochs n-generations "
             "n-repeat num-return-sequences",
@@ -283,7 +283,7 @@ class SpelledCommand(Helping):
         try:
             return super().invoke(ctx)
         except HarnessError as error:
-            error.sentence = Sentence(spelt(error.sentence, self))
+            error.sentence = Sentence(spell(error.sentence, self))
             raise
 
 
@@ -329,7 +329,7 @@ class LineEnds(click.types.StringParamType):
         return str(super().convert(value, param, ctx)).replace("\\n", "\n")
 
 
-def spelt(sentence: str, command: click.Command | None = None) -> str:
+def spell(sentence: str, command: click.Command | None = None) -> str:
     """`sentence` with its options written as flags of `command`; None: of the running command."""
     if command is None:
         context = click.get_current_context(silent=True)
@@ -348,9 +348,9 @@ def _flag(parameters: list[click.Parameter], name: str, value: Any) -> str:
     if verb in ("score", "export"):
         parameters = _parameters_of(verb)
     if (own := _set_by(parameters, name)) is not None:
-        return _typed(own, value)
+        return _as_typed(own, value)
     if value is UNSET and (theirs := _set_by(_parameters_of("run"), name)) is not None:
-        return f"{_typed(theirs, value)} of `harness run`"
+        return f"{_as_typed(theirs, value)} of `harness run`"
     return as_keyword(name, value)
 
 
@@ -375,7 +375,7 @@ def _set_by(parameters: list[click.Parameter], name: str) -> click.Parameter | N
     return next((by_name[candidate] for candidate in candidates if candidate in by_name), None)
 
 
-def _typed(parameter: click.Parameter, value: Any) -> str:
+def _as_typed(parameter: click.Parameter, value: Any) -> str:
     """How a user types this parameter with this value, such as `--seed none`."""
     if isinstance(parameter, click.Argument):
         if value is not UNSET:

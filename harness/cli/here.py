@@ -22,7 +22,7 @@ def overview(results: Path = Path("results")) -> Iterator[str]:
     servers = _servers()
     for name, model, url in servers[:SHOWN]:
         yield _LINE.format(f"harness run demo:4 --server {shlex.quote(name)}", f"{model} answers at {url}")
-    runs = sorted(results.glob("*/manifest.json"), key=_modified, reverse=True)
+    runs = sorted(results.glob("*/manifest.json"), key=_time_of_change, reverse=True)
     for manifest in runs[:SHOWN]:
         yield _run_line(manifest.parent)
     if len(runs) > 1:
@@ -86,7 +86,7 @@ def _keys() -> Iterator[tuple[str, str]]:
             yield name, provider.address.key_variable
 
 
-def _modified(path: Path) -> float:
+def _time_of_change(path: Path) -> float:
     """The time of the last change, in seconds since the epoch; 0 if the file is gone."""
     try:
         return path.stat().st_mtime

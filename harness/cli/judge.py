@@ -9,7 +9,7 @@ import click
 
 from harness.cli import terminal
 from harness.cli.agreement import disagreement_lines, matrix_lines
-from harness.cli.help import spelt
+from harness.cli.help import spell
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 
@@ -40,7 +40,7 @@ def show(judged: Judged, judge: JudgeSettings, *, stderr: bool) -> None:
     for warning in outcome.warnings:
         terminal.warn(f"judge: {warning.marked}")
     for cause in outcome.causes[:SHOWN_CAUSES]:
-        click.echo(f"harness: judge: {spelt(str(cause))}", err=True)
+        click.echo(f"harness: judge: {spell(str(cause))}", err=True)
     if not outcome.complete:
         click.echo(
             f"harness: {outcome.n_owed} of the judge's {count_noun(outcome.n_expected, 'reply', 'replies')} "

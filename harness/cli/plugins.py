@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.cli.help import SpelledCommand, spelt
+from harness.cli.help import SpelledCommand, spell
 from harness.cli.json_output import json_option, say
 from harness.core.errors import UsageError
 from harness.core.inert import visible
@@ -57,7 +57,7 @@ def _problem(kind: Kind, name: str) -> str | None:
     try:
         _try(kind, name)
     except UsageError as error:
-        return spelt(error.sentence)
+        return spell(error.sentence)
     return None
 
 
@@ -67,7 +67,7 @@ def _try(kind: Kind, name: str) -> None:
     A prompt, an exporter and a provider are checked completely. A launcher is called for the command line of a server.
     A grader, a source and a tracker must be functions; they are not called, which would need an answer, data or a run.
     """
-    from harness.asking.servers import described
+    from harness.asking.servers import spec_without_download
     from harness.benchmarks.prompts import find_prompt
     from harness.client.address import providers
     from harness.core import plugins
@@ -78,7 +78,7 @@ def _try(kind: Kind, name: str) -> None:
         "prompt": find_prompt,
         "exporter": find_exporter,
         "provider": providers.load,
-        "launcher": lambda engine: described(engine, "model"),
+        "launcher": lambda engine: spec_without_download(engine, "model"),
     }
     if kind in tries:
         tries[kind](name)

@@ -15,7 +15,7 @@ from harness.asking.options import ProbeOptions, WhichServer
 from harness.asking.options.probing import ProbeRules, for_each
 from harness.cli import terminal
 from harness.cli.flags import takes
-from harness.cli.help import SpelledCommand, spelt
+from harness.cli.help import SpelledCommand, spell
 from harness.cli.json_output import json_option, say
 from harness.core.errors import HarnessError, Interrupted, StoppedByRule, UsageError
 from harness.core.inert import visible
@@ -196,9 +196,9 @@ def _table(report: ProbeReport, reference: str | None) -> None:
     terminal.table(("check", "result", "sent", "came"), rows, prose=True)
     for finding in report.findings:
         if finding.outcome in ("spoils", "warns"):
-            click.echo(f"{finding.check}: {finding.why} {spelt(finding.mend)}")
+            click.echo(f"{finding.check}: {finding.why} {spell(finding.mend)}")
     engine = f" ({report.engine})" if report.engine else ""
-    click.echo(f"{visible(report.model)} at {visible(report.address)}{engine}: {_counted(report)}")
+    click.echo(f"{visible(report.model)} at {visible(report.address)}{engine}: {_verdict_line(report)}")
     refused = f" ({report.refusals})" if report.refusals else ""
     click.echo(
         f"{count_noun(report.requests, 'request')}{refused}, {report.cost}, {report.seconds:g} s; seed {report.seed}"
@@ -228,7 +228,7 @@ def _groups_left_out(report: ProbeReport) -> str:
     return ", ".join(f"{group} {n} of {n_all[group]}" for group, n in n_out.items())
 
 
-def _counted(report: ProbeReport) -> str:
+def _verdict_line(report: ProbeReport) -> str:
     """The verdict on a server, with the numbers of its findings by outcome."""
     if not report.tested:
         return f"no check could be made, so nothing is known ({count_noun(len(report.findings), 'check')} untested)"

@@ -116,10 +116,10 @@ def _look(standings: Mapping[str, RaceState]) -> None:
     """Print how each candidate compares with the baseline after some more rounds (a look)."""
     for name, state in standings.items():
         if state.rounds:
-            click.echo(f"  {visible(name)}: {_said(state)}", err=True)
+            click.echo(f"  {visible(name)}: {_in_words(state)}", err=True)
 
 
-def _said(state: RaceState) -> str:
+def _in_words(state: RaceState) -> str:
     """A comparison in words: `+1.2 points after 16 rounds, between -0.4 and +2.8: undecided`."""
     between = " and ".join(f"{100 * end:+.1f}" for end in state.interval)
     why = f" ({state.withheld})" if state.withheld else ""
@@ -143,7 +143,7 @@ def _record(raced: Raced, code: int) -> RaceEnd:
 def _closing(raced: Raced) -> None:
     """Print the verdict on each candidate, the samples used, and the run folders."""
     for name, state in raced.standings.items():
-        click.echo(f"{visible(name)} beside {visible(raced.baseline)}: {_said(state)}")
+        click.echo(f"{visible(name)} beside {visible(raced.baseline)}: {_in_words(state)}")
     used = ", ".join(f"{visible(name)} {n}" for name, n in raced.n_rounds.items())
     click.echo(f"samples a question: {used}")
     for name, path in raced.folders.items():

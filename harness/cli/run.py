@@ -15,7 +15,7 @@ from harness.asking.options.headings import OUTPUT
 from harness.asking.options.verbs import OnRay, SpreadRunOptions
 from harness.cli import completing, flags, terminal
 from harness.cli.flags import FIRST, give, judge_options_of, run_given, run_options
-from harness.cli.help import SpelledCommand, spelt, under
+from harness.cli.help import SpelledCommand, spell, under
 from harness.cli.json_output import json_option, say
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError, option
 from harness.core.nouns import are, count_noun
@@ -82,7 +82,7 @@ def command(dry_run: bool, pilot: bool, as_json: bool, on: str | None, shards: i
     if pilot and given["judge_model"]:
         raise UsageError("--judge does not work with --pilot, which scores its samples by the rules: leave it out")
     where = OnRay.of(on=on, shards=shards)
-    for default in flags.taken(click.get_current_context()):
+    for default in flags.environment_values(click.get_current_context()):
         terminal.note(f"from the environment: {default}")
     options = _of_file(given) or RunOptions.of(**run_given(given))
     judge = judge_options_of({name: value for name, value in given.items() if name.startswith("judge_")})
@@ -132,12 +132,12 @@ def _of_file(given: dict[str, Any]) -> RunOptions | None:
     # A list of cards' files, `a.yaml,b.yaml`, ends as one file does.
     if path.suffix not in (".yaml", ".yml") or ("," in str(path) and not path.exists()):
         return None
-    from harness.cli.flags import typed
+    from harness.cli.flags import typed_parameters
     from harness.verbs.sweep import cells, file, whole
 
     if not file.is_sweep(path):
         return None
-    return cells.only_run(whole.planned(str(path), run_given(typed(given)), {}))
+    return cells.only_run(whole.plan_of(str(path), run_given(typed_parameters(given)), {}))
 
 
 def _print_end(ran: Ran) -> int:
@@ -149,7 +149,7 @@ def _print_end(ran: Ran) -> int:
     if sampled.reached:
         terminal.note(f"target reached: {sampled.reached}")
     else:
-        click.echo(f"harness: target missed: {spelt(sampled.missed)}", err=True)
+        click.echo(f"harness: target missed: {spell(sampled.missed)}", err=True)
     terminal.note(_score_with(ran.folder, ran.score_deadline))
     return EXIT_COMPLETE if sampled.reached else StoppedByRule.exit_code
 
@@ -162,7 +162,7 @@ def _score_with(folder: Path, deadline: float | None) -> str:
     context = click.get_current_context()
     judge = {name: value for name, value in context.params.items() if name.startswith("judge_")}
     given = {**judge, "score.deadline": None if deadline is None else round(deadline)}
-    typed = " ".join(spelt(option(name, value)) for name, value in given.items() if value not in (None, ()))
+    typed = " ".join(spell(option(name, value)) for name, value in given.items() if value not in (None, ()))
     return f"score them with: {shlex.join(['harness', 'score', str(folder), *command_words(shlex.split(typed))])}"
 
 
@@ -187,10 +187,10 @@ def _record(ran: Ran, code: int) -> SessionEnd:
         new_tokens=outcome.tokens,
         seconds=outcome.elapsed_s,
         causes=[CauseCount(kind=cause.kind, count=cause.count, example=cause.example) for cause in outcome.causes],
-        warnings=[spelt(cause) for cause in outcome.warnings],
-        stopped=spelt(outcome.stopped),
+        warnings=[spell(cause) for cause in outcome.warnings],
+        stopped=spell(outcome.stopped),
         target_reached=sampled.reached,
-        target_missed=spelt(sampled.missed) if sampled.missed else "",
+        target_missed=spell(sampled.missed) if sampled.missed else "",
     )
 
 
@@ -231,14 +231,14 @@ def _print_outcome(outcome: Outcome, out: Path, prices: Prices | None, deadline:
 
     _summary(outcome, prices)
     for cause in outcome.causes[:SHOWN_CAUSES]:
-        click.echo(f"harness: {spelt(with_suggestion(str(cause)))}", err=True)
+        click.echo(f"harness: {spell(with_suggestion(str(cause)))}", err=True)
     if outcome.complete:
         missing = f" ({outcome.n_missing} can never succeed and are accepted as missing)" if outcome.n_missing else ""
         what = "complete" if outcome.n_session else "no sample is missing"
         terminal.note(f"{what}: {outcome.n_done} of {count_noun(outcome.n_expected, 'sample')}{missing}")
         terminal.note(_score_with(out, deadline))
         return EXIT_COMPLETE
-    why = f" ({spelt(outcome.stopped)})" if outcome.stopped else ""
+    why = f" ({spell(outcome.stopped)})" if outcome.stopped else ""
     owed = f"{outcome.n_owed} of {count_noun(outcome.n_expected, 'sample')} {are(outcome.n_owed)} missing{why}"
     click.echo(f"harness: {owed}; give the same command again to request them", err=True)
     return EXIT_OWED

@@ -73,7 +73,7 @@ def command(sources: tuple[Path, ...], as_json: bool, follow: bool, **flags: Any
         _check_follow(sources, options, judge)
     sources, options = _with_shards_joined(sources, options)
     scoring.check(sources, options, follow=follow)
-    scored = _scored(sources, options, judge, follow=follow)
+    scored = _score_each(sources, options, judge, follow=follow)
     named = list(zip(labels([source.folder for source in scored]), scored, strict=True))
     if as_json:
         say(_records(named))
@@ -100,7 +100,7 @@ def _check_follow(sources: Sequence[Path], options: ScoreOptions, judge: JudgeOp
         raise UsageError("--follow takes one run at a time")
 
 
-def _scored(
+def _score_each(
     sources: Sequence[Path], options: ScoreOptions, judge: JudgeOptions | None, *, follow: bool
 ) -> list[Scored]:
     """The scores of each source, one after the other.

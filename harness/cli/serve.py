@@ -34,7 +34,7 @@ class ServeGroup(click.Group):
         of_ours = super().get_command(ctx, cmd_name)
         if of_ours is not None or cmd_name not in plugins.names("launcher"):
             return of_ours
-        takes = engines.named(engines.ANY_PROGRAM).launcher.takes
+        takes = engines.by_name(engines.ANY_PROGRAM).launcher.takes
         return _engine_command(cmd_name, "A plug-in's command.", takes)
 
     def resolve_command(

@@ -83,7 +83,7 @@ def _on_cluster(wish: Wish, on: str) -> None:
     if (flags.get("server_nodes") or 1) > 1:
         spec = servers.over_nodes(wish.engine, wish.model, "--on", **fields)
     else:
-        spec = servers.described(wish.engine, wish.model, **fields)
+        spec = servers.spec_without_download(wish.engine, wish.model, **fields)
     host = flags.pop("server_host", None)
     if host is not None:
         check_reached(spec)

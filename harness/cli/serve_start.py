@@ -113,8 +113,8 @@ def start_here(wish: Wish) -> None:
     # Only now, since the server is ready. Before, SIGTERM kills this process, and the guard process that watches it
     # ends the server.
     leave_at_signals()
-    urls = registering.advertised(spec, server.base_urls)
-    with server, registering.registered(wish.register, urls) if wish.register is not None else nullcontext():
+    urls = registering.public_addresses(spec, server.base_urls)
+    with server, registering.register(wish.register, urls) if wish.register is not None else nullcontext():
         click.echo("Ctrl-C stops it.", err=True)
         server.wait()
         click.echo(f"harness: the server {server.name} ended by itself: {visible(server.ended or '')}", err=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.cli.help import SpelledCommand, spelt
+from harness.cli.help import SpelledCommand, spell
 from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
@@ -85,8 +85,8 @@ def command(
     harness show replies.csv --undecided
     """
     with contextlib.ExitStack() as reading:
-        opened = reading.enter_context(_opened(run))
-        their_run = None if disagree is None else reading.enter_context(_opened(disagree))
+        opened = reading.enter_context(_open_source(run))
+        their_run = None if disagree is None else reading.enter_context(_open_source(disagree))
         names = [benchmark] if benchmark else list(opened.benchmarks)
         sample, opened_benchmarks = None, [opened.benchmark(name) for name in names]
         if question is not None:
@@ -95,13 +95,13 @@ def command(
             _require_level(opened_benchmarks, filters["level"])
         filters["columns"] = tuple(_column(opened_benchmarks, text) for text in filters["columns"])
         choices = _choices(opened_benchmarks, run, disagree, their_run, filters)
-        _page(map(spelt, _printed(opened_benchmarks, question, sample, choices, reasoning=reasoning)))
+        _page(map(spell, _texts(opened_benchmarks, question, sample, choices, reasoning=reasoning)))
     if any(held.problems for held in opened_benchmarks):  # The problem is printed above, beside what can be read.
         sys.exit(StoreError.exit_code)
 
 
 @contextlib.contextmanager
-def _opened(run: Path) -> Iterator[OpenRun]:
+def _open_source(run: Path) -> Iterator[OpenRun]:
     """Context manager: the run in a folder, read as far as it is written, or scored outputs of another tool.
 
     Raises `StoreError` if its manifest cannot be read.
@@ -215,7 +215,7 @@ def _find_question(
     raise UsageError(f"no benchmark of run {opened.label} has a question {readings[-1][0]!a}.")
 
 
-def _printed(
+def _texts(
     benchmarks: list[OpenBenchmark],
     question_id: str | None,
     sample: int | None,

@@ -156,7 +156,7 @@ def _under_way(results: Path) -> list[RunFolder]:
     runs = [run for folder in (results, *filter(Path.is_dir, results.glob("*"))) for run in runs_in(folder)]
     if not runs:
         raise StoreError(f"there is no run in {results.absolute()}. Name a run folder.")
-    return _answering(runs) or [max(runs, key=_written)]
+    return _answering(runs) or [max(runs, key=_time_of_log)]
 
 
 def _answering(runs: Sequence[RunFolder]) -> list[RunFolder]:
@@ -168,7 +168,7 @@ def _answering(runs: Sequence[RunFolder]) -> list[RunFolder]:
     return sorted(going, key=lambda run: run.path)
 
 
-def _written(run: RunFolder) -> float:
+def _time_of_log(run: RunFolder) -> float:
     """The time of the last change of the run's log, in seconds since the epoch; without a log, of its manifest."""
     path = run.log if run.log.exists() else run.manifest
     return path.stat().st_mtime

@@ -12,7 +12,7 @@ import click
 
 from harness.asking.options.verbs import SweepOptions
 from harness.cli import terminal
-from harness.cli.flags import FIRST, judge_given, plain_judge_options, run_given, run_options, typed
+from harness.cli.flags import FIRST, judge_given, plain_judge_options, run_given, run_options, typed_parameters
 from harness.cli.help import SpelledCommand
 from harness.cli.json_output import json_option, say
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
@@ -123,15 +123,15 @@ def command(
         return
     if file is None:
         raise UsageError("give the sweep's file, or a suite (harness sweep --list shows them)")
-    words = typed(given)
-    plan = functools.partial(whole.planned, file, k=k, track=track)
+    words = typed_parameters(given)
+    plan = functools.partial(whole.plan_of, file, k=k, track=track)
     if follow is not None:
         if dry_run or as_json:
             raise UsageError("--follow runs checkpoints as they appear: leave out --dry-run and --json")
         given_options = run_given(words), judge_given(words)
         # All else is checked now: the first checkpoint may come in hours.
         checked = plan(*given_options, before_checkpoints=True)
-        expected.expected(checked)
+        expected.estimates(checked)
         running.refuse_hopeless(checked, Watcher(), before_checkpoints=True)
         sys.exit(_follow(file, checked.out, lambda: plan(*given_options), 60 * follow, verify=verify))
     planned = plan(run_given(words), judge_given(words))

@@ -23,9 +23,9 @@ SHOWN_SOURCES = 3
 
 def show(sweep: Sweep) -> int:
     """Print the plan; nothing is started or asked. Returns the number of cells that would end without a score."""
-    from harness.verbs.sweep.expected import expected
+    from harness.verbs.sweep.expected import estimates
 
-    by_cell = {ahead.cell.name: ahead for ahead in expected(sweep)}
+    by_cell = {ahead.cell.name: ahead for ahead in estimates(sweep)}
     for group in sweep.groups:
         click.echo(f"{group.name}: {_server(group)}")
         terminal.table(

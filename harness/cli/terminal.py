@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Self
 import click
 
 from harness.asking.watching import ByteProgress, Watcher
-from harness.cli.help import spelt
+from harness.cli.help import spell
 from harness.core.errors import Sentence
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
@@ -72,7 +72,7 @@ def note(text: str) -> None:
     """Print progress in words on standard error, unless the command runs with --quiet."""
     context = click.get_current_context(silent=True)
     if context is None or not context.params.get("quiet"):
-        click.echo(spelt(text), err=True)
+        click.echo(spell(text), err=True)
 
 
 def passing(text: str) -> None:
@@ -93,7 +93,7 @@ def passing(text: str) -> None:
 
 def warn(sentence: str) -> None:
     """Print a warning on standard error."""
-    click.echo(f"harness: warning: {spelt(sentence)}", err=True)
+    click.echo(f"harness: warning: {spell(sentence)}", err=True)
 
 
 @contextlib.contextmanager

@@ -48,7 +48,7 @@ def command(run: Path, as_json: bool, **given: Any) -> None:
     harness verify results/mine --against any     (all public scores of the local index: harness published)
     harness verify aime24.jsonl --model org/name
     """
-    from harness.reports.published import named
+    from harness.reports.published import label_of
     from harness.verbs.compare import verify
 
     verified = verify(run, VerifyOptions.of(**given))
@@ -56,7 +56,7 @@ def command(run: Path, as_json: bool, **given: Any) -> None:
         say(verified)
     else:
         for benchmark in verified:
-            click.echo(f"{named(benchmark.benchmark, benchmark.comparisons)}: {benchmark.standing}")
+            click.echo(f"{label_of(benchmark.benchmark, benchmark.comparisons)}: {benchmark.standing}")
             for line in _public_lines(benchmark):
                 click.echo(f"  {line}")
             for comparison in benchmark.comparisons:

@@ -102,7 +102,7 @@ def difference(token: TokenBefore, likeliest: Mapping[str, float]) -> float | No
     return max(0.0, token.logprob - least)
 
 
-def compared(going_on: Continuation, differences: Sequence[float], mode: SalvageMode) -> Continuation:
+def with_differences(going_on: Continuation, differences: Sequence[float], mode: SalvageMode) -> Continuation:
     """`going_on` with the differences noted in its seam.
 
     Raises `Unlike` if they are too large to be exact, unless `mode` allows near.

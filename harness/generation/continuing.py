@@ -132,7 +132,7 @@ def continuation(
         prompt, written = ids
         seam = _seam(begun, len(written), exact)
         by_ids = by_token_ids(template, salvage)
-        left = _left(max_tokens, seam)
+        left = _tokens_left(max_tokens, seam)
         body = by_ids.body_after_tokens([*prompt, *written], _next_seed(seed, question, seam), left)
         return Continuation(
             begun=begun, path=by_ids.path, body=body, seam=seam, prompt=[*prompt, *written], n_prompt=len(prompt)
@@ -142,7 +142,7 @@ def continuation(
         begun = msgspec.structs.replace(begun, text=(begun.text or "").rstrip())
         seam = _seam(begun, begun.tokens, False)
         message = {"role": "assistant", "content": begun.text, **by_message.fields}
-        left = _left(max_tokens, seam)
+        left = _tokens_left(max_tokens, seam)
         body = template.body_after_message(question, message, by_message.body, _next_seed(seed, question, seam), left)
         return Continuation(begun=begun, path=template.path, body=body, seam=seam, echoed=by_message.echoes)
     raise WrittenAnew(
@@ -237,7 +237,7 @@ def _seam(begun: Partial, n_tokens: int, exact: bool) -> Seam:
     return Seam(tokens=n_tokens, text=len(begun.text or ""), reasoning=len(begun.reasoning or ""), exact=exact)
 
 
-def _left(max_tokens: int | None, seam: Seam) -> int | None:
+def _tokens_left(max_tokens: int | None, seam: Seam) -> int | None:
     """How many tokens the continuation may have; None: no limit. Raises `WrittenAnew` if there are none left."""
     left = None if max_tokens is None else max_tokens - seam.tokens
     if left is not None and left < 1:
@@ -258,7 +258,7 @@ def is_open(begun: Partial) -> bool:
     return begun.reasoning is not None and begun.text is None
 
 
-def joined(begun: Partial, more: str | None) -> tuple[str | None, str | None]:
+def join(begun: Partial, more: str | None) -> tuple[str | None, str | None]:
     """(text, reasoning) after `more`, which came as plain text: an open reasoning ends at its closing tag."""
     if not is_open(begun):
         return (begun.text if more is None else (begun.text or "") + more), begun.reasoning
@@ -282,7 +282,7 @@ def whole(going_on: Continuation, reply: Reply) -> Reply:
         more = (more or "")[len(begun.text or "") :]
     elif going_on.prompt is None and (more or "").startswith(begun.text or ""):
         raise WrittenAnew("the reply repeats its beginning, which this provider is not known to do")
-    text, reasoning = joined(begun, more)
+    text, reasoning = join(begun, more)
     if is_open(begun) and THINK_END not in (more or "") and reply.finish_reason != "length":
         raise WrittenAnew(f"the reply ends inside its reasoning, without {THINK_END}")
     new = stated.completion_tokens
@@ -311,7 +311,7 @@ def written_so_far(going_on: Continuation | None, request: str, engine: str, now
             logprobs=now.logprobs,
         )  # fmt: skip
     begun, n_prompt = going_on.begun, going_on.n_prompt
-    text, reasoning = joined(begun, now.text)
+    text, reasoning = join(begun, now.text)
     ids, logprobs = None, now.logprobs
     if going_on.prompt is not None and now.ids is not None:
         ids = [*going_on.prompt[n_prompt or 0 :], *now.ids]

@@ -128,7 +128,7 @@ def _most_prompt(body: bytes) -> int:
     return prompt_bytes(codec.decode(body)) + TEMPLATE_TOKENS
 
 
-def _billed(body: bytes, usage: Usage) -> Billed:
+def _bill(body: bytes, usage: Usage) -> Billed:
     """What one reply was billed for: as the server states, else the most possible."""
     prompt, completion = usage.prompt_tokens, usage.completion_tokens
     return Billed(
@@ -224,7 +224,7 @@ async def _beginning(
 ) -> str:
     """The beginning of one reply. spent: gets the reply's usage, which is billed even if the others fail."""
     reply: Reply = await transport.complete(endpoint, path, body, deadlines, MAX_BYTES)
-    spent.add_fingerprint(_billed(body, reply.usage))
+    spent.add_fingerprint(_bill(body, reply.usage))
     # Empty beginnings would count as equal to each other.
     if not reply.text and not reply.reasoning:
         raise RequestFailed("cut", "an empty reply")

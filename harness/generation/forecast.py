@@ -176,7 +176,7 @@ def forecast(
     if n_tokens and n_samples:
         per_token = busy / n_tokens  # Seconds of one stream.
         least = max(tokens * per_token / min(concurrency, n_samples), longest * per_token)
-        most = max(least, tokens * _covered(spans) / n_tokens)
+        most = max(least, tokens * _busy_seconds(spans) / n_tokens)
     return Forecast(
         n_samples=n_samples,
         tokens=tokens,
@@ -188,7 +188,7 @@ def forecast(
     )
 
 
-def _covered(spans: list[tuple[float, float]]) -> float:
+def _busy_seconds(spans: list[tuple[float, float]]) -> float:
     """Seconds in which at least one request was in flight; pauses between sessions do not count.
 
     spans: (start, end) of each request, in seconds.
@@ -383,7 +383,7 @@ class _Game:
             streams.append((max(0.0, tokens) * running.pace * speed, running.pace * speed))
         if self._first:
             mean = residuals.mean()
-            streams = _filled(streams, math.fsum(n * self._tokens(q, mean) for q, n in self._first.items()))
+            streams = _fill(streams, math.fsum(n * self._tokens(q, mean) for q, n in self._first.items()))
         heapq.heapify(streams)
         for question in self.last:
             free_in, pace = streams[0]
@@ -395,7 +395,7 @@ class _Game:
         return math.exp(min(self._centres[question] + residual, self._max_logs.get(question[0], MAX_LOG_LENGTH)))
 
 
-def _filled(streams: list[tuple[float, float]], tokens: float) -> list[tuple[float, float]]:
+def _fill(streams: list[tuple[float, float]], tokens: float) -> list[tuple[float, float]]:
     """The streams after `tokens` more went to those that are free first, so that these end at the same moment."""
     streams = sorted(streams)
     rate, work, level = 0.0, 0.0, 0.0  # tokens/s of the streams that are free by `level`; their tokens until then

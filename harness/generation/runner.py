@@ -47,7 +47,7 @@ from harness.generation.session import SamplingSession
 from harness.generation.settings import RunSettings
 from harness.generation.spending import Spent
 from harness.runs.layout import RunFolder, RunLog
-from harness.runs.lock import held
+from harness.runs.lock import hold
 
 if TYPE_CHECKING:
     from harness.benchmarks.questions import QuestionSet
@@ -144,7 +144,7 @@ def generate(
         return f"stopped by {signal.Signals(signum).name}; what is stored in {folder.path} counts.{listener.resume}"
 
     # Signals first: from here on Ctrl-C ends the run in order, also during the checks before the first request.
-    with Signals(interrupted) as signals, held(folder, break_lock=break_lock) as run:
+    with Signals(interrupted) as signals, hold(folder, break_lock=break_lock) as run:
         log = run.log
         session = SamplingSession(
             settings, question_sets, folder, log, clock,

@@ -53,7 +53,7 @@ from harness.runs.manifest import (
     differences,
     servers_refusal,
 )
-from harness.runs.record import KeySet, Owed, Plan, owed
+from harness.runs.record import KeySet, Owed, Plan, missing_samples
 from harness.runs.session_costs import spent_so_far
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ class SamplingSession:
             lengths = zip(ids, question_set.prompt_chars, strict=True)
             long_prompts |= {(name, question_id) for question_id, chars in lengths if chars >= LONG_PROMPT_CHARS}
             self._note_surplus(name, expected, ids, keys)
-            mine = owed(name, ids, expected, keys)
+            mine = missing_samples(name, ids, expected, keys)
             total[name] = expected.total(ids)
             done[name] = total[name] - sum(len(o.indices) for o in mine)
             self._missing[name] = self._accepted_missing(name)
@@ -587,7 +587,7 @@ class SamplingSession:
         n_stored = 0
         for name, journal in self.journals.items():
             expected, ids = self._settings.benchmarks[name].plan(), self._question_sets[name].ids
-            missing = sum(len(row.indices) for row in owed(name, ids, expected, journal.keys))
+            missing = sum(len(row.indices) for row in missing_samples(name, ids, expected, journal.keys))
             n_stored += expected.total(ids) - missing
         return n_stored
 
@@ -604,7 +604,7 @@ class SamplingSession:
         n_missing = sum(
             len(row.indices)
             for name, journal in self.journals.items()
-            for row in owed(name, self._missing[name], self._settings.benchmarks[name].plan(), journal.keys)
+            for row in missing_samples(name, self._missing[name], self._settings.benchmarks[name].plan(), journal.keys)
         )
         return Outcome(
             complete=n_expected - n_done == n_missing,

@@ -54,13 +54,13 @@ def self_test(questions: Iterable[Question]) -> SelfTest:
             continue
         for reference in question.references:
             n_references += 1
-            if grade(question, boxed(question, reference)).verdict != "correct":
+            if grade(question, boxed_sample(question, reference)).verdict != "correct":
                 not_itself.append((question.question_id, reference))
-            changed_reference = changed(reference)
+            changed_reference = change(reference)
             if changed_reference is None:
                 continue
             n_changed += 1
-            if grade(question, boxed(question, changed_reference)).verdict == "correct":
+            if grade(question, boxed_sample(question, changed_reference)).verdict == "correct":
                 not_distinct.append((question.question_id, reference, changed_reference))
     for question, is_right, was_accepted in _by_examples(programs):
         if is_right:
@@ -95,7 +95,7 @@ def _by_examples(questions: Sequence[Question]) -> Iterator[tuple[Question, bool
         yield question, is_right, verdict.correct
 
 
-def changed(reference: str) -> str | None:
+def change(reference: str) -> str | None:
     """Return a wrong answer of the same form: another letter, or every number far off; None for an empty reference."""
     if (letter := letter_of(reference)) is not None:
         return "B" if letter == "A" else "A"
@@ -105,7 +105,7 @@ def changed(reference: str) -> str | None:
     return f"{reference} {reference}x + 1" if reference.strip() else None
 
 
-def boxed(question: Question, answer: str) -> Sample:
+def boxed_sample(question: Question, answer: str) -> Sample:
     """Return a sample that gives `answer` in a box."""
     return _sample(question, f"The answer is $\\boxed{{{answer}}}$.")
 

@@ -76,7 +76,7 @@ class Ruling(NamedTuple):
 
 def require_trusted(questions: Iterable[Question]) -> None:
     """Raise `UsageError` for the first verifier that is misspelt, or whose module is not trusted; imports nothing."""
-    for grader in named(questions):
+    for grader in names_of(questions):
         if _SPELLING.fullmatch(grader) is None:
             raise UsageError(
                 f"the grader {quoted(grader)} is not spelt MODULE:FUNCTION, as mine:is_right for the function is_right "
@@ -89,7 +89,7 @@ def require_trusted(questions: Iterable[Question]) -> None:
             )
 
 
-def named(questions: Iterable[Question]) -> list[str]:
+def names_of(questions: Iterable[Question]) -> list[str]:
     """Return the verifiers that the questions name, each once, in alphabetical order."""
     return sorted({question.rules.grader for question in questions} - {RULES})
 
@@ -147,7 +147,7 @@ def seconds_of(rule: str) -> float | None:
         return None
 
 
-def ended(grader: str) -> str:
+def crash_rule(grader: str) -> str:
     """The rule of a grade on whose answer two workers in turn ended without a reply: "crash", but `ENDED` for a user's
     own verifier, which must have ended the process.
     """
@@ -162,7 +162,7 @@ def ask(question: Question, answer: str) -> Ruling:
     except MemoryError:
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001  foreign code; what it raised is told in the grade
-        return Ruling(None, f"{RAISED}{described(error, message=False)}", (f"the verifier raised {described(error)}",))
+        return Ruling(None, f"{RAISED}{describe(error, message=False)}", (f"the verifier raised {describe(error)}",))
     if isinstance(correct, Parts):
         return _by_parts(*correct)
     if type(correct).__name__ not in ("bool", "bool_"):  # bool_ is numpy 1's
@@ -183,7 +183,7 @@ def _by_parts(right: object, total: object) -> Ruling:
     return Ruling(right == total, "verifier", (step,), Parts(right, total))
 
 
-def described(error: BaseException, *, message: bool = True) -> str:
+def describe(error: BaseException, *, message: bool = True) -> str:
     """Describe an exception in one line: its class, its message (if `message`), and the file and line.
 
     The class has its module, as `re.error`, unless it is Python's own.

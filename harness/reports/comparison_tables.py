@@ -9,7 +9,7 @@ from harness.core.nouns import count_noun
 from harness.core.records import Question
 from harness.reports.settings import differing_in_words
 from harness.reports.tables import ABSENT, Table, note, p_cell, percent, points, points_interval, short
-from harness.reports.unsettled import unsettled
+from harness.reports.unsettled import open_points
 from harness.scoring import PairedComparison, PublishedComparison, Score
 from harness.scoring.deciding import Decision, RunPair, decide
 from harness.scoring.intervals import why_narrower
@@ -53,7 +53,7 @@ def paired_table(
                 0,
                 _missing(f"{count_noun(comparison.n_missing, 'sample')} of one run"),
             )
-        remarks += unsettled(decision)
+        remarks += open_points(decision)
         same = comparison.n_questions - comparison.better - comparison.worse
         rows.append(
             (
@@ -73,9 +73,9 @@ def paired_table(
         rows.append((short(label), short(benchmark) + note(notes, label, benchmark, [why]), *[ABSENT] * 7))
     columns = ("run", "benchmark", "difference", "same questions", "p", "new questions", "p", "detectable")
     title = (
-        f"Paired with {_named(baselines)}, in points, with 95 % intervals (same questions, asked again; new questions "
-        "of this kind); p corrected for all comparisons of this table (Holm); detectable: the smallest true difference "
-        "seen in 80 % of repetitions"
+        f"Paired with {_name_of(baselines)}, in points, with 95 % intervals (same questions, asked again; new "
+        "questions of this kind); p corrected for all comparisons of this table (Holm); detectable: the smallest true "
+        "difference seen in 80 % of repetitions"
     )
     return Table(title, (*columns, "better / worse / same"), tuple(rows), tuple(notes), frozenset(range(2, 9)))
 
@@ -110,7 +110,7 @@ def _mean_rows(decisions: Sequence[Decision], notes: list[str]) -> Iterator[tupl
         )
 
 
-def _named(baselines: Mapping[str, str]) -> str:
+def _name_of(baselines: Mapping[str, str]) -> str:
     """The baseline's name; if the benchmarks have several baselines, each with its benchmark."""
     if len(set(baselines.values())) == 1:
         return short(next(iter(baselines.values())))

@@ -120,7 +120,7 @@ def read_history(folder: RunFolder) -> History:
     return history
 
 
-def grown(histories: Mapping[str, History]) -> list[str]:
+def growth_warnings(histories: Mapping[str, History]) -> list[str]:
     """Warnings about runs that were extended after they had been complete: they may have been compared before.
 
     A race did that to its runs, and stopped because of their scores. histories: words such as "the run" → its history.

@@ -9,7 +9,7 @@ from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.reports.settings import by_weight, settings_beside
 from harness.runs.recorded_settings import in_words
 from harness.scoring import PublishedComparison, PublishedScore, compare_published
-from harness.scoring.beside import APART, in_order, kind, overall_verdict, reported
+from harness.scoring.beside import APART, in_order, kind, overall_verdict, reported_scores
 from harness.scoring.comparison_published import PublishedVerdict
 from harness.scoring.published import matching
 
@@ -60,7 +60,7 @@ def other_questions(benchmark: ScoredBenchmark, references: Sequence[PublishedSc
     )
 
 
-def named(benchmark: str, comparisons: Sequence[PublishedComparison]) -> str:
+def label_of(benchmark: str, comparisons: Sequence[PublishedComparison]) -> str:
     """The benchmark, and in brackets the one whose questions it holds: `my_questions (aime24)`."""
     names = dict.fromkeys(entry.published.benchmark for entry in comparisons)
     others = [visible(name, MAX_NAME_CHARS) for name in names if name != benchmark]
@@ -89,7 +89,7 @@ def differences(comparison: PublishedComparison, samples: int | None) -> list[st
     return list(dict.fromkeys(words))
 
 
-def printed(comparison: PublishedComparison, samples: int | None) -> str:
+def as_printed(comparison: PublishedComparison, samples: int | None) -> str:
     """A published number as its source printed it, with what differs in brackets: `80 (1 sample)`."""
     differing = "; ".join(differences(comparison, samples))
     return comparison.published.printed + (f" ({differing})" if differing else "")
@@ -106,8 +106,8 @@ def reported_by(comparisons: Sequence[PublishedComparison], suite: str = "", sam
     comparisons: as `beside` returns them. suite: address of the suite's source. samples: of each question, in the run.
     """
     return " · ".join(
-        f"{visible(name, MAX_NAME_CHARS)} {printed(comparison, samples)}"
-        for name, comparison in reported(comparisons, "pass@1", suite)
+        f"{visible(name, MAX_NAME_CHARS)} {as_printed(comparison, samples)}"
+        for name, comparison in reported_scores(comparisons, "pass@1", suite)
     )
 
 

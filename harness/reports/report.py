@@ -21,7 +21,7 @@ from harness.reports.figures import every_plot
 from harness.reports.formats import to_csv, to_latex, to_markdown, to_terminal
 from harness.reports.plots.plot import Plot
 from harness.reports.plots.published import published_plot
-from harness.reports.published import beside, named, other_questions, published_of, reported_by, verdict
+from harness.reports.published import beside, label_of, other_questions, published_of, reported_by, verdict
 from harness.reports.scored import KnownAs, Remarks, ScoredBenchmark, ScoredRun, no_remarks, own_name, read_runs
 from harness.reports.tables import (
     Table,
@@ -213,7 +213,7 @@ class Report:
             by = by or other_questions(benchmark, published_of(run, benchmark, self.published))
             if by:
                 says = verdict(comparisons, run.suite.source) or ""
-                sources.append((run.label, named(benchmark.name, comparisons), score.accuracy, by, says))
+                sources.append((run.label, label_of(benchmark.name, comparisons), score.accuracy, by, says))
         return [*([reported_table(sources)] if sources else []), *([published_table(rows)] if rows else [])]
 
 

@@ -190,7 +190,7 @@ def _named_alike(
                 if may_share and is_free and _same_questions(benchmark, twin):
                     shared_name = earlier_name
                     break
-        renamed[shared_name] = benchmark if shared_name == stored else _renamed(benchmark, shared_name)
+        renamed[shared_name] = benchmark if shared_name == stored else _rename(benchmark, shared_name)
     return renamed
 
 
@@ -203,7 +203,7 @@ def _same_questions(first: ScoredBenchmark, second: ScoredBenchmark) -> bool:
     return 2 * len(ours & theirs) > min(len(ours), len(theirs))
 
 
-def _renamed(benchmark: ScoredBenchmark, name: str) -> ScoredBenchmark:
+def _rename(benchmark: ScoredBenchmark, name: str) -> ScoredBenchmark:
     """A copy of the scored benchmark under another name."""
     return dataclasses.replace(
         benchmark,

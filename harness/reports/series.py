@@ -54,7 +54,7 @@ def series_plot(steps: Sequence[Step], across: str = "training steps") -> Plot |
     left out. Returns None if no series has two steps. To write several plots into one folder, vary `name` and `subject`
     by `dataclasses.replace`.
     """
-    present = [step for step in _ordered(steps) if _accuracy(step) is not None]
+    present = [step for step in _order(steps) if _accuracy(step) is not None]
     rows: list[tuple[Cell, ...]] = [
         (
             name,
@@ -97,7 +97,7 @@ def series_table(steps: Sequence[Step], across: str = "step", legend: str = "", 
     notes: list[str] = []
     reached: dict[str, float] = {}
     with_p = any(step.p is not None for step in steps)
-    for name, step, score, differs, remark, p in _ordered(steps):
+    for name, step, score, differs, remark, p in _order(steps):
         if remark:
             notes.append(remark)
         if score is None or score.accuracy is None:
@@ -193,7 +193,7 @@ def _accuracy(step: Step) -> float | None:
     return None if step.score is None else step.score.accuracy
 
 
-def _ordered(steps: Sequence[Step]) -> list[Step]:
+def _order(steps: Sequence[Step]) -> list[Step]:
     """The steps: series in the order of their first occurrence, steps rising."""
     names = dict.fromkeys(step.series for step in steps)
     position = {name: number for number, name in enumerate(names)}

@@ -6,7 +6,7 @@ from harness.core.nouns import count_noun, count_questions
 from harness.scoring.deciding import Decision
 
 
-def unsettled(decision: Decision) -> list[str]:
+def open_points(decision: Decision) -> list[str]:
     """The sentences on what a comparison leaves open, for `harness compare` and reports; empty if it leaves nothing.
 
     If samples are missing, they come first: no other number is said.

@@ -50,7 +50,9 @@ def on_disk(folder: RunFolder) -> OnDisk:
     holder = _holder(folder, session)
     return OnDisk(
         model=manifest.model,
-        benchmarks=tuple(_stored(folder, manifest, name, held=holder is not None) for name in manifest.benchmarks),
+        benchmarks=tuple(
+            _count_stored(folder, manifest, name, held=holder is not None) for name in manifest.benchmarks
+        ),
         holder=holder,
         session=session,
     )
@@ -72,7 +74,7 @@ def _holder(folder: RunFolder, session: tuple[dict[str, Any], ...]) -> Holder | 
     return holder if holder is not None and not ended and is_alive(holder) else None
 
 
-def _stored(folder: RunFolder, manifest: Manifest, name: str, *, held: bool) -> Stored:
+def _count_stored(folder: RunFolder, manifest: Manifest, name: str, *, held: bool) -> Stored:
     """Count the stored and the planned samples of one benchmark. held: whether a process writes the run."""
     files, record = folder.benchmark(name), manifest.benchmarks[name]
     plan = record.plan

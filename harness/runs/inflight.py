@@ -358,7 +358,7 @@ def _after(n: int, text: str | None) -> str | None:
 
 
 def _encoded(line: _PartialLine) -> bytes:
-    return record.sealed(codec.inert(codec.encode(line))).line
+    return record.seal(codec.inert(codec.encode(line))).line
 
 
 def kept_tokens(partials: Iterable[Partial]) -> int:

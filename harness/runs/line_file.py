@@ -173,7 +173,7 @@ class LineFile:
         # A flock belongs to the open file, which the threads of a process share, so it does not keep them apart.
         with self._mutex:
             try:
-                with _locked(self._descriptor):
+                with _lock(self._descriptor):
                     self._append(line)
             except OSError as error:
                 raise disk_error(self._path, error) from error
@@ -196,7 +196,7 @@ class LineFile:
         """Append the line under the lock. Raises `OSError`."""
         descriptor = self._descriptor
         # A line appended to a torn tail would be glued to it, and both would be lost.
-        size = _ended(descriptor, self._path)
+        size = _end_whole(descriptor, self._path)
         try:
             write_whole(descriptor, line)
             if self._durable:
@@ -211,7 +211,7 @@ class LineFile:
 
 
 @contextlib.contextmanager
-def _locked(descriptor: int) -> Iterator[None]:
+def _lock(descriptor: int) -> Iterator[None]:
     """A context manager that holds the lock of the file, if the file system has locks."""
     with contextlib.suppress(OSError):
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -222,7 +222,7 @@ def _locked(descriptor: int) -> Iterator[None]:
             fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
-def _ended(descriptor: int, path: Path) -> int:
+def _end_whole(descriptor: int, path: Path) -> int:
     """Move a torn tail away, so that the file ends in a newline or is empty. Returns its size. Raises `OSError`."""
     size = os.fstat(descriptor).st_size
     if size == 0 or read_at(descriptor, 1, size - 1) == b"\n":
@@ -334,7 +334,7 @@ def iterate_lines(path: Path, type: type[T], remedy: str) -> Iterator[T]:
     Raises `StoreError` that names the line and the `remedy`, for a missing, damaged or newer file.
     """
     for number, plain in _lines(path, remedy, lines):
-        yield _decoded(plain, type, path, number, remedy)
+        yield _decode(plain, type, path, number, remedy)
 
 
 def read_appended(path: Path, type: type[T], remedy: str) -> list[T]:
@@ -345,7 +345,7 @@ def read_appended(path: Path, type: type[T], remedy: str) -> list[T]:
     # A link that points nowhere does not exist either, but is refused like any other link.
     if not path.is_symlink() and not path.exists():
         return []
-    return [_decoded(plain, type, path, number, remedy) for number, plain in _lines(path, remedy, appended_lines)]
+    return [_decode(plain, type, path, number, remedy) for number, plain in _lines(path, remedy, appended_lines)]
 
 
 class Filed(Blocks[T]):
@@ -395,7 +395,7 @@ class Filed(Blocks[T]):
         return records
 
     def _record(self, number: int, line: bytes, /) -> T:
-        return _decoded(line, self._type, self._path, number + 1, self._remedy)
+        return _decode(line, self._type, self._path, number + 1, self._remedy)
 
 
 def _block_of(lines: Iterator[bytes]) -> Iterator[bytes]:
@@ -408,7 +408,7 @@ def _block_of(lines: Iterator[bytes]) -> Iterator[bytes]:
             return
 
 
-def _decoded(plain: bytes, type: type[T], path: Path, number: int, remedy: str) -> T:
+def _decode(plain: bytes, type: type[T], path: Path, number: int, remedy: str) -> T:
     """The record of line `number`. Raises `StoreError`.
 
     remedy: what the error tells the user to do.

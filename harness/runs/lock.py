@@ -327,7 +327,7 @@ class HeldRun:
 
 
 @contextmanager
-def held(folder: RunFolder, *, break_lock: bool = False) -> Iterator[HeldRun]:
+def hold(folder: RunFolder, *, break_lock: bool = False) -> Iterator[HeldRun]:
     """Take `folder` for the length of the block, and create it if needed. break_lock: see `RunLock`.
 
     Raises `StoreError` for a folder with other things, or with samples but no manifest, for one that another process

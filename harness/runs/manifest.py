@@ -273,7 +273,7 @@ class Difference(NamedTuple):
     new: Any
 
     def __str__(self) -> str:
-        return f"{visible(self.field, MAX_SHOWN_VALUE)}: {_shown(self.old)} → {_shown(self.new)}"
+        return f"{visible(self.field, MAX_SHOWN_VALUE)}: {_show(self.old)} → {_show(self.new)}"
 
     @property
     def in_words(self) -> Difference:
@@ -437,5 +437,5 @@ def refusal(benchmark: str, changed: list[Difference]) -> StoreError:
     )
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     return "not set" if value is None else visible(codec.encode(value).decode(), MAX_SHOWN_VALUE)

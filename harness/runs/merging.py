@@ -34,7 +34,7 @@ from harness.core.records import Key, Question, Sample
 from harness.runs import questions
 from harness.runs.journal import Journal, read_samples
 from harness.runs.layout import BenchmarkFolder, RunFolder, RunLog, labels
-from harness.runs.lock import held
+from harness.runs.lock import hold
 from harness.runs.manifest import BenchmarkRecord, Manifest
 from harness.runs.parts import PartFolder, joined_manifest, shard_numbers, shard_of
 from harness.runs.record import KeySet
@@ -79,13 +79,13 @@ class Joined:
         """Sentences to tell the user, safe to print."""
         name = visible(self.name, 80)
         if self.missing_shards:
-            missing = _named(map(str, self.missing_shards))
+            missing = _name_some(map(str, self.missing_shards))
             yield Sentence(f"{name}: shards {missing} of {self.of} are missing, with all samples of their questions")
         if self.n_again:
             n = count_noun(self.n_again, "sample")
             yield Sentence(f"{name}: two folders have {n} with equal texts, kept once")
         if self.conflicts:
-            keys = _named(f"{quoted(key.question_id)} #{key.sample_index}" for key in self.conflicts)
+            keys = _name_some(f"{quoted(key.question_id)} #{key.sample_index}" for key in self.conflicts)
             n = count_noun(len(self.conflicts), "sample")
             yield Sentence(f"{name}: {n} with two texts; the first one counts: {keys}")
         if self.n_damaged:
@@ -155,7 +155,7 @@ def merge(folders: Sequence[RunFolder], out: RunFolder, *, accept_server_change:
     sources = [
         PartFolder(folder, Manifest.load(folder), label) for folder, label in zip(folders, labels(folders), strict=True)
     ]
-    with held(out) as target:
+    with hold(out) as target:
         log = target.log
         before = [] if target.manifest is None else [PartFolder(out, target.manifest, out.path.name)]
         manifest = joined_manifest([*before, *sources], accept_server_change)
@@ -196,7 +196,7 @@ def _left_behind(sources: Sequence[PartFolder], names: Iterable[str]) -> Iterato
     labelled = [label for label, folder in benchmarks if folder.labels.exists()]
     for work, folders in (("verdicts corrected by hand", corrected), ("labels given by hand", labelled)):
         if folders:
-            yield Sentence(f"{work} stay in {_named(map(visible, dict.fromkeys(folders)))}")
+            yield Sentence(f"{work} stay in {_name_some(map(visible, dict.fromkeys(folders)))}")
 
 
 # ---- the questions
@@ -208,7 +208,7 @@ def _together(name: str, sources: Sequence[PartFolder]) -> Sequence[Question]:
     for source in sources:
         if name in source.manifest.benchmarks and source.folder.benchmark(name).questions.exists():
             theirs = questions.read(source.folder.benchmark(name))
-            together = theirs if not together else _merged(together, theirs, source, name)
+            together = theirs if not together else _merge_questions(together, theirs, source, name)
             if not questions.as_sealed(source.manifest.benchmarks[name], theirs):
                 raise StoreError(
                     f"{source.folder.benchmark(name).questions} was changed after the run wrote it. Remove the file "
@@ -219,7 +219,9 @@ def _together(name: str, sources: Sequence[PartFolder]) -> Sequence[Question]:
     return together
 
 
-def _merged(mine: Sequence[Question], theirs: Sequence[Question], source: PartFolder, name: str) -> Sequence[Question]:
+def _merge_questions(
+    mine: Sequence[Question], theirs: Sequence[Question], source: PartFolder, name: str
+) -> Sequence[Question]:
     """The questions of two folders joined. Raises `StoreError` if a question differs.
 
     mine: the questions so far, of the folders before.
@@ -344,7 +346,7 @@ def _open_log(path: Path) -> io.BufferedReader:
         raise StoreError(f"cannot read {path}: {error.strerror or error}.") from error
 
 
-def _named(names: Iterator[str] | Sequence[str]) -> str:
+def _name_some(names: Iterator[str] | Sequence[str]) -> str:
     """The names in a sentence: the first `SHOWN_KEYS` of them, and how many more there are."""
     listed = list(names)
     more = f" and {len(listed) - SHOWN_KEYS} more" if len(listed) > SHOWN_KEYS else ""

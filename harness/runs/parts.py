@@ -65,7 +65,7 @@ def joined_manifest(sources: Sequence[PartFolder], accept_server_change: bool) -
                 if changed := _apart(sibling.manifest.benchmarks[name].identity, record.identity):
                     raise _refusal(sibling, source, changed, name)
             whole = _whole(record)
-            records[name] = _extended(records[name], whole) if name in records else whole
+            records[name] = _extend(records[name], whole) if name in records else whole
         changes = changes_of(combined, _servers(source.manifest.provenance))
         if changes.model and not accept_server_change:
             raise servers_refusal(changes.model)
@@ -123,7 +123,7 @@ def _whole(record: BenchmarkRecord) -> BenchmarkRecord:
     )
 
 
-def _extended(mine: BenchmarkRecord, theirs: BenchmarkRecord) -> BenchmarkRecord:
+def _extend(mine: BenchmarkRecord, theirs: BenchmarkRecord) -> BenchmarkRecord:
     """Return one record for both: the questions of both, the larger number of samples, and the endpoints of both.
 
     The questions that can never succeed are joined, too.

@@ -35,7 +35,7 @@ EXPORT_FORMAT = "llmeval"
 _REMEDY = "Remove the file and give the run's command again to have it rebuilt."
 
 
-def merged(folder: BenchmarkFolder, questions: Sequence[Question], *, with_stored: bool = True) -> Sequence[Question]:
+def merge(folder: BenchmarkFolder, questions: Sequence[Question], *, with_stored: bool = True) -> Sequence[Question]:
     """`questions`, followed by the stored questions that are not among them, since their samples still count.
 
     with_stored: False: the stored file has no samples, and is about to be removed (`forget`). Raises `StoreError` when
@@ -68,7 +68,7 @@ def write(folder: BenchmarkFolder, questions: Sequence[Question]) -> None:
     """
     if folder.questions.exists() and _same(questions, iterate(folder)):
         return
-    together = merged(folder, questions)
+    together = merge(folder, questions)
     if not folder.questions.exists() or not _same(together, iterate(folder)):
         write_lines(folder.questions, together)
 
@@ -195,10 +195,10 @@ def to_note(
     """Return the settings that go into the manifest when `write` stores `questions`.
 
     These are a checksum of all questions in the file and, if the file holds no others, the note on how they were made.
-    noted: makes that note from the SHA-256 of the file; returns None if there is none. with_stored: as in `merged`.
+    noted: makes that note from the SHA-256 of the file; returns None if there is none. with_stored: as in `merge`.
     Raises `StoreError` when two questions have one id, or one differs from what was asked before.
     """
-    together = merged(folder, questions, with_stored=with_stored)
+    together = merge(folder, questions, with_stored=with_stored)
     settings: dict[str, object] = {DIGEST: seal(together)}
     if together is questions:
         hashed = sha256()

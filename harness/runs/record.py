@@ -7,7 +7,7 @@ one that knows nothing of it sees one more field. A key can be read from the hea
 Any text comes back equal, lone surrogates too; a high surrogate before a low one comes back as the character they mean.
 
 A `KeySet` holds keys in memory by questions, not by samples: a bit for each index of a question. A `Plan` says which
-keys a run expects, and `owed` which of them it lacks.
+keys a run expects, and `missing_samples` which of them it lacks.
 """
 
 from __future__ import annotations
@@ -64,15 +64,15 @@ def encode(sample: Sample) -> Record:
     # JSON has no NaN and no infinity, so the line could not be read back.
     if not (math.isfinite(sample.timing.started) and math.isfinite(sample.timing.total)):
         raise RecordRefused(f"{name} has a time that is no finite number and cannot be stored.")
-    body = codec.inert(_encoded(sample))
+    body = codec.inert(_encode(sample))
     if len(body) - 1 + TAIL_BYTES > MAX_RECORD_BYTES:
         raise RecordRefused(
             f"{name} takes {len(body) - 1} bytes; the longest record stored is {MAX_RECORD_BYTES} bytes."
         )
-    return sealed(body)
+    return seal(body)
 
 
-def sealed(encoded: bytes) -> Record:
+def seal(encoded: bytes) -> Record:
     """A JSON object as a line with its checksum appended."""
     # A view, since a record may have megabytes.
     body = memoryview(encoded)[:-1]
@@ -80,7 +80,7 @@ def sealed(encoded: bytes) -> Record:
     return Record(b"".join((body, b',"crc":"%08x"}\n' % crc)), crc)
 
 
-def _encoded(sample: Sample) -> bytes:
+def _encode(sample: Sample) -> bytes:
     try:
         return orjson.dumps(msgspec.to_builtins(sample))  # half the time of msgspec's own for long texts
     except orjson.JSONEncodeError:  # a lone surrogate, an integer over 64 bits
@@ -329,7 +329,7 @@ class Owed(NamedTuple):
     indices: tuple[int, ...]
 
 
-def owed(benchmark: str, question_ids: Iterable[str], plan: Plan | int, on_disk: Set[Key]) -> list[Owed]:
+def missing_samples(benchmark: str, question_ids: Iterable[str], plan: Plan | int, on_disk: Set[Key]) -> list[Owed]:
     """Return the samples that are expected and not in `on_disk`, by question, in the order of `question_ids`.
 
     plan: a number stands for as many samples of every question. Expected are the indices 0 … n-1 of each question,

@@ -160,7 +160,7 @@ def in_words(path: str) -> str:
     named = SETTINGS.get(path)
     if named is not None:
         return named.words
-    opened, inner = _opened(path)
+    opened, inner = _open_name(path)
     return f"{opened.words} {inner}".lstrip() if opened is not None else path
 
 
@@ -174,11 +174,11 @@ def fact_in_words(name: str) -> str:
 
 def always_decided_by(path: str) -> str:
     """Who decides a setting in every run; empty if the run's record says who did."""
-    named = SETTINGS.get(path) or _opened(path)[0]
+    named = SETTINGS.get(path) or _open_name(path)[0]
     return "" if named is None else named.decided_by
 
 
-def _opened(path: str) -> tuple[SettingName | None, str]:
+def _open_name(path: str) -> tuple[SettingName | None, str]:
     """(the field of `OPEN` that holds the path, the inner name); (None, the path) if none does."""
     for field, name in OPEN.items():
         if path.startswith(f"{field}."):

@@ -359,7 +359,7 @@ def shared_replies(pairs: Iterable[tuple[Sample, Sample]]) -> SharedReplies:
     """Count the equal replies. pairs: a sample of each run, of the same question.
 
     A reply that max_tokens cut equals one that goes on. For a pair of independent replies of l characters, the chance
-    to be equal is at most 2^(−l · `COPY_BITS`), as in `allowed`.
+    to be equal is at most 2^(−l · `COPY_BITS`), as in `allowed_repeats`.
     """
     n_pairs = n_equal = 0
     expected = variance = 0.0
@@ -400,7 +400,7 @@ class _Groups:
         starts = np.flatnonzero(first)
         size, question_of = np.diff(np.append(starts, len(rows))), question[starts]
         self.n += np.bincount(question, minlength=len(self.n))
-        excess = np.maximum(0.0, size - allowed(self.n[question_of], rows["length"][starts]))
+        excess = np.maximum(0.0, size - allowed_repeats(self.n[question_of], rows["length"][starts]))
         copied = excess >= 1
         weights = np.where(copied, size * size, size)
         self.squares += np.bincount(question_of, weights=weights, minlength=len(self.n))
@@ -409,7 +409,7 @@ class _Groups:
         self.n_questions += len(np.unique(question_of[copied]))
 
 
-def allowed(n: NDArray[np.int64], length: NDArray[np.uint32]) -> NDArray[np.float64]:
+def allowed_repeats(n: NDArray[np.int64], length: NDArray[np.uint32]) -> NDArray[np.float64]:
     """How often one text of `length` characters may occur among n independent samples; more often suggests copies."""
     chance = np.exp2(-COPY_BITS * length)
     return np.asarray(np.maximum(1.0, n * chance + 3 * np.sqrt(n * chance * (1 - chance))))

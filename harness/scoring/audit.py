@@ -17,9 +17,9 @@ J. Epidemiol. 107:71):
 grader make questions look more alike than they are, by this factor (Rogan and Gladen's) |
 
 A raw interval is Wilson's, whose width as a difference of arcsin √p depends on its trials alone, not on the mean. So
-`_moved` gives Wilson's interval of the estimate at as many trials: a judge that calls nearly all samples correct has a
-short raw interval, which says little of an accuracy in the middle. Where all samples are audited, the person's verdicts
-are scored like a grader's, and nothing is moved or stretched.
+`_move_interval` gives Wilson's interval of the estimate at as many trials: a judge that calls nearly all samples
+correct has a short raw interval, which says little of an accuracy in the middle. Where all samples are audited, the
+person's verdicts are scored like a grader's, and nothing is moved or stretched.
 
 The three sources are independent, so that their distances to the estimate add as squares on each side (Zou and Donner
 2008, Statistics in Medicine 27:1693). `make simulate` prints the coverage, docs/statistics.md shows it.
@@ -322,7 +322,7 @@ def estimate(
     above = math.fsum((part.weight * (end.high - part.right)) ** 2 for part, end in zip(parts, ends, strict=True))
     sampling, question = intervals.sampling_interval, intervals.question_interval
     assert sampling is not None
-    sampling, question = _moved(sampling, accuracy), question and _moved(question, accuracy)
+    sampling, question = _move_interval(sampling, accuracy), question and _move_interval(question, accuracy)
     n_audited, n_population = sum(part.drawn for part in parts), sum(part.population for part in parts)
     stretch = _stretch(accuracy, by_both, by_grader)
     return Audited(
@@ -364,7 +364,7 @@ def _stretch(correct: float, both_correct: float, called_correct: float) -> floa
     return 1 / min(1.0, max(MIN_DISCERNMENT, discernment))
 
 
-def _moved(interval: Interval, mean: float) -> Interval:
+def _move_interval(interval: Interval, mean: float) -> Interval:
     """Wilson's interval of `mean` at as many trials as give `interval` around another mean.
 
     With p = (1 − cos ψ) / 2 and tan δ = z / √N, Wilson's ends (p − m)² = z² p (1 − p) / N are

@@ -97,7 +97,7 @@ def vendor(comparisons: Sequence[PublishedComparison], metric: str, suite: str) 
     return next(iter([*quoted, *original]), None)
 
 
-def reported(comparisons: Sequence[PublishedComparison], metric: str, suite: str = "") -> list[Reported]:
+def reported_scores(comparisons: Sequence[PublishedComparison], metric: str, suite: str = "") -> list[Reported]:
     """The sources that stand beside a run's score, each once, with its nearest number of this metric.
 
     The nearest comes first, then the model's own authors, then the others in their order; `MAX_SOURCES` in all. A score

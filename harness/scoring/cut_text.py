@@ -27,7 +27,7 @@ def cut(sample: Sample, budget: int) -> Sample | None:
     if tokens is None or tokens <= budget:
         return None
     reasoning, text = sample.reasoning or "", sample.text or ""
-    hidden = _hidden(sample)
+    hidden = _hidden_tokens(sample)
     n_characters = len(reasoning + text) * max(0, budget - hidden) // max(1, tokens - hidden)
     return msgspec.structs.replace(
         sample,
@@ -43,12 +43,12 @@ def tokens_until(sample: Sample, end: int) -> int | None:
     n_characters = len(sample.reasoning or "") + len(sample.text or "")
     if tokens is None or not n_characters:
         return tokens
-    hidden = _hidden(sample)
+    hidden = _hidden_tokens(sample)
     # The number is rounded up, since the token that holds the character must be complete.
     return hidden + math.ceil((tokens - hidden) * min(end, n_characters) / n_characters)
 
 
-def _hidden(sample: Sample) -> int:
+def _hidden_tokens(sample: Sample) -> int:
     """How many reasoning tokens the server hid: their text is neither in the reasoning field nor in the text."""
     if sample.reasoning:
         return 0

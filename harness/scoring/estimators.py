@@ -100,7 +100,7 @@ def maj_jackknife(groups: Sequence[VoteGroup], silent: int, k: int) -> float:
     groups: the votes. silent: samples without an answer, which do not vote.
     """
     n = sum(map(_size, groups)) + silent
-    if not any(group.correct for group in groups) or _decided(groups, n, k) in (0.0, 1.0):
+    if not any(group.correct for group in groups) or _certain_value(groups, n, k) in (0.0, 1.0):
         return 0.0
     if n > _MAX_LEFT_OUT:
         return float(f"{_jackknife(_majorities_without_one(groups, silent, k)):.{_DIGITS_OF_VARIANCE}g}")
@@ -169,7 +169,7 @@ def maj_at_k(groups: Sequence[VoteGroup], silent: int, k: int) -> float:
         largest = max(map(_size, groups))
         winners = [group for group in groups if group.size == largest]
         return sum(group.correct / group.size for group in winners) / len(winners)
-    if (decided := _decided(groups, n, k)) is not None:
+    if (decided := _certain_value(groups, n, k)) is not None:
         return decided
     shares = _correct_shares(groups)
     total = math.fsum(share * _win(groups, n, size, k).chance for size, share in shares.items() if share)
@@ -185,7 +185,7 @@ def _correct_shares(groups: Sequence[VoteGroup]) -> dict[int, float]:
     return shares
 
 
-def _decided(groups: Sequence[VoteGroup], n: int, k: int) -> float | None:
+def _certain_value(groups: Sequence[VoteGroup], n: int, k: int) -> float | None:
     """The value of maj@k if the largest group is nearly certain to win, else None.
 
     Take a group with a share a of the samples and a rival with the smaller share b. Of k draws without replacement the

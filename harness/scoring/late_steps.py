@@ -57,7 +57,7 @@ def late_change(benchmarks: Sequence[Sequence[Sequence[QuestionTally]]]) -> Late
     between, within = [], []
     for steps in benchmarks:
         last = steps[-N_LATE:]
-        between.append(compare_runs(_pooled(last), _pooled(steps[-2 * N_LATE : -N_LATE])))
+        between.append(compare_runs(_pool(last), _pool(steps[-2 * N_LATE : -N_LATE])))
         within.append(compare_runs(last[-1], last[0]))
     changes = _over_benchmarks(between), _over_benchmarks(within)
     return None if changes[0] is None or changes[1] is None else LateChange(changes[0], changes[1])
@@ -105,7 +105,7 @@ def _is_lower(
     return compared is not None and compared.difference < 0 and compared.p_sampling < level
 
 
-def _pooled(steps: Sequence[Sequence[QuestionTally]]) -> list[QuestionTally]:
+def _pool(steps: Sequence[Sequence[QuestionTally]]) -> list[QuestionTally]:
     """The samples of several steps as those of one run, for the questions that all steps have."""
     by_question: dict[tuple[str, str], list[QuestionTally]] = {}
     for step in steps:

@@ -136,10 +136,10 @@ def grade_run(
         check_ks(name, grading.k, record.plan.fewest)
     for name, record in manifest.benchmarks.items():
         if only in (None, name):
-            yield _graded(folder, name, record, grading, on_graded)
+            yield _grade_benchmark(folder, name, record, grading, on_graded)
 
 
-def _graded(
+def _grade_benchmark(
     folder: RunFolder, name: str, record: BenchmarkRecord, grading: GradingOptions, on_graded: OnGraded
 ) -> GradedBenchmark:
     """Grade one benchmark of a run and gather everything that its score needs."""

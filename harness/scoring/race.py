@@ -30,7 +30,7 @@ bet fit any difference.
 **A change during the race.** Both tests suppose that the samples of one question are drawn alike. A server that warms
 up, or that is replaced, breaks this assumption: a candidate that is 10 points worse in an eighth of the rounds only was
 called worse in 29 to 93 % of races. So a "better" or "worse" that is first reached after r rounds, with r at most half
-of all, waits for r/2 further rounds (`confirmed`). The verdict is withheld while the rounds after r speak against the
+of all, waits for r/2 further rounds (`confirm`). The verdict is withheld while the rounds after r speak against the
 rounds up to r by more than `DRIFT_ERRORS` standard errors; a model that does not change does so in 5 % of races. (If
 no round follows r, the second half of the rounds is compared with the first.) A change that comes too late, or lasts
 too long, for these rounds to show it goes unnoticed.
@@ -275,7 +275,7 @@ def _verdict(low: float, high: float, margin: float) -> RaceVerdict:
     return "equal within the margin" if low > -margin and high < margin else "undecided"
 
 
-def confirmed(state: RaceState, candidate: NDArray[np.bool_], baseline: NDArray[np.bool_], most: int) -> RaceState:
+def confirm(state: RaceState, candidate: NDArray[np.bool_], baseline: NDArray[np.bool_], most: int) -> RaceState:
     """Return `state`, changed to "undecided" if its "better" or "worse" awaits later rounds or is contradicted by them.
 
     candidate, baseline: (rounds, Q), whether each sample is right. most: rounds of the whole race.

@@ -5,10 +5,10 @@ Repeats are runs of their own, or they are drawn without replacement from one se
 number of right samples among n is then hypergeometric (Johnson, Kotz and Kemp 1992, Univariate Discrete Distributions,
 ch. 6):
 
-- `split`: one permutation of each question's samples, cut into blocks of n. The samples are independent, so the blocks
-  are as independent as runs: the expected variance between blocks is exactly that between reruns.
-- `drawn`: every repeat draws n of the N again. Repeats share samples and lie closer together than runs, exactly by the
-  finite-population factor √(1 − n/N) (Cochran 1977, Sampling Techniques, theorem 2.2).
+- `split_runs`: one permutation of each question's samples, cut into blocks of n. The samples are independent, so the
+  blocks are as independent as runs: the expected variance between blocks is exactly that between reruns.
+- `draw_runs`: every repeat draws n of the N again. Repeats share samples and lie closer together than runs, exactly by
+  the finite-population factor √(1 − n/N) (Cochran 1977, Sampling Techniques, theorem 2.2).
 
 Values are fractions.
 """
@@ -27,7 +27,7 @@ from harness.scoring.intervals import Z_95, Array, sampling_variance_of_mean
 Counts: TypeAlias = NDArray[np.int64]
 
 Source = Literal["runs", "blocks", "draws"]
-"""A repeat is a run of its own, a block of one run's samples (none used twice), or a draw from them (see `drawn`)."""
+"""A repeat is a run of its own, a block of one run's samples (none used twice), or a draw from them (`draw_runs`)."""
 
 
 def single_variances(correct: Counts, counts: Counts) -> Array:
@@ -65,7 +65,7 @@ def mean_question_deviation(correct: Counts, counts: Counts, n: float) -> float:
     return float(np.sqrt(single_variances(correct, counts) / n).mean())
 
 
-def split(correct: Counts, counts: Counts, n: int, runs: int, rng: np.random.Generator) -> Counts:
+def split_runs(correct: Counts, counts: Counts, n: int, runs: int, rng: np.random.Generator) -> Counts:
     """Cut each question's samples at random into `runs` blocks of n; return the right samples in each block: (runs, Q).
 
     No sample is in two blocks. correct, counts: right samples and all samples of each question; runs·n ≤ every count.
@@ -78,7 +78,7 @@ def split(correct: Counts, counts: Counts, n: int, runs: int, rng: np.random.Gen
     return np.stack(columns, axis=1)
 
 
-def drawn(correct: Counts, counts: Counts, n: int, runs: int, rng: np.random.Generator) -> Counts:
+def draw_runs(correct: Counts, counts: Counts, n: int, runs: int, rng: np.random.Generator) -> Counts:
     """Draw n samples of each question, anew for each of `runs`; return how many of them are right: (runs, Q).
 
     correct, counts: right samples and all samples of each question; n ≤ every count.
@@ -185,7 +185,7 @@ def resampled_repeats(benchmark: str, correct: Counts, counts: Counts, n: int, r
     """
     rng = np.random.default_rng(seed)
     blocks = runs * n <= counts.min()
-    right = (split if blocks else drawn)(correct, counts, n, runs, rng)
+    right = (split_runs if blocks else draw_runs)(correct, counts, n, runs, rng)
     run_error = rerun_deviation(correct, counts, n)
     return _repeats(
         benchmark,
@@ -233,7 +233,7 @@ def resampled_sizes(
     rng = np.random.default_rng(seed)
     sizes = []
     for n in ns:
-        right = drawn(correct, counts, n, runs, rng)
+        right = draw_runs(correct, counts, n, runs, rng)
         shared = draw_deviation(correct, counts, n)
         run_error = rerun_deviation(correct, counts, n)
         seen = None

@@ -35,10 +35,10 @@ def rubric_of(folder: BenchmarkFolder, grades: Iterable[Grade]) -> Rubric | None
     prompts = {prompt_of(grader) for grader in {grade.grader for grade in grades if grade.rule == JUDGE_RULE}}
     if len(prompts) != 1 or not (prompt := prompts.pop()).startswith(RUBRIC):
         return None
-    return min(_stored(folder, prompt), key=lambda rubric: rubric.since, default=None)
+    return min(_stored_rubrics(folder, prompt), key=lambda rubric: rubric.since, default=None)
 
 
-def _stored(folder: BenchmarkFolder, prompt: str) -> Iterator[Rubric]:
+def _stored_rubrics(folder: BenchmarkFolder, prompt: str) -> Iterator[Rubric]:
     """Yield the rubric named `prompt` of each judge of the run that was asked by it."""
     for path in sorted((folder.path.parent / "judge").glob("*/manifest.json")):
         judge = RunFolder(path.parent)

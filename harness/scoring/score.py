@@ -448,7 +448,7 @@ def _warnings(score: Score, left_out: Iterable[str], kinds: Mapping[GradeKind, i
             f"{count_noun(score.n_missing, 'sample')} {are(score.n_missing)} missing"
         )
     sentences += score.verifier_errors
-    sentences += _undecided(score, kinds)
+    sentences += _undecided_warnings(score, kinds)
     sentences += [
         f"{count} wrong {'answer is a near miss' if count == 1 else 'answers are near misses'}: {NEAR_MISSES[near]}"
         for near, count in score.near_misses.items()
@@ -479,7 +479,7 @@ def _undecided_fields(items: Sequence[QuestionTally]) -> dict[str, Any]:
     return {"n_undecided": n_undecided, "undecided_share": n_undecided / n_samples, "undecided_bounds": bounds}
 
 
-def _undecided(score: Score, kinds: Mapping[GradeKind, int]) -> list[str]:
+def _undecided_warnings(score: Score, kinds: Mapping[GradeKind, int]) -> list[str]:
     """Warnings about undecided samples, by cause, with the bounds of the accuracy.
 
     kinds: number of samples by verdict and rule.

@@ -226,9 +226,9 @@ def speed(observed: Observed, rows: Rows) -> Speed | None:
     if not len(rows):
         return None
     first = observed.first_token.of(rows)
-    lag = quantile(_stated(observed.lag.of(rows)), 0.5)
-    gap_p50 = quantile(_stated(observed.gap_p50.of(rows)), 0.5)
-    gap_p99 = quantile(_stated(observed.gap_p99.of(rows)), 0.5)
+    lag = quantile(_stated_values(observed.lag.of(rows)), 0.5)
+    gap_p50 = quantile(_stated_values(observed.gap_p50.of(rows)), 0.5)
+    gap_p99 = quantile(_stated_values(observed.gap_p99.of(rows)), 0.5)
     if gap_p50 is not None and (lag is None or lag > MAX_LAG_SHARE * gap_p50):
         gap_p50 = gap_p99 = None
     return Speed(
@@ -243,7 +243,7 @@ def speed(observed: Observed, rows: Rows) -> Speed | None:
     )
 
 
-def _stated(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _stated_values(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """The values that are not NaN."""
     return values[~np.isnan(values)]
 

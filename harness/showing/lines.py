@@ -296,10 +296,10 @@ def time_range(left: TimeLeft) -> str:
 
 def printed_range(left: TimeLeft) -> tuple[int, int]:
     """Return the ends of the range that `time_range` prints, in seconds."""
-    return _rounded(left.least_s, math.floor), _rounded(left.most_s, math.ceil)
+    return _round(left.least_s, math.floor), _round(left.most_s, math.ceil)
 
 
-def _rounded(seconds: float, way: Callable[[float], int]) -> int:
+def _round(seconds: float, way: Callable[[float], int]) -> int:
     return way(seconds) if way(seconds) < 100 else 60 * way(seconds / 60)
 
 

@@ -126,8 +126,8 @@ def _store(benchmark: OpenBenchmark, key: Key, verdict: Verdict, who: str | None
 
 def _audit(benchmark: OpenBenchmark, samples: int) -> Audit:
     """The present state of a benchmark's audit; the score gets what the verdicts by hand say."""
-    keys = auditing.drawn(benchmark, samples)
-    left, rubric = auditing.left(benchmark, keys), auditing.rubric_used(benchmark)
+    keys = auditing.draw_keys(benchmark, samples)
+    left, rubric = auditing.samples_left(benchmark, keys), auditing.rubric_used(benchmark)
     score = auditing.take_in(benchmark)
     return Audit(
         benchmark=benchmark.name,

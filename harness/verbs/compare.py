@@ -17,7 +17,7 @@ from harness.asking.options import CompareOptions, VerifyOptions
 from harness.core.errors import StoreError, UsageError, option
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
-from harness.reports.history import grown
+from harness.reports.history import growth_warnings
 from harness.reports.plots.published import MAX_SOURCES
 from harness.reports.published import beside, other_questions, published_of, reported_by, source_title, verdict
 from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
@@ -104,7 +104,7 @@ def compare(sources: Sequence[Path], options: CompareOptions) -> Comparisons:
         RunPair(
             run=run.label,
             baseline=base.label,
-            paired=compare_runs(scored(run, benchmark), scored(base, first)),
+            paired=compare_runs(counted_questions(run, benchmark), counted_questions(base, first)),
             samples=min(
                 item.n for scored_benchmark in (benchmark, first) for item in scored_benchmark.questions if item.n
             ),
@@ -121,7 +121,7 @@ def compare(sources: Sequence[Path], options: CompareOptions) -> Comparisons:
                     Side.of(folder_of[base.label], base, first),
                     pair.paired,
                 ),
-                *grown(
+                *growth_warnings(
                     {f"the run {visible(run.label)}": run.history, f"the baseline {visible(base.label)}": base.history}
                 ),
             ),
@@ -218,7 +218,7 @@ def verify_run(run: ScoredRun, options: VerifyOptions) -> list[Verified]:
     scores = [] if options.against == "any" else load_published(published, models=[name])
     verified = []
     for benchmark in run.benchmarks.values():
-        scored(run, benchmark)
+        counted_questions(run, benchmark)
         assert benchmark.score is not None
         # The scores of this model and benchmark: from every public source, or from the shipped or given files.
         if options.against == "any":
@@ -278,7 +278,7 @@ def published_beside(folder: RunFolder, benchmark: str) -> PublishedBeside:
     try:
         (run,) = read_runs([folder], known_as=known_as)
         scored_benchmark = run.benchmarks[benchmark]
-        scored(run, scored_benchmark)
+        counted_questions(run, scored_benchmark)
         references = published_of(run, scored_benchmark, scores_of_models([run.manifest.model]))
         comparisons = beside(run, scored_benchmark, references)
     except (StoreError, UsageError):
@@ -328,7 +328,7 @@ def _beside_all(benchmark: ScoredBenchmark, references: Sequence[PublishedScore]
     return beside_all(score.accuracy, error, [entry for entry in references if entry.n_questions in sizes])
 
 
-def scored(run: ScoredRun, benchmark: ScoredBenchmark) -> tuple[QuestionTally, ...]:
+def counted_questions(run: ScoredRun, benchmark: ScoredBenchmark) -> tuple[QuestionTally, ...]:
     """The counted questions of a scored benchmark.
 
     Raises `StoreError` where it is not scored, or has samples that were stored after the scoring. While a run is being

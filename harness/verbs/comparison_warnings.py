@@ -91,7 +91,7 @@ def comparison_warnings(ours: Side, first: Side, paired: PairedComparison) -> li
             "again by the same version, card and judge"
         )
     scores = {"the run": ours.benchmark.score, "the baseline": first.benchmark.score}
-    warnings += _judged(scores)
+    warnings += _judge_warnings(scores)
     for which, score in scores.items():
         if score.copies is not None and score.copies.many:
             warnings.append(f"{which}: {score.copies.sentence}")
@@ -107,11 +107,11 @@ def comparison_warnings(ours: Side, first: Side, paired: PairedComparison) -> li
     # If groups of questions, such as variants of one problem, have very unequal sizes, the question interval is wide.
     shared = list(pairs(first.benchmark.questions, ours.benchmark.questions))
     warnings += filter(None, [unequal_clusters([item for item, _ in shared])])
-    warnings += _undecided([item for _, item in shared], [item for item, _ in shared])
+    warnings += _undecided_warnings([item for _, item in shared], [item for item, _ in shared])
     for which, record in (("the run", ours.record), ("the baseline", first.record)):
         if record.imported:
             warnings.append(f"{which} was made by another tool: its settings are unknown")
-    return [*warnings, *_repeated(ours, first, [item.question.question_id for item, _ in shared])]
+    return [*warnings, *_repeat_warnings(ours, first, [item.question.question_id for item, _ in shared])]
 
 
 # ---- settings
@@ -237,7 +237,7 @@ def _graders(benchmark: ScoredBenchmark) -> set[str]:
     return {grade.grader for item in benchmark.questions for grade in item.grades}
 
 
-def _judged(scores: Mapping[str, Score]) -> list[str]:
+def _judge_warnings(scores: Mapping[str, Score]) -> list[str]:
     """One warning if a judge decided verdicts, whose errors no interval knows; else none.
 
     scores: "the run" or "the baseline" → its score.
@@ -259,7 +259,7 @@ def _judged(scores: Mapping[str, Score]) -> list[str]:
     return [f"{'; '.join(parts)}. The difference and its intervals leave the judge's errors out{advice}"]
 
 
-def _undecided(ours: Sequence[QuestionTally], theirs: Sequence[QuestionTally]) -> list[str]:
+def _undecided_warnings(ours: Sequence[QuestionTally], theirs: Sequence[QuestionTally]) -> list[str]:
     """One warning with the range of the difference if some answers are undecided, since they count as wrong; else none.
 
     ours, theirs: the shared questions in the run and in the baseline.
@@ -285,7 +285,7 @@ def _undecided(ours: Sequence[QuestionTally], theirs: Sequence[QuestionTally]) -
 # ---- replies
 
 
-def _repeated(ours: Side, first: Side, ids: Sequence[str]) -> list[str]:
+def _repeat_warnings(ours: Side, first: Side, ids: Sequence[str]) -> list[str]:
     """One warning if more replies of the two runs are equal than independent samples would be; else none.
 
     ids: of the shared questions. Replies that are not stored, as those of another tool's outputs, are not compared.

@@ -19,7 +19,7 @@ FACTS = "files."
 """Beginning of the names of a server's facts about its model's files."""
 
 
-def recorded(folder: RunFolder) -> dict[str, str]:
+def recorded_checksums(folder: RunFolder) -> dict[str, str]:
     """Name of each of the model's files → its checksum, as the server of the run's last session had it.
 
     Empty for a server that the harness did not start. Raises `StoreError` for a damaged manifest.
@@ -27,10 +27,10 @@ def recorded(folder: RunFolder) -> dict[str, str]:
     return _checksums(_last_servers(folder))
 
 
-def changed(facts: dict[str, str], path: Path, present: dict[str, str] | None = None) -> list[str]:
+def changed_files(facts: dict[str, str], path: Path, present: dict[str, str] | None = None) -> list[str]:
     """The names of the files (or checksums of weights) that differ between those recorded and those at `path` now.
 
-    facts: from `recorded`. present: the checksums now, if they are known already.
+    facts: from `recorded_checksums`. present: the checksums now, if they are known already.
     """
     files = model_files.fingerprints(str(path)) if present is None else present
     # Only runs with `hash_weights` record a checksum of the whole weights.
@@ -53,7 +53,7 @@ def remarks(folder: RunFolder) -> list[str]:
         servers = _last_servers(folder)
         facts = _checksums(servers)
         sources = {Path(str(server["source"])) for server in servers if "source" in server}
-        if facts and len(sources) == 1 and (path := sources.pop()).exists() and (names := changed(facts, path)):
+        if facts and len(sources) == 1 and (path := sources.pop()).exists() and (names := changed_files(facts, path)):
             return [in_words(path, names)]
     return []
 

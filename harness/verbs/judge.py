@@ -58,7 +58,7 @@ from harness.presets.sampling import Sampling
 from harness.runs import RunFolder, opinions, read_samples
 from harness.runs.layout import named_folder
 from harness.runs.line_file import make_folder
-from harness.runs.record import owed
+from harness.runs.record import missing_samples
 from harness.scoring import Score
 from harness.scoring.audit import JudgeErrors
 from harness.scoring.pipeline import GradedBenchmark, OnGraded, grade_run, publish
@@ -241,12 +241,12 @@ def try_judge(options: JudgeOptions, watcher: Watcher, *, may_start: bool = Fals
             )
         )
     if wrong:
-        watcher.warn(_misjudged(name, "wrong", WRONG_ANSWER, "correct"))
+        watcher.warn(_trial_warning(name, "wrong", WRONG_ANSWER, "correct"))
     if right is False and judge.prompt.name in judge_prompts.PROMPTS:
-        watcher.warn(_misjudged(name, "right", TRIAL.references[0], "incorrect"))
+        watcher.warn(_trial_warning(name, "right", TRIAL.references[0], "incorrect"))
 
 
-def _misjudged(name: str, kind: str, answer: str, verdict: str) -> Sentence:
+def _trial_warning(name: str, kind: str, answer: str, verdict: str) -> Sentence:
     """The warning that the judge called the right or the wrong answer of its trial, `kind`, the opposite, `verdict`."""
     return Sentence(
         f'the judge {name} was tried on the {kind} answer "{answer}" to the question "{TRIAL.messages[0].content}" and '
@@ -426,7 +426,7 @@ def judge_grades(
         warnings = [
             _mute([benchmark_cases], [replies]) if mute else "",
             agreeable if replies.votes else "",
-            _unanswered(replies, len(benchmark_cases.questions), outcome),
+            _missing_warning(replies, len(benchmark_cases.questions), outcome),
             _unshown(benchmark.grades, judge.scope),
             _from_elsewhere(replies.from_server, judge.addresses),
         ]
@@ -448,7 +448,7 @@ def _mute(cases: Sequence[_Cases], stored: Sequence[_Replies]) -> str:
     )
 
 
-def _unanswered(replies: _Replies, n_answers: int, outcome: Outcome | None) -> str:
+def _missing_warning(replies: _Replies, n_answers: int, outcome: Outcome | None) -> str:
     """A warning if replies of the judge are missing, with the cause; else empty. outcome: of the judge's session."""
     if not replies.owed:
         return ""
@@ -571,7 +571,7 @@ def _replies(folder: RunFolder, cases: _Cases, judge: JudgeSettings) -> _Replies
             usages.append(sample.usage)
             from_server[sample.endpoint] += 1
             votes[sample.question_id].append(_vote(sample, judge.prompt))
-    missing = frozenset(row.question_id for row in owed(cases.benchmark, cases.questions, judge.votes, keys))
+    missing = frozenset(row.question_id for row in missing_samples(cases.benchmark, cases.questions, judge.votes, keys))
     return _Replies(
         votes={case: ruling for case, ruling in votes.items() if case not in missing},
         owed=missing,

@@ -62,10 +62,10 @@ def pilot(options: RunOptions, watcher: Watcher) -> Piloted:
     leave those samples unscored.
     """
     with prepare(options, watcher) as prepared:
-        return _piloted(prepared, watcher)
+        return _pilot(prepared, watcher)
 
 
-def _piloted(prepared: Prepared, watcher: Watcher) -> Piloted:
+def _pilot(prepared: Prepared, watcher: Watcher) -> Piloted:
     """Sample and score the pilot of a prepared run, then forecast the rest."""
     settings = prepared.settings
     if prepared.options.allocate is not None:
@@ -90,7 +90,7 @@ def _piloted(prepared: Prepared, watcher: Watcher) -> Piloted:
         prices=settings.prices,
         outcome=outcome,
         forecast=forecast(stored, planned, settings.concurrency, settings.prices),
-        expected={name: _expected(prepared, name, samples) for name, (_, samples) in planned.items()},
+        expected={name: _expectation(prepared, name, samples) for name, (_, samples) in planned.items()},
         concurrency=settings.concurrency,
     )
 
@@ -109,7 +109,7 @@ def _refuse_larger_plan(prepared: Prepared) -> None:
             )
 
 
-def _expected(prepared: Prepared, name: str, samples: int) -> ExpectedScore:
+def _expectation(prepared: Prepared, name: str, samples: int) -> ExpectedScore:
     """The score of the pilot's samples, and the sampling error to expect once the run is complete.
 
     samples: of each question in the complete run.

@@ -35,7 +35,7 @@ from harness.scoring.differences import (
 from harness.scoring.intervals import cluster_numbers, effective_clusters
 from harness.scoring.mean_difference import mean_detection
 from harness.scoring.uncertainty import accuracy
-from harness.verbs.compare import scored
+from harness.verbs.compare import counted_questions
 from harness.verbs.outputs import open_scored
 from harness.verbs.plan_sources import PlanSource, former_run, no_spread
 from harness.verbs.plan_typical import TypicalSpread, typical_spread
@@ -156,7 +156,7 @@ def plan(sources: Sequence[PlanSource], options: PlanOptions) -> list[Planned]:
     benchmarks = [evidence for source in sources for evidence in _evidence_of(source, options)]
     _check_each_once(benchmarks)
     n_tests = 1 if options.published_samples else _TESTS * len(benchmarks) + (len(benchmarks) > 1)
-    plans = [_planned(evidence, options, prices, n_tests) for evidence in benchmarks]
+    plans = [_plan_benchmark(evidence, options, prices, n_tests) for evidence in benchmarks]
     if len(plans) < 2 or options.published_samples:
         return plans
     return [replace(planned, needed=_with_mean(planned.needed, benchmarks, options, n_tests)) for planned in plans]
@@ -198,7 +198,7 @@ def _evidence_of(source: PlanSource, options: PlanOptions) -> Iterator[_Evidence
     for benchmark in run.benchmarks.values():
         if only in (None, benchmark.name):
             spread, ends = spread_of(run, benchmark, folder)
-            clusters = cluster_numbers([item.cluster for item in scored(run, benchmark) if item.n])
+            clusters = cluster_numbers([item.cluster for item in counted_questions(run, benchmark) if item.n])
             yield _Evidence(source, benchmark.name, spread, effective_clusters(clusters), ends, folder, run)
 
 
@@ -209,7 +209,7 @@ def spread_of(
 
     Raises `UsageError` if the run has one sample of each question.
     """
-    items = [item for item in scored(run, benchmark) if item.n]
+    items = [item for item in counted_questions(run, benchmark) if item.n]
     repeated = [item.n for item in items if item.n > 1]
     if not repeated:
         raise UsageError(f"{visible(benchmark.name, 80)} of {folder.path} has {no_spread(visible(benchmark.name, 80))}")
@@ -220,7 +220,7 @@ def spread_of(
     return spread, () if interval is None else spreads_within(spread, samples, interval)
 
 
-def _planned(evidence: _Evidence, options: PlanOptions, prices: Prices | None, n_tests: int) -> Planned:
+def _plan_benchmark(evidence: _Evidence, options: PlanOptions, prices: Prices | None, n_tests: int) -> Planned:
     """The plan of one benchmark.
 
     n_tests: p values that the comparison corrects together.

@@ -69,7 +69,7 @@ def typical_spread(benchmark: str, accuracy: float | None = None) -> TypicalSpre
 
 def _typical(benchmark: str, n_questions: int, accuracy: float | None) -> TypicalSpread:
     """The typical spread of a benchmark for a model of this accuracy, a fraction; None: of the typical accuracy."""
-    rows = _published()
+    rows = _published_scores()
     own = [(accuracy, variance) for name, accuracy, variance in rows if name == benchmark]
     enough = len(own) >= MIN_PUBLISHED
     if enough and accuracy is None:
@@ -90,7 +90,7 @@ def _spread(n_questions: int, accuracy: float, variances: Sequence[float], *, of
 
 
 @cache
-def _published() -> list[tuple[str, float, float]]:
+def _published_scores() -> list[tuple[str, float, float]]:
     """(benchmark, accuracy, variance of one sample) of each published score with a deviation over repeated runs."""
     return [
         (score.benchmark, score.value, score.run_deviation**2 * score.n_questions)

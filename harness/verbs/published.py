@@ -134,7 +134,7 @@ def _update_from_hub(progress: Progress) -> Iterator[PublishedUpdate]:
     # Links are followed here only: a snapshot of the hub's library consists of links into its own cache.
     yield _update_from_folder(folder, f"hf://datasets/{DATASTORE}", progress, follow_links=True)
     headers = hub.headers() | http_get.HEADERS
-    with httpx.Client(headers=headers, timeout=hub_client.TIMEOUT_SECONDS, verify=hub_client.trusted()) as client:
+    with httpx.Client(headers=headers, timeout=hub_client.TIMEOUT_SECONDS, verify=hub_client.tls_settings()) as client:
         for name in sorted({card.source.id for card in shipped_cards() if isinstance(card.source, HubSource)}):
             origin = f"hf://datasets/{name}/leaderboard"
             try:

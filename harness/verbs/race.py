@@ -26,7 +26,7 @@ from harness.core.nouns import count_noun
 from harness.core.records import SCHEMA_VERSION
 from harness.generation.outcome import Outcome
 from harness.runs.layout import RACE_PLAN, named_folder
-from harness.scoring.race import RaceState, confirmed, judge, judge_planned, planned_looks, totals_of
+from harness.scoring.race import RaceState, confirm, judge, judge_planned, planned_looks, totals_of
 from harness.verbs.graded import GradedRounds
 
 MAX_PLAN_BYTES = 4096
@@ -228,7 +228,7 @@ def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | N
 
     def sample_to(name: str, n: int) -> NDArray[np.bool_]:
         """Sample and grade a candidate up to round `n`, and note how many of its samples are missing."""
-        outcome = _sampled(entered[name], benchmark, n, watcher)
+        outcome = _sample(entered[name], benchmark, n, watcher)
         n_owed[name] = outcome.n_owed or outcome.n_missing
         return graded[name].of(benchmark)
 
@@ -275,10 +275,10 @@ def _standing(
         state = judge(totals_of(ours, theirs), margin, n_comparisons)
     else:
         state = judge_planned(ours, theirs, looks, margin, n_comparisons)
-    return confirmed(state, ours, theirs, most)
+    return confirm(state, ours, theirs, most)
 
 
-def _sampled(prepared: Prepared, benchmark: str, n: int, watcher: Watcher | None) -> Outcome:
+def _sample(prepared: Prepared, benchmark: str, n: int, watcher: Watcher | None) -> Outcome:
     """Sample the prepared run until each question has n samples; return the outcome of the session."""
     planned = prepared.settings.benchmarks
     few = {**planned, benchmark: replace(planned[benchmark], samples=n)}

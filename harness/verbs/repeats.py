@@ -40,7 +40,7 @@ from harness.scoring.resampling import (
     resampled_repeats,
     resampled_sizes,
 )
-from harness.verbs.compare import scored
+from harness.verbs.compare import counted_questions
 
 DRAWS = 200
 """Default number of repeats of each size that `samples` draws from one run."""
@@ -157,7 +157,7 @@ def repeats_of(folder: RunFolder, runs: int, n: int | None = None, seed: int = 0
     of the stored samples. seed: of the drawing. Raises `UsageError`, and `StoreError` if the run is not scored.
     """
     results = []
-    for name, correct, counts, warnings in _stored(folder):
+    for name, correct, counts, warnings in _stored_counts(folder):
         stored = int(counts.min())
         size = n or stored // runs or stored // 2
         _check_size(name, size, stored, field="samples")
@@ -180,7 +180,7 @@ def sizes_of(folder: RunFolder, ns: Sequence[int], runs: int = DRAWS, seed: int 
     `StoreError` if the run is not scored.
     """
     results = []
-    for name, correct, counts, warnings in _stored(folder):
+    for name, correct, counts, warnings in _stored_counts(folder):
         for n in ns:
             _check_size(name, n, int(counts.min()), field="n")
         result = resampled_sizes(name, correct, counts, tuple(sorted(set(ns))), runs, seed)
@@ -281,14 +281,14 @@ def _seed(base: int | None, n: int | None, number: int) -> int | None:
 # ---- counting
 
 
-def _stored(folder: RunFolder) -> Iterator[tuple[str, Counts, Counts, tuple[str, ...]]]:
+def _stored_counts(folder: RunFolder) -> Iterator[tuple[str, Counts, Counts, tuple[str, ...]]]:
     """For each benchmark of a run: (name, right samples of each question, samples of each question, warnings).
 
     Raises `UsageError` if a question has fewer than two samples.
     """
     (run,) = read_runs([folder])
     for name, benchmark in run.benchmarks.items():
-        correct, counts = _counts(scored(run, benchmark))
+        correct, counts = _counts(counted_questions(run, benchmark))
         if counts.min() < 2:
             raise UsageError(
                 f"{visible(name, 80)} of {visible(run.label, 80)} has a question with {counts.min()} sample"
@@ -310,7 +310,7 @@ def _tallies(folders: Sequence[RunFolder]) -> Iterator[tuple[str, Counts, Counts
         rows: list[tuple[Counts, Counts]] = []
         question_ids: list[list[str]] = []
         for run in runs:
-            items = scored(run, run.benchmarks[name])
+            items = counted_questions(run, run.benchmarks[name])
             question_ids.append([item.question.question_id for item in items])
             rows.append(_counts(items))
         if any(ids != question_ids[0] for ids in question_ids):

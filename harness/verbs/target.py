@@ -34,25 +34,28 @@ def until_error(prepared: Prepared, error: float, watcher: Watcher | None = None
     """
     graded = GradedRounds(prepared.folder, prepared.sets)
     planned = prepared.settings.benchmarks
-    reached = {name: _reached(graded.of(name)) for name in planned}
+    reached = {name: _measure(graded.of(name)) for name in planned}
     sessions: list[Outcome] = []
     while True:
         stage = {
-            n: replace(benchmark, samples=_wanted(reached[n], error, benchmark.samples))
+            n: replace(benchmark, samples=_samples_wanted(reached[n], error, benchmark.samples))
             for n, benchmark in planned.items()
         }
         sessions.append(generate(prepared, _stage(prepared.settings, stage, first=not sessions), watcher))
         outcome = _together(sessions)
         if not outcome.complete:
             return Sampled(outcome=outcome)
-        reached = {name: _reached(graded.of(name)) for name in planned}
-        if all(_wanted(reached[n], error, benchmark.samples) <= stage[n].samples for n, benchmark in planned.items()):
+        reached = {name: _measure(graded.of(name)) for name in planned}
+        if all(
+            _samples_wanted(reached[n], error, benchmark.samples) <= stage[n].samples
+            for n, benchmark in planned.items()
+        ):
             break
-    reached_words = ", ".join(_said(name, reached[name], len(planned) > 1) for name in planned)
+    reached_words = ", ".join(_in_words(name, reached[name], len(planned) > 1) for name in planned)
     if all(benchmark.rounds >= MIN_ROUNDS and benchmark.error <= error for benchmark in reached.values()):
         met = f"the sampling error is {reached_words}, at or below the target of {100 * error:g}"
         return Sampled(outcome=outcome, reached=met)
-    needed = max(_needed(benchmark, error) for benchmark in reached.values())
+    needed = max(_samples_needed(benchmark, error) for benchmark in reached.values())
     return Sampled(
         outcome=outcome,
         missed=f"the sampling error is {reached_words}; the target is {100 * error:g}, for which {option('samples')} "
@@ -87,7 +90,7 @@ def _together(sessions: Sequence[Outcome]) -> Outcome:
     )
 
 
-def _wanted(reached: Reached, error: float, most: int) -> int:
+def _samples_wanted(reached: Reached, error: float, most: int) -> int:
     """Number of samples that each question should have after the next stage; the present number if the target error is
     reached.
 
@@ -95,17 +98,17 @@ def _wanted(reached: Reached, error: float, most: int) -> int:
     """
     if reached.rounds >= MIN_ROUNDS and reached.error <= error:
         return reached.rounds
-    return max(reached.rounds, min(most, _needed(reached, error)))
+    return max(reached.rounds, min(most, _samples_needed(reached, error)))
 
 
-def _needed(reached: Reached, error: float) -> int:
+def _samples_needed(reached: Reached, error: float) -> int:
     """Number of samples of each question that is expected to reach the target error."""
     if reached.rounds < MIN_ROUNDS or reached.error <= error:
         return MIN_ROUNDS
     return next_rounds(reached.error, reached.rounds, error)
 
 
-def _said(name: str, reached: Reached, named: bool) -> str:
+def _in_words(name: str, reached: Reached, named: bool) -> str:
     """The error in words: `0.81 points on gpqa after 24 samples a question`. named: whether to name the benchmark."""
     of = f" on {visible(name, 80)}" if named else ""
     return f"{100 * reached.error:.2f} points{of} after {count_noun(reached.rounds, 'sample')} a question"
@@ -122,7 +125,7 @@ class Reached:
     error: float
 
 
-def _reached(rounds: NDArray[np.bool_]) -> Reached:
+def _measure(rounds: NDArray[np.bool_]) -> Reached:
     """How exact an accuracy is. rounds: whether each sample is right, shape (rounds, questions)."""
     n = len(rounds)
     return Reached(n, reached_error(rounds.sum(axis=0).astype(float), n) if n else 1.0)

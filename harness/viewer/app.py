@@ -246,7 +246,7 @@ class Viewer:
             return tag, codec.encode(page(benchmark))
 
         tag, body = await asyncio.to_thread(build)
-        return _tagged(tag, body)
+        return _with_tag(tag, body)
 
     async def _why(self, request: web.Request) -> web.Response:
         """Return the steps to the verdict on a sample, after grading it again."""
@@ -429,7 +429,7 @@ def _json(value: Any, status: int = 200) -> web.Response:
     return web.Response(body=codec.encode(value), status=status, content_type="application/json")
 
 
-def _tagged(tag: str, body: bytes | None) -> web.Response:
+def _with_tag(tag: str, body: bytes | None) -> web.Response:
     """Return the response with `body` and its tag (ETag), or "not modified" if `body` is None."""
     if body is None:
         return web.Response(status=304, headers={"ETag": tag})
@@ -439,4 +439,4 @@ def _tagged(tag: str, body: bytes | None) -> web.Response:
 def _unless_browser_has_it(request: web.Request, body: bytes) -> web.Response:
     """Return the response with `body`, or "not modified" if the browser's copy has the same tag."""
     tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
-    return _tagged(tag, None if request.headers.get("If-None-Match") == tag else body)
+    return _with_tag(tag, None if request.headers.get("If-None-Match") == tag else body)

@@ -36,10 +36,10 @@ class AuditItem(SampleRecord, frozen=True, kw_only=True):
     verdict: Verdict | None = None
 
 
-def drawn(benchmark: OpenBenchmark, n: int) -> list[Key]:
+def draw_keys(benchmark: OpenBenchmark, n: int) -> list[Key]:
     """The keys of the first `n` samples of the random draw, judged or not. Raises `StoreError` if the benchmark is not
     scored."""
-    return draw(_counted(benchmark), n)
+    return draw(_counted_questions(benchmark), n)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class OpenSamples:
         )
 
 
-def left(benchmark: OpenBenchmark, keys: Sequence[Key]) -> OpenSamples:
+def samples_left(benchmark: OpenBenchmark, keys: Sequence[Key]) -> OpenSamples:
     """Return those of `keys` that nobody has audited since the judge's rubric was first used."""
     rubric, by_hand = rubric_used(benchmark), benchmark.audits
     older = {key for key in keys if key in by_hand and is_older(by_hand[key], rubric and rubric.since)}
@@ -87,7 +87,7 @@ def item(benchmark: OpenBenchmark, key: Key) -> AuditItem:
 def renewed_score(benchmark: OpenBenchmark) -> Score:
     """Return the benchmark's score with what its verdicts by hand say now. Raises `StoreError` if it is not scored."""
     score, rubric = score_of(benchmark), rubric_used(benchmark)
-    items = counted_copies(score, _counted(benchmark)) if benchmark.overrides else ()
+    items = counted_copies(score, _counted_questions(benchmark)) if benchmark.overrides else ()
     return beside_verdicts_by_hand(score, items, benchmark.override_history(), rubric and rubric.since)
 
 
@@ -107,7 +107,7 @@ def rubric_used(benchmark: OpenBenchmark) -> Rubric | None:
     return rubric_of(benchmark.folder, (grade for of in benchmark.grades.values() for grade in of.values()))
 
 
-def _counted(benchmark: OpenBenchmark) -> Sequence[QuestionTally]:
+def _counted_questions(benchmark: OpenBenchmark) -> Sequence[QuestionTally]:
     """The questions with the samples that the score counts.
 
     Raises `StoreError` if the benchmark is not scored, or if its grades are not those that were scored.

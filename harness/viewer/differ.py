@@ -119,7 +119,7 @@ def compare(first_run: OpenRun, second_run: OpenRun, name: str) -> Compared:
     )
 
 
-def flipped(first: OpenBenchmark, second: OpenBenchmark, question_id: str) -> list[tuple[int, Verdict, Verdict]]:
+def flips_of(first: OpenBenchmark, second: OpenBenchmark, question_id: str) -> list[tuple[int, Verdict, Verdict]]:
     """Samples of the question whose verdicts differ: (index, the first run's, the second's)."""
     flips = []
     for index in first.grades.get(question_id, {}):
@@ -138,6 +138,6 @@ def _flips(first: OpenBenchmark, second: OpenBenchmark, question_ids: Sequence[s
     n_both = 0
     for question_id in question_ids:
         n_both += len(first.grades.get(question_id, {}).keys() & second.grades.get(question_id, {}).keys())
-        counts.update((ours, theirs) for _, ours, theirs in flipped(first, second, question_id))
+        counts.update((ours, theirs) for _, ours, theirs in flips_of(first, second, question_id))
     flips = [Flip(first=ours, second=theirs, n=n) for (ours, theirs), n in counts.most_common()]
     return flips, n_both - counts.total()

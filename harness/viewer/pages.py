@@ -306,8 +306,8 @@ def shown_question(question: Question) -> ShownQuestion:
     earlier = question.messages[:-1]
     limit = MAX_SHOWN_CHARS // max(1, min(len(earlier), MAX_MESSAGES))
     return ShownQuestion(
-        text=shown(question.messages[-1].content if question.messages else question.prompt, None),
-        before=[(message.role, shown(message.content, None, limit)) for message in earlier[-MAX_MESSAGES:]],
+        text=show(question.messages[-1].content if question.messages else question.prompt, None),
+        before=[(message.role, show(message.content, None, limit)) for message in earlier[-MAX_MESSAGES:]],
         n_before=len(earlier),
         kind=question.kind,
         references=[_field(reference) for reference in shown_references(question)],
@@ -334,8 +334,8 @@ def sample_page(benchmark: OpenBenchmark, key: Key) -> SamplePage:
     span = None if grade is None else grade.span
     return SamplePage(
         row=sample_row(benchmark, key),
-        text=None if sample.text is None else shown(sample.text, span),
-        reasoning=shown(sample.reasoning, None) if sample.reasoning else None,
+        text=None if sample.text is None else show(sample.text, span),
+        reasoning=show(sample.reasoning, None) if sample.reasoning else None,
         finish_reason=sample.finish_reason,
         usage=sample.usage,
         timing=sample.timing,
@@ -389,8 +389,8 @@ def file_name(words: Mapping[str, str], part: str) -> str:
 
 def audit_page(benchmark: OpenBenchmark) -> AuditPage:
     """Return the next sample that a person shall judge. Raises `UsageError` and `StoreError`."""
-    keys = auditing.drawn(benchmark, auditing.SAMPLES)
-    left = auditing.left(benchmark, keys)
+    keys = auditing.draw_keys(benchmark, auditing.SAMPLES)
+    left = auditing.samples_left(benchmark, keys)
     estimate = None if left.keys else auditing.renewed_score(benchmark).audited
     page = AuditPage(
         n_drawn=len(keys),
@@ -414,7 +414,7 @@ def audit_page(benchmark: OpenBenchmark) -> AuditPage:
         sample=key.sample_index,
         question=shown_question(benchmark.question(key.question_id)),
         answer=item.answer and _field(item.answer),
-        text=shown(item.text, None),
+        text=show(item.text, None),
     )
 
 
@@ -424,7 +424,7 @@ def _rubric(benchmark: OpenBenchmark) -> str:
     return "" if rubric is None else rubric.text
 
 
-def shown(text: str, span: tuple[int, int] | None, limit: int = MAX_SHOWN_CHARS) -> Shown:
+def show(text: str, span: tuple[int, int] | None, limit: int = MAX_SHOWN_CHARS) -> Shown:
     """Return `text` for a page. span: (start, end) of the answer, in characters. limit: characters that are shown; a
     longer text loses its middle."""
     omitted = max(0, len(text) - limit)

@@ -115,7 +115,7 @@ def sample_text(
         else:
             how = f"{option('reasoning', True)} shows it"
             yield style.quiet(f"[reasoning of {len(sample.reasoning):,} characters; {how}]") + "\n\n"
-    yield f"{_highlighted(sample.text, grade, style)}\n"
+    yield f"{_highlight(sample.text, grade, style)}\n"
 
 
 def _course(sample: Sample) -> Iterator[str]:
@@ -163,7 +163,7 @@ def _override(benchmark: OpenBenchmark, key: Key) -> Iterator[str]:
         )
 
 
-def _highlighted(text: str | None, grade: Grade | None, style: Style) -> str:
+def _highlight(text: str | None, grade: Grade | None, style: Style) -> str:
     """The text, safe to print, with the graded answer highlighted."""
     if text is None:
         return style.quiet("[no text]")

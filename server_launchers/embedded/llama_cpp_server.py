@@ -78,7 +78,7 @@ def main(argv: list[str] | None = None) -> int:
         sys.stderr.write(f"error: {refusal}\n")
         return 2
     # The handlers are set before the server is made: loading takes long, and a signal during it must count.
-    stopping = _signalled()
+    stopping = _stop_event()
     try:
         server = library.Server(params)
     except RuntimeError as error:
@@ -154,7 +154,7 @@ def _params(library: Any, options: argparse.Namespace, key: str | None) -> Any:
     return params
 
 
-def _signalled() -> threading.Event:
+def _stop_event() -> threading.Event:
     """An event that SIGTERM and SIGINT set; a second signal ends the process at once."""
     stopping = threading.Event()
 

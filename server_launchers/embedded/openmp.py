@@ -22,7 +22,7 @@ def environment() -> dict[str, str]:
     """Environment variables for a program that needs the runtime; empty if the system has it or no wheel carries it."""
     if sys.platform != "linux" or _system_has_it():
         return {}
-    carried = _carried()
+    carried = _runtime_of_wheel()
     if carried is None:
         return {}
     folder = cache_folder() / "openmp" / carried.name
@@ -48,7 +48,7 @@ def _system_has_it() -> bool:
     return True
 
 
-def _carried() -> Path | None:
+def _runtime_of_wheel() -> Path | None:
     """Path of the runtime inside the wheel of `pykdtree`; None without it."""
     spec = importlib.util.find_spec(CARRIER)
     if spec is None or spec.origin is None:

@@ -120,14 +120,14 @@ def download(project: str, filename: str, target: IO[bytes], config: IndexConfig
         try:
             link = session.find(page, filename)
             if link is None:
-                failures.append(f"{_shown(page)} has no {filename}")
+                failures.append(f"{_show(page)} has no {filename}")
                 continue
             # The index before this one may have sent half of the file.
             target.seek(0)
             target.truncate()
             session.copy(link, target, progress)
         except (OSError, HTTPException, ValueError) as error:
-            failures.append(f"{_shown(page)}: {_reason(error)}")
+            failures.append(f"{_show(page)}: {_reason(error)}")
             continue
         return
     reasons = "; ".join(failures) or "no index is configured"
@@ -235,7 +235,7 @@ class _Https(urllib.request.HTTPSHandler):
             raise DownloadError(f"cannot read the certificates {config.cert}: {error}; correct PIP_CERT") from None
         super().__init__(context=checked)
         self._trusted = set(config.trusted_hosts)
-        self._unchecked = urllib.request.HTTPSHandler(context=_unverified())
+        self._unchecked = urllib.request.HTTPSHandler(context=_without_verification())
 
     def https_open(self, request: urllib.request.Request) -> object:  # type: ignore[override]
         """Open an https address; hosts that pip trusts are not checked for a certificate."""
@@ -247,7 +247,7 @@ class _Https(urllib.request.HTTPSHandler):
         return super().https_open(request)
 
 
-def _unverified() -> ssl.SSLContext:
+def _without_verification() -> ssl.SSLContext:
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -273,7 +273,7 @@ def _local_path(url: str) -> Path | None:
     return Path(url2pathname(parts.path)) if parts.scheme == "file" else None
 
 
-def _shown(url: str) -> str:
+def _show(url: str) -> str:
     parts = urlsplit(url)
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 

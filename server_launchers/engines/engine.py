@@ -104,7 +104,7 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
         """The kind of accelerator that the engine computes on."""
         return "ascend" if spec.device == "npu" else self.accelerator
 
-    def written(self, spec: ServerSpec, flags: Flags, port: int, devices: str) -> ProcessCommand:
+    def full_command(self, spec: ServerSpec, flags: Flags, port: int, devices: str) -> ProcessCommand:
         """The whole command of one replica or node. devices: the ids of its devices, joined by commas."""
         assert self.command is not None
         command = self.command(spec, flags, port)
@@ -113,20 +113,20 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
         from server_launchers.machine import environments
 
         kind = self.runs_on(spec)
-        return environments.called(spec, self.program(spec), command, port=port, kind=kind, devices=devices)
+        return environments.whole_command(spec, self.program(spec), command, port=port, kind=kind, devices=devices)
 
-    def recorded(self, spec: ServerSpec) -> Facts:
+    def recorded_facts(self, spec: ServerSpec) -> Facts:
         """Facts without asking the machine: the recorded options, and no devices."""
         from server_launchers.machine import inspection
 
         package = spec.engine if self.program is None else self.program(spec).package
-        return inspection.recorded(spec, package, self.assumed_version)
+        return inspection.recorded_facts(spec, package, self.assumed_version)
 
     def inspect(self, spec: ServerSpec) -> Facts:
         """Facts about this machine. Raises LaunchError where the engine is missing or its version does not fit."""
         from server_launchers.machine import inspection
 
-        facts = self.recorded(spec)
+        facts = self.recorded_facts(spec)
         if self.program is not None:
             facts = inspection.of_package(spec, self.program(spec), self.runs_on(spec), facts)
         return facts if self.look is None else self.look(spec, facts)

@@ -14,7 +14,7 @@ import msgspec
 
 from server_launchers import isolated
 from server_launchers.deployment import ProcessCommand, Readiness
-from server_launchers.program import Program, keyed
+from server_launchers.program import Program, key_arguments
 from server_launchers.variables import KEY_VARIABLE
 
 if TYPE_CHECKING:
@@ -85,10 +85,10 @@ class Router(msgspec.Struct, frozen=True):
         words += ["--worker-startup-timeout-secs", str(STARTUP_SECONDS)]
         # By default, every router on a machine uses the same port for its metrics.
         words += ["--prometheus-host", spec.host, "--prometheus-port", str(metrics_port)]
-        known_flags.recorded(self.module, self.version).check(words)
+        known_flags.recorded_flags(self.module, self.version).check(words)
         if spec.api_key_env is None:
             return ProcessCommand((python, *self.program.module, *words))
-        return ProcessCommand((python, *keyed(self.program), *words), {}, {KEY_VARIABLE: spec.api_key_env})
+        return ProcessCommand((python, *key_arguments(self.program), *words), {}, {KEY_VARIABLE: spec.api_key_env})
 
 
 SGLANG_ROUTER = Router("sglang_router", "0.3.2", lists_models=False)

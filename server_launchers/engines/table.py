@@ -35,7 +35,7 @@ UNKNOWN = Dialect(name="")
 
 
 @cache
-def named(name: EngineName) -> Engine:
+def by_name(name: EngineName) -> Engine:
     """The `ENGINE` of the engine with that name."""
     module = importlib.import_module(f"server_launchers.engines.{name}")
     assert isinstance(module.ENGINE, Engine)
@@ -44,17 +44,17 @@ def named(name: EngineName) -> Engine:
 
 def find(name: str | None) -> Engine | None:
     """The `ENGINE` of that name; None where no engine has the name."""
-    return next((named(engine) for engine in ENGINES if engine == name), None)
+    return next((by_name(engine) for engine in ENGINES if engine == name), None)
 
 
 def every() -> dict[EngineName, Engine]:
     """All engines by name, in the order that people are shown."""
-    return {name: named(name) for name in ENGINES}
+    return {name: by_name(name) for name in ENGINES}
 
 
 def launcher_of(spec: ServerSpec) -> Launcher:
     """The launcher of the spec's engine."""
-    return named(spec.engine).launcher
+    return by_name(spec.engine).launcher
 
 
 def client_name(spec: ServerSpec) -> str:
@@ -138,7 +138,7 @@ def check(spec: ServerSpec) -> None:
 def recorded_facts(spec: ServerSpec) -> Facts:
     """Facts without asking the machine: the recorded options, devices unknown."""
     launcher = launcher_of(spec)
-    return replace(launcher.recorded(spec), router_python=launcher.router.interpreter(spec))
+    return replace(launcher.recorded_facts(spec), router_python=launcher.router.interpreter(spec))
 
 
 def inspect(spec: ServerSpec) -> Facts:

@@ -139,7 +139,7 @@ class KeptProcess:
         if self.main is None:
             return []
         # The group finds workers that overwrote their environment, the mark those that left the group.
-        numbers = {*processes.group(self.main.pid), *processes.marked(self.mark)}
+        numbers = {*processes.group(self.main.pid), *processes.find_marked(self.mark)}
         living = {process for process in map(processes.process, numbers) if process is not None}
         return [process for process in living | self.seen | {self.main} if process.alive()]
 
@@ -343,7 +343,7 @@ class Guard:
         # Processes that left their group or lost their parent are found by descent and by the mark.
         numbers = {*processes.descendants(os.getpid())}
         for member in self.members:
-            numbers |= {*processes.marked(member.mark)}
+            numbers |= {*processes.find_marked(member.mark)}
         family = {process for process in map(processes.process, numbers - {os.getpid()}) if process is not None}
         left = processes.end(family, SWEEP_SECONDS)
         # A last turn reaps the killed and reads their output before the logs close.

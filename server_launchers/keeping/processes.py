@@ -71,7 +71,7 @@ def descendants(pid: int) -> list[int]:
     return family
 
 
-def marked(mark: str) -> list[int]:
+def find_marked(mark: str) -> list[int]:
     """Numbers of the living processes whose environment contains `MARK=mark`. Linux only; elsewhere none."""
     return carriers(MARK).get(mark, [])
 

@@ -22,7 +22,7 @@ def check(spec: ServerSpec) -> None:
         raise SpecError("host", "other machines cannot reach this address: give 0.0.0.0, or this machine's address")
 
 
-def advertised(spec: ServerSpec, base_urls: Sequence[str]) -> list[str]:
+def public_addresses(spec: ServerSpec, base_urls: Sequence[str]) -> list[str]:
     """The addresses for other machines: with this machine's name where the server listens on all networks."""
     if spec.host not in _EVERYWHERE:
         return list(base_urls)
@@ -33,7 +33,7 @@ def advertised(spec: ServerSpec, base_urls: Sequence[str]) -> list[str]:
 
 
 @contextlib.contextmanager
-def registered(file: Path, urls: Sequence[str]) -> Iterator[None]:
+def register(file: Path, urls: Sequence[str]) -> Iterator[None]:
     """Context manager in which `file` holds the addresses `urls`, one a line; the file is removed at the end.
 
     Without addresses, as on a node that only lends its devices to the first node, no file is written. Raises

@@ -168,7 +168,7 @@ def _end_orphans(server: ServerState) -> list[processes.Process]:
             proven.append(processes.Process(member.pid, member.started))
         # A process that a member started after the guard's last look is not recorded, but is found as a descendant.
         alive = [process.pid for process in proven if process.alive()]
-        numbers |= {*alive, *processes.marked(mark)}
+        numbers |= {*alive, *processes.find_marked(mark)}
         numbers |= {child for pid in alive for child in processes.descendants(pid)}
         if member.container:
             containers.end(member.container, mark)

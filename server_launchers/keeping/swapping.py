@@ -24,7 +24,7 @@ def possible(running: ServerSpec, target: ServerSpec) -> bool:
     running: the spec of the running server. target: the other spec. A server cannot swap with several replicas, with a
     key, or with a served name of its own, which SGLang loses in the swap.
     """
-    able = table.named(target.engine).weight_swap is not None and target.dp == 1 and target.nodes == 1
+    able = table.by_name(target.engine).weight_swap is not None and target.dp == 1 and target.nodes == 1
     plain = target.served_name is None and target.api_key_env is None
     # All fields but the model must be equal; a field that the spec gets later is compared without a change here.
     return able and plain and replace(running, model=target.model) == target
@@ -37,7 +37,7 @@ def swap(server: RunningServer, target: ServerSpec) -> RunningServer:
     weights it has.
     """
     (url,) = server.base_urls
-    how = table.named(target.engine).weight_swap
+    how = table.by_name(target.engine).weight_swap
     assert how is not None
     try:
         # No proxy from the environment: this address is on this machine.

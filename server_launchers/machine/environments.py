@@ -8,7 +8,7 @@
 
 A path keeps its spelling, since resolving a venv's interpreter would leave the venv. No secret stands in a command
 line: variables are named, and their values inherited. An engine that takes its key only as an argument is started by
-`program.keyed`.
+`program.key_arguments`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from server_launchers.errors import LaunchError, ModelError
 from server_launchers.machine import containers
 from server_launchers.machine.accelerators import Accelerator
 from server_launchers.machine.programs import run_quietly
-from server_launchers.program import Program, keyed
+from server_launchers.program import Program, key_arguments
 from server_launchers.spec import ServerSpec
 from server_launchers.variables import KEY_VARIABLE, MARK
 
@@ -58,7 +58,7 @@ def prefix(spec: ServerSpec, program: Program) -> tuple[str, ...]:
     return ("python3", *program.module)
 
 
-def called(
+def whole_command(
     spec: ServerSpec, program: Program, command: ProcessCommand, *, port: int, kind: Accelerator, devices: str
 ) -> ProcessCommand:
     """The whole command that runs `program`: from PATH, by another Python, by `uvx`, or in a container.
@@ -68,8 +68,8 @@ def called(
     devices: the ids of its devices, joined by commas.
     """
     if KEY_VARIABLE in command.secrets:
-        # `keyed` can hand the key to a module, but not to a console script.
-        program = replace(program, script=None, module=keyed(program))
+        # `key_arguments` can hand the key to a module, but not to a console script.
+        program = replace(program, script=None, module=key_arguments(program))
     if spec.docker is None:
         return replace(command, argv=(*prefix(spec, program), *command.argv))
     entrypoint = ("python3", *program.module) if program.script is None else (program.script,)

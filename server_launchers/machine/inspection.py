@@ -1,6 +1,6 @@
 """Facts about the machine before a start: whether the engine is installed, which options it knows, which devices exist.
 
-`of_package` asks the machine; `recorded` answers from recorded options without asking.
+`of_package` asks the machine; `recorded_facts` answers from recorded options without asking.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class Facts(msgspec.Struct, frozen=True):
     """Variables that this machine requires."""
 
 
-def recorded(spec: ServerSpec, package: str, assumed_version: str | None = None) -> Facts:
+def recorded_facts(spec: ServerSpec, package: str, assumed_version: str | None = None) -> Facts:
     """Facts without asking the machine: the recorded options, and no devices.
 
     assumed_version: the version whose options count if the spec names none.
     """
-    return Facts(known_flags.recorded(package, spec.engine_version or assumed_version))
+    return Facts(known_flags.recorded_flags(package, spec.engine_version or assumed_version))
 
 
 def of_package(spec: ServerSpec, program: Program, kind: Accelerator, facts: Facts) -> Facts:
@@ -66,7 +66,9 @@ def of_package(spec: ServerSpec, program: Program, kind: Accelerator, facts: Fac
         version = spec.engine_version or environments.required_version(spec) or _tag_version(spec.docker)
         if not version:
             return facts
-        return replace(facts, flags=known_flags.recorded(package, version), versions={**versions, package: version})
+        return replace(
+            facts, flags=known_flags.recorded_flags(package, version), versions={**versions, package: version}
+        )
 
     # An installed engine states its version and options itself.
     installed = environments.installed_version(environments.prefix(spec, program), program)

@@ -48,7 +48,9 @@ class Flags(msgspec.Struct, frozen=True):
             if not flag.startswith("--") or self._knows(flag):
                 continue
             near = near_name(flag, self.names)
-            others = [version for version in recorded_versions(self.engine) if flag in recorded(self.engine, version)]
+            others = [
+                version for version in recorded_versions(self.engine) if flag in recorded_flags(self.engine, version)
+            ]
             hints = [f"did you mean {near}?"] if near else []
             if others:
                 hints.append(f"known to {self.engine} {', '.join(others)}")
@@ -73,7 +75,7 @@ def recorded_versions(engine: str) -> list[str]:
 
 
 @cache
-def recorded(engine: str, version: str | None = None) -> Flags:
+def recorded_flags(engine: str, version: str | None = None) -> Flags:
     """The recorded options that fit `version` best; None means the newest list."""
     versions = recorded_versions(engine)
     if not versions:
@@ -104,7 +106,7 @@ def ask(engine: str, version: str, program: Sequence[str]) -> Flags:
             if len(names) >= MIN_OPTIONS:
                 break
         else:
-            return recorded(engine, version)
+            return recorded_flags(engine, version)
         try:
             cached.parent.mkdir(parents=True, exist_ok=True)
             cached.write_text("\n".join(sorted(names)) + "\n", encoding="utf-8")
@@ -112,7 +114,7 @@ def ask(engine: str, version: str, program: Sequence[str]) -> Flags:
             pass  # Without a cache, the next start only takes longer.
     if version in recorded_versions(engine):
         # The recorded lists come from the engine's sources and hold options that its help leaves out.
-        names |= recorded(engine, version).names
+        names |= recorded_flags(engine, version).names
     return Flags(engine, version, names, from_engine=True)
 
 

@@ -59,7 +59,7 @@ def test_options_that_change_the_distribution_are_read_off_the_command_line(tmp_
     (tmp_path / "t.jinja").write_text("{{ a }}")
     argv = ["vllm", "serve", "m", "--quantization", "fp8", "--kv_cache_dtype=fp8", "--chat-template"]
     argv += [str(tmp_path / "t.jinja"), "--port", "8000"]
-    given = {name: own_servers.given(argv, name) for name in own_servers.model_flags()}
+    given = {name: own_servers.flag_value(argv, name) for name in own_servers.model_flags()}
     assert {name: value for name, value in given.items() if value is not None} == {
         "quantization": "fp8",
         "kv-cache-dtype": "fp8",

@@ -73,8 +73,8 @@ def test_a_ctrl_c_says_how_to_go_on_and_the_same_command_does(tmp_path: Path, mo
     assert stderr.count("harness demo --samples 1") == 1, "it is said once"
     assert stderr.rstrip().endswith("Stopped, and the server with it.")
     monkeypatch.chdir(tmp_path)
-    assert demo._unfinished(1) == Path(again[1])
-    assert demo._unfinished(4) is None, "a run with other samples is another run"
+    assert demo._unfinished_run(1) == Path(again[1])
+    assert demo._unfinished_run(4) is None, "a run with other samples is another run"
 
 
 def test_a_ctrl_c_while_the_server_starts_says_how_to_go_on(

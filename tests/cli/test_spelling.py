@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from harness.cli.benchmarks import fetch
 from harness.cli.ctl import command as ctl
-from harness.cli.help import spelt
+from harness.cli.help import spell
 from harness.cli.main import cli
 from harness.cli.run import command as run
 from harness.cli.score import command as score
@@ -45,16 +45,16 @@ from harness.core.errors import UNSET, Sentence, UsageError, option
     ],
 )
 def test_an_option_is_the_flag_of_the_command(command: click.Command, name: str, value: Any, flag: str) -> None:
-    assert spelt(f"say {option(name, value)}!", command) == f"say {flag}!"
+    assert spell(f"say {option(name, value)}!", command) == f"say {flag}!"
 
 
 def test_an_option_of_another_command_is_named_with_it() -> None:
     with click.Context(cli):
-        assert spelt(option("data"), fetch) == "--data of `harness run`"
-        assert spelt(option("nobodys"), fetch) == "nobodys"
-        assert spelt(option("score.tool", "a b"), fetch) == "--from 'a b'"
-        assert spelt(option("concurrency", 0), ctl) == "concurrency=0"
-    assert spelt(option("data"), fetch) == "data"
+        assert spell(option("data"), fetch) == "--data of `harness run`"
+        assert spell(option("nobodys"), fetch) == "nobodys"
+        assert spell(option("score.tool", "a b"), fetch) == "--from 'a b'"
+        assert spell(option("concurrency", 0), ctl) == "concurrency=0"
+    assert spell(option("data"), fetch) == "data"
 
 
 def test_a_command_below_another_names_the_flag_that_helps() -> None:
@@ -65,12 +65,12 @@ def test_a_command_below_another_names_the_flag_that_helps() -> None:
 
 def test_an_error_is_spelt_once_for_the_command_that_runs() -> None:
     error = UsageError("expected 1 to 100000.", field="concurrency", value="0")
-    assert spelt(error.sentence, run) == "--concurrency 0: expected 1 to 100000."
-    assert spelt(spelt(error.sentence, run), score) == "--concurrency 0: expected 1 to 100000."
+    assert spell(error.sentence, run) == "--concurrency 0: expected 1 to 100000."
+    assert spell(spell(error.sentence, run), score) == "--concurrency 0: expected 1 to 100000."
 
 
 def test_foreign_words_are_left_as_they_are() -> None:
-    assert spelt("HTTP 400: `max_tokens` and base_url", run) == "HTTP 400: `max_tokens` and base_url"
+    assert spell("HTTP 400: `max_tokens` and base_url", run) == "HTTP 400: `max_tokens` and base_url"
 
 
 def test_notes_and_warnings_of_a_run_name_its_flags(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from harness.cli.help import spelt
+from harness.cli.help import spell
 from harness.cli.run import command as run
 from harness.client.address import providers
 from harness.client.address.providers import Provider
@@ -216,7 +216,7 @@ def test_a_thinking_value_that_cannot_be_expressed_is_refused_with_those_that_ca
 ) -> None:
     with pytest.raises(UsageError) as refused:
         providers.load(name).spelling(model, thinking=thinking)
-    assert spelt(refused.value.sentence, run).startswith(f"--thinking {thinking}: ")
+    assert spell(refused.value.sentence, run).startswith(f"--thinking {thinking}: ")
     assert able in str(refused.value)
 
 
@@ -230,7 +230,7 @@ def test_any_model_is_either_spelt_or_refused_in_a_sentence(name: str, model: st
 def test_what_is_known_to_be_refused_names_the_flags_that_keep_it_out() -> None:
     (one,) = providers.load("azure").objections("o3-mini", {"temperature", "top_p", "model", "max_completion_tokens"})
     assert one.certain
-    assert "--drop temperature --drop top_p" in spelt(one.sentence, run)
+    assert "--drop temperature --drop top_p" in spell(one.sentence, run)
     assert "learn.microsoft.com" in one.sentence
     assert providers.load("azure").objections("gpt-4.1", {"temperature", "top_p"}) == []
 
@@ -246,7 +246,7 @@ def test_what_was_not_checked_or_only_has_no_effect_stops_nothing() -> None:
 
 def test_a_seed_without_effect_is_told() -> None:
     (ignored,) = providers.load("anthropic").objections("claude-sonnet-4-5", {"seed"})
-    assert "--seed none" in spelt(ignored.sentence, run)
+    assert "--seed none" in spell(ignored.sentence, run)
     assert providers.load("groq").objections("qwen/qwen3-32b", {"seed"}) == []
 
 
@@ -274,12 +274,12 @@ def test_a_seed_without_effect_is_told() -> None:
 )
 def test_a_servers_refusal_of_a_field_suggests_what_to_change(status: int, words: str, hint: str) -> None:
     message = failure_of_status(status, json.dumps({"error": {"message": words}}).encode()).message
-    assert hint in spelt(providers.suggestion(message) or "", run)
+    assert hint in spell(providers.suggestion(message) or "", run)
 
 
 def test_a_validation_error_of_a_field_suggests_what_to_change() -> None:
     body = {"detail": [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inputs are not permitted"}]}
-    assert "--seed none" in spelt(
+    assert "--seed none" in spell(
         providers.suggestion(failure_of_status(422, json.dumps(body).encode()).message) or "", run
     )
 

@@ -223,10 +223,10 @@ def test_a_refusal_of_a_task_comes_back_as_itself() -> None:
 
     kind, value = cluster._task(refuse, harness.__version__, str(Path.cwd()), ())
     with pytest.raises(UsageError, match="shard 1: samples=3: too many"):
-        cluster._unpacked(kind, value, "shard 1")
+        cluster._unpack(kind, value, "shard 1")
     kind, value = cluster._task(refuse, "0.0.1", str(Path.cwd()), ())
     with pytest.raises(HarnessError, match=r"the caller 0\.0\.1: install the same"):
-        cluster._unpacked(kind, value, "shard 1")
+        cluster._unpack(kind, value, "shard 1")
     assert cluster._task(lambda: sys.maxsize, harness.__version__, str(Path.cwd()), ()) == ("done", sys.maxsize)
 
 

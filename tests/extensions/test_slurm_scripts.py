@@ -18,7 +18,7 @@ from harness.extensions.schedulers import slurm
 from server_launchers import isolated, replicas
 from server_launchers.engines import table
 from server_launchers.errors import LaunchError, SpecError
-from server_launchers.keeping.registering import advertised, check, registered
+from server_launchers.keeping.registering import check, public_addresses, register
 from server_launchers.spec import ServerSpec
 from tests.patience import PATIENCE_SECONDS
 from tests.system.command import harness, start
@@ -113,7 +113,7 @@ def test_each_node_of_a_member_is_told_its_rank_and_one_master(tmp_path: Path) -
 def test_a_node_that_does_not_serve_registers_nothing(tmp_path: Path, nodes: dict[str, Any]) -> None:
     spec = ServerSpec(engine="vllm", model="m", host="0.0.0.0", **nodes)
     urls = replicas.deploy(spec, [8000], table.recorded_facts(spec)).base_urls
-    with registered(tmp_path / "place" / "0.url", advertised(spec, urls)):
+    with register(tmp_path / "place" / "0.url", public_addresses(spec, urls)):
         assert len(list(tmp_path.glob("place/*"))) == (0 if nodes else 1)
 
 
@@ -185,17 +185,17 @@ def test_where_there_is_no_sbatch_the_way_out_is_named(tmp_path: Path, monkeypat
 def test_a_server_registers_as_others_reach_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLURMD_NODENAME", "node7")
     everywhere = ServerSpec(engine="vllm", model="m", host="0.0.0.0")
-    assert advertised(everywhere, ["http://127.0.0.1:8000/v1"]) == ["http://node7:8000/v1"]
+    assert public_addresses(everywhere, ["http://127.0.0.1:8000/v1"]) == ["http://node7:8000/v1"]
     named = ServerSpec(engine="vllm", model="m", host="0.0.0.0", node_address="10.0.0.7")
-    assert advertised(named, ["http://127.0.0.1:8000/v1"]) == ["http://10.0.0.7:8000/v1"]
+    assert public_addresses(named, ["http://127.0.0.1:8000/v1"]) == ["http://10.0.0.7:8000/v1"]
     own = ServerSpec(engine="vllm", model="m", host="10.0.0.9")
-    assert advertised(own, ["http://10.0.0.9:8000/v1"]) == ["http://10.0.0.9:8000/v1"]
+    assert public_addresses(own, ["http://10.0.0.9:8000/v1"]) == ["http://10.0.0.9:8000/v1"]
     check(everywhere)
     for host in ("127.0.0.1", "localhost", "::1"):
         with pytest.raises(SpecError, match="other machines cannot"):
             check(ServerSpec(engine="vllm", model="m", host=host))
     file = tmp_path / "place" / "0.url"
-    with registered(file, ["http://a/v1", "http://b/v1"]):
+    with register(file, ["http://a/v1", "http://b/v1"]):
         assert file.read_text() == "http://a/v1\nhttp://b/v1\n"
         assert list(file.parent.iterdir()) == [file]
     assert not file.exists()

@@ -23,7 +23,7 @@ from harness.generation.dispatch.schedule import WORN
 from harness.generation.dispatch.snapshot import Arrivals
 from harness.generation.plan import SessionPlan
 from harness.generation.settings import Patience, RunSettings
-from harness.runs.record import RecordRefused, Task, owed
+from harness.runs.record import RecordRefused, Task, missing_samples
 from tests.generation.small_runs import run_settings
 
 
@@ -34,7 +34,7 @@ class Played:
         self.now = 0.0
         tested_settings: RunSettings = replace(run_settings(Path("nowhere"), samples=samples), **settings)
         total = {"sums": questions * samples}
-        rows = owed("sums", [f"q{n}" for n in range(questions)], samples, set())
+        rows = missing_samples("sums", [f"q{n}" for n in range(questions)], samples, set())
         plan = SessionPlan(owed=rows, done={"sums": 0}, total=total)
         self.dispatcher = Dispatcher(
             tested_settings, plan, clock=lambda: self.now, jitter=lambda low, high: high, policy=policy

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from harness.core.records import Key
 from harness.generation.dispatch.schedule import WORN, Scheduler
 from harness.generation.plan import Order
-from harness.runs.record import Owed, Task, owed
+from harness.runs.record import Owed, Task, missing_samples
 
 
 class Clock:
@@ -29,7 +29,7 @@ class Clock:
 
 
 def plan(questions: int, samples: int, benchmark: str = "b") -> list[Owed]:
-    return owed(benchmark, [f"q{i}" for i in range(questions)], samples, set())
+    return missing_samples(benchmark, [f"q{i}" for i in range(questions)], samples, set())
 
 
 def all_tasks(rows: list[Owed]) -> set[Task]:
@@ -310,7 +310,7 @@ def test_owed_and_on_disk_together_are_what_is_expected(ids: list[str], samples:
     expected = {Key(q, i) for q in ids for i in range(samples)}
     foreign = {Key("another", 0), *(Key(q, samples + 3) for q in ids)} - expected
     on_disk = data.draw(st.sets(st.sampled_from(sorted(expected | foreign)))) if expected else foreign
-    rows = owed("b", ids, samples, on_disk)
+    rows = missing_samples("b", ids, samples, on_disk)
     missing = {Key(o.question_id, i) for o in rows for i in o.indices}
     assert missing == expected - on_disk
     assert all(o.indices for o in rows)

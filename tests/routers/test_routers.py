@@ -126,7 +126,7 @@ def test_the_recorded_router_options_are_those_of_the_real_one(
     monkeypatch.setenv("HARNESS_CACHE", str(tmp_path))
     flags = known_flags.ask("sglang_router", "0.3.2", [str(router_python), "-m", "sglang_router.launch_router"])
     assert flags.from_engine
-    assert known_flags.recorded("sglang_router").names <= flags.names
+    assert known_flags.recorded_flags("sglang_router").names <= flags.names
 
 
 @pytest.mark.timeout(600)

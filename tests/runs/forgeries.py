@@ -199,7 +199,7 @@ def _changed(name: str, index: int, keys: tuple[Any, ...], value: Any) -> Forge:
         changed.pop("crc", None)
         _put(changed, keys, value)
         encoded = json.dumps(changed, separators=(",", ":")).encode("utf-8", "surrogatepass")
-        texts[index] = record.sealed(encoded).line[:-1] if name.endswith("samples.jsonl") else encoded
+        texts[index] = record.seal(encoded).line[:-1] if name.endswith("samples.jsonl") else encoded
         path.write_bytes(b"\n".join(texts) + b"\n")
         (folder / NAME / "samples.index").unlink(missing_ok=True)
         if name.endswith("questions.jsonl"):

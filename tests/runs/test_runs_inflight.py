@@ -252,7 +252,7 @@ def test_a_line_of_a_newer_schema_is_damage_and_the_first_damage_is_named(tmp_pa
     first, second, third = folder.inflight.read_bytes().splitlines(keepends=True)
     newer = json.loads(first) | {"schema": SCHEMA_VERSION + 1}
     del newer["crc"]
-    folder.inflight.write_bytes(record.sealed(json.dumps(newer).encode()).line + second[:9] + b"\n" + third)
+    folder.inflight.write_bytes(record.seal(json.dumps(newer).encode()).line + second[:9] + b"\n" + third)
     stored = inflight.read(folder)
     assert (stored.damaged, stored.partials.keys()) == (2, {key(2)})
     assert stored.notes == [f"line 1: schema {SCHEMA_VERSION + 1}"]

@@ -19,7 +19,7 @@ import pytest
 
 from harness.core.errors import StoreError
 from harness.runs import RunFolder, RunLock
-from harness.runs.lock import Holder, held, is_alive, last_holder
+from harness.runs.lock import Holder, hold, is_alive, last_holder
 
 HOLD = """
 import sys
@@ -409,16 +409,16 @@ def test_a_process_that_ended_unasked_holds_nothing() -> None:
 def test_a_held_run_has_its_folder_and_the_warning_of_its_lock(
     run: RunFolder, request: pytest.FixtureRequest, quick_path: Path
 ) -> None:
-    with held(run) as ours:
+    with hold(run) as ours:
         assert (ours.folder, ours.manifest, ours.warning) == (run, None, "")
     request.getfixturevalue("without_locks")
-    with held(run) as ours:
+    with hold(run) as ours:
         assert "without working locks" in ours.warning
     forged(run, host="node7")
-    with pytest.raises(StoreError, match="on node7"), held(run):
+    with pytest.raises(StoreError, match="on node7"), hold(run):
         pass
     other = RunFolder(quick_path / "photos")
     other.path.mkdir()
     (other.path / "cat.jpg").write_text("")
-    with pytest.raises(StoreError, match=r"cat\.jpg"), held(other):
+    with pytest.raises(StoreError, match=r"cat\.jpg"), hold(other):
         pass

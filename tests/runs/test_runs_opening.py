@@ -15,7 +15,7 @@ import pytest
 from harness.core.errors import StoreError
 from harness.core.records import Key
 from harness.runs import Manifest, RunFolder
-from harness.runs.lock import held
+from harness.runs.lock import hold
 from harness.runs.merging import merge
 from tests.budget import rounds
 from tests.faults.able import able, sums
@@ -108,10 +108,10 @@ def test_what_a_killed_start_leaves_is_no_run_yet_and_a_run_takes_it(quick_path:
     folder.benchmark("b").path.mkdir(parents=True)
     folder.benchmark("b").samples.touch()
     assert Manifest.find(folder) is None
-    with held(folder) as taken:
+    with hold(folder) as taken:
         assert taken.manifest is None
         assert taken.warning == ""
-        with pytest.raises(StoreError, match="in use by"), held(folder):
+        with pytest.raises(StoreError, match="in use by"), hold(folder):
             pass
     with pytest.raises(StoreError, match="holds no manifest"):
         RunFolder.open(folder.path)
@@ -124,7 +124,7 @@ def test_samples_without_a_manifest_are_refused_by_every_way_in(quick_path: Path
     for way in (
         Manifest.find,
         Manifest.load,
-        lambda run: held(run).__enter__(),
+        lambda run: hold(run).__enter__(),
         lambda run: merge([run], RunFolder("o")),
     ):
         with pytest.raises(StoreError, match=r"samples but no manifest\.json"):

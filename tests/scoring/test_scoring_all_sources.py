@@ -16,7 +16,7 @@ from collections import defaultdict
 import pytest
 
 from harness.scoring import load_published
-from harness.scoring.published.all_sources import PRIOR_SPREAD, beside_all, predicted
+from harness.scoring.published.all_sources import PRIOR_SPREAD, beside_all, prediction_interval
 from harness.scoring.published.model_name import NameParts
 from harness.scoring.published.value import PublishedScore, Source
 from tests.conftest import CHECKOUT
@@ -35,7 +35,7 @@ def share_called_unlike(n_sources: int, spread: float, shift: float = 0.0) -> fl
     chance, outside = random.Random(n_sources), 0
     for _ in range(REPEATS):
         ability = chance.uniform(0.2, 0.9)
-        low, high = predicted([source_value(chance, ability, spread) for _ in range(n_sources)])
+        low, high = prediction_interval([source_value(chance, ability, spread) for _ in range(n_sources)])
         theirs = math.sin(math.asin(math.sqrt(ability)) + shift) ** 2
         outside += not low <= source_value(chance, theirs, spread) <= high
     return outside / REPEATS
@@ -50,8 +50,8 @@ def test_a_source_like_the_others_is_called_unlike_them_in_five_of_a_hundred_at_
 @pytest.mark.parametrize("n_sources", [10, 30])
 def test_sources_that_lie_further_apart_than_expected_widen_the_interval(n_sources: int) -> None:
     assert share_called_unlike(n_sources, 1.5 * PRIOR_SPREAD) <= 0.08
-    wide = predicted([0.4, 0.5, 0.6, 0.4, 0.5, 0.6])
-    narrow = predicted([0.5, 0.5, 0.5, 0.5, 0.5, 0.5])
+    wide = prediction_interval([0.4, 0.5, 0.6, 0.4, 0.5, 0.6])
+    narrow = prediction_interval([0.5, 0.5, 0.5, 0.5, 0.5, 0.5])
     assert wide[0] < narrow[0] < narrow[1] < wide[1]
 
 
@@ -73,7 +73,7 @@ def shipped_outside() -> dict[int, tuple[int, int]]:
         for number, mean in enumerate(means):
             others = means[:number] + means[number + 1 :]
             if others:
-                low, high = predicted(others)
+                low, high = prediction_interval(others)
                 outside, tried = counts[len(others)]
                 counts[len(others)] = outside + (not low <= mean <= high), tried + 1
     return counts

@@ -17,7 +17,7 @@ from harness.core.records import Question, Sample
 from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder
 from harness.scoring import Score
-from harness.scoring.anomalies import Texts, allowed
+from harness.scoring.anomalies import Texts, allowed_repeats
 from harness.scoring.pipeline import grade_outputs, score_of, score_run
 from tests.scoring.graded import question
 from tests.scoring.test_scoring_endpoints import A, sample, stored
@@ -83,7 +83,7 @@ def test_short_replies_may_repeat_as_often_as_independent_ones_do(tmp_path: Path
 
 def test_the_bound_falls_with_the_length_and_never_below_one() -> None:
     n = np.array([8, 8, 8, 64])
-    bounds = allowed(n, np.array([1, 100, 2000, 35], dtype=np.uint32)).tolist()
+    bounds = allowed_repeats(n, np.array([1, 100, 2000, 35], dtype=np.uint32)).tolist()
     assert bounds[0] > 8 > bounds[1] > bounds[2] == 1.0
     assert bounds[3] == pytest.approx(64 * 2**-0.7 + 3 * (64 * 2**-0.7 * (1 - 2**-0.7)) ** 0.5)
 

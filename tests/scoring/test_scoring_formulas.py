@@ -341,7 +341,7 @@ def test_the_majority_of_many_samples_is_certain_only_where_it_is(monkeypatch: p
             for k in (2, 16, 100):
                 short = maj_at_k(groups, 7, k)
                 with monkeypatch.context() as summed:
-                    summed.setattr(estimators, "_decided", lambda *_: None)
+                    summed.setattr(estimators, "_certain_value", lambda *_: None)
                     assert maj_at_k(groups, 7, k) == pytest.approx(short, abs=1e-11)
     close = [VoteGroup(1000, 1000), VoteGroup(990, 0)]
     assert 0.5 < maj_at_k(close, 0, 127) < 0.7
@@ -389,15 +389,15 @@ def test_the_larger_of_two_groups_is_nearly_certain_to_win_wherever_it_stands() 
     large, small = VoteGroup(900, 600), VoteGroup(50, 50)
     for groups in ([small, large], [large, small], [small, large, small]):
         n = sum(group.size for group in groups) + 7
-        assert estimators._decided(groups, n, 100) == maj_at_k(groups, 7, 100) == 600 / 900
+        assert estimators._certain_value(groups, n, 100) == maj_at_k(groups, 7, 100) == 600 / 900
 
 
 def test_rivals_that_may_catch_up_only_together_leave_a_majority_open() -> None:
     """Each rival alone is below the bound; ten of them are not."""
     few, many = ([VoteGroup(5400, 0), *[VoteGroup(60, 60)] * times] for times in (1, 10))
     k = next(k for k in range(2, 128) if estimators._chance_to_catch_up(5400, 60, 6000, k) < 0.5e-15)
-    assert estimators._decided(few, 6000, k) == 0.0
-    assert estimators._decided(many, 6000, k) is None
+    assert estimators._certain_value(few, 6000, k) == 0.0
+    assert estimators._certain_value(many, 6000, k) is None
 
 
 def test_the_bound_on_a_rival_is_that_of_chernoff() -> None:

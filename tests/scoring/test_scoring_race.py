@@ -23,7 +23,7 @@ from harness.scoring.race import (
     boundaries,
     change_after,
     confidence,
-    confirmed,
+    confirm,
     judge,
     judge_planned,
     log_wealth,
@@ -267,15 +267,15 @@ def test_an_early_verdict_waits_for_half_as_many_rounds_again() -> None:
     looks = planned_looks(2, 24)
     first = next(look for look in looks if judge_planned(won[:look], lost[:look], looks, 0.0).verdict == "better")
     early = judge_planned(won[:first], lost[:first], looks, 0.0)
-    waiting = confirmed(early, won[:first], lost[:first], 24)
+    waiting = confirm(early, won[:first], lost[:first], 24)
     assert (waiting.verdict, f"to be confirmed by round {math.ceil(1.5 * first)}" in waiting.withheld) == (
         "undecided",
         True,
     )
     due = math.ceil(1.5 * first)
     later = judge_planned(won[:due], lost[:due], looks, 0.0)
-    assert confirmed(later, won[:due], lost[:due], 24).verdict == "better"
-    assert confirmed(early, won[:first], lost[:first], first).verdict == "better"  # no round is left
+    assert confirm(later, won[:due], lost[:due], 24).verdict == "better"
+    assert confirm(early, won[:first], lost[:first], first).verdict == "better"  # no round is left
 
 
 @pytest.mark.parametrize(
@@ -285,7 +285,7 @@ def test_an_early_verdict_waits_for_half_as_many_rounds_again() -> None:
 def test_only_a_verdict_of_the_first_half_has_to_be_confirmed(called: int, rounds: int, due: int | None) -> None:
     won = np.ones((rounds, 30), dtype=bool)
     state = RaceState(rounds, 1.0, Interval(0.5, 1.0), "better", called)
-    answer = confirmed(state, won, ~won, 12)
+    answer = confirm(state, won, ~won, 12)
     assert answer.withheld == (f"better after {called} rounds, to be confirmed by round {due}" if due else "")
     assert (answer.verdict == "better") == (due is None)
 
@@ -303,7 +303,7 @@ def test_a_verdict_is_withheld_by_a_change_of_more_than_1_64_errors(called: int,
         candidate, baseline = (ahead, behind) if sign == 1 else (behind, ahead)
         at = called if called < 12 else split
         change, error = change_after(candidate, baseline, at)
-        answer = confirmed(RaceState(12, 0.3, Interval(0.1, 0.9), verdict, called), candidate, baseline, 12)
+        answer = confirm(RaceState(12, 0.3, Interval(0.1, 0.9), verdict, called), candidate, baseline, 12)
         if f"the first {at} the difference changes by {100 * change:+.1f} points" in answer.withheld:
             assert answer.verdict == "undecided"
         else:

@@ -13,14 +13,14 @@ import pytest
 from harness.scoring.resampling import (
     deviation_limits,
     draw_deviation,
-    drawn,
+    draw_runs,
     mean_question_deviation,
     real_repeats,
     real_sizes,
     rerun_deviation,
     resampled_repeats,
     resampled_sizes,
-    split,
+    split_runs,
 )
 
 CORRECT, COUNTS = np.array([1, 3, 4, 0]), np.array([4, 4, 4, 4])
@@ -49,10 +49,10 @@ def test_the_error_is_the_hand_worked_one_and_falls_with_the_root_of_n() -> None
 
 def test_blocks_use_every_sample_once_at_most() -> None:
     rng = np.random.default_rng(1)
-    whole = split(CORRECT, COUNTS, 2, 2, rng)
+    whole = split_runs(CORRECT, COUNTS, 2, 2, rng)
     assert whole.shape == (2, 4)
     assert whole.sum(axis=0).tolist() == CORRECT.tolist()
-    parts = split(np.array([30]), np.array([64]), 2, 30, rng)
+    parts = split_runs(np.array([30]), np.array([64]), 2, 30, rng)
     assert 26 <= parts.sum() <= 30
     assert parts.max() <= 2
 
@@ -60,9 +60,9 @@ def test_blocks_use_every_sample_once_at_most() -> None:
 def test_blocks_deviate_as_runs_do_and_draws_as_predicted() -> None:
     rng = np.random.default_rng(2)
     correct, counts = rng.binomial(64, rng.beta(0.5, 0.5, 30)), np.full(30, 64)
-    blocks = [np.var((split(correct, counts, 2, 30, rng) / 2).mean(axis=1), ddof=1) for _ in range(400)]
+    blocks = [np.var((split_runs(correct, counts, 2, 30, rng) / 2).mean(axis=1), ddof=1) for _ in range(400)]
     assert np.mean(blocks) == pytest.approx(rerun_deviation(correct, counts, 2) ** 2, rel=0.05)
-    draws = (drawn(correct, counts, 32, 20000, rng) / 32).mean(axis=1)
+    draws = (draw_runs(correct, counts, 32, 20000, rng) / 32).mean(axis=1)
     assert np.std(draws) == pytest.approx(draw_deviation(correct, counts, 32), rel=0.03)
 
 

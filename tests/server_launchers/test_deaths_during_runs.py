@@ -53,7 +53,7 @@ def test_a_run_that_is_killed_takes_the_server_that_it_started_along(
     running.kill()
     running.communicate()
     wait_until(lambda: not any(member.alive() for member in everyone), "the server and its guard to end")
-    assert not processes.marked(f"{recorded.mark}:0")
+    assert not processes.find_marked(f"{recorded.mark}:0")
 
 
 @pytest.mark.parametrize("victim", ["server", "guard"])

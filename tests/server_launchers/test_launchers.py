@@ -67,7 +67,7 @@ def some_specs(engine: str) -> st.SearchStrategy[dict[str, object]]:
         "api_key_env": st.just("SOME_KEY"),
         "docker": st.just("image:tag"),
     }
-    takes = table.named(engine).launcher.takes
+    takes = table.by_name(engine).launcher.takes
     return st.fixed_dictionaries(
         {"engine_version": st.sampled_from(known_flags.recorded_versions(package))},
         optional={name: values for name, values in fields.items() if name in takes},
@@ -112,7 +112,7 @@ def test_given_devices_are_sliced_in_their_order() -> None:
 
 
 def test_too_few_devices_are_refused_with_the_sum() -> None:
-    facts = Facts(known_flags.recorded("vllm"), device_ids=("0", "1", "2"))
+    facts = Facts(known_flags.recorded_flags("vllm"), device_ids=("0", "1", "2"))
     with pytest.raises(
         LaunchError, match=r"2 x 2 = 4 devices are needed \(replicas x devices of each\), there are 3 \(0, 1, 2\)"
     ):
@@ -162,7 +162,7 @@ def test_several_nodes_get_one_line_each_and_only_the_first_serves() -> None:
     node = replicas.deploy(
         spec("sglang", tp=2, nodes=2, node_rank=1, head_address="h"),
         [8000],
-        Facts(known_flags.recorded("sglang")),
+        Facts(known_flags.recorded_flags("sglang")),
     )
     assert node.base_urls == ()
 
@@ -172,7 +172,7 @@ def test_replicas_on_several_nodes_are_refused_unless_the_engine_spreads_them(en
     shape = {"tp": 2, "dp": 2, "nodes": 2, "head_address": "10.0.0.1"}
     with pytest.raises(LaunchError, match=r"separate servers: start one on each node .*--dp-mode engine"):
         dry(engine, **shape)
-    if table.named(engine).launcher.spreads:
+    if table.by_name(engine).launcher.spreads:
         assert len(dry(engine, **shape, dp_mode="engine")) == 2
 
 
@@ -341,7 +341,7 @@ def test_the_ascend_plugin_must_be_the_one_for_the_installed_vllm() -> None:
     [("0.7.3.post1", "0.7.3"), ("0.8.5", "0.7.3"), ("0.17.1", "0.15.0"), ("9.0", "0.33.0"), ("0.1", "0.7.3")],
 )
 def test_a_version_in_between_takes_the_newest_recorded_list_that_is_not_newer(version: str, chosen: str) -> None:
-    assert known_flags.recorded("vllm", version).names == known_flags.recorded("vllm", chosen).names
+    assert known_flags.recorded_flags("vllm", version).names == known_flags.recorded_flags("vllm", chosen).names
 
 
 def test_an_installed_engine_is_asked_once_and_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -362,7 +362,7 @@ def test_an_engine_that_cannot_be_asked_leaves_the_recorded_options(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "cache"))
-    assert known_flags.ask("vllm", "0.32.0", ["/nonexistent"]) == known_flags.recorded("vllm", "0.32.0")
+    assert known_flags.ask("vllm", "0.32.0", ["/nonexistent"]) == known_flags.recorded_flags("vllm", "0.32.0")
 
 
 @pytest.mark.parametrize("engine", engines_with("engine_version"))
@@ -370,7 +370,7 @@ def test_a_missing_engine_is_one_sentence_with_the_line_that_installs_it(
     engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    program = table.named(engine).launcher.program
+    program = table.by_name(engine).launcher.program
     assert program is not None
     package = program(spec(engine)).package
     with pytest.raises(LaunchError, match=rf"is not installed; .*pip install .*{package}"):
@@ -442,13 +442,15 @@ def test_a_flag_of_the_command_s_own_is_none_of_the_server_s() -> None:
     [("http://h:1", "http://h:1"), ("http://h:1/v1/", "http://h:1"), ("https://h/api/v1", "https://h/api")],
 )
 def test_an_external_server_is_given_by_its_url_with_or_without_v1(given_url: str, base: str) -> None:
-    deployment = replicas.deploy(spec("external", model=given_url, port=0), [], Facts(known_flags.recorded("external")))
+    deployment = replicas.deploy(
+        spec("external", model=given_url, port=0), [], Facts(known_flags.recorded_flags("external"))
+    )
     assert deployment.base_urls == (base,)
 
 
 def test_an_external_server_without_a_url_is_refused() -> None:
     with pytest.raises(LaunchError, match="given by its URL"):
-        replicas.deploy(spec("external", model="host:1", port=0), [], Facts(known_flags.recorded("external")))
+        replicas.deploy(spec("external", model="host:1", port=0), [], Facts(known_flags.recorded_flags("external")))
 
 
 def test_an_ascend_container_is_handed_its_devices_by_name() -> None:

@@ -55,5 +55,5 @@ def test_a_signal_during_a_start_is_answered_in_words_and_leaves_nothing(
     assert child.returncode == 128 + number, err
     assert f"harness: stopped by {number.name} while the server of m was starting. Nothing is left" in err
     assert "Traceback" not in out + err
-    assert not processes.marked(f"{recorded[0].mark}:0")
+    assert not processes.find_marked(f"{recorded[0].mark}:0")
     assert state.read_all() == []

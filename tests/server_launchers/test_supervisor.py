@@ -390,7 +390,7 @@ def installed_engine(folder: Path, version: str, plugin: str | None = None) -> P
             info = packages / f"{name}-{number}.dist-info"
             info.mkdir()
             (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {number}\n")
-    help_text = "\n".join(f"  {flag} VALUE" for flag in sorted(known_flags.recorded("vllm", version).names))
+    help_text = "\n".join(f"  {flag} VALUE" for flag in sorted(known_flags.recorded_flags("vllm", version).names))
     script = folder / "bin" / "vllm"
     script.write_text(
         f"#!{folder}/bin/python\nimport os, sys\nif '--help=all' in sys.argv: print({help_text!r}); sys.exit()\n"

@@ -67,7 +67,7 @@ def deployed(engine: EngineName, fields: dict[str, Any]) -> tuple[object, ...]:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_field_changes_what_is_started_or_is_refused(engine: EngineName) -> None:
     assert set(OTHERS) == set(OPTIONS)
-    takes = table.named(engine).launcher.takes
+    takes = table.by_name(engine).launcher.takes
     for field, value in OTHERS.items():
         beside = BESIDE.get(field, {})
         if field not in takes:
@@ -130,7 +130,7 @@ def test_the_help_of_an_engine_shows_what_it_takes_and_nothing_else(engine: Engi
         "--sbatch",
         "--print",
     }
-    assert shown - own == {OPTIONS[field].flag for field in table.named(engine).launcher.takes}
+    assert shown - own == {OPTIONS[field].flag for field in table.by_name(engine).launcher.takes}
 
 
 @pytest.mark.parametrize("words", ["serve llama_cpp m.gguf", "run demo --model m.gguf --serve llama_cpp"])

@@ -112,14 +112,14 @@ def answers(python: Path, code: str, lines: list[tuple[str, ...]], tmp_path: Pat
 
 
 def test_vllms_parser_takes_every_command_line(vllm: Path, tmp_path: Path) -> None:
-    lines = command_lines("vllm", known_flags.recorded("vllm", "0.32.0"))
+    lines = command_lines("vllm", known_flags.recorded_flags("vllm", "0.32.0"))
     assert len(lines) > 60
     parsed = answers(vllm, READ_VLLM, [line[1:] for line in lines], tmp_path)
     assert set(parsed) == {"2", "8"}
 
 
 def test_sglangs_parser_takes_every_command_line(sglang: Path, tmp_path: Path) -> None:
-    lines = command_lines("sglang", known_flags.recorded("sglang", "0.5.23"))
+    lines = command_lines("sglang", known_flags.recorded_flags("sglang", "0.5.23"))
     assert len(lines) > 240
     parsed = answers(sglang, READ_SGLANG, [line[3:] for line in lines], tmp_path)
     assert set(parsed) == {"2", "8"}
@@ -136,7 +136,7 @@ def test_an_option_that_the_parser_refuses_is_refused_before_the_start(
     with pytest.raises(AssertionError, match="refused"):
         answers(python, code, [words], tmp_path)
     with pytest.raises(LaunchError, match=r"has no option --(swap-space|torchao-config); .*known to"):
-        known_flags.recorded(name, {"vllm": "0.32.0", "sglang": "0.5.23"}[name]).check(words)
+        known_flags.recorded_flags(name, {"vllm": "0.32.0", "sglang": "0.5.23"}[name]).check(words)
 
 
 @pytest.mark.parametrize("name", ["vllm", "sglang", "transformers"])
@@ -151,7 +151,7 @@ def test_the_installed_engine_is_asked_for_its_options_and_the_recorded_ones_agr
     facts = table.inspect(ServerSpec(engine=name, model="m", python=python, device="cpu"))
     assert facts.flags.from_engine
     printed = set(next((tmp_path / "flags").iterdir()).read_text().split())
-    recorded = known_flags.recorded(name, facts.versions[name])
+    recorded = known_flags.recorded_flags(name, facts.versions[name])
     assert facts.versions[name].startswith(known_flags.recorded_versions(name)[-2 if name == "vllm" else -1])
     assert recorded.names - printed == HIDDEN.get(name, set())
     assert recorded.names <= facts.flags.names

@@ -60,7 +60,7 @@ OLDER_LLAMA_CPP = Kind({"meta": {"n_ctx_train": 1}}, {"/props": {"total_slots": 
 
 def _by_dialect(name: EngineName) -> Kind:
     """What an engine's servers tell of themselves, as far as its file says."""
-    dialect = engines.named(name).dialect
+    dialect = engines.by_name(name).dialect
     if dialect is None:
         return SILENT
     return Kind({"owned_by": dialect.owned_by}, {}, dialect.name if dialect.neutral is not None else None)

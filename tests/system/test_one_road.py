@@ -22,7 +22,7 @@ from harness.asking.options import RunOptions
 from harness.asking.prepare import Prepared, prepare
 from harness.benchmarks import catalogue, data
 from harness.cli import terminal
-from harness.cli.help import spelt
+from harness.cli.help import spell
 from harness.cli.main import main
 from harness.cli.probe import command as probe_command
 from harness.cli.run import command as run_command
@@ -89,7 +89,7 @@ def from_python(given: Mapping[str, Any]) -> Prepared | str:
         with prepare(RunOptions.of(**given)) as prepared:
             return prepared
     except harness.UsageError as error:
-        return spelt(error.sentence, run_command)
+        return spell(error.sentence, run_command)
 
 
 def from_command(
@@ -275,7 +275,7 @@ def test_a_probe_refuses_in_one_sentence_from_both_doors(
         harness.probe("http://127.0.0.1:9", **options)
     assert sentence in error.value.sentence
     assert command(monkeypatch, "http://127.0.0.1:9", *words, verb="probe") == 2
-    assert spelt(error.value.sentence, probe_command) in capsys.readouterr().err
+    assert spell(error.value.sentence, probe_command) in capsys.readouterr().err
 
 
 def test_the_front_doors_sampling_is_the_fields_own(questions: Path) -> None:

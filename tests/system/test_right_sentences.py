@@ -97,7 +97,7 @@ def test_no_preset_refuses_itself_with_a_server(preset: str, engine: str) -> Non
     model = presets.load(preset).models[0].replace("*", "x")
     spec = server_of(questions_of(RunOptions.of(benchmarks="demo", preset=preset, model=model, serve=engine)))
     known = presets.load(preset).reasoning_parser
-    known_engine = engines.named(spec.engine)
+    known_engine = engines.by_name(spec.engine)
     takes = "reasoning_parser" in known_engine.launcher.takes
     assert spec.reasoning_parser == (known.of(known_engine.parsers) if known and takes else None)
 

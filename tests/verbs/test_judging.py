@@ -19,7 +19,7 @@ import msgspec
 import pytest
 
 import harness as reasoning_harness
-from harness.cli.help import spelt
+from harness.cli.help import spell
 from harness.cli.score import command as score
 from harness.client.address.endpoint import Endpoint
 from harness.client.asker import Asker
@@ -396,7 +396,7 @@ def test_a_reply_that_was_cut_off_is_no_verdict(run: RunFolder) -> None:
     assert judged.reports[0].n_silent == 2
     assert judged.scores[0].n_undecided == 4
     assert judged.outcome is not None
-    assert any("raise --judge-max-tokens" in spelt(warning, score) for warning in judged.outcome.warnings)
+    assert any("raise --judge-max-tokens" in spell(warning, score) for warning in judged.outcome.warnings)
 
 
 def test_when_the_judge_fails_the_rules_grades_stand(run: RunFolder) -> None:

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 import harness
 from harness.asking.options import RunOptions
 from harness.asking.prepare import prepare, questions_of
-from harness.cli.help import spelt
+from harness.cli.help import spell
 from harness.cli.main import cli
 from harness.core import packed
 from harness.core.errors import StoreError
@@ -180,7 +180,7 @@ def test_the_message_on_a_changed_answer_says_how_to_grade_the_stored_replies_by
     with pytest.raises(StoreError, match="no reply is asked for again") as refused:
         asked_by(tmp_path)
     with click.Context(cli):
-        advice = spelt(refused.value.sentence)
+        advice = spell(refused.value.sentence)
     export, score = re.findall(r"`harness ((?:export|score) [^`]*)`", advice)
     for command in (export, score):
         assert CliRunner().invoke(cli, shlex.split(command)).exit_code == 0

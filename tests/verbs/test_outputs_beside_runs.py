@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 import harness
 from harness.benchmarks import catalogue, questions
 from harness.benchmarks.prompts import BOXED
-from harness.cli.help import spelt
+from harness.cli.help import spell
 from harness.cli.main import cli
 from harness.core.records import Question, Sample, Timing
 from harness.runs import Journal, Manifest, RunFolder, grades
@@ -251,7 +251,7 @@ def test_what_is_not_scored_or_was_changed_since_is_refused_with_the_command(tmp
         harness.compare([base, file])
     assert "tool='llmeval' repeats='samples'" in str(e.value)
     with click.Context(cli):
-        assert spelt(e.value.sentence).endswith("/a file.jsonl' --from llmeval --repeats samples` again.")
+        assert spell(e.value.sentence).endswith("/a file.jsonl' --from llmeval --repeats samples` again.")
     harness.score(file, workers=1)
     (found,) = harness.compare([base, file])
     assert found.decision.paired.difference == pytest.approx(1 / 8)

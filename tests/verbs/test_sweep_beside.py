@@ -34,7 +34,7 @@ R1 = "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B"
 
 def swept(name: str, given: dict[str, Any], **runs: tuple[str, int, int, float]) -> Results:
     """The results of a sweep whose cells ran: end of a cell's name → (benchmark, questions, samples, strength)."""
-    sweep = whole.planned(name, {"samples": None, **given}, {})
+    sweep = whole.plan_of(name, {"samples": None, **given}, {})
     for cell in sweep.cells:
         for end, (benchmark, n_questions, n_samples, strength) in runs.items():
             if cell.name.endswith(end.replace("__", "+")):
@@ -197,7 +197,7 @@ def test_a_column_that_is_none_is_refused(tmp_path: Path) -> None:
         json.dumps({"models": ["m"], "benchmarks": ["aime24"], "table": {"layout": "models", "shown": ["speed"]}})
     )
     with pytest.raises(UsageError, match=r"own\.yaml:1.*shown.*'accuracy'"):
-        whole.planned("own.yaml", {}, {})
+        whole.plan_of("own.yaml", {}, {})
 
 
 def test_a_damaged_note_of_a_suite_is_refused_and_none_is_no_suite(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from harness.verbs.sweep import following
 from harness.verbs.sweep.cells import Sweep
 from harness.verbs.sweep.following import MAX_LOOKS, POLL_S, SETTLED_S, WRITING, follow
 from harness.verbs.sweep.table import tables
-from harness.verbs.sweep.whole import carry_out, planned
+from harness.verbs.sweep.whole import carry_out, plan_of
 from tests.faults.server import FaultServer
 from tests.system.command import harness
 from tests.verbs.test_sweep_runs import answering, command, questions
@@ -271,7 +271,7 @@ def test_the_plan_leaves_out_what_is_still_being_written(tmp_path: Path) -> None
     for name in ("step_1", "step_2"):
         (tmp_path / "ck" / name).mkdir(parents=True)
     file = sweep(tmp_path)
-    plan = planned(str(file.path), {"out": tmp_path / "out"}, {})
+    plan = plan_of(str(file.path), {"out": tmp_path / "out"}, {})
     part = plan.of_checkpoints({tmp_path / "ck" / "step_1"}, WRITING)
     assert [cell.point["models"] for cell in plan.cells] == ["ck-step_1", "ck-step_2"]
     assert [cell.point["models"] for cell in part.cells] == ["ck-step_1"]
@@ -294,7 +294,7 @@ def test_a_step_with_a_score_keeps_its_row_while_its_folder_is_fresh(tmp_path: P
     def plan(samples: int) -> Sweep:
         benchmarks = [{"data": str(tmp_path / "a.jsonl"), "samples": samples}]
         (tmp_path / "s.yaml").write_text(json.dumps(content | {"benchmarks": benchmarks}))
-        return planned(str(tmp_path / "s.yaml"), {"out": tmp_path / "out"}, {})
+        return plan_of(str(tmp_path / "s.yaml"), {"out": tmp_path / "out"}, {})
 
     def swept(samples: int, *steps: int) -> tuple[list[tuple[str, str]], list[str]]:
         """Each step of the curve with the reason of its cell if it is incomplete, and the warnings."""
@@ -334,7 +334,7 @@ def test_a_server_that_did_not_start_is_started_again_only_for_other_files_or_a_
         starts.write_text("")
         benchmarks = [{"data": str(tmp_path / "a.jsonl"), "samples": samples}]
         (tmp_path / "s.yaml").write_text(json.dumps(content | {"benchmarks": benchmarks}))
-        plan = planned(str(tmp_path / "s.yaml"), {"out": tmp_path / "out"}, {})
+        plan = plan_of(str(tmp_path / "s.yaml"), {"out": tmp_path / "out"}, {})
         ended = carry_out(plan.of_checkpoints(paths, WRITING, unchanged), Told())
         assert [result.reason.partition(":")[0] for result in ended.lost] == ["the server did not start"]
         return len(starts.read_text())

@@ -498,7 +498,7 @@ def test_the_cells_of_a_series_are_steps_of_one_tracker_run(tmp_path: Path, monk
         content = {"checkpoints": [f"{tmp_path}/ck/step_*"], "benchmarks": [{"data": "a.jsonl", "samples": 1}]}
         run = {"base_url": server.base_url, "fingerprint": False, "canary": False}
         (tmp_path / "s.yaml").write_text(json.dumps(content | {"run": run}))
-        planned = sweeps.planned("s.yaml", {}, {}, track=["notes"])
+        planned = sweeps.plan_of("s.yaml", {}, {}, track=["notes"])
         scored: list[ScoreOptions] = []
 
         def score(_folder: Path, options: Any, _judge: Any) -> CellScore:
@@ -507,10 +507,10 @@ def test_the_cells_of_a_series_are_steps_of_one_tracker_run(tmp_path: Path, monk
 
         sweeps.carry_out(planned, Watcher(), score=score)
         assert [(options.track, options.series, options.step) for options in scored][:1] == [(("notes",), "s ck", 20)]
-        sweeps.carry_out(sweeps.planned("s.yaml", {}, {}), Watcher(), score=score)
+        sweeps.carry_out(sweeps.plan_of("s.yaml", {}, {}), Watcher(), score=score)
         sweeps.carry_out(planned, Watcher(), score=score)
         assert [options.step for options in scored].count(20) == 1, "sent once, and not scored again without a tracker"
-        sweeps.carry_out(sweeps.planned("s.yaml", {}, {}, track=["later"]), Watcher(), score=score)
+        sweeps.carry_out(sweeps.plan_of("s.yaml", {}, {}, track=["later"]), Watcher(), score=score)
         assert (scored[-1].track, scored[-1].series, scored[-1].step) == (("later",), "s ck", 20), (
             "a tracker named later"
         )
@@ -528,31 +528,31 @@ def test_a_deleted_checkpoint_keeps_its_place_in_the_tables(tmp_path: Path, monk
         content = {"checkpoints": "ck/step_*", "benchmarks": [{"data": "a.jsonl", "samples": 1}]}
         run = {"base_url": server.base_url, "fingerprint": False, "canary": False}
         (tmp_path / "s.yaml").write_text(json.dumps(content | {"run": run}))
-        sweeps.carry_out(sweeps.planned("s.yaml", {}, {}), Watcher())
+        sweeps.carry_out(sweeps.plan_of("s.yaml", {}, {}), Watcher())
         folders[20].rmdir()
         folders[100].mkdir()
         server.answer = answering("ck/step_100")
-        ended = sweeps.carry_out(sweeps.planned("s.yaml", {}, {}), Watcher())
+        ended = sweeps.carry_out(sweeps.plan_of("s.yaml", {}, {}), Watcher())
         assert [row.accuracy for row in table.records(ended.results)] == [1.0, 1.0]
         assert [row[1] for row in table.tables(ended.results)[-1].rows] == ["20", "100"], "both are points of the curve"
         # Deleted while it was not yet run: nothing is known of it, so it is left out, and said to be.
         folders[300].mkdir()
-        sweep = sweeps.planned("s.yaml", {}, {})
+        sweep = sweeps.plan_of("s.yaml", {}, {})
         training.take_up(sweep.out, sweep.checkpoints)
         for folder in (folders[100], folders[300]):
             folder.rmdir()
-        later = sweeps.planned("s.yaml", {}, {})
+        later = sweeps.plan_of("s.yaml", {}, {})
         assert [checkpoint.step for checkpoint in later.checkpoints] == [20, 100]
         assert later.left_out == {Path("ck/step_300"): training.DELETED}
         # One that is written anew takes the place of the deleted one of its step.
         (tmp_path / "ck/step_0100").mkdir()
-        assert [str(kept.path) for kept in sweeps.planned("s.yaml", {}, {}).checkpoints] == [
+        assert [str(kept.path) for kept in sweeps.plan_of("s.yaml", {}, {}).checkpoints] == [
             "ck/step_20",
             "ck/step_0100",
         ]
         # Another pattern is another training.
         (tmp_path / "s.yaml").write_text(json.dumps(content | {"run": run, "checkpoints": "ck/step_0*"}))
-        assert [checkpoint.step for checkpoint in sweeps.planned("s.yaml", {}, {}).checkpoints] == [100]
+        assert [checkpoint.step for checkpoint in sweeps.plan_of("s.yaml", {}, {}).checkpoints] == [100]
         assert sum(request.path.endswith("/completions") for request in server.requests) == 2
 
 
@@ -568,13 +568,13 @@ def test_a_checkpoint_deleted_in_the_middle_of_its_run_is_a_lost_cell(
         "benchmarks": [{"data": "a.jsonl", "samples": 1}],
     }
     (tmp_path / "s.yaml").write_text(json.dumps(content))
-    sweep = sweeps.planned("s.yaml", {}, {})
+    sweep = sweeps.plan_of("s.yaml", {}, {})
     training.take_up(sweep.out, sweep.checkpoints)
     folder = sweep.folder(sweep.cells[0])
     folder.mkdir(parents=True)
     (folder / "manifest.json").write_text("{}")
     (tmp_path / "ck/step_20").rmdir()
-    later = sweeps.planned("s.yaml", {}, {})
+    later = sweeps.plan_of("s.yaml", {}, {})
     with running.Hold(Watcher()) as hold:
         running.run_group(later, later.groups[0], lambda *_: CellScore(code=0), hold)
     assert [result.reason for result in results(later).results] == [
@@ -612,14 +612,14 @@ def test_a_checkpoint_deleted_while_another_runs_is_left_out_and_named(
             if folders[step].exists():
                 folders[step].rmdir()
 
-    ended = sweeps.carry_out(sweeps.planned("s.yaml", {}, {}), Telling(), deleting)
+    ended = sweeps.carry_out(sweeps.plan_of("s.yaml", {}, {}), Telling(), deleting)
     assert [(result.cell.name, bool(result.reason)) for result in ended.results.results] == [
         ("ck-step_20+x+a", False),
         ("ck-step_30+x+a", True),
     ]
     assert told == ["ck/step_100 is left out: it was deleted before it was run"]
     assert not (tmp_path / "results/s/cells/ck-step_100+x+a.json").exists()
-    assert sweeps.planned("s.yaml", {}, {}).left_out == {Path("ck/step_100"): training.DELETED}, "said the same later"
+    assert sweeps.plan_of("s.yaml", {}, {}).left_out == {Path("ck/step_100"): training.DELETED}, "said the same later"
     no_server_is_left(tmp_path)
 
 
@@ -706,7 +706,7 @@ def test_a_damaged_record_of_checkpoints_is_named(tmp_path: Path, monkeypatch: p
     (tmp_path / "results/s/checkpoints.json").write_text('{"paths": [1]')
     (tmp_path / "s.yaml").write_text("checkpoints: ck/step_*\nbenchmarks: [demo]\n")
     with pytest.raises(StoreError, match=r"checkpoints.json is not a record of checkpoints .*\. Remove it"):
-        sweeps.planned("s.yaml", {}, {})
+        sweeps.plan_of("s.yaml", {}, {})
 
 
 @pytest.mark.parametrize("damaged", ["manifest.json", "b/scores.json", "b/questions.jsonl"])

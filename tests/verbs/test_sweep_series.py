@@ -51,7 +51,7 @@ def write_runs(out: Path, strengths: Mapping[str, Mapping[int, float]], **run: A
 def write_records(samples: int, *steps: int, benchmarks: Sequence[str] = ("demo",)) -> None:
     """Record these steps as sampled with so many samples of each question of demo, as the file says then."""
     write_file(samples)
-    planned = sweeps.planned("s.yaml", {}, {})
+    planned = sweeps.plan_of("s.yaml", {}, {})
     for group in planned.groups:
         for cell in group.cells:
             if cell.benchmark in benchmarks and planned.step_of(cell) in {("ck", step) for step in steps}:
@@ -70,7 +70,7 @@ def titles(swept: Results, words: str) -> list[str]:
 
 def test_each_benchmark_is_compared_with_its_own_first_step_that_has_a_score(training: Path) -> None:
     write_runs(training, {"demo": {10: 0.1, 20: 0.1, 30: 0.45}, "aime24": {20: 0.1, 30: 0.45}})
-    swept = results(sweeps.planned("s.yaml", {}, {}))
+    swept = results(sweeps.plan_of("s.yaml", {}, {}))
     assert [(row.cell, row.difference is None) for row in table.records(swept)] == [
         ("ck-step_10+demo", True),  # the base of demo
         ("ck-step_10+aime24", True),  # without a score
@@ -92,7 +92,7 @@ def test_a_first_step_with_samples_missing_is_no_base_where_a_whole_one_is(train
     write_runs(training, {"demo": {10: 0.1}}, missing=0.7)
     write_runs(training, {"demo": {20: 0.1, 30: 0.45}})
     write_records(8, 20, 30)
-    swept = results(sweeps.planned("s.yaml", {}, {}))
+    swept = results(sweeps.plan_of("s.yaml", {}, {}))
     assert [row.difference is None for row in table.records(swept) if row.benchmarks == "demo"] == [False, True, False]
     assert all("differs from ck-step_20 (" in title for title in titles(swept, "demo"))
     assert not any("differs" in title for title in titles(swept, "aime24")), "no step has a score"
@@ -102,12 +102,12 @@ def test_a_deleted_step_is_no_base_once_the_sweep_plans_more_samples(training: P
     write_runs(training, {"demo": {10: 0.1, 20: 0.1, 30: 0.45}})
     write_records(4, 10)
     write_records(8, 20, 30)
-    planned = sweeps.planned("s.yaml", {}, {})
+    planned = sweeps.plan_of("s.yaml", {}, {})
     sweep_training.take_up(planned.out, planned.checkpoints)
     (Path("ck") / "step_10").rmdir()
 
     def base() -> str:
-        shown = titles(results(sweeps.planned("s.yaml", {}, {})), "demo: accuracy against step")
+        shown = titles(results(sweeps.plan_of("s.yaml", {}, {})), "demo: accuracy against step")
         return shown[0].partition("differs from ")[2].partition(" ")[0]
 
     assert base() == "ck-step_20"
@@ -120,7 +120,7 @@ def test_a_deleted_step_is_no_base_once_the_sweep_plans_more_samples(training: P
 
 def test_without_a_whole_step_the_first_that_has_a_score_is_the_base(training: Path) -> None:
     write_runs(training, {"demo": {20: 0.1, 30: 0.45}}, missing=0.7)
-    swept = results(sweeps.planned("s.yaml", {}, {}))
+    swept = results(sweeps.plan_of("s.yaml", {}, {}))
     assert all("differs from ck-step_20 (" in title for title in titles(swept, "demo"))
 
 
@@ -128,7 +128,7 @@ def test_a_base_that_the_file_names_stays_the_base_and_is_named_where_it_has_no_
     content = {"checkpoints": "ck/step_*", "benchmarks": [*BENCHMARKS], "table": {"base": "ck-step_10"}}
     Path("s.yaml").write_text(json.dumps(content))
     write_runs(training, {"demo": {10: 0.1, 20: 0.1, 30: 0.45}, "aime24": {20: 0.1, 30: 0.45}})
-    swept = results(sweeps.planned("s.yaml", {}, {}))
+    swept = results(sweeps.plan_of("s.yaml", {}, {}))
     why = [f"ck-step_{step}+aime24 is not compared: ck-step_10+aime24 has no score" for step in (20, 30)]
     for one in table.tables(swept):
         named = [note for note in one.notes if "not compared" in note]
@@ -141,14 +141,14 @@ def test_tables_by_model_name_the_base_of_each_benchmark(training: Path) -> None
     content = {"checkpoints": "ck/step_*", "benchmarks": [*BENCHMARKS], "table": {"layout": "benchmarks"}}
     Path("s.yaml").write_text(json.dumps(content))
     write_runs(training, {"demo": {10: 0.1, 20: 0.1, 30: 0.45}, "aime24": {20: 0.1, 30: 0.45}})
-    swept = results(sweeps.planned("s.yaml", {}, {}))
+    swept = results(sweeps.plan_of("s.yaml", {}, {}))
     (last,) = titles(swept, "ck-step_30, in %")
     assert "differs from ck-step_10 or ck-step_20, the first step with all samples there (p" in last
 
 
 def test_each_step_is_compared_with_the_scored_step_before_it_and_all_p_are_corrected_together(training: Path) -> None:
     write_runs(training, {"demo": {10: 0.1, 20: 0.4, 30: 0.42}, "aime24": {10: 0.2, 30: 0.4}})
-    swept = results(sweeps.planned("s.yaml", {}, {}))
+    swept = results(sweeps.plan_of("s.yaml", {}, {}))
     rows = {row.cell: row for row in table.records(swept)}
     of_demo = [rows[f"ck-step_{step}+demo"] for step in (10, 20, 30)]
     assert (of_demo[0].change, of_demo[0].p_change) == (None, None)
@@ -182,7 +182,7 @@ def test_the_last_three_steps_together_are_compared_with_the_three_before(traini
     Path("ck/step_80").mkdir()
     write_runs(training, {"demo": {80: 0.45}}, missing=0.7)  # under way, and so no step yet
     write_records(8, *strengths, benchmarks=BENCHMARKS)
-    swept = results(sweeps.planned("s.yaml", {}, {}))
+    swept = results(sweeps.plan_of("s.yaml", {}, {}))
     (late,) = (one for one in table.tables(swept) if one.title.startswith("Has it stopped improving?"))
     ((series, before, last, difference, same, _new, detectable, within, same_within),) = late.rows
     assert (series, before, last) == ("demo ck", "20, 30, 40", "50, 60, 70"), "aime24 has only five steps"
@@ -207,7 +207,7 @@ def test_a_rise_within_the_last_three_steps_is_seen_there(training: Path) -> Non
         Path(f"ck/step_{step}").mkdir(exist_ok=True)
     write_runs(training, {"demo": strengths})
     write_records(8, *strengths)
-    swept = results(sweeps.planned("s.yaml", {}, {}))
+    swept = results(sweeps.plan_of("s.yaml", {}, {}))
     (late,) = (one for one in table.tables(swept) if one.title.startswith("Has it stopped improving?"))
     assert float(late.rows[0][-1].split(" to ")[0]) > 0
 
@@ -223,7 +223,7 @@ def test_the_highest_step_names_the_steps_that_cannot_be_told_from_it(training: 
     for step in strengths:
         Path(f"ck/step_{step}").mkdir(exist_ok=True)
     write_runs(training, {"demo": strengths, "aime24": {10: 0.1, 20: 0.45}})
-    swept = results(sweeps.planned("s.yaml", {}, {}))
+    swept = results(sweeps.plan_of("s.yaml", {}, {}))
     notes = highest_notes(swept)
     accuracies = {row.cell: row.accuracy or 0 for row in table.records(swept) if row.benchmarks == "demo"}
     highest = max(accuracies, key=accuracies.__getitem__)
@@ -237,14 +237,14 @@ def test_the_highest_step_names_the_steps_that_cannot_be_told_from_it(training: 
 
 def test_a_single_step_is_not_called_the_highest(training: Path) -> None:
     write_runs(training, {"demo": {10: 0.1}})
-    assert highest_notes(results(sweeps.planned("s.yaml", {}, {}))) == {}
+    assert highest_notes(results(sweeps.plan_of("s.yaml", {}, {}))) == {}
 
 
 def test_a_series_of_five_steps_has_no_late_steps(training: Path) -> None:
     for step in (10, 20, 30, 40, 50):
         Path(f"ck/step_{step}").mkdir(exist_ok=True)
     write_runs(training, {"demo": dict.fromkeys((10, 20, 30, 40, 50), 0.4)})
-    assert not titles(results(sweeps.planned("s.yaml", {}, {})), "stopped improving")
+    assert not titles(results(sweeps.plan_of("s.yaml", {}, {})), "stopped improving")
 
 
 def test_a_step_with_fewer_samples_than_the_file_asks_for_is_no_late_step(training: Path) -> None:
@@ -256,7 +256,7 @@ def test_a_step_with_fewer_samples_than_the_file_asks_for_is_no_late_step(traini
     write_records(8, 10, 20, 30, 40, 60, 70)
 
     def late_steps() -> list[tuple[str, ...]]:
-        swept = results(sweeps.planned("s.yaml", {}, {}))
+        swept = results(sweeps.plan_of("s.yaml", {}, {}))
         return [row[1:3] for one in table.tables(swept) if "stopped improving" in one.title for row in one.rows]
 
     assert late_steps() == [("10, 20, 30", "40, 60, 70")]
@@ -270,7 +270,7 @@ def test_a_step_with_fewer_samples_than_the_file_asks_for_is_no_late_step(traini
 
 def test_a_curve_of_equal_steps_has_no_highest(training: Path) -> None:
     write_runs(training, {"demo": {10: 0.0, 20: 0.0, 30: 0.0}})
-    assert highest_notes(results(sweeps.planned("s.yaml", {}, {}))) == {}
+    assert highest_notes(results(sweeps.plan_of("s.yaml", {}, {}))) == {}
 
 
 def write_suite() -> None:
@@ -288,16 +288,16 @@ def test_the_mean_of_a_deleted_step_stays_once_the_sweep_plans_more_samples(trai
     write_runs(training, {name: {10: 0.1, 20: 0.4, 30: 0.45} for name in BENCHMARKS})
     write_records(8, 10, 20, 30, benchmarks=BENCHMARKS)
     write_suite()
-    swept = results(sweeps.planned("s.yaml", {}, {}))
+    swept = results(sweeps.plan_of("s.yaml", {}, {}))
     before, (cell, *_) = table.mean_records(swept), [row[-2] for row in mean_table(swept).rows]
     assert "[" not in cell
     # The checkpoint of step 10 is deleted; then more samples are asked for, and the step is recorded as incomplete.
     write_records(16, 20, 30)
-    planned = sweeps.planned("s.yaml", {}, {})
+    planned = sweeps.plan_of("s.yaml", {}, {})
     lost = CellRecord(cell="ck-step_10+demo", stage="failed", of_samples="", scoring="", reason="it was deleted")
     records.write(planned, lost)
     write_suite()
-    swept = results(sweeps.planned("s.yaml", {}, {}))
+    swept = results(sweeps.plan_of("s.yaml", {}, {}))
     after, shown = table.mean_records(swept), mean_table(swept)
     numbers = [[(row.mean, row.sampling_low, row.sampling_high) for row in rows] for rows in (before, after)]
     assert numbers[0] == numbers[1]
@@ -306,7 +306,7 @@ def test_the_mean_of_a_deleted_step_stays_once_the_sweep_plans_more_samples(trai
     assert [row[-2] == cell + note for row in shown.rows] == [True, False, False], shown
     # Wrong twin: a benchmark without any score leaves no mean.
     shutil.rmtree(training / "ck-step_10+demo")
-    swept = results(sweeps.planned("s.yaml", {}, {}))
+    swept = results(sweeps.plan_of("s.yaml", {}, {}))
     assert table.mean_records(swept)[0].mean is None
     assert mean_table(swept).rows[0][-2].startswith("missing")
 
@@ -316,7 +316,7 @@ def test_a_mean_of_a_run_that_misses_samples_has_no_interval(training: Path) -> 
     write_runs(training, {"aime24": {10: 0.3}})
     write_records(8, 10, benchmarks=BENCHMARKS)
     write_suite()
-    swept = results(sweeps.planned("s.yaml", {}, {}))
+    swept = results(sweeps.plan_of("s.yaml", {}, {}))
     row, shown = table.mean_records(swept)[0], mean_table(swept).rows[0]
     assert row.mean is not None
     assert (row.sampling_low, row.question_low, row.p) == (None, None, None)
@@ -330,7 +330,7 @@ def test_the_mean_has_its_own_highest_step_and_its_own_late_steps(training: Path
     write_runs(training, dict.fromkeys(BENCHMARKS, strengths))
     write_records(8, *strengths, benchmarks=BENCHMARKS)
     write_suite()
-    swept = results(sweeps.planned("s.yaml", {}, {}))
+    swept = results(sweeps.plan_of("s.yaml", {}, {}))
     means = {int(row.models.rpartition("_")[2]): row.mean or 0 for row in table.mean_records(swept) if row.models}
     highest = max(means, key=means.__getitem__)
     shown = mean_table(swept)
@@ -346,5 +346,5 @@ def test_the_mean_has_its_own_highest_step_and_its_own_late_steps(training: Path
     assert widths[2] < min(widths[:2]), "two benchmarks tell more than one"
     # Wrong twin: without `suite` there is no mean, and nothing is said of one.
     write_file(8)
-    swept = results(sweeps.planned("s.yaml", {}, {}))
+    swept = results(sweeps.plan_of("s.yaml", {}, {}))
     assert not any("mean" in row[0] for one in table.tables(swept) for row in one.rows)

@@ -50,7 +50,7 @@ def number_in_words(words: str) -> str | None:
         return None
     if parts in (["half"], ["a", "half"]):
         return f"{sign}1/2"
-    if (mixed := _mixed(parts)) is not None:
+    if (mixed := _mixed_number(parts)) is not None:
         return sign + mixed
     if parts[0] in ("a", "an") and len(parts) > 1:
         parts = ["one", *parts[1:]]
@@ -65,7 +65,7 @@ def number_in_words(words: str) -> str | None:
     return None if value is None else f"{sign}{value}"
 
 
-def _mixed(parts: list[str]) -> str | None:
+def _mixed_number(parts: list[str]) -> str | None:
     """Return "two and a half", split into words, as a fraction; None if the words are no integer and a proper fraction.
 
     "One hundred and two thirds" may be 102/3, and gives None.

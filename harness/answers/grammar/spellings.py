@@ -116,7 +116,7 @@ def _square(match: re.Match[str]) -> str:
     return rf"{match[1]}\text{{ {'square' if match[2].lower() == 'sq' else 'cubic'} {match[3]}}}"
 
 
-def _based(match: re.Match[str]) -> str | None:
+def _with_base(match: re.Match[str]) -> str | None:
     """Return `2046_{7}` for `2046 (base 7)`; None if a digit does not exist in this base."""
     base = int(match[2] or match[3])
     try:
@@ -217,7 +217,7 @@ def _half(match: re.Match[str]) -> str | None:
     return None if count is None else rf"{count}.5\text{{ {unit}}}"
 
 
-def _joined(match: re.Match[str]) -> str | None:
+def _join_units(match: re.Match[str]) -> str | None:
     """Return 3 小时 20 分 for 三小时二十分; None unless each unit is smaller than the unit before it."""
     parts = [(_count(number), unit) for number, unit in _PART_OF_QUANTITY.findall(match[0])]
     if any(count is None for count, _ in parts):
@@ -240,7 +240,7 @@ def _metres(match: re.Match[str]) -> str:
     return rf"{_count(match[1])}.{below}\text{{ 米}}"
 
 
-def _signed(match: re.Match[str]) -> str | None:
+def _with_sign(match: re.Match[str]) -> str | None:
     """Return -5 for 负5, -12℃ for 零下十二℃; None if what follows is no unit, or behind 零下 and 零上 no degrees."""
     sign, number, behind = match[1], match[2], match[3].strip()
     digits = number_in_words(number) or number
@@ -264,7 +264,7 @@ def _versus(match: re.Match[str]) -> str | None:
     return None if None in parts else ":".join(map(str, parts))
 
 
-def _mixed(match: re.Match[str]) -> str | None:
+def _mixed_number(match: re.Match[str]) -> str | None:
     r"""Return `3\frac{2}{3}` for 3又2/3 and 三又三分之二, perhaps with a unit; None unless the fraction is below 1."""
     unit = match[6]
     whole, above, below = (_count(part or "") for part in (match[1], match[2] or match[5], match[3] or match[4]))
@@ -290,7 +290,7 @@ def _exact_money(match: re.Match[str]) -> str | None:
     return None if count is None else rf"{count}\text{{ 元}}"
 
 
-def _aged(match: re.Match[str]) -> str | None:
+def _age(match: re.Match[str]) -> str | None:
     age = _count(match[1])
     return None if age is None else rf"{age}\text{{ 岁}}"
 
@@ -321,7 +321,7 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str | None]], ...
     (_POWER, _power),
     (_SQUARE, _square),
     (_MIXED_MONEY, lambda match: rf"{match[1]}\text{{ dollars}}"),
-    (_BASE, _based),
+    (_BASE, _with_base),
     (_DEGREES, _degrees),
     (_CLOCK, _clock),
     (_OUT_OF, _out_of),
@@ -332,19 +332,19 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str | None]], ...
     (_COMPOUND, _compound),
     (_PERCENT, lambda match: rf"{match[1]}\%"),
     (_PARTS, lambda match: rf"\frac{{{match[2]}}}{{{match[1]}}}"),
-    (_MIXED, _mixed),
+    (_MIXED, _mixed_number),
     (_DISCOUNT, _discount),
     (_TENTHS, _tenths),
     (_EXACT_MONEY, _exact_money),
     (_REMAINDER, lambda match: rf"{match[1]}\text{{ remainder }}{match[2]}"),
     (_HALF, _half),
-    (_JOINED, _joined),
+    (_JOINED, _join_units),
     (_MONEY, _money),
     (_METRES, _metres),
-    (_SIGNED, _signed),
+    (_SIGNED, _with_sign),
     (_VERSUS, _versus),
     (_ONE_HALF, lambda _: r"\frac{1}{2}"),
-    (_AGE, _aged),
+    (_AGE, _age),
     (_UNIT_IN_BRACKETS, _unit_in_brackets),
 )
 

@@ -185,7 +185,7 @@ def unit_of(words: str) -> Unit | None:
                 start += 1
                 continue
             match = _FACTOR.match(part, start)
-            base = _named(match[1]) if match is not None else None
+            base = _measure_of(match[1]) if match is not None else None
             if match is None or base is None:
                 return None
             power = sign * int(match[2] or 1)
@@ -198,7 +198,7 @@ def unit_of(words: str) -> Unit | None:
     return Unit(exponents, factor)
 
 
-def _named(word: str) -> tuple[str, Fraction] | None:
+def _measure_of(word: str) -> tuple[str, Fraction] | None:
     """Return (what a unit measures, factor to the base unit), by its symbol or name; None if there is no such unit."""
     lower = word.lower()
     return _SYMBOLS.get(word) or _BY_NAME.get(lower) or _BY_NAME.get(_singular(lower)) or _IN_ANY_CASE.get(lower)

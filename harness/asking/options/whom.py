@@ -32,7 +32,7 @@ def _headers(value: Any) -> Any:
     return tuple(pairs)
 
 
-def _served(value: Any) -> Any:
+def _as_server_fields(value: Any) -> Any:
     """Return a mapping with `engine` and fields of a server's spec; an engine's name becomes such a mapping."""
     if isinstance(value, str):
         return {"engine": value}
@@ -42,7 +42,7 @@ def _served(value: Any) -> Any:
 
 
 HEADERS = Kind("Mapping[str, str] | Texts", _headers, str | tuple[str, ...] | dict[str, str])
-SERVED = Kind("str | Mapping[str, Any]", _served)
+SERVED = Kind("str | Mapping[str, Any]", _as_server_fields)
 """Kind of an option that describes a server to start: an engine's name, or a mapping whose fields are those of
 `server_launchers.spec.ServerSpec`.
 """

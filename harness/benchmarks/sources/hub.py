@@ -308,7 +308,7 @@ def _asking(source: HubSource) -> Iterator[Client]:
     if _offline():
         raise _NoNetworkError(f"{source.id} is not in the cache and HF_HUB_OFFLINE is set")
     try:
-        with hub_client.connected(_home()) as client:
+        with hub_client.connect(_home()) as client:
             yield client
     except hub_client.HubRefusalError as error:
         raise _refusal(source, error) from error

@@ -72,19 +72,19 @@ def headers(home: Path) -> dict[str, str]:
     return bearer(Secret(token)) if usable else {}
 
 
-def trusted() -> ssl.SSLContext:
+def tls_settings() -> ssl.SSLContext:
     """TLS settings with the certificate authorities that httpx trusts by default."""
-    return _trusted(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
+    return _tls_settings(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
 
 
 @functools.cache
-def _trusted(*_variables: str | None) -> ssl.SSLContext:
+def _tls_settings(*_variables: str | None) -> ssl.SSLContext:
     """Read the authorities once for all values of the variables that httpx heeds: it takes longer than a small file."""
     return httpx.create_ssl_context()
 
 
 @contextlib.contextmanager
-def connected(home: Path) -> Iterator[httpx.Client]:
+def connect(home: Path) -> Iterator[httpx.Client]:
     """Context manager with a client for the hub.
 
     The client uses the proxies of the environment and follows redirects, without the token. home: the hub's own folder,
@@ -93,7 +93,10 @@ def connected(home: Path) -> Iterator[httpx.Client]:
     """
     try:
         with httpx.Client(
-            headers=http_get.HEADERS | headers(home), timeout=TIMEOUT_SECONDS, follow_redirects=True, verify=trusted()
+            headers=http_get.HEADERS | headers(home),
+            timeout=TIMEOUT_SECONDS,
+            follow_redirects=True,
+            verify=tls_settings(),
         ) as client:
             yield client
     except (httpx.TransportError, httpx.TooManyRedirects) as error:

@@ -68,7 +68,7 @@ def read_result(
         return None
     response = result_line.response
     if response is None or (response.body == b"null" and result_line.error):
-        return BatchResult(result_line.custom_id, None, _failed(result_line.error, secrets))
+        return BatchResult(result_line.custom_id, None, _failure(result_line.error, secrets))
     body = bytes(response.body)
     if response.status_code not in (None, 200):
         return BatchResult(
@@ -90,7 +90,7 @@ def read_result(
         return BatchResult(result_line.custom_id, None, failure)
 
 
-def _failed(error: Any, secrets: Iterable[Secret]) -> RequestFailed:
+def _failure(error: Any, secrets: Iterable[Secret]) -> RequestFailed:
     """A request that failed within its batch; asking again may help."""
     code, message = (error.get("code"), error.get("message")) if isinstance(error, dict) else (None, error)
     words = ": ".join(part for part in (code, message) if isinstance(part, str) and part)

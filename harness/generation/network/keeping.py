@@ -105,7 +105,7 @@ class Keeper:
         if kind not in CONTINUABLE:
             self.forget(task)
         # A part without a token would cost a continuation's requests and save nothing.
-        elif watched is not None and (partial := _seen(watched)) is not None and partial.tokens:
+        elif watched is not None and (partial := _partial(watched)) is not None and partial.tokens:
             self.partials[task] = partial
             self._file.keep(task, partial)
 
@@ -124,17 +124,17 @@ class Keeper:
 
     def _all(self) -> list[tuple[Task, Partial]]:
         """(sample, part so far) of each request in flight that has brought anything."""
-        seen = [(task, _seen(watched)) for task, watched in [*self._watched.items()]]
+        seen = [(task, _partial(watched)) for task, watched in [*self._watched.items()]]
         return [(key, partial) for key, partial in seen if partial is not None]
 
     def _keep(self, task: Task, watched: _Watched) -> None:
         watched.due = self._clock() + KEEP_S
-        partial = _seen(watched)
+        partial = _partial(watched)
         if partial is not None and partial.tokens:
             self._file.keep(task, partial)
 
 
-def _seen(watched: _Watched) -> Partial | None:
+def _partial(watched: _Watched) -> Partial | None:
     """The part of the sample that has arrived; None before the first event."""
     so_far = watched.arriving.so_far()
     return None if so_far is None or not so_far.n_events else watched.view(so_far)

@@ -24,7 +24,7 @@ from harness.client.spelling import RequestTemplate
 from harness.core.codec import digest, sample_seed
 from harness.core.errors import ServerError
 from harness.core.records import Question, Sample, Seam
-from harness.generation.comparing import UNLIKE, Unlike, bodies, compared, difference, tokens_before_seam
+from harness.generation.comparing import UNLIKE, Unlike, bodies, difference, tokens_before_seam, with_differences
 from harness.generation.continuing import Continuation, WrittenAnew, continuation, whole, written_so_far
 from harness.generation.dispatch.actions import Ask
 from harness.generation.machine_limits import limit_concurrency
@@ -267,7 +267,7 @@ class OneByOne:
                 break  # The server lists fewer tokens, or does not know this request.
             if (nats := difference(token, reply.likeliest)) is not None:
                 differences.append(nats)
-        return compared(going_on, differences, salvage.mode)
+        return with_differences(going_on, differences, salvage.mode)
 
     def _drop_written_part(self, task: Task, begun: Partial, why: str) -> None:
         """Drop the written part of `task`, which cannot be continued for the reason `why`."""

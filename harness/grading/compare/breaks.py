@@ -124,7 +124,7 @@ def _polynomials_of(node: Node) -> Iterator[Polynomial]:
         for factor in factors:
             for top, bottom in _quotients(factor):
                 yield bottom
-                yield from (_sum(top, _scaled(bottom, -value)) for value in values)
+                yield from (_sum(top, _scale(bottom, -value)) for value in values)
     for condition in conditions_of(node):
         for factor in _factors(condition):
             yield from (part for pair in _quotients(factor) for part in pair)
@@ -147,9 +147,9 @@ def _quotients(node: Node) -> list[tuple[Polynomial, Polynomial]]:
     if op == "sym":
         return [({((args[0], 1),): Fraction(1)}, _ONE)]
     if op == "neg":
-        return [(_scaled(top, -1), bottom) for top, bottom in _quotients(args[0])]
+        return [(_scale(top, -1), bottom) for top, bottom in _quotients(args[0])]
     if op == "fn" and args[0] == "abs":
-        return [(_scaled(top, sign), bottom) for top, bottom in _quotients(args[1]) for sign in (1, -1)]
+        return [(_scale(top, sign), bottom) for top, bottom in _quotients(args[1]) for sign in (1, -1)]
     if op == "fn" and args[0] in ("max", "min"):
         return [branch for part in args[1:] for branch in _quotients(part)]
     if op == "pow" and args[1].op == "num" and args[1].args[0] in range(1, _MAX_DEGREE + 1):
@@ -193,7 +193,7 @@ def _sum(left: Polynomial, right: Polynomial) -> Polynomial:
     return {monomial: coefficient for monomial, coefficient in total.items() if coefficient}
 
 
-def _scaled(polynomial: Polynomial, factor: int) -> Polynomial:
+def _scale(polynomial: Polynomial, factor: int) -> Polynomial:
     """Return the polynomial times a number."""
     return {monomial: factor * coefficient for monomial, coefficient in polynomial.items()} if factor else {}
 
@@ -290,10 +290,10 @@ def _coprime(polynomials: list[list[Fraction]]) -> list[list[Fraction]]:
         for factor in (*factors, _slope(polynomial)):
             common = _common_divisor(polynomial, factor)
             if len(common) > 1:
-                polynomials += [common, _divided(polynomial, common)[0]]
+                polynomials += [common, _divide(polynomial, common)[0]]
                 if factor in factors:
                     factors.remove(factor)
-                    polynomials.append(_divided(factor, common)[0])
+                    polynomials.append(_divide(factor, common)[0])
                 break
         else:
             factors.append(polynomial)
@@ -308,11 +308,11 @@ def _slope(coefficients: list[Fraction]) -> list[Fraction]:
 def _common_divisor(left: list[Fraction], right: list[Fraction]) -> list[Fraction]:
     """Return the greatest common divisor of two polynomials, by Euclid; its last coefficient is 1."""
     while len(right) > 1 or any(right):
-        left, right = right, _divided(left, right)[1]
+        left, right = right, _divide(left, right)[1]
     return [coefficient / left[-1] for coefficient in left]
 
 
-def _divided(top: list[Fraction], bottom: list[Fraction]) -> tuple[list[Fraction], list[Fraction]]:
+def _divide(top: list[Fraction], bottom: list[Fraction]) -> tuple[list[Fraction], list[Fraction]]:
     """Return (quotient, remainder) of two polynomials, as lists of coefficients, the constant first."""
     rest, quotient = list(top), [Fraction(0)] * max(1, len(top) - len(bottom) + 1)
     for shift in range(len(top) - len(bottom), -1, -1):
@@ -341,11 +341,11 @@ def _zeros(coefficients: list[Fraction]) -> list[Fraction]:
     zeros = [end for end in ends if not _value(coefficients, end)]
     for low, high in pairwise(ends):
         if _value(coefficients, low) * _value(coefficients, high) < 0:
-            zeros.append(_bisected(coefficients, low, high))
+            zeros.append(_bisect(coefficients, low, high))
     return zeros
 
 
-def _bisected(coefficients: list[Fraction], low: Fraction, high: Fraction) -> Fraction:
+def _bisect(coefficients: list[Fraction], low: Fraction, high: Fraction) -> Fraction:
     """Return the zero of a polynomial between two points at which its signs differ, by bisection.
 
     A zero that is a simple fraction is returned exactly, any other to within `_PRECISION`. coefficients: the constant

@@ -26,13 +26,13 @@ def same_with_constants(reference: Node, answer: Node) -> bool:
     """Whether two expressions differ only in the name of a free constant: x² + C and x² + K, Ceˣ and Aeˣ."""
     if not (is_scalar(reference) and is_scalar(answer)):
         return False
-    left, right = _split(reference, "add", _TERM), _split(answer, "add", _TERM)
+    left, right = _split_constant(reference, "add", _TERM), _split_constant(answer, "add", _TERM)
     if left is not None and right is not None:
         return _differ_by_number(left[1], right[1])
     start, other_start = _split_by_values(reference), _split_by_values(answer)
     if start is not None and other_start is not None:
         return _differ_by_number(start, other_start)
-    left, right = _split(reference, "mul", _FACTOR), _split(answer, "mul", _FACTOR)
+    left, right = _split_constant(reference, "mul", _FACTOR), _split_constant(answer, "mul", _FACTOR)
     # As a factor, A, K or B may be an amplitude that the question gives; a C in one of the two shows that it is free.
     if left is None or right is None or not any(_FREE.fullmatch(side[0]) for side in (left, right)):
         return False
@@ -80,7 +80,7 @@ def exchange_constants(reference: Node, answer: Node) -> bool:
     return False
 
 
-def _split(node: Node, op: str, pattern: re.Pattern[str]) -> tuple[str, Node] | None:
+def _split_constant(node: Node, op: str, pattern: re.Pattern[str]) -> tuple[str, Node] | None:
     """Split a sum or product into (name of its constant, the rest).
 
     None unless it has one constant and other letters. op: "add" for a sum, "mul" for a product.

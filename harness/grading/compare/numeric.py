@@ -72,10 +72,10 @@ def evaluations(
         try:
             values = tuple(evaluate_at(point, tree) for tree in trees)
         except Vanishing:
-            if digits >= _needed(point, least, spans):
+            if digits >= _digits_needed(point, least, spans):
                 raise
             values = ()
-        needed = _needed(point, least, spans)
+        needed = _digits_needed(point, least, spans)
         if values:
             yield Evaluation(values, point, point.tolerance(), digits >= needed)
         if digits >= needed:
@@ -85,7 +85,7 @@ def evaluations(
         digits = needed
 
 
-def _needed(point: Point, least: int, spans: int) -> int:
+def _digits_needed(point: Point, least: int, spans: int) -> int:
     """Return how many digits an equality needs, by the span that `point` has noted.
 
     An integral cannot be computed with more digits: if its span is small, the digits of `point` count as enough;

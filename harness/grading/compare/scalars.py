@@ -328,11 +328,11 @@ def _has_unexplained_letters(reference: Node, answer: Node) -> bool:
     and E(X) + E(Y) may be E(X + Y).
     """
     letters = symbols(answer) - symbols(reference) - bound_letters(answer)
-    mine, theirs = _applied(reference), _applied(answer)
+    mine, theirs = _function_values(reference), _function_values(answer)
     return bool(letters or theirs - mine) or any(not symbols(value) for value in mine - theirs)
 
 
-def _applied(node: Node) -> frozenset[Node]:
+def _function_values(node: Node) -> frozenset[Node]:
     """Return the values of unknown functions in the tree, such as f(2)."""
     return frozenset(here for here in walk(node) if here.op == "apply")
 

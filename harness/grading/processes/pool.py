@@ -207,7 +207,7 @@ def outcomes(pool: Pool, responses: Sequence[tuple[Question, str]]) -> list[Outc
                 pool.ask(job)
     # All are asked before the first is awaited, so that workers get full batches.
     decided = [
-        item if isinstance(item, str) else as_stated(item[0], *_decided(pool, item[1])).outcome
+        item if isinstance(item, str) else as_stated(item[0], *_decide(pool, item[1])).outcome
         for item in outcomes_or_answers
     ]
     pool.forget_decisions()
@@ -301,7 +301,7 @@ def _jobs(question: Question, searched: Search, *, with_steps: bool) -> list[_Jo
     return jobs + [_Job.of(question, box) for box in searched.other_boxes]
 
 
-def _decided(pool: Pool, jobs: Sequence[_Job]) -> tuple[AnswerVerdict, list[AnswerVerdict]]:
+def _decide(pool: Pool, jobs: Sequence[_Job]) -> tuple[AnswerVerdict, list[AnswerVerdict]]:
     """Return the verdict on an answer and those on the values behind it. jobs: that of the answer first."""
     answer, *behind = (pool.decision(job) for job in jobs)
     return answer, behind
@@ -362,7 +362,7 @@ def grader_names(questions: Iterable[Question], sandbox: str | None = None) -> d
     names = {verifier.RULES: GRADER}
     with _Deciders(1, sandbox) as elsewhere:
         names |= {grader: elsewhere.decider(grader).name for grader in extended}
-    return names | {grader: _identity(grader) for grader in verifier.named(representatives)}
+    return names | {grader: _identity(grader) for grader in verifier.names_of(representatives)}
 
 
 def _identity(grader: str) -> str:
@@ -412,7 +412,7 @@ class _Pending(NamedTuple):
             decision = searched.unasked
         elif searched.extraction is not None:
             n_values = 1 + len(searched.extraction.behind)
-            decision = as_stated(searched.extraction, *_decided(pool, jobs[:n_values]))
+            decision = as_stated(searched.extraction, *_decide(pool, jobs[:n_values]))
             rest = jobs[n_values:]
         elif jobs and jobs[0].question.rules.whole_reply:
             decision, rest = no_answer(pool.decision(jobs[0])), []
@@ -774,7 +774,7 @@ class Pool:
             if rule == "time":
                 rule = verifier.late(job.question.rules.grader, self.deadline)
             elif rule == "crash":
-                rule = verifier.ended(job.question.rules.grader)
+                rule = verifier.crash_rule(job.question.rules.grader)
             steps = (f"the {rule}",) if verifier.failure(rule) is not None else ()
             self.decisions[job.key] = AnswerVerdict("undecided", rule, job.answer[:200] or None, steps)
         # At the front and in their order, since samples wait for the oldest jobs first.

@@ -91,7 +91,7 @@ def check(grader: str) -> None:
     try:
         checked = Checked(identity=verifier.identity(grader))
     except (Exception, SystemExit) as error:  # noqa: BLE001  foreign code is imported
-        checked = Checked(error=verifier.described(error))
+        checked = Checked(error=verifier.describe(error))
     reply.write(codec.encode(checked))
     reply.close()
 

@@ -205,9 +205,9 @@ def render(prompt: JudgePrompt, question: str, references: Sequence[str], answer
     """Return the messages that ask about `answer`, which `shown_answer` or `shown_ending` returned."""
     clipped = question if len(question) <= MAX_QUESTION_CHARS else f"{question[:MAX_QUESTION_CHARS]}…"
     fields = {
-        "question": _tagged("question", "\n" + "\n".join(visible(line) for line in clipped.split("\n")) + "\n"),
-        "references": "\n".join(_tagged("reference", visible(text, MAX_REFERENCE_CHARS)) for text in references),
-        "answer": _tagged("answer", answer),
+        "question": _tag("question", "\n" + "\n".join(visible(line) for line in clipped.split("\n")) + "\n"),
+        "references": "\n".join(_tag("reference", visible(text, MAX_REFERENCE_CHARS)) for text in references),
+        "answer": _tag("answer", answer),
     }
     # In one pass, so that a field's name inside an inserted text is not filled in.
     return (Message("user", _FIELD.sub(lambda match: fields[match[1]], prompt.template)),)
@@ -237,7 +237,7 @@ def verdict(prompt: JudgePrompt, reply: str | None) -> bool | None:
     return None
 
 
-def _tagged(name: str, text: str) -> str:
+def _tag(name: str, text: str) -> str:
     """Return `text` between tags that carry its checksum, so that no text can contain its own closing tag."""
     tag = f"{name}-{digest(text)[:_TAG_DIGITS]}"
     return f"<{tag}>{text}</{tag}>"

@@ -48,15 +48,15 @@ _CHECKS: dict[str, Any] = {
 
 def followed_strictly(answer: str, question: Question) -> Parts:
     """How many of the prompt's instructions the reply follows as it stands."""
-    return _followed([answer], question)
+    return _parts_followed([answer], question)
 
 
 def followed_loosely(answer: str, question: Question) -> Parts:
     """How many of the prompt's instructions at least one reading of the reply follows; the readings may differ."""
-    return _followed(_readings(answer), question)
+    return _parts_followed(_readings(answer), question)
 
 
-def _followed(readings: list[str], question: Question) -> Parts:
+def _parts_followed(readings: list[str], question: Question) -> Parts:
     instructions = json.loads(question.references[0])
     followed = sum(_is_followed(name, arguments, readings, question) for name, arguments in instructions)
     return Parts(followed, len(instructions))

@@ -126,7 +126,7 @@ class Plot:
 
         titled: with heading, subject and an opaque ground, for a separate file.
         """
-        values = [dict(zip(self.columns, map(_shown, row), strict=True)) for row in self.rows]
+        values = [dict(zip(self.columns, map(_cell_text, row), strict=True)) for row in self.rows]
         whole: dict[str, Any] = {
             "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
             "width": WIDTH,
@@ -211,6 +211,6 @@ def labelled_rows(height: int, layers: Sequence[Mapping[str, Any]], *, name: str
     return {"height": height, "encoding": {"y": {"field": "y", **down}}, "layer": [*layers, *texts]}
 
 
-def _shown(cell: Cell) -> Cell:
+def _cell_text(cell: Cell) -> Cell:
     """What a plot shows for a cell of a table: a text as a label, which may be cut; a number as it is."""
     return label(cell) if isinstance(cell, str) else cell

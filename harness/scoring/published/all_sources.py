@@ -69,7 +69,7 @@ def beside_all(ours: float, error: float | None, scores: Iterable[PublishedScore
     means = [statistics.fmean(values) for values in rows.values()]
     if not means:
         return None
-    low, high = predicted(means, _scaled_error(ours, error or 0.0))
+    low, high = prediction_interval(means, _scaled_error(ours, error or 0.0))
     inside = low <= ours <= high
     return PublicAgreement(
         sources=len(means),
@@ -82,7 +82,7 @@ def beside_all(ours: float, error: float | None, scores: Iterable[PublishedScore
     )
 
 
-def predicted(means: list[float], error: float = 0.0) -> tuple[float, float]:
+def prediction_interval(means: list[float], error: float = 0.0) -> tuple[float, float]:
     """The 95 % interval of the accuracy of one more source, the run. means: accuracies of the sources, at least one.
 
     error: the run's own standard error, on the scale arcsin √accuracy.

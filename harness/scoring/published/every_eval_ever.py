@@ -144,7 +144,7 @@ def scores_of(data: bytes, where: str) -> tuple[list[PublishedScore], list[str]]
     where: the record's name for messages. Raises `UsageError` that names `where` and the field, if `data` are no
     record.
     """
-    record = _decoded(data, _Record, where)
+    record = _decode(data, _Record, where)
     if not record.schema_version.startswith("0."):
         raise UsageError(
             f"{where}: schema_version is {quoted(record.schema_version)}, expected 0.x of Every Eval Ever's schema"
@@ -155,7 +155,7 @@ def scores_of(data: bytes, where: str) -> tuple[list[PublishedScore], list[str]]
     read: list[tuple[_Result, NamedBenchmark, PublishedScore]] = []
     for number, raw in enumerate(record.evaluation_results):
         path_in_file = f"{where}: evaluation_results[{number}]"
-        result = _decoded(bytes(raw), _Result, path_in_file)
+        result = _decode(bytes(raw), _Result, path_in_file)
         metric = _metric(result.metric_config)
         scale = _scale(result.metric_config, path_in_file) if metric else None
         if metric is None or scale is None:
@@ -176,7 +176,7 @@ def scores_of(data: bytes, where: str) -> tuple[list[PublishedScore], list[str]]
     return scores, passed_over
 
 
-def _decoded(data: bytes, of: type[_T], where: str) -> _T:
+def _decode(data: bytes, of: type[_T], where: str) -> _T:
     try:
         return codec.decode(data, of)
     except codec.DecodeError as error:

@@ -117,7 +117,7 @@ def look_up(model: str, benchmark: str | None = None) -> list[FoundScore]:
     ours = NameParts.read(model)
     values = (ours.key, None if benchmark is None else fold_name(benchmark), MAX_FOUND)
     matches = []
-    with _opened(path) as database:
+    with _open(path) as database:
         rows = database.execute(
             "SELECT score, origin, min(path) FROM scores JOIN files ON files.id = file "
             "WHERE model = ?1 AND (?2 IS NULL OR benchmark = ?2) GROUP BY score, origin LIMIT ?3",
@@ -167,7 +167,7 @@ def update(
     seen and of scores read. Raises `UsageError` where the index cannot be written.
     """
     n_read = n_unchanged = n_scores = 0
-    with _opened(index_path(), for_writing=True) as database:
+    with _open(index_path(), for_writing=True) as database:
         stored = {
             path: (number, size, changed)
             for number, path, size, changed in database.execute(
@@ -203,7 +203,7 @@ def _insert(database: sqlite3.Connection, origin: str, file: Unread, read: Reade
     """Store the file with its scores; return the number of scores."""
     try:
         scores, reasons = read(file.path)
-        encoded = [(score, _encoded(score)) for score in scores]
+        encoded = [(score, _encode(score)) for score in scores]
     except UsageError as error:
         # The path is replaced, so that equal reasons are counted as one.
         encoded, reasons = [], [str(error).replace(file.path, "a file")]
@@ -221,7 +221,7 @@ def _insert(database: sqlite3.Connection, origin: str, file: Unread, read: Reade
     return len(encoded)
 
 
-def _encoded(score: PublishedScore) -> bytes:
+def _encode(score: PublishedScore) -> bytes:
     """The score as JSON. Raises `UnicodeEncodeError` for text that is no Unicode."""
     data = msgspec.json.encode(score)
     data.decode("utf-8").encode("utf-8")
@@ -240,7 +240,7 @@ def _one(database: sqlite3.Connection, query: str, *values: str) -> int:
 
 
 @contextmanager
-def _opened(path: Path, *, for_writing: bool = False) -> Iterator[sqlite3.Connection]:
+def _open(path: Path, *, for_writing: bool = False) -> Iterator[sqlite3.Connection]:
     """A connection to the index; for writing it is made if it is not there, or of another version."""
     try:
         if for_writing:

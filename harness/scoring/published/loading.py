@@ -33,7 +33,7 @@ def load_published(path: Path | None = None, models: Iterable[str] | None = None
     `UsageError` naming file and field.
     """
     if path is None and models is None:
-        return list(_shipped(published_folder()))
+        return list(_shipped_scores(published_folder()))
     names = None if models is None else {short_name(model) for model in models}
     loaded = [score for file in _files(path or published_folder()) for score in _read(file, names)]
     return [score for score in loaded if names is None or short_name(score.model) in names]
@@ -51,7 +51,7 @@ def short_name(model: str) -> str:
 
 
 @cache
-def _shipped(folder: Path) -> tuple[PublishedScore, ...]:
+def _shipped_scores(folder: Path) -> tuple[PublishedScore, ...]:
     """All scores of the shipped folder. Read once in a process: the YAML takes a tenth of a second."""
     return tuple(load_published(folder))
 

@@ -103,7 +103,7 @@ class NameParts:
                 base.append(word)
         return cls(
             organisation="" if name.startswith(_OF_A_PATH) else owner.rsplit("/", 1)[-1],
-            base=_joined(base),
+            base=_join(base),
             size="-".join(parts["size"]),
             release="-".join(parts["release"]),
             precision="-".join(sorted(parts["precision"])),
@@ -155,7 +155,7 @@ def match(ours: NameParts, theirs: NameParts) -> NameMatch | None:
     return NameMatch(same=assumed, differing=differing)
 
 
-def _joined(words: list[str]) -> str:
+def _join(words: list[str]) -> str:
     """The words joined with nothing between them, but a dot between two numbers: `3`, `7` become `3.7`."""
     text = ""
     for word in words:

@@ -215,8 +215,8 @@ def plan(
         out=out,
         axes={axis: entries for axis, entries in axes.items() if entries},
         groups=tuple(groups),
-        score=_made(GradingOptions, content.get("score", {}), file.where(("score",))),
-        judge=_made(JudgeOptions, judge_options, file.where(("judge",))) if has_judge else None,
+        score=_make(GradingOptions, content.get("score", {}), file.where(("score",))),
+        judge=_make(JudgeOptions, judge_options, file.where(("judge",))) if has_judge else None,
         table=table,
         slots=_slots(content.get("slots", 1)),
         suite=schema.Suite(**content["suite"]) if "suite" in content else None,
@@ -299,13 +299,13 @@ def _entries(file: SweepFile, axis: str, keys: Keys, given: Any) -> Iterator[Ent
     values = fields.pop("values", {})
     _check_placeholders(fields if axis == "servers" else {}, values, where)
     for variant in itertools.product(*values.values()):
-        filled = _filled(fields, dict(zip(values, variant, strict=True)))
+        filled = _fill(fields, dict(zip(values, variant, strict=True)))
         name = filled.pop("name", None)
         # A variant's values are added to its name, unless the name has a placeholder for them.
         name_has_values = name is not None and _PLACEHOLDER.search(str(fields["name"])) is not None
         if name is None:
             main = filled.get(_SHORT[axis]) or (ANY_PROGRAM if ANY_PROGRAM in filled else None)
-            name = main or _described(axis, filled, where)
+            name = main or _describe(axis, filled, where)
         if variant and not name_has_values:
             name = "-".join([name, *map(str, variant)])
         yield _entry(axis, name, filled, where)
@@ -341,7 +341,7 @@ def _entry(axis: str, name: str, fields: dict[str, Any], where: str) -> Entry:
     return Entry(name=folder_name, label=name, where=where, options=fields)
 
 
-def _described(axis: str, fields: Mapping[str, Any], where: str) -> str:
+def _describe(axis: str, fields: Mapping[str, Any], where: str) -> str:
     """A name for an entry without a name: its file of questions, or its prompt or sampling settings (`top_k-20`).
 
     axis: the key under which the file lists the entry, such as "prompts". fields: of the entry. where: its file and
@@ -383,7 +383,7 @@ def _group(
             raise UsageError(f"{where}: the server needs a model: give `models` in the file, or {option('model')}")
         try:
             fields = {key: value for key, value in spec.items() if key not in ("engine", "model")}
-            servers.described(spec["engine"], spec["model"], **fields)
+            servers.spec_without_download(spec["engine"], spec["model"], **fields)
         except UsageError as error:
             raise at_line(server.where or str(file.path), error) from error
     cells = []
@@ -424,7 +424,7 @@ def _cell(
         raise UsageError(
             f"{where}: {name}: {twice[0]} names a running server, but the cell starts its own; remove one of the two"
         )
-    options = _made(
+    options = _make(
         RunOptions,
         {**given, "benchmarks": [benchmark] if benchmark else [], "out": str(out / name)},
         f"{where}: {name}",
@@ -441,7 +441,7 @@ def _cell(
     )
 
 
-def _made(kind: Any, given: Mapping[str, Any], where: str) -> Any:
+def _make(kind: Any, given: Mapping[str, Any], where: str) -> Any:
     """Make options of the class `kind` from values of the file. Raises `UsageError` that begins with `where`."""
     try:
         return kind.of(**given)
@@ -522,7 +522,7 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(member)
 
 
-def _filled(value: Any, values: Mapping[str, Any]) -> Any:
+def _fill(value: Any, values: Mapping[str, Any]) -> Any:
     """`value` with its placeholders replaced by their `values`; a text that consists of one placeholder becomes that
     value, with its type.
     """
@@ -532,10 +532,8 @@ def _filled(value: Any, values: Mapping[str, Any]) -> Any:
             return values[whole[1]]
         return _PLACEHOLDER.sub(lambda m: str(values.get(m[1], m[0])), value)
     if isinstance(value, Mapping):
-        return {key: _filled(member, values) for key, member in value.items()}
+        return {key: _fill(member, values) for key, member in value.items()}
     if isinstance(value, list):
         # The words of a command line stay texts, whatever type the value has.
-        return [
-            str(_filled(member, values)) if isinstance(member, str) else _filled(member, values) for member in value
-        ]
+        return [str(_fill(member, values)) if isinstance(member, str) else _fill(member, values) for member in value]
     return value

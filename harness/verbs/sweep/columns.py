@@ -74,7 +74,7 @@ def published_text(result: CellResult, comparison: PublishedComparison | None, n
     """
     if comparison is None:
         return ABSENT + notes.mark(result.other_questions)
-    return published.printed(comparison, result.samples) + notes.mark(_source(comparison))
+    return published.as_printed(comparison, result.samples) + notes.mark(_source(comparison))
 
 
 def sources_text(result: CellResult) -> str:

@@ -48,20 +48,20 @@ class ExpectedCell:
         return None if self.n_questions is None else self.n_questions * self.samples
 
 
-def expected(sweep: Sweep) -> list[ExpectedCell]:
+def estimates(sweep: Sweep) -> list[ExpectedCell]:
     """The estimate of each cell, in order. No server is asked.
 
     Raises `UsageError` for a wrong name of a benchmark, a prompt, a preset or a column.
     """
-    return [_expected(sweep, group, cell) for group in sweep.groups for cell in group.cells]
+    return [_estimate(sweep, group, cell) for group in sweep.groups for cell in group.cells]
 
 
-def _expected(sweep: Sweep, group: ServerGroup, cell: Cell) -> ExpectedCell:
+def _estimate(sweep: Sweep, group: ServerGroup, cell: Cell) -> ExpectedCell:
     """The estimate of one cell from its card, its stored samples and an earlier run."""
     options = cell.options
     card = catalogue.load(options.benchmarks[0]) if options.benchmarks else None
     n_questions: int | None
-    done = records.scored(sweep, group, cell) is not None
+    done = records.scored_record(sweep, group, cell) is not None
     questions_asked: prepare.Asked | None = None
     # The numbers are exact if the questions are on this machine; else they are those that the card states.
     if card is None or options.data or data.status(card) != "absent":
@@ -92,12 +92,12 @@ def _expected(sweep: Sweep, group: ServerGroup, cell: Cell) -> ExpectedCell:
         samples=samples,
         most_tokens=most,
         done=done,
-        lost="" if done else _lost(sweep, group, questions_asked, cell, samples, None if fits else max_tokens),
+        lost="" if done else _reason_lost(sweep, group, questions_asked, cell, samples, None if fits else max_tokens),
     )
     return estimate if done or n_questions is None else _with_forecast(sweep, estimate, n_questions)
 
 
-def _lost(
+def _reason_lost(
     sweep: Sweep,
     group: ServerGroup,
     questions_asked: prepare.Asked | None,

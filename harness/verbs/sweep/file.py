@@ -62,13 +62,13 @@ def read(path: Path) -> SweepFile:
     except UsageError as error:  # The validator of an option has its own message.
         raise UsageError(f"{path}: {error.sentence}") from error
     if "extends" in content:
-        content = _extended(content, position)
+        content = _extend(content, position)
     if "benchmarks" not in content:
         raise UsageError(f"{position(())}: the key 'benchmarks' is missing")
     return SweepFile(path=path, content=content, where=position)
 
 
-def _extended(content: dict[str, Any], where_of: Callable[[Keys], str]) -> dict[str, Any]:
+def _extend(content: dict[str, Any], where_of: Callable[[Keys], str]) -> dict[str, Any]:
     """The content with the keys of the file that it extends added; for `run`, `score`, `judge` and `table`, key by key.
 
     where_of: returns "file:line" of a key.

@@ -34,13 +34,13 @@ def warnings(sweep: Sweep) -> list[Sentence]:
         with contextlib.suppress(StoreError, OSError):
             if path is None or path in sweep.postponed or not path.exists():
                 continue
-            if records.sampled(sweep, group, cell) is None:
+            if records.sampled_record(sweep, group, cell) is None:
                 continue
-            if not (facts := former_files.recorded(RunFolder(sweep.folder(cell)))):
+            if not (facts := former_files.recorded_checksums(RunFolder(sweep.folder(cell)))):
                 continue
             if path not in present:
                 present[path] = model_files.fingerprints(str(path))
-            if others := former_files.changed(facts, path, present[path]):
+            if others := former_files.changed_files(facts, path, present[path]):
                 changed.setdefault(cell.point["models"], (path, {}))[1].update(dict.fromkeys(others))
     return [_sentence(path, list(names), sweep.out / entry) for entry, (path, names) in changed.items()]
 

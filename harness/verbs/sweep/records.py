@@ -75,7 +75,7 @@ def read(sweep: Sweep, cell: Cell) -> CellRecord | None:
     return _read(path_of(sweep, cell))
 
 
-def recorded(out: Path) -> list[CellRecord]:
+def read_all(out: Path) -> list[CellRecord]:
     """The records in the sweep's folder `out`, by name. Raises `StoreError` for a damaged file."""
     stored_records = [_read(path) for path in sorted((out / CELLS).glob("*.json"))]
     return [record for record in stored_records if record is not None]
@@ -121,7 +121,7 @@ def scoring(sweep: Sweep) -> str:
     return digest([options, judge])
 
 
-def sampled(sweep: Sweep, group: ServerGroup, cell: Cell) -> CellRecord | None:
+def sampled_record(sweep: Sweep, group: ServerGroup, cell: Cell) -> CellRecord | None:
     """The record of the cell if it has all samples that the sweep plans now; else None.
 
     Also None if the cell's options name a running server and no model: only the server can say whether it still serves
@@ -134,11 +134,11 @@ def sampled(sweep: Sweep, group: ServerGroup, cell: Cell) -> CellRecord | None:
     return record if whole and sweep.folder(cell).joinpath("manifest.json").is_file() else None
 
 
-def scored(sweep: Sweep, group: ServerGroup, cell: Cell) -> CellRecord | None:
+def scored_record(sweep: Sweep, group: ServerGroup, cell: Cell) -> CellRecord | None:
     """The record of the cell if it is complete, that is sampled, scored, judged (if the sweep has a judge) and sent to
     the sweep's trackers; else None. Raises `StoreError` for a damaged record.
     """
-    record = sampled(sweep, group, cell)
+    record = sampled_record(sweep, group, cell)
     if record is None:
         return None
     last = "scored" if sweep.judge is None else "judged"
@@ -166,4 +166,4 @@ def look(path: Path) -> SeenSweep | None:
     if not runs_in(path):
         return None
     holder = last_holder(RunFolder(path))
-    return SeenSweep(path=path.absolute(), running=holder is not None and is_alive(holder), cells=recorded(path))
+    return SeenSweep(path=path.absolute(), running=holder is not None and is_alive(holder), cells=read_all(path))

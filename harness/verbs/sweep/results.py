@@ -205,7 +205,7 @@ def _read(sweep: Sweep, group: ServerGroup, cell: Cell) -> CellResult:
         record = records.read(sweep, cell)
         reason = "not run" if record is None else record.reason
         result = _read_run(sweep, cell, reason)
-        return replace(result, up_to_date=records.sampled(sweep, group, cell) is not None)
+        return replace(result, up_to_date=records.sampled_record(sweep, group, cell) is not None)
     except StoreError as error:
         return CellResult(cell=cell, reason=reason or quoted(error.sentence), damaged=True)
 
@@ -272,7 +272,7 @@ def _against_base(sweep: Sweep, cells: Sequence[CellResult], base: tuple[str, st
         if first is None or first is result:
             compared.append(result)
             continue
-        paired = _paired(result, first)
+        paired = _compare_pair(result, first)
         why = "" if paired is not None or _accuracy(result) is None else _why_uncompared(result, first)
         compared.append(replace(result, base=first.cell, against_base=paired, uncompared=why))
     return compared
@@ -291,7 +291,7 @@ def _since_before(sweep: Sweep, cells: Sequence[CellResult]) -> list[CellResult]
             before[result.cell.name] = latest[key]
         latest[key] = result
     return [
-        replace(result, before=earlier.cell, since_before=_paired(result, earlier))
+        replace(result, before=earlier.cell, since_before=_compare_pair(result, earlier))
         if (earlier := before.get(result.cell.name)) is not None
         else result
         for result in cells
@@ -308,7 +308,7 @@ def _accuracy(result: CellResult) -> float | None:
     return None if result.score is None else result.score.accuracy
 
 
-def _paired(result: CellResult, reference: CellResult) -> PairedComparison | None:
+def _compare_pair(result: CellResult, reference: CellResult) -> PairedComparison | None:
     """A cell minus its reference on the questions that both have; None without scores or common questions."""
     if result.benchmark is None or reference.benchmark is None:
         return None

@@ -62,7 +62,7 @@ def note_suite(sweep: Sweep) -> None:
 
 
 @contextmanager
-def held(sweep: Sweep) -> Iterator[None]:
+def hold_folder(sweep: Sweep) -> Iterator[None]:
     """Hold the lock of the sweep's folder for this process. Raises `StoreError` that names the process holding it."""
     folder = RunFolder(sweep.out)
     folder.create()
@@ -93,7 +93,7 @@ class Hold:
         """
         if self._running is not None:
             spec, server = self._running
-            started = None if server.ended else servers.swapped(server, spec, next_spec, self._watcher)
+            started = None if server.ended else servers.swap_weights(server, spec, next_spec, self._watcher)
             if started is not None:
                 self._running = next_spec, started
                 return started
@@ -124,7 +124,7 @@ def owing(sweep: Sweep) -> list[ServerGroup]:
     ]
 
 
-def postponed(sweep: Sweep) -> dict[Path, str]:
+def reasons_to_wait(sweep: Sweep) -> dict[Path, str]:
     """Path of each checkpoint that has a cell left to sample or score, but is run later → the reason."""
     paths = {sweep.checkpoint_path(group.cells[0]) for group in sweep.groups if _undone(sweep, group)}
     return {path: reason for path, reason in sweep.postponed.items() if path in paths}
@@ -190,7 +190,7 @@ def run_group(
     work = _Group(sweep, group, score, watcher or Watcher(), on_cell)
     todo = []
     for cell in group.cells:
-        if records.sampled(sweep, group, cell) is None:
+        if records.sampled_record(sweep, group, cell) is None:
             deleted = sweep.deleted_checkpoint(cell) if group.spec is not None else None
             if deleted is None:
                 todo.append(cell)
@@ -227,7 +227,7 @@ def judge_late(
         (group, cell)
         for group in sweep.groups
         for cell in group.cells
-        if records.sampled(sweep, group, cell) is not None and records.scored(sweep, group, cell) is None
+        if records.sampled_record(sweep, group, cell) is not None and records.scored_record(sweep, group, cell) is None
     ]
     if not todo:
         return
@@ -241,7 +241,7 @@ def judge_late(
         if isinstance(error, Interrupted):
             raise
         for group, cell in todo:
-            if records.scored(sweep, group, cell) is None:
+            if records.scored_record(sweep, group, cell) is None:
                 reason = f"the judge did not start: {without_log(error.sentence)}"
                 _Group(sweep, group, score, watcher, on_cell).ended(cell, "scored", reason, error.exit_code)
 
@@ -256,10 +256,10 @@ def _is_done(sweep: Sweep, group: ServerGroup, cell: Cell, *, judging: bool) -> 
 
     judging: the judge rules later (`judge_late`), so the cell counts as done without its verdicts.
     """
-    record = records.sampled(sweep, group, cell)
+    record = records.sampled_record(sweep, group, cell)
     if record is None or record.stage == "sampled" or record.lost:
         return False
-    return judging or records.scored(sweep, group, cell) is not None
+    return judging or records.scored_record(sweep, group, cell) is not None
 
 
 def _in_one_line(sentence: str) -> str:

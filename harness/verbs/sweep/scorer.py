@@ -75,7 +75,7 @@ def score_cell(folder: Path, options: GradingOptions, judge: JudgeOptions | None
         return CellScore(code=done.returncode or 1, reason=quoted(reason))
 
 
-def _scored(task: ScoringTask) -> CellScore:
+def _score_cell(task: ScoringTask) -> CellScore:
     """Grade and score as the task says; every failure becomes a code and a reason."""
     try:
         options = ScoreOptions.of(**task.options)
@@ -97,7 +97,7 @@ def _scored(task: ScoringTask) -> CellScore:
 
 def _answer(task: bytes) -> bytes:
     """The score of the cell that the task names, both as JSON."""
-    result = _scored(codec.decode(task, ScoringTask))
+    result = _score_cell(codec.decode(task, ScoringTask))
     return codec.encode(msgspec.structs.replace(result, reason=result.reason[:MAX_SAID_CHARS]))
 
 

@@ -123,7 +123,7 @@ def mean_records(results: Results) -> list[MeanRow]:
     """The mean over a suite's benchmarks, one row per point of the other axes; empty for a file that is no suite."""
     return [
         MeanRow(
-            **_named(results, aggregate.point),
+            **_labels(results, aggregate.point),
             mean=aggregate.mean,
             **ends("sampling", aggregate.sampling_interval),
             **ends("question", aggregate.question_interval),
@@ -146,7 +146,7 @@ def _csv(records: Sequence[CellRow] | Sequence[MeanRow]) -> str:
     return buffer.getvalue()
 
 
-def _named(results: Results, point: Point) -> dict[str, Any]:
+def _labels(results: Results, point: Point) -> dict[str, Any]:
     """Axis → label of the point's entry, for the axes that the file has."""
     return {axis: results.sweep.label(axis, point[axis]) for axis in AXES if axis in point}
 
@@ -157,7 +157,7 @@ def _row(results: Results, result: CellResult) -> CellRow:
     reported = result.nearest("pass@1")
     return CellRow(
         cell=result.cell.name,
-        **_named(results, result.cell.point),
+        **_labels(results, result.cell.point),
         accuracy=score.accuracy if score else None,
         **ends("sampling", score.sampling_interval if score else None),
         sampling_error=score.sampling_error if score else None,
@@ -273,7 +273,7 @@ def _models(results: Results) -> list[Table]:
             names = [short(sweep.label(name, point[name])) for name in others] or [short(benchmark.label)]
             rows.append((*names, *column_texts(sweep.table.shown, results.of(point), k, notes)))
         heads = [_in_singular(name) for name in others] or ["benchmark"]
-        title = _titled(results, short(benchmark.label), {"benchmarks": benchmark.name})
+        title = _title(results, short(benchmark.label), {"benchmarks": benchmark.name})
         model_tables.append(_rows_table(results, title, heads, rows, k, notes))
     return model_tables
 
@@ -298,11 +298,11 @@ def _benchmarks(results: Results) -> list[Table]:
             for name in names
         ]
         k = ks.copy().pop() if len(ks) == 1 else None
-        benchmark_tables.append(_rows_table(results, _titled(results, title, point), ["benchmark"], rows, k, notes))
+        benchmark_tables.append(_rows_table(results, _title(results, title, point), ["benchmark"], rows, k, notes))
     return benchmark_tables
 
 
-def _titled(results: Results, title: str, entries: Point) -> str:
+def _title(results: Results, title: str, entries: Point) -> str:
     """The title of a table of the cells that have these entries."""
     return f"{title}, in %{_measured_as(results, _with(results, entries))}"
 

@@ -79,7 +79,7 @@ def _matches(pattern: str) -> list[Path]:
     return sorted(Path(anchor or ".").glob(pattern[len(anchor) :]))
 
 
-def _deleted(file: SweepFile, out: Path) -> list[tuple[str, Path]]:
+def _deleted_checkpoints(file: SweepFile, out: Path) -> list[tuple[str, Path]]:
     """The pattern and the path of each checkpoint that the sweep in the folder `out` has taken up and that no longer
     exists.
     """
@@ -97,7 +97,7 @@ def has_run(out: Path, path: Path) -> bool:
 def left_out(file: SweepFile, out: Path) -> dict[Path, str]:
     """Path that matches a pattern of checkpoints now or did before, but is no checkpoint of the sweep → the reason."""
     without_step = {path: NO_STEP for path in paths(file) if checkpoint_at(path) is None}
-    deleted = [path for _, path in _deleted(file, out) if checkpoint_at(path) is not None]
+    deleted = [path for _, path in _deleted_checkpoints(file, out) if checkpoint_at(path) is not None]
     return without_step | {path: DELETED for path in deleted if not has_run(out, path)}
 
 
@@ -126,7 +126,7 @@ def entries(file: SweepFile, out: Path) -> list[Entry]:
     A checkpoint that matched at an earlier start of the sweep and was deleted after it was run has an entry, too.
     Raises `UsageError` if a pattern has no checkpoint, or two checkpoints have the same step or name.
     """
-    deleted = [(pattern, path) for pattern, path in _deleted(file, out) if has_run(out, path)]
+    deleted = [(pattern, path) for pattern, path in _deleted_checkpoints(file, out) if has_run(out, path)]
     runs = [(pattern, entry) for pattern, path in deleted if (entry := _entry(file, pattern, path)) is not None]
     by_step: dict[tuple[str, int], Entry] = {}
     for pattern in _patterns(file):

@@ -1,4 +1,4 @@
-"""A whole sweep: `planned` makes the plan from the file, `carry_out` runs it and writes the tables.
+"""A whole sweep: `plan_of` makes the plan from the file, `carry_out` runs it and writes the tables.
 
 The command line and Python both call these two.
 """
@@ -31,7 +31,7 @@ A group: the cells that share one server. A slot: the devices of one of the serv
 """
 
 
-def planned(
+def plan_of(
     name: str,
     given: Mapping[str, Any],
     judge: Mapping[str, Any],
@@ -93,11 +93,11 @@ def carry_out(
     the other, on the devices of the first slot. Raises `Interrupted`, KeyboardInterrupt, `StoreError` if another
     process holds the folder, and what `try_judge` raises; every other failure is recorded with its cell.
     """
-    with running.held(sweep):
+    with running.hold_folder(sweep):
         _warn_left_out(sweep.left_out, watcher)
         if sweep.checkpoints:
             training.take_up(sweep.out, sweep.checkpoints)
-        for path, reason in running.postponed(sweep).items():
+        for path, reason in running.reasons_to_wait(sweep).items():
             watcher.warn(Sentence(f"{visible(str(path), 200)} is not run now: {reason}"))
         groups = running.owing(sweep)
         if sweep.judge is not None and groups:

@@ -371,7 +371,7 @@ def _runs(page: ByteReader, width: int, n_values: int) -> npt.NDArray[np.int64]:
             n_packed = min((head >> 1) * 8, (missing + 7) // 8 * 8)
             # The last group may be cut where its values end.
             n_bytes = min(n_packed * width // 8, len(page.data) - page.position)
-            piece = _packed(page.take(n_bytes), width, n_packed if width else missing)
+            piece = _unpack_integers(page.take(n_bytes), width, n_packed if width else missing)
         else:
             n_equal = min(head >> 1, missing)
             value = int.from_bytes(page.take((width + 7) // 8), "little")
@@ -383,7 +383,7 @@ def _runs(page: ByteReader, width: int, n_values: int) -> npt.NDArray[np.int64]:
     return np.concatenate(pieces)
 
 
-def _packed(data: memoryview, width: int, n_values: int) -> npt.NDArray[np.int64]:
+def _unpack_integers(data: memoryview, width: int, n_values: int) -> npt.NDArray[np.int64]:
     """Unpack integers of `width` bits that follow each other, low bits first; fewer than `n_values` if `data` end."""
     if not width:
         return np.zeros(n_values, np.int64)
@@ -421,7 +421,7 @@ def _deltas(page: ByteReader, n_values: int, n_bits: int) -> list[int]:
                 break
             if width > 64:
                 raise DamagedError(f"delta-encoded numbers of {width} bits each; expected at most 64")
-            above = _packed(page.take(part * width // 8), width, min(part, n_values - 1 - len(differences)))
+            above = _unpack_integers(page.take(part * width // 8), width, min(part, n_values - 1 - len(differences)))
             differences += [smallest + number for number in above.tolist()]
     half = 1 << (n_bits - 1)
     # Sums wrap around at the column's number of bits.

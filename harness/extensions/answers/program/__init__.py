@@ -35,16 +35,16 @@ class ProgramAnswer:
 
     def written(self, text: str) -> str:
         """Return the reference for tests that a person writes as JSON. Raises `ValueError`."""
-        from harness.extensions.answers.program.rows import written
+        from harness.extensions.answers.program.rows import tests_of_text
         from harness.extensions.answers.program.tests_of import reference_of
 
-        return reference_of(written(text))
+        return reference_of(tests_of_text(text))
 
     def shown(self, reference: str) -> str:
         """Return the tests in a reference as a person reads them."""
-        from harness.extensions.answers.program.shown import shown
+        from harness.extensions.answers.program.shown import in_a_sentence
 
-        return shown(reference)
+        return in_a_sentence(reference)
 
     def examples(self, reference: str) -> tuple[str, str] | None:
         """Return (a right reply, a wrong reply) made from the reference's solution; None if it holds no solution."""

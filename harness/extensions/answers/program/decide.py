@@ -107,7 +107,7 @@ def decide(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDecision
     """Run the program `code` on its tests until one fails. Raises `UsageError` if no sandbox can be started."""
     try:
         if tests.language == "cpp":
-            return _compiled(sandbox, tests, code)
+            return _compile_and_test(sandbox, tests, code)
         return _DECIDERS[tests.style](sandbox, tests, code)
     except SandboxFailedError as error:
         return ProgramDecision("undecided", SANDBOX, Failure(0, message=str(error)))
@@ -134,7 +134,7 @@ def _job(tests: QuestionTests, code: str, *, each: bool, n: int = 1, output: int
     }  # fmt: skip
 
 
-def _compiled(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDecision:
+def _compile_and_test(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDecision:
     """Compile the C++ program `code` in the sandbox, then test its binary; a program that does not compile is wrong."""
     job = {
         "style": "compile", "code": code, "language": tests.language,

@@ -48,10 +48,10 @@ def program_of(text: str | None, tests: QuestionTests) -> ReplyProgram | None:
         span = _last_between_fences(text, start, end)
     if span is None or not text[span[0] : span[1]].strip() or span[1] - span[0] > MAX_PROGRAM_CHARS:
         return None
-    return ReplyProgram(_joined(text[span[0] : span[1]], tests), *span)
+    return ReplyProgram(_join(text[span[0] : span[1]], tests), *span)
 
 
-def _joined(code: str, tests: QuestionTests) -> str:
+def _join(code: str, tests: QuestionTests) -> str:
     """The program to run: the question's starter code, then the reply's code.
 
     If the reply has only the body of the function, all starter code comes before it; if the reply defines the function

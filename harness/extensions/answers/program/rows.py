@@ -82,7 +82,7 @@ def read(settings: Mapping[str, Any], text: str, row: Mapping[str, Any]) -> Read
     )
 
 
-def written(text: str) -> QuestionTests:
+def tests_of_text(text: str) -> QuestionTests:
     """The tests in a text that a person writes for `harness grade`. Raises `ValueError`.
 
     text: JSON of a row of `format: tests`, or of a list of tests, or a reference that a run has stored.
@@ -147,7 +147,7 @@ def _mbpp(text: str, row: Mapping[str, Any]) -> ReadRow:
 
 def _livecodebench(text: str, row: Mapping[str, Any]) -> ReadRow:
     """The question and tests in a row of LiveCodeBench. Raises `ValueError`."""
-    function = _decoded(_text(row, "metadata", "{}"), _Metadata, "metadata").func_name or ""
+    function = _decode(_text(row, "metadata", "{}"), _Metadata, "metadata").func_name or ""
     starter = _text(row, "starter_code", "")
     cases = []
     for column in ("public_test_cases", "private_test_cases"):
@@ -157,7 +157,7 @@ def _livecodebench(text: str, row: Mapping[str, Any]) -> ReadRow:
                 held = unpacked_text(held)
         except ValueError as error:
             raise ValueError(f"has a column {column!r} that {error}") from error
-        cases += _decoded(held, list[_JsonCase], column)
+        cases += _decode(held, list[_JsonCase], column)
     if not 0 < len(cases) <= MAX_CASES:
         raise ValueError(f"has {len(cases)} tests; 1 to {MAX_CASES} are allowed")
     question = (
@@ -219,7 +219,7 @@ def _name(row: Mapping[str, Any], column: str) -> str:
     return value
 
 
-def _decoded(text: str, kind: type[T], column: str) -> T:
+def _decode(text: str, kind: type[T], column: str) -> T:
     try:
         return codec.decode(text.encode("utf-8", "surrogatepass"), kind)
     except codec.DecodeError as error:

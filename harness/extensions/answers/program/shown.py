@@ -10,7 +10,7 @@ MAX_SHOWN_CHARS = 300
 _STYLES = {"stdin": "input and output", "calls": "calls of a function", "checks": "test code"}
 
 
-def shown(reference: str) -> str:
+def in_a_sentence(reference: str) -> str:
     """The tests of a reference in a sentence: their number and style, their limits, and the first one."""
     tests = summary_of(reference)
     n = tests.n
@@ -33,10 +33,10 @@ def examples(reference: str) -> tuple[str, str] | None:
 
 def _first(tests: QuestionTests) -> str:
     if tests.cases:
-        return f"; the first: {_clipped(tests.cases[0].input)} → {_clipped(tests.cases[0].output)}"
-    return f"; the first: {_clipped(tests.checks[0])}" if tests.checks else ""
+        return f"; the first: {_clip(tests.cases[0].input)} → {_clip(tests.cases[0].output)}"
+    return f"; the first: {_clip(tests.checks[0])}" if tests.checks else ""
 
 
-def _clipped(text: str) -> str:
+def _clip(text: str) -> str:
     text = text.strip()
     return text if len(text) <= MAX_SHOWN_CHARS else text[:MAX_SHOWN_CHARS] + " …"

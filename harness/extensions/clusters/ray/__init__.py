@@ -25,9 +25,9 @@ class Ray:
     def checked(self, options: RunOptions) -> RunOptions:
         """The options, with an address that other nodes reach. Raises `UsageError` for an option that a run on a
         cluster refuses."""
-        from harness.extensions.clusters.ray.sampling import checked
+        from harness.extensions.clusters.ray.sampling import check
 
-        return checked(options)
+        return check(options)
 
     def run(self, on: str, options: RunOptions, n_shards: int | None, watcher: Watcher) -> Ran:
         """Run the benchmarks in shards, each a Ray task. n_shards: their number; None: as many as in the earlier

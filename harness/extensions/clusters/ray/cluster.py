@@ -150,11 +150,11 @@ class Cluster:
                             indices[restarted] = index
                             waiting.append(restarted)
                             continue
-                        results[index] = _unpacked(kind, value, names[index])
+                        results[index] = _unpack(kind, value, names[index])
                     except HarnessError as error:
                         failed[index] = error
                     except Exception as error:  # noqa: BLE001  Ray raises its own for a task that it lost
-                        failed[index] = _lost(names[index], error)
+                        failed[index] = _loss_error(names[index], error)
                 report(results)
         if signals.caught is not None:
             raise Interrupted("interrupted; what is stored counts, and the same command continues.", signals.caught)
@@ -189,7 +189,7 @@ def _task(work: Callable[..., Any], version: str, folder: str, arguments: tuple[
         return type(error).__name__, error.sentence.marked
 
 
-def _unpacked(kind: str, value: Any, name: str) -> Any:
+def _unpack(kind: str, value: Any, name: str) -> Any:
     """The result of a task, or the error that it returned, raised with the task's name before its sentence.
 
     kind: "done", or the name of the error's class. value: the result, or the error's sentence.
@@ -205,7 +205,7 @@ def _last_line(error: Exception) -> str:
     return quoted(str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__)
 
 
-def _lost(name: str, error: Exception) -> HarnessError:
+def _loss_error(name: str, error: Exception) -> HarnessError:
     """The error to report for the task `name` that Ray lost. error: Ray's exception."""
     cause = _last_line(error)
     if isinstance(error.__cause__ or error, ModuleNotFoundError) or "ModuleNotFoundError" in str(error):

@@ -50,7 +50,7 @@ def grade_on(on: str, folder: RunFolder, grading: GradingOptions, watcher: Watch
             labels = [f"{name}, bytes {start} to {stop}" for start, stop in spans]
             counts = cluster.each(grade_part, arguments, labels, _PartReport(name, watcher))
             watcher.standing(Sentence(f"{name}: {sum(counts):,} samples graded in {len(parts)} parts"))
-            write_lines(files.grades, _joined(parts))
+            write_lines(files.grades, _join(parts))
             _remove_parts(files)
     return grading.but(fresh=False)
 
@@ -68,7 +68,7 @@ def _spans(files: BenchmarkFolder, most: int) -> list[tuple[int, int]]:
     return list(pairwise([size * i // n for i in range(n + 1)]))
 
 
-def _joined(parts: Sequence[Path]) -> Iterator[Grade]:
+def _join(parts: Sequence[Path]) -> Iterator[Grade]:
     """The grades of all parts, those of the journal's last part first."""
     # If a journal has two records of one sample, the first counts; in a file of grades, the last. So the order of the
     # parts is reversed: the grade of the first record comes last.

@@ -58,7 +58,7 @@ def run_on(on: str, options: RunOptions, n_shards: int | None, watcher: Watcher)
     n_shards: the number of shards; None: as in the earlier session, or one for each node in the first session. Raises
     `UsageError`, and the errors of a shard or the merge.
     """
-    options = checked(options)
+    options = check(options)
     folder = _folder(options)
     n_earlier = _earlier_shards(folder)
     if n_shards is not None and n_earlier not in (None, n_shards):
@@ -143,7 +143,7 @@ def _outcome_of_all(
     )
 
 
-def checked(options: RunOptions) -> RunOptions:
+def check(options: RunOptions) -> RunOptions:
     """Return the options, with OPENAI_BASE_URL as the server's address where no option names one.
 
     Raises `UsageError` for an option of `_ONE_CLIENT`, or if there is no address.

@@ -111,7 +111,7 @@ def _reap(alone: bool) -> None:
         pass
 
 
-def _opened(path: str) -> int:
+def _open(path: str) -> int:
     """An open descriptor of the file; -1 if it cannot be opened."""
     try:
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -158,7 +158,7 @@ class _Supervisor:
         self._user = 10_000 + int.from_bytes(os.urandom(4), "big") % 50_000
         self._pid = self._status = 0
         self._replies = self._requests = self._schedstat = -1
-        self._own_schedstat = _opened("/proc/self/schedstat")
+        self._own_schedstat = _open("/proc/self/schedstat")
         self._base = self._since = self._spent = self._waited = self._slept = self._own_waited = 0.0
         self._last_cpu = 0.0
         self._limits: dict[str, Any] = {}
@@ -424,7 +424,7 @@ class _Supervisor:
     def _start_clock(self) -> None:
         """Begin to count wall time, CPU time and waiting time of the current test."""
         if self._schedstat < 0:
-            self._schedstat = _opened(f"/proc/{self._pid}/schedstat")
+            self._schedstat = _open(f"/proc/{self._pid}/schedstat")
         self._since = time.monotonic()
         self._spent = self._cpu_seconds()
         self._waited = _processor_wait(self._schedstat, self._waited)

@@ -57,10 +57,10 @@ def build(source: str, limits: dict[str, Any], sends: int) -> None:
         frames.send(sends, {"end": "no compiler"})
         return
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
-        frames.send(sends, _built(path, folder, source, limits))
+        frames.send(sends, _build(path, folder, source, limits))
 
 
-def _built(path: str, folder: str, source: str, limits: dict[str, Any]) -> dict[str, Any]:
+def _build(path: str, folder: str, source: str, limits: dict[str, Any]) -> dict[str, Any]:
     """Compile `source` in `folder` by the compiler at `path`. Returns {"end": …, "cpu": seconds} with the binary in
     base64 or the compiler's message.
 

@@ -13,7 +13,7 @@ import types
 from typing import Any
 
 from harness.extensions.answers.program.inside import frames
-from harness.extensions.answers.program.inside.values import decoded, encoded
+from harness.extensions.answers.program.inside.values import decode, encode
 
 EXIT_EXCEPTION, EXIT_MEMORY = 1, 97
 """Exit codes of a program that an exception ended, and of one that ran out of memory."""
@@ -93,7 +93,7 @@ class ServedProgram:
     def _answer(self, action: Any) -> None:
         """Call `action` and send its value, or the name and message of the exception that it raised."""
         try:
-            reply = {"value": encoded(action(), self._hold)}
+            reply = {"value": encode(action(), self._hold)}
         except MemoryError:
             # There is no memory for an answer, so the exit code reports it.
             os._exit(EXIT_MEMORY)
@@ -130,9 +130,9 @@ class ServedProgram:
             in_class = "class Solution" in self._code
             return self._hold(getattr(self._names["Solution"](), target) if in_class else self._names[target])
         held = self._names[target] if isinstance(target, str) else self._objects[target]
-        arguments = [decoded(value, self._objects.__getitem__) for value in request.get("arguments", ())]
+        arguments = [decode(value, self._objects.__getitem__) for value in request.get("arguments", ())]
         if what == "call":
-            named = {key: decoded(value, self._objects.__getitem__) for key, value in request.get("named", {}).items()}
+            named = {key: decode(value, self._objects.__getitem__) for key, value in request.get("named", {}).items()}
             return held(*arguments, **named)
         if what == "hold":
             return self._hold(held)

@@ -20,7 +20,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from harness.extensions.answers.program.inside.values import decoded, encoded
+from harness.extensions.answers.program.inside.values import decode, encode
 
 Ask = Callable[[dict[str, Any]], Any]
 """A function that sends a request to the program and returns its reply."""
@@ -86,12 +86,12 @@ class _Line:
         what: the kind of request, such as "call". target: the object's name or number. arguments, named: values for the
         call. more: further fields of the request.
         """
-        request = {"do": what, "target": target, "arguments": [encoded(value, _number) for value in arguments], **more}
+        request = {"do": what, "target": target, "arguments": [encode(value, _number) for value in arguments], **more}
         if named:
-            request["named"] = {key: encoded(value, _number) for key, value in named.items()}
+            request["named"] = {key: encode(value, _number) for key, value in named.items()}
         reply = self._ask(request)
         if what == "call":
-            given = f"({shown(arguments[0])})" if len(arguments) == 1 else shown(arguments)
+            given = f"({show(arguments[0])})" if len(arguments) == 1 else show(arguments)
             self.last = (str(target), given, "")
         if "raised" in reply:
             name, message = str(reply["raised"]), str(reply.get("message", ""))
@@ -99,11 +99,11 @@ class _Line:
             self.raised = _exception(name, message)
             raise self.raised
         try:
-            value = decoded(reply.get("value"), self.remote)
+            value = decode(reply.get("value"), self.remote)
         except ValueError:
             raise ProgramEndedError("bad value") from None
         if what == "call":
-            self.last = (*self.last[:2], shown(value))
+            self.last = (*self.last[:2], show(value))
         return value
 
 
@@ -173,7 +173,7 @@ class Remote:
         return "<an object of the program>"
 
 
-def shown(value: Any) -> str:
+def show(value: Any) -> str:
     """A value's `repr`, cut to `MAX_SHOWN_CHARS`; never raises."""
     try:
         text = repr(value)
@@ -195,7 +195,7 @@ def run_tests(setup: str, tests: list[str], own: list[str], offered: list[str], 
     line = _Line(ask)
     names: dict[str, Any] = {"__name__": "tests"}
     try:
-        loaded = {name for test in [setup, *tests] for name in _loaded(test)} - set(own)
+        loaded = {name for test in [setup, *tests] for name in _loaded_names(test)} - set(own)
         # A program that defines `sorted` must not replace the one that the tests use.
         free = {name for name in loaded if not hasattr(builtins, name)}
         ours = {name: Remote(line, name) for name in own}
@@ -233,7 +233,7 @@ def run_tests(setup: str, tests: list[str], own: list[str], offered: list[str], 
             if isinstance(error, ImportError) and error is not line.raised:
                 return {"end": "broken", "why": f"{type(error).__name__}: {error}"[:MAX_SHOWN_CHARS]}
             rule = "wrong output" if isinstance(error, AssertionError) else "exception"
-            return _failed(number, rule, line, f"{type(error).__name__}: {error}", _asserted(error, number))
+            return _failed(number, rule, line, f"{type(error).__name__}: {error}", _asserted_line(error, number))
     return {"end": "passed"}
 
 
@@ -262,7 +262,7 @@ def run_calls(function: str, cases: list[dict[str, str]], ask: Ask) -> dict[str,
             if isinstance(came, tuple):
                 came = list(came)
             if isinstance(came, Remote) or not came == expected:  # noqa: SIM201
-                return {**_failed(number, "wrong output", line, ""), "expected": shown(expected)}
+                return {**_failed(number, "wrong output", line, ""), "expected": show(expected)}
     except ProgramEndedError as ended:
         return _failed(number, ended.rule, line, "")
     except Exception as error:
@@ -292,7 +292,7 @@ def _source(number: int, test: str) -> str:
     return test
 
 
-def _asserted(error: BaseException, number: int) -> str:
+def _asserted_line(error: BaseException, number: int) -> str:
     """The text of the line of test `number` at which `error` was raised."""
     trace, number_of_line = error.__traceback__, 0
     while trace is not None:
@@ -302,6 +302,6 @@ def _asserted(error: BaseException, number: int) -> str:
     return linecache.getline(f"<test {number}>", number_of_line).strip()
 
 
-def _loaded(code: str) -> set[str]:
+def _loaded_names(code: str) -> set[str]:
     """All names of variables in the code."""
     return {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}

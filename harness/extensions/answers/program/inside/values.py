@@ -49,7 +49,7 @@ def _refuse(value: Any) -> int:
     raise ValueError(f"{type(value).__name__} is no plain value")
 
 
-def encoded(value: Any, hold: Callable[[Any], int] = _refuse) -> Any:
+def encode(value: Any, hold: Callable[[Any], int] = _refuse) -> Any:
     """`value` as lists, texts and numbers of JSON. hold: returns a number for an object that is not plain.
 
     Raises `ValueError` if the value is too deep or too large.
@@ -116,7 +116,7 @@ def _encoded_moment(value: Any) -> Any:
     return None
 
 
-def decoded(value: Any, held: Callable[[int], Any] = _refuse) -> Any:
+def decode(value: Any, held: Callable[[int], Any] = _refuse) -> Any:
     """The value from its encoded form. Raises `ValueError` for anything that is no encoded value.
 
     held: returns the object that the encoded form refers to by this number.
