@@ -293,7 +293,12 @@ def fewest(planned: Callable[[int], Detection], difference: float, n_tests: int 
     def enough(samples: int) -> bool:
         return float(smallest_difference(*planned(samples), n_tests)) <= difference
 
-    few, many = 0, 1
+    return _first_enough(enough, 1)
+
+
+def _first_enough(enough: Callable[[int], bool], first: int) -> int | None:
+    """The smallest number from `first` on that is `enough`, as all larger ones are; None above `_MAX_PLANNED`."""
+    few, many = first - 1, first
     while not enough(many):
         few, many = many, 2 * many
         if many > _MAX_PLANNED:
@@ -346,15 +351,7 @@ def questions_to_detect(variance: float, n_clusters: float, difference: float, n
         limit = critical * t_factor(number - 1) / Z_95 * math.sqrt(spread / number + QUESTION_TOSSES / number**2)
         return limit + Z_POWER * math.sqrt(spread / number) <= difference
 
-    few, many = 1, 2
-    while not enough(many):
-        few, many = many, 2 * many
-        if many > _MAX_PLANNED:
-            return None
-    while many - few > 1:
-        middle = (few + many) // 2
-        few, many = (few, middle) if enough(middle) else (middle, many)
-    return many
+    return _first_enough(enough, 2)
 
 
 def variance_limits(variance: float, samples: float, n_questions: int) -> Interval:

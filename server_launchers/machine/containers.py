@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import subprocess
 
+from server_launchers.machine.programs import output_of
 from server_launchers.variables import MARK
 
 END_SECONDS = 30.0
@@ -23,29 +23,13 @@ def name_of(port: int) -> str:
 def end(name: str, mark: str) -> None:
     """Remove the container `name` if it is ours: its name has our form, and `mark` is in its environment."""
     if _NAME.match(name) and f"{MARK}={mark}" in _environment(name):
-        _docker("rm", "-f", name)
+        output_of("docker", "rm", "-f", name, seconds=END_SECONDS)
 
 
 def _environment(name: str) -> list[str]:
     """The variables of a container, NAME=VALUE; none where there is no such container."""
+    argv = ("docker", "inspect", "--type", "container", "--format", "{{json .Config.Env}}", name)
     with contextlib.suppress(ValueError):
-        variables = json.loads(_docker("inspect", "--type", "container", "--format", "{{json .Config.Env}}", name))
+        variables = json.loads(output_of(*argv, seconds=END_SECONDS))
         return variables if isinstance(variables, list) else []
     return []
-
-
-def _docker(*words: str) -> str:
-    """The output of docker; empty where docker is missing, refuses or takes too long."""
-    argv = ["docker", *words]
-    with contextlib.suppress(OSError, subprocess.SubprocessError):
-        done = subprocess.run(
-            argv,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=END_SECONDS,
-            check=True,
-        )
-        return done.stdout
-    return ""

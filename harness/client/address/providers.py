@@ -13,7 +13,7 @@ Long: every kind of fact that a file may hold stands beside the one place that r
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -314,14 +314,9 @@ class Provider(Part):
         """How the provider or engine is made to continue the text `prefill`. Raises `UsageError` if no way is known."""
         begun = self.prefill_on(engine)
         if begun is None:
-            engine_names = sorted({begun_by.engine for begun_by in self.prefill if begun_by.engine})
-            which = (
-                f" (known ways: {', '.join(engine_names)}; the server does not say that it runs one of these)"
-                if engine_names
-                else ""
-            )
+            ways = _known_ways({rule.engine for rule in self.prefill})
             raise UsageError(
-                f"no way is known to make {self.name} continue a chat reply that the request begins{which}; "
+                f"no way is known to make {self.name} continue a chat reply that the request begins{ways}; "
                 f"{option('api', 'completions')} appends the text to the prompt",
                 field="prefill",
                 value=prefill,
@@ -370,15 +365,10 @@ class Provider(Part):
             raise UsageError(f"it needs {option('api', 'chat')}", field="thinking_tokens", value=tokens)
         fitting = [rule for rule in self.thinking_tokens if rule.covers(model) and rule.engine in (None, engine)]
         if not fitting:
-            engine_names = sorted({rule.engine for rule in self.thinking_tokens if rule.engine})
-            which = (
-                f" (known ways: {', '.join(engine_names)}; the server does not say that it runs one of these)"
-                if engine_names
-                else ""
-            )
+            ways = _known_ways({rule.engine for rule in self.thinking_tokens})
             raise UsageError(
                 f"no field of a request is known by which {self.name} limits the thinking of {visible(model, 80)}"
-                f"{which}; if you know one, send it by {option('extra_body')}",
+                f"{ways}; if you know one, send it by {option('extra_body')}",
                 field="thinking_tokens",
                 value=tokens,
             )
@@ -423,6 +413,13 @@ class Provider(Part):
             f"{option('seed', None)} sends none",
             certain=False,
         )
+
+
+def _known_ways(engine_names: Set[str | None]) -> str:
+    """The clause of a refusal that names the engines for which a way is known; empty without one. None: any engine."""
+    named = sorted(filter(None, engine_names))
+    ways = f" (known ways: {', '.join(named)}; the server does not say that it runs one of these)"
+    return ways if named else ""
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
