@@ -47,12 +47,11 @@ class Step(NamedTuple):
     p: float | None = None
 
 
-def series_plot(steps: Sequence[Step], across: str = "training steps") -> Plot | None:
+def series_plot(steps: Sequence[Step]) -> Plot | None:
     """Accuracy against the step, one line per series, with 95 % sampling intervals as bands.
 
-    across: the title of the axis, i.e. what a step counts. Steps may come in any order; scores without a sample are
-    left out. Returns None if no series has two steps. To write several plots into one folder, vary `name` and `subject`
-    by `dataclasses.replace`.
+    Steps may come in any order; scores without a sample are left out. Returns None if no series has two steps. To write
+    several plots into one folder, vary `name` and `subject` by `dataclasses.replace`.
     """
     present = [step for step in _order(steps) if _accuracy(step) is not None]
     rows: list[tuple[Cell, ...]] = [
@@ -77,21 +76,23 @@ def series_plot(steps: Sequence[Step], across: str = "training steps") -> Plot |
     domain = {"domain": [min(step.step for step in present), max(step.step for step in present)], "nice": False}
     return Plot(
         name="series",
-        title=f"Accuracy against {across}",
+        title="Accuracy against training steps",
         summary=f"{'; '.join(ends)}. Bands: 95 % sampling intervals (same questions, asked again).",
         columns=("series", "step", "accuracy", "low", "high", "question_low", "question_high"),
         rows=tuple(rows),
         drawing=curves(
-            labels, axis("step", across, scale=domain, format=",~f", labelOverlap=True, labelSeparation=6), "accuracy"
+            labels,
+            axis("step", "training steps", scale=domain, format=",~f", labelOverlap=True, labelSeparation=6),
+            "accuracy",
         ),
     )
 
 
-def series_table(steps: Sequence[Step], across: str = "step", legend: str = "", subject: str = "") -> Table:
+def series_table(steps: Sequence[Step], legend: str = "", subject: str = "") -> Table:
     """One row per step: accuracy, both 95 % intervals, number of samples, and the change since the step before.
 
-    across: the heading of the column of steps. legend: what the title says of the mark `*`. subject: what the title
-    begins with, such as the benchmark. If a step states the p of its change, the last column shows it.
+    legend: what the title says of the mark `*`. subject: what the title begins with, such as the benchmark. If a step
+    states the p of its change, the last column shows it.
     """
     rows: list[tuple[str, ...]] = []
     notes: list[str] = []
@@ -124,11 +125,11 @@ def series_table(steps: Sequence[Step], across: str = "step", legend: str = "", 
         notes.append(AT_MOST)
         mark = f" [{len(notes)}]"
         rows = [tuple(f"{cell}{mark}" if "at most" in cell else cell for cell in row) for row in rows]
-    columns = ("series", across, "accuracy", "sampling interval", "question interval", "samples", "change")
+    columns = ("series", "step", "accuracy", "sampling interval", "question interval", "samples", "change")
     title = f"{subject}: accuracy" if subject else "Accuracy"
     change = "change: from the row before" + (", with its p" if with_p else "")
     return Table(
-        f"{title} against {across}, in %, with 95 % intervals ({MEANINGS}); {change}{legend}",
+        f"{title} against step, in %, with 95 % intervals ({MEANINGS}); {change}{legend}",
         (*columns, *(["p"] if with_p else [])),
         tuple(rows),
         tuple(notes),
@@ -136,10 +137,10 @@ def series_table(steps: Sequence[Step], across: str = "step", legend: str = "", 
     )
 
 
-def late_table(series: Sequence[tuple[str, Sequence[float], LateChange]], across: str = "step") -> Table:
+def late_table(series: Sequence[tuple[str, Sequence[float], LateChange]]) -> Table:
     """How each series changed lately: its last steps together minus the steps before together, and within the last.
 
-    series: (name, the compared steps in order, their change). across: what a step is called in the headings.
+    series: (name, the compared steps in order, their change).
     """
     rows = []
     for name, steps, late in series:
@@ -158,15 +159,15 @@ def late_table(series: Sequence[tuple[str, Sequence[float], LateChange]], across
             )
         )
     return Table(
-        f"Has it stopped improving? The last {N_LATE} {across}s together minus the {N_LATE} before together: above 0, "
-        f"it rose somewhere in these {2 * N_LATE} {across}s, perhaps only in the first of them. Within the last "
-        f"{N_LATE}: the last {across} minus the first of these {N_LATE}. In points, with 95 % intervals (same "
+        f"Has it stopped improving? The last {N_LATE} steps together minus the {N_LATE} before together: above 0, "
+        f"it rose somewhere in these {2 * N_LATE} steps, perhaps only in the first of them. Within the last "
+        f"{N_LATE}: the last step minus the first of these {N_LATE}. In points, with 95 % intervals (same "
         "questions, asked again; new questions of this kind) for a single look; detectable: the smallest true "
         "difference seen in 80 % of repetitions",
         (
             "series",
-            f"{across}s before",
-            f"last {across}s",
+            "steps before",
+            "last steps",
             "difference",
             "same questions",
             "new questions",
