@@ -49,7 +49,7 @@ DECIDING_SOURCES = 3
 """Smallest number of public sources that decide together where the scores with stated settings cannot say."""
 
 MAX_HELD = 8
-"""Largest number of benchmarks that a refusal lists of a file of published scores."""
+"""A refusal lists at most this many benchmarks of a file of published scores."""
 
 
 class SampleKinds(NamedTuple):

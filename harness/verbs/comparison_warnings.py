@@ -37,7 +37,7 @@ from harness.scoring.uncertainty import unequal_clusters
 from harness.viewer.offsets import SampleOffsets
 
 MAX_REPLIES = 2_000
-"""Largest number of pairs of replies that are read; of more, so many are drawn at random."""
+"""Largest number of pairs of replies that are read; if there are more, this many are drawn at random."""
 
 MAX_ANSWER_CHARS = 20
 """A reference answer is cut to this length in a warning."""
@@ -134,7 +134,7 @@ def _other_settings(ours: Side, first: Side) -> Iterator[str]:
 
 
 def _apart(ours: Side, first: Side) -> str:
-    """In what the questions that both runs asked under the same id differ, in words."""
+    """The differences between the questions that both runs asked under the same id, in words."""
     shared = ours.questions().keys() & first.questions().keys()
     new, old = (_questions(side, shared) for side in (ours, first))
     counts: dict[str, list[str]] = {}

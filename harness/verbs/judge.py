@@ -79,7 +79,7 @@ class JudgeSettings:
 
     model: name of the checkpoint, also in the grades. votes: replies for each distinct answer. temperature: None means
     0, or `VOTING_TEMPERATURE` with several votes. override: the judge's verdict also replaces a verdict of the rules.
-    addresses: of the servers that the user names by their address; stored replies of other servers are warned of.
+    addresses: of the servers that the user names by address; a warning tells of stored replies from other servers.
     """
 
     model: str
@@ -165,8 +165,10 @@ def judge_of(options: JudgeOptions, watcher: Watcher | None = None) -> tuple[Jud
 
 
 def _addresses(options: JudgeOptions) -> tuple[str, ...]:
-    """The addresses in `options.base_url` as a reply records them; none of a DNS name, whose machines may change, or if
-    they cannot be read: then the judge's session says why.
+    """The addresses in `options.base_url`, as a reply records them.
+
+    Empty for a DNS name, whose machines may change, and for an option that cannot be read: the judge's session then
+    gives the reason.
     """
     if not options.base_url or any(url.startswith(DNS_PREFIX) for url in options.base_url):
         return ()
@@ -188,7 +190,7 @@ TRIAL = Question(
 """The question of a judge's trial; the answers to judge are its reference and `WRONG_ANSWER`."""
 
 MIN_ALIKE = 10
-"""A judge that called this many distinct answers correct, or more, and no answer wrong is warned of."""
+"""A warning is given if the judge called at least this many distinct answers correct, and none wrong."""
 
 MAX_QUOTED_CHARS = 100
 """Largest number of characters of a judge's reply that a warning quotes."""
@@ -247,7 +249,10 @@ def try_judge(options: JudgeOptions, watcher: Watcher, *, may_start: bool = Fals
 
 
 def _trial_warning(name: str, kind: str, answer: str, verdict: str) -> Sentence:
-    """The warning that the judge called the right or the wrong answer of its trial, `kind`, the opposite, `verdict`."""
+    """The warning about a false verdict in the judge's trial.
+
+    kind: which answer was judged, the right or the wrong one. verdict: what the judge called that answer.
+    """
     return Sentence(
         f'the judge {name} was tried on the {kind} answer "{answer}" to the question "{TRIAL.messages[0].content}" and '
         f"called it {verdict}: it may call every answer {verdict}"
@@ -325,10 +330,9 @@ class JudgeReport:
 
     agreement: rules against judge, over the samples for which the judge's replies are complete; its disagreements leave
     out samples that the rules left undecided or the judge had no opinion of. n_answers: distinct answers in scope.
-    n_silent: answers without a majority for either verdict. n_owed:
-    answers with replies missing. n_decided: samples whose verdict is now the judge's. n_hidden: samples in scope that
-    have no text to show to the judge. prompt_tokens, completion_tokens: of all replies that count, as the server states
-    them; None if it states none.
+    n_silent: answers without a majority for either verdict. n_owed: answers with replies missing. n_decided: samples
+    whose verdict is now the judge's. n_hidden: samples in scope that have no text to show to the judge. prompt_tokens,
+    completion_tokens: of all replies that count, as the server states them; None if it states none.
     """
 
     benchmark: str
@@ -347,8 +351,8 @@ class Judged:
     """A judged run. scores: after the judge. outcome: of the judge's session; None if no reply was missing, so that the
     judge was not asked. n_stored: number of replies that were stored before.
 
-    mute: a sentence if the judge gave no verdict at all, with the place of its replies; else empty. The scores warn of
-    it too. The next call then asks the judge again.
+    mute: a sentence if the judge gave no verdict at all, with the place of its replies; else empty. The scores carry
+    the same warning. The next call then asks the judge again.
     """
 
     scores: list[Score]
@@ -438,7 +442,10 @@ def judge_grades(
 
 
 def _mute(cases: Sequence[_Cases], stored: Sequence[_Replies]) -> str:
-    """A sentence if the judge gave no verdict on any answer; else empty. It names no folder: a score may be moved."""
+    """A sentence if the judge gave no verdict on any answer; else empty.
+
+    The sentence names no folder: a score may be moved.
+    """
     n_answers = sum(len(benchmark_cases.questions) for benchmark_cases in cases)
     if not n_answers or any(replies.owed for replies in stored) or not _all_mute(stored):
         return ""

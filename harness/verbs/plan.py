@@ -42,8 +42,8 @@ from harness.verbs.plan_typical import TypicalSpread, typical_spread
 
 _TESTS = 2
 """Number of p values that `harness compare` makes for each benchmark: one for the same questions and one for new ones.
-It corrects those of all benchmarks together, with one more for the mean of several benchmarks. `harness verify` makes
-one test for each published score, and corrects none.
+The p values of all benchmarks are corrected together, with one more for the mean of several benchmarks. `harness
+verify` makes one test for each published score, and corrects none.
 """
 
 _PRINTED_UNIT = 0.001
@@ -63,24 +63,31 @@ Basis = Literal["run", "models on this benchmark", "models on all benchmarks"]
 class Needed:
     """What two runs on one benchmark need to show a difference, and what a given number of samples shows.
 
-    run: the folder that the plan is based on; empty if it is based on published runs (`harness.verbs.plan_typical`).
-    basis: whose spread is taken: that of `run`, of models published on this benchmark, or on all benchmarks. accuracy:
-    of that run, or of `TypicalSpread`. deviation: standard deviation of one sample around its question's chance of
-    being right; both are fractions. samples: of each question, which the wanted difference needs; None without a wanted
-    difference, and where no number is enough. samples_range: fewest and most, for the accuracies and deviations that
-    the samples of `run` leave possible (95 % intervals); None without a run. forecast: of one run of `samples`, or
-    without a wanted difference of `given_samples`, beyond the stored samples; None if no run tells. second_forecast: of
-    a second run of that size, from its beginning; None where the other run is there already. concurrency: requests in
-    flight that the forecasts assume. given_samples, smallest_difference: where a number of samples was given, the
-    smallest true difference that so many samples of each question find in 80 % of repetitions, a fraction;
-    difference_range: as samples_range. n_clusters: number of the questions, or of their clusters if they come in such
+    run: the folder that the plan is based on; empty if the plan is based on published runs
+    (`harness.verbs.plan_typical`). basis: whose spread is taken: that of `run`, of models published on this benchmark,
+    or on all benchmarks. accuracy: of that run, or of `TypicalSpread`. deviation: standard deviation of one sample
+    around its question's chance of being right. Both are fractions.
+
+    samples: number of samples of each question that the wanted difference needs; None if no
+    difference is wanted, or if no number is enough. samples_range: the fewest and the most, for the accuracies and
+    deviations that the samples of `run` leave possible (95 % intervals); None without a run.
+
+    smallest_difference: the smallest true difference that `given_samples` of each question
+    find in 80 % of repetitions, a fraction. difference_range: as samples_range.
+
+    forecast: of one run of `samples` (of `given_samples`, if no difference is wanted), beyond the stored
+    samples; None if no run tells. second_forecast: of a second run of that size, from its beginning; None if the other
+    run exists already. concurrency: number of requests in flight that both assume.
+
+    n_clusters: number of the questions, or of their clusters if questions come in clusters
     (`effective_clusters`); None if no run shows it. least_on_new_questions: the least observed difference that the line
     "new questions" can ever call a difference, with any number of samples. least_questions: the fewest questions (in
-    clusters of this size) with which that line can ever call the wanted difference a difference, or without one
-    `smallest_difference`. Both are None where n_clusters is, and beside a published score, which is about the same
-    questions only. samples_of_mean,
-    smallest_difference_of_mean: the same as `samples` and `smallest_difference` for the mean of all benchmarks that are
-    planned together, with equally many samples of each; None for a single one.
+    clusters of this size) with which that line can ever call the wanted difference a difference; if no difference is
+    wanted, `smallest_difference`. Both are None if n_clusters is, and beside a published score, which is about the same
+    questions only.
+
+    samples_of_mean, smallest_difference_of_mean: `samples` and `smallest_difference` for the mean of all
+    benchmarks that are planned together, with equally many samples of each; None for a single benchmark.
     """
 
     benchmark: str
@@ -110,8 +117,8 @@ class Planned:
 
     listed: difference in points → samples of each question that find it, None if no number does; empty if no number of
     samples was given. typical: the spread of published runs; None if a run shows it. wide: `smallest_difference` for a
-    spread that only a quarter of these models exceed. steady: `smallest_difference` if a worse model's samples vary no
-    more than those of this one.
+    spread that only a quarter of the published models exceed. steady: `smallest_difference` if a worse model's samples
+    vary no more than those of this one.
     """
 
     source: PlanSource

@@ -4,7 +4,8 @@ What may stand beside a box without changing its value is a closed list: the end
 punctuation, spaces, styles, words. A unit, also in brackets or behind the word "unit" (180（升）, 180，单位：升), a
 counted noun, a percent sign, a degree sign and a minus sign are taken into the answer. Anything else in the same
 formula (a factor, a power, an operator, a fraction around the box) makes the box a part of a larger expression, whose
-value the response does not state; so the answer is undecided. So it is where the number goes on: 12元五角, 12元的一半.
+value the response does not state; so the answer is undecided. The answer is undecided, too, if the number goes on:
+12元五角, 12元的一半.
 
 Positions are characters of the text. Only `BEFORE_CHARS` before and `BEHIND_CHARS` behind the box are read.
 """
@@ -117,7 +118,7 @@ _MORE = re.compile(
     r"[多半几余]|左右|上下|以[上下内外]|(?:\d|[零一二两三四五六七八九十百千万](?![共起样定般直些切]))"
     r"|的(?:一半|[\d零一二两三四五六七八九十百千万]{1,9}(?:倍|分之|成|%|/))"
 )
-"""How a number goes on behind its unit: more of it, a bound, a further part, a multiple."""
+"""Words by which a number goes on behind its unit: more than it, a bound, a further part, a multiple."""
 
 _UNIT_OF_ONE_SIGN = re.compile("[\u3371-\u33df℃℉]")
 """Characters that are a whole unit, such as ㎡."""

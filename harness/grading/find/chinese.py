@@ -127,7 +127,7 @@ _STATES_A_VALUE = re.compile(rf"[\d{NUMERAL_SIGNS}]\s*(?:{UNIT}|{CLASSIFIER})")
 ENDS = " \t\n。.！!*_`$"
 _SIGNS_IN_WORDS = f"{NUMERAL_SIGNS}半负"
 _INSIDE_NUMBERS = f"{NUMERAL_SIGNS}0123456789.,点负-−/:："
-"""Characters behind which no quantity begins, since they belong to it."""
+"""Characters that go on with a number: no quantity begins behind one of them."""
 
 _MAX_QUANTITY_CHARS = 40
 """Longest quantity at the end of a sentence, in characters."""
@@ -181,7 +181,7 @@ def chinese_statement(sentence: str, *, announced: bool = False) -> tuple[int, i
 
 
 def starts_of(sentence: str, begin: int, end: int) -> list[int]:
-    """Return where a quantity may begin that reaches to the end of the sentence: at a number, or behind a verb."""
+    """Return where a quantity up to the end of the sentence may begin: at a number, or behind a verb."""
     first = max(begin, end - _MAX_QUANTITY_CHARS)
     at_numbers = {match.start() for match in _BEGINS.finditer(sentence, first, end)}
     behind_links = {match.end() for match in _LINK.finditer(sentence, first, end)}
@@ -214,7 +214,7 @@ def quantity_of(body: str) -> _Quantity | None:
 
 
 def is_end_of_deed(verb: str) -> bool:
-    """Whether a verb may end a sentence behind a time and leaves it as it is: 6天完成, 3小时后相遇."""
+    """Whether a verb may end a sentence behind a time without changing the time: 6天完成, 3小时后相遇."""
     return verb in _VERBS_BEHIND
 
 

@@ -504,7 +504,7 @@ def _in_json(tail: str) -> Extraction | None:
 
 
 def _unescape(literal: re.Match[str]) -> str:
-    """Return the text of a JSON string; the literal as it is if it has LaTeX with single backslashes, or is no JSON."""
+    """Return the text of a JSON string; unchanged if it has LaTeX with single backslashes, or is no JSON."""
     content = literal[literal.lastindex or 1]
     # JSON would read \frac as a form feed and \theta as a tab.
     if any(is_command(name) for name in _BACKSLASHED_NAME.findall(content)):
@@ -544,7 +544,7 @@ def _after_phrase(tail: str, kind: str, *, takes_back: bool = False) -> Extracti
 
 
 def _with_condition(answer: Extraction, text: str, end: int, hi: int, lo: int, phrase: int) -> Extraction:
-    """Return the answer with the condition that its sentence states, `12 if n is even`; itself if there is none.
+    """Return the answer with the condition that its sentence states, `12 if n is even`; without one, the answer.
 
     end: where the answer ends, with its box. lo, hi: the part of the text that is searched. phrase: where "the answer
     is" begins, which states the answer; negative if no such phrase does.

@@ -105,8 +105,8 @@ def late(results: Results) -> list[tuple[str, list[float], LateChange]]:
     for name, steps in (*_curves(results).items(), *_mean_curves(results).items()):
         whole = [(step, listed) for step, listed in steps if all(result.is_whole for result in listed)]
         latest = sorted(whole, key=lambda item: item[0])[-2 * N_LATE :]
-        columns = zip(*(listed for _, listed in latest), strict=True)  # of each benchmark, its steps
-        with contextlib.suppress(UsageError):  # The steps share no question.
+        columns = zip(*(listed for _, listed in latest), strict=True)  # a column has the steps of one benchmark
+        with contextlib.suppress(UsageError):  # Steps without a common question have no change.
             if (change := late_change([[_tallies(result) for result in column] for column in columns])) is not None:
                 compared.append((name, [step for step, _ in latest], change))
     return compared

@@ -145,8 +145,8 @@ class Results:
 def columns_axis(sweep: Sweep) -> str | None:
     """The axis whose entries are the columns of a grid; None if the file has no axis that fits.
 
-    It is the axis that the file names as `columns`. If the file names none, it is the first of servers, sampling,
-    prompts and models that has several entries, or else the first of these that the file has. Checkpoints are rows, so
+    The file names the axis as `columns`. Without that key the axis is the first of servers, sampling, prompts and
+    models that has several entries, or else the first of these that the file has. Checkpoints are rows, so
     the models of a sweep over checkpoints are columns only if the file says so.
     """
     if sweep.table.columns is not None:
@@ -235,7 +235,7 @@ def _read_run(sweep: Sweep, cell: Cell, reason: str) -> CellResult:
 def _base(sweep: Sweep) -> tuple[str, str] | None:
     """The entry with which the other entries of its axis are compared, as (axis, name of the entry).
 
-    It is the entry that the file names as its base. If the file names none, it is the first column of a grid; else the
+    The file names the entry as its base. Without that key the entry is the first column of a grid; without a grid, the
     first entry of the first axis with several entries; None if there is no such axis. If these entries are checkpoints
     and the file names no base, each row has the base that `_against_base` finds.
     """
@@ -262,8 +262,8 @@ def _against_base(sweep: Sweep, cells: Sequence[CellResult], base: tuple[str, st
     for result in cells:
         row = rows[_without(axis, result.cell)]
         if first_step:
-            # A first step that was deleted or damaged has no score for ever; with samples missing, nothing differs. A
-            # step that was deleted before the sweep's samples were raised keeps its fewer samples for ever.
+            # The base is the first complete step. A step that was deleted or damaged never gets its score, or never
+            # gets the samples that the sweep asks for now; beside a base with samples missing, nothing differs.
             scored = [candidate for candidate in row if _accuracy(candidate) is not None]
             complete = [candidate for candidate in scored if candidate.is_whole]
             first = next(iter(complete or scored), None)

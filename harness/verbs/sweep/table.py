@@ -226,7 +226,7 @@ def _beside(results: Results, result: CellResult | None, notes: Notes) -> str:
     """What the suite's source reports for the cell, and whether it agrees: `, reported 55.83 [1]: compatible`.
 
     Empty for a cell without a score, for a sweep that is no suite, and where nothing is published. If the published
-    score is of other questions, only the mark of a footnote that says so.
+    score is of other questions, the text is only the mark of a footnote that says so.
     """
     nearest = result.nearest("pass@1") if result is not None and result.score is not None else None
     if result is not None and result.other_questions:
