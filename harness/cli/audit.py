@@ -16,14 +16,14 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun
 
 if TYPE_CHECKING:
-    from harness.core.records import Verdict
+    from harness.core.records import VerdictName
     from harness.verbs.audit import Audit
     from harness.viewer.auditing import AuditItem
 
 MAX_SHOWN_CHARS = 4000
 """Number of characters of a response that are shown to the person, counted from its end."""
 
-VERDICTS: dict[str, Verdict] = {"y": "correct", "n": "wrong", "u": "undecided"}
+VERDICTS: dict[str, VerdictName] = {"y": "correct", "n": "wrong", "u": "undecided"}
 
 
 @click.command("audit", cls=SpelledCommand, verb="audit")

@@ -17,13 +17,13 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun
 
 if TYPE_CHECKING:
-    from harness.core.records import Verdict
+    from harness.core.records import VerdictName
     from harness.viewer.library import OpenBenchmark, OpenRun
     from harness.viewer.printed import Style
     from harness.viewer.sample_filter import SampleFilter
 
 
-_BY_FLAG: tuple[Verdict, ...] = ("correct", "wrong", "no_answer", "undecided")
+_BY_FLAG: tuple[VerdictName, ...] = ("correct", "wrong", "no_answer", "undecided")
 """Verdicts with a flag of the same name; with several of these flags, samples of any of the verdicts are shown."""
 
 SHOWN_LEVELS = 20

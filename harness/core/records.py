@@ -13,7 +13,7 @@ import msgspec
 SCHEMA_VERSION = 1
 """Version of the files of a run. A reader refuses a newer version and converts an older one in memory."""
 
-Verdict = Literal["correct", "wrong", "no_answer", "undecided"]
+VerdictName = Literal["correct", "wrong", "no_answer", "undecided"]
 """no_answer: the text gives none. undecided: the rules could not tell whether the answer equals the reference."""
 
 AnswerKind = Literal["integer", "number", "expression", "multiple", "choice", "text", "program"]
@@ -237,7 +237,7 @@ class Grade(SampleRecord, frozen=True, kw_only=True, gc=False):
     of a table; unset where the grader states none.
     """
 
-    verdict: Verdict
+    verdict: VerdictName
     extracted: str | None
     rule: str
     grader: str

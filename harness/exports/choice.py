@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 from harness.core import codec
 from harness.core.errors import UsageError
-from harness.core.records import Grade, Key, Question, Sample, Verdict
+from harness.core.records import Grade, Key, Question, Sample, VerdictName
 from harness.grading.find.reasoning import final_part
 from harness.runs import RunFolder, grades, overrides, questions, read_samples, sample_labels
 from harness.runs.manifest import BenchmarkRecord, Manifest
@@ -61,7 +61,7 @@ class SampleRow(NamedTuple):
     question: Question
     sample: Sample
     grade: Grade | None
-    graded: Verdict | None = None
+    graded: VerdictName | None = None
     labels: tuple[str, ...] = ()
 
 

@@ -24,8 +24,7 @@ from harness.answers.bounds import LAST_LETTER, MAX_ANSWER_CHARS
 from harness.answers.boxed import boxes_from_end, without_boxes
 from harness.core.codec import digest
 from harness.core.inert import quoted, visible
-from harness.core.records import AnswerKind, Grade, GradeRules, NearMiss, Question, Sample
-from harness.core.records import Verdict as Outcome
+from harness.core.records import AnswerKind, Grade, GradeRules, NearMiss, Question, Sample, VerdictName
 from harness.grading import verifier
 from harness.grading.bounds import MAX_CANDIDATES, MAX_WHOLE_REPLY_CHARS, MIN_ROUNDED
 from harness.grading.compare.plain_numbers import plain_number
@@ -166,7 +165,7 @@ class AnswerVerdict(NamedTuple):
     response, explains the fields.
     """
 
-    outcome: Outcome
+    outcome: VerdictName
     rule: str
     vote: str | None
     steps: tuple[str, ...] = ()
@@ -195,7 +194,7 @@ class Verdict(_Explained):
     None where the grader states none.
     """
 
-    outcome: Outcome
+    outcome: VerdictName
     rule: str
     extracted: str | None
     span: tuple[int, int] | None
@@ -401,7 +400,7 @@ def decide(question: Question, answer: str, *, with_steps: bool = False) -> Answ
         return AnswerVerdict("undecided", "depth", None)
 
 
-def simple_outcome(question: Question, extraction: Extraction) -> Outcome | None:
+def simple_outcome(question: Question, extraction: Extraction) -> VerdictName | None:
     """Return the outcome for answers that need no grammar, as `decide` and `as_stated` would; None for all others.
 
     An answer that no sentence states is undecided. One with the text of a reference is correct. An integer, a fraction
@@ -479,7 +478,7 @@ def _near_miss(question: Question, answer: str) -> NearMiss | None:
 def _by_verifier(question: Question, answer: str) -> AnswerVerdict:
     """Return the verdict of the benchmark's own verifier."""
     ruling = verifier.ask(question, answer)
-    outcome: Outcome = "undecided"
+    outcome: VerdictName = "undecided"
     if ruling.correct is not None:
         outcome = "correct" if ruling.correct else "wrong"
     return AnswerVerdict(outcome, ruling.rule, _vote(question, answer), ruling.steps, parts=ruling.parts)

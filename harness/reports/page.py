@@ -22,7 +22,7 @@ from markupsafe import Markup
 from harness.core.about import __version__, install_line
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
-from harness.core.records import Verdict
+from harness.core.records import VerdictName
 from harness.reports import figures
 from harness.reports.comparison_tables import moved_table
 from harness.reports.figures import RunBenchmark
@@ -330,8 +330,8 @@ def _answers(item: QuestionTally) -> tuple[tuple[int, str], ...]:
     Spellings of one answer (三千七百升, 3700升) count together, under the first of them. One vote may stand for answers
     in different units; their verdicts keep them apart.
     """
-    counts: Counter[tuple[str, Verdict]] = Counter()
-    written: dict[tuple[str, Verdict], str] = {}
+    counts: Counter[tuple[str, VerdictName]] = Counter()
+    written: dict[tuple[str, VerdictName], str] = {}
     for grade in item.grades:
         if grade.extracted is not None:
             answer = (grade.extracted if grade.vote is None else grade.vote, grade.verdict)

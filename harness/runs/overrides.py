@@ -16,7 +16,7 @@ import msgspec
 from harness.core.errors import StoreError, UsageError
 from harness.core.inert import quoted
 from harness.core.nouns import count_noun
-from harness.core.records import SCHEMA_VERSION, Grade, Key, SampleRecord, Verdict
+from harness.core.records import SCHEMA_VERSION, Grade, Key, SampleRecord, VerdictName
 from harness.runs.layout import BenchmarkFolder
 from harness.runs.line_file import append_line, line, make_folder, read_appended
 
@@ -37,8 +37,8 @@ class Override(SampleRecord, frozen=True, kw_only=True):
     UTC, ISO 8601.
     """
 
-    verdict: Verdict | None
-    graded: Verdict | None
+    verdict: VerdictName | None
+    graded: VerdictName | None
     who: str
     when: str
     why: str
@@ -46,7 +46,7 @@ class Override(SampleRecord, frozen=True, kw_only=True):
 
 
 def correct(
-    folder: BenchmarkFolder, key: Key, verdict: Verdict | None, *, graded: Verdict | None, who: str, why: str
+    folder: BenchmarkFolder, key: Key, verdict: VerdictName | None, *, graded: VerdictName | None, who: str, why: str
 ) -> None:
     """Store a person's verdict on the sample `key`, as of now; None withdraws the earlier one.
 

@@ -28,7 +28,7 @@ from harness.core.fixed_rows import FixedRows
 from harness.core.inert import quoted
 from harness.core.nouns import count_noun
 from harness.core.packed import Packed, Picked
-from harness.core.records import Grade, Key, NearMiss, Question, Verdict
+from harness.core.records import Grade, Key, NearMiss, Question, VerdictName
 from harness.runs.record import Plan
 from harness.scoring.estimators import VoteGroup
 
@@ -426,7 +426,7 @@ class SampleColumns:
 class GradeKind(NamedTuple):
     """The facts of a grade by which the samples of a score are counted in kinds."""
 
-    verdict: Verdict
+    verdict: VerdictName
     rule: str
     grader: str
     unextracted: bool

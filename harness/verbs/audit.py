@@ -18,7 +18,7 @@ from harness.core import codec
 from harness.core.errors import StoreError, UsageError, option
 from harness.core.files import read_named
 from harness.core.inert import quoted, visible
-from harness.core.records import Key, Verdict
+from harness.core.records import Key, VerdictName
 from harness.runs import RunFolder, overrides
 from harness.runs.line_file import write_lines
 from harness.scoring.audit import WHY, Audited
@@ -56,7 +56,7 @@ class _VerdictLine(msgspec.Struct, frozen=True):
     benchmark: str
     question_id: str
     sample_index: int
-    verdict: Verdict | None = None
+    verdict: VerdictName | None = None
 
 
 def audit(source: Path, options: AuditOptions) -> list[Audit]:
@@ -99,7 +99,7 @@ def open_run(source: Path) -> OpenRun:
     return opened
 
 
-def judge(benchmark: OpenBenchmark, key: Key, verdict: Verdict, who: str | None) -> None:
+def judge(benchmark: OpenBenchmark, key: Key, verdict: VerdictName, who: str | None) -> None:
     """Store a person's verdict on the sample `key`, unless the person gave it before, and what follows for the score.
 
     who: the person's name; None = the user of this machine. Raises `UsageError` if the name is empty or too long,
@@ -111,7 +111,7 @@ def judge(benchmark: OpenBenchmark, key: Key, verdict: Verdict, who: str | None)
     auditing.take_in(benchmark)
 
 
-def _store(benchmark: OpenBenchmark, key: Key, verdict: Verdict, who: str | None, since: datetime | None) -> None:
+def _store(benchmark: OpenBenchmark, key: Key, verdict: VerdictName, who: str | None, since: datetime | None) -> None:
     """Store a person's verdict, unless the person gave it before.
 
     since: when the judge's rubric was first used; an equal verdict that is older is stored anew.
@@ -186,7 +186,7 @@ def _rows(path: Path) -> Iterator[tuple[str, _VerdictLine]]:
 
 def _verdicts(
     path: Path, rows: Iterable[tuple[str, _VerdictLine]], opened: OpenRun, only: str | None
-) -> Iterator[tuple[OpenBenchmark, Key, Verdict]]:
+) -> Iterator[tuple[OpenBenchmark, Key, VerdictName]]:
     """Yield (benchmark, sample, verdict) for each row of the file `path` that has a verdict.
 
     only: the benchmark that is audited; None: all of the run. Raises `UsageError` that names the line, and for a file

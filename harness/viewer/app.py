@@ -23,7 +23,7 @@ from aiohttp import web
 from harness.core import codec
 from harness.core.errors import HarnessError, StoreError, UsageError
 from harness.core.files import open_untrusted
-from harness.core.records import Key, Verdict
+from harness.core.records import Key, VerdictName
 from harness.runs import overrides, sample_labels
 from harness.runs.layout import VIEWER_LINK
 from harness.viewer import auditing, pages
@@ -72,7 +72,7 @@ class Correction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     benchmark: str
     question: str
     sample: int
-    verdict: Verdict | None
+    verdict: VerdictName | None
     who: str
     why: str
 

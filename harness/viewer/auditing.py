@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from harness.core.errors import StoreError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
-from harness.core.records import Key, SampleRecord, Verdict
+from harness.core.records import Key, SampleRecord, VerdictName
 from harness.runs.overrides import is_older
 from harness.scoring.audit import draw
 from harness.scoring.by_hand import beside_verdicts_by_hand
@@ -33,7 +33,7 @@ class AuditItem(SampleRecord, frozen=True, kw_only=True):
     references: tuple[str, ...]
     answer: str | None
     text: str
-    verdict: Verdict | None = None
+    verdict: VerdictName | None = None
 
 
 def draw_keys(benchmark: OpenBenchmark, n: int) -> list[Key]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.core.errors import UsageError
-from harness.core.records import Key, Verdict
+from harness.core.records import Key, VerdictName
 from harness.runs import setting_names
 from harness.runs.recorded_settings import in_words, server_differences, setting_differences
 from harness.scoring import PairedComparison, compare_runs
@@ -42,8 +42,8 @@ class Moved:
 class Flip:
     """Number of samples that have the verdict `first` in the first run and `second` in the second, by equal keys."""
 
-    first: Verdict
-    second: Verdict
+    first: VerdictName
+    second: VerdictName
     n: int
 
 
@@ -119,7 +119,9 @@ def compare(first_run: OpenRun, second_run: OpenRun, name: str) -> Compared:
     )
 
 
-def flips_of(first: OpenBenchmark, second: OpenBenchmark, question_id: str) -> list[tuple[int, Verdict, Verdict]]:
+def flips_of(
+    first: OpenBenchmark, second: OpenBenchmark, question_id: str
+) -> list[tuple[int, VerdictName, VerdictName]]:
     """Samples of the question whose verdicts differ: (index, the first run's, the second's)."""
     flips = []
     for index in first.grades.get(question_id, {}):
@@ -134,7 +136,7 @@ def _flips(first: OpenBenchmark, second: OpenBenchmark, question_ids: Sequence[s
 
     question_ids: ids of the questions that both runs have.
     """
-    counts: Counter[tuple[Verdict, Verdict]] = Counter()
+    counts: Counter[tuple[VerdictName, VerdictName]] = Counter()
     n_both = 0
     for question_id in question_ids:
         n_both += len(first.grades.get(question_id, {}).keys() & second.grades.get(question_id, {}).keys())

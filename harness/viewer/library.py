@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from harness.core.errors import HarnessError, StoreError, UsageError, near_names
-from harness.core.records import Grade, Key, Question, Verdict
+from harness.core.records import Grade, Key, Question, VerdictName
 from harness.runs import grades as grade_file
 from harness.runs import opinions as opinion_file
 from harness.runs import overrides as override_file
@@ -188,7 +188,7 @@ class OpenBenchmark:
         """Return the grader's grade; None where the sample is not graded."""
         return self.grades.get(key.question_id, {}).get(key.sample_index)
 
-    def verdict(self, key: Key) -> Verdict | None:
+    def verdict(self, key: Key) -> VerdictName | None:
         """Return the verdict that counts: a person's, else the grader's; None where there is neither."""
         override = self.overrides.get(key)
         if override is not None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from harness.core.errors import option
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
-from harness.core.records import FROM_FILE, Grade, Key, Question, Sample, Verdict
+from harness.core.records import FROM_FILE, Grade, Key, Question, Sample, VerdictName
 from harness.grading.elsewhere import shown_references
 from harness.grading.verdict import JUDGE_RULE, NEAR_MISSES, why_undecided
 from harness.scoring.score import MAX_GRADER_CHARS
@@ -18,7 +18,7 @@ from harness.viewer.rows import ListedSample, QuestionRow, sample_row, text_of, 
 MAX_ANSWER_CHARS = 60
 """Largest number of characters of an answer in a line of a list."""
 
-WORDS: dict[Verdict | None, str] = {
+WORDS: dict[VerdictName | None, str] = {
     "correct": "correct",
     "wrong": "wrong",
     "no_answer": "no answer",
@@ -34,7 +34,7 @@ class Style:
     title: Callable[[str], str] = str
     quiet: Callable[[str], str] = str
     answer: Callable[[str], str] = "»{}«".format
-    verdicts: Callable[[Verdict | None, str], str] = lambda _verdict, text: text
+    verdicts: Callable[[VerdictName | None, str], str] = lambda _verdict, text: text
 
 
 def lines(text: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from harness.core.records import Anomaly, Grade, Key, NearMiss, Question, Verdict
+from harness.core.records import Anomaly, Grade, Key, NearMiss, Question, VerdictName
 from harness.grading.elsewhere import shown_references
 from harness.scoring.intervals import Interval, wilson
 from harness.viewer.library import OpenBenchmark
@@ -37,8 +37,8 @@ class ListedSample:
     """
 
     index: int
-    verdict: Verdict | None
-    graded: Verdict | None
+    verdict: VerdictName | None
+    graded: VerdictName | None
     extracted: str | None
     vote: str | None
     rule: str | None
@@ -99,8 +99,8 @@ class QuestionRow:
     labels: dict[str, int]
 
 
-SIGNS: dict[Verdict | None, str] = {"correct": "c", "wrong": "w", "no_answer": "n", "undecided": "u", None: "."}
-"""Verdict → the character that stands for it in a question's row."""
+SIGNS: dict[VerdictName | None, str] = {"correct": "c", "wrong": "w", "no_answer": "n", "undecided": "u", None: "."}
+"""VerdictName → the character that stands for it in a question's row."""
 
 
 def text_of(question: Question) -> str:

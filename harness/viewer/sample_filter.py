@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from harness.core.records import Key, Question, Verdict
+from harness.core.records import Key, Question, VerdictName
 from harness.viewer.library import OpenBenchmark
 from harness.viewer.rows import ListedSample, sample_rows
 from harness.viewer.search import search
@@ -21,7 +21,7 @@ class SampleFilter:
     same benchmark of another run, in which the sample of the same key must have another verdict.
     """
 
-    verdicts: frozenset[Verdict] = frozenset()
+    verdicts: frozenset[VerdictName] = frozenset()
     truncated: bool = False
     near_miss: bool = False
     anomaly: bool = False

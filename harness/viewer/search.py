@@ -16,7 +16,7 @@ from typing import Literal
 from harness.core import codec
 from harness.core.errors import StoreError, UsageError
 from harness.core.files import open_untrusted
-from harness.core.records import Key, Verdict
+from harness.core.records import Key, VerdictName
 from harness.viewer.library import OpenBenchmark
 from harness.viewer.rows import text_of, title
 
@@ -47,7 +47,7 @@ class Hit:
     question_id: str
     title: str
     sample_index: int | None
-    verdict: Verdict | None
+    verdict: VerdictName | None
     part: Part
     before: str
     match: str
@@ -158,7 +158,7 @@ def _around(
     length: int,
     named: tuple[str, str],
     sample_index: int | None,
-    verdict: Verdict | None,
+    verdict: VerdictName | None,
     part: Part,
 ) -> Hit:
     """A hit with the text around it. begin, length: where the match stands in `text`.

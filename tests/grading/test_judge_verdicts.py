@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.core.records import Grade, Message, Question, Verdict
+from harness.core.records import Grade, Message, Question, VerdictName
 from harness.grading.second.judge import answer_for_judge, apply_ruling, in_scope, judge_name, judge_question, majority
 from harness.grading.second.judge_prompts import LIMO, VERDICT
 
@@ -22,7 +22,7 @@ QUESTION = Question(
 )
 
 
-def grade_of(verdict: Verdict) -> Grade:
+def grade_of(verdict: VerdictName) -> Grade:
     return Grade(
         benchmark="b", question_id="q", sample_index=0, verdict=verdict, extracted="2", rule="integer",
         grader="rules/1", unextracted=True,
@@ -38,13 +38,13 @@ def grade_of(verdict: Verdict) -> Grade:
     ],
 )
 def test_the_scope_says_whose_answers_are_shown(scope: str, seen: set[str]) -> None:
-    verdicts: list[Verdict] = ["correct", "wrong", "no_answer", "undecided"]
+    verdicts: list[VerdictName] = ["correct", "wrong", "no_answer", "undecided"]
     assert {v for v in verdicts if in_scope(grade_of(v), scope)} == seen  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("verdict", ["correct", "wrong", "no_answer", "undecided"])
 @pytest.mark.parametrize("ruling", [True, False, None])
-def test_a_ruling_changes_only_what_it_may(verdict: Verdict, ruling: bool | None) -> None:
+def test_a_ruling_changes_only_what_it_may(verdict: VerdictName, ruling: bool | None) -> None:
     grade = grade_of(verdict)
     unchanged = apply_ruling(grade, ruling, "g")
     assert (unchanged == grade) == (verdict != "undecided" or ruling is None)

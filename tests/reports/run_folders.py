@@ -12,7 +12,7 @@ import numpy as np
 
 from harness.core import codec
 from harness.core.files import write_atomically
-from harness.core.records import Grade, Message, Question, Sample, Timing, Usage, Verdict
+from harness.core.records import Grade, Message, Question, Sample, Timing, Usage, VerdictName
 from harness.runs import questions as question_file
 from harness.runs.layout import RunFolder, RunLog
 from harness.runs.line_file import write_lines
@@ -142,7 +142,7 @@ def _question(name: str, number: int, of: int, spoil: Spoil) -> Question:
 
 def _grade(question: Question, index: int, chance: float, generator: random.Random, cut: float, spoil: Spoil) -> Grade:
     draw = generator.random()
-    verdict: Verdict = "correct" if draw < chance else "no_answer" if draw > 0.97 else "wrong"
+    verdict: VerdictName = "correct" if draw < chance else "no_answer" if draw > 0.97 else "wrong"
     truncated = verdict != "correct" and generator.random() < cut
     answer = question.references[0] if verdict == "correct" else spoil(str(generator.randrange(4)))
     tokens = 32768 if truncated else int(generator.lognormvariate(8.4 if verdict == "correct" else 8.9, 0.5))

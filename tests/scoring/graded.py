@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.core.records import Grade, Question, Verdict
+from harness.core.records import Grade, Question, VerdictName
 
-VERDICTS: dict[str, Verdict] = {"c": "correct", "w": "wrong", "v": "wrong", "n": "no_answer", "u": "undecided"}
+VERDICTS: dict[str, VerdictName] = {"c": "correct", "w": "wrong", "v": "wrong", "n": "no_answer", "u": "undecided"}
 
 
 def question(question_id: str, benchmark: str = "demo", **metadata: Any) -> Question:

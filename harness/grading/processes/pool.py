@@ -39,8 +39,7 @@ from harness.benchmarks.drafts import read_reference
 from harness.core import codec
 from harness.core.errors import UsageError
 from harness.core.inert import quoted
-from harness.core.records import AnswerKind, Grade, GradeRules, Key, Question, Sample, Timing
-from harness.core.records import Verdict as Outcome
+from harness.core.records import AnswerKind, Grade, GradeRules, Key, Question, Sample, Timing, VerdictName
 from harness.grading import verifier
 from harness.grading.bounds import BATCH_ITEMS, MAX_FRAME_BYTES, MAX_STATEMENTS, WARMING_SECONDS
 from harness.grading.elsewhere import Decider, is_elsewhere, require_extension
@@ -188,12 +187,12 @@ def verdicts(
             yield keeper.note(waiting.popleft().judged(pool))
 
 
-def outcomes(pool: Pool, responses: Sequence[tuple[Question, str]]) -> list[Outcome]:
+def outcomes(pool: Pool, responses: Sequence[tuple[Question, str]]) -> list[VerdictName]:
     """Return the outcome of each (question, response), decided by `pool`, which stays open.
 
     Question ids must differ.
     """
-    outcomes_or_answers: list[Outcome | tuple[Extraction, list[_Job]]] = []
+    outcomes_or_answers: list[VerdictName | tuple[Extraction, list[_Job]]] = []
     for question, text in responses:
         extraction = find(question, text)
         if extraction is None:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 
 from harness.core.errors import UsageError
 from harness.core.inert import visible
-from harness.core.records import Verdict as Outcome
+from harness.core.records import VerdictName
 from harness.extensions.answers.program.cells import SandboxFailedError
 from harness.extensions.answers.program.inside.served import EXIT_MEMORY
 from harness.extensions.answers.program.tests_of import QuestionTests
@@ -98,7 +98,7 @@ class Failure(NamedTuple):
 class ProgramDecision(NamedTuple):
     """The verdict on a program."""
 
-    outcome: Outcome
+    outcome: VerdictName
     rule: str
     failure: Failure | None = None
 
