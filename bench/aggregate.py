@@ -23,7 +23,7 @@ from harness.core.packed import Packed
 from harness.core.records import Grade, Message, Question, Sample, Timing, Usage
 from harness.grading.processes import pool
 from harness.runs import BenchmarkFolder, JournalReport
-from harness.scoring import observed, pipeline
+from harness.scoring import journal_grades, pipeline
 from harness.scoring.anomalies import anomalies
 from harness.scoring.workload import speed, workload
 
@@ -94,15 +94,15 @@ def main() -> None:
     packed = Packed(Question, map(question, range(arguments.questions)))
     with tempfile.TemporaryDirectory(prefix="aggregate-bench-") as name:
         target = BenchmarkFolder("b", Path(name))
-        by_id = observed.ById(packed)
+        by_id = journal_grades.ById(packed)
         show("questions")
         with (
             patch.object(
-                observed, "read_samples", lambda _folder, **_: Journal(arguments.questions, arguments.samples)
+                journal_grades, "read_samples", lambda _folder, **_: Journal(arguments.questions, arguments.samples)
             ),
             patch.object(pool, "grade_all", grade_all),
         ):
-            graded = observed.grade_journal(
+            graded = journal_grades.grade_journal(
                 target, by_id, workers=1, deadline_s=2, fresh=True, on_graded=lambda _n: None
             )  # fmt: skip
         show("in order")

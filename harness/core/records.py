@@ -233,8 +233,9 @@ class Grade(SampleRecord, frozen=True, kw_only=True, gc=False):
     unextracted: whether the right answer stands in the text without being given as the answer. near_miss: why a wrong
     answer is nearly right; None: it is not. anomalies: signs that the text or the reasoning looks broken; no verdict
     depends on them. basis: short digest of the references and the rules; if the question's digest is another, the
-    sample is graded again. parts: (parts of the answer that are right, parts that the question asks for), such as cells
-    of a table; unset where the grader states none.
+    sample is graded again. reply_checksum: of the sample's text and reasoning; if the sample's is another, it is graded
+    again; None: the version that made the grade stored none. parts: (parts of the answer that are right, parts that the
+    question asks for), such as cells of a table; unset where the grader states none.
     """
 
     verdict: VerdictName
@@ -249,6 +250,7 @@ class Grade(SampleRecord, frozen=True, kw_only=True, gc=False):
     completion_tokens: int | None = None
     anomalies: tuple[Anomaly, ...] = ()
     basis: str = ""
+    reply_checksum: Annotated[int, msgspec.Meta(ge=0)] | None = None
     parts: tuple[Annotated[int, msgspec.Meta(ge=0)], Annotated[int, msgspec.Meta(ge=1)]] | msgspec.UnsetType = (
         msgspec.UNSET
     )

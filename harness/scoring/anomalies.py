@@ -223,7 +223,10 @@ of 400 at most 0.4 %.
 MAX_COPIES_SHARE = 0.01
 """A score warns if more than this fraction of its samples are copies beyond what independent draws allow."""
 
-_MAX_LENGTH = (1 << 32) - 1
+_MAX_LENGTH = (1 << 31) - 1
+
+_DIGEST_BITS = 32
+"""Lower bits of a reply's checksum, which hold the CRC-32; the upper ones hold the length in characters."""
 
 
 class Copies(msgspec.Struct, frozen=True, kw_only=True):
@@ -276,16 +279,23 @@ class Texts:
     def __init__(self) -> None:
         self._rows = FixedRows({"digest": "I", "length": "I"})
 
-    def add(self, sample: Sample) -> None:
-        """Add the next sample."""
-        self.add_text(sample.text or "", sample.reasoning or "")
+    def add(self, sample: Sample) -> int:
+        """Add the next sample; return the checksum of its text and reasoning."""
+        return self.add_text(sample.text or "", sample.reasoning or "")
 
-    def add_text(self, text: str, reasoning: str = "") -> None:
-        """Add the next sample, given by its text and reasoning."""
+    def add_text(self, text: str, reasoning: str = "") -> int:
+        """Add the next sample, given by its text and reasoning; return their checksum."""
         # The zero byte tells reasoning "a" with text "b" from no reasoning with text "ab".
         begun = zlib.crc32(reasoning.encode("utf-8", "surrogatepass") + b"\0")
         digest = zlib.crc32(text.encode("utf-8", "surrogatepass"), begun)
-        self._rows.append(digest, min(len(reasoning) + len(text), _MAX_LENGTH))
+        length = min(len(reasoning) + len(text), _MAX_LENGTH)
+        self._rows.append(digest, length)
+        return length << _DIGEST_BITS | digest
+
+    def checksums(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The checksum of each of these samples, as `add` returned it: (len(rows),)."""
+        chosen = self._rows.read(0, len(self._rows))[rows]
+        return (chosen["length"].astype(np.int64) << _DIGEST_BITS) | chosen["digest"].astype(np.int64)
 
     def equal(
         self, question: NDArray[np.uint32], ids: Sequence[str], rows: NDArray[np.int64] | None = None

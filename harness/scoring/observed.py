@@ -1,6 +1,6 @@
-"""Reads a journal for a score, each sample once and in little memory: its numbers into columns, its grades in order.
+"""Holds the numbers of a journal's samples beside their grades, in columns and little memory.
 
-**Numbers** beside the grades (times, tokens, flags) stand in columns, without the samples' texts. `Observed.observe`
+Numbers beside the grades (times, tokens, flags) stand in columns, without the samples' texts. `Observed.observe`
 gives each sample the next row number; the columns are read by arrays of row numbers:
 
     row     first_token   completion_tokens   …   bits (kernel clock, reasoning sent, salvaged …)
@@ -9,38 +9,21 @@ gives each sample the next row number; the columns are read by arrays of row num
 
 A number takes eight bytes; a column that no sample states takes none, and one beyond tens of MB lies in a file without
 a name (`core.packed`).
-
-**Grades** come in the order of questions and sample indices, whatever the order of the journal's lines. A sample is
-known by its mark, `question number << 32 | sample index`, so that sorting marks sorts samples. The journal is read
-once; each sample goes one of two ways:
-
-    a former grade with this mark is still valid (`_Former`)  →  reused: the position of the former grade
-    otherwise                                                 →  new:    graded by the pool of worker processes
-
-Grades stay packed. At the end both lists of marks are sorted together, and the grades are read out in that order.
 """
 
 from __future__ import annotations
 
-import contextlib
 from array import array
-from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import get_args
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.core.codec import digest
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
-from harness.core.packed import Packed, Picked, Spilled
-from harness.core.records import FROM_FILE, Anomaly, Grade, Question, Sample
-from harness.grading import verifier
-from harness.grading.processes import pool
-from harness.runs import BenchmarkFolder, JournalReport, grades, read_samples
+from harness.core.packed import Spilled
+from harness.core.records import FROM_FILE, Anomaly, Sample
 from harness.scoring.anomalies import Texts, signs_of
 
 Rows = NDArray[np.int64]
@@ -142,6 +125,8 @@ class Observed:
         self._endpoint = array("I")
         self._facts, self._signs = BitRows(), BitRows()
         self.texts = Texts()
+        self.latest_checksum = 0
+        """Checksum of the text and reasoning of the sample that was observed last."""
 
     def observe(self, sample: Sample) -> int:
         """Store the numbers of `sample` in the columns; return its row number, the next one."""
@@ -163,7 +148,7 @@ class Observed:
         by_kernel = timing.clock == "kernel"
         retokenised = any(not seam.exact for seam in sample.salvaged_at)
         self._facts.put((by_kernel, bool(sample.reasoning), bool(sample.salvaged_at), retokenised, sample.foreign))
-        self.texts.add(sample)
+        self.latest_checksum = self.texts.add(sample)
         shown = signs_of(sample)
         self._signs.put([sign in shown for sign in _SIGNS])
         return row
@@ -231,218 +216,3 @@ def salvage_warnings(observed: Observed, rows: Rows, *, counted: bool) -> list[s
     if not counted:
         return [f"{warning}; the score leaves them out"]
     return [f"{warning}; a score can leave them out"] if n_retokenised else []
-
-
-# ---- grades in order
-
-_INDEX_BITS = 32
-"""Bits of the mark that hold the sample index.
-
-Samples with a larger or negative index are ignored, because no plan contains them.
-"""
-
-_OPEN_BLOCKS = 2048
-"""Blocks of fresh grades that stay unpacked while grades are read in order.
-
-A journal visits the questions in turn, so the grades of one question lie in as many blocks as it has samples.
-"""
-
-
-class ById(Mapping[str, Question]):
-    """Questions by their ids. questions: possibly packed; numbers: id → index in `questions`."""
-
-    def __init__(self, questions: Sequence[Question]) -> None:
-        self.questions = questions
-        self.numbers = {question.question_id: number for number, question in enumerate(questions)}
-
-    def __getitem__(self, question_id: str) -> Question:
-        return self.questions[self.numbers[question_id]]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.numbers)
-
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Graded:
-    """The grades of a journal, in the order of questions and sample indices.
-
-    question, index, rows: of each grade, its question's number, its sample index and its row in `observed`. observed:
-    facts of every sample of the journal. report: what was wrong with the journal's lines.
-    """
-
-    grades: Sequence[Grade]
-    question: NDArray[np.uint32]
-    index: NDArray[np.uint32]
-    rows: Rows
-    observed: Observed
-    report: JournalReport
-
-
-class _Marks:
-    """Two arrays of equal length: the mark of each sample, and its row in `Observed`, below 2³².
-
-    A mark is a number by which samples sort (see `_mark`).
-    """
-
-    def __init__(self) -> None:
-        self.mark, self.row = array("q"), array("I")
-
-    def add(self, mark: int, row: int) -> None:
-        self.mark.append(mark)
-        self.row.append(row)
-
-    def __len__(self) -> int:
-        return len(self.mark)
-
-
-class _Former:
-    """The grades of an earlier scoring, or of an interrupted one, that are still valid.
-
-    A grade is valid if the grader and the question's `basis` are unchanged, unless a verifier ran into a deadline that
-    is longer now.
-    """
-
-    def __init__(
-        self, folder: BenchmarkFolder, by_id: ById, bases: Sequence[str], sandbox: str | None, deadline_s: float
-    ) -> None:
-        names = pool.grader_names(by_id.questions, sandbox)
-        graders = [names[question.rules.grader] for question in by_id.questions]
-        self.grades: Packed[Grade] = Packed(Grade)
-        marks = array("q")
-        for grade in grades.read_stored(folder):
-            number = by_id.numbers.get(grade.question_id)
-            if number is None or (grade.grader, grade.basis) != (graders[number], bases[number]):
-                continue
-            stopped_after = verifier.seconds_of(grade.rule)
-            if stopped_after is None or deadline_s <= stopped_after:
-                marks.append(_mark(number, grade.sample_index))
-                self.grades.append(grade)
-        # Stable, so that of several grades of a sample the last stays last.
-        order = np.argsort(np.frombuffer(marks, dtype=np.int64), kind="stable")
-        self._marks = array("q", np.frombuffer(marks, dtype=np.int64)[order].tobytes())
-        self._positions = array("q", order.tobytes())
-
-    def __len__(self) -> int:
-        """The number of samples with such a grade."""
-        return len(np.unique(np.frombuffer(self._marks, dtype=np.int64)))
-
-    def position(self, mark: int) -> int | None:
-        """The position in `grades` of the sample's grade, the last if there are several; None if there is none.
-
-        mark: the sample's, from `_mark`.
-        """
-        i = bisect_right(self._marks, mark) - 1
-        return self._positions[i] if i >= 0 and self._marks[i] == mark else None
-
-
-def _mark(question_number: int, sample_index: int) -> int:
-    """A number by which samples sort: by question, then by index."""
-    return (question_number << _INDEX_BITS) + sample_index
-
-
-def grade_journal(
-    folder: BenchmarkFolder,
-    by_id: ById,
-    *,
-    workers: int,
-    deadline_s: float,
-    fresh: bool,
-    on_graded: Callable[[int], None],
-    span: tuple[int, int] | None = None,
-    sandbox: str | None = None,
-) -> Graded:
-    """The grades of every sample whose question is in `by_id`; earlier grades that are still valid are reused.
-
-    fresh: reuse no earlier grade. span: bytes [start, stop) of the journal; None = all. sandbox: where programs run.
-    on_graded: called with the number of new grades so far. Raises `StoreError`; `UsageError` for an untrusted verifier.
-    """
-    interned: dict[str, str] = {}  # Equal digests share one object: a large set repeats a few references.
-    bases = [interned.setdefault(text, text) for text in map(basis, by_id.questions)]
-    ids = [*by_id]
-    former = None
-    if not fresh and (folder.grades.exists() or folder.partial_grades.exists()):
-        former = _Former(folder, by_id, bases, sandbox, deadline_s)
-    reader, observed = read_samples(folder, span=span), Observed()
-    reused, new = _Marks(), _Marks()
-    former_positions = array("q")  # Positions in `former.grades` of the samples in `reused`.
-
-    def ungraded() -> Iterator[Sample]:  # yields the samples without a usable former grade; notes every sample
-        for sample in reader:
-            row = observed.observe(sample)
-            number = by_id.numbers.get(sample.question_id)
-            if number is None or sample.sample_index >> _INDEX_BITS:
-                continue
-            mark = _mark(number, sample.sample_index)
-            position = None if former is None else former.position(mark)
-            if position is not None:
-                reused.add(mark, row)
-                former_positions.append(position)
-            else:
-                new.add(mark, row)
-                yield sample
-
-    def with_basis(grade: Grade) -> Grade:
-        number = by_id.numbers[grade.question_id]
-        return msgspec.structs.replace(grade, question_id=ids[number], basis=bases[number])
-
-    graded: Packed[Grade] = Packed(Grade, open_blocks=_OPEN_BLOCKS)
-    # Not kept: parts of a journal, which machines of a cluster grade side by side; and grades that the next call with
-    # the same options would not reuse.
-    keeps = span is None and not fresh
-    n_stored = 0 if former is None else len(former)
-    with grades.PartialGrades(folder, n_stored, keeps=keeps) as partial:
-        grading = pool.grade_all(
-            by_id, ungraded(), workers=workers, deadline_s=deadline_s, sandbox=sandbox,
-            keep=(lambda early: partial.append([*map(with_basis, early)])) if keeps else None,
-        )  # fmt: skip
-        with contextlib.closing(grading):
-            for grade in grading:
-                graded.append(with_basis(grade))
-                on_graded(len(graded))
-    former_grades = Picked(former.grades if former is not None else graded, former_positions)
-    return _in_order(reused, former_grades, new, graded, observed, reader.report)
-
-
-def _in_order(
-    reused: _Marks,
-    former: Sequence[Grade],
-    new: _Marks,
-    graded: Sequence[Grade],
-    observed: Observed,
-    report: JournalReport,
-) -> Graded:
-    """Both kinds of grades in the order of questions and sample indices.
-
-    former: the grades of the samples in `reused`. graded: those of the samples in `new`.
-    """
-    # `order` is over both lists: a number below `len(reused)` is a place in `reused`, any other a place in `new`.
-    marks = np.frombuffer(reused.mark + new.mark if reused else new.mark, dtype=np.int64)
-    order = np.argsort(marks, kind="stable")
-    question = (marks[order] >> _INDEX_BITS).astype(np.uint32)
-    index = marks[order].astype(np.uint32)  # keeps the lower 32 bits
-    rows = np.frombuffer(reused.row + new.row if reused else new.row, dtype=np.uint32)[order].astype(np.int64)
-
-    def in_order() -> Iterator[Grade]:  # yields all grades, former and new, by question and sample
-        for i in range(len(order)):
-            source, row = int(order[i]), int(rows[i])
-            grade = former[source] if source < len(reused) else graded[source - len(reused)]
-            shown = observed.anomalies(row)  # An earlier version may have found other signs.
-            yield grade if grade.anomalies == shown else msgspec.structs.replace(grade, anomalies=shown)
-
-    return Graded(
-        grades=Packed(Grade, in_order()),
-        question=question,
-        index=index,
-        rows=rows,
-        observed=observed,
-        report=report,
-    )
-
-
-def basis(question: Question) -> str:
-    """Short checksum of the parts of a question on which its grades depend: references, kind, rules, choices."""
-    rules = msgspec.to_builtins(question.rules)
-    return digest([question.references, question.kind, rules, question.choices])[:12]

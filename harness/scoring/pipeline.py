@@ -44,7 +44,8 @@ from harness.scoring.audit import JudgeErrors
 from harness.scoring.by_endpoint import EndpointScore, FailedRequests
 from harness.scoring.by_hand import beside_verdicts_by_hand
 from harness.scoring.cut_text import accuracy_of_cut_text, cut, tokens_until
-from harness.scoring.observed import ById, Observed, Rows, basis, grade_journal, salvage_warnings, takeover_warnings
+from harness.scoring.journal_grades import ById, basis, grade_journal
+from harness.scoring.observed import Observed, Rows, salvage_warnings, takeover_warnings
 from harness.scoring.rubrics import rubric_of
 from harness.scoring.score import Score, check_ks, intervals_of, score_benchmark, with_errors, with_g_pass
 from harness.scoring.tally import QuestionTally, tally

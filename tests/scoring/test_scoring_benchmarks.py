@@ -1,6 +1,6 @@
 """Scores of small hand-graded benchmarks, complete and unfinished.
 
-For: harness.scoring, harness.scoring.observed.
+For: harness.scoring, harness.scoring.observed, harness.scoring.journal_grades.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A grading that is interrupted goes on: slow grades are kept as they are made, and the end is that of one call.
 
-For: harness.runs.grades, harness.scoring.observed.
+For: harness.runs.grades, harness.scoring.journal_grades.
 """
 
 from __future__ import annotations

@@ -18,15 +18,8 @@ from harness.presets.grading import GradingOptions
 from harness.runs import grades
 from harness.runs.line_file import write_lines
 from harness.scoring.estimators import quantile
-from harness.scoring.observed import (
-    ById,
-    Column,
-    Observed,
-    basis,
-    grade_journal,
-    salvage_warnings,
-    takeover_warnings,
-)
+from harness.scoring.journal_grades import ById, basis, grade_journal
+from harness.scoring.observed import Column, Observed, salvage_warnings, takeover_warnings
 from harness.scoring.pipeline import score_run
 from harness.scoring.tally import tally
 from tests.scoring.graded import grade, question

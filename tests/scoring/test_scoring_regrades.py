@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from harness.core.errors import UsageError
@@ -11,7 +12,8 @@ from harness.core.records import GradeRules
 from harness.grading import verdict
 from harness.grading.processes import pool
 from harness.presets.grading import GradingOptions
-from harness.runs import RunFolder, grades
+from harness.runs import Journal, RunFolder, grades
+from harness.runs.line_file import write_lines
 from harness.scoring.pipeline import score_run
 from tests.scoring.test_scoring_from_reasoning import run_with, sample
 
@@ -94,3 +96,33 @@ def test_another_version_of_the_grader_grades_again_by_itself(tmp_path: Path, mo
     assert graded == [1, 2]
     score_run(run, GradingOptions(workers=1))
     assert graders(run) == current
+
+
+def test_another_reply_in_place_of_a_graded_one_is_graded_anew_and_no_other_is(tmp_path: Path) -> None:
+    """As after an older copy of `samples.jsonl` is put back."""
+    first = [sample(0, r"\boxed{7}", ""), sample(1, r"\boxed{7}", "")]
+    run = run_with(tmp_path / "run", first)
+    (score,) = score_run(run, GradingOptions(workers=1))
+    assert score.accuracy == 1.0
+    place = run.benchmark(NAME)
+    place.samples.unlink()
+    with Journal.open(place) as journal:
+        for one in (first[0], sample(1, r"\boxed{8}", "")):
+            journal.append(one)
+    graded: list[int] = []
+    (score,) = score_run(run, GradingOptions(workers=1), lambda _name, n: graded.append(n))
+    assert (score.accuracy, graded) == (0.5, [1])
+    assert [outcome for outcome, _ in graders(run)] == ["correct", "wrong"]
+    score_run(run, GradingOptions(workers=1), lambda _name, n: graded.append(n))
+    assert graded == [1], "the new grade holds"
+
+
+def test_a_grade_that_does_not_say_which_reply_it_read_is_made_anew(tmp_path: Path) -> None:
+    run = run_with(tmp_path / "run", [sample(0, r"\boxed{7}", "")])
+    score_run(run, GradingOptions(workers=1))
+    place = run.benchmark(NAME)
+    current = [*grades.read(place)]
+    write_lines(place.grades, [msgspec.structs.replace(one, verdict="wrong", reply_checksum=None) for one in current])
+    (score,) = score_run(run, GradingOptions(workers=1))
+    assert score.accuracy == 1.0
+    assert [*grades.read(place)] == current

@@ -78,7 +78,7 @@ ROOMS = {
         " generation/test_endpoints.py system/test_keys_in_good_replies.py system/test_secrets_in_objects.py",
     ),
     "estimators": Room(
-        "scoring.estimators scoring.observed",
+        "scoring.estimators scoring.observed scoring.journal_grades",
         "scoring/test_scoring_formulas.py scoring/test_scoring_intervals.py scoring/test_scoring_observed.py"
         " scoring/test_scoring_anomalies.py scoring/test_scoring_tokens.py scoring/test_scoring_regrades.py"
         " scoring/test_scoring_card_rules.py",

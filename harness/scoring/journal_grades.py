@@ -1,0 +1,273 @@
+"""Grades a journal for a score: reads each sample once, and puts the grades in order.
+
+Grades come in the order of questions and sample indices, whatever the order of the journal's lines. A sample is
+known by its mark, `question number << 32 | sample index`, so that sorting marks sorts samples. The journal is read
+once; each sample goes one of two ways:
+
+    a former grade with this mark is still valid (`_Former`)  →  reused: the position of the former grade
+    otherwise                                                 →  new:    graded by the pool of worker processes
+
+Grades stay packed. At the end both lists of marks are sorted together, and the grades are read out in that order.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.core.codec import digest
+from harness.core.packed import Packed, Picked
+from harness.core.records import Grade, Question, Sample
+from harness.grading import verifier
+from harness.grading.processes import pool
+from harness.runs import BenchmarkFolder, JournalReport, grades, read_samples
+from harness.scoring.observed import Observed, Rows
+
+_INDEX_BITS = 32
+"""Bits of the mark that hold the sample index.
+
+Samples with a larger or negative index are ignored, because no plan contains them.
+"""
+
+_OPEN_BLOCKS = 2048
+"""Blocks of fresh grades that stay unpacked while grades are read in order.
+
+A journal visits the questions in turn, so the grades of one question lie in as many blocks as it has samples.
+"""
+
+
+class ById(Mapping[str, Question]):
+    """Questions by their ids. questions: possibly packed; numbers: id → index in `questions`."""
+
+    def __init__(self, questions: Sequence[Question]) -> None:
+        self.questions = questions
+        self.numbers = {question.question_id: number for number, question in enumerate(questions)}
+
+    def __getitem__(self, question_id: str) -> Question:
+        return self.questions[self.numbers[question_id]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.numbers)
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Graded:
+    """The grades of a journal, in the order of questions and sample indices.
+
+    question, index, rows: of each grade, its question's number, its sample index and its row in `observed`. observed:
+    facts of every sample of the journal. report: what was wrong with the journal's lines.
+    """
+
+    grades: Sequence[Grade]
+    question: NDArray[np.uint32]
+    index: NDArray[np.uint32]
+    rows: Rows
+    observed: Observed
+    report: JournalReport
+
+
+class _Marks:
+    """Two arrays of equal length: the mark of each sample, and its row in `Observed`, below 2³².
+
+    A mark is a number by which samples sort (see `_mark`).
+    """
+
+    def __init__(self) -> None:
+        self.mark, self.row = array("q"), array("I")
+
+    def add(self, mark: int, row: int) -> None:
+        self.mark.append(mark)
+        self.row.append(row)
+
+    def rows_of(self, marks: Sequence[int]) -> Rows:
+        """The rows of these samples, which must be among the marks: (len(marks),)."""
+        wanted = np.array(marks, dtype=np.int64)
+        held = np.frombuffer(self.mark, dtype=np.int64)
+        places = np.flatnonzero(np.isin(held, wanted))
+        places = places[np.argsort(held[places])]
+        at = np.searchsorted(held[places], wanted)
+        return np.frombuffer(self.row, dtype=np.uint32)[places[at]].astype(np.int64)
+
+    def __len__(self) -> int:
+        return len(self.mark)
+
+
+class _Former:
+    """The grades of an earlier scoring, or of an interrupted one, that are still valid.
+
+    A grade is valid if the grader, the question's `basis` and the reply's checksum are unchanged, unless a verifier ran
+    into a deadline that is longer now. A grade without a checksum is valid for no reply: nothing tells which it read.
+    """
+
+    def __init__(
+        self, folder: BenchmarkFolder, by_id: ById, bases: Sequence[str], sandbox: str | None, deadline_s: float
+    ) -> None:
+        names = pool.grader_names(by_id.questions, sandbox)
+        graders = [names[question.rules.grader] for question in by_id.questions]
+        self.grades: Packed[Grade] = Packed(Grade)
+        marks, checksums = array("q"), array("q")
+        for grade in grades.read_stored(folder):
+            number = by_id.numbers.get(grade.question_id)
+            if number is None or (grade.grader, grade.basis) != (graders[number], bases[number]):
+                continue
+            if grade.reply_checksum is None:
+                continue
+            stopped_after = verifier.seconds_of(grade.rule)
+            if stopped_after is None or deadline_s <= stopped_after:
+                marks.append(_mark(number, grade.sample_index))
+                checksums.append(grade.reply_checksum)
+                self.grades.append(grade)
+        # Stable, so that of several grades of a sample the last stays last.
+        order = np.argsort(np.frombuffer(marks, dtype=np.int64), kind="stable")
+        self._marks = array("q", np.frombuffer(marks, dtype=np.int64)[order].tobytes())
+        self._positions = array("q", order.tobytes())
+        self._checksums = checksums
+
+    def __len__(self) -> int:
+        """The number of samples with such a grade."""
+        return len(np.unique(np.frombuffer(self._marks, dtype=np.int64)))
+
+    def position(self, mark: int, checksum: int) -> int | None:
+        """The position in `grades` of the sample's grade, the last if there are several; None if there is none, or if it
+        is of another reply.
+
+        mark: the sample's, from `_mark`. checksum: of its reply, from `Texts`.
+        """
+        i = bisect_right(self._marks, mark) - 1
+        if i < 0 or self._marks[i] != mark:
+            return None
+        position = self._positions[i]
+        return position if self._checksums[position] == checksum else None
+
+
+def _mark(question_number: int, sample_index: int) -> int:
+    """A number by which samples sort: by question, then by index."""
+    return (question_number << _INDEX_BITS) + sample_index
+
+
+def grade_journal(
+    folder: BenchmarkFolder,
+    by_id: ById,
+    *,
+    workers: int,
+    deadline_s: float,
+    fresh: bool,
+    on_graded: Callable[[int], None],
+    span: tuple[int, int] | None = None,
+    sandbox: str | None = None,
+) -> Graded:
+    """The grades of every sample whose question is in `by_id`; earlier grades that are still valid are reused.
+
+    fresh: reuse no earlier grade. span: bytes [start, stop) of the journal; None = all. sandbox: where programs run.
+    on_graded: called with the number of new grades so far. Raises `StoreError`; `UsageError` for an untrusted verifier.
+    """
+    interned: dict[str, str] = {}  # Equal digests share one object: a large set repeats a few references.
+    bases = [interned.setdefault(text, text) for text in map(basis, by_id.questions)]
+    ids = [*by_id]
+    former = None
+    if not fresh and (folder.grades.exists() or folder.partial_grades.exists()):
+        former = _Former(folder, by_id, bases, sandbox, deadline_s)
+    reader, observed = read_samples(folder, span=span), Observed()
+    reused, new = _Marks(), _Marks()
+    former_positions = array("q")  # Positions in `former.grades` of the samples in `reused`.
+
+    def ungraded() -> Iterator[Sample]:  # yields the samples without a usable former grade; notes every sample
+        for sample in reader:
+            row = observed.observe(sample)
+            number = by_id.numbers.get(sample.question_id)
+            if number is None or sample.sample_index >> _INDEX_BITS:
+                continue
+            mark = _mark(number, sample.sample_index)
+            position = None if former is None else former.position(mark, observed.latest_checksum)
+            if position is not None:
+                reused.add(mark, row)
+                former_positions.append(position)
+            else:
+                new.add(mark, row)
+                yield sample
+
+    def with_basis(grade: Grade) -> Grade:
+        number = by_id.numbers[grade.question_id]
+        return msgspec.structs.replace(grade, question_id=ids[number], basis=bases[number])
+
+    def with_checksums(early: Iterable[Grade]) -> list[Grade]:  # early: grades that are not yet in order
+        by_mark = {_mark(by_id.numbers[grade.question_id], grade.sample_index): grade for grade in early}
+        rows = new.rows_of([*by_mark])
+        checksums = observed.texts.checksums(rows).tolist()
+        return [
+            msgspec.structs.replace(grade, reply_checksum=checksum)
+            for grade, checksum in zip(by_mark.values(), checksums, strict=True)
+        ]
+
+    graded: Packed[Grade] = Packed(Grade, open_blocks=_OPEN_BLOCKS)
+    # Not kept: parts of a journal, which machines of a cluster grade side by side; and grades that the next call with
+    # the same options would not reuse.
+    keeps = span is None and not fresh
+    n_stored = 0 if former is None else len(former)
+    with grades.PartialGrades(folder, n_stored, keeps=keeps) as partial:
+        grading = pool.grade_all(
+            by_id, ungraded(), workers=workers, deadline_s=deadline_s, sandbox=sandbox,
+            keep=(lambda early: partial.append(with_checksums(map(with_basis, early)))) if keeps else None,
+        )  # fmt: skip
+        with contextlib.closing(grading):
+            for grade in grading:
+                graded.append(with_basis(grade))
+                on_graded(len(graded))
+    former_grades = Picked(former.grades if former is not None else graded, former_positions)
+    return _in_order(reused, former_grades, new, graded, observed, reader.report)
+
+
+def _in_order(
+    reused: _Marks,
+    former: Sequence[Grade],
+    new: _Marks,
+    graded: Sequence[Grade],
+    observed: Observed,
+    report: JournalReport,
+) -> Graded:
+    """Both kinds of grades in the order of questions and sample indices.
+
+    former: the grades of the samples in `reused`. graded: those of the samples in `new`.
+    """
+    # `order` is over both lists: a number below `len(reused)` is a place in `reused`, any other a place in `new`.
+    marks = np.frombuffer(reused.mark + new.mark if reused else new.mark, dtype=np.int64)
+    order = np.argsort(marks, kind="stable")
+    question = (marks[order] >> _INDEX_BITS).astype(np.uint32)
+    index = marks[order].astype(np.uint32)  # keeps the lower 32 bits
+    rows = np.frombuffer(reused.row + new.row if reused else new.row, dtype=np.uint32)[order].astype(np.int64)
+    checksums = observed.texts.checksums(rows)
+
+    def in_order() -> Iterator[Grade]:  # yields all grades, former and new, by question and sample
+        for i in range(len(order)):
+            source, row = int(order[i]), int(rows[i])
+            grade = former[source] if source < len(reused) else graded[source - len(reused)]
+            shown = observed.anomalies(row)  # An earlier version may have found other signs.
+            checksum = int(checksums[i])
+            if (grade.anomalies, grade.reply_checksum) != (shown, checksum):
+                grade = msgspec.structs.replace(grade, anomalies=shown, reply_checksum=checksum)
+            yield grade
+
+    return Graded(
+        grades=Packed(Grade, in_order()),
+        question=question,
+        index=index,
+        rows=rows,
+        observed=observed,
+        report=report,
+    )
+
+
+def basis(question: Question) -> str:
+    """Short checksum of the parts of a question on which its grades depend: references, kind, rules, choices."""
+    rules = msgspec.to_builtins(question.rules)
+    return digest([question.references, question.kind, rules, question.choices])[:12]
