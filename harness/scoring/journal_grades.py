@@ -138,8 +138,8 @@ class _Former:
         return len(np.unique(np.frombuffer(self._marks, dtype=np.int64)))
 
     def position(self, mark: int, checksum: int) -> int | None:
-        """The position in `grades` of the sample's grade, the last if there are several; None if there is none, or if it
-        is of another reply.
+        """The position in `grades` of the sample's grade, the last if there are several; None if there is none, or if
+        it is of another reply.
 
         mark: the sample's, from `_mark`. checksum: of its reply, from `Texts`.
         """
