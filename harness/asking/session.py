@@ -84,6 +84,9 @@ def generate(prepared: Prepared, settings: RunSettings, watcher: Watcher | None)
     continued = (
         None if options.continue_from is None else _replies_of_file(options.continue_from, prepared, settings, watcher)
     )
+    # Before the run is announced: a folder that cannot be written, or is none of a run, refuses first.
+    prepared.folder.refuse_foreign()
+    prepared.folder.create()
     watcher.sampling(in_a_line(settings, prepared.sets), prepared.folder)
     try:
         with _listening(options, settings, watcher) as progressed:

@@ -105,6 +105,21 @@ def test_a_wrong_word_is_answered_with_what_to_do(
     assert sentence in done.err
 
 
+def test_a_folder_that_cannot_be_made_is_refused_before_the_run_is_announced(
+    laid_out: Path, server: FaultServer
+) -> None:
+    extra = {"OPENAI_BASE_URL": server.base_url}
+    refused = harness(laid_out, "run", "demo", "--out", "/proc/x", extra=extra)
+    assert (refused.code, refused.out, "run folder" in refused.err) == (3, "", False), refused.err
+    (laid_out / "other").mkdir()
+    (laid_out / "other" / "notes.txt").write_text("of another purpose")
+    foreign = harness(laid_out, "run", "demo", "--out", "other", extra=extra)
+    assert foreign.code == 3
+    assert "demo" not in foreign.err
+    made = harness(laid_out, "run", "demo", "--out", "new", extra=extra)
+    assert "run folder" in made.err
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
