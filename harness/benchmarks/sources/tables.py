@@ -499,7 +499,7 @@ def _csv_rows(text: str, shown: str, delimiter: str, damaged_rows: int = 0) -> I
     csv.field_size_limit(MAX_RESPONSE_CHARS)
     # newline="": csv itself has to see the line ends inside quoted cells.
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=not damaged_rows)
-    damaged = 0
+    damaged, read_to = 0, 0  # read_to: last line of the row that was read last; a row may have several
     try:
         header = [name.strip() for name in next(reader, [])]
         if len(header) == 1 and "，" in header[0]:
@@ -509,8 +509,9 @@ def _csv_rows(text: str, shown: str, delimiter: str, damaged_rows: int = 0) -> I
             raise UsageError(f"{shown}:1 has several columns without a name: the first line must name each column")
         if repeated:
             raise UsageError(f"{shown}:1 names the column {visible(min(repeated))!r} twice")
+        read_to = reader.line_num
         for cells in reader:
-            where = f"{shown}:{reader.line_num}"
+            where, read_to = f"{shown}:{read_to + 1}", reader.line_num
             if not any(cells):
                 continue  # spreadsheets save empty rows behind the last one
             if len(cells) != len(header) and damaged < damaged_rows:
@@ -523,7 +524,7 @@ def _csv_rows(text: str, shown: str, delimiter: str, damaged_rows: int = 0) -> I
         if damaged < damaged_rows:
             raise UsageError(f"{shown} has {damaged} damaged rows, but the card says {damaged_rows}")
     except csv.Error as error:
-        raise UsageError(f"{shown}:{reader.line_num} is no valid CSV: {quoted(str(error))}") from error
+        raise UsageError(f"{shown}:{read_to + 1} is no valid CSV: {quoted(str(error))}") from error
 
 
 def _parquet_rows(path: Path, shown: str) -> Iterator[Row]:
