@@ -358,6 +358,7 @@ class Card(_Part):
 
     _folder: Path | None = PrivateAttr(default=None)
     _file: Path | None = PrivateAttr(default=None)
+    _address: str | None = PrivateAttr(default=None)
     _own_data: bool = PrivateAttr(default=True)
     _given_data: str | None = PrivateAttr(default=None)
 
@@ -410,6 +411,13 @@ class Card(_Part):
     def file(self) -> Path | None:
         """The card's file if the user wrote it; None for a shipped card and for one that was not read from a file."""
         return self._file
+
+    @property
+    def address(self) -> str | None:
+        """What a user types for a card that its name does not find: the path of a file, `gym:TASK`, or the address of
+        an `eval.yaml`; without a release or dates. None for all other cards.
+        """
+        return self._address or (None if self._file is None else str(self._file))
 
     @property
     def own_data(self) -> bool:

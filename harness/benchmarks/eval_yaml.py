@@ -88,7 +88,7 @@ def of_hub(address: str) -> Card:
     config = () if spec.config == "default" else (spec.config,)
     source = HubSource(kind="hub", id=repository.id, config=config, split=spec.split, revision=revision)
     of_task = _card(value, spec, name or repository.id.rpartition("/")[2], source.model_dump(), where, None)
-    of_task._given_data = address
+    of_task._address = address
     return of_task
 
 
@@ -107,7 +107,9 @@ def of_file(value: Mapping[str, Any], path: Path, task: str) -> Card:
             f"{path}: the split {visible(spec.split, 60)!r} has {len(data_files)} files (the first is "
             f"{visible(data_files[0], 100)}), but it must be one: put all rows of the split into one file"
         )
-    return _card(value, spec, name or folder.name, {"kind": "file", "path": data_files[0]}, str(path), folder)
+    of_task = _card(value, spec, name or folder.name, {"kind": "file", "path": data_files[0]}, str(path), folder)
+    of_task._address = f"{path.resolve()}#{task}" if task else str(path.resolve())
+    return of_task
 
 
 def _find_task(value: Mapping[str, Any], name: str, where: str) -> tuple[_Task, str]:

@@ -87,7 +87,7 @@ SETTINGS: Mapping[str, SettingName] = {
     "allocated_by": SettingName("run that the samples were allocated by", OPTIONS),
     "allocated_mean": SettingName("samples a question before they were allocated", OPTIONS),
     # settings of the questions
-    "card": SettingName("file of the benchmark's card", OPTIONS),
+    "card": SettingName("card of the benchmark", OPTIONS),
     "data": SettingName("file of the questions", OPTIONS),
     "publish_questions": SettingName("questions may be published", "card"),
     "asked_with.limit": SettingName("questions, only the first", OPTIONS),

@@ -55,7 +55,9 @@ def options_again(manifest: Manifest, run: str = "") -> list[dict[str, Any]]:
             continue
         if data is not None:
             options["data"] = data
-        benchmark = f"{file or name}:{samples}"
+        # A card's file is recorded without the release or dates that the user put behind it.
+        _, at, restriction = name.partition("@")
+        benchmark = f"{name if file is None else f'{file}{at}{restriction}'}:{samples}"
         alike = [group for group in groups if _without_benchmarks(group) == options and "data" not in group]
         if alike:
             alike[0]["benchmarks"].append(benchmark)
@@ -138,8 +140,8 @@ def _address(endpoint: Mapping[str, Any]) -> str:
 
 
 def _card(name: str) -> Card | None:
-    """The card of that name; None if there is none, or if it is damaged."""
+    """The card of that name, restricted as the name says; None if there is none, or if it is damaged."""
     try:
-        return catalogue.load(name) if name in catalogue.names() else None
+        return catalogue.load(name) if catalogue.base_name(name) in catalogue.names() else None
     except UsageError:
         return None

@@ -115,6 +115,57 @@ def test_a_run_of_ones_own_file_is_repeated_by_the_options_that_it_was_made_with
     assert parsed(command)["data"] == str(data)
 
 
+CARD = {
+    "name": "own", "title": "Own", "source": {"kind": "file", "path": "test.jsonl"}, "date_column": "date",
+    "columns": {"question": "question", "answer": "answer"}, "kind": "integer", "prompt": "boxed",
+}  # fmt: skip
+TASKS = {
+    "name": "Sums", "evaluation_framework": "inspect-ai",
+    "tasks": [
+        {
+            "id": name, "field_spec": {"input": "question", "target": "answer"}, "split": "test",
+            "solvers": [{"name": "generate"}], "scorers": [{"name": "match"}],
+        }
+        for name in ("first", "second")
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("typed", ["own.yaml", "own.yaml@2024..2024", "eval.yaml#second"])
+def test_a_benchmark_is_repeated_by_the_name_that_was_typed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: str
+) -> None:
+    rows = [{"question": f"{n} + 1?", "answer": str(n + 1), "date": f"{2024 + n}-05-01"} for n in range(3)]
+    (tmp_path / "test.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    (tmp_path / "own.yaml").write_text(json.dumps(CARD), "utf-8")
+    (tmp_path / "eval.yaml").write_text(json.dumps(TASKS), "utf-8")
+    monkeypatch.chdir(tmp_path)
+    with FaultServer(answer) as server:
+        made = harness.run(f"{typed}:2", out=tmp_path / "run", max_tokens=512, base_url=server.base_url)
+        (options,) = options_again(Manifest.load(RunFolder(made.path)), "run")
+        repeated = harness.run(**{**options, "benchmarks": ",".join(options["benchmarks"]), "out": tmp_path / "again"})
+    assert f"harness run {tmp_path / typed}:2 " in run_command(options).replace("'", "")
+    ((name, first),) = Manifest.load(RunFolder(made.path)).benchmarks.items()
+    second = Manifest.load(RunFolder(repeated.path)).benchmarks[name]
+    assert (differences(first.identity, second.identity), first.plan) == ([], second.plan)
+
+
+def test_a_task_of_reasoning_gym_is_repeated_by_its_name(tmp_path: Path) -> None:
+    pytest.importorskip("reasoning_gym")
+    with FaultServer(answer) as server:
+        made = harness.run(
+            "gym:basic_arithmetic:1", out=tmp_path / "run", limit=1, max_tokens=512, base_url=server.base_url
+        )
+    (options,) = options_again(Manifest.load(RunFolder(made.path)))
+    assert (options["benchmarks"], "data" in options) == (["gym:basic_arithmetic:1"], False)
+
+
+def test_a_release_of_a_shipped_benchmark_is_repeated_by_its_name() -> None:
+    released = manifest(**{"livecodebench@v5": {"prompt": "livecodebench"}, "nothing@v5": {"prompt": "boxed"}})
+    lines = [run_command(options) for options in options_again(released)]
+    assert [line.split()[2] for line in lines] == ["livecodebench@v5:2", "--data"]
+
+
 def manifest(**identities: dict[str, Any]) -> Manifest:
     records = {
         name: BenchmarkRecord(identity={"sampling": {"temperature": 0.6}, **identity}, plan=Plan(samples=2))

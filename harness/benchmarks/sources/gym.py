@@ -31,7 +31,7 @@ RIGHT = 0.999
 
 def card_of(task: str, *, size: int = 50, seed: int = 0, options: dict[str, Any] | None = None) -> Card:
     """The card of a task of reasoning-gym. size: number of questions. options: settings of the task."""
-    return from_mapping(
+    card = from_mapping(
         {
             "name": f"gym_{task}",
             "title": f"reasoning-gym: {task}",
@@ -47,6 +47,8 @@ def card_of(task: str, *, size: int = 50, seed: int = 0, options: dict[str, Any]
         },
         where=f"{PREFIX}{task}",
     )
+    card._address = f"{PREFIX}{task}"
+    return card
 
 
 def read(source: GymSource) -> Rows:
