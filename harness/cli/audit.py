@@ -25,6 +25,9 @@ MAX_SHOWN_CHARS = 4000
 
 VERDICTS: dict[str, VerdictName] = {"y": "correct", "n": "wrong", "u": "undecided"}
 
+BACK = "b"
+"""What the person types to take the last verdict back."""
+
 
 @click.command("audit", cls=SpelledCommand, verb="audit")
 @click.argument("run", type=click.Path(path_type=Path))
@@ -65,25 +68,35 @@ def command(run: Path, **given: Any) -> None:
 
 
 def _judge(run: Path, audits: list[Audit], who: str | None) -> None:
-    """Ask about each sample that is left, until all are judged or the person stops.
+    """Ask about each sample that is left, until all are judged or the person stops; `b` takes the last verdict back.
 
     audits: the audits of the run's benchmarks. who: the person's name; None: the user of this machine.
     """
     from harness.verbs.audit import judge, open_run
 
     opened = open_run(run)
-    for each in audits:
-        benchmark = opened.benchmark(each.benchmark)
-        for number, item in enumerate(each.items, each.n_drawn - len(each.items) + 1):
-            _show(item, f"{number} of {each.n_drawn}")
-            word = click.prompt(
-                "Is the answer right? y = yes, n = no, u = cannot be decided, q = stop here",
-                type=click.Choice([*VERDICTS, "q"]),
-                show_choices=False,
-            )
-            if word == "q":
-                return
-            judge(benchmark, item.key, VERDICTS[word], who)
+    asked = [
+        (opened.benchmark(each.benchmark), item, f"{number} of {each.n_drawn}")
+        for each in audits
+        for number, item in enumerate(each.items, each.n_drawn - len(each.items) + 1)
+    ]
+    place = 0
+    while place < len(asked):
+        benchmark, item, number_of = asked[place]
+        _show(item, number_of)
+        back = f"{BACK} = take the last verdict back, " if place else ""
+        word = click.prompt(
+            f"Is the answer right? y = yes, n = no, u = cannot be decided, {back}q = stop here",
+            type=click.Choice([*VERDICTS, *([BACK] if place else []), "q"]),
+            show_choices=False,
+        )
+        if word == "q":
+            return
+        if word == BACK:
+            place -= 1
+            benchmark, item, _ = asked[place]
+        judge(benchmark, item.key, VERDICTS.get(word), who)
+        place += word != BACK
 
 
 def _show(item: AuditItem, number: str) -> None:

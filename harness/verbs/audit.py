@@ -99,10 +99,10 @@ def open_run(source: Path) -> OpenRun:
     return opened
 
 
-def judge(benchmark: OpenBenchmark, key: Key, verdict: VerdictName, who: str | None) -> None:
+def judge(benchmark: OpenBenchmark, key: Key, verdict: VerdictName | None, who: str | None) -> None:
     """Store a person's verdict on the sample `key`, unless the person gave it before, and what follows for the score.
 
-    who: the person's name; None = the user of this machine. Raises `UsageError` if the name is empty or too long,
+    verdict: None takes the former verdict back. who: the person's name; None = the user of this machine. Raises `UsageError` if the name is empty or too long,
     `StoreError` when the disk refuses.
     """
     rubric = auditing.rubric_used(benchmark)
@@ -111,7 +111,9 @@ def judge(benchmark: OpenBenchmark, key: Key, verdict: VerdictName, who: str | N
     auditing.take_in(benchmark)
 
 
-def _store(benchmark: OpenBenchmark, key: Key, verdict: VerdictName, who: str | None, since: datetime | None) -> None:
+def _store(
+    benchmark: OpenBenchmark, key: Key, verdict: VerdictName | None, who: str | None, since: datetime | None
+) -> None:
     """Store a person's verdict, unless the person gave it before.
 
     since: when the judge's rubric was first used; an equal verdict that is older is stored anew.

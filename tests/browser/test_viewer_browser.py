@@ -436,6 +436,24 @@ def test_samples_are_judged_by_keyboard_without_their_verdicts(browser: Browser,
     assert "with these verdicts" not in browser.text()
 
 
+def test_an_audit_takes_the_last_verdict_back(browser: Browser, viewer: Viewer, results: Path) -> None:
+    run = write_run(results / "results" / "back")
+    browser.open(viewer, "/audit/back/demo")
+    browser.wait(lambda: "0 of 6 samples are judged" in browser.text())
+    assert not browser.all("[data-key=back]")
+    first = browser.text(".problem")
+    for n in (1, 2):
+        browser.one("body").send_keys("y")
+        browser.wait(lambda n=n: f"{n} of 6 samples are judged" in browser.text())
+    browser.one("body").send_keys("b")
+    browser.wait(lambda: "1 of 6 samples are judged" in browser.text())
+    browser.one("[data-key=back]").click()
+    browser.wait(lambda: "0 of 6 samples are judged" in browser.text())
+    assert browser.text(".problem") == first
+    assert not browser.all("[data-key=back]")
+    assert overrides.in_force(overrides.read(run.benchmark("demo"))) == {}
+
+
 def test_an_audit_shows_the_rubric_as_text_and_folds_it(browser: Browser, viewer: Viewer, results: Path) -> None:
     rows = {"q1": (PROSE, ["So \\boxed{\\text{a leaf}}", "So \\boxed{\\text{a root}}"])}
     folder = write_prose_run(results / "results" / "ruled", rows)

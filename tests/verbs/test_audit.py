@@ -194,6 +194,25 @@ def test_verdicts_that_are_older_than_the_rubric_are_given_anew_in_a_terminal(tm
     assert len(overrides.read(older.benchmark("prose"))) == 8
 
 
+def test_the_last_verdict_is_taken_back_in_a_terminal_and_its_sample_comes_again(
+    tmp_path: Path, judged: RunFolder
+) -> None:
+    said = in_terminal(tmp_path, "y\nn\nb\nb\nn\ny\nq\n")
+    asked = [line for line in said.splitlines() if " · prose" in line or "prose · " in line]
+    assert [line.split(" · ")[-1].strip().partition(" ")[0] for line in asked] == ["1", "2", "3", "2", "1", "2", "3"]
+    assert [line.rsplit(" · ", 1)[0] for line in asked[:2]] == [asked[i].rsplit(" · ", 1)[0] for i in (4, 3)]
+    stored = overrides.read(judged.benchmark("prose"))
+    assert [one.verdict for one in stored] == ["correct", "wrong", None, None, "wrong", "correct"]
+    assert sorted(str(one.verdict) for one in overrides.in_force(stored).values()) == ["correct", "wrong"]
+
+
+def test_before_the_first_verdict_there_is_none_to_take_back(tmp_path: Path, judged: RunFolder) -> None:
+    said = in_terminal(tmp_path, "b\nq\n")
+    assert "take the last verdict back" not in said
+    assert "'b' is not one of" in said
+    assert not judged.benchmark("prose").overrides.exists()
+
+
 def test_verdicts_that_are_older_than_the_rubric_are_given_anew_in_the_viewer(tmp_path: Path, older: RunFolder) -> None:
     where = {"run": "run", "benchmark": "prose"}
     with viewing(tmp_path, "run") as viewer, viewer.client() as visitor:

@@ -6,6 +6,7 @@ import { questionText } from "./question.js";
 
 const WORDS = [["correct", "right", "y"], ["wrong", "wrong", "n"], ["undecided", "cannot be decided", "u"]];
 let name = null; // stays from sample to sample
+const given = []; // the samples judged on this page, the latest last
 
 export function audit({ query, run, benchmark, who, refresh }) {
   const options = { maths: query.get("maths") !== "off" };
@@ -15,15 +16,32 @@ export function audit({ query, run, benchmark, who, refresh }) {
     title: `Audit of ${plain(benchmark)}`,
     panels: [panel],
     moves: () => [],
-    keys: Object.fromEntries(WORDS.map(([verdict, , key]) => [key, () => store(verdict)])),
+    keys: { ...Object.fromEntries(WORDS.map(([verdict, , key]) => [key, () => store(verdict)])), b: takeBack },
   };
 
   async function store(verdict) {
     const { question_id, sample } = panel.value ?? {};
     if (question_id === null || question_id === undefined) return;
-    const body = { run, benchmark, question: question_id, sample, verdict, who: name, why: "audit" };
+    if (await send({ run, benchmark, question: question_id, sample }, verdict)) given.push({ run, benchmark, question: question_id, sample });
+    await refresh();
+  }
+
+  /** The last verdict of this page is withdrawn, so that its sample is the next to judge. */
+  async function takeBack() {
+    const last = lastGiven();
+    if (last !== undefined && await send(last, null)) given.splice(given.lastIndexOf(last), 1);
+    await refresh();
+  }
+
+  function lastGiven() {
+    return given.findLast((one) => one.run === run && one.benchmark === benchmark);
+  }
+
+  async function send(sample, verdict) {
+    const body = { ...sample, verdict, who: name, why: "audit" };
     const response = await fetch("/api/override", { method: "POST", headers: { "Content-Type": "application/json", "X-Harness-View": "1" }, body: JSON.stringify(body) });
-    if (response.ok) { await refresh(); scrollTo(0, 0); } else panel.element.querySelector("[role=status]")?.replaceChildren(foreign((await response.json()).error));
+    if (response.ok) scrollTo(0, 0); else panel.element.querySelector("[role=status]")?.replaceChildren(foreign((await response.json()).error));
+    return response.ok;
   }
 
   function draw(value) {
@@ -34,6 +52,7 @@ export function audit({ query, run, benchmark, who, refresh }) {
       value.older ? h("p", { class: "note" }, value.older) : null,
       rubricText(value.rubric, true),
       value.result ? h("p", {}, foreign(value.result)) : null,
+      lastGiven() ? h("p", {}, h("button", { type: "button", "data-key": "back", click: takeBack }, "take the last verdict back (b)")) : null,
       value.question_id === null ? h("p", {}, "All drawn samples are judged. ", h("a", { href: address(["run", run, benchmark]) }, "Back to the questions")) : toJudge(value),
     ];
   }

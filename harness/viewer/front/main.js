@@ -9,7 +9,7 @@ import { questions } from "./questions.js";
 
 const KEYS = [
   ["j, k", "next, previous run or question"], ["Enter", "open it"], ["← →, h l", "previous, next sample"], ["r", "fold the reasoning"], ["w", "why this verdict"],
-  ["c", "the request as curl"], ["m", "maths typeset or as written"], ["u", "one level up"], ["y, n, u", "in an audit: right, wrong, cannot be decided"], ["/", "search"], ["?", "these keys"],
+  ["c", "the request as curl"], ["m", "maths typeset or as written"], ["u", "one level up"], ["y, n, u", "in an audit: right, wrong, cannot be decided"], ["b", "in an audit: take the last verdict back"], ["/", "search"], ["?", "these keys"],
 ];
 const main = document.getElementById("main");
 const state = document.getElementById("state");
