@@ -363,7 +363,7 @@ def grade_outputs(
     numbers: dict[str, dict[str, int]] = {}
     current: dict[str, Question] = {}  # The question of the last sample, which is all that the pool looks up.
     bases: dict[str, str] = {}
-    due: deque[str] = deque()  # The basis of each sample that waits for its grade, in order.
+    due: deque[tuple[str, int]] = deque()  # Basis and reply's checksum of each sample that waits for its grade.
 
     def samples() -> Iterator[Sample]:
         """The samples of the file, in its order; their questions and texts are noted in passing."""
@@ -376,12 +376,12 @@ def grade_outputs(
             if number == len(questions):
                 questions.append(question)
             of_question.setdefault(question.benchmark, array("I")).append(number)
-            texts.setdefault(question.benchmark, Texts()).add(sample)
+            checksum = texts.setdefault(question.benchmark, Texts()).add(sample)
             if question.question_id not in bases:
                 if len(bases) == _MAX_BASES:
                     bases.clear()
                 bases[question.question_id] = basis(question)
-            due.append(bases[question.question_id])
+            due.append((bases[question.question_id], checksum))
             yield sample
 
     graded: dict[str, Packed[Grade]] = {}
@@ -389,7 +389,8 @@ def grade_outputs(
         current, samples(), workers=grading.n_workers, deadline_s=grading.deadline_s, sandbox=grading.sandbox
     ):
         same_benchmark = graded.setdefault(grade.benchmark, Packed(Grade))
-        same_benchmark.append(msgspec.structs.replace(grade, basis=due.popleft()))
+        question_basis, checksum = due.popleft()
+        same_benchmark.append(msgspec.structs.replace(grade, basis=question_basis, reply_checksum=checksum))
         on_graded(grade.benchmark, len(same_benchmark))
     return [
         GradedBenchmark(
