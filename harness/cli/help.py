@@ -276,14 +276,18 @@ _SCOPES = ("judge", "server")
 
 
 class SpelledCommand(Helping):
-    """A command whose errors name its own flags."""
+    """A command whose errors, and the notes of whose interruption, name its own flags."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; its errors name options as the flags of this command."""
+        """Run the command; its errors and notes name options as the flags of this command."""
         try:
             return super().invoke(ctx)
         except HarnessError as error:
             error.sentence = Sentence(spell(error.sentence, self))
+            raise
+        except KeyboardInterrupt as stop:
+            if notes := getattr(stop, "__notes__", None):
+                stop.__notes__ = [spelt(note, self) for note in notes]
             raise
 
 

@@ -1,5 +1,6 @@
 """The files of grades. `grades.jsonl`: one verdict per sample, replaced as a whole at the end of each grading.
 `grades.partial.jsonl`: grades appended while a grading goes on, so that an interrupted one continues; then removed.
+`grades.fresh.jsonl`: the same for a grading that reuses no earlier grade; until it has ended, only its own are reused.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from harness.core.errors import StoreError
+from harness.core.errors import Sentence, StoreError, option
 from harness.core.files import disk_error
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
@@ -38,34 +39,50 @@ def read_file(path: Path) -> Iterator[Grade]:
 
 
 def read_stored(folder: BenchmarkFolder) -> Iterator[Grade]:
-    """All grades that are stored, those of an interrupted grading last; what a damaged file holds is left out."""
-    if folder.grades.exists():
+    """All grades that may be reused, those of an interrupted grading last; what a damaged file holds is left out."""
+    if folder.grades.exists() and not folder.fresh_grades.exists():
         with contextlib.suppress(StoreError):  # Unreadable grades are made again.
             yield from read_file(folder.grades)
     with contextlib.suppress(StoreError):
-        yield from read_appended(folder.partial_grades, Grade, _REMEDY)
+        yield from read_appended(_appended(folder), Grade, _REMEDY)
+
+
+def any_stored(folder: BenchmarkFolder) -> bool:
+    """Whether there is a file of grades that may be reused."""
+    return folder.grades.exists() or _appended(folder).exists()
+
+
+def _appended(folder: BenchmarkFolder) -> Path:
+    """The file of the grades of an interrupted grading, to which the next one appends."""
+    return folder.fresh_grades if folder.fresh_grades.exists() else folder.partial_grades
 
 
 def write(folder: BenchmarkFolder, grades: Iterable[Grade]) -> None:
     """Replace the grades by those of a grading that has ended. Raises `StoreError`."""
     write_lines(folder.grades, grades)
-    try:
-        folder.partial_grades.unlink(missing_ok=True)
-    except OSError as error:
-        raise disk_error(folder.partial_grades, error) from error
+    _forget_partial(folder)
+
+
+def _forget_partial(folder: BenchmarkFolder) -> None:
+    """Remove the grades of interrupted gradings. Raises `StoreError`."""
+    for path in folder.partial_grades, folder.fresh_grades:
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise disk_error(path, error) from error
 
 
 class PartialGrades:
-    """Appends grades to `grades.partial.jsonl`, which is made with the first of them.
+    """Appends grades to `grades.partial.jsonl` or `grades.fresh.jsonl`, which is made with the first of them.
 
     A context manager; a Ctrl-C within the `with` block gets a note that says how many grades are stored.
     """
 
-    def __init__(self, folder: BenchmarkFolder, n_stored: int, *, keeps: bool) -> None:
-        """n_stored: number of grades that are stored already and still valid. keeps: whether any will be appended."""
+    def __init__(self, folder: BenchmarkFolder, n_stored: int, *, fresh: bool = False) -> None:
+        """n_stored: number of grades that are stored already and are reused. fresh: whether the grading reuses none."""
         self._folder = folder
         self._n_stored = n_stored
-        self._keeps = keeps
+        self._fresh = fresh
         self._file: LineFile | None = None
 
     def __enter__(self) -> PartialGrades:
@@ -76,10 +93,12 @@ class PartialGrades:
             self._file.close()
         if isinstance(error, KeyboardInterrupt):
             name, n_samples = visible(self._folder.name, MAX_NAME_CHARS), count_entries(self._folder)
-            sentence = f"{self._n_stored:,} of {count_noun(n_samples, 'grade')} are stored; the same command continues"
-            if not self._keeps:
-                sentence = "no grade of this command is stored, since it grades all samples anew"
-            error.add_note(f"{name}: {sentence}")
+            how = "continues"
+            if self._fresh:
+                without = f"without {option('score.fresh')}"
+                how = f"{without} continues" if self._n_stored else "begins anew"
+            n_stored = f"{self._n_stored:,} of {count_noun(n_samples, 'grade')} are stored"
+            error.add_note(Sentence(f"{name}: {n_stored}; the same command {how}"))
 
     def append(self, grades: Sequence[Grade]) -> None:
         """Append grades; on disk soon, not at once. Raises `StoreError`."""
@@ -87,7 +106,10 @@ class PartialGrades:
             return
         if self._file is None:
             make_folder(self._folder.path)
+            if self._fresh:
+                _forget_partial(self._folder)
+            path = self._folder.fresh_grades if self._fresh else _appended(self._folder)
             # A loss of power costs these grades, which can be made again; the end of the process does not.
-            self._file = LineFile(self._folder.partial_grades, durable=False)
+            self._file = LineFile(path, durable=False)
         self._file.append(b"".join(map(line, grades)))
         self._n_stored += len(grades)

@@ -3,7 +3,7 @@
 results/<run>/manifest.json  run.lock  log.jsonl  log.<joined>.jsonl  inflight.jsonl  batches.jsonl  report.html
 results/<run>/<benchmark>/questions.jsonl  samples.jsonl  samples.index  samples.set-aside
                           grades.jsonl  opinions.jsonl  overrides.jsonl  labels.jsonl  scores.json
-                          grades.partial.jsonl (of a grading that has not ended)
+                          grades.partial.jsonl, grades.fresh.jsonl (of a grading that has not ended)
 
 Beside each file that lines are appended to, NAME.set-aside keeps its torn tails. <run> and <benchmark> are names as
 `safe_name` writes them.
@@ -86,6 +86,11 @@ class BenchmarkFolder:
     def partial_grades(self) -> Path:
         """The file of the grades that a grading has made so far; gone once it has written `grades`."""
         return self.path / "grades.partial.jsonl"
+
+    @property
+    def fresh_grades(self) -> Path:
+        """As `partial_grades`, for a grading that reuses no earlier grade: while it is there, no other is reused."""
+        return self.path / "grades.fresh.jsonl"
 
     @property
     def scores(self) -> Path:

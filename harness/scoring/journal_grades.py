@@ -175,7 +175,7 @@ def grade_journal(
     bases = [interned.setdefault(text, text) for text in map(basis, by_id.questions)]
     ids = [*by_id]
     former = None
-    if not fresh and (folder.grades.exists() or folder.partial_grades.exists()):
+    if not fresh and grades.any_stored(folder):
         former = _Former(folder, by_id, bases, sandbox, deadline_s)
     reader, observed = read_samples(folder, span=span), Observed()
     reused, new = _Marks(), _Marks()
@@ -210,11 +210,9 @@ def grade_journal(
         ]
 
     graded: Packed[Grade] = Packed(Grade, open_blocks=_OPEN_BLOCKS)
-    # Not kept: parts of a journal, which machines of a cluster grade side by side; and grades that the next call with
-    # the same options would not reuse.
-    keeps = span is None and not fresh
+    keeps = span is None  # Not kept: parts of a journal, which machines of a cluster grade side by side.
     n_stored = 0 if former is None else len(former)
-    with grades.PartialGrades(folder, n_stored, keeps=keeps) as partial:
+    with grades.PartialGrades(folder, n_stored, fresh=fresh) as partial:
         grading = pool.grade_all(
             by_id, ungraded(), workers=workers, deadline_s=deadline_s, sandbox=sandbox,
             keep=(lambda early: partial.append(with_checksums(map(with_basis, early)))) if keeps else None,

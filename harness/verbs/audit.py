@@ -102,8 +102,8 @@ def open_run(source: Path) -> OpenRun:
 def judge(benchmark: OpenBenchmark, key: Key, verdict: VerdictName | None, who: str | None) -> None:
     """Store a person's verdict on the sample `key`, unless the person gave it before, and what follows for the score.
 
-    verdict: None takes the former verdict back. who: the person's name; None = the user of this machine. Raises `UsageError` if the name is empty or too long,
-    `StoreError` when the disk refuses.
+    verdict: None takes the former verdict back. who: the person's name; None = the user of this machine. Raises
+    `UsageError` if the name is empty or too long, `StoreError` when the disk refuses.
     """
     rubric = auditing.rubric_used(benchmark)
     _store(benchmark, key, verdict, who, rubric and rubric.since)

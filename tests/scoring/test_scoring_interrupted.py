@@ -15,6 +15,7 @@ from pathlib import Path
 from threading import Timer
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 
 from harness.core.records import GradeRules, Question, Sample
@@ -22,6 +23,7 @@ from harness.grading.processes import pool
 from harness.grading.verdict import Verdict
 from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder, grades
+from harness.runs.line_file import write_lines
 from harness.scoring.pipeline import score_run
 from tests.patience import PATIENCE_SECONDS, until
 from tests.scoring.test_scoring_from_reasoning import run_with, sample
@@ -129,11 +131,47 @@ def test_grades_of_an_earlier_file_stay_beside_those_of_an_interrupted_call(tmp_
 
 
 @pytest.mark.slow
-def test_a_call_that_grades_all_anew_keeps_nothing_and_says_so(tmp_path: Path, own: Path) -> None:
+def test_a_grading_of_all_samples_anew_goes_on_without_the_option_and_reuses_none_of_before(
+    tmp_path: Path, own: Path
+) -> None:
     run = run_of(tmp_path / "run", 40)
+    score_run(run, GradingOptions(workers=1))
+    place = run.benchmark(NAME)
+    before = place.grades.read_bytes()
+    # What the verifier reads has changed, and its file has not: only a person can know that.
+    write_lines(
+        place.grades, [msgspec.structs.replace(one, verdict="undecided") for one in grades.read(run.benchmark(NAME))]
+    )
     (note,) = interrupted(run, 25, GradingOptions(workers=1, fresh=True))
-    assert note == "made up: no grade of this command is stored, since it grades all samples anew"
-    assert not partial(run).exists()
+    n_stored = len(place.fresh_grades.read_bytes().splitlines())
+    assert n_stored >= 25
+    assert note == f"made up: {n_stored} of 40 grades are stored; the same command without fresh continues"
+    (note,) = interrupted(run, 5, GradingOptions(workers=1))
+    assert len(place.fresh_grades.read_bytes().splitlines()) >= n_stored + 5
+    assert graded_by(run, GradingOptions(workers=1)) <= 40 - n_stored - 5
+    assert place.grades.read_bytes() == before
+    assert not place.fresh_grades.exists()
+
+
+@pytest.mark.slow
+def test_a_command_that_grades_all_samples_anew_names_its_flag_when_it_is_interrupted(
+    tmp_path: Path, own: Path
+) -> None:
+    run = run_of(tmp_path / "run", 1000)
+    process = start(tmp_path, ["score", str(run.path), "--fresh", "--workers", "1"])
+    until(run.benchmark(NAME).fresh_grades.exists, "grades that are kept")
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=PATIENCE_SECONDS)
+    n_stored = len(run.benchmark(NAME).fresh_grades.read_bytes().splitlines())
+    assert f"{n_stored} of 1000 grades are stored; the same command without --fresh continues" in err.replace(",", "")
+
+
+@pytest.mark.slow
+def test_a_second_grading_of_all_samples_anew_reuses_nothing_of_the_first(tmp_path: Path, own: Path) -> None:
+    run = run_of(tmp_path / "run", 40)
+    interrupted(run, 25, GradingOptions(workers=1, fresh=True))
+    assert graded_by(run, GradingOptions(workers=1, fresh=True)) == 40
+    assert not run.benchmark(NAME).fresh_grades.exists()
 
 
 def test_fast_grades_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

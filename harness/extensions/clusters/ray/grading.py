@@ -19,7 +19,6 @@ from harness.core.records import Grade
 from harness.extensions.clusters.ray.cluster import Cluster
 from harness.presets.grading import GradingOptions
 from harness.runs import BenchmarkFolder, RunFolder, grades
-from harness.runs.line_file import write_lines
 from harness.runs.manifest import Manifest
 from harness.scoring.pipeline import grade_span
 
@@ -50,7 +49,7 @@ def grade_on(on: str, folder: RunFolder, grading: GradingOptions, watcher: Watch
             labels = [f"{name}, bytes {start} to {stop}" for start, stop in spans]
             counts = cluster.each(grade_part, arguments, labels, _PartReport(name, watcher))
             watcher.standing(Sentence(f"{name}: {sum(counts):,} samples graded in {len(parts)} parts"))
-            write_lines(files.grades, _join(parts))
+            grades.write(files, _join(parts))
             _remove_parts(files)
     return grading.but(fresh=False)
 
