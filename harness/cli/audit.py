@@ -26,7 +26,7 @@ MAX_SHOWN_CHARS = 4000
 VERDICTS: dict[str, VerdictName] = {"y": "correct", "n": "wrong", "u": "undecided"}
 
 BACK = "b"
-"""What the person types to take the last verdict back."""
+"""The key that takes the last verdict back."""
 
 
 @click.command("audit", cls=SpelledCommand, verb="audit")
@@ -75,28 +75,28 @@ def _judge(run: Path, audits: list[Audit], who: str | None) -> None:
     from harness.verbs.audit import judge, open_run
 
     opened = open_run(run)
-    asked = [
+    samples = [
         (opened.benchmark(each.benchmark), item, f"{number} of {each.n_drawn}")
         for each in audits
         for number, item in enumerate(each.items, each.n_drawn - len(each.items) + 1)
     ]
-    place = 0
-    while place < len(asked):
-        benchmark, item, number_of = asked[place]
+    index = 0
+    while index < len(samples):
+        benchmark, item, number_of = samples[index]
         _show(item, number_of)
-        back = f"{BACK} = take the last verdict back, " if place else ""
+        back = f"{BACK} = take the last verdict back, " if index else ""
         word = click.prompt(
             f"Is the answer right? y = yes, n = no, u = cannot be decided, {back}q = stop here",
-            type=click.Choice([*VERDICTS, *([BACK] if place else []), "q"]),
+            type=click.Choice([*VERDICTS, *([BACK] if index else []), "q"]),
             show_choices=False,
         )
         if word == "q":
             return
         if word == BACK:
-            place -= 1
-            benchmark, item, _ = asked[place]
+            index -= 1
+            benchmark, item, _ = samples[index]
         judge(benchmark, item.key, VERDICTS.get(word), who)
-        place += word != BACK
+        index += word != BACK
 
 
 def _show(item: AuditItem, number: str) -> None:

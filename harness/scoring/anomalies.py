@@ -294,8 +294,8 @@ class Texts:
 
     def checksums(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """The checksum of each of these samples, as `add` returned it: (len(rows),)."""
-        chosen = self._rows.read(0, len(self._rows))[rows]
-        return (chosen["length"].astype(np.int64) << _DIGEST_BITS) | chosen["digest"].astype(np.int64)
+        texts = self._rows.read(0, len(self._rows))[rows]
+        return (texts["length"].astype(np.int64) << _DIGEST_BITS) | texts["digest"].astype(np.int64)
 
     def equal(
         self, question: NDArray[np.uint32], ids: Sequence[str], rows: NDArray[np.int64] | None = None

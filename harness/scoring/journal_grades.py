@@ -91,12 +91,12 @@ class _Marks:
 
     def rows_of(self, marks: Sequence[int]) -> Rows:
         """The rows of these samples, which must be among the marks: (len(marks),)."""
-        wanted = np.array(marks, dtype=np.int64)
-        held = np.frombuffer(self.mark, dtype=np.int64)
-        places = np.flatnonzero(np.isin(held, wanted))
-        places = places[np.argsort(held[places])]
-        at = np.searchsorted(held[places], wanted)
-        return np.frombuffer(self.row, dtype=np.uint32)[places[at]].astype(np.int64)
+        sought = np.array(marks, dtype=np.int64)
+        every_mark = np.frombuffer(self.mark, dtype=np.int64)
+        indices = np.flatnonzero(np.isin(every_mark, sought))
+        indices = indices[np.argsort(every_mark[indices])]
+        in_order = indices[np.searchsorted(every_mark[indices], sought)]
+        return np.frombuffer(self.row, dtype=np.uint32)[in_order].astype(np.int64)
 
     def __len__(self) -> int:
         return len(self.mark)

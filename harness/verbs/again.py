@@ -56,8 +56,8 @@ def options_again(manifest: Manifest, run: str = "") -> list[dict[str, Any]]:
         if data is not None:
             options["data"] = data
         # A card's file is recorded without the release or dates that the user put behind it.
-        _, at, restriction = name.partition("@")
-        benchmark = f"{name if file is None else f'{file}{at}{restriction}'}:{samples}"
+        _, sign, restriction = name.partition("@")
+        benchmark = f"{name if file is None else f'{file}{sign}{restriction}'}:{samples}"
         alike = [group for group in groups if _without_benchmarks(group) == options and "data" not in group]
         if alike:
             alike[0]["benchmarks"].append(benchmark)
