@@ -287,7 +287,7 @@ class SpelledCommand(Helping):
             raise
         except KeyboardInterrupt as stop:
             if notes := getattr(stop, "__notes__", None):
-                stop.__notes__ = [spelt(note, self) for note in notes]
+                stop.__notes__ = [spell(note, self) for note in notes]
             raise
 
 

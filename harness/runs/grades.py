@@ -44,15 +44,15 @@ def read_stored(folder: BenchmarkFolder) -> Iterator[Grade]:
         with contextlib.suppress(StoreError):  # Unreadable grades are made again.
             yield from read_file(folder.grades)
     with contextlib.suppress(StoreError):
-        yield from read_appended(_appended(folder), Grade, _REMEDY)
+        yield from read_appended(_partial_file(folder), Grade, _REMEDY)
 
 
 def any_stored(folder: BenchmarkFolder) -> bool:
     """Whether there is a file of grades that may be reused."""
-    return folder.grades.exists() or _appended(folder).exists()
+    return folder.grades.exists() or _partial_file(folder).exists()
 
 
-def _appended(folder: BenchmarkFolder) -> Path:
+def _partial_file(folder: BenchmarkFolder) -> Path:
     """The file of the grades of an interrupted grading, to which the next one appends."""
     return folder.fresh_grades if folder.fresh_grades.exists() else folder.partial_grades
 
@@ -108,7 +108,7 @@ class PartialGrades:
             make_folder(self._folder.path)
             if self._fresh:
                 _forget_partial(self._folder)
-            path = self._folder.fresh_grades if self._fresh else _appended(self._folder)
+            path = self._folder.fresh_grades if self._fresh else _partial_file(self._folder)
             # A loss of power costs these grades, which can be made again; the end of the process does not.
             self._file = LineFile(path, durable=False)
         self._file.append(b"".join(map(line, grades)))
