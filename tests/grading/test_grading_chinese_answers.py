@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+import harness
 from harness.answers.grammar.tree import names
 from tests.grading.test_grading_chinese_sentences import outcome
 
@@ -210,3 +211,43 @@ def test_near_and_about_in_chinese_round_a_quantity_only(reference: str, form: s
         assert outcome(reference, f"{lead}{form.format(reference)}。") == "correct", lead
         for twin in twins.split():
             assert outcome(reference, f"{lead}{twin.format(reference)}。") != "correct", twin
+
+
+@pytest.mark.parametrize(
+    ("reference", "reply", "reason"),
+    [
+        (
+            "25人",
+            "答：男生有25人，女生有20人。",
+            "it has 2 quantities (25人, 20人), and which of them is the answer is not read",
+        ),
+        ("3元", "答：比12元多3元。", "it has 2 quantities (12元, 3元), and which of them is the answer is not read"),
+        ("36千克", "答：苹果约重36千克。", "its word 约 may deny, limit or suppose 36千克"),
+        ("36千克", "答：苹果重36千克左右。", "its word 左右 may deny, limit or suppose 36千克"),
+        (
+            "36米",
+            "这座楼房飘36米。",
+            "before 36米 stands no verb of having, measuring or doing that is known: 这座楼房飘",
+        ),
+        ("24岁", "所以爸爸比小明大二十四岁。", "a sentence of this form is read behind 答： and 答案是 only"),
+    ],
+)
+def test_an_undecided_sentence_names_its_obstacle(reference: str, reply: str, reason: str) -> None:
+    verdict = harness.grade(reference, reply)
+    assert verdict.outcome == "undecided"
+    assert [step for step in verdict.steps if step.endswith(f" does not state an answer: {reason}")]
+
+
+@pytest.mark.parametrize(
+    ("reference", "reply"),
+    [
+        ("x=2或x=3", "答：x=2或x=3"),
+        ("25人", "答：男生有25人。"),
+        ("26人", "答：男生有25人。"),
+        ("25人左右", "答：25人左右"),
+    ],
+)
+def test_a_decided_answer_has_no_obstacle(reference: str, reply: str) -> None:
+    verdict = harness.grade(reference, reply)
+    assert verdict.outcome != "undecided"
+    assert not any("does not state an answer" in step for step in verdict.steps)

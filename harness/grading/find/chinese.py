@@ -276,6 +276,12 @@ def hedges(words: str) -> bool:
     return _HEDGES.search(_ROUNDED.sub("", words)) is not None
 
 
+def limiting_word(words: str) -> str:
+    """Return the word by which words beside a quantity limit it (see `limits`); empty if they do not."""
+    word = _LIMITS.search(_PASSED.sub("", words))
+    return "" if word is None else word.group()
+
+
 def is_limited(sentence: str) -> bool:
     """Whether the name before the last 是, 为 or 等于 of a sentence limits what stands behind it: 小明说差是12."""
     copula = max(sentence.rfind(verb) for verb in ("是", "为", "等于"))
