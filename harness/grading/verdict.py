@@ -103,7 +103,7 @@ _REASONS = (
 """Rules whose words say why an answer is undecided; the others only say how it was compared."""
 
 _MARKS_BEHIND = "})]$*_`.。!！ \t\n\\"
-_STOPS = "。！？\n"
+_STOP = re.compile(r"[。！？\n]")
 _MAX_UNIT_CHARS = 12
 """A text behind an answer of at most this many characters may be its unit, and is no step."""
 
@@ -143,10 +143,10 @@ def _obstacle(question: Question, text: str, extraction: Extraction) -> str:
         return ""
     from harness.grading.find.chinese_answers import obstacle
 
-    end = min((at for stop in _STOPS if (at := text.find(stop, extraction.end)) >= 0), default=len(text))
+    end = min((stop.start() for stop in _STOP.finditer(text, extraction.end)), default=len(text))
     begin = extraction.start
     if extraction.method == UNSTATED:
-        begin = max(text.rfind(stop, 0, begin) + 1 for stop in _STOPS)
+        begin = max((stop.end() for stop in _STOP.finditer(text, 0, begin)), default=0)
     sentence = text[begin:end].strip()
     reason = obstacle(sentence, announced=extraction.method == "phrase") if len(sentence) <= MAX_QUOTED_CHARS else ""
     return f"the sentence “{visible(sentence)}” does not state an answer: {reason}" if reason else ""

@@ -130,10 +130,10 @@ def leaves_in_chinese(sentence: str, answer: str, *, is_far: bool = False, is_fi
     if is_first and any(_LIMITS.match(clause) and not _METHOD.fullmatch(clause) for clause in clauses):
         return False
     own = plain(answer)
-    if is_letter(answer) and (said := [clause for clause in clauses if clause.strip()]):
-        reason = _REASON_OF_QUESTION.match(said[0])
+    if is_letter(answer) and (nonblank := [clause for clause in clauses if clause.strip()]):
+        reason = _REASON_OF_QUESTION.match(nonblank[0])
         if reason is not None:
-            return _only_concludes([said[0][reason.end() :], *said[1:]], own)
+            return _only_concludes([nonblank[0][reason.end() :], *nonblank[1:]], own)
     return not any(
         _TURNS.search(clause)
         or (not is_far and _NEGATES.search(clause) and (_OF_ANSWER.match(clause) or own in clause))
