@@ -33,7 +33,7 @@ from harness.grading.find.reasoning import final_part
 from harness.grading.find.several import parts_of
 from harness.grading.find.stated import StatedValue, statements
 
-VERSION = "22"
+VERSION = "23"
 """Version of the rules. It goes up whenever any pair of reference and response may get another verdict."""
 
 GRADER = f"rules/{VERSION}"
@@ -102,6 +102,7 @@ _REASONS = (
 """Rules whose words say why an answer is undecided; the others only say how it was compared."""
 
 _MARKS_BEHIND = "})]$*_`.。!！ \t\n\\"
+_STOP = re.compile(r"[。！？\n]")
 _MAX_UNIT_CHARS = 12
 """A text behind an answer of at most this many characters may be its unit, and is no step."""
 
@@ -123,11 +124,31 @@ _POWER_OF_BRACKET = re.compile(r"[)}]\s*\^")
 
 def why_undecided(question: Question, sample: Sample, grade: Grade) -> str:
     """Return in words why a grade is undecided; a sentence behind the answer that leaves it open is quoted."""
+    extraction = find(question, sample.text, truncated=sample.truncated)
+    if extraction is not None and shorten_answer(extraction.answer, MAX_ANSWER_CHARS) != grade.extracted:
+        extraction = None
+    if extraction is not None and (obstacle := _obstacle(question, sample.text or "", extraction)):
+        return obstacle
     if grade.rule not in _REASONS:
         return "no rule can tell whether the answer equals the reference"
-    extraction = find(question, sample.text, truncated=sample.truncated) if grade.rule == UNSTATED else None
-    is_graded = extraction is not None and shorten_answer(extraction.answer, MAX_ANSWER_CHARS) == grade.extracted
-    return _meaning(grade.rule, extraction if is_graded else None)
+    return _meaning(grade.rule, extraction)
+
+
+def _obstacle(question: Question, text: str, extraction: Extraction) -> str:
+    """Return why the sentence in Chinese around an answer states no quantity, in words; empty for other answers."""
+    if text.isascii() or extraction.opened_by or extraction.behind or question.kind not in _ONE_VALUE:
+        return ""
+    if extraction.method not in ("phrase", UNSTATED):
+        return ""
+    from harness.grading.find.chinese_answers import obstacle
+
+    end = min((stop.start() for stop in _STOP.finditer(text, extraction.end)), default=len(text))
+    begin = extraction.start
+    if extraction.method == UNSTATED:
+        begin = max((stop.end() for stop in _STOP.finditer(text, 0, begin)), default=0)
+    sentence = text[begin:end].strip()
+    reason = obstacle(sentence, announced=extraction.method == "phrase") if len(sentence) <= MAX_QUOTED_CHARS else ""
+    return f"the sentence “{visible(sentence)}” does not state an answer: {reason}" if reason else ""
 
 
 def _meaning(rule: str, extraction: Extraction | None) -> str:
@@ -152,12 +173,14 @@ class Search(NamedTuple):
     extraction: the answer, None if the response gives none. other_boxes: the contents of the boxes beside the answer;
     empty if none of them can change the verdict. steps: the search in words; empty unless requested. unasked: the
     verdict on an answer about which the benchmark's own verifier is not asked; None for all other answers.
+    obstacle: why the sentence of the answer states none, in words; empty if it does, and unless steps are requested.
     """
 
     extraction: Extraction | None
     other_boxes: list[str]
     steps: tuple[str, ...] = ()
     unasked: AnswerVerdict | None = None
+    obstacle: str = ""
 
 
 class AnswerVerdict(NamedTuple):
@@ -290,7 +313,9 @@ def search(
     # Other boxes do not count beside a right answer, and the search for boxes in a long text takes most of the time.
     is_right = extraction is not None and extraction.answer in question.references and _is_simple(question)
     boxes = [] if question.rules.whole_reply or is_right else _other_boxes(sample.text, extraction)
-    return Search(extraction, boxes, tuple(steps), None if extraction is None else _unasked(question, extraction))
+    unasked = None if extraction is None else _unasked(question, extraction)
+    obstacle = _obstacle(question, sample.text or "", extraction) if with_steps and extraction is not None else ""
+    return Search(extraction, boxes, tuple(steps), unasked, obstacle)
 
 
 def find(question: Question, text: str | None, *, truncated: bool = False) -> Extraction | None:
@@ -543,7 +568,8 @@ def conclude(searched: Search, decision: AnswerVerdict, right_elsewhere: bool, *
         near = "another box" if right_elsewhere else decision.near_miss
         passed_over = () if near is None else (f"near miss: {NEAR_MISSES[near]}",)
         rule = () if extraction is None else (_rule_in_words(decision.rule, extraction),)
-        lines = (*searched.steps, *decision.steps, *rule, *passed_over, decision.outcome.replace("_", " "))
+        obstacle = (searched.obstacle,) if searched.obstacle and decision.outcome == "undecided" else ()
+        lines = (*searched.steps, *decision.steps, *rule, *obstacle, *passed_over, decision.outcome.replace("_", " "))
         steps = tuple(visible(step, MAX_STEP_CHARS) for step in lines)
     return Verdict(
         outcome=decision.outcome,

@@ -217,3 +217,26 @@ def test_a_doubt_in_the_answer_s_own_sentence_leaves_a_letter_open_as_a_number(s
 )
 def test_what_an_option_is_not_leaves_it_standing(reason: str) -> None:
     assert harness.grade("C", rf"\boxed{{C}}, {reason}.").outcome == "correct"
+
+
+ASKED = ("因为题目要求的是最大值", "因为题目问的是面积", "由于本题要求选最小的数", "这是因为题目要求的是和")
+"""What the question asks for, as the reason of an option."""
+
+
+@pytest.mark.parametrize("reason", ASKED)
+@pytest.mark.parametrize("mark", ["，", "。", "\n"])
+def test_what_the_question_asks_for_is_the_reason_of_an_option(reason: str, mark: str) -> None:
+    for behind in ("。", "，所以选C。", "，因此C符合。"):
+        assert harness.grade("C", rf"\boxed{{C}}{mark}{reason}{behind}").outcome == "correct", behind
+        assert harness.grade("B", rf"\boxed{{C}}{mark}{reason}{behind}").outcome == "wrong", behind
+    for behind in (
+        "，而我算的是最小值。",
+        "，所以选B。",
+        "，所以C不对。",
+        "，应该是B。",
+        "，但我看错了。",
+        "，其实是B。",
+        "，我弄错了。",
+    ):
+        assert harness.grade("C", rf"\boxed{{C}}{mark}{reason}{behind}").outcome != "correct", behind
+    assert harness.grade("12", rf"\boxed{{12}}{mark}因为题目要求的是半径，而我算的是直径。").outcome == "undecided"

@@ -195,7 +195,7 @@ def test_a_currency_before_the_box_is_compared(reference: str, reply: str, expec
     assert outcome(reference, reply) == expected
 
 
-@pytest.mark.parametrize("unit", ["m", "g", "s", "L", "N", "m/s", "m²", "mL"])
+@pytest.mark.parametrize("unit", ["m", "g", "s", "L", "N", "m/s", "m²"])
 def test_a_reference_with_a_letter_that_names_a_unit_does_not_refuse_its_number(unit: str) -> None:
     assert outcome(f"5 {unit}", r"\boxed{5}") == "undecided"
     assert outcome(f"5 {unit}", r"\boxed{6}") == "wrong"
@@ -285,3 +285,31 @@ def test_a_unit_that_begins_with_a_numeral_is_no_other_value() -> None:
 
 def grade(reference: str, reply: str) -> str:
     return harness.grade(reference, reply).outcome
+
+
+COUNTERS = "桶罐壶缸筐篮捆串束盘碟锅盆勺车船卷册幅株堆摞群批箱瓶杯袋盒碗"
+"""Classifiers by which goods are counted."""
+
+
+@pytest.mark.parametrize("unit", ["升", "毫升", "千克", "元", "个"])
+@pytest.mark.parametrize(
+    "form", [r"\boxed{{180}}{}", r"$\boxed{{180}}${}。", r"\boxed{{180{}}}", r"所以是\boxed{{180}} {}。"]
+)
+def test_a_counter_behind_a_box_has_the_verdict_of_the_counter_in_the_box(form: str, unit: str) -> None:
+    for counter in COUNTERS:
+        reply = form.format(counter)
+        assert outcome(f"180{unit}", reply) == "undecided", reply
+        assert outcome(f"180{counter}", reply) == "correct", reply
+        assert outcome("180", reply) == "correct", reply
+        assert outcome(f"181{counter}", reply) != "correct", reply
+
+
+@pytest.mark.parametrize("reference", ["2500 mL", "2500 ml", r"2500\text{ mL}"])
+def test_millilitres_are_a_unit_and_no_product(reference: str) -> None:
+    number = "2500"
+    for answer in ("2500 mL", "2500 ml", "2.5 L", r"2500\text{ mL}"):
+        assert outcome(reference, rf"\boxed{{{answer}}}") == "correct"
+    assert outcome(reference, rf"\boxed{{{number}}}") == "correct"
+    assert harness.grade(reference, rf"\boxed{{{reference}}}. So we get {number}.").outcome == "correct"
+    for answer in ("2500 L", "2500 mg", "2501 mL", "25 mL"):
+        assert outcome(reference, rf"\boxed{{{answer}}}") == "wrong"

@@ -130,6 +130,7 @@ def joined(text: str, parts: int) -> str:
     [
         (", ", True), (" and ", True), ("; ", True), (r"\) and \(", True), (" 和 ", True), (r",\quad y=", True),
         ("\n(b) ", True), ("x", False), ("+", False), (" but ", False), (". We know ", False), ("9", False),
+        (r"~~\text{and}~~", True), (r"~~\text{times}~~", False),
         (" " * MAX_GAP_CHARS, True), (" " * (MAX_GAP_CHARS + 1), False),
     ],
 )  # fmt: skip

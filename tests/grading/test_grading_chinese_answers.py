@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+import harness
 from harness.answers.grammar.tree import names
 from tests.grading.test_grading_chinese_sentences import outcome
 
@@ -151,3 +152,102 @@ def test_speeds_points_solution_sets_and_times_are_stated(reference: str, form: 
     twins += [around.format(stated) for around in AROUND] + [f"{stated}{behind}" for behind in BEHIND]
     accepted = [twin for twin in twins if outcome(reference, f"我们先列式计算。{lead}{twin}。") == "correct"]
     assert accepted == []
+
+
+HEDGES = names(
+    "粗略地看， 粗略估计， 粗略地说， 粗略来看， 大约， 大约地说， 大概， 大概来说， 大致来看， 大体上， "
+    "约略地， 约莫 近似地看， 近似计算， "
+    "差不多， 估计 估计一下， 可能 也许 或许 恐怕 似乎 好像 看起来， 看上去， 多半 我猜"
+)
+"""Adverbs of approximation and of doubt before the statement of an answer."""
+
+STATEMENTS = ("答案是{}", "正确的结果是{}", "最终答案是{}。", "所以答案是{}", "结果为{}", "答案：{}")
+LEADS_WITH_SIGNS = names(
+    "约分后， 约去公因数， 根据节约用水的要求， 化简约分得， 最近的一步之后， 由公约数可知， 因为π约等于3.14，所以 "
+    "因为大约有3.5个，所以 由近似值3.14，所以"
+)
+"""Words that hold a sign of approximation and round nothing of what stands behind them."""
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+@pytest.mark.parametrize("hedge", HEDGES)
+def test_an_answer_behind_a_word_of_approximation_is_undecided(hedge: str, statement: str) -> None:
+    for answer in ("11", "3.6立方米"):
+        assert outcome(answer, hedge + statement.format(answer)) != "correct"
+        assert outcome(answer, f"我们一步一步地算。{hedge}{statement.format(answer)}") != "correct"
+    assert outcome("B", f"{hedge}答案是B") != "correct"
+
+
+@pytest.mark.parametrize("lead", LEADS_WITH_SIGNS)
+def test_a_sign_of_approximation_inside_another_word_or_before_another_number_hedges_nothing(lead: str) -> None:
+    assert outcome("11", f"{lead}答案是11") == "correct"
+    assert outcome("12", f"{lead}答案是11") == "wrong"
+
+
+OTHER_WORDS = (
+    (
+        "25%",
+        "全班的近视率是{}",
+        "近视率是近{} 近视率约为{} 近视率约{} 近视率接近{} 近视人数约占全班的{} 近视人数约为全班人数的{}",
+    ),
+    (
+        "25人",
+        "附近的商店有{}",
+        "附近的商店约有{} 附近的商店近{} 附近的商店有近{} 附近的商店约合有{} 附近的商店约相当于{}",
+    ),
+    ("25人", "最近的班有{}", "最近的班约有{} 最近的班大约有{} 最近的班有约{}"),
+    ("25天", "约会的天数是{}", "约会的天数约是{} 约会的天数大约是{}"),
+    ("25人", "约定的人数是{}", "约定的人数约是{} 约定的人数近{}"),
+    ("25吨", "一共节约{}", "一共约节约{} 一共节约近{} 一共节约约{}"),
+    ("25个", "邻近的村有{}", "邻近的村约有{} 邻近的村有近{}"),
+    ("25元", "签约要付{}", "签约约要付{} 签约要付约{} 签约大概要付{}"),
+)
+"""Rows (reference, sentence with 近 or 约 inside another word, the same with a word for "about")."""
+
+
+@pytest.mark.parametrize(("reference", "form", "twins"), OTHER_WORDS)
+def test_near_and_about_in_chinese_round_a_quantity_only(reference: str, form: str, twins: str) -> None:
+    for lead in ("答：", "所以", "我们先列式计算。"):
+        assert outcome(reference, f"{lead}{form.format(reference)}。") == "correct", lead
+        for twin in twins.split():
+            assert outcome(reference, f"{lead}{twin.format(reference)}。") != "correct", twin
+
+
+@pytest.mark.parametrize(
+    ("reference", "reply", "reason"),
+    [
+        (
+            "25人",
+            "答：男生有25人，女生有20人。",
+            "it has 2 quantities (25人, 20人), and which of them is the answer is not read",
+        ),
+        ("3元", "答：比12元多3元。", "it has 2 quantities (12元, 3元), and which of them is the answer is not read"),
+        ("36千克", "答：苹果约重36千克。", "its word 约 may deny, limit or suppose 36千克"),
+        ("36千克", "答：苹果重36千克左右。", "its word 左右 may deny, limit or suppose 36千克"),
+        (
+            "36米",
+            "这座楼房飘36米。",
+            "before 36米 stands no verb of having, measuring or doing that is known: 这座楼房飘",
+        ),
+        ("24岁", "所以爸爸比小明大二十四岁。", "a sentence of this form is read behind 答： and 答案是 only"),
+    ],
+)
+def test_an_undecided_sentence_names_its_obstacle(reference: str, reply: str, reason: str) -> None:
+    verdict = harness.grade(reference, reply)
+    assert verdict.outcome == "undecided"
+    assert [step for step in verdict.steps if step.endswith(f" does not state an answer: {reason}")]
+
+
+@pytest.mark.parametrize(
+    ("reference", "reply"),
+    [
+        ("x=2或x=3", "答：x=2或x=3"),
+        ("25人", "答：男生有25人。"),
+        ("26人", "答：男生有25人。"),
+        ("25人左右", "答：25人左右"),
+    ],
+)
+def test_a_decided_answer_has_no_obstacle(reference: str, reply: str) -> None:
+    verdict = harness.grade(reference, reply)
+    assert verdict.outcome != "undecided"
+    assert not any("does not state an answer" in step for step in verdict.steps)

@@ -145,6 +145,9 @@ def test_all_parts_of_a_quantity_are_read(reference: str, end: str) -> None:
         ("25人", "答：男生有25人，女生有20人。", "undecided"),
         ("45人", "答：男生有25人，女生有20人，一共有45人。", "correct"),
         ("x=5", "x=5是方程的解。", "undecided"),
+        ("3小时", "所以需要3时。", "correct"),
+        ("3小时", "所以需要3分。", "wrong"),
+        ("3小时", "所以需要3时多。", "undecided"),
     ],
 )
 def test_what_a_sentence_in_chinese_decides(reference: str, reply: str, expected: str) -> None:

@@ -53,6 +53,10 @@ ROWS: list[tuple[str, Examples]] = [
         (r"\$5", r"5\text{ cents}", False),
         (r"5\text{ J}", r"5\text{ N}\cdot\text{m}", True), (r"5\text{ J}", r"5\text{ W}", False),
     ]),
+    ("`$24`", [
+        ("$24", r"\$24", True), ("24$", "24 dollars", True), ("€24", "24€", True), ("€24", r"24\text{ euros}", True),
+        ("$24", r"24\text{ cents}", False), ("$24", r"24\text{ km}", False), ("$24", "€24", False),
+    ]),
     ("`60千米/时`, `每小时60千米`", [
         ("60千米/时", "每小时60千米", True), ("60千米/时", "时速60千米", True), ("30平方米", "30 m2", True),
         ("30平方米", "30 sq m", True), ("60千米/时", "每分钟60千米", False), ("30 m^2", "30 m3", False),

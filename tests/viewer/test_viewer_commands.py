@@ -129,6 +129,11 @@ def test_worked_examples_are_printed_with_the_question_and_not_with_each_filtere
             "\\boxed{1}\n\nWe divide. So we get 3.",
             "the text behind the answer states another value: “So we get 3.”",
         ),
+        (
+            "答：男生有1人，女生有3人。",
+            "the sentence “男生有1人，女生有3人” does not state an answer: it has 2 quantities (1人, 3人), "
+            "and which of them is the answer is not read",
+        ),
         (r"\boxed{A B C}", "no rule can tell whether the answer equals the reference"),
         (r"\boxed{1}", None),
         (r"\boxed{2}", None),

@@ -92,6 +92,13 @@ _ONLY_DOUBLED_BACKSLASHES = re.compile(r"(?:[^\\]|\\\\)*")
 _OUTWARD = re.compile(r"\s*+(?:\\left\s*+)?([\[\](])((?=[^\[\]()]*[,;])[^\[\]()]*+)([\[\])])\s*+")
 """Two ends between square brackets of any direction: `[0, 1]`, and `]0, 1[`, whose open ends are turned outwards."""
 
+_DOLLAR = re.compile(r"(?<!\\)\$")
+_PRICE = re.compile(r"(?<![\w)\]}\\$])\$(?=\s?[-−]?\.?\d)")
+_PRICE_BEHIND = re.compile(r"[^$]*\d\s?\$\s*")
+r"""`_PRICE`: a dollar sign directly before a number, and behind no letter, digit or closing bracket. `_PRICE_BEHIND`: a
+text whose only dollar sign ends it, directly behind a number.
+"""
+
 _RIGHT = "\\right"
 _SET_SIGN = re.compile(r"(\\cup(?![a-zA-Z])|\\cap(?![a-zA-Z])|[∪∩])")
 _CHEMICAL = re.compile(r"\\ce\s*\{([A-Za-z0-9]{1,40})\}")
@@ -131,6 +138,8 @@ def plain_source(source: str) -> str:
         source = _ENTITY.sub(lambda entity: html.unescape(entity.group()), source)
     if "\\\\" in source:
         source = _undo_doubled_backslashes(source)
+    if "$" in source:
+        source = escape_prices(source)
     if "[" in source or "]" in source:
         source = _turn_open_ends(source)
     if "mu" in source or "µ" in source or "μ" in source:
@@ -140,6 +149,19 @@ def plain_source(source: str) -> str:
     if "\\ce" in source:
         source = _CHEMICAL.sub(lambda formula: _COUNT_OF_ATOMS.sub(r"\\text{\1}_{\2}", formula[1]), source)
     return plain_latex(source.replace("{:}", ":").replace("{.}", ".")).strip()
+
+
+def escape_prices(source: str) -> str:
+    r"""Return `source` with `\$24` for `$24`, a price; formulas between dollar signs stay (`$24$`).
+
+    Dollar signs are money if each of them stands directly before a number and none closes a formula, or if a single one
+    ends the text behind a number.
+    """
+    if len(_DOLLAR.findall(source)) == len(_PRICE.findall(source)):
+        return _PRICE.sub(r"\\$", source)
+    if _PRICE_BEHIND.fullmatch(source) and not source.rstrip().endswith("\\$"):
+        return f"{source.rstrip()[:-1]}\\$"
+    return source
 
 
 def _undo_doubled_backslashes(source: str) -> str:

@@ -2,7 +2,7 @@ r"""Whole answers that have a spelling of their own, brought to the spelling tha
 
     每小时60千米, 时速60千米             60千米/时
     30 m2, 12 cm3, 30 sq m              30 m^2, 12 cm^3, 30 square m
-    \$18\frac34                         18\frac34 dollars
+    \$18\frac34, $3/4                   18\frac34 dollars, 3/4 dollars
     2046 (base 7)                       2046_{7}
     36 degrees 15 minutes               36^\circ 15'
     9:40 in the morning, 11:05 at night 9:40 a.m., 11:05 p.m.
@@ -43,7 +43,7 @@ _EACH = re.compile(rf"每(?P<of>[\u3400-\u9fff]{{1,4}}?)\s*(?P<n>{_NUMBER})\s*(?
 _SPEED = re.compile(rf"(?P<of>[时分秒])速\s*[是为]?\s*(?P<n>{_NUMBER})\s*(?P<unit>[\u3400-\u9fffA-Za-z]{{1,6}})")
 _POWER = re.compile(rf"({_NUMBER})\s*(mm|cm|dm|km|m|in|ft|yd|mi)\s?([23])")
 _SQUARE = re.compile(rf"(?i)({_NUMBER})\s*(sq|cu)\.?\s*(mm|cm|dm|km|m|in|ft|yd|mi)\.?")
-_MIXED_MONEY = re.compile(r"\\?\$\s*(\d+\s*\\[dt]?frac\s*(?:\{\d+\}\s*\{\d+\}|\d\s*\d))")
+_MIXED_MONEY = re.compile(r"\\?\$\s*(\d+\s*\\[dt]?frac\s*(?:\{\d+\}\s*\{\d+\}|\d\s*\d)|\d+/\d+)")
 _BASE = re.compile(r"([0-9A-Za-z]+)\s*(?:\(\s*(?:in\s+)?base[ -](\d{1,2})\s*\)|(?:in\s+)?base[ -](\d{1,2}))")
 _DEGREES = re.compile(r"(-?\d+)\s*degrees?,?\s*(?:and\s+)?(\d+)\s*minutes?(?:,?\s*(?:and\s+)?(\d+)\s*seconds?)?")
 _CLOCK = re.compile(r"(?i)(1[0-2]|[1-9]):([0-5]\d)\s*(?:in\s+the\s+(morning|afternoon|evening)|(at\s+night))")

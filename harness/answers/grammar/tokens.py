@@ -99,7 +99,7 @@ _EXPONENT = re.compile(r"[+-]?\d{1,4}(?![\d.])")
 
 _DIRECTED = re.compile(r"\s*\{\s*([A-Z])\s*([A-Z])\s*\}")
 _OPERAND = re.compile(r"(?:[\s}$~({]|\\[,;: ])*+[\d.\\]")
-_BARE_UNITS = names("cm mm um km kg ft hr mph kph yd ml mg")
+_BARE_UNITS = names("cm mm um km kg ft hr mph kph yd ml mL mg")
 _PRODUCT_LETTERS = frozenset("abcdkmnpqrstxyzuvw")
 
 

@@ -233,6 +233,7 @@ _CHINESE = re.compile(r"[一-鿿]+")
 _CLASSIFIERS = frozenset(
     "个個人名位种種次只隻本支枝张張条條棵颗粒辆台套件岁页頁层層间間头頭匹块塊份组組对對双雙把段根朵袋箱瓶杯碗盒天项項道题題点點架艘座"
     "栋户家所班排行列轮局场場枚笔句步"
+    "桶罐壶缸筐篮篓捆串束盘碟锅盆勺匙车船卷册篇幅幢株堆叠摞群批顿趟遍滴片管节首封"
 )
 """Classifiers, one of which stands between a Chinese number and what it counts."""
 

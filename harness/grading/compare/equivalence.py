@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from harness.answers.bounds import LAST_LETTER
 from harness.answers.boxed import without_boxes
+from harness.answers.grammar.characters import escape_prices
 from harness.answers.grammar.literals import Unreadable
 from harness.answers.grammar.parse import connectives, parse
 from harness.answers.grammar.tree import Node, sym, walk
@@ -34,7 +35,7 @@ from harness.grading.compare.scalars import Comparison
 from harness.grading.compare.structures import same
 from harness.grading.compare.words import same_words
 
-_INTEGER = re.compile(r"\s*\$?\s*([-+]?)0*(\d{1,400})\s*\$?\s*")
+_INTEGER = re.compile(r"\s*(?P<formula>\$)?\s*(?P<sign>[-+]?)0*(?P<digits>\d{1,400})\s*(?(formula)\$)\s*")
 _VALUE_UNDER_LETTER = re.compile(
     r"[\s{]*(?:\([A-J]\)|[A-J]\)|[A-J][.、:](?=\s))[\s}~]*(?:\\[ ,;])*(\S.*)|\(?[a-j]\)\s+([-\d.\\$].*)", re.DOTALL
 )
@@ -122,6 +123,7 @@ def near_miss(reference: str, answer: str, kind: str, rules: GradeRules) -> Near
 
 def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: tuple[str, ...]) -> Comparison:
     """Compare by value, as `equal` does, but accept any form of the answer."""
+    reference, answer = escape_prices(reference), escape_prices(answer)
     if kind != "choice":
         reference_digits, answer_digits = _INTEGER.fullmatch(reference), _INTEGER.fullmatch(answer)
         # With a tolerance 100 may equal 101, which only the trees decide.
@@ -295,7 +297,7 @@ def _without_trees(reference: str, answer: str, kind: str, rules: GradeRules) ->
 
 def _integer(match: re.Match[str]) -> int:
     """Return the value of a match of `_INTEGER`."""
-    return int(match[1] + match[2])
+    return int(match["sign"] + match["digits"])
 
 
 def _undecided_words(reference: str) -> Comparison:

@@ -1,9 +1,10 @@
 """Sentences in Chinese behind an answer, and whether their words deny, correct or limit it. See `behind`.
 
-Three kinds of sentences hold words of doubt and leave the answer all the same:
+Four kinds of sentences hold words of doubt and leave the answer all the same:
 
     a denied fault                    没有问题 · 没发现错误 · 毫无矛盾; not 除了单位都没有问题, 没错吧
     a repeated check that agrees      再算一次，…，和前面一样; not 再算一次。 or 再算一次，得60，正确 behind 50
+    what the question asks for        因为题目要求的是最大值 behind an option; only 所以选C may follow
     a question to the reader          学会了吗？ · 需要我再讲一遍吗？ · 为什么呢？; not one that speaks of
                                       the answer, of a value or of a fault: 你觉得对吗？
 """
@@ -102,6 +103,12 @@ _SPEAKS_OF_ANSWER = re.compile(
 _THEN = re.compile("先(.{0,20})再")
 """Two steps of the work: 先算每组的个数，再乘以组数. Elsewhere 再 adds a step behind the answer."""
 
+_REASON_OF_QUESTION = re.compile("(?:这是)?(?:因为|由于)(?:本|这道?|该)?题目?(?:要求|[要所]?问)")
+"""How a clause begins that gives what the question asks for as the reason of an option: 因为题目要求的是最大值."""
+
+_CONCLUDES = re.compile("所以|因此|故|只有|应?选")
+"""How a clause may go on behind such a reason; what else stands there may turn against the option."""
+
 _OTHER_LETTERS = re.compile(r"(?:选项)?(?:其[他余它](?:选项|答案|项)?|[A-J])(?![^，,]*(?:[正准]确|才|对\Z|选|问题))")
 
 
@@ -123,11 +130,21 @@ def leaves_in_chinese(sentence: str, answer: str, *, is_far: bool = False, is_fi
     if is_first and any(_LIMITS.match(clause) and not _METHOD.fullmatch(clause) for clause in clauses):
         return False
     own = plain(answer)
+    if is_letter(answer) and (nonblank := [clause for clause in clauses if clause.strip()]):
+        reason = _REASON_OF_QUESTION.match(nonblank[0])
+        if reason is not None:
+            return _only_concludes([nonblank[0][reason.end() :], *nonblank[1:]], own)
     return not any(
         _TURNS.search(clause)
         or (not is_far and _NEGATES.search(clause) and (_OF_ANSWER.match(clause) or own in clause))
         for clause in clauses
     )
+
+
+def _only_concludes(clauses: list[str], own: str) -> bool:
+    """Whether the clauses behind the first one, which gives a reason, only conclude the letter `own` again."""
+    concludes = all(_CONCLUDES.match(clause) and own in plain(clause) for clause in clauses[1:])
+    return concludes and not any(map(_TURNS.search, clauses))
 
 
 def _without_confirmations(sentence: str, answer: str) -> str:

@@ -50,13 +50,13 @@ _STYLES = rf"{_STYLE}?\{{"
 _OPENS_BEFORE = re.compile(
     rf"(?:\A|{_RELATIONS}|{_WORDS}|\\begin\s*\{{[a-z]+\*?\}}(?:\{{[^{{}}]{{0,20}}\}})?|\\item(?![A-Za-z])"
     rf"|\\color\s*\{{[\w!#]{{1,30}}\}}|[\u3400-\u9fff])"
-    rf"(?:{_SPACES}|{_STYLES})*(?P<sign>[-−+]?){_SPACES}*(?P<money>\\[$]|[€£¥])?(?:{_SPACES}|{_STYLES})*\Z"
+    rf"(?:{_SPACES}|{_STYLES})*(?P<sign>[-−+]?){_SPACES}*(?P<money>\\[$]|[€£¥￥＄])?(?:{_SPACES}|{_STYLES})*\Z"
 )
 r"""The end of what stands before a box in its formula: its beginning, a relation or words; then perhaps a sign and a
 currency. Behind any other text, the box is a part of a larger expression.
 """
 
-_SIGN_IN_TEXT = re.compile(r"(?:[=≈≡]\s*(?P<sign>[-−]))?\s*(?P<money>\\[$]|[€£¥])?\s*\Z")
+_SIGN_IN_TEXT = re.compile(r"(?:[=≈≡]\s*(?P<sign>[-−]))?\s*(?P<money>\\[$]|[€£¥￥＄])?\s*\Z")
 _FACTOR_IN_TEXT = re.compile(
     r"(?:(?<![A-Za-z\\])[A-Za-z]|[\d^/+]|(?<![=≈≡])(?<![=≈≡]\s)[-−]|\\[A-Za-z]+\s*(?:\{[^{}]*\}\s*)?\{)\Z"
 )
@@ -171,7 +171,7 @@ def beside_box(text: str, box: Box, lo: int, hi: int) -> str | None:
     if sign is not None and sign["money"] and _NUMBER.fullmatch(value):
         value = sign["money"] + value
     if sign is not None and sign["sign"] in ("-", "−"):
-        value = f"-{value}" if re.fullmatch(r"\s*\\?[$€£¥]?[\d.,]+\s*", value) else f"-({value})"
+        value = f"-{value}" if re.fullmatch(r"\s*\\?[$€£¥￥＄]?[\d.,]+\s*", value) else f"-({value})"
     return f"{value}{belongs}"
 
 

@@ -30,12 +30,13 @@ _VALUE = (
     r"\s*"
 )
 UNIT = (
-    r"(?:平方|立方)?(?:千米|公里|分米|厘米|毫米|公分|米|千克|公斤|毫克|克|吨|毫升|公升|升|分钟|个?小时|秒钟?|天"
+    r"(?:平方|立方)?(?:千米|公里|分米|厘米|毫米|公分|米|千克|公斤|毫克|克|吨|毫升|公升|升|分钟|个?小时|时(?![间刻候段])|秒钟?|天"
     r"|个月|周|年)"
     r"|摄氏度|华氏度|℃|℉|美元|欧元|元钱|块钱|元|块|角|度|公顷|分(?!之)|[A-Za-zΩ°μ]{1,4}[²³]?|[㎡㎥㎝㎜㎞㎢㎤㎏㎎]"
 )
 CLASSIFIER = (
-    "[岁个個人名位种次只支本枝张条棵颗粒辆台套件页层间头匹块份组对双把根朵袋箱瓶杯碗盒道题点艘座户家班行列局场枚笔句步]"
+    "[岁个個人名位种次只支本枝张条棵颗粒辆台套件页层间头匹块份组对双把根朵袋箱瓶杯碗盒道题点艘座户家班行列局场枚笔句步"
+    "桶罐壶缸筐篮篓捆串束盘碟锅盆勺匙车船卷册篇幅幢株堆叠摞群批顿趟遍滴片管节首封]"
 )
 """`UNIT`, `CLASSIFIER`: patterns of what may follow a number in a Chinese sentence."""
 
@@ -74,14 +75,23 @@ _LINK = re.compile(r"有|是|为|等于|[=＝]|的|剩下?|一共|总共|共|用
 """Words of `_HEAD` behind which a quantity may begin that begins with no number: 时间是下午5:35."""
 
 _BEGINS = re.compile(rf"[¥￥$]?[-−]?\d|负?[{NUMERAL_SIGNS}]|半")
+_NEAR = (
+    r"(?<![最附邻临靠远新亲相就])近(?![视郊来期日代义路处亲景海年照况旁邻体的])"
+    r"|(?<![节公预签违契条合制简集履婚失赴邀])约(?![会定束分数简去请见谈])"
+)
+"""近 and 约 as words for "about", before a quantity or its verb: not as a part of 近视, 最近, 附近, 约会, 约分, 节约.
+
+The neighbours are those of the common compounds; in a rarer one the sign leaves an answer undecided.
+"""
+
 _CLAUSE_WORDS = re.compile(
-    r"[如若假设当令除非不没未无莫勿至超过约或许曾原每第吗呢差能可会再才仅该需检剩余其他另说称认猜据听问谁]|大概"
-    r"|最[多少]"
+    r"[如若假设当令除非不没未无莫勿至超过或许曾原每第吗呢差能可会再才仅该需检剩余其他另说称认猜据听问谁]|大概"
+    rf"|最[多少]|{_NEAR}"
 )
 """Chinese characters of conditions, denials, bounds, guesses and questions."""
 
 _PASSED = re.compile(
-    r"当[天时日地年月]|相当|应当|可能的|不同的?|不等式|未知数|无理数|非[负零]|半[径圆夜]|对称|节约|公?约数|原来(?=[有长重高])|[参增]加|减少|加工"
+    r"当[天时日地年月]|相当|应当|可能的|不同的?|不等式|未知数|无理数|非[负零]|半[径圆夜]|对称|节约|约会|公?约数|原来(?=[有长重高])|[参增]加|减少|加工"
     r"|加速|乘积|被?[除减]数|假分数|余[弦数]|反比例|反函数|相反数|倒数|几何|条件概率|比例|计算结果|[本该此]题|这道?题|剩余|分别|超市|假期"
     r"|考试|测试|运动会|设计|之[后和差积商比]"
 )
@@ -90,14 +100,14 @@ _PASSED = re.compile(
 _LIMITING_SIGNS = (
     "不没未无莫勿否非别"  # negations
     "如若假设令当除既纵倘虽但却"  # conditions and contrasts
-    "至超约近或许曾恐怕疑估猜似会够只仅才再另余其"  # bounds, degrees, doubts, parts
+    "至超或许曾恐怕疑估猜似会够只仅才再另余其"  # bounds, degrees, doubts, parts
     "吗呢么何谁什怎哪几"  # questions
     "说称认据听问告诉传声感觉谈想希愿预推判"  # speech and thought
     "错误漏反倒仿题检证算乘减加半之例请让试险"  # mistakes, steps, operations
 )
 _LIMITS = re.compile(
     rf"[{_LIMITING_SIGNS}<>＜＞≤≥≠≈～~→+×÷*^\\]"
-    r"|要是|可能|也许|大[概致体]|差不[多离]|差一?点|以[为内外上下]|[大小多少高低早晚轻重长短快慢]于|[最顶][多少]"
+    rf"|{_NEAR}|要是|可能|也许|大[概致体]|差不[多离]|差一?点|以[为内外上下]|[大小多少高低早晚轻重长短快慢]于|[最顶][多少]"
     r"|最(?=\Z|[高低长短大小快慢](?:\Z|\d))"
     r"|多少|[原本]来|原先|已知|条件|难道|好像|貌似|万一|起码|充其量|几乎|简直|勉强|即[使便]|目[标的]|看[作成样上来起]|当成|[写抄记][成为]|写作(?![业文])|觉得"
     r"|接下来|下面|首先|先[把将求]|然后|考虑|继续|左右|上下|还差|而是|要求|结论|一旦|一度|八成|多半|没准|反正|\A[按照依]|偶尔|(?:表面|理论|事实|实际|原则|名义|基本)上|粗略|商量"
@@ -106,6 +116,14 @@ _LIMITS = re.compile(
 """Closed classes of Chinese words by which a sentence limits what it says: negations, adverbs of doubt and degree,
 conjunctions of condition and contrast, verbs of speech, thought and computing, question words.
 """
+
+_HEDGES = re.compile(
+    r"大[约致体]|大概|约[莫略摸]|粗[略估]|近[似乎]|估|差不多|可能|也许|或许|恐怕|似乎|好像|貌似|看[起上][来去]|多半|猜"
+)
+"""Adverbs and verbs of approximation and guessing."""
+
+_ROUNDED = re.compile(rf"(?:大?约|大概|近似?值?)[是为有等于重长高宽]{{0,3}}\s*[-−]?[\d{NUMERAL_SIGNS}]")
+"""A quantity behind the word that rounds it."""
 
 _OPERATIONS = re.compile("除以|乘以?|加上?|减去?|近似|另一")
 """Words of `_LIMITS` that belong to a name: 甲数除以乙数的商是7."""
@@ -248,6 +266,20 @@ def _states(head: re.Match[str], quantity: _Quantity, announced: bool) -> bool:
 def limits(words: str) -> bool:
     """Whether the words beside a quantity in Chinese deny, limit or suppose it, or compute with it."""
     return _LIMITS.search(_PASSED.sub("", words)) is not None
+
+
+def hedges(words: str) -> bool:
+    """Whether words before the statement of an answer say that it is rough or a guess: 粗略地看，答案是12.
+
+    Behind such a word no quantity stands that it rounds: π大约是3.14，所以答案是12 says nothing about 12.
+    """
+    return _HEDGES.search(_ROUNDED.sub("", words)) is not None
+
+
+def limiting_word(words: str) -> str:
+    """Return the word by which words beside a quantity limit it (see `limits`); empty if they do not."""
+    word = _LIMITS.search(_PASSED.sub("", words))
+    return "" if word is None else word.group()
 
 
 def is_limited(sentence: str) -> bool:

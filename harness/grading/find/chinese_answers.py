@@ -31,7 +31,10 @@ from harness.grading.find.chinese import (
     LEAD,
     NUMERAL_SIGNS,
     UNIT,
+    chinese_statement,
     is_end_of_deed,
+    judgement,
+    limiting_word,
     limits,
     quantity_of,
     starts_of,
@@ -93,6 +96,13 @@ _SOLUTIONS = re.compile(
     rf"(?P<head>[^，,。；;=＝]{{0,20}}(?:解|根)(?:分别)?[是为])\s*(?P<list>{_EQUATION}(?:\s*(?:[，,、和]|或者?)\s*{_EQUATION}){{0,3}})"
 )
 _WEEKDAY = re.compile(r"(?P<head>[^，,。；;]{0,20}[是为])\s*(?P<day>(?:星期|周|礼拜)[一二三四五六日天])")
+_ANY_QUANTITY = re.compile(
+    rf"[-−]?\d+(?:\.\d+)?(?:/\d+)?\s*(?:[%％]|{UNIT}|{CLASSIFIER})?|[{NUMERAL_SIGNS}]+(?:{UNIT}|{CLASSIFIER})"
+)
+_HAN = re.compile(r"[\u3400-\u9fff]")
+_MIN_HAN = 2
+"""Number of Chinese characters beside its quantities that make a text a sentence, at least."""
+
 _CONCLUDES = re.compile(rf"(?:(?<![^。！？\n]){LEAD}|答案)[^。！？\n]*")
 _VALUES = re.compile(rf"\d+(?:\.\d+)?|[{NUMERAL_SIGNS}]+(?={CLASSIFIER}|{UNIT}|分之)")
 
@@ -126,6 +136,32 @@ def answering_weekday(sentence: str) -> tuple[int, int] | None:
     begin = 0 if lead is None else lead.end()
     stated = _WEEKDAY.fullmatch(sentence, begin, len(sentence.rstrip(ENDS)))
     return None if stated is None or not _is_plain(stated["head"]) else stated.span("day")
+
+
+def obstacle(sentence: str, *, announced: bool) -> str:
+    """Say why a sentence in Chinese states no quantity, as a clause: "it has 2 quantities (…)".
+
+    Empty if it states one, judges the statement of the question, or is no sentence around a quantity. announced: a
+    label such as 答： stands before it.
+    """
+    sentence = sentence.strip(ENDS)
+    words = _ANY_QUANTITY.sub("", sentence)
+    if chinese_statement(sentence, announced=announced) or len(_HAN.findall(words)) < _MIN_HAN or judgement(sentence):
+        return ""
+    if answering_quantity(sentence, announced=True) is not None:
+        return "" if announced else "a sentence of this form is read behind 答： and 答案是 only"
+    held = [quantity.group() for quantity in _ANY_QUANTITY.finditer(_MEANT.sub("", sentence))]
+    if not held:
+        return ""
+    if len(held) > 1:
+        return f"it has {len(held)} quantities ({', '.join(held)}), and which of them is the answer is not read"
+    before, quantity, behind = sentence.partition(held[0])
+    before = _LEADS.sub("", before, count=1)
+    if word := limiting_word(before) or limiting_word(behind):
+        return f"its word {word} may deny, limit or suppose {quantity}"
+    if behind:
+        return f"what stands behind {quantity} may change it: {behind}"
+    return f"before {quantity} stands no verb of having, measuring or doing that is known: {before}"
 
 
 def _last_quantity(sentence: str, begin: int, end: int) -> tuple[int, int] | None:

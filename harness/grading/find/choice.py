@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from harness.answers.grammar.tree import names
 from harness.answers.letters import letter_of
+from harness.grading.find.chinese import hedges
 
 _MARKUP = re.compile(
     r"\*+|__+|`+|\$+|[\"“”{}]|</?[a-zA-Z][^<>\n]{0,30}>|\\[,;:!()\[\] ]"
@@ -145,9 +146,7 @@ _CHINESE_HEAD = re.compile(
 )
 """Chinese words that may stand before a statement of a choice in its clause."""
 
-_OF_SOMEBODY = re.compile(
-    r"说|认为|觉得|以为|猜|学生|同学|老师|有人|有的|有些|别人|可能|也许|大概|或许|如果|要是|假如|除非"
-)
+_OF_SOMEBODY = re.compile(r"说|认为|觉得|以为|猜|学生|同学|老师|有人|有的|有些|别人|如果|要是|假如|除非")
 """Words of somebody else, of guesses and of suppositions."""
 _BEHIND_IN_CHINESE = re.compile(
     r"[\s)）\]】\"”]*(?:\Z|[^\u3400-\u9fff]|(?:这?个?选项|项|是?正确|[是为]?对的|符合|，|。)(?!吗|么|还是|或))"
@@ -276,7 +275,11 @@ def _leads_to_choice(head: str) -> bool:
         words = (word.lower() for word in re.findall(r"[A-Za-z]{2,}", clause))
         return all(word in _PLAIN or word in _LEADING for word in words)
     clause = _NOT_HAN.split(clause)[-1]  # the words behind a formula
-    return _CHINESE_HEAD.fullmatch(clause) is not None and _OF_SOMEBODY.search(head.replace("我认为", "")) is None
+    return (
+        _CHINESE_HEAD.fullmatch(clause) is not None
+        and _OF_SOMEBODY.search(head.replace("我认为", "")) is None
+        and not hedges(head)
+    )
 
 
 def _ends_like_a_letter(plain: str, end: int, letter: str) -> bool:

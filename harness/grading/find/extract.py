@@ -85,17 +85,17 @@ _PHRASE = re.compile(
     r"""(?x)
     \#{4}[ \t]*
     | (?i:final\s+answer)\s*(?:\*\*|__)?\s*(?i:is|are|:|：|=|\n)+ \s*
-    | (?i:\banswer(?:\s+in\s+(?:chinese|english|mandarin))?)s?\s*(?:\*\*|__)?\s*
+    | (?i:(?<![A-Za-z0-9])answer(?:\s+in\s+(?:chinese|english|mandarin))?)s?\s*(?:\*\*|__)?\s*
       (?i:,\s*(?:therefore|thus|hence|then),\s*)?
       (?i:(?:is|are|equals)\b(?:\s+(?:therefore|thus|hence|then|simply|indeed|clearly|obviously|exactly)\b)?\s*[:：]?|[:：=]|[-–—](?=\s))\s*(?:\*\*|__)?\s*
-    | (?i:\banswer)\s*(?=\$|\\\(|\\\[)
+    | (?i:(?<![A-Za-z0-9])answer)\s*(?=\$|\\\(|\\\[)
     | (?:^|\n)[ \t]*A\s*[:：]\s*
-    | (?:最终答案|答案|结果)\s*(?:应?[是为]|[:：])+\s*
+    | (?:最终答案|答案|结果)\s*(?:\*\*|__)?\s*(?:应?[是为](?![ \t*_]*(?:[。.！!\n]|\Z))|[:：])+\s*
     | <answer>\s*
     | (?i:ответ|정답|답|答え|解答|回答|réponse|respuesta|antwort|lösung|risposta|resposta|odpowiedź|cevap|đáp\ án)\s*+
       (?:\*\*)?\s*+[:：]\s*
     | (?:答え|解答|回答|정답|답)\s*(?:は|은|는)\s*
-    | (?:故选|应选|故答案[是为]|所以选)\s*[:：]?\s* | 答\s*[:：]\s*
+    | (?:故选|应选|故答案[是为]|所以选)\s*(?:\*\*|__)?\s*[:：]?\s* | 答\s*(?:\*\*|__)?\s*[:：]\s*
     """
 )
 """Phrases that announce the answer, which follows them."""
@@ -154,7 +154,7 @@ _SENTENCE_END = re.compile(
 """Where a statement ends: the line, the sentence, or a clause that gives a reason or a consequence."""
 
 NUMBER = re.compile(
-    r"""(?x) (?<![A-Za-z0-9_.]) (?:[-−–](?=[\d.$]))? [$€£¥]? [-−]?
+    r"""(?x) (?<![A-Za-z0-9_.]) (?:[-−–](?=[\d.$]))? [$€£¥￥＄]? [-−]?
     (?: \d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d) | \d+/\d+ | \d+(?:\.\d+)? | \.\d+ ) (?:[eE][+-]?\d+)? %?
     (?:\s+(?i:hundred|thousand|million|billion|trillion|dozen)\b|[万亿萬億])* """
 )

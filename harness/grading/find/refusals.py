@@ -56,6 +56,9 @@ _ADJECTIVES = names("final correct right exact numerical")
 _NOT_THE_ANSWER = names("wrong incorrect false mistaken expected reference official worst")
 """Adjectives before "answer" which say that the reply does not give this answer as its own."""
 
+_EMPHASIS = re.compile(r"[*_]+(?![\d(])")
+"""Marks of bold and italic type, which are no part of a word: `**Final answer:**`."""
+
 _MAX_LEAD_CHARS = 60
 """Words before "answer" are looked at this far, in characters."""
 
@@ -115,7 +118,7 @@ def is_unstated(tail: str, start: int) -> bool:
     "answer", "the answer" or "the final answer", or if a word of `_LEADS_TO_ANSWER` stands before these.
     """
     first = max(0, start - _MAX_LEAD_CHARS)
-    words = tail[max(first, tail.rfind("\n", first, start) + 1) : start].lower().split()
+    words = _EMPHASIS.sub(" ", tail[max(first, tail.rfind("\n", first, start) + 1) : start]).lower().split()
     # "final" is dropped: "wrong final answer" is as wrong as "wrong answer".
     lead = words[:-1] if words[-1:] == ["final"] else words
     if lead and (lead[-1] in _NOT_THE_ANSWER or lead[-2:-1] == ["least"]):
@@ -129,7 +132,7 @@ def is_unstated(tail: str, start: int) -> bool:
 
 
 _CHINESE_LEADS = re.compile(
-    r"(?:[\s*_#]|所以|因此|因而|故|于是|从而|综上|所述|最终|最后|正确|的|则|即|那么|得到|可得|得出|我们|可知|这个?|本|该|道|题目?|问题|计算|它|其|应该?|就|也)*+"
+    r"(?:[\s*_#>•-]|所以|因此|因而|故|于是|从而|综上|所述|最终|最后|正确|的|则|即|那么|得到|可得|得出|我们|可知|这个?|本|该|道|题目?|问题|计算|它|其|应该?|就|也)*+"
 )
 """Chinese words before 答案 that lead to the answer. Behind other words 答案 states no answer, as in 假设答案是36."""
 

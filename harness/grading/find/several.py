@@ -18,7 +18,7 @@ MAX_BOXES = 64
 
 _BETWEEN = re.compile(
     r"""(?xi)
-    (?: [\s$,;、，；.()\[\]*&:|{}] | \\[()\[\],;:!&\\ ] | \\q?quad | \\(?:text|mathrm|mbox|textbf)(?![a-z])
+    (?: [\s~$,;、，；.()\[\]*&:|{}] | \\[()\[\],;:!&\\ ] | \\q?quad | \\(?:text|mathrm|mbox|textbf)(?![a-z])
       | \b(?:and|or|also|as\s+well\s+as|respectively|for|in|the|other|another|second|third|part|case|question|root
            |solution|value|one|is|are|we\s+have)\b
       | 和 | 或 | 及 | 与

@@ -14,6 +14,8 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
+from harness.grading.find.chinese import hedges
+
 MAX_CHARS = 1_200
 """The text is looked at this far before a statement, in characters."""
 
@@ -45,8 +47,9 @@ _PREFIX = re.compile(rf"(?i)\s*+(?:(?:{_LEAD}|{OTHER_LEADS})(?![a-zA-Z])[\s,:—
 _CONSEQUENCE = re.compile(
     r"(?i)[\s,;—–:-](?:so|therefore|thus|hence|because|which\s+(?:means|gives|makes|implies)(?:\s+that)?|giving|and)[\s,]"
 )
+_ROUGH = r"\s+(?:an?\s+)?(?:rough\s+|crude\s+|first\s+)?(?:estimat\w+|approximation|guess\w*)\b"
 _REASON = re.compile(
-    r"(?i)\s*(?:since|because|as|after|by(?!\s+default)|from|using|finally|(?:when|if)\s+(?:rounded|simplified|written|expressed)|(?:add|subtract|multiply|divid|comput|calculat|simplify|substitut|expand|factor|rearrang|combin|count|solv|summ|tak|squar|apply|plugg|evaluat|integrat|differentiat|putt|work)ing)\b[^,:]*,"
+    rf"(?i)\s*(?:since|because|as(?!{_ROUGH})|after|by(?!\s+default|{_ROUGH})|from|using|finally|(?:when|if)\s+(?:rounded|simplified|written|expressed)|(?:add|subtract|multiply|divid|comput|calculat|simplify|substitut|expand|factor|rearrang|combin|count|solv|summ|tak|squar|apply|plugg|evaluat|integrat|differentiat|putt|work)ing)\b[^,:]*,"
 )
 _LABEL = re.compile(
     r"(?i)[\s*_#>-]*(?:final\s+answer|answer|conclusion|solution|result|summary|so|therefore|thus|hence|step\s+\d+|in\s+short)[\s*_]*:[\s*_]*"
@@ -69,8 +72,8 @@ _RESULT = re.compile(r"[0-9=$\\,，:：]")
 
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
 _JAPANESE = re.compile(r"[\u3040-\u30ff]")
-_CHINESE_SUPPOSES = re.compile(r"如果|若|假设|假如|当|除非|只要|要是|倘若|可能|也许|大概|猜|有人|说|学生|老师|同学|错")
-"""Words before 答案是 in its own sentence that suppose, guess or quote."""
+_CHINESE_SUPPOSES = re.compile(r"如果|若|假设|假如|当|除非|只要|要是|倘若|有人|说|学生|老师|同学|错")
+"""Words before 答案是 in its own sentence that suppose or quote."""
 
 
 def is_left_standing(text: str, start: int, phrase: str) -> bool:
@@ -108,7 +111,7 @@ def _has_plain_start(head: str) -> bool:
     while (label := _LABEL.match(head)) is not None and label.end():
         head = head[label.end() :]
     if _CHINESE.search(head) and not _JAPANESE.search(head):
-        return _CHINESE_SUPPOSES.search(head) is None
+        return _CHINESE_SUPPOSES.search(head) is None and not hedges(head)
     if _PREFIX.fullmatch(head):
         return True
     consequences = list(_CONSEQUENCE.finditer(head))
