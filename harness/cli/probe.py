@@ -203,13 +203,16 @@ def _table(report: ProbeReport, reference: str | None) -> None:
     click.echo(
         f"{count_noun(report.requests, 'request')}{refused}, {report.cost}, {report.seconds:g} s; seed {report.seed}"
     )
+    if report.reference_cost:
+        click.echo(f"on the reference: {report.reference_cost}")
     if report.left_out:
         click.echo(
             f"--budget left out {count_noun(len(report.left_out), 'check')}; about "
             f"{sum(report.left_out.values()):,} more tokens make them. Left out by group: {_groups_left_out(report)}"
         )
     if unbegun:
-        click.echo(f"not begun: {', '.join(finding.check for finding in unbegun)}")
+        prices = (f"{finding.check} ({report.left_out[finding.check]:,})" for finding in unbegun)
+        click.echo(f"not begun, each with about how many tokens it takes: {', '.join(prices)}")
     beside = [finding for finding in report.findings if finding.group == "reference"]
     if reference is not None and beside and all(finding.outcome == "untested" for finding in beside):
         names = ", ".join(finding.check for finding in beside)

@@ -39,6 +39,7 @@ from harness.verbs.probe.template import ServerTemplate
 from server_launchers.keeping.supervisor import RunningServer
 from tests.faults.server import FaultServer, Request, Step, http
 from tests.system.command import harness
+from tests.verbs.toy_faults import FAULTS
 from tests.verbs.toy_model import Fault, Hot, Rounded, SaysStop, Temperature, Toy, ToyAsker, answering
 
 OWN = (
@@ -562,6 +563,27 @@ def test_a_server_for_chats_only_is_found_by_one_request(tmp_path: Path, lacks: 
         assert "HTTP 404" in finding["came"]
         assert "POST /v1/completions" in finding["came"]
     assert asked == ([1, 1] if lacks == "reference" else [1, 0])
+
+
+@pytest.mark.parametrize(
+    ("theirs", "outcome", "says"),
+    [
+        ("the same", "sound", "the reference has as many tokens, so the model's own template adds it"),
+        ("none", "warns", "the reference has 6 tokens alone, 7 with a system message"),
+        ("no reply", "warns", "the reference cannot be asked"),
+        ("no reference", "warns", "a system prompt is added where none is sent"),
+    ],
+)
+def test_a_system_prompt_that_the_reference_adds_too_is_the_models_own(theirs: str, outcome: str, says: str) -> None:
+    adding = FAULTS["a system prompt added"]
+    servers = {
+        "the same": ToyAsker(Toy(), adding()),
+        "none": ToyAsker(Toy()),
+        "no reply": ToyAsker(Toy(names=("other",))),
+    }
+    (check,) = probe.select(["added words"])
+    (finding,) = probe.examine(ToyAsker(Toy(), adding()), [check], beside=servers.get(theirs)).findings
+    assert (finding.outcome, says in finding.came) == (outcome, True), finding.came
 
 
 def test_the_report_says_that_the_reference_was_not_examined(tmp_path: Path) -> None:

@@ -62,8 +62,9 @@ class ProbeRules(Options):
     budget: Annotated[
         int | None,
         Option(
-            "Tokens that the probe may cost: it makes the checks that find the most kinds of faults within this budget "
-            "and names the others as untested. A request that could exceed it is not sent. Default: all checks.",
+            "Tokens that the probe may cost on this server (those on a reference server are not bounded): it makes the "
+            "checks that find the most kinds of faults within this budget and names the others as untested. A request "
+            "that could exceed it is not sent. Default: all checks.",
             metavar="TOKENS",
             least=1,
         ),

@@ -11,7 +11,7 @@ import json
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -33,6 +33,7 @@ from harness.verbs.probe import overlap, reference, template, tools
 from harness.verbs.probe.asking import Refused
 from harness.verbs.probe.connecting import probed
 from harness.verbs.probe.findings import Check
+from harness.verbs.probe.probed_endpoint import ProbedEndpoint
 from harness.verbs.probe.reference import Likely, ProbeReference, RunSpelling, ServerReference
 from harness.verbs.probe.subject import TOP
 from server_launchers import isolated
@@ -227,10 +228,13 @@ class _ChildOutput(msgspec.Struct):
 
 @dataclass(frozen=True)
 class Counterpart:
-    """The checks against a reference. true: the reference if next-token distributions of it are known; else None."""
+    """The checks against a reference. true: the reference if next-token distributions of it are known; else None.
+    server: the reference if it is a server; else None.
+    """
 
     checks: tuple[Check, ...] = ()
     true: ProbeReference | None = None
+    server: ProbedEndpoint | None = None
 
     @classmethod
     def weights(cls, true: ProbeReference, *further: Check) -> Counterpart:
@@ -291,7 +295,7 @@ def _server(who: WhichServer, name: str | None, watcher: Watcher) -> Counterpart
     """The checks against another server. name: its name in the report; None: its address."""
     (server, *_) = probed(who, watcher, shared_key=False)
     named = name or server.endpoint.base_url
-    return Counterpart.weights(ServerReference(server, named), tools.against(server, named))
+    return replace(Counterpart.weights(ServerReference(server, named), tools.against(server, named)), server=server)
 
 
 def _of_path(path: Path) -> Counterpart:
