@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.asking.options import ProbeOptions, WhichServer
-from harness.asking.options.probing import ProbeRules, for_each
+from harness.asking.options.probing import NO_FIELD, NO_SERVER, ProbeRules, for_each
+from harness.asking.options.request import HowWritten
 from harness.cli import terminal
 from harness.cli.flags import takes
 from harness.cli.help import SpelledCommand, spell
@@ -54,7 +55,8 @@ def _prints() -> Any:
 @click.option(
     "--html", "page", type=click.Path(path_type=Path, dir_okay=False), help="Write the report as a page, too."
 )
-@takes(WhichServer, without=("base_url", "serve", "concurrency", "hash_weights"))
+@takes(WhichServer, without=("base_url", *NO_SERVER))
+@takes(HowWritten, without=NO_FIELD)
 @click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
 def command(
     base_url: tuple[str, ...], matrix: bool, as_json: bool, page: Path | None, history: Path | None, **given: Any

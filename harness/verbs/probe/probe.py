@@ -371,7 +371,7 @@ def probe(options: ProbeOptions, watcher: Watcher | None = None, *, shared_key: 
 
     watcher = watcher or Watcher()
     with Signals(interrupted):
-        servers = probed(options, watcher, shared_key=shared_key)
+        servers = probed(options, watcher, options, shared_key=shared_key)
         if len(servers) > 1:
             raise UsageError(
                 f"a probe examines one server; {option('base_url')} names {len(servers)}", field="base_url"
