@@ -236,3 +236,5 @@ class ProbeKeywords(TypedDict, total=False):
     budget: int | None
     quick: bool
     seed: int | None
+    extra_body: str | Mapping[str, Any]
+    chat_template_kwargs: str | Mapping[str, Any]

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.asking.options import ProbeOptions, WhichServer
-from harness.asking.options.probing import ProbeRules, for_each
+from harness.asking.options.probing import NO_FIELD, NO_SERVER, ProbeRules, for_each
+from harness.asking.options.request import HowWritten
 from harness.cli import terminal
 from harness.cli.flags import takes
 from harness.cli.help import SpelledCommand, spell
@@ -54,7 +55,8 @@ def _prints() -> Any:
 @click.option(
     "--html", "page", type=click.Path(path_type=Path, dir_okay=False), help="Write the report as a page, too."
 )
-@takes(WhichServer, without=("base_url", "serve", "concurrency", "hash_weights"))
+@takes(WhichServer, without=("base_url", *NO_SERVER))
+@takes(HowWritten, without=NO_FIELD)
 @click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
 def command(
     base_url: tuple[str, ...], matrix: bool, as_json: bool, page: Path | None, history: Path | None, **given: Any
@@ -203,13 +205,16 @@ def _table(report: ProbeReport, reference: str | None) -> None:
     click.echo(
         f"{count_noun(report.requests, 'request')}{refused}, {report.cost}, {report.seconds:g} s; seed {report.seed}"
     )
+    if report.reference_cost:
+        click.echo(f"on the reference: {report.reference_cost}")
     if report.left_out:
         click.echo(
             f"--budget left out {count_noun(len(report.left_out), 'check')}; about "
             f"{sum(report.left_out.values()):,} more tokens make them. Left out by group: {_groups_left_out(report)}"
         )
     if unbegun:
-        click.echo(f"not begun: {', '.join(finding.check for finding in unbegun)}")
+        prices = (f"{finding.check} ({report.left_out[finding.check]:,})" for finding in unbegun)
+        click.echo(f"not begun, each with about how many tokens it takes: {', '.join(prices)}")
     beside = [finding for finding in report.findings if finding.group == "reference"]
     if reference is not None and beside and all(finding.outcome == "untested" for finding in beside):
         names = ", ".join(finding.check for finding in beside)

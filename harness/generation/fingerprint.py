@@ -140,12 +140,29 @@ def _bill(body: bytes, usage: Usage) -> Billed:
 
 @dataclass(frozen=True)
 class FingerprintReplies:
-    """Base URL → beginnings of the replies, of each endpoint that answered all prompts in time; and what all replies
-    that came were billed for.
+    """The replies that have come so far. Another thread may fill it while it is read.
+
+    beginnings: base URL → beginnings of the replies, of each endpoint that answered all prompts in time. failures: base
+    URL → why its first failed request failed. billed: (base URL, number of the prompt) → what the request is billed
+    for: the most possible as soon as it is sent, and the stated usage once its reply has come.
     """
 
     beginnings: dict[str, list[str]] = field(default_factory=dict)
-    spent: Spent = field(default_factory=Spent)
+    failures: dict[str, str] = field(default_factory=dict)
+    billed: dict[tuple[str, int], Billed] = field(default_factory=dict)
+
+    @property
+    def cost(self) -> Spent:
+        """What all requests sent so far are billed for."""
+        spent = Spent()
+        for billed in self.billed.copy().values():
+            spent.add_fingerprint(billed)
+        return spent
+
+    def in_order(self, endpoints: Sequence[Endpoint]) -> dict[str, list[str]]:
+        """The beginnings, in the order of `endpoints`."""
+        given = self.beginnings.copy()
+        return {endpoint.base_url: given[endpoint.base_url] for endpoint in endpoints if endpoint.base_url in given}
 
 
 def ask(
@@ -153,15 +170,15 @@ def ask(
     neutral: Mapping[str, Any],
     endpoints: Sequence[Endpoint],
     open_transport: Callable[[], Transport],
+    replies: FingerprintReplies,
     on_wait: Callable[[Sentence], None] = lambda _: None,
-) -> FingerprintReplies:
-    """Ask each endpoint for the replies of its fingerprint. Blocking.
+) -> None:
+    """Ask each endpoint for its fingerprint, and put what comes into `replies`. Blocking.
 
-    The endpoints keep their order. neutral: values that keep the servers' own defaults out. open_transport: opens the
-    client that sends the requests. on_wait: called if this takes longer than `QUIET_SECONDS`. Failures are ignored: the
-    run meets them again with its own requests and reports them. May be called with or without a running event loop.
+    neutral: values that keep the servers' own defaults out. open_transport: opens the client that sends the requests.
+    replies: also right if a signal interrupts this function. on_wait: called if this takes longer than `QUIET_SECONDS`.
+    A failure only leaves the endpoint without a fingerprint. May be called with or without a running event loop.
     """
-    replies = FingerprintReplies()
 
     def work() -> None:
         asyncio.run(_ask_all(settings, template(settings.asker, neutral), endpoints, open_transport, replies))
@@ -179,12 +196,6 @@ def ask(
         )
     # The deadline inside ends the thread; this bound is for a transport that does not come to its end.
     thread.join(SECONDS + 5)
-    # A copy, since a thread that is late may still write.
-    given = dict(replies.beginnings)
-    return FingerprintReplies(
-        {endpoint.base_url: given[endpoint.base_url] for endpoint in endpoints if endpoint.base_url in given},
-        replace(replies.spent),
-    )
 
 
 async def _ask_all(
@@ -202,8 +213,10 @@ async def _ask_all(
     deadlines = replace(settings.deadlines, first_token=SECONDS, idle=SECONDS)
 
     async def ask_endpoint(endpoint: Endpoint) -> None:
-        path, spent = requests.path, replies.spent
-        begun = [_beginning(transport, endpoint, path, body, deadlines, spent) for body in bodies(requests)]
+        begun = [
+            _beginning(transport, endpoint, requests.path, body, deadlines, replies, number)
+            for number, body in enumerate(bodies(requests))
+        ]
         # A refused request must not cut off the others in flight, which are billed all the same.
         beginnings = await asyncio.gather(*begun, return_exceptions=True)
         if not any(isinstance(beginning, BaseException) for beginning in beginnings):
@@ -220,12 +233,32 @@ async def _ask_all(
 
 
 async def _beginning(
-    transport: Transport, endpoint: Endpoint, path: str, body: bytes, deadlines: Deadlines, spent: Spent
+    transport: Transport,
+    endpoint: Endpoint,
+    path: str,
+    body: bytes,
+    deadlines: Deadlines,
+    replies: FingerprintReplies,
+    number: int,
 ) -> str:
-    """The beginning of one reply. spent: gets the reply's usage, which is billed even if the others fail."""
-    reply: Reply = await transport.complete(endpoint, path, body, deadlines, MAX_BYTES)
-    spent.add_fingerprint(_bill(body, reply.usage))
-    # Empty beginnings would count as equal to each other.
-    if not reply.text and not reply.reasoning:
-        raise RequestFailed("cut", "an empty reply")
+    """The beginning of the reply to prompt `number`. replies: gets what the request is billed for, however it ends."""
+    url = endpoint.base_url
+    # A request that the time limit or a signal ends states no usage, but the server has begun its reply.
+    replies.billed[url, number] = _bill(body, Usage())
+    try:
+        reply: Reply = await transport.complete(endpoint, path, body, deadlines, MAX_BYTES)
+        replies.billed[url, number] = _bill(body, reply.usage)
+        # Empty beginnings would count as equal to each other.
+        if not reply.text and not reply.reasoning:
+            raise RequestFailed("cut", "an empty reply")
+    except RequestFailed as failed:
+        replies.failures.setdefault(url, failed.message)
+        if _is_free(failed):
+            del replies.billed[url, number]
+        raise
     return f"{reply.reasoning or ''}{reply.text or ''}"[:MAX_CHARS]
+
+
+def _is_free(failed: RequestFailed) -> bool:
+    """Whether the server made no reply: it could not be reached, or refused the request by an HTTP status."""
+    return failed.kind in ("connect", "out_of_files") or (failed.status is not None and failed.status >= 400)

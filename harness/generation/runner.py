@@ -201,8 +201,6 @@ class Runner:
         self._status_sentences: SimpleQueue[Sentence] = SimpleQueue()
         self._lost: str | None = None
         self._network: Network | None = None
-        self._spent: Spent | None = None
-        """What the fingerprints cost that were taken before the first sample; None if none was."""
 
     # ---- before the first sample
 
@@ -210,19 +208,29 @@ class Runner:
         """Check what must hold before the first sample: room on the disk, and the servers' fingerprints.
 
         A fingerprint is the beginnings of a server's greedy replies to eight fixed prompts. Raises `StoreError` if the
-        disk is nearly full, or if all beginnings of a server differ from those of the run. If fewer differ, but more
-        than batching explains, the session warns.
+        disk is nearly full, or if all beginnings of a server differ from those of the run; `Interrupted`, with the cost
+        so far, for a signal. If fewer differ, but more than batching explains, the session warns.
         """
         self._room.check()
         if doubt := self._room.doubt(self._session.expected_bytes(plan)):
             self._session.warn(doubt)
         endpoints = self._settings.endpoints
         if self._settings.fingerprint and self._pays_for_fingerprints(plan, self._session.fingerprint_neutral):
-            neutral = self._session.fingerprint_neutral
-            replies = fingerprint.ask(self._settings, neutral, endpoints, self._opener, self._listener.on_status)
-            self._spent = replies.spent
+            neutral, replies = self._session.fingerprint_neutral, fingerprint.FingerprintReplies()
+            try:
+                fingerprint.ask(self._settings, neutral, endpoints, self._opener, replies, self._listener.on_status)
+            except Signals.Caught as stop:
+                cost = self._of_session(replies.cost) + self._of_all(replies.cost, self._session.spent_before)
+                raise Interrupted(
+                    f"stopped by {signal.Signals(stop.signum).name} before the first sample of this session.{cost}"
+                    f"{self._listener.resume}",
+                    stop.signum,
+                ) from None
+            finally:
+                self._session.spent_first = replies.cost
             described = [endpoint for endpoint in endpoints if endpoint.base_url in self._servers.facts]
-            self._session.check_fingerprints(replies.beginnings, described, resuming=True)
+            given = replies.in_order(endpoints)
+            self._session.check_fingerprints(given, described, replies.failures, resuming=True)
         self._session.sampling_begins()
 
     def _pays_for_fingerprints(self, plan: SessionPlan, neutral: Mapping[str, Any]) -> bool:
@@ -264,8 +272,7 @@ class Runner:
 
         way: how samples are asked. loop_factory, clock: the event loop and the time, which tests replace.
         """
-        if self._spent is not None:
-            dispatcher.bill(self._spent)
+        dispatcher.bill(self._session.spent_first)
         return Network(
             dispatcher,
             self._session.journals,
@@ -294,9 +301,9 @@ class Runner:
         neutral = self._session.fingerprint_neutral
         replies = fingerprint.FingerprintReplies()
         if settings.fingerprint:
-            replies = fingerprint.ask(settings, neutral, [endpoint], self._opener)
+            fingerprint.ask(settings, neutral, [endpoint], self._opener, replies)
             if self._network is not None:
-                self._network.bill(replies.spent)
+                self._network.bill(replies.cost)
         return self._session.join(endpoint, facts, replies.beginnings)
 
     # ---- while samples are asked
@@ -362,22 +369,12 @@ class Runner:
 
     def error(self, outcome: Outcome, ending: Ending, caught: int | None) -> BaseException | None:
         """Return the exception with which the session must end; None if it ends normally. caught: the first signal."""
+        in_all = self._of_all(outcome.spent, outcome.spent_before)
+        spent = self._of_session(outcome.spent) + in_all
         state = f"{outcome.n_done} of {count_noun(outcome.n_expected, 'sample')} {are(outcome.n_done)} stored"
-        where, resume, prices = (
-            self._folder.path,
-            "" if ending.repeats else self._listener.resume,
-            self._settings.prices,
-        )
-        cost = outcome.spent.sentence(prices) if prices and outcome.spent != Spent() else ""
-        # No summary follows an exception, so its sentence states the cost of the session.
-        spent = f" This session: {cost}." if cost else ""
-        before = outcome.spent_before
-        in_all = (
-            f" All sessions: {outcome.spent.plus(before).sentence(prices)}." if prices and before != Spent() else ""
-        )
-        spent += in_all
+        where, resume = self._folder.path, "" if ending.repeats else self._listener.resume
         # The session's own error first: a signal or a full disk may have followed from it.
-        if isinstance(ending.error, ServerError) and (outcome.n_done or cost) and not outcome.complete:
+        if isinstance(ending.error, ServerError) and (outcome.n_done or spent) and not outcome.complete:
             return ServerError(f"{ending.error.sentence.marked.rstrip('.')}. {state} in {where}.{spent}{resume}")
         if ending.error is not None or outcome.complete:
             return ending.error
@@ -391,11 +388,26 @@ class Runner:
         if ending.rule:
             # A budget in USD has stated the amount, so only its tokens follow.
             states_usd = self._settings.budget_usd is not None and self._settings.budget_tokens is None
+            cost = self._cost(outcome.spent)
             detail = outcome.spent.in_tokens if cost and states_usd else cost
             return StoppedByRule(
                 f"{ending.rule}{f' ({detail})' if detail else ''}. {state} in {where}.{in_all}{resume}"
             )
         return None
+
+    def _cost(self, spent: Spent) -> str:
+        """What `spent` costs, in words; empty without prices, and if nothing was spent."""
+        prices = self._settings.prices
+        return spent.sentence(prices) if prices and spent != Spent() else ""
+
+    def _of_session(self, spent: Spent) -> str:
+        """The sentence on the session's cost, for an exception, which no summary follows; empty without a cost."""
+        cost = self._cost(spent)
+        return f" This session: {cost}." if cost else ""
+
+    def _of_all(self, spent: Spent, before: Spent) -> str:
+        """The sentence on the cost of all sessions; empty if no earlier one had a cost. before: of the earlier ones."""
+        return f" All sessions: {self._cost(spent.plus(before))}." if self._cost(before) else ""
 
 
 def _opener(settings: RunSettings) -> Callable[[], Transport]:

@@ -29,6 +29,7 @@ from harness.client.spelling import prompt_bytes
 from harness.core import codec
 from harness.core.about import __version__
 from harness.core.errors import Sentence, ServerError, StoreError, option
+from harness.core.inert import quoted
 from harness.core.nouns import count_noun
 from harness.core.records import Key, Sample, ServerFacts
 from harness.generation import fingerprint
@@ -115,6 +116,8 @@ class SamplingSession:
         self._fresh: set[tuple[str, Key]] = set()
         # Whether the log has the beginning of the session, and not yet its end.
         self._under_way = False
+        self.spent_first = Spent()
+        """What the requests before the first sample, those of the fingerprints, are billed for."""
         self._manifest = Manifest.start(folder, model=settings.model, harness_version=__version__)
 
     def __enter__(self) -> SamplingSession:
@@ -131,7 +134,10 @@ class SamplingSession:
         if self._under_way:
             # A full disk may be the error itself, and then refuses this line, too.
             with contextlib.suppress(StoreError):
-                self._log_end(self._n_stored(), stopped="" if error is None else str(error) or type(error).__name__)
+                stopped = "" if error is None else str(error) or type(error).__name__
+                first = self.spent_first
+                counts = {} if first == Spent() else {"spent": asdict(first)}
+                self._log_end(self._n_stored(), stopped=stopped, **counts)
         # An error of the block is the cause; that of a closing journal may be its result.
         if failures and error is None:
             raise failures[0]
@@ -418,20 +424,27 @@ class SamplingSession:
         return fingerprint.neutral_values(self._settings.asker) if former is None else former.neutral
 
     def check_fingerprints(
-        self, given: Mapping[str, list[str]], expected: Sequence[Endpoint] = (), *, resuming: bool = False
+        self,
+        given: Mapping[str, list[str]],
+        expected: Sequence[Endpoint] = (),
+        failures: Mapping[str, str] | None = None,
+        *,
+        resuming: bool = False,
     ) -> None:
         """Warn of each endpoint whose fingerprint differs from the run's, and of each one in `expected` that gave none.
 
-        A fingerprint is the beginnings of a few greedy replies. given: the beginnings by base URL. resuming: the run
-        has earlier sessions; raises `StoreError` for an endpoint of which no beginning equals the one of an earlier
-        session.
+        A fingerprint is the beginnings of a few greedy replies. given: the beginnings by base URL. failures: why a
+        request failed, by base URL. resuming: the run has earlier sessions; raises `StoreError` for an endpoint of
+        which no beginning equals the one of an earlier session.
         """
         for endpoint in expected:
-            if endpoint.base_url not in given:
+            if (url := endpoint.base_url) not in given:
+                why = f"did not finish its fingerprint within {fingerprint.SECONDS:g} s"
+                if failures and url in failures:
+                    why = f"gave no fingerprint, since a request for it failed ({quoted(failures[url]).rstrip('.')})"
                 self.warn(
-                    f"{endpoint.base_url} did not finish its fingerprint within {fingerprint.SECONDS:g} s. A "
-                    "fingerprint is eight short greedy replies, which differ if the model or its precision has "
-                    "changed. This session cannot notice such a change; its samples count all the same."
+                    f"{url} {why}. A fingerprint is eight short greedy replies, which differ if the model or its "
+                    "precision has changed. This session cannot notice such a change; its samples count all the same."
                 )
         if not given:
             return
@@ -552,7 +565,7 @@ class SamplingSession:
         if too_long:
             self._manifest.save(self._folder)
         counts, ending = dispatcher.counts, dispatcher.ending
-        spent, before = counts.spent.plus(counts.beside), Spent.of_all(spent_so_far(self._folder))
+        spent, before = counts.spent.plus(counts.beside), self.spent_before
         self._log_end(
             sum(counts.done.values()), finished=counts.finished, tokens=counts.tokens, spent=asdict(spent),
             failures=counts.failures, retries=counts.retries, notes=counts.notes, stopped=ending.why,
@@ -590,6 +603,11 @@ class SamplingSession:
             missing = sum(len(row.indices) for row in missing_samples(name, ids, expected, journal.keys))
             n_stored += expected.total(ids) - missing
         return n_stored
+
+    @property
+    def spent_before(self) -> Spent:
+        """What the run's earlier sessions were billed for, without those that were killed."""
+        return Spent.of_all(spent_so_far(self._folder))
 
     def nothing_owed(self, plan: SessionPlan) -> Outcome:
         """Return the outcome of a session without owed samples."""

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
+import os
+import re
+import signal
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +151,70 @@ def test_what_a_fingerprint_costs_is_in_the_sessions_cost(ask: Any) -> None:
     assert "200 of these tokens are the fingerprint's" in spent.sentence(Prices(1.0, 10.0))
     assert (without.outcome.spent.prompt_tokens, without.outcome.spent.completion_tokens) == (2 * 9, 2 * 5)
     assert "fingerprint" not in without.outcome.spent.sentence(Prices(1.0, 10.0))
+
+
+def refusing(n: int) -> Callable[[Request], Iterator[Step]]:
+    """The engine, which refuses all but the first `n` requests of a fingerprint because of a limit."""
+    engine, numbers = Engine(), itertools.count()
+
+    def reply(request: Request) -> Iterator[Step]:
+        if greedy(request) and next(numbers) >= n:
+            yield http(429, {"error": {"message": "slow down"}})
+        else:
+            yield from engine(request)
+
+    return reply
+
+
+@pytest.mark.parametrize("n", [0, 3])
+def test_refused_requests_of_a_fingerprint_cost_nothing_and_the_others_count(ask: Any, n: int) -> None:
+    with FaultServer(refusing(n)) as server:
+        run = ask(server, **PRICES)
+    spent = run.outcome.spent
+    assert (spent.prompt_tokens, spent.completion_tokens) == (n * 9 + 9, n * 16 + 5)
+    assert (spent.fingerprint_tokens, spent.n_bounded) == (n * 25, 0)
+    (why,) = [warning for warning in run.outcome.warnings if "fingerprint" in warning]
+    assert f"{server.base_url} gave no fingerprint, since a request for it failed (" in why
+    assert "429" in why
+    assert "within 30 s" not in why
+
+
+def test_replies_of_a_fingerprint_that_are_late_count_with_the_most_possible(
+    ask: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fingerprint, "SECONDS", 0.5)
+    with FaultServer(Engine(stalls=True)) as server:
+        spent = ask(server, **PRICES).outcome.spent
+    assert spent.completion_tokens == 8 * 16 + 5
+    assert spent.prompt_tokens >= sum(map(len, fingerprint.PROMPTS)) + 9
+    assert (spent.n_bounded, spent.n_stated) == (8, 1)
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_a_signal_during_the_fingerprint_tells_and_keeps_its_cost(ask: Any, refused: bool) -> None:
+    lock, numbers, engine = threading.Lock(), itertools.count(1), Engine()
+
+    def reply(request: Request) -> Iterator[Step]:
+        if not greedy(request):
+            yield from engine(request)
+            return
+        with lock:
+            number = next(numbers)
+        if refused and number < 8:
+            yield http(429, {"error": {"message": "slow down"}})
+            return
+        if number == 8:
+            threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+        yield STALL
+
+    with FaultServer(reply) as server:
+        with pytest.raises(harness.Interrupted, match="stopped by SIGINT before the first sample") as stopped:
+            ask(server, **PRICES)
+        asked = 1 if refused else 8
+        assert re.search(rf"at most 0\.0\d+ USD for [\d,]+ tokens in, {asked * 16} out", str(stopped.value))
+        again = ask(server, fingerprint=False, **PRICES)
+    assert again.outcome.complete
+    assert again.outcome.spent_before.completion_tokens == asked * 16
 
 
 @pytest.mark.parametrize("with_fingerprint", [True, False])

@@ -138,7 +138,7 @@ def test_a_budget_says_how_many_tokens_the_rest_would_take_and_a_log_has_short_l
     assert "Left out by group: sampling 2 of 2\n" in none.out
     assert "left out" not in rest.out
     # A check that was not begun has no row; one line names all of them.
-    assert "not begun: temperature 1\n" in some.out
+    assert "not begun, each with about how many tokens it takes: temperature 1 (1,900)\n" in some.out
     assert not [line for line in some.out.splitlines() if line.strip().startswith("temperature 1")]
     assert [line for line in rest.out.splitlines() if line.strip().startswith("temperature 1")]
     assert "not begun" not in rest.out

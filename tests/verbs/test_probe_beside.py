@@ -20,6 +20,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness import api
 from harness.asking.options import ProbeOptions, WhichServer
 from harness.asking.watching import Watcher
 from harness.client.asker import Asker
@@ -39,6 +40,7 @@ from harness.verbs.probe.template import ServerTemplate
 from server_launchers.keeping.supervisor import RunningServer
 from tests.faults.server import FaultServer, Request, Step, http
 from tests.system.command import harness
+from tests.verbs.toy_faults import FAULTS
 from tests.verbs.toy_model import Fault, Hot, Rounded, SaysStop, Temperature, Toy, ToyAsker, answering
 
 OWN = (
@@ -562,6 +564,60 @@ def test_a_server_for_chats_only_is_found_by_one_request(tmp_path: Path, lacks: 
         assert "HTTP 404" in finding["came"]
         assert "POST /v1/completions" in finding["came"]
     assert asked == ([1, 1] if lacks == "reference" else [1, 0])
+
+
+@pytest.mark.parametrize(
+    ("theirs", "outcome", "says"),
+    [
+        ("the same", "sound", "the reference has as many tokens, so the model's own template adds it"),
+        ("none", "warns", "the reference has 6 tokens alone, 7 with a system message"),
+        ("no reply", "warns", "the reference cannot be asked"),
+        ("no reference", "warns", "a system prompt is added where none is sent"),
+    ],
+)
+def test_a_system_prompt_that_the_reference_adds_too_is_the_models_own(theirs: str, outcome: str, says: str) -> None:
+    adding = FAULTS["a system prompt added"]
+    servers = {
+        "the same": ToyAsker(Toy(), adding()),
+        "none": ToyAsker(Toy()),
+        "no reply": ToyAsker(Toy(names=("other",))),
+    }
+    (check,) = probe.select(["added words"])
+    (finding,) = probe.examine(ToyAsker(Toy(), adding()), [check], beside=servers.get(theirs)).findings
+    assert (finding.outcome, says in finding.came) == (outcome, True), finding.came
+
+
+SWITCHED = {"extra_body": {"top_k": 7}, "chat_template_kwargs": {"enable_thinking": False}}
+
+
+@pytest.mark.parametrize("fields", [SWITCHED, {}])
+def test_further_fields_are_in_the_requests_to_both_servers(fields: dict[str, Any]) -> None:
+    with FaultServer(answering(Toy(), Fault())) as mine, FaultServer(answering(Toy(), Fault())) as theirs:
+        checks = ("length", "thinking switch", "weights", "greedy replies", "top_k")
+        api.probe(mine.base_url, reference=theirs.base_url, checks=checks, seed=1, **fields)
+        sent = [request for server in (mine, theirs) for request in server.requests if request.method == "POST"]
+    assert {request.json.get("top_k") for request in sent} == ({7, 2} if fields else {None, 2})
+    chats = [request.json for request in sent if request.path.endswith("/chat/completions")]
+    switches = {body.get("chat_template_kwargs", {}).get("enable_thinking") for body in chats}
+    # The check of the switch itself sends both values.
+    assert switches == ({False, True} if fields else {None, False, True})
+
+
+@pytest.mark.parametrize("option", ["--extra-body", "--chat-template-kwargs"])
+@pytest.mark.parametrize("words", [("--save-reference", "kept.json"), ("--reference", "own.jinja")])
+def test_further_fields_are_refused_beside_what_knows_plain_requests_alone(
+    tmp_path: Path, option: str, words: tuple[str, str]
+) -> None:
+    (tmp_path / "own.jinja").write_text(OWN)
+    with FaultServer(answering(Toy(), Fault())) as server:
+        plain = ("probe", server.base_url, "--checks", "length", *words)
+        refused = harness(tmp_path, *plain, option, '{"enable_thinking": false}')
+        assert not [request for request in server.requests if request.method == "POST"]
+        done = harness(tmp_path, *plain)
+    assert refused.code == 2
+    assert words[0] in refused.err
+    assert option in refused.err
+    assert done.code == 0
 
 
 def test_the_report_says_that_the_reference_was_not_examined(tmp_path: Path) -> None:

@@ -282,6 +282,37 @@ def test_a_server_without_usage_costs_no_more_than_the_budget(tmp_path: Path, bu
     )
 
 
+@pytest.mark.parametrize(("budget", "made"), [(5000, False), (13_281, False), (13_600, True)])
+def test_the_comparison_with_a_server_without_usage_is_begun_only_if_the_budget_covers_it(
+    tmp_path: Path, budget: int, made: bool
+) -> None:
+    fault = Billed(says=False)
+    with FaultServer(answering(Toy(), fault)) as server, FaultServer(sound()) as reference:
+        words = ["probe", server.base_url, "--reference", reference.base_url, "--checks", "weights,draws"]
+        done = harness(tmp_path, *words, "--budget", str(budget), "--quiet")
+    needs = "not begun, each with about how many tokens it takes: weights (13,281), draws (13,281)\n"
+    assert (needs in done.out, "nothing spoils a score (2 sound" in done.out) == (not made, made), done.out
+    assert ("about 26,562 more tokens" in done.out) == (not made)
+    assert "a part of the check" not in done.out
+
+
+@pytest.mark.parametrize("says", [True, False])
+def test_the_tokens_of_a_reference_server_are_stated_and_no_part_of_the_budget(tmp_path: Path, says: bool) -> None:
+    mine, theirs = Billed(says=True), Billed(says=says)
+    with FaultServer(answering(Toy(), mine)) as server, FaultServer(answering(Toy(), theirs)) as reference:
+        words = ["probe", server.base_url, "--checks", "weights,greedy replies", "--budget", "5000"]
+        beside = [*words, "--reference", reference.base_url]
+        (report,) = json.loads(harness(tmp_path, *beside, "--json").out)
+        shown = harness(tmp_path, *beside).out
+        alone = harness(tmp_path, "probe", server.base_url, "--checks", "length").out
+    assert report["tokens"] * 2 == mine.n_tokens - int(re.findall(r"([\d,]+) tokens, ", alone)[0].replace(",", ""))
+    assert (report["reference_tokens"] * 2 == theirs.n_tokens) == says
+    assert report["reference_tokens"] * 2 >= theirs.n_tokens
+    assert (report["reference_bounded"] > 0) == (not says)
+    assert f"on the reference: {'' if says else 'at most '}{report['reference_tokens']:,} tokens" in shown
+    assert "on the reference" not in alone
+
+
 def test_a_probe_without_stated_usage_says_how_sure_its_cost_is(tmp_path: Path) -> None:
     with FaultServer(answering(Toy(), Billed(says=False))) as server, FaultServer(sound()) as plain:
         words = ["--checks", "usage,length"]

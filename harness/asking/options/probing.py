@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from harness.asking.options.headings import WHOM
+from harness.asking.options.request import HowWritten
 from harness.asking.options.whom import WhichServer
 from harness.core.errors import UsageError, option
 from harness.core.options import COMMAS, Option, Options
@@ -62,8 +63,9 @@ class ProbeRules(Options):
     budget: Annotated[
         int | None,
         Option(
-            "Tokens that the probe may cost: it makes the checks that find the most kinds of faults within this budget "
-            "and names the others as untested. A request that could exceed it is not sent. Default: all checks.",
+            "Tokens that the probe may cost on this server (those on a reference server are not bounded): it makes the "
+            "checks that find the most kinds of faults within this budget and names the others as untested. A request "
+            "that could exceed it is not sent. Default: all checks.",
             metavar="TOKENS",
             least=1,
         ),
@@ -85,13 +87,34 @@ class ProbeRules(Options):
             raise UsageError("it is a folder; expected a file", field="save_reference", value=self.save_reference)
 
 
-class ProbeOptions(WhichServer, ProbeRules, without=("serve", "concurrency", "hash_weights")):
-    """The server that a probe examines. A probe starts no server, and each check sets its own concurrency."""
+NO_SERVER = ("serve", "concurrency", "hash_weights")
+NO_FIELD = ("drop", "max_tokens_field", "stream")
+"""Options of a run that a probe does not take: it starts no server, and each check sets its own concurrency, length
+and way of replying.
+"""
+
+
+class ProbeOptions(WhichServer, ProbeRules, HowWritten, without=(*NO_SERVER, *NO_FIELD)):
+    """The server that a probe examines, and the fields that all its requests have, as those of a run."""
 
     base_url: Annotated[
         tuple[str, ...],
         Option("The server. Default: OPENAI_BASE_URL, else the running server.", under=WHOM, argument=True),
     ] = ()
+
+    @property
+    def further_fields(self) -> str | None:
+        """The option by which the user adds fields to all requests; None if no option does."""
+        return next((name for name in ("extra_body", "chat_template_kwargs") if getattr(self, name)), None)
+
+    def _check(self) -> None:
+        """Raise `UsageError` if a reference is saved of requests with further fields: a later probe has others."""
+        super()._check()
+        if self.save_reference is not None and self.further_fields is not None:
+            raise UsageError(
+                f"it saves the replies to plain requests: leave out {option(self.further_fields)}",
+                field="save_reference",
+            )
 
 
 _KEY_MARK = ",key="

@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.client.protocol.reply import RequestFailed
+from harness.core.errors import ServerError
 from harness.core.inert import quoted
-from harness.verbs.probe.asking import Inquiry, Refused
+from harness.verbs.probe.asking import Inquiry, ProbedServer, Refused
 from harness.verbs.probe.effect import MIN_EFFECT, MIN_REPEATS, ask, effect
 from harness.verbs.probe.findings import Check, Seen, sound, spoils, untested, warns
 from harness.verbs.probe.subject import Subject
@@ -85,9 +86,9 @@ def changes(stream: str, whole: str) -> Counter[tuple[str, str]]:
     return counts
 
 
-def _request_body(subject: Subject, messages: Messages, **fields: Any) -> dict[str, Any]:
+def _request_body(server: ProbedServer, messages: Messages, **fields: Any) -> dict[str, Any]:
     """The body of a chat request with these messages."""
-    return {**Inquiry(QUESTION, fields).body(subject.server.asker), "messages": [*messages]}
+    return {**Inquiry(QUESTION, fields).body(server.asker), "messages": [*messages]}
 
 
 def _matters(subject: Subject, messages: Messages, without: Messages) -> bool | None:
@@ -95,7 +96,7 @@ def _matters(subject: Subject, messages: Messages, without: Messages) -> bool | 
 
     messages, without: the same conversation with and without these messages. Raises `Refused`.
     """
-    body, less = _request_body(subject, messages), _request_body(subject, without)
+    body, less = _request_body(subject.server, messages), _request_body(subject.server, without)
     try:
         before, after = ask(subject.server, [body] * MIN_REPEATS), ask(subject.server, [less] * MIN_REPEATS)
     except Refused as refused:
@@ -144,26 +145,44 @@ def _messages(subject: Subject) -> Seen:
     return untested(sent, came) if unknown else sound(sent, came)
 
 
-def _added(subject: Subject) -> Seen:
-    """Check that the server adds no system prompt of its own: with a system message the prompt must not be shorter than
-    without one, and the prompt for one word must be short.
-    """
-    sent = "the prompt tokens of one word, alone and after a system message of one word"
+def _prompt_tokens(server: ProbedServer) -> tuple[int, int] | None:
+    """The prompt tokens of one word, alone and after a system message of one word; None if the server states none."""
     user = {"role": "user", "content": "Hi"}
     alone, after = (
-        subject.server.whole({**_request_body(subject, messages), "max_tokens": 1}).usage
+        server.whole({**_request_body(server, messages), "max_tokens": 1}).usage
         for messages in ([user], [{"role": "system", "content": "Hi"}, user])
     )
     if alone is None or after is None or alone.prompt_tokens is None or after.prompt_tokens is None:
+        return None
+    return alone.prompt_tokens, after.prompt_tokens
+
+
+def _added(subject: Subject) -> Seen:
+    """Check that the server adds no system prompt of its own: with a system message the prompt must not be shorter than
+    without one, and the prompt for one word must be short. A reference with as many tokens has the same template.
+    """
+    sent = "the prompt tokens of one word, alone and after a system message of one word"
+    counts = _prompt_tokens(subject.server)
+    if counts is None:
         return untested(sent, "the server states no usage")
-    n, with_system = alone.prompt_tokens, after.prompt_tokens
+    n, with_system = counts
     if n > with_system:
-        return warns(
-            sent, f"{n} tokens alone, {with_system} with a system message: a system prompt is added where none is sent"
-        )
-    if n > MAX_OVERHEAD:
-        return warns(sent, f"{n} tokens for one word: a system prompt that nobody asked for")
-    return sound(sent, f"{n} tokens alone, {with_system} with a system message")
+        came = f"{n} tokens alone, {with_system} with a system message: a system prompt is added where none is sent"
+    elif n > MAX_OVERHEAD:
+        came = f"{n} tokens for one word: a system prompt that nobody asked for"
+    else:
+        return sound(sent, f"{n} tokens alone, {with_system} with a system message")
+    if subject.beside is None:
+        return warns(sent, came)
+    try:
+        theirs = _prompt_tokens(subject.beside)
+    except ServerError as error:
+        return warns(sent, f"{came}; the reference cannot be asked: {quoted(error.sentence)}")
+    if theirs is None:
+        return warns(sent, f"{came}; the reference states no usage")
+    if theirs == counts:
+        return sound(sent, f"{came}; the reference has as many tokens, so the model's own template adds it")
+    return warns(sent, f"{came}; the reference has {theirs[0]} tokens alone, {theirs[1]} with a system message")
 
 
 def _copied(subject: Subject) -> Seen:
@@ -199,7 +218,8 @@ CHECKS = (
         name="added words", group="template", look=_added,
         why="A system prompt that nobody asked for makes the same weights act as another model.",
         mend="Where the model's own chat template adds one, as Qwen2.5's does, each server of the model does, and "
-        "nothing is wrong. Else send a system prompt of your own, or ask the provider for a route that adds none.",
+        "nothing is wrong; a reference server of the model shows it. Else send a system prompt of your own, or ask the "
+        "provider for a route that adds none.",
     ),
     Check(
         name="copied text", group="protocol", look=_copied, quick=False, tokens=1_500,

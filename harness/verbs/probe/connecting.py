@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from harness.asking import servers
 from harness.asking.options import WhichServer
+from harness.asking.options.request import HowWritten
 from harness.asking.servers import Looks
 from harness.asking.watching import Watcher
 from harness.verbs.probe.probed_endpoint import ProbedEndpoint
@@ -19,10 +21,10 @@ def promised(host: Mapping[str, Any]) -> bool:
     return any(host.get(name) in (True, 1, "1", "on") for name in ("batch_invariant", "deterministic"))
 
 
-def probed(who: WhichServer, watcher: Watcher, *, shared_key: bool = True) -> list[ProbedEndpoint]:
+def probed(who: WhichServer, watcher: Watcher, written: HowWritten, *, shared_key: bool = True) -> list[ProbedEndpoint]:
     """The servers that `who` names, each looked up once. Raises `UsageError`, and `ServerError` if one cannot be asked.
 
-    shared_key: as in `servers.find`.
+    written: the fields that all requests have besides those of the checks. shared_key: as in `servers.find`.
     """
     addresses = servers.find(who, shared_key=shared_key)
     looks = servers.look(addresses, who, watcher)
@@ -31,10 +33,16 @@ def probed(who: WhichServer, watcher: Watcher, *, shared_key: bool = True) -> li
         if look.failure is not None:
             raise look.failure
         engine = look.facts.host.get("engine")
+        asker = addresses.asker(Looks(looks.model, (look,)))
+        spelling = replace(
+            asker.spelling,
+            chat_template_kwargs={**asker.spelling.chat_template_kwargs, **written.chat_template_kwargs},
+            extra_body={**asker.spelling.extra_body, **written.extra_body},
+        )
         endpoints.append(
             ProbedEndpoint(
                 endpoint=look.endpoint,
-                asker=addresses.asker(Looks(looks.model, (look,))),
+                asker=replace(asker, spelling=spelling),
                 engine=engine,
                 context=look.info.context_tokens if look.info else None,
                 deterministic=promised(look.facts.host) or promised(addresses.own.host),

@@ -11,7 +11,7 @@ import json
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -20,6 +20,7 @@ import msgspec
 
 from harness.asking import servers
 from harness.asking.options import ProbeOptions, WhichServer
+from harness.asking.options.request import HowWritten
 from harness.asking.watching import Watcher
 from harness.core import codec
 from harness.core.about import __version__
@@ -33,6 +34,7 @@ from harness.verbs.probe import overlap, reference, template, tools
 from harness.verbs.probe.asking import Refused
 from harness.verbs.probe.connecting import probed
 from harness.verbs.probe.findings import Check
+from harness.verbs.probe.probed_endpoint import ProbedEndpoint
 from harness.verbs.probe.reference import Likely, ProbeReference, RunSpelling, ServerReference
 from harness.verbs.probe.subject import TOP
 from server_launchers import isolated
@@ -227,10 +229,13 @@ class _ChildOutput(msgspec.Struct):
 
 @dataclass(frozen=True)
 class Counterpart:
-    """The checks against a reference. true: the reference if next-token distributions of it are known; else None."""
+    """The checks against a reference. true: the reference if next-token distributions of it are known; else None.
+    server: the reference if it is a server; else None.
+    """
 
     checks: tuple[Check, ...] = ()
     true: ProbeReference | None = None
+    server: ProbedEndpoint | None = None
 
     @classmethod
     def weights(cls, true: ProbeReference, *further: Check) -> Counterpart:
@@ -251,9 +256,9 @@ def counterpart(options: ProbeOptions, watcher: Watcher) -> Iterator[Counterpart
     elif path.is_file() and path.suffix == GGUF:
         spec = servers.spec(EMBEDDED, str(path.absolute()), watcher)
         with servers.launched(spec, watcher) as server:
-            yield _server(WhichServer.of(base_url=server.base_urls[0]), path.name, watcher)
+            yield _server(WhichServer.of(base_url=server.base_urls[0]), path.name, watcher, options)
     elif path.exists():
-        yield _of_path(path)
+        yield _of_path(path, options)
     elif path.suffix in FILES:
         raise UsageError("there is no such file; correct the path", field="reference", value=named)
     else:
@@ -271,7 +276,7 @@ def _of_address(named: str, options: ProbeOptions, watcher: Watcher) -> Counterp
     keys = {name: getattr(options, f"reference_{name}") for name in KEY_OPTIONS}
     who = WhichServer.of(base_url=url, model=model or None, ca_file=options.ca_file, **keys)
     try:
-        return _server(who, None, watcher)
+        return _server(who, None, watcher, options)
     except ServerError as error:
         raise ServerError(_of_reference(error.sentence)) from error
     except UsageError as error:
@@ -287,17 +292,29 @@ def _of_reference(sentence: Sentence) -> str:
     return marked
 
 
-def _server(who: WhichServer, name: str | None, watcher: Watcher) -> Counterpart:
-    """The checks against another server. name: its name in the report; None: its address."""
-    (server, *_) = probed(who, watcher, shared_key=False)
+def _server(who: WhichServer, name: str | None, watcher: Watcher, written: HowWritten) -> Counterpart:
+    """The checks against another server. name: its name in the report; None: its address. written: the fields that all
+    requests have, to both servers alike.
+    """
+    (server, *_) = probed(who, watcher, written, shared_key=False)
     named = name or server.endpoint.base_url
-    return Counterpart.weights(ServerReference(server, named), tools.against(server, named))
+    return replace(Counterpart.weights(ServerReference(server, named), tools.against(server, named)), server=server)
 
 
-def _of_path(path: Path) -> Counterpart:
-    """The checks against a file or folder: a run, a saved reference, a model's folder or a chat template."""
+def _of_path(path: Path, options: ProbeOptions) -> Counterpart:
+    """The checks against a file or folder: a run, a saved reference, a model's folder or a chat template.
+
+    Raises `UsageError` if the options add fields to all requests: all but a run are known for plain requests alone.
+    """
     if path.is_dir() and (run := RunFolder(path)).manifest.exists():
         return Counterpart((reference.begun_alike(*_of_run(run)),))
+    if options.further_fields is not None:
+        raise UsageError(
+            f"{option(options.further_fields)} is sent to servers only, so it needs a server, a GGUF file or a run's "
+            "folder as the reference: name one of these, or leave the fields out",
+            field="reference",
+            value=path,
+        )
     if path.suffix == ".json" and _is_saved_reference(path):
         return Counterpart.weights(SavedReference.read(path))
     own = template.against(template.ServerTemplate.of(path))

@@ -87,7 +87,8 @@ class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
     version: of the harness. requests: number that the probe sent; refused: those of them that the server refused
     because of its limits (429), and that were sent again; refused_for_good: status of a refusal, in words → number of
     requests that it refused and that were not sent again (402: the account is empty). tokens: number that the probe
-    cost, as the server counts; bounded: replies without stated usage, which count with the most tokens possible. seed:
+    cost, as the server counts; bounded: replies without stated usage, which count with the most tokens possible.
+    reference_tokens, reference_bounded: the same of the server that is the reference; 0 without one. seed:
     the number that all seeds of the probe's requests come from. seconds: how long the probe took. left_out: name of a
     check that the budget did not pay for → about how many tokens it would have cost.
     """
@@ -105,6 +106,8 @@ class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
     bounded: int = 0
     refused: int = 0
     refused_for_good: dict[str, int] = {}
+    reference_tokens: int = 0
+    reference_bounded: int = 0
 
     def count(self, outcome: Outcome) -> int:
         """Number of findings with that outcome."""
@@ -123,10 +126,12 @@ class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def cost(self) -> str:
         """The tokens that the probe cost, in words."""
-        if not self.bounded:
-            return count_noun(self.tokens, "token")
-        replies = "1 reply states" if self.bounded == 1 else f"{self.bounded:,} replies state"
-        return f"at most {count_noun(self.tokens, 'token')} ({replies} no usage and count with the most possible)"
+        return _tokens(self.tokens, self.bounded)
+
+    @property
+    def reference_cost(self) -> str:
+        """The tokens that the probe cost on the server that is the reference, in words; empty if it asked none."""
+        return _tokens(self.reference_tokens, self.reference_bounded) if self.reference_tokens else ""
 
     @property
     def refusals(self) -> str:
@@ -135,6 +140,14 @@ class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
         return "; ".join(
             [*again, *(f"{n:,} of them refused for good: {why}" for why, n in self.refused_for_good.items())]
         )
+
+
+def _tokens(n: int, n_bounded: int) -> str:
+    """A number of tokens in words. n_bounded: replies without stated usage among those that cost them."""
+    if not n_bounded:
+        return count_noun(n, "token")
+    replies = "1 reply states" if n_bounded == 1 else f"{n_bounded:,} replies state"
+    return f"at most {count_noun(n, 'token')} ({replies} no usage and count with the most possible)"
 
 
 class ProbeInterrupted(Interrupted):
@@ -158,7 +171,8 @@ class Check:
     about how many it costs; a budget is spent by this estimate, and the true cost is in the `Finding`. shortest: about
     how many tokens it costs with its shortest prompt, if the length of its prompt can be chosen; else None. draws:
     number of tokens that it draws after the prompt that `Subject.open` finds; without such a prompt the check cannot be
-    made. 0: it draws none.
+    made. 0: it draws none. unstated: about how many tokens it costs if replies state no usage; None: a multiple of
+    `tokens`. rereads: name of a check whose replies it reads again, so that it costs nothing after that check.
     """
 
     name: str
@@ -170,6 +184,8 @@ class Check:
     tokens: int = 140
     shortest: int | None = None
     draws: int = 0
+    unstated: int | None = None
+    rereads: str = ""
 
     @property
     def least_tokens(self) -> int:
@@ -178,12 +194,14 @@ class Check:
 
     def priced(self, draw_tokens: int | None, factor: int = 1) -> Check:
         """The check with its price on this server: by what one draw costs, if that is known and the check draws; else
-        `factor` times its usual price.
+        `factor` times its usual price, which is above 1 if replies state no usage.
 
         A draw after raw text costs some 7 tokens, one in a chat as many as the chat template adds.
         """
         if draw_tokens is not None and self.draws:
             return replace(self, tokens=self.draws * draw_tokens)
+        if self.unstated is not None and factor > 1:
+            return replace(self, tokens=self.unstated)
         shortest = None if self.shortest is None else factor * self.shortest
         return replace(self, tokens=factor * self.tokens, shortest=shortest)
 

@@ -246,7 +246,7 @@ def look_at_provider(
     reports: the reports of a probe that just ended; those with this provider's address give the faults. time: of the
     look, UTC, ISO 8601. shared_key: as in `servers.find`. Raises `ServerError`.
     """
-    (server, *_) = probed(options, watcher, shared_key=shared_key)
+    (server, *_) = probed(options, watcher, options, shared_key=shared_key)
     address = server.endpoint.base_url
     findings = [finding for report in reports if report.address == address for finding in report.findings]
     return ProviderLook(

@@ -74,7 +74,8 @@ def _table(report: ProbeReport) -> Table:
     facts = (
         report.engine or "unknown engine",
         f"{report.requests} requests" + (f" ({report.refusals})" if report.refusals else ""),
-        f"{report.tokens:,} tokens",
+        f"{report.tokens:,} tokens"
+        + (f" ({report.reference_tokens:,} on the reference)" if report.reference_cost else ""),
         f"{report.seconds:g} s",
         f"seed {report.seed}",
         f"harness {report.version}",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import secrets
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -116,12 +116,14 @@ def examine(
     seed: int | None = None,
     context: int | None = None,
     budget: int | None = None,
+    beside: ProbedServer | None = None,
     watcher: Watcher | None = None,
 ) -> ProbeReport:
     """Make the checks, one after the other.
 
     seed: of the probe; None: a new seed, so that draws are new. context: tokens of the longest prompt to try. budget:
-    tokens that the probe may cost; a check beyond it is untested. Raises `ProbeInterrupted`, which holds the report of
+    tokens that the probe may cost; a check beyond it is untested. beside: the server that is the reference, if a
+    server is. Raises `ProbeInterrupted`, which holds the report of
     the finished checks, if Ctrl-C or a signal of `Signals` ends the probe.
     """
     begun = time.monotonic()
@@ -146,10 +148,12 @@ def examine(
             bounded=server.n_bounded,
             refused=server.n_refused - sum(server.refused_for_good.values()),
             refused_for_good=dict(server.refused_for_good),
+            reference_tokens=beside.n_tokens if beside else 0,
+            reference_bounded=beside.n_bounded if beside else 0,
         )
 
     try:
-        _make(checks, Subject(server, first_seed, context), progress, budget, watcher)
+        _make(checks, Subject(server, first_seed, context, beside=beside), progress, budget, watcher)
     except KeyboardInterrupt as stop:
         n_finished = len(progress.seen)
         progress.stop(checks, server.n_tokens)
@@ -199,7 +203,7 @@ def _make(
         # The dearest checks come first, so their price on this server must be known before.
         _learn_usage(subject)
         progress.costs[beside[0]] = server.n_tokens
-    while waiting := [_priced(check, subject) for check in checks if check.name not in seen]:
+    while waiting := [check for check in checks if check.name not in seen]:
         allowed, factor = _allowed(waiting, subject, budget, seen, progress.costs), _factor(subject)
         # With a budget the comparison with a reference is made first, so that no other check spends its tokens.
         for check in sorted(waiting, key=lambda check: budget is not None and check.group != "reference"):
@@ -222,11 +226,11 @@ def _make(
             except OverBudget as error:
                 # Its price was estimated too low, or the rest of the budget is too small for any request of this kind.
                 seen[check.name] = untested("a part of the check", error.sentence.marked)
-                progress.left_out[check.name] = check.tokens
+                progress.left_out[check.name] = _priced(check, subject, seen).tokens
             progress.costs[check.name] = progress.costs.get(check.name, 0) + server.n_tokens - before
         # The budget pays for none of the waiting checks, so they are reported as untested.
         if not allowed:
-            waiting = [_priced(check, subject) for check in waiting]
+            waiting = [_priced(check, subject, seen) for check in waiting]
             unfound = worth.unfound(waiting, seen)
             seen |= {check.name: _left_out(check, unfound[check.name]) for check in waiting}
             progress.left_out |= {check.name: check.tokens for check in waiting}
@@ -243,14 +247,14 @@ def _allowed(
     if budget is None:
         return {check.name: None for check in waiting}
     left = budget - subject.server.n_tokens
-    allotted = worth.allotted(waiting, left, seen)
+    allotted = worth.allotted([_priced(check, subject, seen) for check in waiting], left, seen)
     drawing = [check for check in waiting if check.draws]
     # Draws are not left out as too dear before their price on this server is known.
     if not allotted and drawing and subject.draw_tokens is None and left >= OPENING_TOKENS:
         cannot_draw = _cannot_draw(subject)
         costs[drawing[0].name] = costs.get(drawing[0].name, 0) + left - (budget - subject.server.n_tokens)
         left = budget - subject.server.n_tokens
-        allotted = worth.allotted([_priced(check, subject) for check in waiting], left, seen)
+        allotted = worth.allotted([_priced(check, subject, seen) for check in waiting], left, seen)
         # If the server gives no prompt to draw tokens after, the checks that draw are allowed: they say so at no cost.
         # Otherwise the report would name the budget as the reason.
         if cannot_draw:
@@ -277,8 +281,10 @@ def _factor(subject: Subject) -> int:
     return UNSTATED_FACTOR if subject.server.n_bounded else 1
 
 
-def _priced(check: Check, subject: Subject) -> Check:
-    """The check with its price on this server."""
+def _priced(check: Check, subject: Subject, seen: Collection[str]) -> Check:
+    """The check with its price on this server. seen: the checks that were made before."""
+    if check.rereads in seen:
+        return replace(check, tokens=0)
     return check.priced(subject.draw_tokens, _factor(subject))
 
 
@@ -365,7 +371,7 @@ def probe(options: ProbeOptions, watcher: Watcher | None = None, *, shared_key: 
 
     watcher = watcher or Watcher()
     with Signals(interrupted):
-        servers = probed(options, watcher, shared_key=shared_key)
+        servers = probed(options, watcher, options, shared_key=shared_key)
         if len(servers) > 1:
             raise UsageError(
                 f"a probe examines one server; {option('base_url')} names {len(servers)}", field="base_url"
@@ -386,6 +392,7 @@ def probe(options: ProbeOptions, watcher: Watcher | None = None, *, shared_key: 
                 seed=options.seed,
                 context=options.context,
                 budget=options.budget,
+                beside=counterpart.server,
                 watcher=watcher,
             )
 

@@ -198,7 +198,7 @@ class ProbedEndpoint:
         """Open the client of a run, and read the streams of all bodies with it, in order; a failure stands in place of
         its reply. at_once: largest number of requests in flight.
         """
-        transport = open_transport(ca_file=self.ca_file)
+        transport = open_transport(ca_file=self.ca_file, secrets=self.asker.spelling.secrets)
         gate = asyncio.Semaphore(at_once)
         patience = Deadlines(connect=10, first_token=SECONDS, idle=60)
         # Requests that test the load must not wait for each other, so all of them are reserved before the first.
@@ -269,7 +269,7 @@ class ProbedEndpoint:
             answer.body,
             retry_after=answer.retry_after,
             retry_after_ms=answer.retry_after_ms,
-            secrets=secrets_of(self.endpoint),
+            secrets=secrets_of(self.endpoint, self.asker.spelling.secrets),
         )
 
     def _count_request(self) -> None:
@@ -279,4 +279,4 @@ class ProbedEndpoint:
 
     def _shown(self, words: str) -> str:
         """The server's words, safe to show: without the key and other secrets of the endpoint."""
-        return quote_safely(words, secrets_of(self.endpoint))
+        return quote_safely(words, secrets_of(self.endpoint, self.asker.spelling.secrets))

@@ -317,7 +317,8 @@ CHECKS = (
     Check(
         name="usage", group="protocol", look=_usage,
         why="Lengths, budgets and prices are computed from the server's token counts.",
-        mend="Switch on stream usage at the server; without it, the harness counts stream events as tokens.",
+        mend="Switch on usage at the server, also in streams. Without it, a budget and the cost count each reply "
+        "with the most tokens possible, a score states no lengths, and the progress of a run counts stream events.",
     ),
     Check(
         name="length", group="protocol", look=_length,

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.client.asker import Asker
-from harness.client.spelling import RequestTemplate
+from harness.client.spelling import TEMPLATE_TOKENS, RequestTemplate
 from harness.core import codec
 from harness.core.choices import Api
 from harness.core.codec import digest
@@ -583,10 +583,21 @@ def against(reference: ProbeReference) -> tuple[Check, ...]:
         )
 
     return (
-        Check(name=WEIGHTS, group="reference", look=weights, why=WHY, mend=MEND, quick=False, tokens=1_600),
-        Check(name=DRAWS, group="reference", look=draws, why=WHY, mend=MEND, quick=False, tokens=1_600),
+        Check(
+            name=WEIGHTS, group="reference", look=weights, why=WHY, mend=MEND, quick=False,
+            tokens=1_600, unstated=_most_tokens(),
+        ),
+        Check(
+            name=DRAWS, group="reference", look=draws, why=WHY, mend=MEND, quick=False,
+            tokens=1_600, unstated=_most_tokens(), rereads=WEIGHTS,
+        ),
         begun_alike(reference),
-    )
+    )  # fmt: skip
+
+
+def _most_tokens() -> int:
+    """The most tokens that one next token after each of the fixed texts can cost: as a probe reserves them."""
+    return sum(len(codec.encode(text)) + TEMPLATE_TOKENS + 1 for _, text in texts())
 
 
 def _draws_hidden(comparisons: Sequence[TokenComparison]) -> str:

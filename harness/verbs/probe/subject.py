@@ -103,7 +103,7 @@ class Subject:
     counted. room: tokens that the check under way may cost; None: as many as it takes. warm: first tokens drawn at
     temperature 1 so far → how often each came. draw_tokens: about how many tokens one such draw costs; None until
     `open` has found its prompt. lost: the requests of the check under way that
-    brought nothing to judge.
+    brought nothing to judge. beside: the server that is the reference; None without one.
     """
 
     server: ProbedServer
@@ -116,6 +116,7 @@ class Subject:
     warm: Counter[str] = field(default_factory=Counter)
     draw_tokens: int | None = None
     lost: Lost = Lost()
+    beside: ProbedServer | None = None
 
     def chat(self, text: str = STORY, **fields: Any) -> ProbeReply:
         """The whole reply to one message. Raises `Refused`."""
