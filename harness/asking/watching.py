@@ -46,6 +46,9 @@ class Watcher:
     def checked(self) -> None:
         """The checks of a probe have ended."""
 
+    def entering(self, cell: str) -> None:
+        """A sweep begins this cell: the next session is the cell's, and its progress is shown under this name."""
+
     def sampling(self, what: str, folder: RunFolder) -> None:
         """A session begins. what: model, benchmarks and run folder in one line. folder: the run folder."""
 

@@ -135,6 +135,7 @@ class Terminal(Watcher):
             progress = flags.get("progress", True) and not flags.get("quiet", False)
         self._shows_progress = progress
         self._display: ProgressDisplay | None = None
+        self._cell = ""
         self._graded_due = time.monotonic() + GRADED_SECONDS
 
     @property
@@ -192,13 +193,17 @@ class Terminal(Watcher):
         """Erase the name of the last check from a terminal."""
         passing("")
 
+    def entering(self, cell: str) -> None:
+        """Show the progress of the next session under the name of its cell."""
+        self._cell = cell
+
     def sampling(self, what: str, folder: RunFolder) -> None:
         """Print `what`, and begin a display of progress where one is shown."""
         self.close()  # Close the display of the previous session.
         if self._shows_progress:
             from harness.showing.display import ProgressDisplay
 
-            self._display = ProgressDisplay(folder)
+            self._display = ProgressDisplay(folder, self._cell)
         note(what)
 
     def sampled(self) -> None:

@@ -28,18 +28,23 @@ class Collecting(Watcher):
         self._on_progress = on_progress
         self._shown = shown
         self._display: ProgressDisplay | None = None
+        self._cell = ""
 
     def close(self) -> None:
         """End the display; the last state stays visible."""
         if self._display is not None:
             self._display.close()
 
+    def entering(self, cell: str) -> None:
+        """Show the progress of the next session under the name of its cell."""
+        self._cell = cell
+
     def sampling(self, what: str, folder: RunFolder) -> None:
         """Show the progress of the session in `folder`, where progress is shown."""
         del what
         self.close()  # the display of the session before
         if self._shown:
-            self._display = ProgressDisplay(folder)
+            self._display = ProgressDisplay(folder, self._cell)
 
     def sampled(self) -> None:
         """End the display of the session."""

@@ -58,9 +58,11 @@ def in_notebook() -> bool:
 
 
 class Screen(Protocol):
-    """Draws the same lines again and again, on a terminal or in a notebook. last: nothing is drawn afterwards."""
+    """Draws the same lines again and again, on a terminal or in a notebook. cell: of a sweep, whose progress it is;
+    empty for a run of its own. last: nothing is drawn afterwards.
+    """
 
-    def draw(self, progress: Progress, scores: Scores, *, last: bool) -> None: ...
+    def draw(self, progress: Progress, scores: Scores, cell: str, *, last: bool) -> None: ...
 
 
 class TerminalScreen:
@@ -77,11 +79,12 @@ class TerminalScreen:
         self._live = Live(console=self._console, auto_refresh=False, transient=False, vertical_overflow="crop")
         self._live.start()
 
-    def draw(self, progress: Progress, scores: Scores, *, last: bool) -> None:
+    def draw(self, progress: Progress, scores: Scores, cell: str, *, last: bool) -> None:
         """Redraw the panel on the terminal. last: leave it there."""
         size = self._console.size
         ascii_only = not self._console.encoding.startswith("utf")
-        lines = panel(progress, size.width - 1, max(3, size.height - SPARE_ROWS), scores, ascii_only=ascii_only)
+        height = max(3, size.height - SPARE_ROWS)
+        lines = panel(progress, size.width - 1, height, scores, cell, ascii_only=ascii_only)
         self._live.update(render_lines(lines if last else [*lines, (Span(" "),)]), refresh=True)
         if last:
             self._live.stop()
@@ -93,14 +96,14 @@ class NotebookScreen:
     def __init__(self) -> None:
         self._handle: Any = None
 
-    def draw(self, progress: Progress, scores: Scores, *, last: bool) -> None:
+    def draw(self, progress: Progress, scores: Scores, cell: str, *, last: bool) -> None:
         """Replace the output below the notebook's cell, also for the `last` time."""
         del last
         from IPython import display as displaying
         from rich import get_console
 
         display: Any = displaying.display  # it has no types
-        shown = render_lines(panel(progress, get_console().width, NOTEBOOK_ROWS, scores))
+        shown = render_lines(panel(progress, get_console().width, NOTEBOOK_ROWS, scores, cell))
         if self._handle is None:
             self._handle = display(shown, display_id=True)
         else:
@@ -110,10 +113,12 @@ class NotebookScreen:
 class ProgressDisplay:
     """Shows a run's progress; call it with each `Progress`. `close` leaves the last state on the screen.
 
-    folder: the run folder, whose scores are shown as far as samples are graded; None: no scores are shown.
+    folder: the run folder, whose scores are shown as far as samples are graded; None: no scores are shown. cell: the
+    name of the run in a sweep, which has several; empty for a run of its own.
     """
 
-    def __init__(self, folder: RunFolder | None = None) -> None:
+    def __init__(self, folder: RunFolder | None = None, cell: str = "") -> None:
+        self._cell = cell
         self._kind: Callable[[], Screen] | None = None  # None: plain lines
         if in_notebook():
             self._kind = NotebookScreen
@@ -131,7 +136,7 @@ class ProgressDisplay:
         self._last = progress
         if self._kind is not None:
             self._screen = self._screen or self._kind()
-            self._screen.draw(progress, self._scores(progress), last=False)
+            self._screen.draw(progress, self._scores(progress), self._cell, last=False)
             return
         now = time.monotonic()
         if not self._due:
@@ -148,7 +153,7 @@ class ProgressDisplay:
         if last is None:
             return
         if self._screen is not None:
-            self._screen.draw(last, self._scores(last), last=True)
+            self._screen.draw(last, self._scores(last), self._cell, last=True)
             self._screen = None
         elif last is not self._printed:
             self._print(last)
@@ -158,7 +163,7 @@ class ProgressDisplay:
 
     def _print(self, progress: Progress) -> None:
         self._printed = progress
-        sys.stderr.write(f"{line(progress, self._scores(progress))}\n")
+        sys.stderr.write(f"{line(progress, self._scores(progress), self._cell)}\n")
         sys.stderr.flush()
 
 

@@ -49,9 +49,19 @@ Line = Sequence[Span]
 # ---- one line
 
 
-def line(progress: Progress, scores: Mapping[str, RunningScore] | None = None) -> str:
-    """Return one line for a log: samples done, tokens/s, requests in flight, failures, scores, time left."""
-    parts = [f"{progress.done}/{count_noun(progress.total, 'sample')} ({percent(progress.done, progress.total)})"]
+MAX_CELL_CHARS = 120
+"""Longest name of a sweep's cell that is shown whole, in characters; a longer one is clipped."""
+
+
+def line(progress: Progress, scores: Mapping[str, RunningScore] | None = None, cell: str = "") -> str:
+    """Return one line for a log: samples done, tokens/s, requests in flight, failures, scores, time left.
+
+    cell: of a sweep; its name begins the line. Empty for a run of its own.
+    """
+    begin = f"{visible(cell, MAX_CELL_CHARS)}: " if cell else ""
+    parts = [
+        f"{begin}{progress.done}/{count_noun(progress.total, 'sample')} ({percent(progress.done, progress.total)})"
+    ]
     if progress.tokens_per_s_now is not None:
         parts.append(f"{count_noun(progress.arrived, 'token')}, {progress.tokens_per_s_now:,.0f}/s")
     parts.append(f"{progress.in_flight} in flight")
@@ -100,16 +110,20 @@ def panel(
     width: int,
     height: int,
     scores: Mapping[str, RunningScore] | None = None,
+    cell: str = "",
     *,
     ascii_only: bool = False,
 ) -> list[Line]:
-    """Return at most `height` lines of at most `width` columns: a bar for each benchmark, then facts.
+    """Return at most `height` lines of at most `width` columns: the cell of a sweep, a bar for each benchmark, then
+    facts.
 
-    The most important facts come first. ascii_only: draw bars with ASCII characters.
+    The most important facts come first. cell: empty for a run of its own, which has no such line. ascii_only: draw bars
+    with ASCII characters.
     """
+    first: list[Line] = [[Span(visible(cell, MAX_CELL_CHARS))]] if cell else []
     facts = list(_facts(progress, scores or {}))
-    bars = _bars(progress, width, max(1, height - min(len(facts), 4)), ascii_only)
-    return [_cut(row, width) for row in [*bars, *facts]][:height]
+    bars = _bars(progress, width, max(1, height - len(first) - min(len(facts), 4)), ascii_only)
+    return [_cut(row, width) for row in [*first, *bars, *facts]][:height]
 
 
 def _facts(progress: Progress, scores: Mapping[str, RunningScore]) -> list[Line]:

@@ -147,6 +147,14 @@ def test_a_log_gets_one_line_that_stands_alone() -> None:
     )
 
 
+def test_the_progress_of_a_sweep_names_its_cell() -> None:
+    assert line(progress(), SCORES, "ck-step_100+words").startswith("ck-step_100+words: 141/740 samples (19%) · ")
+    shown = text(panel(progress(), 79, 8, SCORES, "ck-step_100+words")).split("\n")
+    assert [row.split()[0] for row in shown[:3]] == ["ck-step_100+words", "aime24", "math500"]
+    assert len(shown) == 8
+    assert text(panel(progress(), 79, 8, SCORES)).startswith("aime24 "), "a run of its own has no such line"
+
+
 def test_ctrl_c_says_what_is_waited_for_how_long_and_what_a_second_one_does() -> None:
     stopping = progress(stopping=True, why="stopped by SIGINT", grace_s=28.4, in_flight=12)
     ending = "ending: 12 requests may take 28 s to finish; Ctrl-C again cancels"

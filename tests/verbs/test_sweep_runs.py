@@ -447,6 +447,15 @@ def test_a_score_that_is_not_as_published_fails_the_gate_and_only_there(
     assert "x+aime24 does not agree with published scores of deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B" in gate.err
 
 
+def test_each_line_of_progress_names_its_cell(tmp_path: Path) -> None:
+    entries = [{"name": name, "data": "a.jsonl", "samples": n} for name, n in (("few", 1), ("many", 2))]
+    name = write(tmp_path, "s.yaml", {"servers": [{"name": "s", "command": command()}], "benchmarks": entries})
+    done = harness(tmp_path, "sweep", name)
+    assert done.code == 0, done.err
+    shown = re.findall(r"(.*: )?\d+/(\d+) samples \(100%\) · ", done.err)
+    assert shown == [("able+s+few: ", "8"), ("able+s+many: ", "16")]
+
+
 def test_a_lost_cell_is_told_in_python_with_the_scorers_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with FaultServer(answering("able")) as server:

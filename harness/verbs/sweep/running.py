@@ -342,6 +342,7 @@ class _Group:
         reason, code = "", 0
         try:
             judged = self._sweep.judge is not None
+            self._watcher.entering(cell.name)
             with prepare.prepare(cell.options, self._watcher, server=server, judged=judged) as prepared:
                 session = sample(prepared, self._watcher)
             self._watcher.sampled()
