@@ -50,21 +50,17 @@ class Step(NamedTuple):
 def series_plot(steps: Sequence[Step]) -> Plot | None:
     """Accuracy against the step, one line per series, with 95 % sampling intervals as bands.
 
-    Steps may come in any order; scores without a sample are left out. Returns None if no series has two steps. To write
-    several plots into one folder, vary `name` and `subject` by `dataclasses.replace`.
+    Steps may come in any order. A line has a gap at a step without a score between two that have one. Returns None if no
+    series has two steps. To write several plots into one folder, vary `name` and `subject` by `dataclasses.replace`.
     """
-    present = [step for step in _order(steps) if _accuracy(step) is not None]
-    rows: list[tuple[Cell, ...]] = [
-        (
-            name,
-            x,
-            score.accuracy,
-            *(score.sampling_interval or (None, None)),
-            *(score.question_interval or (None, None)),
-        )
-        for name, x, score, *_ in present
-        if score is not None
-    ]
+    drawn = _from_first_to_last_score(_order(steps))
+    rows: list[tuple[Cell, ...]] = []
+    for name, x, score, *_ in drawn:
+        sampling, question = (None, None) if score is None else (score.sampling_interval, score.question_interval)
+        accuracy = None if score is None else score.accuracy
+        rows.append((name, x, accuracy, *(sampling or (None, None)), *(question or (None, None))))
+    present = [step for step in drawn if _accuracy(step) is not None]
+    gaps = " Gaps: steps without a score." if len(present) < len(drawn) else ""
     labels = list(dict.fromkeys(step.series for step in present))
     lines = [[step for step in present if step.series == name] for name in labels]
     if not any(len({step.step for step in line}) > 1 for line in lines):
@@ -77,7 +73,7 @@ def series_plot(steps: Sequence[Step]) -> Plot | None:
     return Plot(
         name="series",
         title="Accuracy against training steps",
-        summary=f"{'; '.join(ends)}. Bands: 95 % sampling intervals (same questions, asked again).",
+        summary=f"{'; '.join(ends)}. Bands: 95 % sampling intervals (same questions, asked again).{gaps}",
         columns=("series", "step", "accuracy", "low", "high", "question_low", "question_high"),
         rows=tuple(rows),
         drawing=curves(
@@ -192,6 +188,15 @@ def step_text(step: float) -> str:
 
 def _accuracy(step: Step) -> float | None:
     return None if step.score is None else step.score.accuracy
+
+
+def _from_first_to_last_score(steps: Sequence[Step]) -> list[Step]:
+    """The steps, without those before the first and behind the last step of their series that has a score."""
+    ends: dict[str, tuple[float, float]] = {}
+    for step in steps:
+        if _accuracy(step) is not None:
+            ends[step.series] = ends.get(step.series, (step.step,))[0], step.step
+    return [step for step in steps if step.series in ends and ends[step.series][0] <= step.step <= ends[step.series][1]]
 
 
 def _order(steps: Sequence[Step]) -> list[Step]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -77,9 +78,28 @@ def test_a_step_without_a_score_has_a_row_that_says_why() -> None:
     )
     assert [row[2] for row in shown.rows] == ["12.5", "missing [1]", "62.5"]
     assert [row[-1] for row in shown.rows] == ["–", "–", "+50.0"], "the change is that since the last score"
-    plot = series_plot([Step("a", 1, EARLY), Step("a", 2, None), Step("a", 3, LATE)])
-    assert plot is not None
-    assert [row[1] for row in plot.rows] == [1, 3]
+
+
+def lines_in(picture: str) -> int:
+    """Number of separate lines of a picture's curves: each begins with M and goes on with L."""
+    paths = re.findall(r'd="([^"]*)"[^>]* stroke="#0072b2" stroke-width="2"', picture)
+    return sum(part.count("L") > 0 for path in paths for part in path.split("M"))
+
+
+def test_the_line_has_a_gap_at_a_step_without_a_score() -> None:
+    early, late = [Step("a", 1, EARLY), Step("a", 2, EARLY)], [Step("a", 4, LATE), Step("a", 5, LATE)]
+    gap = series_plot([*early, Step("a", 3, None), *late])
+    assert gap is not None
+    assert [row[1:3] for row in gap.rows] == [(1, 0.125), (2, 0.125), (3, None), (4, 0.625), (5, 0.625)]
+    assert gap.csv().splitlines()[3] == "a,3,,,,,"
+    assert gap.summary.endswith(" Gaps: steps without a score.")
+    assert lines_in(draw.svg(gap)) == 2
+    # Wrong twins: steps without a score at the ends, or none at all.
+    ends = series_plot([Step("a", 0, None), *early, *late, Step("a", 6, EMPTY)])
+    assert ends is not None
+    assert [row[1] for row in ends.rows] == [1, 2, 4, 5]
+    assert "Gaps" not in ends.summary
+    assert lines_in(draw.svg(ends)) == 1
 
 
 @pytest.mark.parametrize("name", ["=cmd|' /C calc'!A0", "<script>", "x" * 300])
