@@ -50,8 +50,8 @@ class Step(NamedTuple):
 def series_plot(steps: Sequence[Step]) -> Plot | None:
     """Accuracy against the step, one line per series, with 95 % sampling intervals as bands.
 
-    Steps may come in any order. A line has a gap at a step without a score between two that have one. Returns None if no
-    series has two steps. To write several plots into one folder, vary `name` and `subject` by `dataclasses.replace`.
+    Steps may come in any order. A line has a gap at a step without a score between two that have one. Returns None if
+    no series has two steps. To write several plots into one folder, vary `name` and `subject` by `dataclasses.replace`.
     """
     drawn = _from_first_to_last_score(_order(steps))
     rows: list[tuple[Cell, ...]] = []

@@ -128,6 +128,29 @@ def test_a_number_that_may_be_no_step_is_none(path: str) -> None:
     assert checkpoint_at(Path(path)) is None
 
 
+def test_a_step_further_up_is_read_where_the_pattern_spells_out_what_stands_behind_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a/global_step_100", "a/global_step_20", "b/global_step_20"):
+        (tmp_path / "runs" / name / "actor/huggingface").mkdir(parents=True)
+    (tmp_path / "iter3/ckpts/final").mkdir(parents=True)
+    (tmp_path / "iter3/ckpts/step_7").mkdir(parents=True)
+    sweep = planned(tmp_path, "checkpoints: runs/*/global_step_*/actor/huggingface\nbenchmarks: [demo]\n")
+    assert [(one.name, sweep.step_of(cell)) for one, cell in zip(sweep.axes["models"], sweep.cells, strict=True)] == [
+        ("a-global_step_20-actor-huggingface", ("a", 20)),
+        ("a-global_step_100-actor-huggingface", ("a", 100)),
+        ("b-global_step_20-actor-huggingface", ("b", 20)),
+    ]
+    assert sweep.cells[1].options.model == "runs/a/global_step_100/actor/huggingface"
+    named = planned(tmp_path, "checkpoints: runs/a/global_step_20/actor/huggingface\nbenchmarks: [demo]\n")
+    assert [named.step_of(cell) for cell in named.cells] == [("a", 20)]
+    # Wrong twin: what the pattern leaves open behind a step may be anything, such as the end of a training.
+    wrong = planned(tmp_path, "checkpoints: iter3/ckpts/*\nbenchmarks: [demo]\n")
+    assert [wrong.step_of(cell) for cell in wrong.cells] == [("ckpts", 7)]
+    assert wrong.left_out == {Path("iter3/ckpts/final"): NO_STEP}
+
+
 def test_a_checkpoint_without_a_step_is_left_out_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("step_1", "step_last"):

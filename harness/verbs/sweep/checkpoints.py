@@ -7,9 +7,10 @@ A step is read only if the name leaves no doubt, since a wrong step draws a wron
     qwen3-8b-500, ck/500                                the only part of the name that is a number, at its end
 
 The number must be a whole part of the name: `step_2k`, `step_1e3`, the 95 of `loss2.95` and the 0 of `Q8_0` are no
-steps. The path's last part is read first, then its folder: `checkpoint-500/model.gguf` is step 500. The series, which
-is one line of a plot, is named by the folder that holds the part with the step, and by the text before the step without
-the epoch.
+steps. The path's last part is read first, then its folder: `checkpoint-500/model.gguf` is step 500. A folder further up
+is read only if the pattern spells out everything behind it, as `global_step_*/actor/huggingface` does: in `iter3/*/*`
+the 3 may be part of a training's name. The series, which is one line of a plot, is named by the folder that holds the
+part with the step, and by the text before the step without the epoch.
 """
 
 from __future__ import annotations
@@ -50,19 +51,26 @@ class Checkpoint:
     pattern: str = ""
 
 
-def checkpoint_at(path: Path) -> Checkpoint | None:
-    """Read the step of a checkpoint from its path; None if the path does not show the step without doubt."""
+def checkpoint_at(path: Path, pattern: str = "") -> Checkpoint | None:
+    """Read the step of a checkpoint from its path; None if the path does not show the step without doubt.
+
+    pattern: the pattern that the path matches, as of the sweep's file. Without it, any folder above may give the step:
+    for a path that is known to be a checkpoint.
+    """
     last = path.name[: -len(".gguf")] if path.name.lower().endswith(".gguf") else path.name
-    folder, parts = path.parent, [path.parent.name, path.name]
     read = _behind_word(last) or _at_the_end(last)
-    if read is None:
-        folder, parts = folder.parent, [folder.parent.name, *parts]
-        read = _behind_word(path.parent.name)
+    folder, names = path.parent, [path.name]
+    while read is None and folder.name:
+        if pattern and len(names) > 1 and [*Path(pattern).parts[-len(names) :]] != names:
+            return None
+        read = _behind_word(folder.name)
+        folder, names = folder.parent, [folder.name, *names]
     if read is None:
         return None
     before, step = read
     series = "-".join(filter(None, (folder.name, before)))
-    return Checkpoint(path=path, name="-".join(filter(None, parts)), series=series, step=step)
+    name = "-".join(filter(None, (folder.name, *names)))
+    return Checkpoint(path=path, name=name, series=series, step=step, pattern=pattern)
 
 
 def _behind_word(name: str) -> tuple[str, int] | None:

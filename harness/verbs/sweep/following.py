@@ -24,7 +24,7 @@ from harness.core.errors import InUse, Sentence, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.verbs.sweep import training
-from harness.verbs.sweep.checkpoints import NO_STEP, checkpoint_at
+from harness.verbs.sweep.checkpoints import NO_STEP
 from harness.verbs.sweep.file import SweepFile
 
 WRITING = "it is still being written; the sweep comes back to it"
@@ -104,7 +104,7 @@ def follow(
             break
         sleep(POLL_S)
     if code is None:
-        without = "".join(f". {visible(str(path), 200)}: {NO_STEP}" for path in training.paths(file)[:1])
+        without = "".join(f". {visible(str(path), 200)}: {NO_STEP}" for path in [*training.present(file)][:1])
         raise UsageError(f"{file.path}: no checkpoint that fits {patterns} appeared in {minutes}{without}")
     after = f"the sweep ends after {count_noun(len(settled), 'checkpoint')}"
     watcher.standing(Sentence(f"no new checkpoint for {minutes}: {after}"))
@@ -120,7 +120,7 @@ def _warn_deleted(deleted: Collection[Path], out: Path, watcher: Watcher) -> Non
 
 def _checkpoints(file: SweepFile) -> list[Path]:
     """The paths that match the file's patterns now and show their step."""
-    return [path for path in training.paths(file) if checkpoint_at(path) is not None]
+    return [path for path, checkpoint in training.present(file).items() if checkpoint is not None]
 
 
 @contextmanager

@@ -8,7 +8,6 @@ sweep has taken up, that is, that it found when it was started.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -61,9 +60,11 @@ def take_up(out: Path, checkpoints: Iterable[Checkpoint]) -> None:
         write_atomically(out / FILE, codec.pretty(TakenUp(paths=after)))
 
 
-def paths(file: SweepFile) -> list[Path]:
-    """The paths that the checkpoint patterns match now; empty if nothing matches yet."""
-    return [path for pattern in _patterns(file) for path in _matches(pattern)]
+def present(file: SweepFile) -> dict[Path, Checkpoint | None]:
+    """Path that a checkpoint pattern matches now → its checkpoint, None if it shows no step; empty if nothing matches
+    yet.
+    """
+    return {path: checkpoint_at(path, pattern) for pattern in _patterns(file) for path in _matches(pattern)}
 
 
 def _patterns(file: SweepFile) -> Sequence[str]:
@@ -96,14 +97,14 @@ def has_run(out: Path, path: Path) -> bool:
 
 def left_out(file: SweepFile, out: Path) -> dict[Path, str]:
     """Path that matches a pattern of checkpoints now or did before, but is no checkpoint of the sweep → the reason."""
-    without_step = {path: NO_STEP for path in paths(file) if checkpoint_at(path) is None}
-    deleted = [path for _, path in _deleted_checkpoints(file, out) if checkpoint_at(path) is not None]
+    without_step = {path: NO_STEP for path, checkpoint in present(file).items() if checkpoint is None}
+    deleted = [path for pattern, path in _deleted_checkpoints(file, out) if checkpoint_at(path, pattern) is not None]
     return without_step | {path: DELETED for path in deleted if not has_run(out, path)}
 
 
 def _entry(file: SweepFile, pattern: str, path: Path) -> Entry | None:
     """The entry of the checkpoint at `path`; None if the path does not show a training step."""
-    checkpoint = checkpoint_at(path)
+    checkpoint = checkpoint_at(path, pattern)
     if checkpoint is None:
         return None
     return Entry(
@@ -111,7 +112,7 @@ def _entry(file: SweepFile, pattern: str, path: Path) -> Entry | None:
         label=checkpoint.name,
         where=_where(file, pattern),
         options={"model": str(path)},
-        checkpoint=replace(checkpoint, pattern=pattern),
+        checkpoint=checkpoint,
     )
 
 
