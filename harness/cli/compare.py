@@ -139,7 +139,7 @@ def _print(pair: RunComparison) -> None:
     """Print the comparison of one run with the baseline on one benchmark."""
     from harness.benchmarks.prompts import name_of
     from harness.reports.unsettled import open_points
-    from harness.runs.recorded_settings import difference_in_words
+    from harness.runs.recorded_settings import difference_in_words, is_checksum
     from harness.scoring.intervals import why_narrower
 
     decision, paired = pair.decision, pair.decision.paired
@@ -185,7 +185,8 @@ def _print(pair: RunComparison) -> None:
         )
     _print_spending(decision)
     for difference in pair.settings:
-        click.echo(f"  differs: {difference_in_words(difference)}")
+        if not is_checksum(difference.field):  # A warning says in words what it stands for.
+            click.echo(f"  differs: {difference_in_words(difference)}")
     for warning in decision.warnings:
         terminal.warn(warning)
 

@@ -24,7 +24,6 @@ from harness.core.nouns import are, count_noun
 from harness.core.records import Key, Question, Sample
 from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.runs import questions as stored_questions
-from harness.runs import setting_names
 from harness.runs.layout import BenchmarkFolder, RunFolder
 from harness.runs.manifest import BenchmarkRecord
 from harness.runs.recorded_settings import NAMED_BY, setting_differences
@@ -124,8 +123,10 @@ def _other_settings(ours: Side, first: Side) -> Iterator[str]:
     for difference in setting_differences(first.record, ours.record):
         field = difference.field.rsplit(".", 1)[-1]
         if field == "dataset_digest":
-            words = f"{setting_names.in_words(difference.field)}: {_apart(ours, first)}"
-            yield f"the settings of the runs differ: {words}"
+            yield f"the data of the runs differ: {_apart(ours, first)}"
+        elif field == "prompt_digest":
+            prompt = visible(str(ours.record.identity.get("prompt")), 80)
+            yield f"the settings of the runs differ: the prompt {prompt} has another text"
         elif field in determining:
             yield f"the settings of the runs differ: {difference.in_words}"
 
@@ -145,7 +146,7 @@ def _apart(ours: Side, first: Side) -> str:
             if before != now and (name != "text" or _same_prompt(ours, first)):
                 counts.setdefault(name, []).append(f"{_short(before)} → {_short(now)}" if field == "kind" else "")
     if not counts:
-        return f"the {len(old):,} questions that both runs asked are equal; the data differ elsewhere"
+        return f"the {len(old):,} questions that both runs asked are equal, and something else in the data is not"
     parts = []
     for name, examples in counts.items():
         changes = dict.fromkeys(filter(None, examples))

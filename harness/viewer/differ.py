@@ -9,14 +9,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.core.errors import UsageError
+from harness.core.inert import visible
 from harness.core.records import Key, VerdictName
 from harness.runs import setting_names
 from harness.runs.recorded_settings import in_words, server_differences, setting_differences
 from harness.scoring import PairedComparison, compare_runs
+from harness.scoring.comparison import MAX_NAMED_QUESTIONS
 from harness.scoring.intervals import why_narrower
 from harness.scoring.moves import pairs
 from harness.viewer.library import OpenBenchmark, OpenRun
 from harness.viewer.rows import excerpt, title
+
+_QUESTIONS = "dataset_digest"
+"""Field of an identity that is a checksum of the questions: where it differs, the questions are named instead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,8 +120,30 @@ def compare(first_run: OpenRun, second_run: OpenRun, name: str) -> Compared:
         moved=moved,
         flips=flips,
         n_same=n_same,
-        settings=[(setting_names.in_words(field), in_words(old), in_words(new)) for field, old, new in changed],
+        settings=[
+            ("questions", *_questions_apart(first, second))
+            if field == _QUESTIONS
+            else (setting_names.in_words(field), in_words(old), in_words(new))
+            for field, old, new in changed
+        ],
     )
+
+
+def _questions_apart(first: OpenBenchmark, second: OpenBenchmark) -> tuple[str, str]:
+    """The questions of two runs in words: how many each has, how many are the same, and which are not."""
+    ours, theirs = first.questions, second.questions
+    shared = [name for name in ours if name in theirs]
+    changed = [name for name in shared if ours[name].row_digest != theirs[name].row_digest]
+    only = [_named("only here", [name for name in own if name not in other])
+            for own, other in ((ours, theirs), (theirs, ours))]  # fmt: skip
+    same = f"{len(theirs):,}, of which {len(shared) - len(changed):,} the same"
+    return f"{len(ours):,}{only[0]}", f"{same}{only[1]}{_named('another text or answer', changed)}"
+
+
+def _named(what: str, ids: Sequence[str]) -> str:
+    """`; only here: q1, q2 and 7 more`; empty without any id."""
+    more = f" and {len(ids) - MAX_NAMED_QUESTIONS:,} more" if len(ids) > MAX_NAMED_QUESTIONS else ""
+    return f"; {what}: {', '.join(visible(name, 40) for name in ids[:MAX_NAMED_QUESTIONS])}{more}" if ids else ""
 
 
 def flips_of(

@@ -274,6 +274,14 @@ def test_a_leftover_is_malformed_and_the_next_reply_says_how_many_may_be_wrong()
     assert leftovers.check(told("d", None), None, 9, used=False) is None
 
 
+def test_a_note_on_leftovers_that_reached_no_reply_says_so() -> None:
+    leftovers = Leftovers()
+    leftovers.check(told("a", "1"), None, 7, used=False)
+    leftovers.doubt()
+    note = leftovers.note() or ""
+    assert note.endswith("; no reply is wrong by them: each came over a connection of its own")
+
+
 def test_one_reply_to_the_same_prompt_may_come_from_a_cache_and_to_another_it_is_a_leftover() -> None:
     leftovers = Leftovers()
     leftovers.check(told("a", "1"), None, 7, used=False)

@@ -185,7 +185,7 @@ def test_what_must_be_equal_and_is_not_is_named(tmp_path: Path) -> None:
     place = twin.benchmark("demo")
     write_lines(place.grades, [msgspec.structs.replace(one, grader="rules/older") for one in grades.read(place)])
     first, second = compare([base, other, twin], CompareOptions())
-    differing = "the settings of the runs differ: digest of the questions: "
+    differing = "the data of the runs differ: "
     assert any(differing in warning for warning in first.decision.warnings)
     (unfinished,) = [warning for warning in first.decision.warnings if "the run is unfinished" in warning]
     assert "holds for one look" in unfinished
@@ -306,12 +306,16 @@ def test_behind_a_digest_stands_what_differs(tmp_path: Path) -> None:
     folder.questions.unlink()
     questions.write(folder, stored)
     first, second = compare([base, other, twin], CompareOptions())
-    differing = "the settings of the runs differ: digest of the questions: "
+    done = harness(tmp_path, "compare", "base", "other")
+    assert "digest" not in done.out + done.err
+    write_run(tmp_path / "seeded", identity={"dataset_digest": "base", "seed": 1})
+    assert "differs: run seed: not set → 1" in harness(tmp_path, "compare", "base", "seeded").out
+    differing = "the data of the runs differ: "
     assert (
         f"{differing}of the 6 questions that both runs asked, these differ: kind of answer (6, integer → number)"
         in first.decision.warnings
     )
-    assert f"{differing}the 6 questions that both runs asked are equal; the data differ elsewhere" in (
+    assert f"{differing}the 6 questions that both runs asked are equal, and something else in the data is not" in (
         second.decision.warnings
     )
 
@@ -379,7 +383,9 @@ def test_a_digest_is_left_out_where_words_say_the_same(tmp_path: Path) -> None:
     assert "differs: prompt: " in done.out
     assert "the settings of the runs differ: prompt: " in done.err
     assert "digest of the prompt" not in done.out + done.err
-    assert "the settings of the runs differ: digest of the prompt" in harness(tmp_path, "compare", "base", "edited").err
+    edited = harness(tmp_path, "compare", "base", "edited")
+    assert "the settings of the runs differ: the prompt boxed has another text" in edited.err
+    assert "digest" not in edited.out + edited.err
 
 
 def test_undecided_answers_widen_what_a_difference_may_be(tmp_path: Path) -> None:

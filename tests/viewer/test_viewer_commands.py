@@ -199,6 +199,23 @@ def test_hostile_texts_reach_the_terminal_as_text(tmp_path: Path) -> None:
     assert r"\x1b]52;c;cm0gLXJm\x07" in outs[2]
 
 
+def test_of_two_sets_of_questions_what_they_share_is_said_in_words(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", identity={"dataset_digest": "aa" * 32})
+    other = {
+        "q1": RunQuestion("Another text?", "42", [RunReply(r"\boxed{42}")]),
+        "q9": RunQuestion("Only in b?", "7", [RunReply(r"\boxed{7}")]),
+    }
+    write_run(tmp_path / "b", {"demo": other}, identity={"dataset_digest": "bb" * 32})
+    lines = [line.strip() for line in harness(tmp_path, "diff", "a", "b").out.splitlines()]
+    assert "questions: 2; only here: q2/odd id → 2, of which 0 the same; only here: q9; another text or answer: q1" in (
+        lines
+    )
+    assert not any("digest" in line or "aaaa" in line for line in lines)
+    write_run(tmp_path / "c", identity={"dataset_digest": "cc" * 32})
+    assert "questions: 2 → 2, of which 2 the same" in harness(tmp_path, "diff", "a", "c").out
+    assert "questions:" not in harness(tmp_path, "diff", "a", "a").out
+
+
 def test_differences_of_two_runs(results: Path) -> None:
     done = harness(results, "diff", "a", "b")
     assert done.code == 0

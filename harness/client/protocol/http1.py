@@ -446,6 +446,8 @@ class Leftovers:
         if not self._untold:
             return None
         self._untold = False
+        if not self.n_exposed:
+            return f"{AFTER_LEFTOVER}; no reply is wrong by them: each came over a connection of its own"
         return f"{AFTER_LEFTOVER}; {self.n_exposed} before this one came over used connections and may be wrong"
 
     @property
