@@ -88,6 +88,19 @@ def test_each_benchmark_is_compared_with_its_own_first_step_that_has_a_score(tra
     assert series[1].notes[0] == "ck-step_10+aime24: not run"
 
 
+def test_a_benchmark_with_a_table_of_steps_has_no_grid_of_the_same_accuracies(training: Path) -> None:
+    write_runs(training, {"demo": {10: 0.1, 20: 0.1}})
+
+    def listed() -> list[str]:
+        return [one.title.partition(",")[0] for one in table.tables(results(sweeps.planned("s.yaml", {}, {})))]
+
+    assert listed() == ["aime24: accuracy in %", "demo: accuracy against step"], "without a score no step has a row"
+    # Wrong twin: columns that the file names.
+    content = {"checkpoints": "ck/step_*", "benchmarks": [*BENCHMARKS], "table": {"columns": "models"}}
+    Path("s.yaml").write_text(json.dumps(content))
+    assert listed() == ["demo: accuracy in %", "aime24: accuracy in %", "demo: accuracy against step"]
+
+
 def test_a_first_step_with_samples_missing_is_no_base_where_a_whole_one_is(training: Path) -> None:
     write_runs(training, {"demo": {10: 0.1}}, missing=0.7)
     write_runs(training, {"demo": {20: 0.1, 30: 0.45}})

@@ -11,7 +11,6 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from harness.core.inert import visible
-from harness.core.nouns import are, count_noun
 from harness.reports import published
 from harness.reports.settings import differing_in_words
 from harness.reports.tables import ABSENT, AT_MOST, accuracy_cell, percent
@@ -57,13 +56,9 @@ def score_text(result: CellResult | None, notes: Notes) -> str:
     if result.score is None:
         return f"missing{notes.mark(f'{result.cell.name}: {result.reason}')}"
     lost = f"{result.cell.name}: {result.reason}" if result.reason else ""
-    undecided = ""
-    if n := result.score.n_undecided:
-        samples = count_noun(result.score.n_samples, "sample")
-        undecided = f"{result.cell.name}: {n} of {samples} {are(n)} undecided and counted as wrong"
     accuracy = accuracy_cell(result.score)
     at_most = AT_MOST if "at most" in accuracy else ""
-    marks = "".join(map(notes.mark, (lost, undecided, result.uncompared, result.remark, at_most)))
+    marks = "".join(map(notes.mark, (lost, result.undecided, result.uncompared, result.remark, at_most)))
     return accuracy + (MARK if result.differs else "") + marks
 
 

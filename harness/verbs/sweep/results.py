@@ -16,6 +16,7 @@ import numpy as np
 from harness.asking.options import VerifyOptions
 from harness.core.errors import HarnessError, StoreError, UsageError
 from harness.core.inert import quoted
+from harness.core.nouns import are, count_noun
 from harness.reports.scored import ScoredBenchmark, read_runs
 from harness.runs import RunFolder
 from harness.scoring import PairedComparison, PublishedComparison, Score, beside, compare_runs
@@ -78,6 +79,14 @@ class CellResult:
     def score(self) -> Score | None:
         """The cell's score; None without one."""
         return None if self.benchmark is None else self.benchmark.score
+
+    @property
+    def undecided(self) -> str:
+        """How many samples are undecided, in a sentence; empty without any."""
+        if self.score is None or not (n := self.score.n_undecided):
+            return ""
+        samples = count_noun(self.score.n_samples, "sample")
+        return f"{self.cell.name}: {n} of {samples} {are(n)} undecided and counted as wrong"
 
     @property
     def is_whole(self) -> bool:

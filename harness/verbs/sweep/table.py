@@ -188,12 +188,16 @@ def _row(results: Results, result: CellResult) -> CellRow:
 
 def _grids(results: Results) -> list[Table]:
     """A table of accuracies in % for each benchmark: the entries of one axis are the columns, and each combination of
-    entries of the other axes is a row.
+    entries of the other axes is a row. A benchmark with a table of steps has no grid of a single column.
     """
     sweep = results.sweep
     axis = columns_axis(sweep)
     grids = []
+    by_step = [] if axis is not None and len(sweep.axes[axis]) > 1 else curves.series(results)
     for benchmark in sweep.axes["benchmarks"]:
+        shown = _with(results, {"benchmarks": benchmark.name})
+        if benchmark.name in by_step and not any(one.published or one.other_questions for one in shown):
+            continue  # The table of its steps has the same accuracies.
         notes = Notes()
         of_benchmark = {"benchmarks": benchmark.name}
         columns = [entry.name for entry in sweep.axes[axis]] if axis is not None else []
