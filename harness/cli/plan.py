@@ -175,10 +175,11 @@ def _print_detectable(planned: Planned, options: PlanOptions) -> None:
         f"  {_basis(planned.typical, options)}; for one model in four, the smallest difference is over "
         f"{_points(f'{100 * planned.wide:.2g}')}"
     )
-    pilot = f"harness run {name}:{needed.given_samples} … --pilot && harness score results/…"
+    typed = f"{visible(planned.source.name, 200)}:{needed.given_samples}"
+    pilot = f"harness run {typed} … --pilot && harness score results/…"
     click.echo(
         "  A pilot of your model, two samples a question, tells its spread, and the time and cost of the run:\n"
-        f"  {pilot} && harness plan {name}:{needed.given_samples}"
+        f"  {pilot} && harness plan {typed}"
     )
 
 
@@ -269,7 +270,7 @@ def _print_needed(planned: Planned, options: PlanOptions, detect: float) -> None
         click.echo(f"  {_basis(planned.typical, options)}")
         click.echo(
             "  a pilot of two samples a question measures the spread of your model, and the time and cost of the run:\n"
-            f"  harness run {name}:{needed.samples} … --pilot && harness score results/…"
+            f"  harness run {visible(planned.source.name, 200)}:{needed.samples} … --pilot && harness score results/…"
         )
         return
     _print_forecasts(needed, options)

@@ -237,13 +237,14 @@ def test_an_accuracy_that_is_known_scales_the_published_spread(empty: Path) -> N
 
 
 def test_a_card_of_ones_own_is_planned_by_its_path(empty: Path) -> None:
-    (empty / "rows.jsonl").write_text('{"question": "1+1", "answer": "2"}\n' * 3)
     (empty / "own.yaml").write_text(
         "title: Own\nsource: {kind: file, path: rows.jsonl}\ncolumns: {question: question, answer: answer}\n"
         "questions: 3\n"
     )
     done = harness(empty, "plan", "./own.yaml:64", "--detect", "5")
     assert done.code == 0, done.err
+    assert not (empty / "rows.jsonl").exists(), "the questions need not be written yet"
+    assert "harness run ./own.yaml:64 … --pilot && harness score results/… && harness plan ./own.yaml:64" in done.out
     assert done.out.startswith("own: 64 samples a question in each of two runs find a difference of ")
 
 
