@@ -198,14 +198,15 @@ def planned_detection(
     """What `detection` is to be expected of two runs that are not sampled yet.
 
     samples, other_samples: of each question in the two runs; None: as many. unit: of the last printed digit, if the
-    other run is a published score; rounding to it adds unit²/12.
+    other run is a published score. A score with a small sampling error is rounded nearly the same way at each
+    repetition, by up to half a digit, so the plan takes (unit/2)² and not the unit²/12 of a random rounding.
     """
     ours, theirs = (float(spread.n_questions * n) for n in (samples, other_samples or samples))
     # Neither the samples that show the spread nor those of the two runs say more than they are many.
     total = min(spread.total, ours + theirs)
     mean, variance = np.asarray(spread.mean), np.asarray(spread.variance / total)
     expected = _detection(mean, variance, np.asarray(total), np.asarray(ours), np.asarray(theirs))
-    return expected._replace(variance=expected.variance + unit * unit / 12)
+    return expected._replace(variance=expected.variance + unit * unit / 4)
 
 
 def _detection(mean: Array, variance: Array, total: Array, ours: Array, theirs: Array) -> Detection:

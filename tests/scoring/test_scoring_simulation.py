@@ -97,6 +97,24 @@ def test_a_plan_beside_samples_without_the_variance_of_a_worse_model_would_be_fo
     assert {"30 × 4 v 64", "30 × 64 v 4"} & set(simulate.TABLES[name](np.random.default_rng(7), REPEATS).broken())
 
 
+def test_a_plan_beside_a_score_allows_for_a_rounding_that_is_the_same_at_each_repetition(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(simulate, "UNEQUAL_SIZES", ((1024, 64),))
+    monkeypatch.setattr(simulate, "PLANNED_ACCURACIES", (0.01,))
+
+    def broken() -> list[str]:
+        return simulate.planned_beside_score(np.random.default_rng(7), 6000).broken()
+
+    assert broken() == []
+    # Wrong twin: a rounding that is random at each repetition, unit²/12.
+    plan = simulate.differences.planned_detection
+    monkeypatch.setattr(
+        simulate.differences, "planned_detection", lambda *sizes: plan(*sizes[:-1], unit=sizes[-1] / 3**0.5)
+    )
+    assert broken() == ["500 × 1024 v 64"]
+
+
 def test_questions_in_clusters_taken_as_independent_would_be_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(intervals, "cluster_limits", lambda values, _clusters: intervals.question_limits(values))
     assert simulate.clusters(np.random.default_rng(7), REPEATS).broken()
