@@ -92,7 +92,7 @@ def test_a_benchmark_with_a_table_of_steps_has_no_grid_of_the_same_accuracies(tr
     write_runs(training, {"demo": {10: 0.1, 20: 0.1}})
 
     def listed() -> list[str]:
-        return [one.title.partition(",")[0] for one in table.tables(results(sweeps.planned("s.yaml", {}, {})))]
+        return [one.title.partition(",")[0] for one in table.tables(results(sweeps.plan_of("s.yaml", {}, {})))]
 
     assert listed() == ["aime24: accuracy in %", "demo: accuracy against step"], "without a score no step has a row"
     # Wrong twin: columns that the file names.
