@@ -134,13 +134,13 @@ def _questions_apart(first: OpenBenchmark, second: OpenBenchmark) -> tuple[str, 
     ours, theirs = first.questions, second.questions
     shared = [name for name in ours if name in theirs]
     changed = [name for name in shared if ours[name].row_digest != theirs[name].row_digest]
-    only = [_named("only here", [name for name in own if name not in other])
-            for own, other in ((ours, theirs), (theirs, ours))]  # fmt: skip
+    ours_only = _list_of_ids("only here", [name for name in ours if name not in theirs])
+    theirs_only = _list_of_ids("only here", [name for name in theirs if name not in ours])
     same = f"{len(theirs):,}, of which {len(shared) - len(changed):,} the same"
-    return f"{len(ours):,}{only[0]}", f"{same}{only[1]}{_named('another text or answer', changed)}"
+    return f"{len(ours):,}{ours_only}", f"{same}{theirs_only}{_list_of_ids('another text or answer', changed)}"
 
 
-def _named(what: str, ids: Sequence[str]) -> str:
+def _list_of_ids(what: str, ids: Sequence[str]) -> str:
     """`; only here: q1, q2 and 7 more`; empty without any id."""
     more = f" and {len(ids) - MAX_NAMED_QUESTIONS:,} more" if len(ids) > MAX_NAMED_QUESTIONS else ""
     return f"; {what}: {', '.join(visible(name, 40) for name in ids[:MAX_NAMED_QUESTIONS])}{more}" if ids else ""

@@ -58,7 +58,7 @@ def score_text(result: CellResult | None, notes: Notes) -> str:
     lost = f"{result.cell.name}: {result.reason}" if result.reason else ""
     accuracy = accuracy_cell(result.score)
     at_most = AT_MOST if "at most" in accuracy else ""
-    marks = "".join(map(notes.mark, (lost, result.undecided, result.uncompared, result.remark, at_most)))
+    marks = "".join(map(notes.mark, (lost, result.note_on_undecided, result.uncompared, result.remark, at_most)))
     return accuracy + (MARK if result.differs else "") + marks
 
 

@@ -22,7 +22,7 @@ def series(results: Results) -> dict[str, list[Step]]:
     highest = _highest(results)
     for result, line, step in _of_checkpoints(results):
         reason = f"{result.cell.name}: {result.reason}" if result.reason else ""
-        notes = (highest.get(result.cell.name), reason, result.undecided, result.uncompared, result.remark)
+        notes = (highest.get(result.cell.name), reason, result.note_on_undecided, result.uncompared, result.remark)
         remark = "; ".join(filter(None, notes))
         by_series.setdefault(result.cell.benchmark, []).append(
             Step(_curve(result, line), step, result.score, result.differs, remark, result.p_since_before)

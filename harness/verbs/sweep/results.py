@@ -81,7 +81,7 @@ class CellResult:
         return None if self.benchmark is None else self.benchmark.score
 
     @property
-    def undecided(self) -> str:
+    def note_on_undecided(self) -> str:
         """How many samples are undecided, in a sentence; empty without any."""
         if self.score is None or not (n := self.score.n_undecided):
             return ""

@@ -196,7 +196,7 @@ def _grids(results: Results) -> list[Table]:
     by_step = [] if axis is not None and len(sweep.axes[axis]) > 1 else curves.series(results)
     for benchmark in sweep.axes["benchmarks"]:
         shown = _with(results, {"benchmarks": benchmark.name})
-        if benchmark.name in by_step and not any(one.published or one.other_questions for one in shown):
+        if benchmark.name in by_step and not any(result.published or result.other_questions for result in shown):
             continue  # The table of its steps has the same accuracies.
         notes = Notes()
         of_benchmark = {"benchmarks": benchmark.name}
