@@ -272,7 +272,8 @@ class Runner:
 
         way: how samples are asked. loop_factory, clock: the event loop and the time, which tests replace.
         """
-        dispatcher.bill(self._session.spent_first)
+        if self._session.spent_first != Spent():
+            dispatcher.bill(self._session.spent_first)
         return Network(
             dispatcher,
             self._session.journals,
