@@ -1102,6 +1102,9 @@ SUITES = (
 
 PLANNED_ACCURACIES = (0.01, 0.05, 0.2, 0.32, 0.5, 0.8, 0.95, 0.99)
 
+DRAWS_PER_QUESTION = 1000
+"""Draws whose mean is one question's chance in a set of quantiles (`question_sets`)."""
+
 
 def question_sets(rng: np.random.Generator, n_questions: int, accuracy: float) -> Iterator[Array]:
     """Sets of chances of about this accuracy, spread over the questions in different ways.
@@ -1110,7 +1113,9 @@ def question_sets(rng: np.random.Generator, n_questions: int, accuracy: float) -
     of the questions uncertain and the others always right or wrong; and two kinds of questions, near and far apart.
     """
     for concentration in (0.2, 0.5, 2.0, 8.0):
-        drawn = rng.beta(accuracy * concentration, (1 - accuracy) * concentration, size=n_questions * 1000)
+        drawn = rng.beta(
+            accuracy * concentration, (1 - accuracy) * concentration, size=n_questions * DRAWS_PER_QUESTION
+        )
         yield np.sort(drawn).reshape(n_questions, -1).mean(axis=-1)
     yield np.full(n_questions, accuracy)
     uncertain = n_questions // 10
@@ -1262,7 +1267,7 @@ def pilots(rng: np.random.Generator, repeats: int) -> Table:
                 spread = differences.SampleSpread(
                     n_questions, float(chances.mean()), float((chances * (1 - chances)).mean())
                 )
-                true, size = _samples_for_two_points(spread), max(repeats // 20, 100)
+                true, size = _samples_for_two_points(spread), max(repeats // 20, 25)
                 ranges = [
                     _range_by_pilot(right, n) for right in draw(rng, np.broadcast_to(chances, (size, n_questions)), n)
                 ]

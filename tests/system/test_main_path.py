@@ -66,26 +66,26 @@ def run_demo(folder: Path, server: RunningServer | ToyServer, *words: str) -> Re
 
 
 def test_a_run_is_sampled_scored_and_reported(tmp_path: Path, embedded_server: RunningServer) -> None:
-    words = ("--limit", "4", "--samples", "2", "--max-tokens", "24")
+    words = ("--limit", "2", "--samples", "2", "--max-tokens", "12")
     done = harness(tmp_path, "run", "demo", "--base-url", embedded_server.base_urls[0], "--out", "run", *words)
     assert done.code == 0, done.err
-    assert "complete: 8 of 8 samples" in done.err
+    assert "complete: 4 of 4 samples" in done.err
 
     stored = samples(tmp_path / "run", "demo")
-    assert len(keys(tmp_path / "run", "demo")) == len(stored) == 8
+    assert len(keys(tmp_path / "run", "demo")) == len(stored) == 4
     first = stored[0]
     assert first["finish_reason"] in ("stop", "length")
     assert first["usage"]["completion_tokens"] > 0
     assert 0 < first["timing"]["first_token"] <= first["timing"]["total"]
     assert first["server_model"] == embedded_server.model
-    assert len({s["seed"] for s in stored}) == 8
+    assert len({s["seed"] for s in stored}) == 4
 
     scored = harness(tmp_path, "score", "run", "--json")
     assert scored.code == 0, scored.err
     (score,) = json.loads(scored.out)
     assert score == {"run": "run"} | json.loads((tmp_path / "run" / "demo" / "scores.json").read_bytes())
-    assert (score["n_questions"], score["n_samples"], score["n_missing"]) == (4, 8, 0)
-    assert score["accuracy"] == score["n_correct"] / 8
+    assert (score["n_questions"], score["n_samples"], score["n_missing"]) == (2, 4, 0)
+    assert score["accuracy"] == score["n_correct"] / 4
     assert score["pass_at"]["1"] == pytest.approx(score["accuracy"])
     verdicts = [json.loads(line) for line in (tmp_path / "run" / "demo" / "grades.jsonl").read_bytes().splitlines()]
     assert sum(v["verdict"] == "correct" for v in verdicts) == score["n_correct"]

@@ -30,6 +30,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 
 from harness.answers.grammar.numerals import number_in_words
@@ -349,6 +350,7 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str | None]], ...
 )
 
 
+@lru_cache(maxsize=1_024)
 def is_own_spelling(source: str) -> bool:
     """Whether an answer is as a whole one of the forms above that name a value, such as 每小时60千米."""
     flat = _SPACE.sub(" ", _TEXT.sub(r"\1", source)).strip().rstrip(".。")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from harness.answers.grammar.numerals import number_in_words
@@ -166,6 +166,7 @@ _PURE = re.compile(r"[0-9a-zA-Z\s^{}/*·.¢°一-鿿\-]+")
 _NO_PLURAL = frozenset(("s", "ms", "ns", "celsius", "hertz", "gas", "lens", "pennies"))
 
 
+@lru_cache(maxsize=1_024)
 def unit_of(words: str) -> Unit | None:
     """Return the unit that `words` name ("cm^2", "square inches", "m/s", "kg·m/s"); None if a part is no known unit."""
     text = words.strip().rstrip(".")
