@@ -28,6 +28,7 @@ from harness.core.inert import visible
 from harness.core.records import FROM_FILE, Message, Question, Sample, Timing, Usage
 from harness.foreign import formats, layouts
 from harness.foreign.formats import OutputRow, Response
+from harness.foreign.numbering import SampleNumbers
 
 FORMATS: tuple[Format, ...] = get_args(Format)
 """The names of all formats."""
@@ -43,10 +44,6 @@ _PIECE_BYTES = 1 << 20
 _MAX_BUILT = 4_096
 """Questions that are kept while a file is read; beyond this number they are built again from their rows."""
 
-MAX_INDEX = 1_000_000
-"""Bound of a sample's number in a file; a number that is not below it is ignored."""
-
-
 Pairs = Iterable[tuple[Question, Sample]]
 """(question, one sample of it) pairs, which can be iterated any number of times."""
 
@@ -55,20 +52,23 @@ class Outputs:
     """The (question, sample) pairs of a file. Each iteration reads the file again, so memory holds few of them.
 
     checksum: of all bytes of the file, where its questions were read from them one after the other; else empty. doubt:
-    a sentence on two rows that have one question and two references; empty if there are none.
+    a sentence on two rows that have one question and two references; empty if there are none. numbers: those that the
+    latest iteration has given to samples.
     """
 
     def __init__(
         self,
         path: Path,
         checksum: tables.Checksum,
-        pairs: Callable[[], Iterator[tuple[Question, Sample]]],
+        pairs: Callable[[SampleNumbers], Iterator[tuple[Question, Sample]]],
         doubt: str = "",
     ) -> None:
         self._path, self._checksum, self._pairs, self.doubt = path, checksum, pairs, doubt
+        self.numbers = SampleNumbers()
 
     def __iter__(self) -> Iterator[tuple[Question, Sample]]:
-        return self._pairs()
+        self.numbers = SampleNumbers()
+        return self._pairs(self.numbers)
 
     @property
     def digest(self) -> str:
@@ -154,9 +154,9 @@ def read(
         raise UsageError(f"{visible(str(path))} holds no finished sample")
     ids = _row_ids(seen, repeats)
 
-    def pairs() -> Iterator[tuple[Question, Sample]]:
+    def pairs(numbers: SampleNumbers) -> Iterator[tuple[Question, Sample]]:
         rows = _read_rows(path, format, keys, questions, again=True, half_done=half_done)
-        return _pairs(rows, ids, name, visible(f"{path.parent}/"))
+        return _pairs(rows, ids, name, visible(f"{path.parent}/"), numbers)
 
     return Outputs(path, checksum, pairs, "" if seen.all_named else seen.doubt)
 
@@ -266,12 +266,13 @@ def _no_questions_error(path: Path, format: str) -> UsageError:
     )
 
 
-def _pairs(rows: Iterable[OutputRow], ids: Iterable[str], name: str, folder: str) -> Iterator[tuple[Question, Sample]]:
+def _pairs(
+    rows: Iterable[OutputRow], ids: Iterable[str], name: str, folder: str, numbers: SampleNumbers
+) -> Iterator[tuple[Question, Sample]]:
     """Yield (question, sample) for each response in the rows. ids: the question id of each row. folder: of the file,
-    which is left out of the place that a sample names.
+    which is left out of the place that a sample names. numbers: get the samples' numbers.
     """
     built: dict[str, Question] = {}
-    next_index: Counter[str] = Counter()
     for row, question_id in zip(rows, ids, strict=True):
         question = built.get(question_id)
         if question is None:
@@ -279,12 +280,7 @@ def _pairs(rows: Iterable[OutputRow], ids: Iterable[str], name: str, folder: str
                 built.clear()
             question = built[question_id] = row.card_question or _question(row, name, question_id)
         for response in row.responses:
-            index = next_index[question_id]
-            # The file's own number is kept, so that samples that the file lacks stay missing; but a number that an
-            # earlier sample has is not given twice.
-            if response.index is not None and index <= response.index < MAX_INDEX:
-                index = response.index
-            next_index[question_id] = index + 1
+            index = numbers.give(question_id, response.index, row.where)
             yield question, _sample(question, index, response, row.where.removeprefix(folder))
 
 

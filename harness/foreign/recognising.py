@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from harness.benchmarks.prompts import without_instruction
 from harness.core.errors import UsageError, option
 from harness.core.inert import visible
 from harness.core.records import Question, Sample
+from harness.foreign.numbering import SampleNumbers
 from harness.foreign.outputs import Pairs
 
 
@@ -52,16 +52,14 @@ class Recognised:
         """Raises `UsageError` at the first row that matches no question of the benchmark."""
         by_row_id: dict[str, Question] = {}
         taken: set[str] = set()
-        before: Counter[str] = Counter()
+        numbers = SampleNumbers()
         for row_question, sample in self._pairs:
             question = by_row_id.get(row_question.question_id)
             if question is None:
                 question = by_row_id[row_question.question_id] = self._question(row_question, taken)
                 taken.add(question.question_id)
-            # The file's own number is kept, so that samples that the file lacks stay missing; but a number that an
-            # earlier sample has is not given twice.
-            index = max(before[question.question_id], sample.sample_index)
-            before[question.question_id] = index + 1
+            # Several questions of the file may be one of the benchmark.
+            index = numbers.give(question.question_id, sample.sample_index)
             yield (
                 question,
                 msgspec.structs.replace(

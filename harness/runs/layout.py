@@ -59,12 +59,13 @@ SHOWN_NAMES = 5
 @dataclass(frozen=True, slots=True)
 class BenchmarkFolder:
     """The files of one benchmark within a run. name: the benchmark's name; path: its folder. journal: the file of its
-    samples, if that is elsewhere.
+    samples, if that is elsewhere. outputs: the user's file, if the samples are another tool's outputs.
     """
 
     name: str
     path: Path
     journal: Path | None = None
+    outputs: Path | None = None
 
     @property
     def questions(self) -> Path:
@@ -73,6 +74,11 @@ class BenchmarkFolder:
     @property
     def samples(self) -> Path:
         return self.journal or self.path / "samples.jsonl"
+
+    @property
+    def source(self) -> Path:
+        """The name that a person uses for the file of the samples."""
+        return self.outputs or self.samples
 
     @property
     def index(self) -> Path:
@@ -323,7 +329,7 @@ class OutputsFolder(RunFolder):
 
     def benchmark(self, name: str) -> BenchmarkFolder:
         """The folder of the benchmark with this name, with the journal of its samples if they were read."""
-        return dataclasses.replace(super().benchmark(name), journal=self._journals.get(name))
+        return dataclasses.replace(super().benchmark(name), journal=self._journals.get(name), outputs=self._outputs)
 
     @property
     def source(self) -> Path:

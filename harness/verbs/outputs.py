@@ -6,7 +6,7 @@ import contextlib
 import shlex
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -19,6 +19,7 @@ from harness.core.about import __version__
 from harness.core.errors import Sentence, StoreError, option
 from harness.core.files import disk_error, write_atomically
 from harness.core.inert import visible
+from harness.core.nouns import count_noun
 from harness.core.records import Grade, Question
 from harness.foreign import outputs
 from harness.runs import BenchmarkRecord, Manifest, Plan, RunFolder, questions, record
@@ -66,14 +67,18 @@ def score_file(path: Path, options: ScoreOptions, watcher: Watcher) -> ScoredFil
 
     If the folder cannot be written, there is only a warning. Raises `UsageError` with file and line.
     """
-    read, pairs = _read(path, options)
+    read, pairs, asked = _read(path, options)
     if read.doubt and not options.benchmark:
         watcher.warn(Sentence(read.doubt))
     # The digest is taken before grading, since `pairs` reads the replies only while they are graded: a file that
     # changes meanwhile is then known as changed after it was scored.
     digest = read.digest
     folder = OutputsFolder(path)
-    graded = grade_outputs(pairs, folder, options, watcher.graded)
+    graded = [
+        _with_unanswered(benchmark, asked, path) for benchmark in grade_outputs(pairs, folder, options, watcher.graded)
+    ]
+    if renumbered := read.numbers.sentence:
+        watcher.warn(Sentence(renumbered))
     scores = [score_of(graded_benchmark) for graded_benchmark in graded]
     reading_options = {name: getattr(options, name) for name in _READING_OPTIONS if name in options.changed}
     try:
@@ -85,21 +90,37 @@ def score_file(path: Path, options: ScoreOptions, watcher: Watcher) -> ScoredFil
     return scored
 
 
-def _read(path: Path, options: OutputsOptions) -> tuple[outputs.Outputs, outputs.Pairs]:
-    """The outputs in `path`, and their questions and samples; the questions are a benchmark's, if one is named.
+def _read(path: Path, options: OutputsOptions) -> tuple[outputs.Outputs, outputs.Pairs, Sequence[Question]]:
+    """The outputs in `path`, their (question, sample) pairs, and all questions of the benchmark that is named.
 
-    Raises `UsageError` with file and line.
+    The questions of the pairs are the benchmark's; without one, they are the file's own. Raises `UsageError` with file and line.
     """
     columns = {name: getattr(options, name) for name in ("response_key", "answer_key", "question_key", "id_key")}
     benchmark = options.benchmark
     card_questions = _questions_of(benchmark) if benchmark else ()
     read = outputs.read(path, format=options.tool, questions=card_questions, repeats=options.repeats, **columns)
     if not benchmark:
-        return read, read
+        return read, read, ()
     # Imported late: it loads the prompts, which most files do not need.
     from harness.foreign.recognising import Recognised
 
-    return read, Recognised(path, read, card_questions, benchmark)
+    return read, Recognised(path, read, card_questions, benchmark), card_questions
+
+
+def _with_unanswered(graded: GradedBenchmark, asked: Sequence[Question], path: Path) -> GradedBenchmark:
+    """The benchmark with those of its questions that have no row in the file `path`, which the score counts as missing.
+
+    asked: all questions of the benchmark; empty if none is named.
+    """
+    answered = {question.question_id for question in graded.questions}
+    unanswered = [question for question in asked if question.question_id not in answered]
+    if not unanswered:
+        return graded
+    warning = (
+        f"{len(unanswered)} of {count_noun(len(asked), 'question')} of {visible(asked[0].benchmark, 80)} "
+        f"{'has' if len(unanswered) == 1 else 'have'} no row in {visible(path.name, 80)}"
+    )
+    return replace(graded, questions=[*graded.questions, *unanswered], warnings=(*graded.warnings, warning))
 
 
 def is_outputs(path: Path, *, tool: str | None, described: bool) -> bool:
@@ -155,7 +176,7 @@ def open_samples(path: Path | str) -> Iterator[RunFolder]:
     if not isinstance(folder, OutputsFolder):
         yield folder
         return
-    _, pairs = _read(folder.source, ScoreOptions.of(**_stored_options(folder)[1]))
+    _, pairs, _ = _read(folder.source, ScoreOptions.of(**_stored_options(folder)[1]))
     with tempfile.TemporaryDirectory(prefix="harness-") as temporary:
         yield OutputsFolder(folder.source, _write_journals(pairs, Path(temporary)))
 

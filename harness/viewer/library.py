@@ -247,7 +247,7 @@ class OpenBenchmark:
             no_keys: frozenset[Key] = frozenset()
             continued = self._continued.read(self.folder.samples, self._read_continued, no_keys)
             grades = [grade for grade in grades if grade.key not in continued]
-        return tally(list(self.questions.values()), grades, self.record.plan).questions
+        return tally(list(self.questions.values()), grades, self.record.planned).questions
 
     def _has_its_questions(self) -> bool:
         question_file.read_planned(self.folder, self.record)

@@ -88,7 +88,8 @@ class SampleOffsets:
         location = self.of(key.question_id).get(key.sample_index)
         path = self._folder.samples
         if location is None:
-            raise StoreError(f"{path} holds no sample {key.sample_index} of question {key.question_id!a}.")
+            source = self._folder.source
+            raise StoreError(f"{source} holds no sample {key.sample_index} of question {key.question_id!a}.")
         try:
             with open_untrusted(path) as file:
                 data = read_at(file.fileno(), location.length, location.offset)

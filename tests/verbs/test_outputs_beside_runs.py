@@ -86,12 +86,12 @@ def run_of_demo(path: Path, *, identity: dict[str, Any] | None = None) -> RunFol
     return folder
 
 
-def file_of_demo(path: Path, *, right: bool = True) -> Path:
-    """The same questions as another tool asked them, with an instruction behind each."""
+def file_of_demo(path: Path, *, right: bool = True, limit: int = 10) -> Path:
+    """The same questions as another tool asked them, with an instruction behind each. limit: number of questions."""
     rows = [
         {"prompt": f"{asked(one)}\n{BOXED}", "answer": one.references[0],
          "gen": [rf"\boxed{{{one.references[0] if right else -77}}}"] * 2}
-        for one in demo()
+        for one in demo(limit)
     ]  # fmt: skip
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
@@ -160,7 +160,7 @@ def test_a_file_without_references_is_graded_by_those_of_its_benchmark(tmp_path:
     file = tmp_path / "tries.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     scored = harness.score(file, benchmark="demo", response_key="reply", workers=1)["demo"]
-    assert (scored.n_questions, scored.n_samples, scored.n_correct) == (2, 3, 1)
+    assert (scored.n_questions, scored.n_samples, scored.n_correct) == (len(demo(99)), 3, 1)
     kept = grades.read(OutputsFolder(file).benchmark("demo"))
     assert [(one.question_id, one.verdict) for one in kept] == [
         (first.question_id, "correct"), (second.question_id, "wrong"), (first.question_id, "wrong"),
@@ -171,6 +171,56 @@ def test_a_file_without_references_is_graded_by_those_of_its_benchmark(tmp_path:
         harness.score(file, benchmark="demo", response_key="reply", answer_key="truth", workers=1)
 
 
+def test_the_questions_of_the_benchmark_that_have_no_row_are_missing(tmp_path: Path) -> None:
+    """As in an interrupted run: their samples count as missing, and the complete accuracy has bounds."""
+    whole, half = (file_of_demo(tmp_path / f"{limit}.jsonl", limit=limit) for limit in (40, 30))
+    complete = harness.score(whole, benchmark="demo", workers=1)["demo"]
+    assert (complete.partial, complete.n_missing, complete.n_questions) == (False, 0, 40)
+    assert not any("row" in warning for warning in complete.warnings)
+    score = harness.score(half, benchmark="demo", workers=1)["demo"]
+    assert (score.partial, score.n_missing, score.n_questions, score.n_samples) == (True, 20, 40, 60)
+    assert (score.accuracy, score.bounds.low, score.bounds.high) == (1.0, 0.75, 1.0)
+    assert "10 of 40 questions of demo have no row in 30.jsonl" in score.warnings
+    assert "partial: 20 samples are missing; the complete accuracy lies between 75.0 and 100.0 %" in score.warnings
+    (stored,) = json.loads(command("score", half, "--benchmark", "demo", "--json").stdout)
+    assert (stored["n_missing"], stored["bounds"]["low"]) == (20, 0.75)
+    report = harness.report(half).markdown()
+    assert "10 of 40 questions of demo have no row in 30.jsonl" in report
+    alone = harness.score(half, workers=1)["30"]
+    assert (alone.partial, alone.n_questions) == (False, 30), "without a benchmark nothing else is known"
+
+
+def test_samples_keep_the_numbers_that_the_file_states(tmp_path: Path) -> None:
+    """In any order of the rows; a number that two samples of a question have is kept by the first."""
+    first, second, third = (asked(one) for one in demo(3))
+    rows = [
+        (first, 1, "b"), (second, 5, "d"), (first, 0, "a"), (second, 3, "c"), (third, 0, "e"), (third, 0, "f"),
+        (first, 2, "g"),
+    ]  # fmt: skip
+    file = tmp_path / "theirs.jsonl"
+    file.write_text(
+        "".join(
+            json.dumps({"question": question, "sample_index": index, "response": text, "answer": 1}) + "\n"
+            for question, index, text in rows
+        )
+    )
+    by_text = {one.messages[-1].content: one.question_id for one in demo(3)}
+    for words in ([], ["--benchmark", "demo"]):
+        done = command("score", file, "--repeats", "samples", *words)
+        assert done.exit_code == 0, done.output
+        assert "1 sample could not keep the number that the file states, the first at" in " ".join(done.output.split())
+        name = "demo" if words else "theirs"
+        kept = grades.read(OutputsFolder(file).benchmark(name))
+        numbers = [one.sample_index for one in kept]
+        assert numbers == [1, 5, 0, 3, 0, 1, 2]
+    shown = command("show", file, f"{by_text[second]}:5")
+    assert "theirs.jsonl:2" in shown.output
+    missing = refused("show", file, f"{by_text[second]}:4")
+    assert f"{file} holds no sample 4 of question" in missing
+    file.write_text("".join(file.read_text().splitlines(keepends=True)[:5]))
+    assert "could not keep" not in command("score", file, "--repeats", "samples").output
+
+
 def test_a_file_named_for_a_benchmark_that_asks_other_questions_is_refused(tmp_path: Path) -> None:
     file = sums(tmp_path / "sums.jsonl", 2, first=70_000)
     with pytest.raises(harness.UsageError, match=r"asks 'What is 70000 \+ 1\?.*, which demo does not; leave benchmark"):
@@ -179,13 +229,13 @@ def test_a_file_named_for_a_benchmark_that_asks_other_questions_is_refused(tmp_p
 
 
 def test_a_file_is_verified_once_its_model_is_named(tmp_path: Path) -> None:
-    file = file_of_demo(tmp_path / "theirs.jsonl")
+    file = file_of_demo(tmp_path / "theirs.jsonl", limit=99)
     harness.score(file, benchmark="demo", workers=1)
     place = tmp_path / "own.yaml"
 
     def publish(percent: int) -> None:
         place.write_text(
-            f"schema: 1\nsource: {{title: t, url: https://x.org, by: authors}}\nquestions: {{demo: 10}}\nscores:\n"
+            f"schema: 1\nsource: {{title: t, url: https://x.org, by: authors}}\nquestions: {{demo: 40}}\nscores:\n"
             f"  - {{model: org/m, benchmark: demo, metric: pass@1, percent: {percent}, samples: 2, "
             "settings: {temperature: 0.6}}\n"
         )
@@ -220,7 +270,7 @@ def test_where_a_tool_kept_no_text_a_question_is_told_by_its_reference(tmp_path:
 
     write(unique)
     score = harness.score(folder, benchmark="demo", workers=1)["demo"]
-    assert (score.n_questions, score.n_correct) == (len(unique), 0)
+    assert (score.n_samples, score.n_correct) == (len(unique), 0)
     kept = OutputsFolder(folder).benchmark("demo")
     assert {one.question_id for one in grades.read(kept)} == {one.question_id for one in unique}
     shared = next(one for one in demo(40) if references[one.references] > 1)
