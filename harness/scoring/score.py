@@ -73,6 +73,12 @@ MAX_GROUPS = 20
 MAX_BREAKDOWNS = 8
 """Largest number of metadata fields by which a score is broken down."""
 
+_ADDED_FIELDS = ("cluster", "same_as", "choice_order")
+"""Metadata fields that the harness adds itself: nobody misses a breakdown by them."""
+
+_MAX_LEFT_OUT = 5
+"""Largest number of metadata fields without a breakdown that a warning names; the others are counted."""
+
 MAX_GRADER_CHARS = 160
 """Largest number of characters of a grader's name in a warning: a verifier with its checksum, then a judge."""
 
@@ -265,6 +271,7 @@ def score_benchmark(
     n_clusters = len({item.cluster for item in covered})
     spread = sampling_error(present) if present else None
     finished = accuracy_of_finished(covered)
+    breakdowns, not_broken_down = _breakdowns(covered)
     score = Score(
         benchmark=questions[0].benchmark,
         accuracy=whole.accuracy,
@@ -292,7 +299,7 @@ def score_benchmark(
         n_imputed=spread.imputed if spread and spread.error is not None else 0,
         n_correct=sum(item.correct for item in covered),
         **_over_kinds(tallies.kinds),
-        breakdowns=_breakdowns(covered),
+        breakdowns=breakdowns,
         endpoints=endpoints,
         speed=speed,
         workload=workload,
@@ -300,7 +307,8 @@ def score_benchmark(
         copies=None if equal_texts is None else equal_texts.copies,
     )
     own = _warnings(score, (*tallies.warnings, *_unequal(tallies, present)), tallies.kinds, tallies.planned)
-    return msgspec.structs.replace(score, warnings=(*warnings, *own), measures=measures(covered) or msgspec.UNSET)
+    all_warnings = (*warnings, *own, *not_broken_down)
+    return msgspec.structs.replace(score, warnings=all_warnings, measures=measures(covered) or msgspec.UNSET)
 
 
 def _unequal(tallies: Tallies, present: Sequence[QuestionTally]) -> list[str]:
@@ -601,8 +609,11 @@ def _bounds(items: Sequence[QuestionTally]) -> Bounds:
     return Bounds(_mean(low), _mean(high))
 
 
-def _breakdowns(items: Sequence[QuestionTally]) -> dict[str, dict[str, GroupScore]]:
-    """For each field of the questions' metadata with few values, the score of each value."""
+def _breakdowns(items: Sequence[QuestionTally]) -> tuple[dict[str, dict[str, GroupScore]], list[str]]:
+    """For each field of the questions' metadata with few values, the score of each value.
+
+    Also returns a warning on the fields that are left out, if there are any. A field with one value needs no breakdown.
+    """
     fields: dict[str, dict[str, list[QuestionTally]]] = {}
     for item in items:
         for field, value in item.question.metadata.items():
@@ -610,12 +621,32 @@ def _breakdowns(items: Sequence[QuestionTally]) -> dict[str, dict[str, GroupScor
             # A group of twins is one question in several versions: its accuracy says nothing of a kind of question.
             if label is not None and not (TWIN_OF in item.question.metadata and field in (TWIN_OF, ORIGINAL)):
                 fields.setdefault(visible(field, MAX_LABEL_CHARS), {}).setdefault(label, []).append(item)
-    # A field with another value for each question, such as an id, groups nothing.
-    shown = [field for field, groups in fields.items() if 2 <= len(groups) <= min(MAX_GROUPS, len(items) - 1)]
-    return {
+    shown: list[str] = []
+    left_out: dict[str, str] = {}
+    for field in sorted(field for field, groups in fields.items() if len(groups) > 1):
+        n = len(fields[field])
+        if n == len(items):  # such as an id, which groups nothing
+            left_out[field] = "another value in each question"
+        elif n > MAX_GROUPS:
+            left_out[field] = f"{n} values; at most {MAX_GROUPS} are shown"
+        elif len(shown) == MAX_BREAKDOWNS:
+            left_out[field] = f"at most {MAX_BREAKDOWNS} columns are shown"
+        else:
+            shown.append(field)
+    breakdowns = {
         field: {label: _group_score(fields[field][label]) for label in sorted(fields[field], key=_natural)}
-        for field in sorted(shown)[:MAX_BREAKDOWNS]
+        for field in shown
     }
+    return breakdowns, _not_broken_down({field: why for field, why in left_out.items() if field not in _ADDED_FIELDS})
+
+
+def _not_broken_down(reasons: Mapping[str, str]) -> list[str]:
+    """Return a warning on the metadata fields without a breakdown; none without such fields. reasons: by field."""
+    if not reasons:
+        return []
+    named = [f"{field} ({why})" for field, why in list(reasons.items())[:_MAX_LEFT_OUT]]
+    more = len(reasons) - len(named)
+    return [f"no breakdown by {', '.join(named)}{f' and {more} more' if more else ''}"]
 
 
 def _label(value: Any) -> str | None:

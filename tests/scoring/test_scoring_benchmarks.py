@@ -140,6 +140,22 @@ def test_scores_are_broken_down_by_level_in_natural_order() -> None:
     assert score.breakdowns["level"]["10"].question_error is None
 
 
+def test_a_score_says_by_which_fields_it_is_not_broken_down() -> None:
+    """Too many values, or another value in each question. A field with one value and the harness's own need no word."""
+    questions = [
+        question(f"q{n}", url=n, unit=n % 21, level=n % 20, language="zh", same_as=f"q{n % 21}", choice_order=f"{n}")
+        for n in range(42)
+    ]
+    score = score_benchmark(questions, [grade(one.question_id, n, "c") for one in questions for n in range(2)], 2)
+    assert list(score.breakdowns) == ["level"]
+    (warning,) = [warning for warning in score.warnings if "breakdown" in warning]
+    assert warning == "no breakdown by unit (21 values; at most 20 are shown), url (another value in each question)"
+    fewer = [question(f"q{n}", level=n % 20, language="zh") for n in range(42)]
+    whole = score_benchmark(fewer, [grade(one.question_id, n, "c") for one in fewer for n in range(2)], 2)
+    assert list(whole.breakdowns) == ["level"]
+    assert not [warning for warning in whole.warnings if "breakdown" in warning]
+
+
 def test_votes_are_by_canonical_form_and_a_mixed_group_counts_its_share() -> None:
     questions, _ = graded(q1="")
     grades = [grade("q1", 0, "c", vote="x"), grade("q1", 1, "w", vote="x"), grade("q1", 2, "w", vote="y")]
