@@ -11,6 +11,7 @@ import hashlib
 import re
 import sys
 import unicodedata
+from collections.abc import Callable
 
 from harness.core.limits import MAX_MESSAGE_CHARS, MAX_NAME_BYTES
 
@@ -85,11 +86,27 @@ def visible(text: str, limit: int | None = None) -> str:
     if clipped.isascii() and clipped.isprintable():
         shown = clipped
     else:
-        shown = "".join(
-            c if unicodedata.category(c) not in _INVISIBLE else c.encode("unicode_escape").decode("ascii")
-            for c in clipped
-        )
+        shown = _escaped(clipped, lambda c: c.encode("unicode_escape").decode("ascii"))
     return shown if clipped is text else shown + "…"
+
+
+def visible_json(text: str) -> str:
+    """The JSON text `text` with the characters that `visible` escapes written as JSON's escapes, so that it stays JSON.
+
+    It must be made without line breaks between its values.
+    """
+    return _escaped(text, lambda c: "".join(f"\\u{unit:04x}" for unit in _utf16(c)))
+
+
+def _escaped(text: str, escape: Callable[[str], str]) -> str:
+    """`text` with each control, surrogate and bidirectional character replaced by `escape` of it."""
+    return "".join(c if unicodedata.category(c) not in _INVISIBLE else escape(c) for c in text)
+
+
+def _utf16(c: str) -> tuple[int, ...]:
+    """The units of a character in UTF-16, as JSON writes it; a lone surrogate stays one unit."""
+    data = c.encode("utf-16-be", "surrogatepass")
+    return tuple(int.from_bytes(data[at : at + 2], "big") for at in range(0, len(data), 2))
 
 
 def quoted(text: str) -> str:

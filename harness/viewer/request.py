@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from harness.client.spelling import RequestTemplate, Spelling
 from harness.core import codec
+from harness.core.inert import visible_json
 from harness.core.records import Question, Sample
 from harness.runs.manifest import BenchmarkRecord
 
@@ -41,9 +42,13 @@ def template(record: BenchmarkRecord) -> RequestTemplate:
 
 
 def curl(record: BenchmarkRecord, question: Question, sample: Sample) -> str:
-    """Return a shell command in ASCII: no character of a question can act on the terminal where it is pasted."""
+    """Return a shell command, in which texts of any language are readable.
+
+    No character of a question can act on the terminal where it is pasted: all that `visible` escapes is written as
+    JSON's escapes.
+    """
     spelt = template(record)
-    body = json.dumps(codec.decode(spelt.body(question, sample.seed))).replace("\x7f", r"\u007f")
+    body = visible_json(json.dumps(codec.decode(spelt.body(question, sample.seed)), ensure_ascii=False))
     url = quote(sample.endpoint.rstrip("/") + spelt.path, safe=":/?#[]@!$&'()*+,;=%~", errors="backslashreplace")
     return " \\\n  ".join(
         (

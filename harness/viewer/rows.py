@@ -72,7 +72,7 @@ class QuestionRow:
     grading. near_misses: kind → number of samples. n_anomalous: samples whose text looks broken. anomalies: sign of a
     broken text → number of samples. n_disputed: samples that a second grader judges otherwise. labels: label → number
     of samples that a person gave it. mean_tokens: over samples whose server stated them. majority: the most frequent
-    answer; None if no sample gave one.
+    answer; None if no sample gave one, or another answer is as frequent.
     """
 
     number: int
@@ -169,13 +169,19 @@ def votes(rows: Sequence[ListedSample]) -> list[Vote]:
     ]
 
 
+def _majority(counted: Sequence[Vote]) -> Vote | None:
+    """The most frequent answer; None without any, and where another answer is as frequent. counted: as from `votes`."""
+    tied = len(counted) > 1 and counted[0].n == counted[1].n
+    return counted[0] if counted and not tied else None
+
+
 def question_row(benchmark: OpenBenchmark, number: int, question: Question) -> QuestionRow:
     """Return the question's row in a list. number: the question's number in the benchmark, from 1."""
     rows = sample_rows(benchmark, question.question_id)
     graded = [row for row in rows if row.verdict is not None]
     correct = sum(row.verdict == "correct" for row in graded)
     tokens = [row.tokens for row in rows if row.tokens is not None]
-    first = next(iter(votes(rows)), None)
+    majority = _majority(votes(rows))
     return QuestionRow(
         number=number,
         id=question.question_id,
@@ -195,8 +201,8 @@ def question_row(benchmark: OpenBenchmark, number: int, question: Question) -> Q
         fraction=correct / len(graded) if graded else None,
         interval=interval(correct, len(graded)),
         mean_tokens=math.fsum(tokens) / len(tokens) if tokens else None,
-        majority=None if first is None else first.answer,
-        majority_verdict=None if first is None else first.verdict,
+        majority=None if majority is None else majority.answer,
+        majority_verdict=None if majority is None else majority.verdict,
         rules=tuple(sorted({row.rule for row in rows if row.rule is not None})),
         labels=dict(Counter(label for row in rows for label in row.labels)),
     )

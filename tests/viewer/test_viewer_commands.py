@@ -38,8 +38,10 @@ def shown(folder: Path, *words: str) -> str:
 def test_a_run_is_shown_as_a_list_of_its_questions(results: Path) -> None:
     lines = shown(results, "a").splitlines()
     assert lines[0] == "demo: 2 questions; + correct, - wrong, o no answer, ? undecided"
-    assert lines[1].split() == ["33", "%", "1/3", "+--", "q1", "reference", "42", "majority", "42"]
+    assert lines[1].split() == ["33", "%", "1/3", "+--", "q1", "reference", "42"], "three answers, none a majority"
     assert lines[2].split()[3] == "o+o"
+    more = shown(results, "b").splitlines()[1].split()
+    assert more == ["67", "%", "2/3", "++-", "q1", "reference", "42", "majority", "42"]
 
 
 def test_what_cannot_be_read_is_said_and_is_no_clean_exit(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from harness.client.spelling import Spelling
+from harness.core.inert import visible
 from harness.core.records import Key
 from harness.generation.settings import BenchmarkSettings
 from harness.presets.sampling import Sampling
@@ -82,11 +83,13 @@ def test_a_shell_sends_it_as_it_stands(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("payload", PAYLOADS)
-def test_it_is_plain_ascii(payload: str) -> None:
-    asked_question = question("demo", "q", RunQuestion(payload + "\x7f\x1b", "1", []))
+def test_it_can_be_read_and_cannot_act_on_a_terminal(payload: str) -> None:
+    text = payload + "因式分解 x²-9 é 🙂\x7f\x1b\u202e\ue000\U000e0041\ud800"
+    asked_question = question("demo", "q", RunQuestion(text, "1", []))
     command = curl(record(), asked_question, sample("demo", "q", 0, RunReply("")))
-    assert all(" " <= sign <= "~" or sign == "\n" for sign in command)
-    assert body_of(command)["messages"][0]["content"] == payload + "\x7f\x1b"
+    assert "\n".join(map(visible, command.split("\n"))) == command
+    assert r"因式分解 x²-9 é 🙂\u007f\u001b\u202e\ue000\udb40\udc41\ud800" in command
+    assert body_of(command)["messages"][0]["content"] == text
 
 
 def record() -> BenchmarkRecord:
