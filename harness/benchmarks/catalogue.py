@@ -79,6 +79,13 @@ def load(name_or_path: str) -> Card:
     )
 
 
+def load_or_make(name_or_path: str) -> Card:
+    """The card with this name, or the card that a file of questions gets; raises `UsageError` for any other path."""
+    path = Path(name_or_path)
+    is_table = path.is_file() and path.suffix not in CARD_SUFFIXES
+    return card.from_file(name_or_path) if is_table else load(name_or_path)
+
+
 def knows(name: str) -> bool:
     """Whether a card has this name or alias."""
     meant = fold_name(name)

@@ -29,7 +29,9 @@ FETCH = "harness benchmarks fetch"
 
 @click.command("doctor", cls=SpelledCommand)
 @click.argument("runs", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--benchmark", "benchmarks", multiple=True, help="Only these cards; may be repeated.")
+@click.option(
+    "--benchmark", "benchmarks", multiple=True, help="Only these cards or files of questions; may be repeated."
+)
 def command(runs: tuple[Path, ...], benchmarks: tuple[str, ...]) -> None:
     """Check every card whose data are here, or verify every checksum of RUN_FOLDER...
 
@@ -59,13 +61,13 @@ def _version(package: str) -> str:
 def _cards(names: tuple[str, ...]) -> bool:
     """Print for each card whether the grader accepts its reference answers and refuses changed ones.
 
-    names: the cards; empty: all whose data are here. Returns whether all of them pass.
+    names: the cards or files of questions; empty: all whose data are here. Returns whether all of them pass.
     """
     from harness.benchmarks import catalogue, data
 
     rows: list[tuple[str, ...]] = []
     passed = True
-    cards = [catalogue.load(name) for name in names] or catalogue.cards()
+    cards = [catalogue.load_or_make(name) for name in names] or catalogue.cards()
     for card in cards:
         if not names and data.status(card) == "absent":
             rows.append((card.name, "–", "–", "–", f"data not here: `{FETCH} {card.name}`"))

@@ -93,7 +93,8 @@ def score_file(path: Path, options: ScoreOptions, watcher: Watcher) -> ScoredFil
 def _read(path: Path, options: OutputsOptions) -> tuple[outputs.Outputs, outputs.Pairs, Sequence[Question]]:
     """The outputs in `path`, their (question, sample) pairs, and all questions of the benchmark that is named.
 
-    The questions of the pairs are the benchmark's; without one, they are the file's own. Raises `UsageError` with file and line.
+    The questions of the pairs are the benchmark's; without one, they are the file's own. Raises `UsageError` with file
+    and line.
     """
     columns = {name: getattr(options, name) for name in ("response_key", "answer_key", "question_key", "id_key")}
     benchmark = options.benchmark
@@ -245,8 +246,6 @@ def _keep(
 def _questions_of(benchmark: str) -> Sequence[Question]:
     """The questions of the card with this name, or in this file. Raises `UsageError` if there is no such card."""
     # Imported late: cards are slow to import, and most files need none.
-    from harness.benchmarks import card, catalogue, questions
+    from harness.benchmarks import catalogue, questions
 
-    path = Path(benchmark)
-    is_table = path.is_file() and path.suffix not in catalogue.CARD_SUFFIXES
-    return questions.build(card.from_file(benchmark) if is_table else catalogue.load(benchmark)).questions
+    return questions.build(catalogue.load_or_make(benchmark)).questions

@@ -24,6 +24,7 @@ from harness.core.records import Question
 from harness.presets import sampling
 from harness.presets.sampling import DEFAULT_SAMPLING, Sampling
 from tests.budget import examples
+from tests.system.command import harness
 
 Write = Callable[..., Path]
 
@@ -446,3 +447,21 @@ def test_the_run_beats_the_preset_beats_the_card_beats_the_defaults() -> None:
     resolved = sampling.resolve(asked, named, own)
     assert resolved.sent() == {"temperature": 0.6, "top_p": 0.95, "top_k": 5, "max_tokens": 96}
     assert sampling.resolve(None, None).sent() == DEFAULT_SAMPLING.sent()
+
+
+def test_the_doctor_checks_a_file_of_questions_as_it_checks_a_card(tmp_path: Path) -> None:
+    """A reference that is no answer is named; a card and its file give one row."""
+    (tmp_path / "练习.csv").write_text("编号,问题,答案\n1,水池有多少升水？,3700升\n2,面积是多少？,30平方米\n", "utf-8")
+    (tmp_path / "练习.yaml").write_text(
+        "title: 练习\nsource: {kind: file, path: 练习.csv}\nkind: auto\nprompt: boxed_zh\n"
+        "columns: {question: 问题, answer: 答案, id: 编号}\n",
+        "utf-8",
+    )
+    rows = []
+    for path in ("./练习.csv", "练习.csv", "./练习.yaml"):
+        done = harness(tmp_path, "doctor", "--benchmark", path)
+        assert done.code == 0, done.err
+        rows.append(next(line.split() for line in done.out.splitlines() if "练习" in line))
+    assert rows == [["练习", "2", "2/2", "2/2", "passed"]] * 3
+    gone = harness(tmp_path, "doctor", "--benchmark", "./none.csv")
+    assert (gone.code, "unknown benchmark './none.csv'" in gone.err) == (2, True)
