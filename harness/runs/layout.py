@@ -193,11 +193,12 @@ class RunFolder:
             raise folder.missing_manifest()
         if (run := run_around(folder.path)) is not None:
             raise StoreError(f"{folder.path} is a file of a run: give the folder of the run, {run}")
-        if folder.path.is_file():
+        scored = OutputsFolder.scored_at(folder.path)
+        if scored is not None or folder.path.is_file():
+            file, what = (folder.path, "is a file") if scored is None else (scored.source, "holds the grades of a file")
             raise StoreError(
-                f"{folder.path} is a file; a run is a folder. Outputs of another tool are scored by "
-                f"`harness score {folder.path.name}`; then `harness show {folder.path.name}` prints the rows with "
-                f"their verdicts."
+                f"{folder.path} {what}; a run is a folder. Outputs of another tool are scored by `harness score "
+                f"{file.name}`; then `harness show {file.name}` prints the rows with their verdicts."
             )
         if runs := runs_in(folder.path):
             raise StoreError(f"{folder.path} is a folder of runs. Name one of them, such as {runs[0].path}.")

@@ -111,9 +111,10 @@ def _grading_anew(folder: BenchmarkFolder, source: str) -> str:
     shown_run, shown_file = (shlex.quote(visible(str(path))) for path in (run, exported))
     export = f"harness export {shown_run} {option('export.to', EXPORT_FORMAT)}"
     score = f"harness score {shown_file} {option('score.benchmark', source)}"
+    by_hand = " The verdicts by hand of this run are not carried over." if folder.overrides.exists() else ""
     return (
         f"To grade the stored replies by the new answers, type `{export}`, and then `{score}`: no reply is asked for "
-        "again."
+        f"again.{by_hand}"
     )
 
 

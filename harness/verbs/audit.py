@@ -20,8 +20,10 @@ from harness.core.files import read_named
 from harness.core.inert import quoted, visible
 from harness.core.records import Key, VerdictName
 from harness.runs import RunFolder, overrides
+from harness.runs.layout import OutputsFolder
 from harness.runs.line_file import write_lines
 from harness.scoring.audit import WHY, Audited
+from harness.verbs.outputs import is_outputs
 from harness.viewer import auditing
 from harness.viewer.auditing import AuditItem
 from harness.viewer.library import OpenBenchmark, OpenRun
@@ -91,7 +93,14 @@ def audit(source: Path, options: AuditOptions) -> list[Audit]:
 
 
 def open_run(source: Path) -> OpenRun:
-    """Open the run folder `source` and read its manifest. Raises `StoreError`."""
+    """Open the run folder `source` and read its manifest. Raises `StoreError`, for outputs of another tool, too."""
+    if OutputsFolder.scored_at(source) is not None or is_outputs(source, tool=None, described=False):
+        raise StoreError(
+            f"{visible(str(source))} holds outputs of another tool, and verdicts by hand are stored with runs only. To "
+            "accept a further answer, put it into a column that a card names as `more_answers`, and grade by "
+            f"`harness score FILE {option('score.benchmark', 'CARD.yaml')}`; or let a judge model decide what the "
+            "rules leave open."
+        )
     opened = OpenRun(source.name, RunFolder.open(source))
     opened.refresh()
     if opened.problem:

@@ -18,7 +18,7 @@ from harness.runs import opinions as opinion_file
 from harness.runs import overrides as override_file
 from harness.runs import questions as question_file
 from harness.runs import sample_labels
-from harness.runs.layout import BenchmarkFolder, RunFolder, labels
+from harness.runs.layout import BenchmarkFolder, OutputsFolder, RunFolder, labels
 from harness.runs.manifest import BenchmarkRecord, Manifest
 from harness.runs.opinions import Opinion
 from harness.runs.overrides import Override
@@ -354,7 +354,7 @@ def _as_runs(paths: Sequence[Path]) -> list[RunFolder]:
 
 def _runs_at(path: Path) -> list[Path]:
     """Return the run at `path`, else the runs up to two folders below it. Raises `StoreError`."""
-    if (path / "manifest.json").is_file() or not path.is_dir():
+    if (path / "manifest.json").is_file() or not path.is_dir() or OutputsFolder.scored_at(path) is not None:
         return [RunFolder.open(path).path]
     below = sorted({manifest.parent for depth in ("*", "*/*") for manifest in path.glob(f"{depth}/manifest.json")})
     return below

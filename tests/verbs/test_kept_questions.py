@@ -23,7 +23,7 @@ from harness.core import packed
 from harness.core.errors import StoreError
 from harness.core.records import Key
 from harness.presets.grading import GradingOptions
-from harness.runs import Manifest, RunFolder, questions, read_samples
+from harness.runs import Manifest, RunFolder, overrides, questions, read_samples
 from harness.runs.layout import OutputsFolder
 from harness.scoring import Score
 from harness.scoring.pipeline import score_run
@@ -179,6 +179,7 @@ def test_the_message_on_a_changed_answer_says_how_to_grade_the_stored_replies_by
     data(tmp_path, [{**row, "answer": "5" if row["id"] == "q0" else "1"} for row in ROWS])
     with pytest.raises(StoreError, match="no reply is asked for again") as refused:
         asked_by(tmp_path)
+    assert "by hand" not in str(refused.value)
     with click.Context(cli):
         advice = spell(refused.value.sentence)
     export, score = re.findall(r"`harness ((?:export|score) [^`]*)`", advice)
@@ -189,6 +190,17 @@ def test_the_message_on_a_changed_answer_says_how_to_grade_the_stored_replies_by
     assert Score.load(written).accuracy == pytest.approx(5 / 6)
     assert sorted(question.references for question in questions.read(written)) == [("1",)] * 5 + [("5",)]
     assert harness.score(tmp_path / "run")["sums"].accuracy == pytest.approx(1 / 6)
+
+
+def test_the_message_on_a_changed_answer_says_that_verdicts_by_hand_stay_with_the_run(tmp_path: Path) -> None:
+    data(tmp_path, ROWS)
+    asked_by(tmp_path)
+    harness.score(tmp_path / "run")
+    folder = RunFolder(tmp_path / "run").benchmark("sums")
+    overrides.correct(folder, Key("q0", 0), "correct", graded="wrong", who="Ann", why="seen")
+    data(tmp_path, [{**row, "answer": "1"} for row in ROWS])
+    with pytest.raises(StoreError, match="The verdicts by hand of this run are not carried over"):
+        asked_by(tmp_path)
 
 
 def test_of_other_words_for_every_question_no_row_is_named(run: RunFolder, tmp_path: Path) -> None:

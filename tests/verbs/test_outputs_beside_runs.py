@@ -326,7 +326,9 @@ def test_a_path_that_is_neither_is_one_sentence(tmp_path: Path) -> None:
         harness.compare([base, tmp_path / "empty"])
     with pytest.raises(harness.HarnessError, match=r"there is no run at .*Did you mean base.jsonl"):
         harness.report([tmp_path / "bas.jsonl"])
-    with pytest.raises(harness.HarnessError, match="is no run folder"):  # its samples are the file's
+    with pytest.raises(
+        harness.HarnessError, match=r"base\.jsonl\.scored holds the grades of a file; a run is a folder"
+    ):  # its samples are the file's
         harness.score(OutputsFolder(base).path)
 
 
@@ -368,3 +370,25 @@ def test_two_references_of_one_question_are_warned_of(tmp_path: Path, references
     assert done.exit_code == 0
     warned = "typed.csv:3 has the question of" in " ".join(done.output.split())
     assert warned == (references == ("2", "3"))
+
+
+def test_verdicts_by_hand_on_a_file_are_refused_with_the_way_that_works(tmp_path: Path) -> None:
+    """A further right answer in the card; the row that was undecided is then correct."""
+    card = tmp_path / "rooms.yaml"
+    card.write_text(
+        "title: rooms\nsource: {kind: file, path: rooms.csv}\nkind: auto\nprompt: boxed\n"
+        "columns: {question: question, answer: answer, more_answers: [further]}\n"
+    )
+    (tmp_path / "rooms.csv").write_text("question,answer,further\nIs it?,yes,that is so\n")
+    file = tmp_path / "class.csv"
+    file.write_text("question,answer,response\nIs it?,yes,\\boxed{that is so}\n")
+    assert harness.score(file, workers=1)["class"].n_correct == 0
+    for path in (file, OutputsFolder(file).path):
+        message = refused("audit", path, "--out", tmp_path / "todo.jsonl")
+        assert "verdicts by hand are stored with runs only" in message
+        assert "names as `more_answers`, and grade by `harness score FILE" in message
+        assert f"{OutputsFolder(file).path if path != file else file}" in message
+        assert "a run is a folder. Outputs of another tool are scored by `harness score class.csv`" in refused(
+            "view", path
+        )
+    assert harness.score(file, benchmark=str(card), workers=1)["rooms"].n_correct == 1
