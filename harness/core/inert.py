@@ -86,7 +86,7 @@ def visible(text: str, limit: int | None = None) -> str:
     if clipped.isascii() and clipped.isprintable():
         shown = clipped
     else:
-        shown = _escaped(clipped, lambda c: c.encode("unicode_escape").decode("ascii"))
+        shown = _escape(clipped, lambda c: c.encode("unicode_escape").decode("ascii"))
     return shown if clipped is text else shown + "…"
 
 
@@ -95,10 +95,10 @@ def visible_json(text: str) -> str:
 
     It must be made without line breaks between its values.
     """
-    return _escaped(text, lambda c: "".join(f"\\u{unit:04x}" for unit in _utf16(c)))
+    return _escape(text, lambda c: "".join(f"\\u{unit:04x}" for unit in _utf16(c)))
 
 
-def _escaped(text: str, escape: Callable[[str], str]) -> str:
+def _escape(text: str, escape: Callable[[str], str]) -> str:
     """`text` with each control, surrogate and bidirectional character replaced by `escape` of it."""
     return "".join(c if unicodedata.category(c) not in _INVISIBLE else escape(c) for c in text)
 
@@ -106,7 +106,7 @@ def _escaped(text: str, escape: Callable[[str], str]) -> str:
 def _utf16(c: str) -> tuple[int, ...]:
     """The units of a character in UTF-16, as JSON writes it; a lone surrogate stays one unit."""
     data = c.encode("utf-16-be", "surrogatepass")
-    return tuple(int.from_bytes(data[at : at + 2], "big") for at in range(0, len(data), 2))
+    return tuple(int.from_bytes(data[begin : begin + 2], "big") for begin in range(0, len(data), 2))
 
 
 def quoted(text: str) -> str:
