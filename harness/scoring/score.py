@@ -266,12 +266,11 @@ def score_benchmark(
     present = [item for item in covered if item.n]
     fewest = min(item.n for item in covered)
     check_ks(questions[0].benchmark, ks, fewest)
-    every_k = sorted({*_powers_of_two(fewest), *ks})
     whole = _group_score(covered)
     n_clusters = len({item.cluster for item in covered})
     spread = sampling_error(present) if present else None
     finished = accuracy_of_finished(covered)
-    breakdowns, not_broken_down = _breakdowns(covered)
+    breakdowns, omitted = _breakdowns(covered)
     score = Score(
         benchmark=questions[0].benchmark,
         accuracy=whole.accuracy,
@@ -285,7 +284,7 @@ def score_benchmark(
         n_missing=tallies.missing,
         n_truncated=sum(item.n - item.uncut for item in covered),
         **_undecided_fields(covered),
-        **_over_k(covered, every_k),
+        **_over_k(covered, sorted({*_powers_of_two(fewest), *ks})),
         accuracy_finished=finished and finished[0],
         accuracy_finished_intervals=finished and finished[1],
         tokens=token_statistics(columns, reasoning_tokens, cluster_numbers([item.cluster for item in covered])),
@@ -306,9 +305,8 @@ def score_benchmark(
         anomalies=anomalies,
         copies=None if equal_texts is None else equal_texts.copies,
     )
-    own = _warnings(score, (*tallies.warnings, *_unequal(tallies, present)), tallies.kinds, tallies.planned)
-    all_warnings = (*warnings, *own, *not_broken_down)
-    return msgspec.structs.replace(score, warnings=all_warnings, measures=measures(covered) or msgspec.UNSET)
+    own = _warnings(score, (*tallies.warnings, *_unequal(tallies, present), *omitted), tallies.kinds, tallies.planned)
+    return msgspec.structs.replace(score, warnings=(*warnings, *own), measures=measures(covered) or msgspec.UNSET)
 
 
 def _unequal(tallies: Tallies, present: Sequence[QuestionTally]) -> list[str]:
@@ -434,8 +432,8 @@ def with_ks(score: Score, items: Sequence[QuestionTally], ks: Sequence[int]) -> 
 def _warnings(score: Score, left_out: Iterable[str], kinds: Mapping[GradeKind, int], planned: int | None) -> list[str]:
     """The warnings of a score, as sentences.
 
-    left_out: sentences on grades that do not count. kinds: number of samples by verdict and rule. planned: the largest
-    number of samples planned of a question.
+    left_out: sentences on grades that do not count, and on columns without a breakdown. kinds: number of samples by
+    verdict and rule. planned: the largest number of samples planned of a question.
     """
     sentences = [*left_out, *(endpoint_warnings(score.endpoints) if score.endpoints else ())]
     if score.n_samples and score.n_truncated > MAX_TRUNCATED_SHARE * score.n_samples:
@@ -637,10 +635,10 @@ def _breakdowns(items: Sequence[QuestionTally]) -> tuple[dict[str, dict[str, Gro
         field: {label: _group_score(fields[field][label]) for label in sorted(fields[field], key=_natural)}
         for field in shown
     }
-    return breakdowns, _not_broken_down({field: why for field, why in left_out.items() if field not in _ADDED_FIELDS})
+    return breakdowns, _no_breakdown({field: why for field, why in left_out.items() if field not in _ADDED_FIELDS})
 
 
-def _not_broken_down(reasons: Mapping[str, str]) -> list[str]:
+def _no_breakdown(reasons: Mapping[str, str]) -> list[str]:
     """Return a warning on the metadata fields without a breakdown; none without such fields. reasons: by field."""
     if not reasons:
         return []

@@ -235,10 +235,10 @@ def tally(
     """Count the right, wrong and missing samples of each question. If a sample has several grades, the first counts.
 
     Grades of other questions, and with a plan those of samples beyond it, are left out with a warning. Without a plan,
-    the stored samples are the plan, and only questions without any lack samples (`_as_stored`). Complete rounds are
-    scored where many samples are missing, because samples that finish first tend to be short and right.
-    independent: by question id, see `QuestionTally`. Raises `UsageError` for no question, a repeated id, or
-    samples_per_question < 1.
+    the stored samples are the plan, but a question without any lacks as many as most questions have (of several such
+    numbers, the largest). Complete rounds are scored where many samples are missing, because samples that finish first
+    tend to be short and right. independent: by question id, see `QuestionTally`. Raises `UsageError` for no question, a
+    repeated id, or samples_per_question < 1.
     """
     plan = None if samples_per_question is None else Plan.every(samples_per_question)
     if plan is not None and plan.fewest < 1:
@@ -246,14 +246,16 @@ def tally(
     held = grades if isinstance(grades, Sequence) else Packed(Grade, grades)
     most, facts, foreign, beyond = _read(questions, held, plan)
     rows, repeated, n_repeated, indices = _without_repeats(facts.rows, len(questions), counts_rounds=plan is not None)
-    if plan is None:
-        most = _as_stored(rows, len(questions))
-    missing = int(most.sum()) - len(rows)
-    rounds = _complete_rounds(*indices, most) if missing and plan is not None else np.zeros(0, dtype=np.int64)
+    missing = 0 if plan is None else int(most.sum()) - len(rows)
+    rounds = _complete_rounds(*indices, most) if missing else np.zeros(0, dtype=np.int64)
     keep_rounds = bool(len(rounds)) and missing > MAX_MISSING_SHARE * most.sum()
     if keep_rounds:
         rows = _of_rounds(rows, rounds)
     n, kinds, in_order = _counts(rows, len(questions), facts.kinds)
+    if plan is None:
+        times = np.bincount(n[n > 0], minlength=1)
+        most = np.where(n > 0, n, len(times) - 1 - int(times[::-1].argmax()))
+        missing = int(most.sum()) - len(rows)
     ends = np.cumsum(n).tolist()
     positions = range(len(rows)) if in_order and len(rows) == len(held) else _Positions(rows)
     tallies = []
@@ -297,18 +299,6 @@ def _read(
         else:
             facts.add(number, grade, position)
     return most, facts, foreign, beyond
-
-
-def _as_stored(rows: FixedRows, n_questions: int) -> NDArray[np.int64]:
-    """The planned samples of each question where no number was planned: those that are stored.
-
-    A question without any lacks as many samples as most questions have; of equally frequent numbers, the largest.
-    """
-    n = np.zeros(n_questions, dtype=np.int64)
-    for block in rows.blocks():
-        n += np.bincount(block["question"], minlength=n_questions)
-    times = np.bincount(n[n > 0], minlength=1)
-    return np.where(n > 0, n, len(times) - 1 - int(times[::-1].argmax()))
 
 
 def _without_repeats(

@@ -67,7 +67,7 @@ def score_file(path: Path, options: ScoreOptions, watcher: Watcher) -> ScoredFil
 
     If the folder cannot be written, there is only a warning. Raises `UsageError` with file and line.
     """
-    read, pairs, asked = _read(path, options)
+    read, pairs, card_questions = _read(path, options)
     if read.doubt and not options.benchmark:
         watcher.warn(Sentence(read.doubt))
     # The digest is taken before grading, since `pairs` reads the replies only while they are graded: a file that
@@ -75,7 +75,8 @@ def score_file(path: Path, options: ScoreOptions, watcher: Watcher) -> ScoredFil
     digest = read.digest
     folder = OutputsFolder(path)
     graded = [
-        _with_unanswered(benchmark, asked, path) for benchmark in grade_outputs(pairs, folder, options, watcher.graded)
+        _with_unanswered(benchmark, card_questions, path)
+        for benchmark in grade_outputs(pairs, folder, options, watcher.graded)
     ]
     if renumbered := read.numbers.sentence:
         watcher.warn(Sentence(renumbered))
@@ -108,18 +109,19 @@ def _read(path: Path, options: OutputsOptions) -> tuple[outputs.Outputs, outputs
     return read, Recognised(path, read, card_questions, benchmark), card_questions
 
 
-def _with_unanswered(graded: GradedBenchmark, asked: Sequence[Question], path: Path) -> GradedBenchmark:
+def _with_unanswered(graded: GradedBenchmark, card_questions: Sequence[Question], path: Path) -> GradedBenchmark:
     """The benchmark with those of its questions that have no row in the file `path`, which the score counts as missing.
 
-    asked: all questions of the benchmark; empty if none is named.
+    card_questions: all questions of the benchmark; empty if none is named.
     """
     answered = {question.question_id for question in graded.questions}
-    unanswered = [question for question in asked if question.question_id not in answered]
+    unanswered = [question for question in card_questions if question.question_id not in answered]
     if not unanswered:
         return graded
+    n, name = len(unanswered), visible(card_questions[0].benchmark, 80)
     warning = (
-        f"{len(unanswered)} of {count_noun(len(asked), 'question')} of {visible(asked[0].benchmark, 80)} "
-        f"{'has' if len(unanswered) == 1 else 'have'} no row in {visible(path.name, 80)}"
+        f"{n} of {count_noun(len(card_questions), 'question')} of {name} {'has' if n == 1 else 'have'} no row in "
+        f"{visible(path.name, 80)}"
     )
     return replace(graded, questions=[*graded.questions, *unanswered], warnings=(*graded.warnings, warning))
 
