@@ -211,6 +211,7 @@ class AuditKeywords(TypedDict, total=False):
     """The fields of `AuditOptions`. None leaves an option at its default."""
 
     samples: int
+    undecided: bool
     benchmark: str | None
     who: str | None
     out: FilePath | None

@@ -42,6 +42,7 @@ def command(run: Path, **given: Any) -> None:
 
     \b
     harness audit results/r1
+    harness audit results/r1 --undecided               # decide what the grader could not decide
     harness audit results/r1 --out to_judge.jsonl      # no terminal: fill in the verdicts, then
     harness audit results/r1 --verdicts to_judge.jsonl
     """
@@ -95,7 +96,7 @@ def _judge(run: Path, audits: list[Audit], who: str | None) -> None:
         if word == BACK:
             index -= 1
             benchmark, item, _ = samples[index]
-        judge(benchmark, item.key, VERDICTS.get(word), who)
+        judge(benchmark, item.key, VERDICTS.get(word), who, undecided=item.undecided is True)
         index += word != BACK
 
 
@@ -119,7 +120,11 @@ def _print(audit: Audit) -> None:
     """Print how far the audit of a benchmark has come, and the accuracy that it gives."""
     name, n_judged = visible(audit.benchmark, 80), audit.n_drawn - len(audit.items)
     raw = "unknown" if audit.accuracy is None else f"{100 * audit.accuracy:.1f} %"
-    click.echo(f"{name}: {raw} by the grader; {n_judged:,} of {audit.n_drawn:,} drawn samples are judged by hand")
+    what = "undecided" if audit.undecided else "drawn"
+    click.echo(f"{name}: {raw} by the grader; {n_judged:,} of {audit.n_drawn:,} {what} samples are judged by hand")
+    if audit.undecided:
+        click.echo(f"  {audit.by_hand}" if audit.by_hand else "  no verdict by hand yet")
+        return
     if older := audit.older:
         click.echo(f"  {older}")
     if audit.estimate is None:

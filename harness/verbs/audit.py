@@ -28,6 +28,9 @@ from harness.viewer import auditing
 from harness.viewer.auditing import AuditItem
 from harness.viewer.library import OpenBenchmark, OpenRun
 
+WHY_UNDECIDED = "undecided by the grader"
+"""The reason of a verdict by hand on a sample that was chosen because the grader could not decide."""
+
 MAX_FILE_BYTES = 1 << 30
 """Largest file of verdicts, in bytes; a larger file is refused."""
 
@@ -40,7 +43,9 @@ class Audit:
     the person has not judged since the judge's rubric was first used; older: a sentence that counts those with an older
     verdict, empty without any. estimate: the accuracy that follows from the person's verdicts; None until the person
     has judged samples that the grader called correct and samples that it did not. rubric: the user's rubric that the
-    judge got; empty without one.
+    judge got; empty without one. by_hand: the accuracies with and without the person's verdicts in words, if the person
+    was asked about undecided samples, which estimates nothing; empty without such verdicts. undecided: whether the
+    samples are the undecided ones, not drawn at random.
     """
 
     benchmark: str
@@ -50,6 +55,8 @@ class Audit:
     estimate: Audited | None
     rubric: str = ""
     older: str = ""
+    by_hand: str = ""
+    undecided: bool = False
 
 
 class _VerdictLine(msgspec.Struct, frozen=True):
@@ -59,6 +66,7 @@ class _VerdictLine(msgspec.Struct, frozen=True):
     question_id: str
     sample_index: int
     verdict: VerdictName | None = None
+    undecided: bool = False
 
 
 def audit(source: Path, options: AuditOptions) -> list[Audit]:
@@ -77,16 +85,19 @@ def audit(source: Path, options: AuditOptions) -> list[Audit]:
         # Read into a list, so that every line is checked before the first verdict is stored.
         rows = [*_rows(options.verdicts)]
         lines = [*_verdicts(options.verdicts, rows, opened, options.benchmark)]
-        judged = {benchmark.name: benchmark for benchmark, _, _ in lines}
+        judged = {benchmark.name: benchmark for benchmark, _ in lines}
         rubrics = {name: auditing.rubric_used(benchmark) for name, benchmark in judged.items()}
-        for benchmark, key, verdict in lines:
+        for benchmark, row in lines:
             rubric = rubrics[benchmark.name]
-            _store(benchmark, key, verdict, options.who, rubric and rubric.since)
+            key = Key(row.question_id, row.sample_index)
+            why = WHY_UNDECIDED if row.undecided else WHY
+            _store(benchmark, key, row.verdict, options.who, rubric and rubric.since, why)
         in_file = {row.benchmark for _, row in rows}
         names = [name for name in names if name in in_file]
     if options.benchmark is not None:
         names = [options.benchmark]
-    audits = [_audit(opened.benchmark(name), options.samples) for name in names]
+    audit_of = _audit_of_undecided if options.undecided else _audit
+    audits = [audit_of(opened.benchmark(name), options.samples) for name in names]
     if options.out is not None:
         write_lines(options.out, (item for one_audit in audits for item in one_audit.items))
     return audits
@@ -108,30 +119,34 @@ def open_run(source: Path) -> OpenRun:
     return opened
 
 
-def judge(benchmark: OpenBenchmark, key: Key, verdict: VerdictName | None, who: str | None) -> None:
+def judge(
+    benchmark: OpenBenchmark, key: Key, verdict: VerdictName | None, who: str | None, *, undecided: bool = False
+) -> None:
     """Store a person's verdict on the sample `key`, unless the person gave it before, and what follows for the score.
 
-    verdict: None takes the former verdict back. who: the person's name; None = the user of this machine. Raises
-    `UsageError` if the name is empty or too long, `StoreError` when the disk refuses.
+    verdict: None takes the former verdict back. who: the person's name; None = the user of this machine. undecided: as
+    in `AuditItem`. Raises `UsageError` if the name is empty or too long, `StoreError` when the disk refuses.
     """
     rubric = auditing.rubric_used(benchmark)
-    _store(benchmark, key, verdict, who, rubric and rubric.since)
+    _store(benchmark, key, verdict, who, rubric and rubric.since, WHY_UNDECIDED if undecided else WHY)
     benchmark.refresh()
     auditing.take_in(benchmark)
 
 
 def _store(
-    benchmark: OpenBenchmark, key: Key, verdict: VerdictName | None, who: str | None, since: datetime | None
+    benchmark: OpenBenchmark, key: Key, verdict: VerdictName | None, who: str | None, since: datetime | None, why: str
 ) -> None:
     """Store a person's verdict, unless the person gave it before.
 
-    since: when the judge's rubric was first used; an equal verdict that is older is stored anew.
+    since: when the judge's rubric was first used; an equal verdict that is older is stored anew. why: `WHY`, or
+    `WHY_UNDECIDED` for a verdict that an audit must not count.
     """
-    override, grade = benchmark.audits.get(key), benchmark.grade(key)
+    by_hand = benchmark.audits if why == WHY else benchmark.overrides
+    override, grade = by_hand.get(key), benchmark.grade(key)
     if override is None or override.verdict != verdict or overrides.is_older(override, since):
         graded = None if grade is None else grade.verdict
         overrides.correct(
-            benchmark.folder, key, verdict, graded=graded, who=overrides.this_user() if who is None else who, why=WHY
+            benchmark.folder, key, verdict, graded=graded, who=overrides.this_user() if who is None else who, why=why
         )
 
 
@@ -148,6 +163,25 @@ def _audit(benchmark: OpenBenchmark, samples: int) -> Audit:
         estimate=score.audited,
         rubric="" if rubric is None else rubric.text,
         older=left.sentence,
+    )
+
+
+def _audit_of_undecided(benchmark: OpenBenchmark, samples: int) -> Audit:
+    """The undecided samples of a benchmark as an audit without an estimate; the score gets what the verdicts say.
+
+    samples: largest number of samples that the person is asked about.
+    """
+    keys = auditing.undecided_keys(benchmark, samples)
+    rubric, score, by_hand = auditing.rubric_used(benchmark), auditing.take_in(benchmark), benchmark.by_hand()
+    return Audit(
+        benchmark=benchmark.name,
+        accuracy=score.accuracy,
+        n_drawn=len(keys),
+        items=[auditing.item(benchmark, key, undecided=True) for key in keys if key not in benchmark.overrides],
+        estimate=None,
+        rubric="" if rubric is None else rubric.text,
+        by_hand="" if by_hand is None else by_hand.sentence,
+        undecided=True,
     )
 
 
@@ -197,8 +231,8 @@ def _rows(path: Path) -> Iterator[tuple[str, _VerdictLine]]:
 
 def _verdicts(
     path: Path, rows: Iterable[tuple[str, _VerdictLine]], opened: OpenRun, only: str | None
-) -> Iterator[tuple[OpenBenchmark, Key, VerdictName]]:
-    """Yield (benchmark, sample, verdict) for each row of the file `path` that has a verdict.
+) -> Iterator[tuple[OpenBenchmark, _VerdictLine]]:
+    """Yield (benchmark, row) for each row of the file `path` that has a verdict.
 
     only: the benchmark that is audited; None: all of the run. Raises `UsageError` that names the line, and for a file
     without a verdict.
@@ -221,7 +255,7 @@ def _verdicts(
                 f"{where}: {visible(row.benchmark, 80)} has no graded sample {row.sample_index} of question "
                 f"{quoted(row.question_id)}; expected a sample of {visible(opened.label, 200)}"
             )
-        yield benchmark, key, row.verdict
+        yield benchmark, row
     if not benchmarks:
         raise UsageError(
             f'{path} holds no verdict: fill in "verdict": "correct", "wrong" or "undecided" in its lines',

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from harness.core.errors import StoreError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
@@ -26,7 +28,8 @@ class AuditItem(SampleRecord, frozen=True, kw_only=True):
     """One sample to judge: a line of the file that `harness audit` writes and reads.
 
     answer: the text that the grader took for the answer; None: it found none. text: the response, without reasoning
-    that the server sent in a field of its own. verdict: the person's; None before the person has judged.
+    that the server sent in a field of its own. verdict: the person's; None before the person has judged. undecided:
+    whether the person was asked because the grader left the sample undecided, not by the random draw; else unset.
     """
 
     question: str
@@ -34,6 +37,14 @@ class AuditItem(SampleRecord, frozen=True, kw_only=True):
     answer: str | None
     text: str
     verdict: VerdictName | None = None
+    undecided: bool | msgspec.UnsetType = msgspec.UNSET
+
+
+def undecided_keys(benchmark: OpenBenchmark, n: int) -> list[Key]:
+    """The keys of the first `n` samples that the grader left undecided, judged or not. Raises `StoreError` if the
+    benchmark is not scored."""
+    counted = _counted_questions(benchmark)
+    return [grade.key for item in counted for grade in item.grades if grade.verdict == "undecided"][:n]
 
 
 def draw_keys(benchmark: OpenBenchmark, n: int) -> list[Key]:
@@ -70,8 +81,8 @@ def samples_left(benchmark: OpenBenchmark, keys: Sequence[Key]) -> OpenSamples:
     return OpenSamples([key for key in keys if key not in by_hand or key in older], len(older))
 
 
-def item(benchmark: OpenBenchmark, key: Key) -> AuditItem:
-    """Return the sample `key` to judge. Raises `UsageError` and `StoreError`."""
+def item(benchmark: OpenBenchmark, key: Key, *, undecided: bool = False) -> AuditItem:
+    """Return the sample `key` to judge. Raises `UsageError` and `StoreError`. undecided: as in `AuditItem`."""
     question, grade = benchmark.question(key.question_id), benchmark.grade(key)
     return AuditItem(
         benchmark=benchmark.name,
@@ -81,6 +92,7 @@ def item(benchmark: OpenBenchmark, key: Key) -> AuditItem:
         references=question.references,
         answer=None if grade is None else grade.extracted,
         text=benchmark.offsets.read(key).text or "",
+        undecided=undecided or msgspec.UNSET,
     )
 
 

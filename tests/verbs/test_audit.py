@@ -21,7 +21,7 @@ from harness.core.errors import UsageError
 from harness.core.records import Key
 from harness.grading.second.judge_prompts import with_rubric
 from harness.presets.grading import GradingOptions
-from harness.runs import Manifest, RunFolder, overrides
+from harness.runs import Manifest, RunFolder, grades, overrides
 from harness.scoring import Score
 from harness.scoring.pipeline import score_run
 from tests.faults.server import FaultServer
@@ -97,6 +97,40 @@ def test_every_verdict_of_a_judge_that_counts_is_audited(tmp_path: Path) -> None
     assert audit.estimate.accuracy == pytest.approx((1 / 2 + 1 + 1) / 3)
     assert audit.estimate.n_differing == 5  # the four of q3, and the 5 of q2
     assert "differs on 5 (0 of them the grader called correct, 5 it did not)" in audit.estimate.sentence
+
+
+# --- what the grader left undecided ---
+def test_only_the_undecided_samples_are_asked_about_and_estimate_nothing(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", ROWS)
+    score_run(folder, GradingOptions(workers=1))
+    benchmark = folder.benchmark("prose")
+    undecided = {grade.key for grade in grades.read(benchmark) if grade.verdict == "undecided"}
+    assert 0 < len(undecided) < 8
+    written = harness(tmp_path, "audit", "run", "--undecided", "--out", "todo.jsonl")
+    assert written.code == 0, written.err
+    assert f"0 of {len(undecided)} undecided samples are judged by hand\n  no verdict by hand yet" in written.out
+    rows = filled(tmp_path / "todo.jsonl", lambda row: "correct" if "making" in row["text"] else "wrong")
+    assert {Key(row["question_id"], row["sample_index"]) for row in rows} == undecided
+    read = harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl", "--undecided", "--who", "Ann")
+    assert f"{len(undecided)} of {len(undecided)} undecided samples are judged by hand" in read.out
+    assert f"{len(undecided)} samples judged by hand, {len(undecided)} otherwise than the grader" in read.out
+    score = Score.load(benchmark)
+    assert score is not None
+    assert score.audited is None, "samples that were chosen by their verdict are no random draw"
+    assert score.n_overridden == len(undecided)
+    assert front.audit(folder.path, undecided=True)[0].items == []
+    (drawn,) = front.audit(folder.path)
+    assert len(drawn.items) == drawn.n_drawn == 8, "the random draw asks about them, too"
+
+
+def test_a_verdict_on_an_undecided_sample_counts_in_no_audit_though_the_option_is_left_out(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", ROWS)
+    score_run(folder, GradingOptions(workers=1))
+    front.audit(folder.path, undecided=True, out=tmp_path / "todo.jsonl")
+    filled(tmp_path / "todo.jsonl", lambda _: "correct")
+    (audit,) = front.audit(folder.path, verdicts=tmp_path / "todo.jsonl")
+    assert len(audit.items) == audit.n_drawn
+    assert {one.why for one in overrides.read(folder.benchmark("prose"))} == {"undecided by the grader"}
 
 
 # --- by a file ---

@@ -94,6 +94,9 @@ class AuditOptions(Options):
     samples: Annotated[
         int, Option("Samples of each benchmark for a person to judge, including those judged before.", least=2)
     ] = 100
+    undecided: Annotated[
+        bool, Option("Ask about the samples that the grader left undecided, in place of a random draw.")
+    ] = False
     benchmark: Annotated[str | None, Option("Only this benchmark of the run. Default: each.")] = None
     who: Annotated[str | None, Option("Name stored with the verdicts. Default: the user's.", chars=1)] = None
     out: Annotated[
