@@ -6,6 +6,7 @@ Exit code 4: a gate failed.
 from __future__ import annotations
 
 import sys
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -141,6 +142,7 @@ def _print(pair: RunComparison) -> None:
     from harness.reports.unsettled import open_points
     from harness.runs.recorded_settings import difference_in_words, is_checksum
     from harness.scoring.intervals import why_narrower
+    from harness.scoring.moves import largest
 
     decision, paired = pair.decision, pair.decision.paired
     run, baseline = visible(decision.run), visible(decision.baseline)
@@ -177,7 +179,7 @@ def _print(pair: RunComparison) -> None:
             f"  {count_noun(paired.n_missing, 'sample')} {are(paired.n_missing)} missing, and the intervals allow for "
             "any result of them: complete the run first, by the same `harness run` command"
         )
-    for move in (*pair.moved[:SHOWN_QUESTIONS], *pair.moved[SHOWN_QUESTIONS:][-SHOWN_QUESTIONS:]):
+    for move in chain(*largest(pair.moved, SHOWN_QUESTIONS)):
         sure = "" if move.p >= 0.05 else f" (p {_p(move.p)})"
         click.echo(
             f"    {name_of(move.question, 40)}: {move.first_correct} of {move.first_n} → "

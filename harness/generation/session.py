@@ -198,9 +198,10 @@ class SamplingSession:
         self._fresh = fresh
         if not self._bound:
             self.adopt()
+        later = {"stage": self._settings.stage} if self._settings.stage else {}
         self._log.write(
             "session_started", owed=sum(len(o.indices) for o in rows), done=sum(done.values()), version=__version__,
-            **self._settings.settings_record(),
+            **later, **self._settings.settings_record(),
         )  # fmt: skip
         self._under_way = True
         server_model = self._manifest.environment.get("server_model")

@@ -155,7 +155,8 @@ class RunSettings:
     which a session ends, at the end of a round, so it implies order "rounds"; budget_usd: the same in money, by
     `prices`. requests_per_minute, tokens_per_minute: limits that all endpoints together keep. disk_reserve: free bytes
     at which the run ends cleanly; 0: it goes on until the disk is full. salvage: which half-written answers are
-    continued. batching: who answers samples by the batch; None: they are asked one by one.
+    continued. batching: who answers samples by the batch; None: they are asked one by one. stage: number of the
+    stage of a command that samples until its error is small enough; stages behind the first, 0, extend no run.
 
     Wide: it is all that decides what a run asks, in one value that can be compared and recorded.
     """
@@ -186,6 +187,7 @@ class RunSettings:
     disk_reserve: int = 0
     salvage: Salvage = field(default_factory=Salvage)
     batching: Batching | None = None
+    stage: int = 0
 
     def __post_init__(self) -> None:
         if not 1 <= self.concurrency <= MAX_CONCURRENCY:

@@ -13,7 +13,7 @@ from harness.reports.unsettled import open_points
 from harness.scoring import PairedComparison, PublishedComparison, Score
 from harness.scoring.deciding import Decision, RunPair, decide
 from harness.scoring.intervals import why_narrower
-from harness.scoring.moves import Move
+from harness.scoring.moves import Move, largest
 
 MAX_NAME_CHARS = 60
 """A question's text is cut to this length where it stands for an id."""
@@ -179,8 +179,7 @@ def moved_table(baseline: str, second: str, moves: Sequence[Move], *, withheld: 
     p: by Fisher's exact test, corrected by Holm over all questions of both runs. withheld: leave out their texts,
     because their authors ask not to publish them.
     """
-    fallen = [move for move in moves if move.change < 0][:MAX_MOVED]
-    risen = [move for move in reversed(moves) if move.change > 0][:MAX_MOVED]
+    fallen, risen = largest(moves, MAX_MOVED)
     rows = tuple(
         (
             _question(move.question, withheld=withheld),

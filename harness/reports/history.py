@@ -46,7 +46,8 @@ class History:
     sessions: number of starts. unfinished: sessions without an end (killed, or still running). retries: repeated
     requests. failures: the most frequent cause first. stopped: why the last session ended early. warnings: the
     different ones in the order in which they were first given. extended: a session added samples although none was
-    missing when the session before it ended. raced: a race sampled the run.
+    missing when the session before it ended; later stages of one command with a target error do not count. raced: a
+    race sampled the run.
     """
 
     sessions: int = 0
@@ -64,7 +65,10 @@ _KINDS = (b'"session_', b'"request_failed"', b'"warning"')
 
 
 class _Event(msgspec.Struct, frozen=True):
-    """The fields of log lines that are used here. owed, done: samples, at the start or end of a session."""
+    """The fields of log lines that are used here. owed, done: samples, at the start or end of a session.
+
+    stage: above 0 for a session that goes on with a command's target error, whose rounds no comparison decides.
+    """
 
     event: str
     endpoint: str = ""
@@ -75,6 +79,7 @@ class _Event(msgspec.Struct, frozen=True):
     stopped: Any = ""
     owed: int = 0
     done: int = 0
+    stage: int = 0
 
 
 def read_history(folder: RunFolder) -> History:
@@ -92,7 +97,11 @@ def read_history(folder: RunFolder) -> History:
                 history.stopped = ""
                 # A session without an end may have added samples.
                 history.extended |= extending
-                planned, stored, extending = event.owed + event.done, event.done, complete and event.owed > 0
+                planned, stored, extending = (
+                    event.owed + event.done,
+                    event.done,
+                    complete and event.owed > 0 and not event.stage,
+                )
                 complete = False
             case "session_ended":
                 n_ended += 1

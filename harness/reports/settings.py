@@ -15,6 +15,7 @@ from harness.runs.manifest import Provenance
 from harness.runs.recorded_settings import (
     DECIDED_BY,
     MAX_SETTING_CHARS,
+    as_sent,
     differs,
     flat,
     in_words,
@@ -98,13 +99,14 @@ def failure_table(runs: Sequence[ScoredRun]) -> Table | None:
 
 
 def flat_settings(run: ScoredRun, benchmark: str) -> dict[str, object]:
-    """Identity and settings of one benchmark's samples by short name: `max_tokens` for `sampling.max_tokens`.
+    """Identity (as it was sent) and settings of one benchmark's samples by short name: `max_tokens` for
+    `sampling.max_tokens`.
 
     If two fields share a short name, the identity's field gets it and the other keeps its whole path.
     """
     record = run.benchmarks[benchmark].record
     by_name: dict[str, object] = {}
-    for tree in (plan_in_words(record), record.identity, record.settings):
+    for tree in (plan_in_words(record), as_sent(record.identity), record.settings):
         leaves = flat(tree)
         last = Counter(name.rsplit(".", 1)[-1] for name in leaves)
         for name, value in leaves.items():

@@ -23,6 +23,9 @@ MAX_LISTED = 12
 DECIDED_BY = {"sampling_from": "sampling.", "chosen_by": "", "spelt_by": ""}
 """Part of a run's record that says who decided settings → the beginning of the paths of these settings."""
 
+FITTED = "fitted_max_tokens"
+"""Field of an identity: the max_tokens that was sent, if it had to be lowered to the server's context."""
+
 _PARTS = {"base_url": "address"}
 """Key of a value that is a mapping → its name for people, if the key is not a word."""
 
@@ -45,16 +48,25 @@ def plan_in_words(record: BenchmarkRecord) -> dict[str, object]:
     return {"samples": record.plan.samples, "questions": "all" if ids is None else f"{len(ids):,} chosen"}
 
 
+def as_sent(identity: Mapping[str, object]) -> dict[str, object]:
+    """The identity of a benchmark's samples with the max_tokens that was sent: the fitted one, if it was lowered."""
+    sent = dict(identity)
+    fitted, sampling = sent.pop(FITTED, None), sent.get("sampling")
+    if fitted is not None and isinstance(sampling, Mapping):
+        sent["sampling"] = {**sampling, "max_tokens": fitted}
+    return sent
+
+
 def setting_differences(first: BenchmarkRecord, second: BenchmarkRecord) -> list[Difference]:
     """The settings in which two runs of a benchmark differ: identity, selection, samples, and those of the sessions.
 
-    Of the settings of sessions, only those that both runs record, since a run of an earlier version records fewer; a
-    checksum among them follows from other settings and is left out. Empty if another tool made one of the runs, because
-    its settings are unknown.
+    A max_tokens that was lowered to the server's context is compared as it was sent. Of the settings of sessions, only
+    those that both runs record, since a run of an earlier version records fewer; a checksum among them follows from
+    other settings and is left out. Empty if another tool made one of the runs, because its settings are unknown.
     """
     if first.imported or second.imported:
         return []
-    changed = differences(first.identity, second.identity)
+    changed = differences(as_sent(first.identity), as_sent(second.identity))
     fields = {change.field for change in changed}
     changed = [change for change in changed if NAMED_BY.get(change.field) not in fields]
     ids = [None if record.plan.question_ids is None else set(record.plan.question_ids) for record in (first, second)]

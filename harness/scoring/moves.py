@@ -59,6 +59,16 @@ def moves(first: Sequence[QuestionTally], second: Sequence[QuestionTally]) -> li
     return sorted(changed, key=lambda move: (move.change, move.p, move.question.question_id))
 
 
+def largest(changed: Sequence[Move], most: int) -> tuple[list[Move], list[Move]]:
+    """The questions that fell most and those that rose most, at most `most` of each, the largest change first.
+
+    changed: as `moves` returns them.
+    """
+    fallen = [move for move in changed if move.change < 0]
+    risen = [move for move in reversed(changed) if move.change > 0]
+    return fallen[:most], risen[:most]
+
+
 def fisher(correct: int, n: int, other_correct: int, other_n: int) -> float:
     """Two-sided p of Fisher's exact test (1935) of two runs with `correct` of n and `other_correct` of other_n right.
 

@@ -41,7 +41,7 @@ def until_error(prepared: Prepared, error: float, watcher: Watcher | None = None
             n: replace(benchmark, samples=_samples_wanted(reached[n], error, benchmark.samples))
             for n, benchmark in planned.items()
         }
-        sessions.append(generate(prepared, _stage(prepared.settings, stage, first=not sessions), watcher))
+        sessions.append(generate(prepared, _stage(prepared.settings, stage, len(sessions)), watcher))
         outcome = _together(sessions)
         if not outcome.complete:
             return Sampled(outcome=outcome)
@@ -63,13 +63,12 @@ def until_error(prepared: Prepared, error: float, watcher: Watcher | None = None
     )
 
 
-def _stage(settings: RunSettings, stage_benchmarks: Mapping[str, BenchmarkSettings], *, first: bool) -> RunSettings:
-    """The settings of one stage.
-
-    first: whether it is the first stage; only that stage takes the fingerprint of the endpoints, if the settings ask
-    for it.
+def _stage(settings: RunSettings, stage_benchmarks: Mapping[str, BenchmarkSettings], number: int) -> RunSettings:
+    """The settings of one stage, by its number: only the first, 0, takes the fingerprint of the endpoints, if the
+    settings ask for it.
     """
-    return replace(settings, benchmarks=stage_benchmarks, fingerprint=settings.fingerprint and first)
+    fingerprint = settings.fingerprint and number == 0
+    return replace(settings, benchmarks=stage_benchmarks, fingerprint=fingerprint, stage=number)
 
 
 def _together(sessions: Sequence[Outcome]) -> Outcome:

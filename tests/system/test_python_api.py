@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 import re
 import subprocess
 import sys
@@ -167,9 +168,14 @@ def test_a_pilot_forecasts_the_rest_and_a_target_ends_the_run(questions: Path) -
         harness.run(data=questions, base_url=url, samples=4, out="run", canary=False)
         reached = harness.run(data=questions, base_url=url, samples=64, out="run", canary=False, target_error=40)
         missed = harness.run(data=questions, base_url=url, samples=8, out="run", canary=False, target_error=0.1)
+        harness.run(data=questions, base_url=url, samples=64, out="staged", canary=False, target_error=1.5)
     assert reached.complete
     assert "at or below the target of 40" in reached.reached
     assert reached.outcome.n_done == 4 * 8  # fewer show no error
+    lines = [json.loads(line) for line in Path("staged/log.jsonl").read_text().splitlines()]
+    stages = [line.get("stage", 0) for line in lines if line["event"] == "session_started"]
+    assert stages == list(range(len(stages)))
+    assert len(stages) > 1
     assert not missed.complete
     assert "the target is 0.1" in missed.missed
 

@@ -441,6 +441,46 @@ def test_a_run_that_grew_after_it_was_complete_may_have_been_looked_at(
     assert any("the run tuned was extended after" in warning for warning in compared.decision.warnings) == warned
 
 
+@pytest.mark.parametrize("stages", [(0, 1, 2), (0, 0, 0), (0, 1, 0)], ids=["one command", "three", "two"])
+def test_the_rounds_of_one_command_with_a_target_error_are_no_growth(stages: tuple[int, ...], tmp_path: Path) -> None:
+    base, tuned = two_runs(tmp_path)
+    tuned.log.unlink()
+    with RunLog(tuned) as log:
+        for done, stage in enumerate(stages):
+            log.write("session_started", owed=1, done=done, stage=stage)
+            log.write("session_ended", done=done + 1)
+    (compared,) = compare([base, tuned], CompareOptions())
+    warned = any("extended" in warning for warning in compared.decision.warnings)
+    assert warned == (stages.count(0) > 1)
+
+
+@pytest.mark.parametrize(("given", "differs"), [(7680, False), (32768, True), (7000, True)])
+def test_a_lowered_max_tokens_is_compared_as_it_was_sent(given: int, differs: bool, tmp_path: Path) -> None:
+    lowered = {"fitted_max_tokens": 7680}
+    write_run(tmp_path / "base", benchmarks=[("demo", 6, 4)], identity=lowered)
+    sampling = {"sampling": {"temperature": 0.6, "top_p": 0.95, "max_tokens": given}}
+    write_run(tmp_path / "tuned", benchmarks=[("demo", 6, 4)], identity=sampling)
+    told = harness(tmp_path, "compare", "base", "tuned").out
+    assert ("max_tokens" in told) == differs
+    assert "lowered to fit the context" not in told
+    (tmp_path / "own.yaml").write_text(
+        OWN.format(percent=50.0).replace("4096", str(given)).replace("demo: 30", "demo: 6"), encoding="utf-8"
+    )
+    told = harness(tmp_path, "verify", "base", "--published", "own.yaml").out
+    assert (f"7,680 here, {given:,} there" in told) == differs
+
+
+def test_the_listed_questions_really_fell_or_rose_and_the_largest_changes_come_first(tmp_path: Path) -> None:
+    two_runs(tmp_path)
+    told = harness(tmp_path, "compare", "base", "tuned").out
+    counts = [tuple(map(int, found)) for found in re.findall(r": (\d+) of 16 → (\d+) of 16", told)]
+    changes = [after - before for before, after in counts]
+    (compared,) = compare([tmp_path / "base", tmp_path / "tuned"], CompareOptions())
+    moved = [move.second_correct - move.first_correct for move in compared.moved]
+    assert len([change for change in moved if change > 0]) < 5 < len([change for change in moved if change < 0])
+    assert changes == sorted(moved)[:5] + sorted((change for change in moved if change > 0), reverse=True)[:5]
+
+
 def test_a_run_that_an_interruption_cut_in_two_did_not_grow(tmp_path: Path) -> None:
     base, tuned = two_runs(tmp_path)
     tuned.log.unlink()
