@@ -594,14 +594,17 @@ def majority(rng: np.random.Generator, repeats: int) -> Table:
     rows = []
     n_questions = 30
     for n, k in ((4, 2), (8, 4), (16, 8), (32, 16)):
-        truths = _majority_truths(rng, k)
+        truths = _majority_truths(k)
         rates = []
         for cell in cells(n_questions):
             places = np.rint(cell.chances(rng, repeats) * GRID).astype(int)
-            values, variances = np.empty(places.shape), np.empty(places.shape)
-            for index, step in np.ndenumerate(places):
-                votes = rng.multinomial(n, _answer_chances(step / GRID))
-                values[index], variances[index] = _majority(tuple(votes.tolist()), k)
+            votes, which = np.unique(
+                rng.multinomial(n, _answer_chances(places / GRID)).reshape(-1, 1 + len(WRONG_ANSWERS)),
+                axis=0,
+                return_inverse=True,
+            )
+            estimates = np.array([_majority(tuple(row), k) for row in votes.tolist()])
+            values, variances = np.moveaxis(estimates[which.reshape(places.shape)], -1, 0)
             limits = intervals.estimate_limits(
                 values.mean(axis=-1), variances.sum(axis=-1) / n_questions**2, n_questions, n_questions * n / k
             )
@@ -610,8 +613,9 @@ def majority(rng: np.random.Generator, repeats: int) -> Table:
     return Table("Sampling interval of maj@k", rows, MIN_COVERAGE)
 
 
-def _answer_chances(p: float) -> Array:
-    return np.array([p, *((1 - p) * share for share in WRONG_ANSWERS)])
+def _answer_chances(p: Array) -> Array:
+    """The chances of the right answer and of each wrong one: (…, answers), where p is (…)."""
+    return np.stack([p, *((1 - p) * share for share in WRONG_ANSWERS)], axis=-1)
 
 
 @functools.lru_cache(maxsize=200_000)
@@ -620,14 +624,15 @@ def _majority(votes: tuple[int, ...], k: int) -> tuple[float, float]:
     return maj_at_k(groups, 0, k), maj_jackknife(groups, 0, k)
 
 
-def _majority_truths(rng: np.random.Generator, k: int) -> Array:
-    """maj@k of k fresh samples, for each chance on the grid."""
-    truths = []
-    for step in range(GRID + 1):
-        votes = rng.multinomial(k, _answer_chances(step / GRID), size=20_000)
-        winners = votes == votes.max(axis=1, keepdims=True)
-        truths.append((winners[:, 0] / winners.sum(axis=1)).mean())
-    return np.array(truths)
+def _majority_truths(k: int) -> Array:
+    """maj@k of k fresh samples, for each chance on the grid: the sum over all ways in which k votes may fall."""
+    answers = 1 + len(WRONG_ANSWERS)
+    votes = np.array([vote for vote in itertools.product(range(k + 1), repeat=answers) if sum(vote) == k])
+    ways = np.array([math.factorial(k) / math.prod(map(math.factorial, vote)) for vote in votes.tolist()])
+    winners = votes == votes.max(axis=1, keepdims=True)
+    shares = ways * winners[:, 0] / winners.sum(axis=1)
+    chances = _answer_chances(np.arange(GRID + 1) / GRID)
+    return np.asarray(np.prod(chances[:, None, :] ** votes, axis=-1) @ shares)
 
 
 # Differences
@@ -1061,7 +1066,7 @@ def race_changes(rng: np.random.Generator, repeats: int) -> Table:
         for name, difference, part in CHANGES:
             rates = []
             for concentration in CONCENTRATIONS:
-                cell, size = Cell(n_questions, 0.5, concentration), max(10, repeats // 40)
+                cell, size = Cell(n_questions, 0.5, concentration), max(2, repeats // 40)
                 called = withheld = 0
                 for _ in range(size):
                     base = cell.chances(rng, 1)[0]
@@ -1255,12 +1260,16 @@ def _found_by_holm(
     return float(((p_sampling < 0.025) | ((p_sampling < 0.05) & (p_question < 0.025))).mean())
 
 
+PILOTS = tuple(itertools.product((30, 500), (2, 4, 16)))
+"""(questions, samples of each) of the pilots."""
+
+
 def pilots(rng: np.random.Generator, repeats: int) -> Table:
     """Table: how often the range of samples that a plan for 2 points states by a pilot holds the number that the true
     chances give; the note is the range's upper end over its lower end, median.
     """
     rows = []
-    for n_questions, n in itertools.product((30, 500), (2, 4, 16)):
+    for n_questions, n in PILOTS:
         rates = []
         for accuracy in PLANNED_ACCURACIES:
             for chances in question_sets(rng, n_questions, accuracy):
@@ -1542,7 +1551,7 @@ def best_step(rng: np.random.Generator, repeats: int) -> Table:
         for n_questions, n in ((30, 1), (30, 4), *LEVEL_SIZES):
             rates = []
             for logits, noise, accuracy in itertools.product(shapes, (0.0, 0.5), (0.1, 0.5, 0.9)):
-                size = max(_repeats(repeats, n_questions) // 4, 100)
+                size = max(_repeats(repeats, n_questions) // 4, 40)
                 steps = _steps(rng, Cell(n_questions, accuracy, 0.5), size, logits, noise)
                 right, counts = np.stack([draw(rng, step, n) for step in steps]), np.full(n_questions, float(n))
                 means = right.mean(axis=-1)

@@ -14,14 +14,13 @@ import os
 import subprocess
 import threading
 from collections.abc import Iterator
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from harness.grading.processes import pool
 from harness.grading.processes.pool import Pool, _Worker
+from harness.verbs.probe import template
 from server_launchers import isolated
 from tests import warm
 
@@ -90,11 +89,10 @@ _kept = KeptWorkers()
 
 
 def _started(line: list[str], **options: Any) -> subprocess.Popen[bytes]:
-    """Start a worker as a fork of the warm process; for a test of processes as the product does."""
+    """Start a worker, or another child that reads answers, as a fork; for a test of processes as the product does."""
     if not (_kept.forked and warm.AT_HAND):
         return subprocess.Popen(line, **options)
-    program = str(Path(isolated.__file__).absolute())
-    return warm.WarmProcess(line[line.index(program) :], kind=warm.WORKERS, text=False, **options)
+    return warm.isolated_started(line, **options)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -107,7 +105,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def _grading_workers_are_kept() -> Iterator[None]:
     """Put `KeptWorkers` between all pools of this process and their workers."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pool, "subprocess", SimpleNamespace(**{**vars(subprocess), "Popen": _started}))
+        patch.setattr(pool, "subprocess", warm.with_popen(_started))
+        patch.setattr(template, "subprocess", warm.with_popen(_started))
         patch.setattr(pool, "_Worker", _kept.take)
         patch.setattr(Pool, "__exit__", lambda self, *_: _kept.leave(self))
         yield

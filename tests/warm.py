@@ -5,9 +5,10 @@
                        ◂── pid, then exit status ──────────────────────────────────── the program, as __main__ runs it
 
 A start of Python with the imports of `harness run` costs half a second of the processor, a fork some milliseconds. The
-forked process has what a process has: its own number, signals, limits, streams, death and exit status. It differs from
-a new interpreter in its imports, its parent, and what `/proc` shows as its command line and first variables. Tests of
-these, and variables that Python reads when it starts, need a new interpreter: `subprocess`.
+grading workers of commands that are forks are forks, too. The forked process has what a process has: its own number,
+signals, limits, streams, death and exit status. It differs from a new interpreter in its imports, its parent, and what
+`/proc` shows as its command line and first variables. Tests of these, and variables that Python reads when it starts,
+need a new interpreter: `subprocess`.
 
 The warm process ends with the test process that started it, and kills what is left.
 """
@@ -30,16 +31,19 @@ import socket
 import subprocess
 import sys
 import time
+import types
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 
+from server_launchers import isolated
+
 CHECKOUT = Path(__file__).resolve().parent.parent
 
 COMMANDS, WORKERS = "commands", "workers"
-"""The two warm processes, by what they fork: commands, and the workers that grade."""
+"""The two warm processes, by what they fork: commands, and isolated children, above all the workers that grade."""
 
 IMPORTED = {COMMANDS: (
     *(f"harness.cli.{name}" for name in ("main", "run", "score", "status", "following", "sweep", "view", "dry_run")),
@@ -50,6 +54,7 @@ IMPORTED = {COMMANDS: (
     "tests.faults.server",
 ), WORKERS: (
     *(f"harness.grading.{name}" for name in ("verdict", "verifier", "compare.canonical", "compare.equivalence")),
+    *("jinja2.sandbox", "jinja2.ext"),
 )}  # fmt: skip
 """What a warm process imports: most of what the programs of tests need. A program imports the rest by itself."""
 
@@ -83,6 +88,20 @@ def started_cold(args: list[str], *, limits: Mapping[int, int] | None = None, **
 
     line = [sys.executable, "-W", "error", "-m", *args]
     return subprocess.Popen(line, text=True, preexec_fn=narrow if limits else None, **options)
+
+
+def isolated_started(line: list[str], **options: Any) -> subprocess.Popen[bytes]:
+    """Start the child whose line `isolated.command` wrote as a fork of the warm process that has its imports."""
+    program = str(Path(isolated.__file__).absolute())
+    return WarmProcess(line[line.index(program) :], kind=WORKERS, text=False, **options)
+
+
+def with_popen(popen: Callable[..., subprocess.Popen[bytes]]) -> types.SimpleNamespace:
+    """What stands in the place of the module `subprocess` in a module whose children `popen` starts, `run` too."""
+    names = {**vars(subprocess), "Popen": popen}
+    names["run"] = types.FunctionType(subprocess.run.__code__, names, "run")
+    names["run"].__kwdefaults__ = subprocess.run.__kwdefaults__
+    return types.SimpleNamespace(**names)
 
 
 def _narrow(limits: Mapping[int, int]) -> None:
@@ -147,12 +166,22 @@ class WarmProcess(subprocess.Popen[Any]):
         return self.returncode
 
 
-@functools.cache
+_addresses: dict[str, str] = {}
+"""Addresses of the warm processes by their kinds."""
+
+
 def begin(kind: str = COMMANDS) -> str:
     """Start the warm process of this kind at the first call; return the address of its socket."""
+    if kind not in _addresses:
+        _addresses[kind] = _begun(kind)
+    return _addresses[kind]
+
+
+def _begun(kind: str) -> str:
+    workers = begin(WORKERS) if kind == COMMANDS else ""
     address = f"\0harness-tests-{os.getpid()}-{time.monotonic_ns()}"
     ready, theirs = os.pipe()
-    code = f"from tests.warm import serve; serve({kind!r}, {address!r}, {theirs})()"
+    code = f"from tests.warm import serve; serve({kind!r}, {address!r}, {theirs}, {workers!r})()"
     flags, variables = STARTED_WITH[kind]
     child = subprocess.Popen(
         [sys.executable, *flags, "-c", code], env={**os.environ, **variables},
@@ -182,12 +211,16 @@ def pytest_runtestloop(session: pytest.Session) -> None:
 # -- in the warm process ----------------------------------------------------------------------------------------------
 
 
-def serve(kind: str, address: str, ready: int) -> Callable[[], object]:
+def serve(kind: str, address: str, ready: int, workers: str) -> Callable[[], object]:
     """Fork what is asked for; in a fork, return what it is to do. Ends when standard input does.
 
+    workers: the address of the warm process that forks the grading workers of commands; "" in that process.
     A process that has ended stays a zombie until its test knows: its number is not given to another one before.
     """
     _import(IMPORTED[kind])
+    if workers:
+        _addresses[WORKERS] = workers
+        sys.modules["harness.grading.processes.pool"].subprocess = with_popen(isolated_started)  # type: ignore[attr-defined]
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listener.bind(address)
     listener.listen(64)

@@ -16,6 +16,7 @@ import pytest
 
 from harness.asking import servers
 from harness.asking.options import JudgeOptions, RunOptions, WhichServer
+from harness.asking.options.request import HowWritten
 from harness.asking.prepare import prepare
 from harness.asking.watching import Watcher
 from harness.client.address.endpoint import Endpoint
@@ -115,7 +116,7 @@ def objects(who: Mapping[str, Any], folder: Path, stack: ExitStack) -> dict[str,
     prepared = stack.enter_context(prepare(options, Watcher()))
     judge = JudgeOptions.of(**sent)
     server = stack.enter_context(judge_of(judge)[1]())
-    (subject,) = probed(WhichServer.of(**sent), Watcher())
+    (subject,) = probed(WhichServer.of(**sent), Watcher(), HowWritten())
     reached = servers.find(options)
     return {
         "options": options, "prepared": prepared, "settings": prepared.settings, "asker": prepared.settings.asker,
