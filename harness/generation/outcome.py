@@ -74,6 +74,8 @@ def doubts(dispatcher: Dispatcher, *, seeded: bool) -> Iterator[str]:
             f"{counts.truncated} of {count_noun(counts.finished, 'sample')} ({truncated:.0%}) "
             f"{are(counts.truncated)} truncated: raise {option('max_tokens')}."
         )
+    if (limit := dispatcher.lengths.limit) is not None:
+        yield f"{limit.sentence}."
     loops = counts.loops / counts.finished
     if loops > MANY_LOOPS:
         yield f"{counts.loops} of {counts.finished} samples ({loops:.0%}) end in a loop of the same words."

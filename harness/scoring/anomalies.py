@@ -4,6 +4,7 @@
 | --- | --- |
 | signs: repetition, garbled text, a language switch | in one reply, in at most `HEAD_CHARS + TAIL_CHARS` of it |
 | copies: from a cache, or from a server that ignores seeds | in the replies to one question |
+| a hidden length limit of the server | in the lengths of all replies (`hidden_limit`) |
 | shared replies: one run repeats another | in the replies of two runs to the same questions |
 | doubts: the client noted that the text may not be the whole answer | in the run's logs, where sessions count them |
 
@@ -43,6 +44,7 @@ from harness.core.nouns import count_noun
 from harness.core.records import Anomaly, Sample
 from harness.core.reply_notes import DOUBTFUL
 from harness.runs import RunFolder
+from harness.scoring.hidden_limit import DIGEST_BITS, reply_checksum
 
 HEAD_CHARS, TAIL_CHARS = 8000, 8000
 """Characters at the beginning and the end of a longer text that are examined; faults show at the end."""
@@ -223,11 +225,6 @@ of 400 at most 0.4 %.
 MAX_COPIES_SHARE = 0.01
 """A score warns if more than this fraction of its samples are copies beyond what independent draws allow."""
 
-_MAX_LENGTH = (1 << 31) - 1
-
-_DIGEST_BITS = 32
-"""Lower bits of a reply's checksum, which hold the CRC-32; the upper ones hold the length in characters."""
-
 
 class Copies(msgspec.Struct, frozen=True, kw_only=True):
     """Equal texts among n_samples.
@@ -285,17 +282,14 @@ class Texts:
 
     def add_text(self, text: str, reasoning: str = "") -> int:
         """Add the next sample, given by its text and reasoning; return their checksum."""
-        # The zero byte tells reasoning "a" with text "b" from no reasoning with text "ab".
-        begun = zlib.crc32(reasoning.encode("utf-8", "surrogatepass") + b"\0")
-        digest = zlib.crc32(text.encode("utf-8", "surrogatepass"), begun)
-        length = min(len(reasoning) + len(text), _MAX_LENGTH)
-        self._rows.append(digest, length)
-        return length << _DIGEST_BITS | digest
+        checksum = reply_checksum(text, reasoning)
+        self._rows.append(checksum & ((1 << DIGEST_BITS) - 1), checksum >> DIGEST_BITS)
+        return checksum
 
     def checksums(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """The checksum of each of these samples, as `add` returned it: (len(rows),)."""
         texts = self._rows.read(0, len(self._rows))[rows]
-        return (texts["length"].astype(np.int64) << _DIGEST_BITS) | texts["digest"].astype(np.int64)
+        return (texts["length"].astype(np.int64) << DIGEST_BITS) | texts["digest"].astype(np.int64)
 
     def equal(
         self, question: NDArray[np.uint32], ids: Sequence[str], rows: NDArray[np.int64] | None = None

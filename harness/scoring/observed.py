@@ -25,6 +25,7 @@ from harness.core.nouns import count_noun
 from harness.core.packed import Spilled
 from harness.core.records import FROM_FILE, Anomaly, Sample
 from harness.scoring.anomalies import Texts, signs_of
+from harness.scoring.hidden_limit import HiddenLimit, ReplyLengths
 
 Rows = NDArray[np.int64]
 """Row numbers into `Observed`, in order of arrival."""
@@ -146,8 +147,11 @@ class Observed:
         self.completion_tokens.put(row, usage.completion_tokens)
         self.reasoning_tokens.put(row, usage.reasoning_tokens)
         by_kernel = timing.clock == "kernel"
+        stopped = sample.finish_reason == "stop"
         retokenised = any(not seam.exact for seam in sample.salvaged_at)
-        self._facts.put((by_kernel, bool(sample.reasoning), bool(sample.salvaged_at), retokenised, sample.foreign))
+        self._facts.put(
+            (by_kernel, bool(sample.reasoning), bool(sample.salvaged_at), retokenised, sample.foreign, stopped)
+        )
         self.latest_checksum = self.texts.add(sample)
         shown = signs_of(sample)
         self._signs.put([sign in shown for sign in _SIGNS])
@@ -177,6 +181,10 @@ class Observed:
         """Whether another tool made the sample."""
         return self._facts.of(rows, 4)
 
+    def stopped(self, rows: Rows) -> NDArray[np.bool_]:
+        """Whether the reply's finish reason is `stop`."""
+        return self._facts.of(rows, 5)
+
     def shown(self, rows: Rows) -> dict[Anomaly, NDArray[np.bool_]]:
         """Return for each sign of something wrong whether each row shows it, (len(rows),)."""
         return {sign: self._signs.of(rows, bit) for bit, sign in enumerate(_SIGNS)}
@@ -184,6 +192,18 @@ class Observed:
     def anomalies(self, row: int) -> tuple[Anomaly, ...]:
         """The signs that the sample of this row shows."""
         return _SIGNS_OF_BITS[self._signs[row]]
+
+
+def hidden_limit(observed: Observed, rows: Rows) -> HiddenLimit | None:
+    """The length limit that the samples `rows` suggest; None if they suggest none, or state no tokens."""
+    stated = observed.completion_tokens.of(rows)
+    has_tokens = ~np.isnan(stated)
+    tokens, rows = stated[has_tokens].astype(np.int64), rows[has_tokens]
+    lengths = ReplyLengths()
+    facts = (tokens, observed.texts.checksums(rows), observed.stopped(rows))
+    for length, checksum, stopped in zip(*(column.tolist() for column in facts), strict=True):
+        lengths.observe(length, checksum, stopped=stopped)
+    return lengths.limit
 
 
 def takeover_warnings(observed: Observed, planned: Rows) -> list[str]:

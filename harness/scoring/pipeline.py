@@ -44,8 +44,9 @@ from harness.scoring.audit import JudgeErrors
 from harness.scoring.by_endpoint import EndpointScore, FailedRequests
 from harness.scoring.by_hand import beside_verdicts_by_hand
 from harness.scoring.cut_text import accuracy_of_cut_text, cut, tokens_until
+from harness.scoring.hidden_limit import HiddenLimit
 from harness.scoring.journal_grades import ById, basis, grade_journal
-from harness.scoring.observed import Observed, Rows, salvage_warnings, takeover_warnings
+from harness.scoring.observed import Observed, Rows, hidden_limit, salvage_warnings, takeover_warnings
 from harness.scoring.rubrics import rubric_of
 from harness.scoring.score import Score, check_ks, intervals_of, score_benchmark, with_errors, with_g_pass
 from harness.scoring.tally import QuestionTally, tally
@@ -69,12 +70,12 @@ class GradedBenchmark:
     questions: the planned ones, in order. samples: planned of each question; None: all stored samples were planned.
     grades: in the order of questions and sample indices. warnings: about the journal. observed, rows: facts of the
     samples, and the row of each grade. failed: failed requests; None if there is one server only. speed, workload,
-    anomalies: as in `Score`. equal_texts: the copies among the samples. from_reasoning: the grades with answers taken
-    from the reasoning where there is no other; None = the option was not given. cut: budget in tokens → sample → the
-    grade of its reply cut at the budget, for replies that are longer; None = the option was not given. first_right:
-    sample → completion tokens up to where the right answer first stands, for the samples in which it does; empty
-    without that option. ks, tau, salvaged: see `GradingOptions`. judge_errors: as in `Score`. judged_failures: what the
-    verifier did on samples that a judge decided in its place: rule → number of samples.
+    anomalies, hidden_limit: as in `Score`. equal_texts: the copies among the samples. from_reasoning: the grades with
+    answers taken from the reasoning where there is no other; None = the option was not given. cut: budget in tokens →
+    sample → the grade of its reply cut at the budget, for replies that are longer; None = the option was not given.
+    first_right: sample → completion tokens up to where the right answer first stands, for the samples in which it does;
+    empty without that option. ks, tau, salvaged: see `GradingOptions`. judge_errors: as in `Score`. judged_failures:
+    what the verifier did on samples that a judge decided in its place: rule → number of samples.
     """
 
     folder: BenchmarkFolder
@@ -88,6 +89,7 @@ class GradedBenchmark:
     speed: Speed | None = None
     workload: Workload | None = None
     anomalies: Anomalies | None = None
+    hidden_limit: HiddenLimit | None = None
     equal_texts: EqualTexts | None = None
     from_reasoning: Sequence[Grade] | None = None
     cut: Mapping[int, Mapping[Key, Grade]] | None = None
@@ -185,6 +187,7 @@ def _grade_benchmark(
         speed=speed(journal.observed, counted),
         workload=workload(journal.observed, counted),
         anomalies=anomalies(journal.observed.shown(counted)),
+        hidden_limit=hidden_limit(journal.observed, counted),
         equal_texts=journal.observed.texts.equal(journal.question[counts], [*by_id], counted),
         from_reasoning=from_reasoning,
         cut=_cut(files, by_id, journal.grades, grading) if grading.cut_text else None,
@@ -236,7 +239,7 @@ def score_of(graded: GradedBenchmark) -> Score:
     counted_grades = graded.counted(graded.grades)
     rows = graded.rows if graded.salvaged else graded.rows[graded.counts]
     scored = partial(score_benchmark, graded.questions, equal_texts=graded.equal_texts)
-    thought = graded.observed.reasoning_tokens
+    thought, limit = graded.observed.reasoning_tokens, graded.hidden_limit
     endpoints: tuple[EndpointScore, ...] = ()
     if graded.failed is not None:
         endpoints = by_endpoint.scores(graded.observed, rows, counted_grades, graded.failed, graded.samples)
@@ -250,8 +253,9 @@ def score_of(graded: GradedBenchmark) -> Score:
         workload=graded.workload,
         anomalies=graded.anomalies,
         reasoning_tokens=thought.of(rows) if thought.stated else None,
-        warnings=graded.warnings,
+        warnings=(*graded.warnings, *([limit.sentence] if limit else ())),
     )
+    score = msgspec.structs.replace(score, hidden_limit=limit or msgspec.UNSET)
     if graded.from_reasoning is not None:
         with_reasoning = scored(graded.counted(graded.from_reasoning), graded.samples)
         score = msgspec.structs.replace(

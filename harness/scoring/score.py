@@ -31,6 +31,7 @@ from harness.runs.record import Plan
 from harness.scoring.anomalies import Anomalies, Copies, EqualTexts
 from harness.scoring.audit import Audited, JudgeErrors
 from harness.scoring.by_endpoint import EndpointScore, endpoint_warnings
+from harness.scoring.hidden_limit import HiddenLimit
 from harness.scoring.intervals import Interval, cluster_numbers
 from harness.scoring.measures import Measure, measures
 from harness.scoring.tally import GradeKind, QuestionTally, SampleColumns, Tallies, slim, tally
@@ -139,7 +140,8 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     verifier_errors: sentences about what the benchmark's own verifier did in place of a verdict; such a sample is
     undecided, or a judge decided it.
     near_misses: wrong answers by how they miss. n_unextracted: the right answer stood in the text but was not given as
-    the answer. anomalies: samples whose text looks wrong. copies: samples with the text of another one; where they are
+    the answer. anomalies: samples whose text looks wrong. hidden_limit: the lengths suggest that the server cuts
+    replies and does not say so; unset where they do not. copies: samples with the text of another one; where they are
     many, sampling_error is None and sampling intervals are upper bounds (`at_most`).
 
     Over k. pass_at (any of k right), pass_hat (all k right), maj_at (the majority right): k → value; with `_intervals`,
@@ -202,6 +204,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     speed: Speed | None = None
     workload: Workload | None = None
     anomalies: Anomalies | None = None
+    hidden_limit: HiddenLimit | msgspec.UnsetType = msgspec.UNSET
     copies: Copies | None = None
     accuracy_from_reasoning: float | None = None
     accuracy_from_reasoning_intervals: Intervals | None = None

@@ -94,6 +94,8 @@ def comparison_warnings(ours: Side, first: Side, paired: PairedComparison) -> li
     for which, score in scores.items():
         if score.copies is not None and score.copies.many:
             warnings.append(f"{which}: {score.copies.sentence}")
+        if score.hidden_limit:
+            warnings.append(f"{which}: {score.hidden_limit.sentence}")
         if score.n_missing:
             wide = "The intervals allow for any result of missing samples, so they are wide. " if score.partial else ""
             warnings.append(

@@ -60,6 +60,7 @@ def test_each_fact_of_a_sample_is_kept_under_its_own_name() -> None:
     full = msgspec.structs.replace(
         plain,
         endpoint=B,
+        finish_reason="length",
         attempts=3,
         reasoning="hm",
         odd_logprobs=True,
@@ -81,19 +82,21 @@ def test_each_fact_of_a_sample_is_kept_under_its_own_name() -> None:
     assert observed.salvaged(rows).tolist() == [False, True, True]
     assert observed.retokenised(rows).tolist() == [False, True, False]
     assert observed.foreign(rows).tolist() == [False, False, True]
+    assert observed.stopped(rows).tolist() == [True, False, True]
     assert [observed.anomalies(row) for row in rows] == [(), ("log-probabilities",), ()]
     shown = {sign: [*where] for sign, where in observed.shown(rows).items()}
     assert shown == {sign: [0, sign == "log-probabilities", 0] for sign in shown}
 
 
 def test_each_fact_of_a_sample_has_a_bit_of_its_own() -> None:
-    plain = sample("q", 0, A)
+    plain = msgspec.structs.replace(sample("q", 0, A), finish_reason="length")
     seam = Seam(tokens=1, text=1, reasoning=0, exact=True)
     several = {
         "stamped_by_kernel": msgspec.structs.replace(plain, timing=Timing(started=0, total=1, clock="kernel")),
         "reasoned": msgspec.structs.replace(plain, reasoning="hm"),
         "salvaged": msgspec.structs.replace(plain, salvaged_at=(seam,)),
         "foreign": msgspec.structs.replace(plain, endpoint="file:a.jsonl"),
+        "stopped": msgspec.structs.replace(plain, finish_reason="stop"),
     }
     observed = Observed()
     rows = np.array([observed.observe(one) for one in several.values()], dtype=np.int64)

@@ -43,6 +43,7 @@ from harness.generation.progress import Progress
 from harness.generation.settings import RunSettings
 from harness.generation.spending import Spent
 from harness.runs.record import RecordRefused, Task
+from harness.scoring.hidden_limit import ReplyLengths, reply_checksum
 
 HOPELESS_QUESTIONS = 3
 """The run stops when this many different questions are refused and no reply has ever come: the request is wrong."""
@@ -108,6 +109,7 @@ class Dispatcher:
         self.counts = Counts(plan.done, plan.total)
         self.causes = Causes()
         self.duplicates = Duplicates()
+        self.lengths = ReplyLengths()
         self.model_name = ModelName(plan.server_model)
         self.builds = Builds(plan.builds)
         self.ending = Ending()
@@ -261,6 +263,9 @@ class Dispatcher:
         self._learn_of_continuations(task, flight.ticket.lane_number, sample)
         self.causes.arrived(task)
         self.counts.add(sample, reply, billed)
+        if (stated := sample.usage.completion_tokens) is not None:
+            checksum = reply_checksum(sample.text or "", sample.reasoning or "")
+            self.lengths.observe(stated, checksum, stopped=sample.finish_reason == "stop")
         # Greedy replies are equal by nature.
         if (sampling := self._settings.benchmarks[task.benchmark].sampling).temperature != 0:
             self.duplicates.observe(task, reply)

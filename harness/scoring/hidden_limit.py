@@ -1,0 +1,108 @@
+"""Finds that a server ends replies at a length limit of its own and says that the model stopped (`stop`).
+
+Such replies all have the largest length L, in tokens, that any reply has. Lengths of replies that really stopped thin
+out towards the largest: of two lengths close below L, the larger is no more frequent. So of n replies that stopped in
+the last quarter of lengths, ¾ L to L, each has the length L with a chance of at most p = 1 / (number of these lengths).
+The first reply at L makes L the largest length, so it is no evidence. For k of the n − 1 others at L, the chance is at
+most (Chernoff 1952, Ann. Math. Statist. 23:493)
+
+    exp(−(n − 1) · D(k / (n − 1) ‖ p)),   D(a ‖ p) = a ln(a / p) + (1 − a) ln((1 − a) / (1 − p))
+
+A limit is suspected if this is at most `MAX_CHANCE`. Equal texts count once. Forced answers, such as one letter or one
+JSON field, have equal lengths by their form: they are told by `MIN_TOKENS`, and by equal numbers of characters, since
+free text of L tokens has many (`MIN_TEXT_LENGTHS`).
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections import Counter
+
+import msgspec
+
+from harness.core.nouns import count_noun
+
+MIN_TOKENS = 16
+"""Smallest length, in tokens, that is suspected to be a limit; answers without reasoning are shorter."""
+
+MIN_TEXT_LENGTHS = 5
+"""Smallest number of different lengths in characters that the replies of the largest length in tokens must have."""
+
+MAX_CHANCE = 1e-6
+"""A limit is suspected if lengths without one have at most this chance to agree as much."""
+
+DIGEST_BITS = 32
+"""Lower bits of a reply's checksum, which hold the CRC-32; the upper ones hold the length in characters."""
+
+_MAX_CHARS = (1 << 31) - 1
+
+
+def reply_checksum(text: str, reasoning: str = "") -> int:
+    """A checksum of a reply's text and reasoning; its bits above `DIGEST_BITS` are their length in characters."""
+    # The zero byte tells reasoning "a" with text "b" from no reasoning with text "ab".
+    begun = zlib.crc32(reasoning.encode("utf-8", "surrogatepass") + b"\0")
+    digest = zlib.crc32(text.encode("utf-8", "surrogatepass"), begun)
+    return min(len(reasoning) + len(text), _MAX_CHARS) << DIGEST_BITS | digest
+
+
+class HiddenLimit(msgspec.Struct, frozen=True, kw_only=True):
+    """A suspected length limit: n_at of n_samples stopped at exactly `tokens` tokens, the largest length."""
+
+    tokens: int
+    n_at: int
+    n_samples: int
+
+    @property
+    def sentence(self) -> str:
+        """The warning, such as `19 of 20 replies end at exactly 40 tokens and say stop: …`."""
+        return (
+            f"{self.n_at:,} of {count_noun(self.n_samples, 'reply', 'replies')} end at exactly {self.tokens:,} tokens "
+            "and say stop: the server may have a limit of its own, and replies that it cuts do not count as cut"
+        )
+
+
+class ReplyLengths:
+    """Counts replies by their length in tokens; it keeps only the last quarter of lengths in memory."""
+
+    def __init__(self) -> None:
+        self._n = 0
+        self._longest = 0
+        self._stopped = Counter[int]()
+        self._texts: dict[int, set[int]] = {}
+
+    def observe(self, tokens: int, checksum: int, *, stopped: bool) -> None:
+        """Count a reply. checksum: as `reply_checksum` gives it. stopped: whether its finish reason is `stop`."""
+        self._n += 1
+        if tokens > self._longest:
+            self._longest = tokens
+            for length in [length for length in self._texts if length < self._shortest]:
+                del self._texts[length], self._stopped[length]
+        if stopped and tokens >= self._shortest:
+            self._stopped[tokens] += 1
+            self._texts.setdefault(tokens, set()).add(checksum)
+
+    @property
+    def _shortest(self) -> int:
+        """The shortest length that is kept."""
+        return self._longest - self._longest // 4
+
+    @property
+    def limit(self) -> HiddenLimit | None:
+        """The limit that the lengths suggest; None if they do not suggest any."""
+        longest = self._texts.get(self._longest, ())
+        if self._longest < MIN_TOKENS or len({checksum >> DIGEST_BITS for checksum in longest}) < MIN_TEXT_LENGTHS:
+            return None
+        n_others = sum(map(len, self._texts.values())) - 1
+        if agreement_chance(len(longest) - 1, n_others, 1 / (1 + self._longest // 4)) > MAX_CHANCE:
+            return None
+        return HiddenLimit(tokens=self._longest, n_at=self._stopped[self._longest], n_samples=self._n)
+
+
+def agreement_chance(k: int, n: int, p: float) -> float:
+    """An upper bound of the chance that k or more of n independent replies have a property of chance p (Chernoff)."""
+    share = k / n
+    if share <= p:
+        return 1.0
+    others = (1 - share) * math.log((1 - share) / (1 - p)) if share < 1 else 0.0
+    return math.exp(-n * (share * math.log(share / p) + others))

@@ -1,0 +1,107 @@
+"""A hidden length limit of the server: found by the lengths of replies, beside lengths that only look like one.
+
+For: harness.scoring.hidden_limit.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from harness.scoring.hidden_limit import ReplyLengths, reply_checksum
+from tests.faults.server import FaultServer, Request, Step, completion, models
+from tests.system.command import harness
+
+WORDS = ["let", "the", "number", "of", "ways", "be", "counted", "by", "cases", "prime", "factor", "divides", "one"]
+RNG = random.Random(1)
+
+Replies = list[tuple[int, str]]
+
+
+def free(tokens: Iterable[int]) -> Replies:
+    """Free texts of these lengths in tokens, all different."""
+    return [(n, " ".join(RNG.choices(WORDS, k=n)) + f" {i}") for i, n in enumerate(tokens)]
+
+
+def limited(n: int, most: int) -> Replies:
+    """n free texts of mean length 60, cut at `most` tokens."""
+    return free(min(most, 1 + int(RNG.expovariate(1 / 60))) for _ in range(n))
+
+
+def sentence(replies: Replies, reasons: Iterable[str] = itertools.repeat("stop")) -> str:
+    """The warning about these replies; empty for none."""
+    lengths = ReplyLengths()
+    for (tokens, text), reason in zip(replies, reasons, strict=False):
+        lengths.observe(tokens, reply_checksum(text), stopped=reason == "stop")
+    return lengths.limit.sentence if lengths.limit else ""
+
+
+def test_replies_that_end_at_one_length_and_say_stop_suggest_a_limit() -> None:
+    assert sentence(free([35, *[40] * 19])).startswith("19 of 20 replies end at exactly 40 tokens and say stop: ")
+    assert "end at exactly 100 tokens" in sentence(limited(400, 100))
+    assert "end at exactly 2,048 tokens" in sentence(free([*range(40, 2000, 20), *[2048] * 6]))
+
+
+@pytest.mark.parametrize(
+    "replies",
+    [
+        [],
+        free([40]),
+        free(1 + int(RNG.expovariate(1 / 60)) for _ in range(400)),
+        free([35, *[40] * 4]),
+        [(RNG.randint(1, 3), letter) for letter in "ABCDEFGH" * 40],
+        [(2, word) for word in WORDS],
+        [(40, "The answer is the same text each time, word for word.")] * 40,
+        [(40, f'{{"explanation": "none", "answer": "{number}"}}') for number in range(100, 200)],
+        free([*[40] * 19, 41, 45]),
+        free([*range(30, 41)] * 3),
+    ],
+    ids=["none", "one", "free lengths", "few", "letters", "words", "one text", "one form", "longer ones", "even"],
+)
+def test_lengths_of_replies_that_really_stopped_suggest_none(replies: Replies) -> None:
+    assert sentence(replies) == ""
+
+
+def test_replies_that_say_that_they_were_cut_suggest_none() -> None:
+    replies = free([35, *[40] * 19])
+    assert sentence(replies, ["stop", *["length"] * 19]) == ""
+    assert sentence(replies[1:], ["length"] * 9 + ["stop"] * 10).startswith("10 of 19 replies")
+
+
+class Limited:
+    """A server whose replies have the lengths that free text has, up to `most` tokens, and say `stop`."""
+
+    def __init__(self, most: int) -> None:
+        self.replies = itertools.cycle(limited(40, most))
+
+    def __call__(self, request: Request) -> Iterable[Step]:
+        if request.method == "GET":
+            return iter([models("test-model")])
+        tokens, text = next(self.replies)
+        return completion(text, tokens)
+
+
+def test_run_score_and_compare_say_that_the_server_may_have_a_limit(tmp_path: Path) -> None:
+    rows = ({"id": f"q{n}", "problem": f"{n} + 1 = ?", "answer": str(n + 1)} for n in range(20))
+    (tmp_path / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    ends = {}
+    for name, most, seed in (("cut", 40, "1"), ("whole", 4000, "2")):
+        with FaultServer(Limited(most)) as server:
+            words = ("run", "--data", "q.jsonl", "--samples", "2", "--max-tokens", "8000", "--base-url")
+            more = ("--no-canary", "--no-fingerprint", "--seed", seed, "--out", name)
+            ends[name] = harness(tmp_path, *words, server.base_url, *more)
+        assert ends[name].code == 0, ends[name].err
+    limit = "replies end at exactly 40 tokens and say stop: the server may have a limit of its own"
+    assert (limit in ends["cut"].err, "say stop" in ends["whole"].err) == (True, False)
+    scored = {name: harness(tmp_path, "score", name) for name in ends}
+    assert (limit in scored["cut"].out.replace("\n", " "), "say stop" in scored["whole"].out) == (True, False)
+    compared = harness(tmp_path, "compare", "whole", "cut")
+    assert "the run: " in compared.out + compared.err
+    assert limit in (compared.out + compared.err).replace("\n", " ")
+    (stored,) = (json.loads(path.read_text()) for path in (tmp_path / "whole").glob("*/scores.json"))
+    assert "hidden_limit" not in stored
