@@ -587,6 +587,25 @@ def test_a_system_prompt_that_the_reference_adds_too_is_the_models_own(theirs: s
     assert (finding.outcome, says in finding.came) == (outcome, True), finding.came
 
 
+@pytest.mark.parametrize(
+    ("theirs", "outcome", "says"),
+    [
+        ("a system prompt added", "warns", "the server drops the system prompt that the reference's own template"),
+        ("a system prompt always added", "warns", "with a system message"),
+        (None, "sound", "the reference has as many tokens"),
+        ("no reply", "sound", "the reference cannot be asked"),
+        ("no reference", "sound", "6 tokens alone, 7 with a system message"),
+    ],
+)
+def test_a_short_prompt_is_compared_with_that_of_the_reference(theirs: str | None, outcome: str, says: str) -> None:
+    servers = {"no reply": ToyAsker(Toy(names=("other",))), "no reference": None}
+    beside = servers[theirs] if theirs in servers else ToyAsker(Toy(), FAULTS[theirs]() if theirs else Fault())
+    (check,) = probe.select(["added words"])
+    (finding,) = probe.examine(ToyAsker(Toy()), [check], beside=beside).findings
+    assert (finding.outcome, says in finding.came) == (outcome, True), finding.came
+    assert ("drops the system prompt" in finding.came) == (theirs == "a system prompt added")
+
+
 SWITCHED = {"extra_body": {"top_k": 7}, "chat_template_kwargs": {"enable_thinking": False}}
 
 

@@ -171,18 +171,24 @@ def _added(subject: Subject) -> Seen:
     elif n > MAX_OVERHEAD:
         came = f"{n} tokens for one word: a system prompt that nobody asked for"
     else:
-        return sound(sent, f"{n} tokens alone, {with_system} with a system message")
+        came = f"{n} tokens alone, {with_system} with a system message"
+    alone = warns if n > min(with_system, MAX_OVERHEAD) else sound
     if subject.beside is None:
-        return warns(sent, came)
+        return alone(sent, came)
     try:
         theirs = _prompt_tokens(subject.beside)
     except ServerError as error:
-        return warns(sent, f"{came}; the reference cannot be asked: {quoted(error.sentence)}")
+        return alone(sent, f"{came}; the reference cannot be asked: {quoted(error.sentence)}")
     if theirs is None:
-        return warns(sent, f"{came}; the reference states no usage")
+        return alone(sent, f"{came}; the reference states no usage")
     if theirs == counts:
-        return sound(sent, f"{came}; the reference has as many tokens, so the model's own template adds it")
-    return warns(sent, f"{came}; the reference has {theirs[0]} tokens alone, {theirs[1]} with a system message")
+        own = ", so the model's own template adds it" if alone is warns else ""
+        return sound(sent, f"{came}; the reference has as many tokens{own}")
+    came += f"; the reference has {theirs[0]} tokens alone, {theirs[1]} with a system message"
+    # Only a prompt without a system message is shorter: the reference's template adds a system prompt of its own there.
+    if n < theirs[0] and with_system == theirs[1]:
+        came += ": the server drops the system prompt that the reference's own template adds"
+    return warns(sent, came)
 
 
 def _copied(subject: Subject) -> Seen:
