@@ -18,7 +18,7 @@ from harness.cli import terminal
 from harness.cli.flags import takes
 from harness.cli.help import SpelledCommand, spell
 from harness.cli.json_output import json_option, say
-from harness.core.errors import HarnessError, Interrupted, StoppedByRule, UsageError
+from harness.core.errors import HarnessError, Interrupted, StoppedByRule, UsageError, option
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.options import options_of
@@ -92,7 +92,7 @@ def command(
     elif matrix:
         _matrix(reports)
     else:
-        _table(reports[0], given["reference"])
+        _table(reports[0], given["reference"], stopped=interrupted is not None)
     if page is not None:
         from harness.verbs.probe.page import html
 
@@ -183,13 +183,15 @@ def _write(page: Path, content: str) -> None:
     terminal.note(f"page: {visible(str(page))}")
 
 
-def _table(report: ProbeReport, reference: str | None) -> None:
+def _table(report: ProbeReport, reference: str | None, *, stopped: bool) -> None:
     """Print the findings about one server: a table, then why the bad findings matter and how to mend their causes.
 
-    reference: what the server was compared with, if anything.
+    reference: what the server was compared with, if anything. stopped: whether a signal ended the probe.
     """
-    # Of the checks that the budget did not pay for, only those that were begun have a row.
-    unbegun = [finding for finding in report.findings if finding.check in report.left_out and finding.sent == "nothing"]
+    from harness.verbs.probe.worth import unwarmed
+
+    # Checks that were not begun have no row; a line for each reason names them.
+    unbegun = [finding for finding in report.findings if not finding.begun]
     rows = [
         (finding.check, SIGNS[finding.outcome], finding.sent, finding.came[:SHOWN_CHARS])
         for finding in report.findings
@@ -212,9 +214,16 @@ def _table(report: ProbeReport, reference: str | None) -> None:
             f"--budget left out {count_noun(len(report.left_out), 'check')}; about "
             f"{sum(report.left_out.values()):,} more tokens make them. Left out by group: {_groups_left_out(report)}"
         )
-    if unbegun:
-        prices = (f"{finding.check} ({report.left_out[finding.check]:,})" for finding in unbegun)
+        if unwarmed(report):
+            click.echo(
+                "no temperature above 0 was checked: a server that draws at another temperature than asked passes"
+            )
+    if unpaid := [finding.check for finding in unbegun if finding.check in report.left_out]:
+        prices = (f"{check} ({report.left_out[check]:,})" for check in unpaid)
         click.echo(f"not begun, each with about how many tokens it takes: {', '.join(prices)}")
+    for why, checks in report.not_begun.items():
+        later = "" if stopped else f"; {spell(option('checks', checks))} makes them later"
+        click.echo(f"{count_noun(len(checks), 'check')} not begun, because {visible(why)}{later}")
     beside = [finding for finding in report.findings if finding.group == "reference"]
     if reference is not None and beside and all(finding.outcome == "untested" for finding in beside):
         names = ", ".join(finding.check for finding in beside)

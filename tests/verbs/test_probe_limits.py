@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import shlex
 import signal
 import threading
 import time
@@ -116,6 +117,23 @@ def test_a_refusal_for_good_is_no_answer_to_any_check(tmp_path: Path, name: str,
     assert server.n_posted <= n + pacing.AT_ONCE
     if not n:
         assert done.code == 2
+
+
+@pytest.mark.parametrize("budget", [(), ("--budget", "2000")])
+def test_a_refusal_for_good_is_said_once_with_the_checks_that_it_leaves(
+    tmp_path: Path, budget: tuple[str, ...]
+) -> None:
+    with FaultServer(Ends(6, 429, "You exceeded your current quota")) as mine:
+        words = ("probe", mine.base_url, "--checks", "streaming,usage,length,stop texts,ends,long stream,top_k")
+        done = harness(tmp_path, *words, "--quiet", *budget)
+    table, later = done.out.replace("\n", " ").split(" not begun, because the server is asked no more: ")
+    assert later.rstrip() == (
+        "HTTP 429: You exceeded your current quota; --checks 'ends,long stream,top_k' makes them later"
+    )
+    # The check that was under way has a row, the others have none.
+    assert "server took no more requests" in " ".join(table.split())
+    assert "top_k" not in table
+    assert "budget left out" not in done.out
 
 
 def test_a_check_that_is_cut_off_says_how_many_replies_it_has(tmp_path: Path) -> None:
@@ -228,6 +246,7 @@ def test_a_probe_that_is_stopped_reports_its_finished_checks(
         out, err = run.communicate(timeout=PATIENCE_SECONDS)
     assert run.returncode == 128 + signum
     assert f"stopped by {signum.name}: 2 of 3 checks were finished, the others are untested" in err
+    assert f"the others are untested; --checks {shlex.quote(names[2])} makes these." in err
     if as_json:
         (report,) = json.loads(out)
         assert {finding["check"]: finding["outcome"] for finding in report["findings"]} == {
@@ -238,6 +257,20 @@ def test_a_probe_that_is_stopped_reports_its_finished_checks(
         assert "stopped during this check" in out.replace("\n", " ")
         assert "nothing spoils a score (2 sound, 0 with a warning, 1 could not be tested)" in out
         assert n_answered or f"{finished['tokens']:,} tokens" in out
+
+
+def test_a_probe_that_is_stopped_counts_the_checks_that_it_did_not_begin_in_one_line(tmp_path: Path) -> None:
+    silent = Silent(0)
+    with FaultServer(silent) as mine:
+        run = start(tmp_path, ["probe", mine.base_url, "--checks", "usage,length,ends", "--seed", "1"])
+        assert silent.under_way.wait(PATIENCE_SECONDS)
+        run.send_signal(signal.SIGINT)
+        silent.ends.set()
+        out, err = run.communicate(timeout=PATIENCE_SECONDS)
+    assert "2 checks not begun, because the probe was stopped before this check\n" in out
+    assert out.count("stopped before this check") == 1
+    assert "stopped during this check" in out.replace("\n", " ")
+    assert "; --checks usage,length,ends makes these." in err
 
 
 # ---- the budget
@@ -294,6 +327,16 @@ def test_the_comparison_with_a_server_without_usage_is_begun_only_if_the_budget_
     assert (needs in done.out, "nothing spoils a score (2 sound" in done.out) == (not made, made), done.out
     assert ("about 26,562 more tokens" in done.out) == (not made)
     assert "a part of the check" not in done.out
+
+
+@pytest.mark.parametrize(("checks", "price"), [("weights,top_k", 280), ("ends,top_k", 1_800)])
+def test_draws_are_priced_as_after_raw_text_once_a_check_has_seen_that_the_server_takes_it(
+    tmp_path: Path, checks: str, price: int
+) -> None:
+    with FaultServer(sound()) as server, FaultServer(sound()) as reference:
+        words = ["probe", server.base_url, "--reference", reference.base_url, "--checks", checks, "--quiet"]
+        done = harness(tmp_path, *words, "--budget", "1900" if "weights" in checks else "500")
+    assert f"not begun, each with about how many tokens it takes: top_k ({price:,})\n" in done.out
 
 
 @pytest.mark.parametrize("says", [True, False])

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from harness.client.protocol.reply import RequestFailed
-from harness.core.errors import Interrupted
+from harness.core.errors import Interrupted, option
 from harness.core.inert import quoted
 from harness.core.nouns import count_noun
 
@@ -63,6 +63,10 @@ def without_lost(seen: Seen, lost: Lost) -> Seen:
     return untested(seen.sent, f"too few requests are left to judge by: {came}")
 
 
+NOTHING = "nothing"
+"""A check that was not begun sent this."""
+
+
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one check.
 
@@ -79,6 +83,11 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     mend: str
     p: float | None = None
     tokens: int = 0
+
+    @property
+    def begun(self) -> bool:
+        """Whether the check sent any request."""
+        return self.sent != NOTHING
 
 
 class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,6 +121,17 @@ class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
     def count(self, outcome: Outcome) -> int:
         """Number of findings with that outcome."""
         return sum(finding.outcome == outcome for finding in self.findings)
+
+    @property
+    def not_begun(self) -> dict[str, list[str]]:
+        """Why checks were not begun (a stop, a refusal) → these checks; those that the budget left out are not among
+        them.
+        """
+        checks: dict[str, list[str]] = {}
+        for finding in self.findings:
+            if not finding.begun and finding.check not in self.left_out:
+                checks.setdefault(finding.came, []).append(finding.check)
+        return checks
 
     @property
     def tested(self) -> bool:
@@ -151,13 +171,17 @@ def _tokens(n: int, n_bounded: int) -> str:
 
 
 class ProbeInterrupted(Interrupted):
-    """A signal ended the probe. report: the finished checks; the check under way and the later ones are untested."""
+    """A signal ended the probe. report: the finished checks; the check under way and the later ones are untested.
 
-    def __init__(self, report: ProbeReport, n_finished: int, signum: int) -> None:
-        n = len(report.findings)
+    finished: the names of the finished checks.
+    """
+
+    def __init__(self, report: ProbeReport, finished: Collection[str], signum: int) -> None:
+        n, left = len(report.findings), [item.check for item in report.findings if item.check not in finished]
+        rest = f"; {option('checks', left)} makes these" if left else ""
         super().__init__(
-            f"stopped by {signal.Signals(signum).name}: {n_finished} of {count_noun(n, 'check')} "
-            f"{'was' if n_finished == 1 else 'were'} finished, the others are untested.",
+            f"stopped by {signal.Signals(signum).name}: {len(finished)} of {count_noun(n, 'check')} "
+            f"{'was' if len(finished) == 1 else 'were'} finished, the others are untested{rest}.",
             signum,
         )
         self.report = report

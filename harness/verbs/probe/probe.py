@@ -45,6 +45,7 @@ from harness.verbs.probe.asking import ProbedServer, Refused
 from harness.verbs.probe.connecting import probed
 from harness.verbs.probe.findings import (
     FALSE_ALARM,
+    NOTHING,
     Check,
     Finding,
     Outcome,
@@ -84,6 +85,9 @@ MAX_SEED = 2**30
 OPENING_TOKENS = 400
 """Largest number of tokens, roughly, that `Subject.open` costs: four short prompts with their chat template."""
 
+
+RAW_DRAW_TOKENS = 7
+"""About how many tokens a draw after raw text costs; see `Check.priced`."""
 
 UNSTATED_FACTOR = 4
 """A check's price is multiplied by this if replies state no usage: prompts then count by bytes, some 4 a token."""
@@ -155,10 +159,10 @@ def examine(
     try:
         _make(checks, Subject(server, first_seed, context, beside=beside), progress, budget, watcher)
     except KeyboardInterrupt as stop:
-        n_finished = len(progress.seen)
+        finished = [*progress.seen]
         progress.stop(checks, server.n_tokens)
         signum = stop.signum if isinstance(stop, Signals.Caught) else signal.SIGINT
-        raise ProbeInterrupted(report(), n_finished, signum) from None
+        raise ProbeInterrupted(report(), finished, signum) from None
     finally:
         if watcher is not None:
             watcher.checked()
@@ -187,7 +191,7 @@ class _Progress:
                 self.seen[check.name] = untested("a part of the check", "the probe was stopped during this check")
                 self.costs[check.name] = self.costs.get(check.name, 0) + n_tokens - self.begun_at
             elif check.name not in self.seen:
-                self.seen[check.name] = untested("nothing", "the probe was stopped before this check")
+                self.seen[check.name] = untested(NOTHING, "the probe was stopped before this check")
 
 
 def _make(
@@ -230,7 +234,7 @@ def _make(
             progress.costs[check.name] = progress.costs.get(check.name, 0) + server.n_tokens - before
         # The budget pays for none of the waiting checks, so they are reported as untested.
         if not allowed:
-            waiting = [_priced(check, subject, seen) for check in waiting]
+            waiting = [_priced(check, subject, seen, draw_tokens=_draw_tokens(subject, seen)) for check in waiting]
             unfound = worth.unfound(waiting, seen)
             seen |= {check.name: _left_out(check, unfound[check.name]) for check in waiting}
             progress.left_out |= {check.name: check.tokens for check in waiting}
@@ -244,7 +248,8 @@ def _allowed(
     costs: the tokens that each check has cost so far. If this function has to ask the server after which prompt tokens
     can be drawn, and so what a draw costs, it adds the tokens of these requests.
     """
-    if budget is None:
+    # A server that is asked no more costs nothing: each check then gives the refusal as its reason, not the budget.
+    if budget is None or subject.server.ended:
         return {check.name: None for check in waiting}
     left = budget - subject.server.n_tokens
     allotted = worth.allotted([_priced(check, subject, seen) for check in waiting], left, seen)
@@ -281,11 +286,25 @@ def _factor(subject: Subject) -> int:
     return UNSTATED_FACTOR if subject.server.n_bounded else 1
 
 
-def _priced(check: Check, subject: Subject, seen: Collection[str]) -> Check:
-    """The check with its price on this server. seen: the checks that were made before."""
+def _priced(check: Check, subject: Subject, seen: Collection[str], *, draw_tokens: int | None = None) -> Check:
+    """The check with its price on this server. seen: the checks that were made before. draw_tokens: about how many
+    tokens a draw costs; None: as far as the subject knows.
+    """
     if check.rereads in seen:
         return replace(check, tokens=0)
-    return check.priced(subject.draw_tokens, _factor(subject))
+    return check.priced(draw_tokens or subject.draw_tokens, _factor(subject))
+
+
+def _draw_tokens(subject: Subject, seen: Mapping[str, Seen]) -> int | None:
+    """About how many tokens a draw costs on this server; None if nothing is known.
+
+    The comparison of weights reads replies to raw text, so if it was made, the server takes raw text.
+    """
+    if subject.draw_tokens is not None:
+        return subject.draw_tokens
+    weights = seen.get(reference.WEIGHTS)
+    raw = weights is not None and weights.outcome != "untested" and not subject.server.n_bounded
+    return RAW_DRAW_TOKENS if raw else None
 
 
 def _left_out(check: Check, n: int) -> Seen:
@@ -295,7 +314,7 @@ def _left_out(check: Check, n: int) -> Seen:
     reason = f"it costs about {check.tokens:,} tokens, more than is left of the budget"
     if n:
         reason += f"; it alone finds {'one kind of fault' if n == 1 else f'{n} kinds of faults'}"
-    return untested("nothing", reason)
+    return untested(NOTHING, reason)
 
 
 def _observation(check: Check, subject: Subject) -> Seen:
@@ -307,7 +326,7 @@ def _observation(check: Check, subject: Subject) -> Seen:
     """
     server = subject.server
     if server.ended:
-        return untested("nothing", f"the server is asked no more: {quoted(server.ended)}")
+        return untested(NOTHING, f"the server is asked no more: {quoted(server.ended)}")
     before = server.n_requests - server.n_refused
     subject.lost = Lost()
     seen = _look(check, subject)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from harness.verbs.probe.findings import Check
+from harness.verbs.probe.findings import Check, ProbeReport
 
 OWN = 0.5
 """Worth of a check beyond the simulated kinds of faults: it may find a fault that was not simulated."""
@@ -142,3 +142,9 @@ def unfound(checks: Sequence[Check], names: Collection[str]) -> Mapping[str, int
 def worth(check: Check, classes: set[str]) -> float:
     """How many kinds of faults the check finds beyond the classes in `classes`."""
     return OWN + sum(CLASSES[name] for name in FINDS.get(check.name, ()) if name not in classes)
+
+
+def unwarmed(report: ProbeReport) -> bool:
+    """Whether the budget left out every check that finds a wrong temperature above 0."""
+    warm = [finding.check for finding in report.findings if "temperature" in FINDS.get(finding.check, ())]
+    return bool(warm) and all(name in report.left_out for name in warm)
