@@ -500,7 +500,8 @@ def _read_options(row: Row, columns: Names) -> list[str]:
             )
         texts = [_option_text(row, column, option) for option in options]
     if not 2 <= len(texts) <= len(LETTERS):
-        raise UsageError(f"{row.where}: expected 2 to {len(LETTERS)} options, found {len(texts)}")
+        remedy = "" if texts else "; put the questions without options into a file of their own, for a run of their own"
+        raise UsageError(f"{row.where}: expected 2 to {len(LETTERS)} options, found {len(texts)}{remedy}")
     return texts
 
 

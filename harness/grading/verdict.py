@@ -135,11 +135,12 @@ def why_undecided(question: Question, sample: Sample, grade: Grade) -> str:
 
 
 def _obstacle(question: Question, text: str, extraction: Extraction) -> str:
-    """Return why the sentence in Chinese around an answer states no quantity, in words; empty for other answers."""
-    if text.isascii() or extraction.opened_by or extraction.behind or question.kind not in _ONE_VALUE:
+    """Return why the sentence in Chinese around an answer states none, in words; empty for other answers."""
+    if text.isascii() or extraction.opened_by or extraction.behind or question.kind not in (*_ONE_VALUE, "text"):
         return ""
-    if extraction.method not in ("phrase", UNSTATED):
+    if extraction.method != UNSTATED and (extraction.method != "phrase" or question.kind == "text"):
         return ""
+    from harness.grading.find.chinese import obstacle_of_reply
     from harness.grading.find.chinese_answers import obstacle
 
     end = min((stop.start() for stop in _STOP.finditer(text, extraction.end)), default=len(text))
@@ -147,7 +148,10 @@ def _obstacle(question: Question, text: str, extraction: Extraction) -> str:
     if extraction.method == UNSTATED:
         begin = max((stop.end() for stop in _STOP.finditer(text, 0, begin)), default=0)
     sentence = text[begin:end].strip()
-    reason = obstacle(sentence, announced=extraction.method == "phrase") if len(sentence) <= MAX_QUOTED_CHARS else ""
+    if len(sentence) > MAX_QUOTED_CHARS:
+        return ""
+    announced = extraction.method == "phrase"
+    reason = obstacle_of_reply(sentence) if question.kind == "text" else obstacle(sentence, announced=announced)
     return f"the sentence “{visible(sentence)}” does not state an answer: {reason}" if reason else ""
 
 

@@ -62,7 +62,12 @@ def test_the_options_are_part_of_what_was_asked(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "columns", "sentence"),
     [
-        ({"options": ["one"], "answer": "A"}, ("options",), "expected 2 to 26 options, found 1"),
+        ({"options": ["one"], "answer": "A"}, ("options",), "expected 2 to 26 options, found 1$"),
+        (
+            {"A": "", "B": "", "answer": "7"},
+            ("A", "B"),
+            "found 0; put the questions without options into a file of their own, for a run of their own",
+        ),
         ({"options": "red, green", "answer": "A"}, ("options",), "must be a list of 2 to 26 options"),
         ({"options": COLOURS, "answer": "D"}, ("options",), "must name one of the 3 options"),
         ({"options": COLOURS, "answer": "A"}, ("choices",), "has no column 'choices' for the options"),

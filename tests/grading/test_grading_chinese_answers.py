@@ -5,6 +5,8 @@ For: harness.grading.find.chinese_answers.
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
 import harness
@@ -251,3 +253,108 @@ def test_a_decided_answer_has_no_obstacle(reference: str, reply: str) -> None:
     verdict = harness.grade(reference, reply)
     assert verdict.outcome != "undecided"
     assert not any("does not state an answer" in step for step in verdict.steps)
+
+
+CALCULATIONS = (
+    ("24+21", "45", "四十五"), ("3×4", "12", "十二"), ("(30-6)÷2", "12", "十二"), ("3×4=12，12+5", "17", "十七"),
+    ("6*6", "36", "三十六"), ("25×4÷10", "10", "十"),
+)  # fmt: skip
+"""Rows (calculation, its result in digits, in words)."""
+
+CONCLUSIONS = (
+    "所以一共有{}人。", "因此全班有{}人。", "一共有{}人。", "总共{}人。", "共有{}人。", "所以，参加的有{}人。",
+    "故全班有{}人", "所以总人数是{}人。",
+)  # fmt: skip
+NO_CONCLUSIONS = (
+    "小明说所以一共有{}人。", "所以不是一共有{}人。", "所以大约有{}人。", "所以一共有{}人吗？", "如果一共有{}人。",
+    "所以一共有{}人多。", "所以至少有{}人。", "所以一共有{}人，这是错的。", "假设一共有{}人。", "所以小红猜有{}人。",
+    "所以一共有{}万人。", "所以男生有{}人，女生有3人。", "所以比{}人多3人。", "所以还差{}人的一半。",
+    "所以一共有{}个半。", "所以一共有{}/7。", "但一共有{}人。", "全班不一定有{}人。", "所以不能确定一共有{}人。",
+)  # fmt: skip
+"""Clauses behind a calculation that conclude its result, and that do not."""
+
+
+@pytest.mark.parametrize(("calculation", "result", "words"), CALCULATIONS)
+@pytest.mark.parametrize("unit", ["", "（人）"])
+@pytest.mark.parametrize("lead", ["", "先列式。\n解："])
+def test_a_conclusion_behind_a_calculation_states_its_result(
+    calculation: str, result: str, words: str, unit: str, lead: str
+) -> None:
+    equation = f"{lead}{calculation}={result}{unit}，"
+    other = str(int(result) + 1)
+    for conclusion in CONCLUSIONS:
+        for spelt in (result, words):
+            assert outcome(f"{result}人", reply := equation + conclusion.format(spelt)) == "correct", reply
+        for reference in (result, other):
+            reply = equation + conclusion.format(other)
+            assert outcome(f"{reference}人", reply) == "undecided", reply
+    for clause in NO_CONCLUSIONS:
+        for value in (result, other, words):
+            reply = equation + clause.format(value)
+            assert outcome(f"{value}人", reply) != "correct", reply
+            assert outcome(f"{result}人", reply) != "correct", reply
+
+
+def test_a_conclusion_in_another_unit_than_its_calculation_is_undecided() -> None:
+    assert outcome("12元", "3×4=12（元），所以一共要付12元。") == "correct"
+    assert outcome("12角", "3×4=12（元），所以一共要付12角。") == "undecided"
+    assert outcome("12元", "3×4≠12，所以一共要付12元。") == "undecided"
+
+
+YES = ("是", "是的", "对", "对的", "正确", "√")
+NO = ("否", "不是", "不对", "错", "错误", "×")
+
+
+@pytest.mark.parametrize(("same", "others"), [(YES, NO), (NO, YES)])
+def test_chinese_words_for_yes_are_equal_and_so_are_those_for_no(
+    same: tuple[str, ...], others: tuple[str, ...]
+) -> None:
+    for reference, answer in product(same[:-1], same):  # a sign is an answer, and no reference
+        assert outcome(reference, rf"\boxed{{{answer}}}") == "correct", (reference, answer)
+        assert outcome(reference, rf"\boxed{{\text{{{answer}}}}}") == "correct", (reference, answer)
+    for reference, answer in product(same[:-1], others):
+        assert outcome(reference, rf"\boxed{{{answer}}}") == "wrong", (reference, answer)
+    for other in ("不一定", "是非", "对错", "对角线", "yes and no", "是吗？"):
+        assert outcome(same[0], rf"\boxed{{{other}}}") == "undecided", other
+
+
+AFFIRMED = ("正方形是长方形。", "三角形的内角和是180度。", "18能被3整除")
+DENIED = ("长方形不是正方形。", "三角形的内角和不是360度", "17不能被3整除。")
+OPEN = (
+    "但是正方形不是长方形。", "正方形可能是长方形。", "正方形是长方形吗？", "我们先看题目。", "有时成立。",
+    "小明说正方形是长方形。",
+    "我算错了，正方形是长方形。", "如果四个角都是直角。", "除非边长为0。", "你的问题很好。", "这要看情况，不一定。",
+    "不完全不是。",
+    "正方形是长方形，但反过来不对。", "大概正方形是长方形。",
+)  # fmt: skip
+"""Clauses behind 是的, behind 不是, and behind neither."""
+
+
+@pytest.mark.parametrize("lead", ["", "答："])
+def test_a_whole_reply_that_begins_with_yes_or_no_is_read_if_its_clause_agrees(lead: str) -> None:
+    for words, agreeing, other in ((YES[:5], AFFIRMED, DENIED), (NO[:5], DENIED, AFFIRMED)):
+        for word, clause in product(words, agreeing):
+            # Behind 答： the 不 of a clause may deny the answer before it (`behind_chinese`).
+            may_be_open = lead == "答：" and word in NO
+            opposite = NO[0] if word in YES else YES[0]
+            right, wrong = (outcome(reference, f"{lead}{word}，{clause}") for reference in (word, opposite))
+            assert (right, wrong) == ("correct", "wrong") or (may_be_open and right == wrong == "undecided"), (
+                word,
+                clause,
+            )
+        for word, clause in product(words, (*other, *OPEN)):
+            assert outcome(word, f"{lead}{word}，{clause}") != "correct", (word, clause)
+
+
+@pytest.mark.parametrize("reply", [
+    "四个角都是直角。是的，正方形是长方形。", "所以是的，正方形是长方形。", "是的，正方形可能是长方形。",
+])  # fmt: skip
+def test_a_yes_elsewhere_in_a_reply_is_undecided_and_its_obstacle_is_named(reply: str) -> None:
+    verdict = harness.grade("是", reply)
+    assert verdict.outcome == "undecided"
+    assert any("是的 is read in a box, or if the reply is this one sentence" in step for step in verdict.steps)
+
+
+def test_an_obstacle_behind_a_calculation_is_that_of_its_conclusion() -> None:
+    steps = harness.grade("45人", "24+21=45，所以一共有46人。").steps
+    assert any("its calculation gives 45, and its conclusion is another: 所以一共有46人" in step for step in steps)

@@ -70,8 +70,15 @@ def _is_product_of_sums(node: Node) -> bool:
 
 # --- simplest form ---
 def _is_simplest(node: Node) -> bool:
-    """Whether the numbers of this node cannot be simplified further. They can in 6/8, √8, 2·3, 1 + 1, 1/√2 and 2^3."""
+    """Whether the numbers of this node cannot be simplified further. They can in 6/8, 6:8, √8, 2·3, 1 + 1, 1/√2 and
+    2^3.
+    """
     op, args = node
+    if op == "ratio":
+        parts = [_without_minus(part) for part in args]
+        if not all(map(_is_rational, parts)):
+            return True
+        return all(map(_is_integer, parts)) and gcd(*(part.args[0].numerator for part in parts)) == 1
     if op == "div":
         top, bottom = (_without_minus(part) for part in args)
         if _is_integer(top) and _is_integer(bottom):

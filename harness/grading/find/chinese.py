@@ -160,6 +160,15 @@ _JUDGED = re.compile(
 """A sentence that judges the statement of the question: 所以这句话是正确的."""
 
 _ENDS_IN_JUDGEMENT = re.compile(rf"(?:{_JUDGEMENT})的?\Z")
+_DENIES = "不是的?|不对的?|不正确|否|错误?的?"
+_REPLY = rf"(?:{_DENIES}|是的?|对的?|正确的?|没错)"
+_REPLIED = re.compile(rf"(?P<word>{_REPLY})[，,](?P<clause>[^，,。；;：:？?！!\n]{{2,40}})")
+"""A sentence that answers a yes-or-no question and says why: 是的，正方形是长方形."""
+
+_OPENS_WITH_REPLY = re.compile(rf"\s*(?:{LEAD})*(?P<word>{_REPLY})(?=[\s，,。；;：:！!*]|\Z)")
+_DENIAL = re.compile("不是|不|没有?")
+_OF_SPEAKERS = re.compile(r"[你我您咱]|大家|[先再来]|有[时些的]|部分|某些|一般|通常|基本")
+"""Words behind 是的 and 不是 that speak of the talk itself, or of some cases only: 对，我们看题目; 对，有时成立."""
 
 
 class _Quantity(NamedTuple):
@@ -303,14 +312,44 @@ def judgement(sentence: str) -> tuple[int, int] | None:
     return None if judged is None else (offset + judged.start("word"), offset + judged.end("word"))
 
 
+def yes_or_no(sentence: str) -> tuple[int, int] | None:
+    """Return the span of the word by which a sentence answers a yes-or-no question; None if it has another form.
+
+    The clause behind the word must agree with it: behind 是的 it denies and limits nothing, behind 不是 it denies once.
+    """
+    reply = _REPLIED.fullmatch(sentence.rstrip(ENDS))
+    if reply is None or _OF_SPEAKERS.search(reply["clause"]) is not None:
+        return None
+    clause, denials = reply["clause"], 0
+    if re.fullmatch(_DENIES, reply["word"]) is not None:
+        clause, denials = _DENIAL.subn("", clause)
+        if denials != 1:
+            return None
+    return None if limits(clause.replace("整除", "")) else reply.span("word")
+
+
+def obstacle_of_reply(sentence: str) -> str:
+    """Say why a sentence that begins with a word such as 是的 or 不是 answers no yes-or-no question, as a clause.
+
+    Empty for other sentences.
+    """
+    reply = _OPENS_WITH_REPLY.match(sentence)
+    if reply is None:
+        return ""
+    return f"{reply['word']} is read in a box, or if the reply is this one sentence and its clause agrees with it"
+
+
 def unstated_value(sentence: str, kind: str) -> tuple[int, int] | None:
     """Return the span of the last quantity in words that a sentence of no known form holds; None if it holds none.
 
-    If the kind of the answer is "text", a judgement at the end of the sentence counts first.
+    If the kind of the answer is "text", a word such as 是的 at the beginning of the sentence counts first, then a
+    judgement at its end.
     """
-    word = _ENDS_IN_JUDGEMENT.search(sentence, 0, len(sentence.rstrip(ENDS))) if kind == "text" else None
-    if word is not None:
-        return word.span()
+    if kind == "text":
+        if (reply := _OPENS_WITH_REPLY.match(sentence)) is not None:
+            return reply.span("word")
+        if (word := _ENDS_IN_JUDGEMENT.search(sentence, 0, len(sentence.rstrip(ENDS)))) is not None:
+            return word.span()
     quantities = list(_IN_WORDS.finditer(sentence))
     return quantities[-1].span() if quantities else None
 

@@ -16,6 +16,8 @@ Such a sentence states its quantity if all of this holds:
     no word `limits` the quantity, nor makes it a part of another one               不是12元 · 比12元
     before a number without a unit, a ratio or an equation stands 是, 为 or 等于       两个数的比是2:3
 
+Behind a calculation and a comma, a conclusion with its result is such a sentence, too: 24+21=45，所以一共有45人.
+
 These suffice: a sentence denies or limits its only quantity by a word of a closed class (negations, adverbs of doubt,
 conjunctions of condition, verbs of speech), and one with no second quantity has no other value to give. Whether the
 quantity is the one that was asked for is not read: 答：女生有12人 states 12人, too, where boys were asked for.
@@ -24,7 +26,9 @@ quantity is the one that was asked for is not read: 答：女生有12人 states 
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 
+from harness.answers.grammar.numerals import number_in_words
 from harness.grading.find.chinese import (
     CLASSIFIER,
     ENDS,
@@ -103,7 +107,21 @@ _HAN = re.compile(r"[\u3400-\u9fff]")
 _MIN_HAN = 2
 """Number of Chinese characters beside its quantities that make a text a sentence, at least."""
 
+_EXPRESSION = r"[\d.\s+×÷*/()（）−-]"
+_CALCULATION = re.compile(
+    r"(?:\s*(?:解|列式|列式计算)[：:]\s*)?"
+    rf"(?:\s*(?={_EXPRESSION}{{0,80}}\d\s*[+×÷*/−-])(?:{_EXPRESSION}{{1,80}}[=＝])+"
+    rf"\s*(?P<result>\d+(?:\.\d+)?)\s*(?:(?P<bracket>[（(])?(?P<unit>{UNIT}|{CLASSIFIER})(?(bracket)[)）]))?\s*"
+    r"[，,；;])+\s*"
+)
+"""Equations in numbers before a conclusion, with the result of the last one: `24+21=45（人），`."""
+
+_CHANGES_NUMBER = re.compile(r"[-−/:：∶%％半负]|\d\s*[百千万亿]|分之")
+"""Signs by which an answer has another value than its one number."""
+
+_TOTALS = re.compile("[一总]?共")
 _CONCLUDES = re.compile(rf"(?:(?<![^。！？\n]){LEAD}|答案)[^。！？\n]*")
+_IN_DIGITS_OR_WORDS = re.compile(rf"\d+(?:\.\d+)?|[{NUMERAL_SIGNS}点]+")
 _VALUES = re.compile(rf"\d+(?:\.\d+)?|[{NUMERAL_SIGNS}]+(?={CLASSIFIER}|{UNIT}|分之)")
 
 
@@ -130,6 +148,52 @@ def answering_quantity(sentence: str, *, announced: bool = False, earlier: str =
     return span
 
 
+def stated_quantity(sentence: str, *, announced: bool = False, earlier: str = "") -> tuple[int, int] | None:
+    """Return the span of the quantity that a sentence states, in a form of `chinese` or of this module; else None.
+
+    24+21=45，所以一共有45人 is read as 24+21=45。所以一共有45人, if the conclusion has the result of the calculation.
+    announced, earlier: see `answering_quantity`.
+    """
+    begin = _conclusion(sentence)
+    conclusion = sentence[begin:]
+    span = chinese_statement(conclusion, announced=announced) or answering_quantity(
+        conclusion, announced=announced, earlier=earlier
+    )
+    if span is None or (begin and not _repeats_result(sentence, conclusion[slice(*span)])):
+        return None
+    return begin + span[0], begin + span[1]
+
+
+def unread_conclusion(sentence: str) -> tuple[int, int] | None:
+    """Return the span of the last quantity of a conclusion behind a calculation; None if no conclusion stands there."""
+    begin = _conclusion(sentence)
+    quantities = list(_ANY_QUANTITY.finditer(sentence, begin)) if begin else []
+    return quantities[-1].span() if quantities else None
+
+
+def _conclusion(sentence: str) -> int:
+    """Return where the conclusion of a sentence begins that stands behind a calculation; 0 if there is none."""
+    calculation = _CALCULATION.match(sentence)
+    if calculation is None:
+        return 0
+    begin = calculation.end()
+    lead = _LEADS.match(sentence, begin)
+    concludes = (lead is not None and lead.end() > begin) or _TOTALS.match(sentence, begin) is not None
+    return begin if concludes else 0
+
+
+def _repeats_result(sentence: str, answer: str) -> bool:
+    """Whether an answer is the result of the calculation with which its sentence begins, in the same unit."""
+    calculation = _CALCULATION.match(sentence)
+    numbers = list(_IN_DIGITS_OR_WORDS.finditer(answer))
+    if calculation is None or len(numbers) != 1 or _CHANGES_NUMBER.search(answer) is not None:
+        return False
+    number = numbers[0].group()
+    digits = number_in_words(number) if number[0] in NUMERAL_SIGNS else number
+    has_unit = answer[numbers[0].end() :].lstrip().startswith(calculation["unit"] or "")
+    return digits is not None and has_unit and Fraction(digits) == Fraction(calculation["result"])
+
+
 def answering_weekday(sentence: str) -> tuple[int, int] | None:
     """Return the span of the day of the week that a sentence states: 那一天是周四; None if it states none."""
     lead = _LEADS.match(sentence)
@@ -145,6 +209,13 @@ def obstacle(sentence: str, *, announced: bool) -> str:
     label such as 答： stands before it.
     """
     sentence = sentence.strip(ENDS)
+    calculation = _CALCULATION.match(sentence)
+    if calculation is not None and (begin := _conclusion(sentence)):
+        conclusion = sentence[begin:]
+        if stated_quantity(conclusion, announced=announced) and not stated_quantity(sentence, announced=announced):
+            result = calculation["result"] + (calculation["unit"] or "")
+            return f"its calculation gives {result}, and its conclusion is another: {conclusion}"
+        sentence = conclusion
     words = _ANY_QUANTITY.sub("", sentence)
     if chinese_statement(sentence, announced=announced) or len(_HAN.findall(words)) < _MIN_HAN or judgement(sentence):
         return ""

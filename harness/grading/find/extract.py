@@ -40,8 +40,9 @@ from harness.grading.find.chinese import (
     is_limited,
     judgement,
     unstated_value,
+    yes_or_no,
 )
-from harness.grading.find.chinese_answers import answering_quantity, answering_weekday
+from harness.grading.find.chinese_answers import answering_weekday, stated_quantity, unread_conclusion
 from harness.grading.find.conditions import condition_before, condition_behind, conditional_sentence
 from harness.grading.find.opened import opening_sentence, stating_sentence
 from harness.grading.find.reasoning import final_part
@@ -673,12 +674,18 @@ def _beside_words(
 
 
 def _chinese(tail: str, kind: str) -> Extraction | None:
-    """Return the answer that the last sentence states in Chinese; None if it states none."""
+    """Return the answer that the last sentence states in Chinese; None if it states none.
+
+    A conclusion behind a calculation that is not read is UNSTATED: else its sentence would be taken for a list.
+    """
     if kind == "choice" or tail.isascii():
         return None
     begin, sentence = _last_sentence(tail)
+    method: Method = "line"
     span = _stated_in_chinese(sentence, kind, earlier=tail[:begin])
-    return None if span is None else _at(begin + span[0], sentence[slice(*span)], "line")
+    if span is None and kind != "text" and (unread := unread_conclusion(sentence)) is not None:
+        span, method = unread, UNSTATED
+    return None if span is None else _at(begin + span[0], sentence[slice(*span)], method)
 
 
 def _stated_in_chinese(
@@ -689,10 +696,9 @@ def _stated_in_chinese(
     announced: a label such as 答： stands before it. earlier: the text before it, where there is no label.
     """
     if kind == "text":
-        return judgement(sentence) or answering_weekday(sentence)
-    return chinese_statement(sentence, announced=announced) or answering_quantity(
-        sentence, announced=announced, earlier=earlier
-    )
+        is_whole = announced or not earlier.strip()
+        return judgement(sentence) or answering_weekday(sentence) or (yes_or_no(sentence) if is_whole else None)
+    return stated_quantity(sentence, announced=announced, earlier=earlier)
 
 
 def _unstated_in_chinese(tail: str, kind: str) -> Extraction | None:
