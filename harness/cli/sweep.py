@@ -125,7 +125,7 @@ def command(
         raise UsageError("give the sweep's file, or a suite (harness sweep --list shows them)")
     words = typed_parameters(given)
     plan = functools.partial(whole.plan_of, file, k=k, track=track)
-    if follow is not None:
+    if follow is not None and lane is None:
         if dry_run or as_json:
             raise UsageError("--follow runs checkpoints as they appear: leave out --dry-run and --json")
         given_options = run_given(words), judge_given(words)

@@ -270,7 +270,7 @@ def test_a_second_folder_of_a_step_is_named_once_and_stops_no_other(tmp_path: Pa
     assert len(training.runs) == 3
 
 
-@pytest.mark.parametrize("slots", [1])
+@pytest.mark.parametrize("slots", [1, 2])
 def test_a_follower_scores_the_steps_after_a_second_folder_of_a_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slots: int
 ) -> None:
