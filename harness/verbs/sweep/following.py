@@ -57,10 +57,10 @@ def follow(
 
     Returns the last exit code of `run`. out: the sweep's folder. run: gets the paths of the checkpoints that are
     completely written, and those of them whose files have not changed since it last got them; it is called again later
-    if it raises `InUse`. watcher: gets a sentence before each wait and at
-    the end, and a warning for each checkpoint that was deleted before it was run or that has a twin. now: returns the seconds since the
-    epoch, the clock of the files' times. Raises `UsageError` if the file names no checkpoints, if two of those that
-    exist now have the same step or name, or if none appears in time.
+    if it raises `InUse`. watcher: gets a sentence before each wait and at the end, and a warning for each checkpoint
+    that was deleted before it was run or that has a twin. now: returns the seconds since the epoch, the clock of the
+    files' times. Raises `UsageError` if the file names no checkpoints, if two of those that exist now have the same
+    step or name, or if none appears in time.
     """
     if "checkpoints" not in file.content:
         raise UsageError(f"{file.path}: a sweep that follows a folder needs the key 'checkpoints', such as ck/step_*")

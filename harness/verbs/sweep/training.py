@@ -7,7 +7,7 @@ sweep has taken up, that is, that it found when it was started.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
