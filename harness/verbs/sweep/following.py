@@ -113,8 +113,11 @@ def follow(
     if code is None:
         without = "".join(f". {visible(str(path), 200)}: {NO_STEP}" for path in [*training.present(file)][:1])
         raise UsageError(f"{file.path}: no checkpoint that fits {patterns} appeared in {minutes}{without}")
-    after = f"the sweep ends after {count_noun(len(settled), 'checkpoint')}"
-    watcher.standing(Sentence(f"no new checkpoint for {minutes}: {after}"))
+    n = count_noun(len(settled), "checkpoint")
+    was = "was" if len(settled) == 1 else "were"
+    watcher.standing(
+        Sentence(f"no new checkpoint for {minutes}: the sweep ends; {n} {was} in the folder while it followed")
+    )
     return code
 
 
