@@ -148,7 +148,12 @@ def test_a_step_further_up_is_read_where_the_pattern_spells_out_what_stands_behi
     # Wrong twin: what the pattern leaves open behind a step may be anything, such as the end of a training.
     wrong = planned(tmp_path, "checkpoints: iter3/ckpts/*\nbenchmarks: [demo]\n")
     assert [wrong.step_of(cell) for cell in wrong.cells] == [("ckpts", 7)]
-    assert wrong.left_out == {Path("iter3/ckpts/final"): NO_STEP}
+    spelt_out = "; if its step is 3, write the pattern iter*/ckpts/final"
+    assert wrong.left_out == {Path("iter3/ckpts/final"): NO_STEP + spelt_out}
+    with pytest.raises(
+        UsageError, match=r"; if its step is 100, write the pattern runs/a/global_step_\*/actor/huggingface$"
+    ):
+        planned(tmp_path, "checkpoints: runs/**/huggingface\nbenchmarks: [demo]\n")
 
 
 def test_a_checkpoint_without_a_step_is_left_out_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

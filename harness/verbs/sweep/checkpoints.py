@@ -19,6 +19,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.core.inert import visible
+
 _ENDS = r"(?=$|[-_=])"
 _BEHIND_WORD = re.compile(
     rf"(?i)(?<![a-z])(?:(?:global[-_]?)?steps?|iter(?:ation)?s?|checkpoint|ckpt|ck|update)[-_=]?(\d+){_ENDS}"
@@ -33,7 +35,7 @@ NO_STEP = (
     "its name has no training step, or several numbers that may be one; rename it, or make a link to it, called "
     "step_500 for instance"
 )
-"""The sentence about a path that matches a pattern of checkpoints but is no checkpoint."""
+"""What is said of a path that matches a pattern of checkpoints but is no checkpoint; `why_no_step` has the sentence."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,13 +75,32 @@ def checkpoint_at(path: Path, pattern: str = "") -> Checkpoint | None:
     return Checkpoint(path=path, name=name, series=series, step=step, pattern=pattern)
 
 
+def why_no_step(path: Path) -> str:
+    """The sentence about a path that matches a pattern of checkpoints but is no checkpoint.
+
+    If a folder further up may give the step, the sentence has the pattern that spells out what is behind the folder.
+    """
+    for folder in path.parents:
+        if (word := _step_word(folder.name)) is not None:
+            steps = folder.with_name(f"{folder.name[: word.start(1)]}*{folder.name[word.end(1) :]}")
+            pattern = visible(str(steps / path.relative_to(folder)), 200)
+            return f"{NO_STEP}; if its step is {int(word[1])}, write the pattern {pattern}"
+    return NO_STEP
+
+
 def _behind_word(name: str) -> tuple[str, int] | None:
     """Return the text before the step in one part of a path, and the step, if a word such as "step" or "epoch" marks
     it; else None.
     """
+    word = _step_word(name)
+    return None if word is None else (_without_epoch(name[: word.start()]), int(word[1]))
+
+
+def _step_word(name: str) -> re.Match[str] | None:
+    """The word that marks the step in one part of a path, with the number behind it as group 1; None without one."""
     for pattern in (_BEHIND_WORD, _BEHIND_EPOCH):
         if matches := [*pattern.finditer(name)]:
-            return _without_epoch(name[: matches[-1].start()]), int(matches[-1][1])
+            return matches[-1]
     return None
 
 

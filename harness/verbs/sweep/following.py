@@ -25,7 +25,7 @@ from harness.core.errors import InUse, Sentence, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.verbs.sweep import training
-from harness.verbs.sweep.checkpoints import NO_STEP
+from harness.verbs.sweep.checkpoints import why_no_step
 from harness.verbs.sweep.file import SweepFile
 
 WRITING = "it is still being written; the sweep comes back to it"
@@ -111,7 +111,7 @@ def follow(
             break
         sleep(POLL_S)
     if code is None:
-        without = "".join(f". {visible(str(path), 200)}: {NO_STEP}" for path in [*training.present(file)][:1])
+        without = "".join(f". {visible(str(path), 200)}: {why_no_step(path)}" for path in [*training.present(file)][:1])
         raise UsageError(f"{file.path}: no checkpoint that fits {patterns} appeared in {minutes}{without}")
     n = count_noun(len(settled), "checkpoint")
     was = "was" if len(settled) == 1 else "were"

@@ -18,7 +18,7 @@ from harness.core.files import read_record, write_atomically
 from harness.core.inert import visible
 from harness.core.records import SCHEMA_VERSION
 from harness.runs.sweep_cell import JOIN
-from harness.verbs.sweep.checkpoints import NO_STEP, Checkpoint, checkpoint_at
+from harness.verbs.sweep.checkpoints import Checkpoint, checkpoint_at, why_no_step
 from harness.verbs.sweep.entry import Entry, slug
 from harness.verbs.sweep.file import SweepFile
 
@@ -97,7 +97,7 @@ def has_run(out: Path, path: Path) -> bool:
 
 def left_out(file: SweepFile, out: Path) -> dict[Path, str]:
     """Path that matches a pattern of checkpoints now or did before, but is no checkpoint of the sweep → the reason."""
-    without_step = {path: NO_STEP for path, checkpoint in present(file).items() if checkpoint is None}
+    without_step = {path: why_no_step(path) for path, checkpoint in present(file).items() if checkpoint is None}
     deleted = [path for pattern, path in _deleted_checkpoints(file, out) if checkpoint_at(path, pattern) is not None]
     return without_step | {path: DELETED for path in deleted if not has_run(out, path)}
 
@@ -210,4 +210,6 @@ def _no_checkpoint(file: SweepFile, pattern: str, matches: Sequence[Path]) -> Us
             f"{where}: no file or folder fits {shown}, seen from {Path.cwd()}; correct the pattern. If the training "
             f"has written no checkpoint yet, {option('follow', 60)} checks the file and waits for one"
         )
-    return UsageError(f"{where}: no checkpoint fits {shown}. {visible(str(matches[0]), 200)}: {NO_STEP}")
+    return UsageError(
+        f"{where}: no checkpoint fits {shown}. {visible(str(matches[0]), 200)}: {why_no_step(matches[0])}"
+    )
