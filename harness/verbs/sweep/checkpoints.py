@@ -16,6 +16,7 @@ part with the step, and by the text before the step without the epoch.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,7 +44,8 @@ class Checkpoint:
     """A checkpoint: its path, the name of its series and its training step.
 
     name: its part of its cells' folder names. series: names one curve of scores over steps. pattern: the pattern of the
-    sweep's file that the path matches; empty if unknown.
+    sweep's file that the path matches; empty if unknown. word: stands before the number in the name, such as
+    "global_step" or "epoch", in lower case; empty without one.
     """
 
     path: Path
@@ -51,6 +53,7 @@ class Checkpoint:
     series: str
     step: int
     pattern: str = ""
+    word: str = ""
 
 
 def checkpoint_at(path: Path, pattern: str = "") -> Checkpoint | None:
@@ -69,10 +72,27 @@ def checkpoint_at(path: Path, pattern: str = "") -> Checkpoint | None:
         folder, names = folder.parent, [folder.name, *names]
     if read is None:
         return None
-    before, step = read
+    before, step, word = read
     series = "-".join(filter(None, (folder.name, before)))
     name = "-".join(filter(None, (folder.name, *names)))
-    return Checkpoint(path=path, name=name, series=series, step=step, pattern=pattern)
+    return Checkpoint(path=path, name=name, series=series, step=step, pattern=pattern, word=word)
+
+
+def in_different_words(checkpoints: Iterable[Checkpoint]) -> list[str]:
+    """A sentence for each series whose names count in different words, such as epochs beside steps."""
+    first_of: dict[str, dict[str, Checkpoint]] = {}
+    for checkpoint in checkpoints:
+        first_of.setdefault(checkpoint.series, {}).setdefault(checkpoint.word, checkpoint)
+    sentences = []
+    for series, by_word in first_of.items():
+        if len(by_word) > 1:
+            read = (f"{visible(str(one.path), 100)} is step {one.step}" for one in by_word.values())
+            curve = visible(series, 100) or "the training"
+            sentences.append(
+                f"the checkpoints of {curve} are counted in different words: {', '.join(read)}. If one of them counts "
+                "epochs and another steps, give each a folder of its own"
+            )
+    return sentences
 
 
 def why_no_step(path: Path) -> str:
@@ -88,12 +108,15 @@ def why_no_step(path: Path) -> str:
     return NO_STEP
 
 
-def _behind_word(name: str) -> tuple[str, int] | None:
-    """Return the text before the step in one part of a path, and the step, if a word such as "step" or "epoch" marks
-    it; else None.
+def _behind_word(name: str) -> tuple[str, int, str] | None:
+    """Return the text before the step in one part of a path, the step, and the word that marks it, such as "step" or
+    "epoch"; None without such a word.
     """
-    word = _step_word(name)
-    return None if word is None else (_without_epoch(name[: word.start()]), int(word[1]))
+    match = _step_word(name)
+    if match is None:
+        return None
+    word = name[match.start() : match.start(1)].strip("-_=").lower()
+    return _without_epoch(name[: match.start()]), int(match[1]), word
 
 
 def _step_word(name: str) -> re.Match[str] | None:
@@ -104,9 +127,9 @@ def _step_word(name: str) -> re.Match[str] | None:
     return None
 
 
-def _at_the_end(name: str) -> tuple[str, int] | None:
-    """Return the text before the step in a name, and the step, if the name ends with it and has no other number that
-    may be a step; else None.
+def _at_the_end(name: str) -> tuple[str, int, str] | None:
+    """Return the text before the step in a name, the step, and the letters that touch it, if the name ends with it and
+    has no other number that may be a step; else None.
     """
     number = _AT_THE_END.search(name)
     alone = len(re.findall(r"\d+", name)) == 1 or (
@@ -114,7 +137,8 @@ def _at_the_end(name: str) -> tuple[str, int] | None:
     )
     if number is None or not alone or _NO_STEP.search(name):
         return None
-    return _without_epoch(name[: number.start()]), int(number[1])
+    letters = name[number.start() : number.start(1)].strip("-_=").lower()
+    return _without_epoch(name[: number.start()]), int(number[1]), letters
 
 
 def _without_epoch(before: str) -> str:

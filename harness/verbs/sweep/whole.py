@@ -21,6 +21,7 @@ from harness.verbs.score import trackers_named
 from harness.verbs.sweep import cells, overwritten, running, table, training
 from harness.verbs.sweep import file as files
 from harness.verbs.sweep.cells import ServerGroup, Sweep
+from harness.verbs.sweep.checkpoints import in_different_words
 from harness.verbs.sweep.results import CellResult, Results, results
 from harness.verbs.sweep.scorer import score_cell
 
@@ -96,6 +97,8 @@ def carry_out(
     """
     with running.hold_folder(sweep):
         _warn_left_out(sweep.left_out, watcher)
+        for words in in_different_words(sweep.checkpoints):
+            watcher.warn(Sentence(words))
         if sweep.checkpoints:
             training.take_up(sweep.out, sweep.checkpoints)
         for path, reason in running.reasons_to_wait(sweep).items():
