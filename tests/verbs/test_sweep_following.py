@@ -118,9 +118,7 @@ def test_each_checkpoint_is_run_once_it_is_settled(tmp_path: Path) -> None:
     code = followed(training, 600, watcher=told)
     waits = told.standings
     assert len(waits) == 4
-    assert (
-        waits[-1] == "no new checkpoint for 10 min: the sweep ends; 2 checkpoints were in the folder while it followed"
-    )
+    assert waits[-1] == "no new checkpoint for 10 min: the sweep ends; it found 2 checkpoints in the folder"
     assert waits[0].endswith("once it has not changed for 30 s; the sweep ends when none has appeared for 10 min")
     assert code == 2
     (first, names), (second, both) = training.runs

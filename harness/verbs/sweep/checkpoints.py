@@ -36,7 +36,7 @@ NO_STEP = (
     "its name has no training step, or several numbers that may be one; rename it, or make a link to it, called "
     "step_500 for instance"
 )
-"""What is said of a path that matches a pattern of checkpoints but is no checkpoint; `why_no_step` has the sentence."""
+"""The reason why a path that matches a pattern of checkpoints is no checkpoint; `why_no_step` adds a remedy."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +86,9 @@ def in_different_words(checkpoints: Iterable[Checkpoint]) -> list[str]:
     sentences = []
     for series, by_word in first_of.items():
         if len(by_word) > 1:
-            read = (f"{visible(str(one.path), 100)} is step {one.step}" for one in by_word.values())
+            read = (
+                f"{visible(str(checkpoint.path), 100)} is step {checkpoint.step}" for checkpoint in by_word.values()
+            )
             curve = visible(series, 100) or "the training"
             sentences.append(
                 f"the checkpoints of {curve} are counted in different words: {', '.join(read)}. If one of them counts "

@@ -16,7 +16,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -80,12 +80,10 @@ def follow(
     # since: when `run` last ended, or when following began.
     code, since = None, now()
     while True:
-        existing = _checkpoints(file)
-        _warn_deleted(seen - set(existing) - settled.keys(), out, watcher)
-        seen, twins = set(existing), training.left_out_twins(file, out)
-        for path in sorted(twins.keys() - warned):
-            watcher.warn(Sentence(f"{visible(str(path), 200)} is left out: {twins[path]}"))
-        warned |= twins.keys()
+        existing, twins = _checkpoints(file), training.left_out_twins(file, out)
+        _warn_deleted(seen - {*existing} - settled.keys(), out, watcher)
+        seen = {*existing}
+        _warn_once(twins, warned, watcher)
         changed = {path: changed_at(path) for path in existing if path not in twins}
         later = {path: time_s for path, time_s in changed.items() if time_s > settled.get(path, -1.0)}
         news = {path: time_s for path, time_s in later.items() if looks.get(path, 0) < MAX_LOOKS}
@@ -111,13 +109,9 @@ def follow(
             break
         sleep(POLL_S)
     if code is None:
-        without = "".join(f". {visible(str(path), 200)}: {why_no_step(path)}" for path in [*training.present(file)][:1])
-        raise UsageError(f"{file.path}: no checkpoint that fits {patterns} appeared in {minutes}{without}")
+        raise _nothing_came(file, patterns, minutes)
     n = count_noun(len(settled), "checkpoint")
-    was = "was" if len(settled) == 1 else "were"
-    watcher.standing(
-        Sentence(f"no new checkpoint for {minutes}: the sweep ends; {n} {was} in the folder while it followed")
-    )
+    watcher.standing(Sentence(f"no new checkpoint for {minutes}: the sweep ends; it found {n} in the folder"))
     return code
 
 
@@ -126,6 +120,19 @@ def _warn_deleted(deleted: Collection[Path], out: Path, watcher: Watcher) -> Non
     for path in sorted(deleted):
         if not training.has_run(out, path):
             watcher.warn(Sentence(f"{visible(str(path), 200)} is left out: {training.DELETED}"))
+
+
+def _warn_once(left_out: Mapping[Path, str], warned: set[Path], watcher: Watcher) -> None:
+    """Warn of the checkpoints that are left out and not among `warned`, and add them. left_out: path → the reason."""
+    for path in sorted(left_out.keys() - warned):
+        watcher.warn(Sentence(f"{visible(str(path), 200)} is left out: {left_out[path]}"))
+    warned.update(left_out)
+
+
+def _nothing_came(file: SweepFile, patterns: str, minutes: str) -> UsageError:
+    """The error of a sweep that followed without a checkpoint. patterns, minutes: as shown in messages."""
+    without = "".join(f". {visible(str(path), 200)}: {why_no_step(path)}" for path in [*training.present(file)][:1])
+    return UsageError(f"{file.path}: no checkpoint that fits {patterns} appeared in {minutes}{without}")
 
 
 def _checkpoints(file: SweepFile) -> list[Path]:

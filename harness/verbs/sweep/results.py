@@ -410,10 +410,10 @@ def _mean_pair(listed: Sequence[CellResult], base: Sequence[CellResult]) -> tupl
     pairs = []
     for result in listed:
         reference = of_base[result.cell.benchmark]
-        known = result.against_base if result.base is reference.cell else _compare_pair(result, reference)
-        if _accuracy(reference) is None or known is None:
+        pair = result.against_base if result.base is reference.cell else _compare_pair(result, reference)
+        if _accuracy(reference) is None or pair is None:
             return None, f"the mean is not compared: {_obstacle(reference)}"
-        pairs.append(known)
+        pairs.append(pair)
     mean = mean_comparison(pairs)
     names = ", ".join(pair.benchmark for pair in pairs if pair.n_missing)
     return mean, "" if mean is not None else f"the mean is not compared: samples of {names} are missing here or there"

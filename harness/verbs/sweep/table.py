@@ -254,7 +254,9 @@ def _measured_as(results: Results, shown: Sequence[CellResult]) -> str:
 def _beside_base(results: Results, shown: Sequence[CellResult]) -> str:
     """The end of a table's title that says what the sign `MARK` (*) means; empty if no cell shown has a base."""
     axis = results.base_axis
-    return _differs_from(results, [one.base.point[axis] for one in shown if axis is not None and one.base is not None])
+    return _differs_from(
+        results, [result.base.point[axis] for result in shown if axis is not None and result.base is not None]
+    )
 
 
 def _differs_from(results: Results, bases: Sequence[str]) -> str:
@@ -353,7 +355,7 @@ def _means(results: Results) -> Table:
     return Table(
         "Mean of the benchmarks' accuracies in %, each counted once, with the 95 % interval for the same questions "
         "asked again; new questions: the interval for other questions of these kinds"
-        f"{_differs_from(results, [one.base for one in results.aggregates if one.base and one.p is not None])}",
+        f"{_differs_from(results, [mean.base for mean in results.aggregates if mean.base and mean.p is not None])}",
         (*heads, *columns),
         tuple(rows),
         tuple(notes.texts),
