@@ -36,14 +36,25 @@ class DownloadError(LaunchError):
     """Model weights cannot be fetched: no index reachable, checksum differs, or the disk is full."""
 
 
+GUARDS_MARK = "[harness]"
+"""Begins each line that the guard, which watches the engine, writes into the engine's log."""
+
 LOG_TAIL = "last lines of"
 """Begins the line of an error before the last lines of a log: `last lines of PATH:`."""
 
 
-def without_log(text: str) -> str:
-    """The text of an error with only the path of the log in place of its last lines, for a footnote of a table."""
+def in_short(text: str) -> str:
+    """The text of an error for a footnote: of the last lines of a log, it keeps the log's path and the engine's last
+    line, unless the cause before it says the same.
+    """
     head, tail, lines = text.partition(f"\n{LOG_TAIL} ")
-    return f"{head}\nits log: {lines.partition(chr(10))[0].removesuffix(':')}" if tail else text
+    if not tail:
+        return text
+    path, *written = lines.splitlines()
+    # The guard's own lines come last and tell nothing of the cause.
+    last = next((line.strip() for line in reversed(written) if not line.lstrip().startswith(GUARDS_MARK)), "")
+    is_told = (last.partition(": ")[2] or last) in head
+    return f"{head}\nits log: {path.removesuffix(':')}" + ("" if is_told else f"\nits last line: {last}")
 
 
 def near_name(name: str, names: Iterable[str]) -> str | None:

@@ -586,12 +586,12 @@ def _stopped_at_start(spec: ServerSpec, signum: int) -> str:
     )
 
 
-def launched(spec: ServerSpec, watcher: Watcher, *, detach: bool = False) -> RunningServer:
+def launched(spec: ServerSpec, watcher: Watcher, *, stem: str = "", detach: bool = False) -> RunningServer:
     """Start a server, wait until it is ready, and return it.
 
     Raises `ServerError` if it does not come up, `Interrupted` for a signal meanwhile.
 
-    detach: the server outlives this process.
+    stem: beginning of the server's name; empty: the model's name. detach: the server outlives this process.
     """
     from server_launchers.errors import LaunchError
     from server_launchers.keeping import supervisor
@@ -607,7 +607,7 @@ def launched(spec: ServerSpec, watcher: Watcher, *, detach: bool = False) -> Run
     try:
         # Loading takes minutes; a signal meanwhile must leave no process of the server behind.
         with Signals(partial(_stopped_at_start, spec)):
-            server = supervisor.launch(spec, detach=detach, on_progress=watcher.starting)
+            server = supervisor.launch(spec, stem=stem, detach=detach, on_progress=watcher.starting)
     except LaunchError as error:
         raise ServerError(str(error)) from error
     watcher.started(server, time.monotonic() - begun)

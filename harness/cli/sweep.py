@@ -125,7 +125,7 @@ def command(
         raise UsageError("give the sweep's file, or a suite (harness sweep --list shows them)")
     words = typed_parameters(given)
     plan = functools.partial(whole.plan_of, file, k=k, track=track)
-    if follow is not None:
+    if follow is not None and lane is None:
         if dry_run or as_json:
             raise UsageError("--follow runs checkpoints as they appear: leave out --dry-run and --json")
         given_options = run_given(words), judge_given(words)
@@ -133,8 +133,10 @@ def command(
         checked = plan(*given_options, before_checkpoints=True)
         expected.estimates(checked)
         running.refuse_hopeless(checked, Watcher(), before_checkpoints=True)
-        sys.exit(_follow(file, checked.out, lambda: plan(*given_options), 60 * follow, verify=verify))
-    planned = plan(run_given(words), judge_given(words))
+        later = functools.partial(plan, *given_options, without_twins=True)
+        sys.exit(_follow(file, checked.out, later, 60 * follow, verify=verify))
+    # A child carries out one group of its parent's plan, whatever has appeared since.
+    planned = plan(run_given(words), judge_given(words), without_twins=lane is not None)
     if dry_run:
         n_without_score = sweep_plan.show(planned)
         sys.exit(EXIT_OWED if n_without_score else EXIT_COMPLETE)

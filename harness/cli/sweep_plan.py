@@ -41,12 +41,17 @@ def show(sweep: Sweep) -> int:
 
 
 def _steps(sweep: Sweep) -> list[str]:
-    """A line for each series of checkpoints, with the steps that were read from their names; then what is left out."""
+    """A line for each series of checkpoints, with the steps that were read from their names; then doubts, and what
+    is left out.
+    """
+    from harness.verbs.sweep.checkpoints import in_different_words
+
     series: dict[str, list[str]] = {}
     for entry in sweep.axes.get("models", ()):
         if (checkpoint := entry.checkpoint) is not None:
             series.setdefault(checkpoint.series, []).append(str(checkpoint.step))
     lines = [f"steps of {visible(name, 100) or 'the training'}: {', '.join(steps)}" for name, steps in series.items()]
+    lines += in_different_words(sweep.checkpoints)
     return [*lines, *(f"{visible(str(path), 200)} is left out: {why}" for path, why in sweep.left_out.items())]
 
 

@@ -7,6 +7,7 @@ import os
 import time
 from pathlib import Path
 
+from server_launchers.errors import GUARDS_MARK
 from server_launchers.keeping import private_files
 from server_launchers.terminal import MAX_LINE_CHARS, visible
 
@@ -63,7 +64,7 @@ class LogFile:
 
     def note(self, text: str) -> None:
         """Write a line of the guard itself, marked so that it differs from the engine's lines."""
-        self.write(f"[harness] {text}".encode())
+        self.write(f"{GUARDS_MARK} {text}".encode())
 
     def close(self) -> None:
         """Write the last line if it lacks a line end, and close the file."""

@@ -93,12 +93,15 @@ class RunningServer:
             self.stop()
 
 
-def launch(spec: ServerSpec, *, detach: bool = False, on_progress: OnProgress | None = None) -> RunningServer:
+def launch(
+    spec: ServerSpec, *, stem: str = "", detach: bool = False, on_progress: OnProgress | None = None
+) -> RunningServer:
     """Start `spec` and wait until it works.
 
     Raises LaunchError if the engine is missing, a port is taken (by whom), the process ended (why), or its log did not
-    grow for `spec.start_timeout` seconds. Whatever is raised, also KeyboardInterrupt, no process stays behind. detach:
-    leave the server running when this process ends.
+    grow for `spec.start_timeout` seconds. Whatever is raised, also KeyboardInterrupt, no process stays behind. stem:
+    beginning of the server's name if the spec has none; empty: the model's name. detach: leave the server running when
+    this process ends.
     """
     facts = table.inspect(spec)
     numbers = ports.choose(spec, replicas.ports_needed(spec))
@@ -109,7 +112,7 @@ def launch(spec: ServerSpec, *, detach: bool = False, on_progress: OnProgress | 
     for port in numbers:
         ports.refuse_taken(spec.host, port)
     try:
-        guard, starting = _start_guard(spec, deployment)
+        guard, starting = _start_guard(spec, deployment, stem)
     except OSError as error:
         raise LaunchError(f"cannot start a server from {state.servers_folder()}: {error.strerror or error}") from None
     lifeline = guard.stdin
@@ -170,15 +173,15 @@ def obstacle(spec: ServerSpec, *, any_model: bool = False) -> str:
     return ""
 
 
-def _start_guard(spec: ServerSpec, deployment: Deployment) -> tuple[subprocess.Popen[bytes], ServerState]:
+def _start_guard(spec: ServerSpec, deployment: Deployment, stem: str) -> tuple[subprocess.Popen[bytes], ServerState]:
     """Start the guard, write the server's first state, and send the guard its configuration.
 
-    Returns (process of the guard, first state). Raises LaunchError, OSError.
+    stem: as in `launch`. Returns (process of the guard, first state). Raises LaunchError, OSError.
     """
     empty = state_folder() / "empty"
     private_files.make_folder(empty)
     with state.naming_lock():
-        name = _free_name(spec)
+        name = _free_name(spec, stem or stem_of(spec))
         for log in state.log_files(name, len(deployment.processes)):
             os.close(private_files.create(log))
         with os.fdopen(private_files.create(state.guard_log(name)), "wb") as guard_log:
@@ -312,8 +315,8 @@ def stem_of(spec: ServerSpec) -> str:
     )
 
 
-def _free_name(spec: ServerSpec) -> str:
-    """The name of the new server: the spec's, else one made from the model, with a number if that is taken.
+def _free_name(spec: ServerSpec, stem: str) -> str:
+    """The name of the new server: the spec's, else `stem`, with a number if that is taken.
 
     Raises LaunchError if a server with the spec's name runs.
     """
@@ -323,7 +326,7 @@ def _free_name(spec: ServerSpec) -> str:
         if spec.name in running:
             raise LaunchError(f"a server called {spec.name} is running; stop it or choose another name")
         return spec.name
-    name = stem = stem_of(spec)
+    name = stem
     number = 1
     while name in running:
         number += 1

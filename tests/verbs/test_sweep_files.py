@@ -148,7 +148,36 @@ def test_a_step_further_up_is_read_where_the_pattern_spells_out_what_stands_behi
     # Wrong twin: what the pattern leaves open behind a step may be anything, such as the end of a training.
     wrong = planned(tmp_path, "checkpoints: iter3/ckpts/*\nbenchmarks: [demo]\n")
     assert [wrong.step_of(cell) for cell in wrong.cells] == [("ckpts", 7)]
-    assert wrong.left_out == {Path("iter3/ckpts/final"): NO_STEP}
+    spelt_out = "; if its step is 3, write the pattern iter*/ckpts/final"
+    assert wrong.left_out == {Path("iter3/ckpts/final"): NO_STEP + spelt_out}
+    with pytest.raises(
+        UsageError, match=r"; if its step is 100, write the pattern runs/a/global_step_\*/actor/huggingface$"
+    ):
+        planned(tmp_path, "checkpoints: runs/**/huggingface\nbenchmarks: [demo]\n")
+
+
+def test_names_of_one_series_that_count_in_different_words_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("odd/epoch_1", "odd/Epoch2", "odd/ep3-step_300", "odd/step_400", "even/step_1", "even/step-2"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "s.yaml").write_text(
+        "checkpoints: [odd/*, even/*]\nbenchmarks: [demo]\nservers: [{engine: llama_cpp}]\n"
+    )
+    shown = harness(tmp_path, "sweep", "s.yaml", "--dry-run")
+    named = (
+        "the checkpoints of odd are counted in different words: odd/epoch_1 is step 1, odd/ep3-step_300 is step 300."
+    )
+    assert [line for line in shown.out.splitlines() if "different words" in line] == [
+        f"{named} If one of them counts epochs and another steps, give each a folder of its own"
+    ]
+    run = harness(tmp_path, "sweep", "s.yaml", "--no-progress")
+    assert run.err.count(f"harness: warning: {named}") == 1
+    # Wrong twin: epochs alone.
+    (tmp_path / "odd/ep3-step_300").rmdir()
+    (tmp_path / "s.yaml").write_text("checkpoints: odd/[eE]p*\nbenchmarks: [demo]\nservers: [{engine: llama_cpp}]\n")
+    assert "different words" not in harness(tmp_path, "sweep", "s.yaml", "--dry-run").out
 
 
 def test_a_checkpoint_without_a_step_is_left_out_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

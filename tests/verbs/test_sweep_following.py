@@ -24,11 +24,13 @@ from harness.runs.lock import RunLock
 from harness.verbs.sweep import file as files
 from harness.verbs.sweep import following
 from harness.verbs.sweep.cells import Sweep
+from harness.verbs.sweep.checkpoints import checkpoint_at
 from harness.verbs.sweep.following import MAX_LOOKS, POLL_S, SETTLED_S, WRITING, follow
 from harness.verbs.sweep.table import tables
+from harness.verbs.sweep.training import take_up
 from harness.verbs.sweep.whole import carry_out, plan_of
 from tests.faults.server import FaultServer
-from tests.system.command import harness
+from tests.system.command import harness, process
 from tests.verbs.test_sweep_runs import answering, command, questions
 
 
@@ -116,7 +118,7 @@ def test_each_checkpoint_is_run_once_it_is_settled(tmp_path: Path) -> None:
     code = followed(training, 600, watcher=told)
     waits = told.standings
     assert len(waits) == 4
-    assert waits[-1] == "no new checkpoint for 10 min: the sweep ends after 2 checkpoints"
+    assert waits[-1] == "no new checkpoint for 10 min: the sweep ends; it found 2 checkpoints in the folder"
     assert waits[0].endswith("once it has not changed for 30 s; the sweep ends when none has appeared for 10 min")
     assert code == 2
     (first, names), (second, both) = training.runs
@@ -233,6 +235,79 @@ def test_a_checkpoint_that_comes_and_goes_during_a_run_is_named(
     assert followed(training, 0.005, run, told) == 0
     assert [names for _, names in training.runs] == [["step_1"]]
     assert told.warnings == [f"{tmp_path}/ck/step_2 is left out: it was deleted before it was run"]
+
+
+def test_a_second_folder_of_a_step_is_named_once_and_stops_no_other(tmp_path: Path) -> None:
+    training, told = Training(tmp_path / "ck", {20: lambda: training.write("step_1")}), Told()
+    training.events |= {
+        200: lambda: training.write("step_1-merged"),  # beside a step with a run
+        400: lambda: training.write("step_2"),
+        410: lambda: training.write("step_2-merged"),  # beside one without
+        600: lambda: training.write("step_3"),
+        800: lambda: training.delete("step_2-merged"),
+    }
+
+    def run(written: Collection[Path], unchanged: Collection[Path]) -> int:
+        take_up(tmp_path / "out", [checkpoint for path in written if (checkpoint := checkpoint_at(path))])
+        for path in written:
+            manifest = tmp_path / f"out/ck-{path.name}+demo/manifest.json"
+            manifest.parent.mkdir(parents=True, exist_ok=True)
+            manifest.write_text("{}")
+        return training.run(written, unchanged)
+
+    assert followed(training, 500, run, told) == 3
+    assert [names for _, names in training.runs] == [["step_1"], ["step_1", "step_3"], ["step_1", "step_2", "step_3"]]
+    ck = f"{tmp_path}/ck"
+    end = "rename one, or move it elsewhere"
+    assert [line for line in told.warnings if "deleted" not in line] == [
+        f"{ck}/step_1-merged is left out: {ck}/step_1 is step 1 of ck, too, and has a run: {end}",
+        f"{ck}/step_2 is left out: {ck}/step_2-merged is step 2 of ck, too, and has no run either: {end}",
+        f"{ck}/step_2-merged is left out: {ck}/step_2 is step 2 of ck, too, and has no run either: {end}",
+    ]
+    # Wrong twin: a command that begins with both is refused at once.
+    with pytest.raises(UsageError, match=r"step_1 and .*step_1-merged are both step 1 of ck: narrow the pattern"):
+        followed(training, 300, run, told)
+    assert len(training.runs) == 3
+
+
+@pytest.mark.parametrize("slots", [1, 2])
+def test_a_follower_scores_the_steps_after_a_second_folder_of_a_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slots: int
+) -> None:
+    monkeypatch.setattr(following, "POLL_S", 0.05)
+    questions(tmp_path, "a", 1, 3)
+
+    def write(*names: str) -> None:
+        for name in names:
+            (tmp_path / "new" / name).mkdir(parents=True)
+            os.utime(tmp_path / "new" / name, (1, 1))
+            (tmp_path / "ck").mkdir(exist_ok=True)
+            (tmp_path / "new" / name).rename(tmp_path / "ck" / name)
+
+    def train() -> None:
+        while not [*tmp_path.glob("results/s/cells/ck-step_1+*")]:
+            time.sleep(0.05)
+        write("step_1-merged", "step_2", "step_3")
+
+    write("step_1")
+    content = {
+        "checkpoints": "ck/step_*",
+        "servers": [{"name": "x", "command": command("--model", "{model}")}],
+        "benchmarks": [{"data": "a.jsonl", "samples": 1}],
+        "run": {"fingerprint": False, "canary": False},
+        "slots": slots,
+    }
+    (tmp_path / "s.yaml").write_text(json.dumps(content))
+    training = threading.Thread(target=train)
+    training.start()
+    done = process(tmp_path, "sweep", "s.yaml", "--follow", "0.1", "--no-progress")
+    training.join()
+    assert done.code == 0, done.err
+    assert done.err.count("ck/step_1-merged is left out") == 1
+    for step in (1, 2, 3):
+        assert f"ck-step_{step}+x+a: scored" in done.err
+    again = harness(tmp_path, "sweep", "s.yaml", "--follow", "0.1")
+    assert (again.code, "ck/step_1 and ck/step_1-merged are both step 1 of ck" in again.err) == (2, True)
 
 
 def test_a_folder_that_its_own_server_changes_is_not_run_for_ever(tmp_path: Path) -> None:

@@ -215,6 +215,37 @@ def test_a_lost_cell_stops_no_other_and_is_named_with_its_reason(tmp_path: Path)
     assert "dataset" in changed.err
 
 
+def test_a_failed_step_names_its_own_log_and_the_last_line_of_it(tmp_path: Path) -> None:
+    for step in (10, 20):
+        (tmp_path / f"ck/a/global_step_{step}/actor/huggingface").mkdir(parents=True)
+    damaged = (
+        "import runpy, sys; sys.argv.pop(0); any('_10/' in word for word in sys.argv) and sys.exit(sys.argv[-1]); "
+    )
+    starting = [sys.executable, "-c", damaged + "runpy.run_path(sys.argv[0], run_name='__main__')", *command()[1:]]
+
+    def failed(name: str, damage: str) -> str:
+        content = {
+            "checkpoints": "ck/*/global_step_*/actor/huggingface",
+            "servers": [{"name": "mine", "command": [*starting, "--model", "{model}", "--ends", damage]}],
+            "benchmarks": [{"data": "a.jsonl", "samples": 1}],
+        }
+        write(tmp_path, name, content)
+        whole = json.loads((tmp_path / name).read_text())
+        del whole["models"]
+        (tmp_path / name).write_text(json.dumps(whole))
+        done = harness(tmp_path, "sweep", name, "--no-progress")
+        assert done.code == 1, done.err
+        assert "a-global_step_20-actor-huggingface+mine+a: scored" in done.err
+        (line,) = [line for line in done.err.splitlines() if "_10-actor" in line and "its log" in line]
+        return line
+
+    first, second = failed("s.yaml", "shard 1 is damaged"), failed("t.yaml", "shard 2 is damaged")
+    assert first.endswith("; its last line: shard 1 is damaged")
+    logs = [Path(line.partition("its log: ")[2].partition(";")[0]) for line in (first, second)]
+    assert ["shard 1" in logs[0].read_text(), "shard 2" in logs[1].read_text()] == [True, True]
+    assert all(log.name.startswith("a-global_step_10-actor-huggingface-mine-") for log in logs)
+
+
 def test_several_servers_at_once_end_with_the_sweep_and_go_on(tmp_path: Path) -> None:
     log = tmp_path / "log"
     words = command("--budget", "{budget}", "--starts", "0.5", "--thinks", "0.02", "--log", str(log))

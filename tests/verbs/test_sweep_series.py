@@ -316,12 +316,51 @@ def test_the_mean_of_a_deleted_step_stays_once_the_sweep_plans_more_samples(trai
     assert numbers[0] == numbers[1]
     assert [row.missing for row in after] == ["demo", "", ""]
     note = f" [{shown.notes.index('incomplete: demo; the tables above say why') + 1}]"
-    assert [row[-2] == cell + note for row in shown.rows] == [True, False, False], shown
+    assert [row[-2] == f"{cell} *{note}" for row in shown.rows] == [True, False, False], "step 20 is the base now"
     # Wrong twin: a benchmark without any score leaves no mean.
     shutil.rmtree(training / "ck-step_10+demo")
     swept = results(sweeps.plan_of("s.yaml", {}, {}))
     assert table.mean_records(swept)[0].mean is None
     assert mean_table(swept).rows[0][-2].startswith("missing")
+
+
+def test_means_are_compared_with_the_first_step_that_has_all_samples_of_all_benchmarks(training: Path) -> None:
+    write_runs(training, {name: {10: 0.1, 20: 0.1, 30: 0.45} for name in BENCHMARKS})
+    write_records(4, 10, benchmarks=["demo"])  # deleted before the samples of demo were raised
+    write_records(8, 10, benchmarks=["aime24"])
+    write_records(8, 20, 30, benchmarks=BENCHMARKS)
+    write_suite()
+    swept = results(sweeps.plan_of("s.yaml", {}, {}))
+    cells = {row.cell: row.accuracy or 0 for row in table.records(swept)}
+    assert [row.difference is None for row in table.records(swept)] == [False, True, True, False, False, False]
+    means = table.mean_records(swept)
+    last = sum(cells[f"ck-step_30+{name}"] - cells[f"ck-step_20+{name}"] for name in BENCHMARKS) / 2
+    assert [row.difference is None for row in means] == [False, True, False]
+    assert means[2].difference == pytest.approx(last)
+    shown = mean_table(swept)
+    assert "; * differs from ck-step_20 (p < 0.05" in shown.title
+    assert [" *" in row[-2] for row in shown.rows] == [False, False, True]
+    assert not any("not compared" in note for note in shown.notes)
+    # Wrong twin: with all samples of both benchmarks the first step is the base.
+    write_records(8, 10, benchmarks=["demo"])
+    write_suite()
+    assert "; * differs from ck-step_10 (p" in mean_table(results(sweeps.plan_of("s.yaml", {}, {}))).title
+
+
+def test_a_mean_that_cannot_be_compared_has_a_footnote_and_its_title_promises_no_sign(training: Path) -> None:
+    write_runs(training, {"demo": {10: 0.1, 20: 0.4, 30: 0.4}, "aime24": {20: 0.4, 30: 0.4}})
+    content = {"checkpoints": "ck/step_*", "benchmarks": [*BENCHMARKS], "table": {"base": "ck-step_10"}}
+    Path("s.yaml").write_text(json.dumps(content))
+    write_suite()
+    shown = mean_table(results(sweeps.plan_of("s.yaml", {}, {})))
+    assert "differs" not in shown.title
+    named = [note for note in shown.notes if "not compared" in note]
+    assert named == ["the mean is not compared: ck-step_10+aime24 has no score"]
+    # With samples missing, too.
+    write_runs(training, {"aime24": {10: 0.1}}, missing=0.4)
+    shown = mean_table(results(sweeps.plan_of("s.yaml", {}, {})))
+    assert "differs" not in shown.title
+    assert any("not compared: samples of aime24 are missing" in note for note in shown.notes)
 
 
 def test_a_mean_of_a_run_that_misses_samples_has_no_interval(training: Path) -> None:

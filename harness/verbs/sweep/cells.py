@@ -186,16 +186,19 @@ def plan(
     over: Mapping[str, Any] | None = None,
     serve: Mapping[str, Any] | None = None,
     judge: Mapping[str, Any] | None = None,
+    *,
+    without_twins: bool = False,
 ) -> Sweep:
     """Make the plan of a sweep's file.
 
     over: options of a run that override the file's (`model` and `out` replace its models and folder). serve: engine and
     fields of the server to start, for a file without servers. judge: options of the judge that override the file's.
+    without_twins: leave out checkpoints with the same step or name (`training.left_out_twins`); else they are refused.
     Raises `UsageError` with file and line.
     """
     content, over = file.content, dict(over or {})
     out = Path(over.pop("out", None) or content.get("out") or Path("results") / file.name)
-    axes = {axis: _axis(file, axis, over, serve, out) for axis in AXES}
+    axes = {axis: _axis(file, axis, over, serve, out, without_twins) for axis in AXES}
     n_cells = 1
     for entries in axes.values():
         n_cells *= len(entries) or 1
@@ -247,11 +250,18 @@ def only_run(sweep: Sweep) -> RunOptions:
 # ---- axes
 
 
-def _axis(file: SweepFile, axis: str, over: dict[str, Any], serve: Mapping[str, Any] | None, out: Path) -> list[Entry]:
+def _axis(
+    file: SweepFile,
+    axis: str,
+    over: dict[str, Any],
+    serve: Mapping[str, Any] | None,
+    out: Path,
+    without_twins: bool,
+) -> list[Entry]:
     """The entries of one axis, from the file or from the options that override it. Raises `UsageError`.
 
     over: options from the command line; `model` is removed from them when it replaces the file's models. serve: the
-    server from the command line; None: the file's. out: the sweep's folder.
+    server from the command line; None: the file's. out: the sweep's folder. without_twins: as in `plan`.
     """
     content = file.content
     if axis == "models":
@@ -262,7 +272,7 @@ def _axis(file: SweepFile, axis: str, over: dict[str, Any], serve: Mapping[str, 
                 raise UsageError(
                     f"{file.where(('checkpoints',))}: `checkpoints` and `models` exclude each other: give one of them"
                 )
-            return training.entries(file, out)
+            return training.entries(file, out, without_twins=without_twins)
     if axis == "servers" and serve is not None:
         if "servers" in content:
             raise UsageError(

@@ -16,8 +16,11 @@ part with the step, and by the text before the step without the epoch.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+
+from harness.core.inert import visible
 
 _ENDS = r"(?=$|[-_=])"
 _BEHIND_WORD = re.compile(
@@ -33,7 +36,7 @@ NO_STEP = (
     "its name has no training step, or several numbers that may be one; rename it, or make a link to it, called "
     "step_500 for instance"
 )
-"""The sentence about a path that matches a pattern of checkpoints but is no checkpoint."""
+"""The reason why a path that matches a pattern of checkpoints is no checkpoint; `why_no_step` adds a remedy."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +44,8 @@ class Checkpoint:
     """A checkpoint: its path, the name of its series and its training step.
 
     name: its part of its cells' folder names. series: names one curve of scores over steps. pattern: the pattern of the
-    sweep's file that the path matches; empty if unknown.
+    sweep's file that the path matches; empty if unknown. word: stands before the number in the name, such as
+    "global_step" or "epoch", in lower case; empty without one.
     """
 
     path: Path
@@ -49,6 +53,7 @@ class Checkpoint:
     series: str
     step: int
     pattern: str = ""
+    word: str = ""
 
 
 def checkpoint_at(path: Path, pattern: str = "") -> Checkpoint | None:
@@ -67,25 +72,66 @@ def checkpoint_at(path: Path, pattern: str = "") -> Checkpoint | None:
         folder, names = folder.parent, [folder.name, *names]
     if read is None:
         return None
-    before, step = read
+    before, step, word = read
     series = "-".join(filter(None, (folder.name, before)))
     name = "-".join(filter(None, (folder.name, *names)))
-    return Checkpoint(path=path, name=name, series=series, step=step, pattern=pattern)
+    return Checkpoint(path=path, name=name, series=series, step=step, pattern=pattern, word=word)
 
 
-def _behind_word(name: str) -> tuple[str, int] | None:
-    """Return the text before the step in one part of a path, and the step, if a word such as "step" or "epoch" marks
-    it; else None.
+def in_different_words(checkpoints: Iterable[Checkpoint]) -> list[str]:
+    """A sentence for each series whose names count in different words, such as epochs beside steps."""
+    first_of: dict[str, dict[str, Checkpoint]] = {}
+    for checkpoint in checkpoints:
+        first_of.setdefault(checkpoint.series, {}).setdefault(checkpoint.word, checkpoint)
+    sentences = []
+    for series, by_word in first_of.items():
+        if len(by_word) > 1:
+            read = (
+                f"{visible(str(checkpoint.path), 100)} is step {checkpoint.step}" for checkpoint in by_word.values()
+            )
+            curve = visible(series, 100) or "the training"
+            sentences.append(
+                f"the checkpoints of {curve} are counted in different words: {', '.join(read)}. If one of them counts "
+                "epochs and another steps, give each a folder of its own"
+            )
+    return sentences
+
+
+def why_no_step(path: Path) -> str:
+    """The sentence about a path that matches a pattern of checkpoints but is no checkpoint.
+
+    If a folder further up may give the step, the sentence has the pattern that spells out what is behind the folder.
     """
+    for folder in path.parents:
+        if (word := _step_word(folder.name)) is not None:
+            steps = folder.with_name(f"{folder.name[: word.start(1)]}*{folder.name[word.end(1) :]}")
+            pattern = visible(str(steps / path.relative_to(folder)), 200)
+            return f"{NO_STEP}; if its step is {int(word[1])}, write the pattern {pattern}"
+    return NO_STEP
+
+
+def _behind_word(name: str) -> tuple[str, int, str] | None:
+    """Return the text before the step in one part of a path, the step, and the word that marks it, such as "step" or
+    "epoch"; None without such a word.
+    """
+    match = _step_word(name)
+    if match is None:
+        return None
+    word = name[match.start() : match.start(1)].strip("-_=").lower()
+    return _without_epoch(name[: match.start()]), int(match[1]), word
+
+
+def _step_word(name: str) -> re.Match[str] | None:
+    """The word that marks the step in one part of a path, with the number behind it as group 1; None without one."""
     for pattern in (_BEHIND_WORD, _BEHIND_EPOCH):
         if matches := [*pattern.finditer(name)]:
-            return _without_epoch(name[: matches[-1].start()]), int(matches[-1][1])
+            return matches[-1]
     return None
 
 
-def _at_the_end(name: str) -> tuple[str, int] | None:
-    """Return the text before the step in a name, and the step, if the name ends with it and has no other number that
-    may be a step; else None.
+def _at_the_end(name: str) -> tuple[str, int, str] | None:
+    """Return the text before the step in a name, the step, and the letters that touch it, if the name ends with it and
+    has no other number that may be a step; else None.
     """
     number = _AT_THE_END.search(name)
     alone = len(re.findall(r"\d+", name)) == 1 or (
@@ -93,7 +139,8 @@ def _at_the_end(name: str) -> tuple[str, int] | None:
     )
     if number is None or not alone or _NO_STEP.search(name):
         return None
-    return _without_epoch(name[: number.start()]), int(number[1])
+    letters = name[number.start() : number.start(1)].strip("-_=").lower()
+    return _without_epoch(name[: number.start()]), int(number[1]), letters
 
 
 def _without_epoch(before: str) -> str:

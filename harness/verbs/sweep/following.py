@@ -7,7 +7,8 @@ checkpoint without a run is left out of the sweep until no file of it has change
 run keeps its row, and is run later. The sweep is planned anew each time it goes on, and cells that are done are not run
 again. A checkpoint whose files change later is run again, since its server may have failed because a file was missing;
 without a change, a server that did not start is not started again. While another process uses the sweep's folder, such
-as a second sweep that makes more samples, following waits. A checkpoint that is deleted before it was run is named.
+as a second sweep that makes more samples, following waits. A checkpoint that is deleted before it was run is named. If
+a folder with the step of another checkpoint appears, such as a merged copy, it is named and the sweep goes on.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from harness.core.errors import InUse, Sentence, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.verbs.sweep import training
-from harness.verbs.sweep.checkpoints import NO_STEP
+from harness.verbs.sweep.checkpoints import why_no_step
 from harness.verbs.sweep.file import SweepFile
 
 WRITING = "it is still being written; the sweep comes back to it"
@@ -56,10 +57,10 @@ def follow(
 
     Returns the last exit code of `run`. out: the sweep's folder. run: gets the paths of the checkpoints that are
     completely written, and those of them whose files have not changed since it last got them; it is called again later
-    if it raises `InUse`. watcher: gets a sentence before each wait and at
-    the end, and a warning for each checkpoint that was deleted before it was run. now: returns the seconds since the
-    epoch, the clock of the files' times. Raises `UsageError` if the file names no checkpoints, or if none appears in
-    time.
+    if it raises `InUse`. watcher: gets a sentence before each wait and at the end, and a warning for each checkpoint
+    that was deleted before it was run or that has a twin. now: returns the seconds since the epoch, the clock of the
+    files' times. Raises `UsageError` if the file names no checkpoints, if two of those that exist now have the same
+    step or name, or if none appears in time.
     """
     if "checkpoints" not in file.content:
         raise UsageError(f"{file.path}: a sweep that follows a folder needs the key 'checkpoints', such as ck/step_*")
@@ -71,15 +72,19 @@ def follow(
     watcher = watcher or Watcher()
     looks: dict[Path, int] = {}
     settled: dict[Path, float] = {}  # time of each checkpoint's last change when it was last run
+    warned: set[Path] = set()  # checkpoints that are left out because of a twin
     seen: set[Path] = set()  # the checkpoints of the last look, and of those during the last run
     in_use = ""
+    training.refuse_twins(file)
     watcher.standing(waiting)
     # since: when `run` last ended, or when following began.
     code, since = None, now()
     while True:
-        changed = {path: changed_at(path) for path in _checkpoints(file)}
-        _warn_deleted(seen - changed.keys() - settled.keys(), out, watcher)
-        seen = set(changed)
+        existing, twins = _checkpoints(file), training.left_out_twins(file, out)
+        _warn_deleted(seen - {*existing} - settled.keys(), out, watcher)
+        seen = {*existing}
+        _warn_once(twins, warned, watcher)
+        changed = {path: changed_at(path) for path in existing if path not in twins}
         later = {path: time_s for path, time_s in changed.items() if time_s > settled.get(path, -1.0)}
         news = {path: time_s for path, time_s in later.items() if looks.get(path, 0) < MAX_LOOKS}
         whole = {path: time_s for path, time_s in changed.items() if now() - time_s >= SETTLED_S}
@@ -104,10 +109,9 @@ def follow(
             break
         sleep(POLL_S)
     if code is None:
-        without = "".join(f". {visible(str(path), 200)}: {NO_STEP}" for path in [*training.present(file)][:1])
-        raise UsageError(f"{file.path}: no checkpoint that fits {patterns} appeared in {minutes}{without}")
-    after = f"the sweep ends after {count_noun(len(settled), 'checkpoint')}"
-    watcher.standing(Sentence(f"no new checkpoint for {minutes}: {after}"))
+        raise _nothing_came(file, patterns, minutes)
+    n = count_noun(len(settled), "checkpoint")
+    watcher.standing(Sentence(f"no new checkpoint for {minutes}: the sweep ends; it found {n} in the folder"))
     return code
 
 
@@ -116,6 +120,19 @@ def _warn_deleted(deleted: Collection[Path], out: Path, watcher: Watcher) -> Non
     for path in sorted(deleted):
         if not training.has_run(out, path):
             watcher.warn(Sentence(f"{visible(str(path), 200)} is left out: {training.DELETED}"))
+
+
+def _warn_once(left_out: Mapping[Path, str], warned: set[Path], watcher: Watcher) -> None:
+    """Warn of the checkpoints that are left out and not among `warned`, and add them. left_out: path → the reason."""
+    for path in sorted(left_out.keys() - warned):
+        watcher.warn(Sentence(f"{visible(str(path), 200)} is left out: {left_out[path]}"))
+    warned.update(left_out)
+
+
+def _nothing_came(file: SweepFile, patterns: str, minutes: str) -> UsageError:
+    """The error of a sweep that followed without a checkpoint. patterns, minutes: as shown in messages."""
+    without = "".join(f". {visible(str(path), 200)}: {why_no_step(path)}" for path in [*training.present(file)][:1])
+    return UsageError(f"{file.path}: no checkpoint that fits {patterns} appeared in {minutes}{without}")
 
 
 def _checkpoints(file: SweepFile) -> list[Path]:

@@ -24,7 +24,7 @@ from harness.scoring.comparison_published import PublishedVerdict
 from harness.scoring.deciding import LEVEL
 from harness.scoring.differences import holm
 from harness.scoring.intervals import Interval, IntervalEnds, mean_limits
-from harness.scoring.mean_difference import mean_comparison
+from harness.scoring.mean_difference import MeanComparison, mean_comparison
 from harness.verbs import former_files
 from harness.verbs.compare import verify_run
 from harness.verbs.known_questions import known_as
@@ -116,11 +116,12 @@ class Aggregate(NamedTuple):
 
     point: axis → name of the entry, for all axes except the benchmarks. sampling_interval: 95 % interval of the mean
     for the same questions asked again. at_most: whether only an upper bound of the error is known for at least one
-    benchmark. question_interval: 95 % interval for other questions of the same kinds. difference, p: the mean minus the
-    mean of the base at the same point, and its p value, corrected by Holm; None for the base itself, if samples of
-    either run are missing, and if the benchmarks have different bases. missing: benchmarks without a complete score
-    of the samples that the sweep asks for. mean is None if one of them has no score; the intervals are None if a run
-    misses samples that it was asked for, since these may have any result.
+    benchmark. question_interval: 95 % interval for other questions of the same kinds. base: the entry whose mean at the
+    same point is the base; None for the base itself, and without one. Of checkpoints it is the first step with all
+    samples of all benchmarks. difference, p: the mean minus the base's mean, and its p value, corrected by Holm; None
+    without a base, and if the two cannot be compared. uncompared: why they cannot; else empty. missing: benchmarks
+    without a complete score of the samples that the sweep asks for. mean is None if one of them has no score; the
+    intervals are None if a run misses samples that it was asked for, since these may have any result.
     """
 
     point: Mapping[str, str]
@@ -129,8 +130,10 @@ class Aggregate(NamedTuple):
     at_most: bool
     question_interval: Interval | None
     missing: Sequence[str]
+    base: str | None = None
     difference: float | None = None
     p: float | None = None
+    uncompared: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,7 +178,7 @@ def results(sweep: Sweep) -> Results:
     base = _base(sweep)
     read = [_read(sweep, group, cell) for group in sweep.groups for cell in group.cells]
     compared = _since_before(sweep, _against_base(sweep, read, base))
-    means = _aggregates(compared) if sweep.suite is not None else []
+    means = _aggregates(sweep, compared, base) if sweep.suite is not None else []
     # Two steps that follow each other may also be a step and its base: each pair of cells is one comparison.
     pairs = {pair: paired.p_sampling for result in compared for pair, paired in _pairs(result)}
     adjusted = iter(holm([*pairs.values(), *(result.p for result in means if result.p is not None)]))
@@ -262,29 +265,37 @@ def _against_base(sweep: Sweep, cells: Sequence[CellResult], base: tuple[str, st
     """Compare each cell with the base cell of its row: the cells that differ from it only on the axis of the base."""
     if base is None:
         return list(cells)
-    axis, name = base
+    axis, _ = base
     rows: dict[OtherEntries, list[CellResult]] = {}
     for result in cells:
         rows.setdefault(_without(axis, result.cell), []).append(result)
-    first_step = sweep.table.base is None and any(entry.checkpoint is not None for entry in sweep.axes[axis])
     compared = []
     for result in cells:
         row = rows[_without(axis, result.cell)]
-        if first_step:
-            # The base is the first complete step. A step that was deleted or damaged never gets its score, or never
-            # gets the samples that the sweep asks for now; beside a base with samples missing, nothing differs.
-            scored = [candidate for candidate in row if _accuracy(candidate) is not None]
-            complete = [candidate for candidate in scored if candidate.is_whole]
-            first = next(iter(complete or scored), None)
-        else:
-            first = next((candidate for candidate in row if candidate.cell.point[axis] == name), None)
+        (first,) = _base_of(sweep, base, [(candidate,) for candidate in row]) or (None,)
         if first is None or first is result:
             compared.append(result)
             continue
         paired = _compare_pair(result, first)
-        why = "" if paired is not None or _accuracy(result) is None else _why_uncompared(result, first)
+        is_told = paired is not None or _accuracy(result) is None
+        why = "" if is_told else f"{result.cell.name} is not compared: {_obstacle(first)}"
         compared.append(replace(result, base=first.cell, against_base=paired, uncompared=why))
     return compared
+
+
+def _base_of(sweep: Sweep, base: tuple[str, str], row: Sequence[Sequence[CellResult]]) -> Sequence[CellResult] | None:
+    """The base among the entries of the base's axis; None if the row has none.
+
+    row: for each entry, its results on the benchmarks that are compared.
+    """
+    axis, name = base
+    if sweep.table.base is not None or all(entry.checkpoint is None for entry in sweep.axes[axis]):
+        return next((listed for listed in row if listed[0].cell.point[axis] == name), None)
+    # The base is the first complete step. A step that was deleted or damaged never gets its score, or never gets the
+    # samples that the sweep asks for now; beside a base with samples missing, nothing differs.
+    scored = [listed for listed in row if all(_accuracy(result) is not None for result in listed)]
+    complete = [listed for listed in scored if all(result.is_whole for result in listed)]
+    return next(iter(complete or scored), None)
 
 
 def _since_before(sweep: Sweep, cells: Sequence[CellResult]) -> list[CellResult]:
@@ -307,9 +318,14 @@ def _since_before(sweep: Sweep, cells: Sequence[CellResult]) -> list[CellResult]
     ]
 
 
+def _others(axis: str, point: OtherEntries) -> OtherEntries:
+    """The entries of a point on the other axes."""
+    return tuple(entry for entry in point if entry[0] != axis)
+
+
 def _without(axis: str, cell: Cell) -> OtherEntries:
     """The cell's entries on the other axes, as (axis, name of the entry)."""
-    return tuple(entry for entry in cell.point.items() if entry[0] != axis)
+    return _others(axis, tuple(cell.point.items()))
 
 
 def _accuracy(result: CellResult) -> float | None:
@@ -327,18 +343,37 @@ def _compare_pair(result: CellResult, reference: CellResult) -> PairedComparison
         return None
 
 
-def _why_uncompared(result: CellResult, base: CellResult) -> str:
-    """The footnote of a scored cell that is not compared with its base."""
-    why = "has no score" if _accuracy(base) is None else "shares no question with it"
-    return f"{result.cell.name} is not compared: {base.cell.name} {why}"
+def _obstacle(base: CellResult) -> str:
+    """Why a scored cell cannot be compared with its base."""
+    return (
+        f"{base.cell.name} has no score" if _accuracy(base) is None else f"{base.cell.name} shares no question with it"
+    )
 
 
-def _aggregates(cell_results: Sequence[CellResult]) -> list[Aggregate]:
-    """The mean over the benchmarks, for each combination of entries of the other axes."""
+def _aggregates(sweep: Sweep, cell_results: Sequence[CellResult], base: tuple[str, str] | None) -> list[Aggregate]:
+    """The mean over the benchmarks, for each combination of entries of the other axes, compared with its base's."""
     by_point: dict[OtherEntries, list[CellResult]] = {}
     for result in cell_results:
         by_point.setdefault(_without("benchmarks", result.cell), []).append(result)
-    return [_aggregate(dict(point), listed) for point, listed in by_point.items()]
+    if base is None or base[0] == "benchmarks":
+        return [_aggregate(dict(point), listed) for point, listed in by_point.items()]
+    rows: dict[OtherEntries, list[list[CellResult]]] = {}
+    for point, listed in by_point.items():
+        rows.setdefault(_others(base[0], point), []).append(listed)
+    means = []
+    for point, listed in by_point.items():
+        first = _base_of(sweep, base, rows[_others(base[0], point)])
+        mean = _aggregate(dict(point), listed)
+        if first is not None and first is not listed and mean.mean is not None:
+            compared, why = _mean_pair(listed, first)
+            mean = mean._replace(
+                base=first[0].cell.point[base[0]],
+                difference=None if compared is None else compared.difference,
+                p=None if compared is None else compared.p_sampling,
+                uncompared=why,
+            )
+        means.append(mean)
+    return means
 
 
 def _aggregate(point: Mapping[str, str], listed: Sequence[CellResult]) -> Aggregate:
@@ -353,9 +388,6 @@ def _aggregate(point: Mapping[str, str], listed: Sequence[CellResult]) -> Aggreg
         return Aggregate(point, None, None, False, None, missing)
     # The interval of a benchmark's score does not hold the results that its own run misses.
     whole = not any(score.n_missing for score in scores)
-    pairs = [result.against_base for result in listed if result.against_base is not None]
-    bases = {_without("benchmarks", result.base) for result in listed if result.base is not None}
-    mean = mean_comparison(pairs) if len(pairs) == len(listed) and len(bases) == 1 else None
     return Aggregate(
         point=point,
         mean=fmean(accuracies),
@@ -367,9 +399,24 @@ def _aggregate(point: Mapping[str, str], listed: Sequence[CellResult]) -> Aggreg
         if whole
         else None,
         missing=missing,
-        difference=None if mean is None else mean.difference,
-        p=None if mean is None else mean.p_sampling,
     )
+
+
+def _mean_pair(listed: Sequence[CellResult], base: Sequence[CellResult]) -> tuple[MeanComparison | None, str]:
+    """The mean of a point minus its base's, both over the benchmarks; None, and a footnote that says why, if the two
+    cannot be compared.
+    """
+    of_base = {result.cell.benchmark: result for result in base}
+    pairs = []
+    for result in listed:
+        reference = of_base[result.cell.benchmark]
+        pair = result.against_base if result.base is reference.cell else _compare_pair(result, reference)
+        if _accuracy(reference) is None or pair is None:
+            return None, f"the mean is not compared: {_obstacle(reference)}"
+        pairs.append(pair)
+    mean = mean_comparison(pairs)
+    names = ", ".join(pair.benchmark for pair in pairs if pair.n_missing)
+    return mean, "" if mean is not None else f"the mean is not compared: samples of {names} are missing here or there"
 
 
 def _interval_of_mean(values: Sequence[float], intervals: Sequence[Interval | None]) -> Interval | None:

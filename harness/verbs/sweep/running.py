@@ -18,6 +18,7 @@ import msgspec
 from harness.asking import prepare, servers
 from harness.asking.options import GradingOptions, JudgeOptions, ScoreOptions
 from harness.asking.watching import Watcher
+from harness.core import codec
 from harness.core.errors import EXIT_OWED, HarnessError, Interrupted, OtherModel, Sentence, ServerError, UsageError
 from harness.core.inert import quoted, visible
 from harness.core.nouns import are, count_noun
@@ -27,6 +28,7 @@ from harness.runs.suite_file import SuiteNote
 from harness.verbs.run import sample
 from harness.verbs.sweep import records, training
 from harness.verbs.sweep.cells import Cell, ServerGroup, Sweep
+from harness.verbs.sweep.entry import slug
 from harness.verbs.sweep.records import CellRecord, Stage
 from harness.verbs.sweep.scorer import CellScore
 
@@ -86,10 +88,10 @@ class Hold:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.stop()
 
-    def serving(self, next_spec: ServerSpec) -> RunningServer:
+    def serving(self, next_spec: ServerSpec, stem: str) -> RunningServer:
         """A ready server of this spec: the running server with its weights swapped, or a new server in its place.
 
-        Raises `ServerError` if the server does not start.
+        stem: beginning of a new server's name. Raises `ServerError` if the server does not start.
         """
         if self._running is not None:
             spec, server = self._running
@@ -98,7 +100,7 @@ class Hold:
                 self._running = next_spec, started
                 return started
             self.stop()
-        started = servers.launched(next_spec, self._watcher)
+        started = servers.launched(next_spec, self._watcher, stem=stem)
         self._running = next_spec, started
         return started
 
@@ -217,7 +219,7 @@ def judge_late(
     sweep: Sweep, score: Scorer, watcher: Watcher | None = None, on_cell: OnCell = lambda _record: None
 ) -> None:
     """Start the judge's own server, if the sweep defines one, and let the judge rule on every cell still unjudged."""
-    from server_launchers.errors import without_log
+    from server_launchers.errors import in_short
 
     if not _judges_late(sweep):
         return
@@ -242,7 +244,7 @@ def judge_late(
             raise
         for group, cell in todo:
             if records.scored_record(sweep, group, cell) is None:
-                reason = f"the judge did not start: {without_log(error.sentence)}"
+                reason = f"the judge did not start: {in_short(error.sentence)}"
                 _Group(sweep, group, score, watcher, on_cell).ended(cell, "scored", reason, error.exit_code)
 
 
@@ -260,6 +262,17 @@ def _is_done(sweep: Sweep, group: ServerGroup, cell: Cell, *, judging: bool) -> 
     if record is None or record.stage == "sampled" or record.lost:
         return False
     return judging or records.scored_record(sweep, group, cell) is not None
+
+
+def _server_stem(sweep: Sweep, group: ServerGroup, first: Cell) -> str:
+    """Beginning of a server's name, and so of its log's name: the group's name, and a checksum of the run folder of the
+    first cell that is run on the server.
+
+    So no later server overwrites the log that the reason of a failed cell names. The model's own name does not do: each
+    checkpoint may be a folder called `huggingface`.
+    """
+    folder = str(sweep.folder(first).absolute())
+    return f"{slug(group.name)[:60]}-{codec.digest(folder)[:8]}"
 
 
 def _in_one_line(sentence: str) -> str:
@@ -316,13 +329,13 @@ class _Group:
         """Run the cells on a server of this spec. Return the cells that were run: all, or those up to the cell during
         which the server died.
         """
-        from server_launchers.errors import without_log
+        from server_launchers.errors import in_short
 
         try:
-            server = hold.serving(spec)
+            server = hold.serving(spec, _server_stem(self._sweep, self._group, cells[0]))
         except ServerError as error:
             for cell in cells:
-                self.ended(cell, "failed", f"{NOT_STARTED}{without_log(error.sentence)}", error.exit_code)
+                self.ended(cell, "failed", f"{NOT_STARTED}{in_short(error.sentence)}", error.exit_code)
             return list(cells)
         for number, cell in enumerate(cells, 1):
             self.sampled(cell, server)

@@ -254,12 +254,19 @@ def _measured_as(results: Results, shown: Sequence[CellResult]) -> str:
 def _beside_base(results: Results, shown: Sequence[CellResult]) -> str:
     """The end of a table's title that says what the sign `MARK` (*) means; empty if no cell shown has a base."""
     axis = results.base_axis
-    named = {result.base.point[axis]: None for result in shown if axis is not None and result.base is not None}
+    return _differs_from(
+        results, [result.base.point[axis] for result in shown if axis is not None and result.base is not None]
+    )
+
+
+def _differs_from(results: Results, bases: Sequence[str]) -> str:
+    """What the sign `MARK` (*) means in a table whose cells are compared with these entries; empty without any."""
+    axis, named = results.base_axis, dict.fromkeys(bases)
     if axis is None or not named:
         return ""
-    bases = " or ".join(short(results.sweep.label(axis, name)) for name in named)
+    labels = " or ".join(short(results.sweep.label(axis, name)) for name in named)
     which = ", the first step with all samples there" if len(named) > 1 else ""
-    return f"; * differs from {bases}{which} (p < 0.05, corrected for all comparisons of this sweep)"
+    return f"; * differs from {labels}{which} (p < 0.05, corrected for all comparisons of this sweep)"
 
 
 # ---- models, benchmarks: a row per cell, with the columns that the file lists
@@ -348,7 +355,7 @@ def _means(results: Results) -> Table:
     return Table(
         "Mean of the benchmarks' accuracies in %, each counted once, with the 95 % interval for the same questions "
         "asked again; new questions: the interval for other questions of these kinds"
-        f"{_beside_base(results, results.results)}",
+        f"{_differs_from(results, [mean.base for mean in results.aggregates if mean.base and mean.p is not None])}",
         (*heads, *columns),
         tuple(rows),
         tuple(notes.texts),
@@ -367,7 +374,8 @@ def _mean_cells(aggregate: Aggregate, notes: Notes, remark: str) -> tuple[str, s
     interval, at_most = aggregate.sampling_interval, aggregate.at_most
     between = "" if interval is None else f" ({interval_cell(interval, at_most=at_most)})"
     differs = MARK if aggregate.p is not None and aggregate.p < LEVEL else ""
-    lost = notes.mark(remark) + notes.mark(f"incomplete: {names}; the tables above say why" if names else "")
+    incomplete = f"incomplete: {names}; the tables above say why" if names else ""
+    lost = "".join(map(notes.mark, (remark, incomplete, aggregate.uncompared)))
     return f"{percent(aggregate.mean)}{between}{differs}{lost}", interval_cell(aggregate.question_interval)
 
 

@@ -7,7 +7,7 @@ sweep has taken up, that is, that it found when it was started.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -18,7 +18,7 @@ from harness.core.files import read_record, write_atomically
 from harness.core.inert import visible
 from harness.core.records import SCHEMA_VERSION
 from harness.runs.sweep_cell import JOIN
-from harness.verbs.sweep.checkpoints import NO_STEP, Checkpoint, checkpoint_at
+from harness.verbs.sweep.checkpoints import Checkpoint, checkpoint_at, why_no_step
 from harness.verbs.sweep.entry import Entry, slug
 from harness.verbs.sweep.file import SweepFile
 
@@ -97,7 +97,7 @@ def has_run(out: Path, path: Path) -> bool:
 
 def left_out(file: SweepFile, out: Path) -> dict[Path, str]:
     """Path that matches a pattern of checkpoints now or did before, but is no checkpoint of the sweep → the reason."""
-    without_step = {path: NO_STEP for path, checkpoint in present(file).items() if checkpoint is None}
+    without_step = {path: why_no_step(path) for path, checkpoint in present(file).items() if checkpoint is None}
     deleted = [path for pattern, path in _deleted_checkpoints(file, out) if checkpoint_at(path, pattern) is not None]
     return without_step | {path: DELETED for path in deleted if not has_run(out, path)}
 
@@ -121,39 +121,79 @@ def _where(file: SweepFile, pattern: str) -> str:
     return file.where(("checkpoints", [*_patterns(file)].index(pattern)))
 
 
-def entries(file: SweepFile, out: Path) -> list[Entry]:
+def entries(file: SweepFile, out: Path, *, without_twins: bool = False) -> list[Entry]:
     """An entry for each checkpoint that the patterns match, ordered by series and step.
 
     A checkpoint that matched at an earlier start of the sweep and was deleted after it was run has an entry, too.
-    Raises `UsageError` if a pattern has no checkpoint, or two checkpoints have the same step or name.
+    Raises `UsageError` if a pattern has no checkpoint. Twins are two checkpoints with the same step of a training, or
+    the same name. without_twins: leave out those that `left_out_twins` names; else twins raise `UsageError`.
     """
     deleted = [(pattern, path) for pattern, path in _deleted_checkpoints(file, out) if has_run(out, path)]
     runs = [(pattern, entry) for pattern, path in deleted if (entry := _entry(file, pattern, path)) is not None]
-    by_step: dict[tuple[str, int], Entry] = {}
     for pattern in _patterns(file):
         matches = _matches(pattern)
-        existing = [entry for path in matches if (entry := _entry(file, pattern, path)) is not None]
-        if not existing and pattern not in dict(runs):
+        if pattern not in dict(runs) and not any(_entry(file, pattern, path) for path in matches):
             raise _no_checkpoint(file, pattern, matches)
-        for entry in existing:
-            earlier = by_step.setdefault(_place(entry), entry)
-            if earlier.options != entry.options:
-                both = " and ".join(visible(twin.options["model"], 200) for twin in (earlier, entry))
-                training = visible(_place(entry)[0], 100) or "the training"
-                raise UsageError(
-                    f"{entry.where}: {both} are both step {_place(entry)[1]} of {training}: narrow the pattern, or "
-                    "rename one"
-                )
-    if len({entry.name for entry in by_step.values()}) < len(by_step):
-        raise UsageError(
-            f"{file.where(('checkpoints',))}: two checkpoints have the same name: rename one of their folders"
-        )
+    if not without_twins:
+        refuse_twins(file)
+    existing = _existing(file)
+    for path in left_out_twins(file, out):
+        del existing[path]
+    by_step = {_place(entry): entry for entry in existing.values()}
     # A checkpoint that exists replaces a deleted checkpoint with the same step or name.
     names = {entry.name for entry in by_step.values()}
     for _, entry in runs:
         if entry.name not in names:
             by_step.setdefault(_place(entry), entry)
     return [by_step[key] for key in sorted(by_step)]
+
+
+def _existing(file: SweepFile) -> dict[Path, Entry]:
+    """Path → entry of each checkpoint that the patterns match now; the first pattern that matches a path counts."""
+    existing: dict[Path, Entry] = {}
+    for pattern in _patterns(file):
+        for path in _matches(pattern):
+            if path not in existing and (entry := _entry(file, pattern, path)) is not None:
+                existing[path] = entry
+    return existing
+
+
+def _twins(file: SweepFile) -> Iterator[tuple[Entry, Entry, str]]:
+    """Yield pairs of checkpoints that cannot both be models of the sweep, the first of several in each pair, and what
+    the two share, in words.
+    """
+    by_step: dict[tuple[str, int], Entry] = {}
+    by_name: dict[str, Entry] = {}
+    for entry in _existing(file).values():
+        if (first := by_step.setdefault(_place(entry), entry)) is not entry:
+            yield first, entry, f"step {_place(entry)[1]} of {visible(_place(entry)[0], 100) or 'the training'}"
+        if (first := by_name.setdefault(entry.name, entry)) is not entry:
+            yield first, entry, f"called {visible(entry.name, 100)}"
+
+
+def refuse_twins(file: SweepFile) -> None:
+    """Raise `UsageError` if two checkpoints have the same step of a training, or the same name."""
+    for first, second, shared in _twins(file):
+        both = f"{visible(first.options['model'], 200)} and {visible(second.options['model'], 200)}"
+        raise UsageError(f"{second.where}: {both} are both {shared}: narrow the pattern, or rename one")
+
+
+def left_out_twins(file: SweepFile, out: Path) -> dict[Path, str]:
+    """Path of each checkpoint that a sweep leaves out because of a twin → the reason.
+
+    Of two twins, the one that the sweep in the folder `out` has run stays. Both are left out if it has run neither.
+    """
+    taken = {name for names in taken_up(out).values() for name in names}
+    reasons: dict[Path, str] = {}
+    for first, second, shared in _twins(file):
+        pair = [Path(entry.options["model"]) for entry in (first, second)]
+        run = [path for path in pair if str(path) in taken and has_run(out, path)]
+        for path, twin in (pair, pair[::-1]):
+            if run != [path]:
+                state = "has a run" if run == [twin] else "has no run either" if not run else "has a run, too"
+                why = f"{visible(str(twin), 200)} is {shared}, too, and {state}: rename one, or move it elsewhere"
+                reasons.setdefault(path, why)
+    return reasons
 
 
 def _place(entry: Entry) -> tuple[str, int]:
@@ -170,4 +210,6 @@ def _no_checkpoint(file: SweepFile, pattern: str, matches: Sequence[Path]) -> Us
             f"{where}: no file or folder fits {shown}, seen from {Path.cwd()}; correct the pattern. If the training "
             f"has written no checkpoint yet, {option('follow', 60)} checks the file and waits for one"
         )
-    return UsageError(f"{where}: no checkpoint fits {shown}. {visible(str(matches[0]), 200)}: {NO_STEP}")
+    return UsageError(
+        f"{where}: no checkpoint fits {shown}. {visible(str(matches[0]), 200)}: {why_no_step(matches[0])}"
+    )

@@ -21,6 +21,7 @@ from harness.verbs.score import trackers_named
 from harness.verbs.sweep import cells, overwritten, running, table, training
 from harness.verbs.sweep import file as files
 from harness.verbs.sweep.cells import ServerGroup, Sweep
+from harness.verbs.sweep.checkpoints import in_different_words
 from harness.verbs.sweep.results import CellResult, Results, results
 from harness.verbs.sweep.scorer import score_cell
 
@@ -39,6 +40,7 @@ def plan_of(
     track: Sequence[str] = (),
     *,
     before_checkpoints: bool = False,
+    without_twins: bool = False,
 ) -> Sweep:
     """The plan of a sweep's file, or of a suite.
 
@@ -46,7 +48,7 @@ def plan_of(
     judge: options of a judge that override the file's. In `given` and `judge`, an option that is None stays as the file
     has it, except a seed. k: of pass@k in the tables, in place of the file's. track: names of the trackers that get
     each cell's scores. before_checkpoints: plan with a made-up checkpoint, to check everything else before the first
-    checkpoint exists. Raises `UsageError` with file and line, or with the option.
+    checkpoint exists. without_twins: as in `cells.plan`. Raises `UsageError` with file and line, or with the option.
     """
     over = SweepOptions.without_unset(given)
     try:
@@ -56,7 +58,7 @@ def plan_of(
     file = files.read(files.find(name))
     if before_checkpoints:
         file = cells.before_checkpoints(file)
-    sweep = cells.plan(file, over, serve, JudgeOptions.without_unset(judge))
+    sweep = cells.plan(file, over, serve, JudgeOptions.without_unset(judge), without_twins=without_twins)
     trackers_named(track)  # An unknown name is refused now, not after the first cell.
     sweep = replace(sweep, track=tuple(track))
     return sweep if k is None else replace(sweep, table=sweep.table.model_copy(update={"k": k}))
@@ -95,6 +97,8 @@ def carry_out(
     """
     with running.hold_folder(sweep):
         _warn_left_out(sweep.left_out, watcher)
+        for words in in_different_words(sweep.checkpoints):
+            watcher.warn(Sentence(words))
         if sweep.checkpoints:
             training.take_up(sweep.out, sweep.checkpoints)
         for path, reason in running.reasons_to_wait(sweep).items():
