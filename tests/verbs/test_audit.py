@@ -133,6 +133,33 @@ def test_a_verdict_on_an_undecided_sample_counts_in_no_audit_though_the_option_i
     assert {one.why for one in overrides.read(folder.benchmark("prose"))} == {"undecided by the grader"}
 
 
+def test_an_audit_states_both_accuracies_while_the_judge_left_samples_undecided(tmp_path: Path) -> None:
+    rows = {"q1": (PROSE, [GOOD, BAD, GOOD, BAD]), "q2": (PROSE, [r"So \boxed{\text{hard to say}}"] * 3 + [GOOD])}
+    folder = write_run(tmp_path / "run", rows)
+    with FaultServer(ruling_by({"making sugar": True, "burning sugar": False})) as server:
+        judge_run(folder, serve(server))
+    front.audit(folder.path, out=tmp_path / "todo.jsonl")
+    assert len(filled(tmp_path / "todo.jsonl", lambda row: "correct" if "making" in row["text"] else "wrong")) == 5
+    read = harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl")
+    assert "the accuracy by a person is 37.5 % if the 3 undecided samples are wrong (same questions " in read.out
+    assert ", and 75.0 % if they are right (`harness audit RUN --undecided` asks a person about them)" in read.out
+    front.audit(folder.path, undecided=True, out=tmp_path / "rest.jsonl")
+    filled(tmp_path / "rest.jsonl", lambda row: "correct" if row["sample_index"] else None)
+    front.audit(folder.path, undecided=True, verdicts=tmp_path / "rest.jsonl")
+    assert "differs on 0, and judged 2 samples that the grader left undecided: the accuracy by" in warnings(folder)
+    assert "a person is 62.5 % if the 1 undecided sample is wrong (same" in warnings(folder)
+    assert ", and 75.0 % if it is right (`harness audit RUN --undecided` asks a person about it)" in warnings(folder)
+    front.audit(folder.path, undecided=True, out=tmp_path / "last.jsonl")
+    assert len(filled(tmp_path / "last.jsonl", lambda _: "wrong")) == 1
+    front.audit(folder.path, undecided=True, verdicts=tmp_path / "last.jsonl")
+    assert "the accuracy by a person is 62.5 % (same" in warnings(folder)
+    assert "judged by hand, " not in warnings(folder), "every verdict by hand stands in the audit's sentence"
+    score = Score.load(folder.benchmark("prose"))
+    assert score is not None
+    assert score.audited is not None
+    assert score.audited.intervals == score.accuracy_overridden_intervals, "scored by the person's verdicts alone"
+
+
 # --- by a file ---
 def test_by_a_file(tmp_path: Path, judged: RunFolder) -> None:
     written = harness(tmp_path, "audit", "run", "--out", "todo.jsonl")
