@@ -156,7 +156,7 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
             if_wrong = f" if the {count_noun(self.n_undecided, 'undecided sample')} {'is' if one else 'are'} wrong"
             if_right = (
                 f", and {100 * self.accuracy_undecided_right:.1f} % if {'it is' if one else 'they are'} right "
-                f"(`harness audit RUN --undecided` asks a person about {'it' if one else 'them'})"
+                f"(`harness audit` with `undecided` asks a person about {'it' if one else 'them'})"
             )
         return (
             f"a person audited {self.n_audited:,} of {self.n_population:,} verdicts and differs on "

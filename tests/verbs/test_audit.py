@@ -142,13 +142,14 @@ def test_an_audit_states_both_accuracies_while_the_judge_left_samples_undecided(
     assert len(filled(tmp_path / "todo.jsonl", lambda row: "correct" if "making" in row["text"] else "wrong")) == 5
     read = harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl")
     assert "the accuracy by a person is 37.5 % if the 3 undecided samples are wrong (same questions " in read.out
-    assert ", and 75.0 % if they are right (`harness audit RUN --undecided` asks a person about them)" in read.out
+    assert ", and 75.0 % if they are right (`harness audit` with `undecided` asks a person about them)" in read.out
+    assert "to judge the undecided samples, too: harness audit RUN --undecided" in read.out
     front.audit(folder.path, undecided=True, out=tmp_path / "rest.jsonl")
     filled(tmp_path / "rest.jsonl", lambda row: "correct" if row["sample_index"] else None)
     front.audit(folder.path, undecided=True, verdicts=tmp_path / "rest.jsonl")
     assert "differs on 0, and judged 2 samples that the grader left undecided: the accuracy by" in warnings(folder)
     assert "a person is 62.5 % if the 1 undecided sample is wrong (same" in warnings(folder)
-    assert ", and 75.0 % if it is right (`harness audit RUN --undecided` asks a person about it)" in warnings(folder)
+    assert ", and 75.0 % if it is right (`harness audit` with `undecided` asks a person about it)" in warnings(folder)
     front.audit(folder.path, undecided=True, out=tmp_path / "last.jsonl")
     assert len(filled(tmp_path / "last.jsonl", lambda _: "wrong")) == 1
     front.audit(folder.path, undecided=True, verdicts=tmp_path / "last.jsonl")
