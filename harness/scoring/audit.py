@@ -152,11 +152,11 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
             decided = f", and judged {count_noun(self.n_decided, 'sample')} that the grader left undecided"
         if_wrong = if_right = ""
         if self.accuracy_undecided_right is not None:
-            one = self.n_undecided == 1
-            if_wrong = f" if the {count_noun(self.n_undecided, 'undecided sample')} {'is' if one else 'are'} wrong"
+            single = self.n_undecided == 1
+            if_wrong = f" if the {count_noun(self.n_undecided, 'undecided sample')} {'is' if single else 'are'} wrong"
             if_right = (
-                f", and {100 * self.accuracy_undecided_right:.1f} % if {'it is' if one else 'they are'} right "
-                f"(`harness audit` with `undecided` asks a person about {'it' if one else 'them'})"
+                f", and {100 * self.accuracy_undecided_right:.1f} % if {'it is' if single else 'they are'} right "
+                f"(`harness audit` with `undecided` asks a person about {'it' if single else 'them'})"
             )
         return (
             f"a person audited {self.n_audited:,} of {self.n_population:,} verdicts and differs on "

@@ -193,6 +193,9 @@ TRIAL = Question(
 MIN_ALIKE = 10
 """A warning is given if the judge called at least this many distinct answers correct, and none wrong."""
 
+MAX_NAMED_SILENT = 5
+"""Largest number of samples without a verdict of the judge that a warning names."""
+
 MAX_QUOTED_CHARS = 100
 """Largest number of characters of a judge's reply that a warning quotes."""
 
@@ -512,6 +515,7 @@ def judge_grades(
         warnings = [
             _mute([benchmark_cases], [replies]) if mute else "",
             agreeable if replies.votes else "",
+            "" if mute else _silent_warning(benchmark.grades, benchmark_cases, replies),
             _missing_warning(replies, len(benchmark_cases.questions), outcome),
             _unshown(benchmark.grades, judge.scope),
             _from_elsewhere(replies.from_server, judge.addresses),
@@ -534,6 +538,24 @@ def _mute(cases: Sequence[_Cases], stored: Sequence[_Replies]) -> str:
     return (
         f"the judge was asked about {count_noun(n_answers, 'answer')} and gave no verdict at all, so the rules' "
         "verdicts stand"
+    )
+
+
+def _silent_warning(grades: Iterable[Grade], cases: _Cases, replies: _Replies) -> str:
+    """A warning that names samples which stay undecided since the judge gave no verdict on them; else empty.
+
+    grades: before the judge.
+    """
+    silent = {case for case, votes in replies.votes.items() if majority(votes) is None}
+    keys = [grade.key for grade in grades if grade.verdict == "undecided" and cases.case_of.get(grade.key) in silent]
+    if not keys:
+        return ""
+    named = ", ".join(f"{visible(key.question_id, 60)} sample {key.sample_index}" for key in keys[:MAX_NAMED_SILENT])
+    more = f", {len(keys) - MAX_NAMED_SILENT:,} more" if len(keys) > MAX_NAMED_SILENT else ""
+    return (
+        f"the judge was asked about {count_noun(len(keys), 'undecided sample')} and gave no verdict on "
+        f"{'it' if len(keys) == 1 else 'them'} ({named}{more}): a person decides {'it' if len(keys) == 1 else 'them'} "
+        "by `harness audit` with `undecided`"
     )
 
 

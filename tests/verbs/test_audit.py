@@ -66,6 +66,7 @@ def filled(path: Path, verdict_of: Any) -> list[dict[str, Any]]:
 # --- before an audit ---
 def test_a_judged_score_says_that_its_interval_leaves_the_judge_out(judged: RunFolder) -> None:
     assert "4 of 8 verdicts are a judge's, and the intervals leave its errors out: no sample" in warnings(judged)
+    assert "gave no verdict" not in warnings(judged)
 
 
 def test_it_says_how_far_judge_and_rules_differ(tmp_path: Path) -> None:
@@ -138,6 +139,8 @@ def test_an_audit_states_both_accuracies_while_the_judge_left_samples_undecided(
     folder = write_run(tmp_path / "run", rows)
     with FaultServer(ruling_by({"making sugar": True, "burning sugar": False})) as server:
         judge_run(folder, serve(server))
+    silent = "q2 sample 0, q2 sample 1, q2 sample 2"
+    assert f"asked about 3 undecided samples and gave no verdict on them ({silent}): a person" in warnings(folder)
     front.audit(folder.path, out=tmp_path / "todo.jsonl")
     assert len(filled(tmp_path / "todo.jsonl", lambda row: "correct" if "making" in row["text"] else "wrong")) == 5
     read = harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl")
