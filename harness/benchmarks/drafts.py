@@ -121,7 +121,10 @@ def read_references(value: Any, form: AnswerForm, kind: CardKind, structured: bo
     if isinstance(value, list | dict):
         if not structured:
             what = "a list" if isinstance(value, list) else "an object"
-            raise ValueError(f"must be one answer, found {what}: {quoted(repr(value))}")
+            raise ValueError(
+                f"must be one answer, found {what}: {quoted(repr(value))}. Write it as a text, or keep it in a column "
+                "that the card's `columns` name under `metadata`, where a grader of your own reads it"
+            )
         items = list(value.values()) if isinstance(value, dict) else value
         if not items:
             raise ValueError("holds no answer")

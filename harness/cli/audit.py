@@ -134,3 +134,5 @@ def _print(audit: Audit) -> None:
         )
     else:
         click.echo(f"  {audit.estimate.sentence}")
+        if audit.estimate.n_undecided:
+            click.echo("  to judge the undecided samples, too: harness audit RUN --undecided")

@@ -535,8 +535,11 @@ NO_ANSWER = AnswerVerdict("no_answer", "no answer", None)
 def no_answer(empty: AnswerVerdict) -> AnswerVerdict:
     """Return the verdict on a reply that gives no answer to a question that a verifier decides.
 
-    empty: the verifier's verdict on an empty reply. If it counts parts, the reply has none of these parts right.
+    empty: the verifier's verdict on an empty reply. If it counts parts, the reply has none of these parts right. If the
+    verifier failed on it, the rule says so; the verdict stays, since the reply gives no answer whatever is wrong there.
     """
+    if verifier.failure(empty.rule) is not None and empty.rule != verifier.LEFT_OPEN:
+        return NO_ANSWER._replace(rule=empty.rule, steps=empty.steps)
     return NO_ANSWER if empty.parts is None else NO_ANSWER._replace(parts=verifier.Parts(0, empty.parts.total))
 
 

@@ -15,6 +15,7 @@ import sysconfig
 import traceback
 from collections.abc import Callable, Iterable
 from hashlib import sha256
+from numbers import Number
 from pathlib import Path
 from typing import NamedTuple, cast
 
@@ -167,7 +168,8 @@ def ask(question: Question, answer: str) -> Ruling:
         return _by_parts(*correct)
     if type(correct).__name__ not in ("bool", "bool_"):  # bool_ is numpy 1's
         returned = visible(type(correct).__name__, 40)
-        step = f"the verifier returned a value of type {returned}, neither True nor False"
+        or_parts = " nor harness.grading.verifier.Parts(right, total)" if isinstance(correct, Number) else ""
+        step = f"the verifier returned a value of type {returned}, neither True nor False{or_parts}"
         return Ruling(None, f"{_RETURNED}{returned}", (step,))
     return Ruling(bool(correct), "verifier")
 

@@ -30,6 +30,10 @@ file: it is the order of the samples by a checksum of their keys, which knows no
 each stratum the estimate takes the samples from the beginning of this order up to the first without a verdict by hand.
 So a person may stop at any sample. A verdict counts only if an audit stored it (`audits`): one that somebody gave for
 another reason, on a sample that looked wrong say, is no random draw and would bias the estimate.
+
+Samples that neither the rules nor the judge decided are outside the population. Nothing is estimated of them: those on
+which a person has given a verdict, for whatever reason, count by it; the estimate states its value if the others are
+wrong, and if they are right.
 """
 
 from __future__ import annotations
@@ -44,6 +48,7 @@ import msgspec
 import numpy as np
 
 from harness.core.codec import digest
+from harness.core.nouns import count_noun
 from harness.core.records import Key
 from harness.grading.verdict import JUDGE_RULE
 from harness.runs.overrides import Override, apply, is_older
@@ -96,6 +101,10 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
     the judge decided. intervals: 95 %, with the audit's own uncertainty.
     n_to_halve: audits in all with which the sampling interval would be half as wide; None: no number of audits would do
     that.
+
+    n_undecided: samples beside the population that the grader and the person leave undecided; they count as wrong.
+    accuracy_undecided_right: the accuracy if they are right; None without any. n_decided: samples that the grader left
+    undecided beside the population, and on which the person's verdict counts.
     """
 
     accuracy: float
@@ -106,6 +115,16 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
     n_to_halve: int | None
     n_accepted: int | None = None
     n_older: int = 0
+    n_undecided: int = 0
+    accuracy_undecided_right: float | None = None
+    n_decided: int = 0
+
+    @property
+    def words(self) -> str:
+        """The accuracy as a percentage, or the two between which it lies if samples are undecided."""
+        if self.accuracy_undecided_right is None:
+            return f"{100 * self.accuracy:.1f} %"
+        return f"{100 * self.accuracy:.1f} to {100 * self.accuracy_undecided_right:.1f} %"
 
     @property
     def sentence(self) -> str:
@@ -128,10 +147,21 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
                 f". {self.n_older:,} of these {self.n_audited:,} verdicts {'is' if self.n_older == 1 else 'are'} older "
                 "than the rubric: `harness audit` asks for them once more, in case they follow other rules"
             )
+        decided = ""
+        if self.n_decided:
+            decided = f", and judged {count_noun(self.n_decided, 'sample')} that the grader left undecided"
+        if_wrong = if_right = ""
+        if self.accuracy_undecided_right is not None:
+            single = self.n_undecided == 1
+            if_wrong = f" if the {count_noun(self.n_undecided, 'undecided sample')} {'is' if single else 'are'} wrong"
+            if_right = (
+                f", and {100 * self.accuracy_undecided_right:.1f} % if {'it is' if single else 'they are'} right "
+                f"(`harness audit` with `undecided` asks a person about {'it' if single else 'them'})"
+            )
         return (
             f"a person audited {self.n_audited:,} of {self.n_population:,} verdicts and differs on "
-            f"{self.n_differing:,}{which}: the accuracy by a person is {100 * self.accuracy:.1f} % (same questions "
-            f"{_between(sampling)}{new}); {more}{older}"
+            f"{self.n_differing:,}{which}{decided}: the accuracy by a person is {100 * self.accuracy:.1f} %{if_wrong} "
+            f"(same questions {_between(sampling)}{new}){if_right}; {more}{older}"
         )
 
 
@@ -162,11 +192,14 @@ class _Stratum:
 
 @dataclass(frozen=True, slots=True)
 class _Population:
-    """What is audited. certain: the part of the accuracy that comes from samples which no judge decided."""
+    """What is audited. certain: the part of the accuracy that comes from samples which no judge decided. undecided:
+    the samples beside the strata that the grader left undecided, each with its weight in the accuracy.
+    """
 
     strata: tuple[_Stratum, ...]
     certain: float
     n: int
+    undecided: Mapping[Key, float]
 
     @classmethod
     def of(cls, items: Sequence[QuestionTally]) -> _Population:
@@ -174,17 +207,20 @@ class _Population:
         present = [item for item in items if item.n]
         by_judge = any(grade.rule == JUDGE_RULE for item in present for grade in item.grades)
         strata = {verdict: _Stratum(verdict) for verdict in (True, False)}
-        certain = []
+        certain: list[float] = []
+        undecided: dict[Key, float] = {}
         for item in present:
             weight = 1 / (item.n * len(present))
             for grade in item.grades:
                 correct = grade.verdict == "correct"
                 if by_judge and grade.rule != JUDGE_RULE:
                     certain.append(weight * correct)
+                    if grade.verdict == "undecided":
+                        undecided[grade.key] = weight
                 else:
                     strata[correct].weight_of[grade.key] = weight
         filled = tuple(stratum for stratum in strata.values() if stratum.weight_of)
-        return cls(filled, math.fsum(certain), sum(len(stratum.weight_of) for stratum in filled))
+        return cls(filled, math.fsum(certain), sum(len(stratum.weight_of) for stratum in filled), undecided)
 
 
 def audits(overrides: Iterable[Override]) -> dict[Key, Override]:
@@ -258,12 +294,14 @@ def audited(
     by_hand: Mapping[Key, Override],
     intervals: Intervals,
     *,
+    in_force: Mapping[Key, Override] | None = None,
     since: datetime | None = None,
 ) -> Audited | None:
     """The accuracy by a person, estimated from the audited samples; None while nothing is audited in one of the strata.
 
-    items: `tally(…).questions`. by_hand: `audits(…)`. intervals: of the accuracy by the grades. since: when the judge's
-    rubric was first used; None: it has none.
+    items: `tally(…).questions`. by_hand: `audits(…)`. intervals: of the accuracy by the grades. in_force: all verdicts
+    by hand, whatever their reason; they count on samples that the grader left undecided beside the judge's; None: the
+    audit's alone. since: when the judge's rubric was first used; None: it has none.
     """
     population = _Population.of(items)
     parts, n_differing, n_accepted, n_older = [], 0, 0, 0
@@ -288,12 +326,22 @@ def audited(
         )
     if not parts:
         return None
-    estimated = estimate(parts, population.certain, intervals, n_differing, n_accepted)
-    estimated = msgspec.structs.replace(estimated, n_older=n_older)
+    corrections = by_hand if in_force is None else in_force
+    decided = {key: corrections[key] for key in population.undecided if key in corrections}
+    right = math.fsum(population.undecided[key] for key, verdict in decided.items() if verdict.verdict == "correct")
+    estimated = estimate(parts, population.certain + right, intervals, n_differing, n_accepted)
+    left = [weight for key, weight in population.undecided.items() if key not in decided]
+    estimated = msgspec.structs.replace(
+        estimated,
+        n_older=n_older,
+        n_undecided=len(left),
+        accuracy_undecided_right=min(1.0, estimated.accuracy + math.fsum(left)) if left else None,
+        n_decided=len(decided),
+    )
     if estimated.n_audited < estimated.n_population:
         return estimated
     # Everything is audited: the person's verdicts are scored as a grader's would be.
-    judged = {key: by_hand[key] for stratum in population.strata for key in stratum.weight_of}
+    judged = decided | {key: by_hand[key] for stratum in population.strata for key in stratum.weight_of}
     return msgspec.structs.replace(estimated, intervals=_intervals_by_hand(items, judged))
 
 

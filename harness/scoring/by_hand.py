@@ -60,7 +60,10 @@ def _estimate(
 ) -> Audited | None:
     """The accuracy that an audit estimates from the verdicts by hand; None while these are too few."""
     by_hand = audits(corrections)
-    return audited(items, by_hand, intervals_of(score), since=since) if by_hand and score.accuracy is not None else None
+    if not by_hand or score.accuracy is None:
+        return None
+    in_force = overrides.in_force(corrections)
+    return audited(items, by_hand, intervals_of(score), in_force=in_force, since=since)
 
 
 def _with_corrected(
@@ -86,4 +89,5 @@ def _with_corrected(
     )
     if score.audited is None:
         return score, numbers.beside(score.accuracy, accuracy)
-    return score, numbers.words if numbers.n_judged > score.audited.n_audited else ""
+    n_counted = score.audited.n_audited + score.audited.n_decided
+    return score, numbers.words if numbers.n_judged > n_counted else ""

@@ -16,17 +16,20 @@ import contextlib
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.core.codec import digest
+from harness.core.inert import visible
+from harness.core.nouns import count_noun
 from harness.core.packed import Packed, Picked
 from harness.core.records import Grade, Question, Sample
 from harness.grading import verifier
 from harness.grading.processes import pool
+from harness.grading.second.judge import without_judge
 from harness.runs import BenchmarkFolder, JournalReport, grades, read_samples
 from harness.scoring.observed import Observed, Rows
 
@@ -65,7 +68,8 @@ class Graded:
     """The grades of a journal, in the order of questions and sample indices.
 
     question, index, rows: of each grade, its question's number, its sample index and its row in `observed`. observed:
-    facts of every sample of the journal. report: what was wrong with the journal's lines.
+    facts of every sample of the journal. report: what was wrong with the journal's lines. changes: sentences on samples
+    that were graded anew because their grader changed.
     """
 
     grades: Sequence[Grade]
@@ -74,6 +78,7 @@ class Graded:
     rows: Rows
     observed: Observed
     report: JournalReport
+    changes: Sequence[str] = ()
 
 
 class _Marks:
@@ -116,9 +121,14 @@ class _Former:
         graders = [names[question.rules.grader] for question in by_id.questions]
         self.grades: Packed[Grade] = Packed(Grade)
         marks, checksums = array("q"), array("q")
+        changed: dict[tuple[str, str], array[int]] = {}  # (former grader, grader now) → samples
         for grade in grades.read_stored(folder):
             number = by_id.numbers.get(grade.question_id)
-            if number is None or (grade.grader, grade.basis) != (graders[number], bases[number]):
+            if number is None:
+                continue
+            if (before := without_judge(grade.grader)) != graders[number]:
+                changed.setdefault((before, graders[number]), array("q")).append(_mark(number, grade.sample_index))
+            if (grade.grader, grade.basis) != (graders[number], bases[number]):
                 continue
             if grade.reply_checksum is None:
                 continue
@@ -132,6 +142,18 @@ class _Former:
         self._marks = array("q", np.frombuffer(marks, dtype=np.int64)[order].tobytes())
         self._positions = array("q", order.tobytes())
         self._checksums = checksums
+        # A grading that was interrupted has graded some of these samples anew before.
+        self._changed = {graders: np.setdiff1d(samples, self._marks).size for graders, samples in changed.items()}
+
+    @property
+    def changes(self) -> list[str]:
+        """A sentence for each grader that changed since samples were graded, with their number."""
+        return [
+            f"{count_noun(n, 'sample')} graded anew, since the grader changed from {visible(before, 100)} to "
+            f"{visible(now, 100)}"
+            for (before, now), n in self._changed.items()
+            if n
+        ]
 
     def __len__(self) -> int:
         """The number of samples with such a grade."""
@@ -222,7 +244,8 @@ def grade_journal(
                 graded.append(with_basis(grade))
                 on_graded(len(graded))
     former_grades = Picked(former.grades if former is not None else graded, former_positions)
-    return _in_order(reused, former_grades, new, graded, observed, reader.report)
+    in_order = _in_order(reused, former_grades, new, graded, observed, reader.report)
+    return in_order if former is None else replace(in_order, changes=former.changes)
 
 
 def _in_order(

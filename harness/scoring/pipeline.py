@@ -179,6 +179,7 @@ def _grade_benchmark(
             *takeover_warnings(journal.observed, planned_rows),
             *reply_doubts(folder),
             *filter(None, [by_card]),
+            *journal.changes,
         ),
         observed=journal.observed,
         rows=journal.rows,

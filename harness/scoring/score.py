@@ -534,11 +534,15 @@ def _verifier_errors(kinds: Mapping[GradeKind, int]) -> tuple[str, ...]:
 
     kinds: number of samples by verdict and rule.
     """
-    failures: Counter[str] = Counter()
+    failures, on_empty = Counter[str](), Counter[str]()
     for kind, n in kinds.items():
-        if kind.verdict == "undecided" and failure(kind.rule) is not None:
-            failures[kind.rule] += n
-    return _failure_sentences(failures, ": undecided, and counted as wrong")
+        if failure(kind.rule) is not None:
+            # A verifier of whole replies is asked about an empty text if a reply gives none.
+            (on_empty if kind.verdict == "no_answer" else failures)[kind.rule] += n
+    return (
+        *_failure_sentences(failures, ": undecided, and counted as wrong"),
+        *_failure_sentences(on_empty, " without a reply, on an empty text: counted as wrong"),
+    )
 
 
 def _failure_sentences(failures: Mapping[str, int], consequence: str) -> tuple[str, ...]:
@@ -547,7 +551,7 @@ def _failure_sentences(failures: Mapping[str, int], consequence: str) -> tuple[s
     failures: rule → number of samples. consequence: the words on what became of these samples.
     """
     ranked = sorted(failures.items(), key=lambda item: (-item[1], item[0]))
-    slower = "; to allow more time, score again with a larger `deadline` (seconds for an answer)"
+    slower = "; to allow more time, score again with a longer deadline for an answer"
     sentences = [
         f"the verifier {visible(rule.removeprefix('verifier '))} on {count_noun(count, 'sample')}{consequence}"
         f"{slower if is_late(rule) else ''}"

@@ -253,7 +253,7 @@ def _judge_warnings(scores: Mapping[str, Score]) -> list[str]:
         by_hand = "nobody has audited them"
         if audit is not None:
             share = f"{audit.n_audited:,} of {audit.n_population:,} verdicts"
-            by_hand = f"a person audited {share}: {100 * audit.accuracy:.1f} % by a person"
+            by_hand = f"a person audited {share}: {audit.words} by a person"
         parts.append(f"{errors.n_judged:,} of {errors.n_samples:,} verdicts of {which} are a judge's ({by_hand})")
     if not parts:
         return []

@@ -12,11 +12,12 @@ from __future__ import annotations
 import dataclasses
 import shlex
 import shutil
+import signal
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -29,7 +30,7 @@ from harness.benchmarks.questions import QuestionSet
 from harness.client.address.endpoint import DNS_PREFIX, Endpoint
 from harness.client.asker import Asker
 from harness.core.codec import digest
-from harness.core.errors import HarnessError, Sentence, ServerError, option
+from harness.core.errors import HarnessError, Interrupted, Sentence, ServerError, option
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.records import Grade, Key, Message, Question, Sample
@@ -192,14 +193,23 @@ TRIAL = Question(
 MIN_ALIKE = 10
 """A warning is given if the judge called at least this many distinct answers correct, and none wrong."""
 
+MAX_NAMED_SILENT = 5
+"""Largest number of samples without a verdict of the judge that a warning names."""
+
 MAX_QUOTED_CHARS = 100
 """Largest number of characters of a judge's reply that a warning quotes."""
 
 _VERDICT_WORDS = {True: "correct", False: "incorrect", None: "neither correct nor incorrect"}
 """The verdict of a judge's reply → its word in the line on the trial."""
 
-TRIAL_PATIENCE = Patience(attempts=2)
-"""A trial gives up sooner than a run: it should take a minute, not hours."""
+TRIAL_SECONDS = 120.0
+"""A judge's trial ends after this many seconds: a person waits for it."""
+
+SLOW_SECONDS = 10.0
+"""A judge's trial says after this many seconds that it waits for replies."""
+
+TRIAL_PATIENCE = Patience(attempts=1, grace=0.0, term_grace=0.0)
+"""A trial asks once, and a signal ends it at once: no reply of it is kept."""
 
 
 def try_judge(options: JudgeOptions, watcher: Watcher, *, may_start: bool = False) -> None:
@@ -208,9 +218,10 @@ def try_judge(options: JudgeOptions, watcher: Watcher, *, may_start: bool = Fals
 
     Raises `UsageError` or `ServerError`, with scoring's sentence, if the judge cannot be asked: no key, no answer, no
     such model. Warns if a reply has no verdict, if the judge calls the wrong answer correct, and if it calls the right
-    answer wrong by a prompt of the harness (a rubric may rightly reject it). may_start: the caller will start servers,
-    of which one may be the judge; then a judge that cannot be asked yet is only a warning. A judge with a server of its
-    own is not tried: that server starts when its judge is needed.
+    answer wrong by a prompt of the harness (a rubric may rightly reject it). A judge that sends nothing for
+    `TRIAL_SECONDS` raises `ServerError`; one whose replies are only not complete by then is a warning. may_start: the
+    caller will start servers, of which one may be the judge; then a judge that cannot be asked yet is only a warning. A
+    judge with a server of its own is not tried: that server starts when its judge is needed.
     """
     if options.serve is not None:
         return
@@ -219,12 +230,17 @@ def try_judge(options: JudgeOptions, watcher: Watcher, *, may_start: bool = Fals
     watcher.standing(Sentence(f"trying the judge {name} on two answers"))
     try:
         with serve() as server, TemporaryDirectory() as folder:
-            replies = _trial(judge, server, RunFolder(Path(folder) / "trial"))
+            addresses = ", ".join(visible(endpoint.base_url, 200) for endpoint in server.endpoints)
+            wait = _TrialWait(name, addresses, watcher, "" if may_start else "; nothing was sampled")
+            replies = _trial(judge, server, RunFolder(Path(folder) / "trial"), wait)
     except HarnessError as error:
         error.sentence = error.sentence.of("judge")
         if not may_start or not isinstance(error, ServerError):
             raise
         watcher.warn(Sentence(f"the judge cannot be asked now: {error.sentence.marked}"))
+        return
+    if not replies:
+        watcher.warn(wait.incomplete)
         return
     seconds = max(reply.timing.total for reply in replies)
     right, wrong = (_vote(reply, judge.prompt) for reply in replies)
@@ -259,24 +275,93 @@ def _trial_warning(name: str, kind: str, answer: str, verdict: str) -> Sentence:
     )
 
 
-def _trial(judge: JudgeSettings, server: Server, folder: RunFolder) -> list[Sample]:
+@dataclass(slots=True)
+class _TrialWait:
+    """How long a judge's trial has waited, and for what.
+
+    name, addresses: of the judge, fit to print. consequence: the end of the sentence on a silent judge. began: seconds
+    on the monotonic clock. tokens: how many have arrived. says_slow: whether the watcher is still to be told that the
+    replies take long. late: whether the deadline has passed.
+    """
+
+    name: str
+    addresses: str
+    watcher: Watcher
+    consequence: str
+    began: float = field(default_factory=time.monotonic)
+    tokens: int = 0
+    says_slow: bool = True
+    late: bool = False
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the trial began."""
+        return time.monotonic() - self.began
+
+    def look(self, progress: Progress) -> None:
+        """Count the tokens, and tell the watcher once that the trial waits."""
+        self.tokens = progress.arrived
+        if self.says_slow and self.seconds >= SLOW_SECONDS:
+            self.says_slow = False
+            tokens = count_noun(self.tokens, "token") if self.tokens else "nothing"
+            self.watcher.standing(
+                Sentence(
+                    f"the judge {self.name} has sent {tokens} in {SLOW_SECONDS:.0f} s; the trial ends after "
+                    f"{TRIAL_SECONDS:.0f} s"
+                )
+            )
+
+    def over(self) -> str | None:
+        """Why the trial must end now; None before its deadline."""
+        self.late = self.late or self.seconds >= TRIAL_SECONDS
+        return self.silent if self.late else None
+
+    @property
+    def silent(self) -> str:
+        """The sentence on a judge that sent nothing before the deadline."""
+        return f"the judge {self.name} at {self.addresses} did not reply within {TRIAL_SECONDS:.0f} s{self.consequence}"
+
+    @property
+    def incomplete(self) -> Sentence:
+        """The warning about a judge that replies, but too slowly for its trial."""
+        return Sentence(
+            f"the judge {self.name} has sent {count_noun(self.tokens, 'token')} in {TRIAL_SECONDS:.0f} s, and its two "
+            "replies are not complete: its verdicts were not tried, and scoring with it may take long"
+        )
+
+
+def _trial(judge: JudgeSettings, server: Server, folder: RunFolder, wait: _TrialWait) -> list[Sample]:
     """Ask the judge about the right and the wrong answer to `TRIAL`. Return its two replies in this order.
 
-    Raises `ServerError` if the judge does not reply to both.
+    Returns no reply if they are not complete at the deadline. Raises `ServerError` if the judge does not reply, and
+    `Interrupted`.
     """
     judge = dataclasses.replace(judge, votes=1)
     questions = [judge_question(judge.prompt, TRIAL, answer) for answer in (TRIAL.references[0], WRONG_ANSWER)]
     cases = _Cases(TRIAL.benchmark, {question.question_id: question for question in questions}, {}, 0)
     make_folder(folder.path)
-    began = time.monotonic()
-    outcome = _ask(folder, [cases], judge, server, None, "", TRIAL_PATIENCE)
-    seconds = time.monotonic() - began
+    try:
+        outcome = _ask(folder, [cases], judge, server, wait.look, "", TRIAL_PATIENCE, wait.over)
+    except Interrupted as error:
+        # The session's own sentence says that its folder can be resumed, and this one is deleted.
+        signum = error.exit_code - 128
+        raise Interrupted(
+            f"stopped by {signal.Signals(signum).name}: the judge {wait.name} at {wait.addresses} did not reply within "
+            f"{wait.seconds:.0f} s; nothing was sampled",
+            signum,
+        ) from None
+    except ServerError:
+        if not wait.late:
+            raise
+        if wait.tokens:
+            return []
+        raise ServerError(wait.silent) from None
+    seconds = wait.seconds
     replies = {reply.question_id: reply for reply in read_samples(folder.benchmark(cases.benchmark))}
     if len(replies) < len(questions):
         why = "; ".join(cause.example for cause in outcome.causes) or "no reply came"
-        addresses = ", ".join(visible(endpoint.base_url, 200) for endpoint in server.endpoints)
         raise ServerError(
-            f"the judge {visible(judge.model, 80)} at {addresses} gave no reply in {seconds:.1f} s of trying: {why}"
+            f"the judge {wait.name} at {wait.addresses} gave no reply in {seconds:.1f} s of trying: {why}"
         )
     return [replies[question.question_id] for question in questions]
 
@@ -430,6 +515,7 @@ def judge_grades(
         warnings = [
             _mute([benchmark_cases], [replies]) if mute else "",
             agreeable if replies.votes else "",
+            "" if mute else _silent_warning(benchmark.grades, benchmark_cases, replies),
             _missing_warning(replies, len(benchmark_cases.questions), outcome),
             _unshown(benchmark.grades, judge.scope),
             _from_elsewhere(replies.from_server, judge.addresses),
@@ -452,6 +538,24 @@ def _mute(cases: Sequence[_Cases], stored: Sequence[_Replies]) -> str:
     return (
         f"the judge was asked about {count_noun(n_answers, 'answer')} and gave no verdict at all, so the rules' "
         "verdicts stand"
+    )
+
+
+def _silent_warning(grades: Iterable[Grade], cases: _Cases, replies: _Replies) -> str:
+    """A warning that names samples which stay undecided since the judge gave no verdict on them; else empty.
+
+    grades: before the judge.
+    """
+    silent = {case for case, votes in replies.votes.items() if majority(votes) is None}
+    keys = [grade.key for grade in grades if grade.verdict == "undecided" and cases.case_of.get(grade.key) in silent]
+    if not keys:
+        return ""
+    named = ", ".join(f"{visible(key.question_id, 60)} sample {key.sample_index}" for key in keys[:MAX_NAMED_SILENT])
+    more = f", {len(keys) - MAX_NAMED_SILENT:,} more" if len(keys) > MAX_NAMED_SILENT else ""
+    return (
+        f"the judge was asked about {count_noun(len(keys), 'undecided sample')} and gave no verdict on "
+        f"{'it' if len(keys) == 1 else 'them'} ({named}{more}): a person decides {'it' if len(keys) == 1 else 'them'} "
+        "by `harness audit` with `undecided`"
     )
 
 
@@ -608,11 +712,13 @@ def _ask(
     on_progress: Callable[[Progress], None] | None,
     resume_command: str,
     patience: Patience | None = None,
+    over: Callable[[], str | None] = lambda: None,
 ) -> Outcome:
     """Ask the judge for the missing replies of all benchmarks, in one session.
 
     folder: the run folder of the replies. cases: of each benchmark. resume_command: what the user types to continue.
-    patience: when the session gives up; None: when a run does.
+    patience: when the session gives up; None: when a run does. over: called now and then; returns why the session must
+    end now, or None.
     """
     with_questions = [benchmark_cases for benchmark_cases in cases if benchmark_cases.questions]
     benchmark = BenchmarkSettings(samples=judge.votes, sampling=judge.sampling)
@@ -635,7 +741,7 @@ def _ask(
         return generate(
             settings,
             sets,
-            servers=ServerSide(context_of=server.context_of),
+            servers=ServerSide(context_of=server.context_of, lost=over),
             listener=Listener(on_progress=on_progress, resume_command=resume_command),
         )
     except ServerError as error:

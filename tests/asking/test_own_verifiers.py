@@ -83,8 +83,13 @@ def warnings_of(folder: Path, function: str, *, judged: bool = False) -> list[st
         ("mine:own_words", "right", "set HARNESS_GRADERS=own_words (modules with commas between them)"),
         ("own_words", "nothing", "the verifier own_words:nothing cannot be used"),
         ("own_words", "raises", "the verifier raised AttributeError"),
-        ("own_words", "scores", 'type float, neither True nor False (on the answers "2" and "no such answer")'),
-        ("own_words", "prints", "type NoneType, neither True nor False"),
+        (
+            "own_words",
+            "scores",
+            "type float, neither True nor False nor harness.grading.verifier.Parts(right, total) (on the answers "
+            '"2" and "no such answer")',
+        ),
+        ("own_words", "prints", "type NoneType, neither True nor False (on"),
         pytest.param("own_words", "ends", "it ended its process", marks=pytest.mark.slow),
         ("own_words", "loops", 'it took longer than 0.2 s on the answer "2". Make it faster'),
     ],
@@ -144,6 +149,12 @@ def test_a_relative_folder_of_modules_is_named_as_the_cause(own: Path, monkeypat
     monkeypatch.setenv("PYTHONPATH", ".")
     monkeypatch.chdir(own)
     with pytest.raises(UsageError, match="its folder must be in PYTHONPATH, as an absolute path"):
+        warnings_of(own, "right")
+
+
+def test_a_library_that_the_module_lacks_is_no_matter_of_its_folder(own: Path) -> None:
+    (own / "own_words.py").write_text(f"import nosuchlib\n{MODULE}")
+    with pytest.raises(UsageError, match=r"No module named 'nosuchlib' \(own_words\.py:1\)\. Correct its module"):
         warnings_of(own, "right")
 
 

@@ -60,7 +60,10 @@ def saved(tmp_path: Path, data: bytes, name: str = "set.jsonl") -> Path:
         (GOOD + b'{"problem": "p", "answer": "  "}', r"set\.jsonl:2: the answer column 'answer' is empty"),
         (GOOD + b'{"problem": "p", "answer": true}', r"set\.jsonl:2: .* must be an answer, found true"),
         (GOOD + b'{"problem": "p", "answer": [1, 2]}', r"set\.jsonl:2: .* must be one answer, found a list"),
-        (GOOD + b'{"problem": "p", "answer": {"a": 1}}', r"set\.jsonl:2: .* must be one answer, found an object"),
+        (
+            GOOD + b'{"problem": "p", "answer": {"a": 1}}',
+            r"set\.jsonl:2: .* must be one answer, found an object.* Write it as a text",
+        ),
         (
             GOOD + b'{"problem": null, "answer": 1}',
             r"set\.jsonl:2: the column 'problem' must be a question's text, .*null",

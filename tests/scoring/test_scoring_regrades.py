@@ -52,11 +52,31 @@ def test_a_changed_verifier_grades_again_by_itself_and_an_unchanged_one_does_not
     graded.clear()
     (score,) = score_run(run, GradingOptions(workers=1), lambda _name, n: graded.append(n))
     assert (score.accuracy, graded, graders(run)) == (0.5, [], first)
+    assert "graded anew" not in " ".join(score.warnings)
 
     own.write_text("def judge(answer, question):\n    return answer in ('7', '8')\n")
     (score,) = score_run(run, GradingOptions(workers=1), lambda _name, n: graded.append(n))
     assert (score.accuracy, graded) == (1.0, [1, 2])
     assert {grader for _, grader in graders(run)}.isdisjoint({grader for _, grader in first})
+    (before, *_), (now, *_) = ([grader for _, grader in each] for each in (first, graders(run)))
+    assert f"2 samples graded anew, since the grader changed from {before} to {now}" in score.warnings
+    (score,) = score_run(run, GradingOptions(workers=1))
+    assert "graded anew" not in " ".join(score.warnings)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("returned", "failed"), [("{}[answer]", True), ("False", False), ("None", False)])
+def test_a_verifier_that_raises_on_a_sample_without_a_reply_is_named(
+    tmp_path: Path, own: Path, returned: str, failed: bool
+) -> None:
+    own.write_text(f"def judge(answer, question):\n    return True if answer else {returned}\n")
+    rules = GradeRules(grader="own_verifier:judge", whole_reply=True)
+    run = run_with(tmp_path / "run", [sample(0, "seven", ""), sample(1, None, "thinking")], rules=rules)
+    (score,) = score_run(run, GradingOptions(workers=1))
+    assert [outcome for outcome, _ in graders(run)] == ["correct", "no_answer"]
+    sentence = "raised KeyError (own_verifier.py:2) on 1 sample without a reply, on an empty text: counted as wrong"
+    assert (sentence in " ".join(score.verifier_errors)) == failed
+    assert bool(score.verifier_errors) == failed
 
 
 @pytest.mark.slow

@@ -66,6 +66,7 @@ def filled(path: Path, verdict_of: Any) -> list[dict[str, Any]]:
 # --- before an audit ---
 def test_a_judged_score_says_that_its_interval_leaves_the_judge_out(judged: RunFolder) -> None:
     assert "4 of 8 verdicts are a judge's, and the intervals leave its errors out: no sample" in warnings(judged)
+    assert "gave no verdict" not in warnings(judged)
 
 
 def test_it_says_how_far_judge_and_rules_differ(tmp_path: Path) -> None:
@@ -131,6 +132,36 @@ def test_a_verdict_on_an_undecided_sample_counts_in_no_audit_though_the_option_i
     (audit,) = front.audit(folder.path, verdicts=tmp_path / "todo.jsonl")
     assert len(audit.items) == audit.n_drawn
     assert {one.why for one in overrides.read(folder.benchmark("prose"))} == {"undecided by the grader"}
+
+
+def test_an_audit_states_both_accuracies_while_the_judge_left_samples_undecided(tmp_path: Path) -> None:
+    rows = {"q1": (PROSE, [GOOD, BAD, GOOD, BAD]), "q2": (PROSE, [r"So \boxed{\text{hard to say}}"] * 3 + [GOOD])}
+    folder = write_run(tmp_path / "run", rows)
+    with FaultServer(ruling_by({"making sugar": True, "burning sugar": False})) as server:
+        judge_run(folder, serve(server))
+    silent = "q2 sample 0, q2 sample 1, q2 sample 2"
+    assert f"asked about 3 undecided samples and gave no verdict on them ({silent}): a person" in warnings(folder)
+    front.audit(folder.path, out=tmp_path / "todo.jsonl")
+    assert len(filled(tmp_path / "todo.jsonl", lambda row: "correct" if "making" in row["text"] else "wrong")) == 5
+    read = harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl")
+    assert "the accuracy by a person is 37.5 % if the 3 undecided samples are wrong (same questions " in read.out
+    assert ", and 75.0 % if they are right (`harness audit` with `undecided` asks a person about them)" in read.out
+    assert "to judge the undecided samples, too: harness audit RUN --undecided" in read.out
+    front.audit(folder.path, undecided=True, out=tmp_path / "rest.jsonl")
+    filled(tmp_path / "rest.jsonl", lambda row: "correct" if row["sample_index"] else None)
+    front.audit(folder.path, undecided=True, verdicts=tmp_path / "rest.jsonl")
+    assert "differs on 0, and judged 2 samples that the grader left undecided: the accuracy by" in warnings(folder)
+    assert "a person is 62.5 % if the 1 undecided sample is wrong (same" in warnings(folder)
+    assert ", and 75.0 % if it is right (`harness audit` with `undecided` asks a person about it)" in warnings(folder)
+    front.audit(folder.path, undecided=True, out=tmp_path / "last.jsonl")
+    assert len(filled(tmp_path / "last.jsonl", lambda _: "wrong")) == 1
+    front.audit(folder.path, undecided=True, verdicts=tmp_path / "last.jsonl")
+    assert "the accuracy by a person is 62.5 % (same" in warnings(folder)
+    assert "judged by hand, " not in warnings(folder), "every verdict by hand stands in the audit's sentence"
+    score = Score.load(folder.benchmark("prose"))
+    assert score is not None
+    assert score.audited is not None
+    assert score.audited.intervals == score.accuracy_overridden_intervals, "scored by the person's verdicts alone"
 
 
 # --- by a file ---

@@ -10,6 +10,8 @@ import json
 import os
 import re
 import shlex
+import signal
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,10 +19,10 @@ import pytest
 
 import harness as reasoning_harness
 from harness.core.errors import HarnessError
-from harness.generation.settings import Patience
 from harness.verbs import judge as judging
-from tests.faults.server import FaultServer, Request, Step, completion, http, models
-from tests.system.command import harness
+from tests.faults.server import HEAD, STALL, FaultServer, Request, Step, chunk, completion, delta, http, models
+from tests.patience import until
+from tests.system.command import harness, start
 
 Answer = Callable[[Request], Iterator[Step]]
 
@@ -104,8 +106,58 @@ def test_a_key_that_the_run_s_own_server_refuses_is_not_the_judge_s(tmp_path: Pa
     assert f"harness: {server.base_url} refuses: HTTP 401: no such key; --api-key-env names the variable" in said
 
 
-def test_a_judge_that_never_replies_is_named_with_its_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judging, "TRIAL_PATIENCE", Patience(attempts=1))
+def silent() -> Iterator[Step]:
+    yield STALL
+
+
+def slow() -> Iterator[Step]:
+    yield HEAD
+    yield chunk(delta("Let"))
+    yield chunk(delta(" me"))
+    yield STALL
+
+
+def test_a_judge_that_stays_silent_is_refused_at_the_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judging, "SLOW_SECONDS", 0.2)
+    monkeypatch.setattr(judging, "TRIAL_SECONDS", 2.0)
+    with FaultServer(SERVED) as server, FaultServer(listing("judge", silent)) as judge:
+        done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url))
+        assert (done.code, n_sampled(server), n_sampled(judge)) == (2, 0, 2), done.err
+    said = " ".join(done.err.split())
+    assert "the judge judge has sent nothing in 0 s; the trial ends after 2 s" in said
+    assert f"harness: the judge judge at {judge.base_url} did not reply within 2 s; nothing was sampled" in said
+    assert "resume" not in said
+    assert not re.search(r"/trial\b", said), "the folder of the trial is temporary"
+
+
+def test_a_judge_whose_replies_are_only_slow_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judging, "TRIAL_SECONDS", 2.0)
+    with FaultServer(SERVED) as server, FaultServer(listing("judge", slow)) as judge:
+        done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url))
+        assert (done.code, n_sampled(server)) == (0, 2), done.err
+    said = " ".join(done.err.split())
+    assert re.search(r"the judge judge has sent \d+ tokens in 2 s, and its two replies are not complete", said), said
+
+
+def test_a_signal_ends_the_trial_at_once_and_nothing_is_to_resume(tmp_path: Path) -> None:
+    with FaultServer(SERVED) as server, FaultServer(listing("judge", silent)) as judge:
+        running = start(tmp_path, run_words(tmp_path, server, judge.base_url))
+        until(lambda: n_sampled(judge) == 2, "the trial's two requests")
+        began = time.monotonic()
+        running.send_signal(signal.SIGINT)
+        _, err = running.communicate(timeout=60)
+        assert time.monotonic() - began < 15, "the grace of a run is 30 s"
+        assert (running.returncode, n_sampled(server)) == (130, 0), err
+    said = " ".join(err.split())
+    assert re.search(
+        rf"stopped by SIGINT: the judge judge at {re.escape(judge.base_url)} did not reply within \d+ s; "
+        r"nothing was sampled",
+        said,
+    ), said
+    assert "resume" not in said
+
+
+def test_a_judge_that_never_replies_is_named_with_its_address(tmp_path: Path) -> None:
     with FaultServer(SERVED) as server, FaultServer(refusing(500, "out of order")) as judge:
         done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url))
         assert (done.code, n_sampled(server)) == (2, 0), done.err

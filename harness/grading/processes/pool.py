@@ -379,9 +379,7 @@ def _identity(grader: str) -> str:
         checked = Checked(error="its import ends the process")
     if checked.error:
         # A worker starts in a folder of its own, where a relative entry would name another module.
-        where = (
-            "; its folder must be in PYTHONPATH, as an absolute path" if "ModuleNotFoundError" in checked.error else ""
-        )
+        where = "; its folder must be in PYTHONPATH, as an absolute path" if checked.not_found else ""
         raise UsageError(
             f"the verifier {quoted(grader)} cannot be used: {checked.error}{where}. Correct its module, or name "
             "another grader"

@@ -76,10 +76,14 @@ def frame(message: Any) -> bytes:
 
 
 class Checked(msgspec.Struct):
-    """The result of importing a verifier: its identity, or the error in words."""
+    """The result of importing a verifier: its identity, or the error in words.
+
+    not_found: whether the verifier's own module was not found, not one that it imports.
+    """
 
     identity: str = ""
     error: str = ""
+    not_found: bool = False
 
 
 def check(grader: str) -> None:
@@ -91,7 +95,9 @@ def check(grader: str) -> None:
     try:
         checked = Checked(identity=verifier.identity(grader))
     except (Exception, SystemExit) as error:  # noqa: BLE001  foreign code is imported
-        checked = Checked(error=verifier.describe(error))
+        module = grader.partition(":")[0]
+        not_found = isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}.")
+        checked = Checked(error=verifier.describe(error), not_found=not_found)
     reply.write(codec.encode(checked))
     reply.close()
 

@@ -78,6 +78,11 @@ def judge_name(model: str, prompt: JudgePrompt, votes: int) -> str:
     return f"judge:{model}@{prompt.name}{f'*{votes}' if votes > 1 else ''}"
 
 
+def without_judge(grader: str) -> str:
+    """Return the grader before the judge, in the grader of a sample that a judge decided or that none did."""
+    return grader.partition("+judge:")[0]
+
+
 def prompt_of(grader: str) -> str:
     """Return the prompt's name in the grader of a sample that a judge decided (`judge_name`)."""
     return grader.rpartition("@")[2].partition("*")[0]
