@@ -1,4 +1,4 @@
-"""Simulates how often a score suspects a hidden length limit (`harness.scoring.hidden_limit`), with one and without.
+"""Simulates how often a score suspects a hidden length limit (`harness.core.hidden_limit`), with one and without.
 
     python bench/simulate_hidden_limit.py [--repeats 2000] [--seed 1]
 
@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.scoring.hidden_limit import DIGEST_BITS, ReplyLengths
+from harness.core.hidden_limit import DIGEST_BITS, ReplyLengths
 
 MAX_FALSE = 0.001
 """Largest rate of false alarms in any row without a limit."""

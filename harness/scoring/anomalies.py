@@ -39,12 +39,12 @@ from numpy.typing import NDArray
 from harness.core import codec
 from harness.core.files import open_untrusted
 from harness.core.fixed_rows import BLOCK_ROWS, FixedRows
+from harness.core.hidden_limit import DIGEST_BITS, reply_checksum
 from harness.core.inert import quoted
 from harness.core.nouns import count_noun
 from harness.core.records import Anomaly, Sample
 from harness.core.reply_notes import DOUBTFUL
 from harness.runs import RunFolder
-from harness.scoring.hidden_limit import DIGEST_BITS, reply_checksum
 
 HEAD_CHARS, TAIL_CHARS = 8000, 8000
 """Characters at the beginning and the end of a longer text that are examined; faults show at the end."""

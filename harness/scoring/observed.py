@@ -20,12 +20,12 @@ from typing import get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.core.hidden_limit import HiddenLimit, ReplyLengths
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.packed import Spilled
 from harness.core.records import FROM_FILE, Anomaly, Sample
 from harness.scoring.anomalies import Texts, signs_of
-from harness.scoring.hidden_limit import HiddenLimit, ReplyLengths
 
 Rows = NDArray[np.int64]
 """Row numbers into `Observed`, in order of arrival."""

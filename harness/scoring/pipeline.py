@@ -19,6 +19,7 @@ import msgspec
 import numpy as np
 
 from harness.core.errors import StoreError
+from harness.core.hidden_limit import HiddenLimit
 from harness.core.inert import quoted
 from harness.core.packed import Packed, Picked
 from harness.core.records import Grade, Key, Question, Sample
@@ -44,7 +45,6 @@ from harness.scoring.audit import JudgeErrors
 from harness.scoring.by_endpoint import EndpointScore, FailedRequests
 from harness.scoring.by_hand import beside_verdicts_by_hand
 from harness.scoring.cut_text import accuracy_of_cut_text, cut, tokens_until
-from harness.scoring.hidden_limit import HiddenLimit
 from harness.scoring.journal_grades import ById, basis, grade_journal
 from harness.scoring.observed import Observed, Rows, hidden_limit, salvage_warnings, takeover_warnings
 from harness.scoring.rubrics import rubric_of

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from harness.core import codec
 from harness.core.errors import StoreError, UsageError
 from harness.core.files import read_record, write_atomically
+from harness.core.hidden_limit import HiddenLimit
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.core.records import SCHEMA_VERSION, Grade, NearMiss, Question
@@ -31,7 +32,6 @@ from harness.runs.record import Plan
 from harness.scoring.anomalies import Anomalies, Copies, EqualTexts
 from harness.scoring.audit import Audited, JudgeErrors
 from harness.scoring.by_endpoint import EndpointScore, endpoint_warnings
-from harness.scoring.hidden_limit import HiddenLimit
 from harness.scoring.intervals import Interval, cluster_numbers
 from harness.scoring.measures import Measure, measures
 from harness.scoring.tally import GradeKind, QuestionTally, SampleColumns, Tallies, slim, tally

@@ -301,18 +301,33 @@ def test_a_conclusion_in_another_unit_than_its_calculation_is_undecided() -> Non
     assert outcome("12元", "3×4≠12，所以一共要付12元。") == "undecided"
 
 
-YES = ("是", "是的", "对", "对的", "正确", "√")
-NO = ("否", "不是", "不对", "错", "错误", "×")
+IS, RIGHT = ("是", "是的"), ("对", "对的", "正确", "√")
+IS_NOT, FALSE = ("否", "不是"), ("不对", "错", "错误", "×")
+YES, NO = (*IS, *RIGHT[:-1]), (*IS_NOT, *FALSE[:-1])
+OPPOSITE = {
+    word: opposite[0]
+    for group, opposite in ((IS, IS_NOT), (IS_NOT, IS), (RIGHT, FALSE), (FALSE, RIGHT))
+    for word in group
+}
 
 
-@pytest.mark.parametrize(("same", "others"), [(YES, NO), (NO, YES)])
+@pytest.mark.parametrize(
+    ("same", "others", "of_another_kind"),
+    [
+        (IS, IS_NOT, (*RIGHT, *FALSE)), (IS_NOT, IS, (*RIGHT, *FALSE)),
+        (RIGHT, FALSE, (*IS, *IS_NOT)), (FALSE, RIGHT, (*IS, *IS_NOT)),
+    ],
+)  # fmt: skip
 def test_chinese_words_for_yes_are_equal_and_so_are_those_for_no(
-    same: tuple[str, ...], others: tuple[str, ...]
+    same: tuple[str, ...], others: tuple[str, ...], of_another_kind: tuple[str, ...]
 ) -> None:
-    for reference, answer in product(same[:-1], same):  # a sign is an answer, and no reference
+    references = [word for word in same if word not in "√×"]  # a sign is an answer, and no reference
+    for reference, answer in product(references, of_another_kind):
+        assert outcome(reference, rf"\boxed{{{answer}}}") == "undecided", (reference, answer)
+    for reference, answer in product(references, same):
         assert outcome(reference, rf"\boxed{{{answer}}}") == "correct", (reference, answer)
         assert outcome(reference, rf"\boxed{{\text{{{answer}}}}}") == "correct", (reference, answer)
-    for reference, answer in product(same[:-1], others):
+    for reference, answer in product(references, others):
         assert outcome(reference, rf"\boxed{{{answer}}}") == "wrong", (reference, answer)
     for other in ("不一定", "是非", "对错", "对角线", "yes and no", "是吗？"):
         assert outcome(same[0], rf"\boxed{{{other}}}") == "undecided", other
@@ -332,12 +347,11 @@ OPEN = (
 
 @pytest.mark.parametrize("lead", ["", "答："])
 def test_a_whole_reply_that_begins_with_yes_or_no_is_read_if_its_clause_agrees(lead: str) -> None:
-    for words, agreeing, other in ((YES[:5], AFFIRMED, DENIED), (NO[:5], DENIED, AFFIRMED)):
+    for words, agreeing, other in ((YES, AFFIRMED, DENIED), (NO, DENIED, AFFIRMED)):
         for word, clause in product(words, agreeing):
             # Behind 答： the 不 of a clause may deny the answer before it (`behind_chinese`).
             may_be_open = lead == "答：" and word in NO
-            opposite = NO[0] if word in YES else YES[0]
-            right, wrong = (outcome(reference, f"{lead}{word}，{clause}") for reference in (word, opposite))
+            right, wrong = (outcome(reference, f"{lead}{word}，{clause}") for reference in (word, OPPOSITE[word]))
             assert (right, wrong) == ("correct", "wrong") or (may_be_open and right == wrong == "undecided"), (
                 word,
                 clause,

@@ -100,8 +100,8 @@ ONCE_TOLD_APART = [
     ("sin(x)", r"\boxed{\cos x}", "wrong"),
     ("Paris", r"\boxed{\text{paris}}", "correct"),
     ("Paris", r"\boxed{\text{London}}", "undecided"),
-    (r"\frac{\pi^2}{6}", r"\boxed{\sum_{n=1}^\infty \frac1{n^2}}", "correct"),
-    (r"\frac{\pi^2}{6}", r"\boxed{\sum_{n=1}^\infty \frac1{n^3}}", "wrong"),
+    (r"\frac{\pi^2}{6}", r"\boxed{\sum_{n=1}^\infty \frac1{n^2}}", "undecided"),
+    (r"\frac{\pi^2}{6}", r"\boxed{\sum_{n=1}^\infty \frac1{n^3}}", "undecided"),
 ]
 
 

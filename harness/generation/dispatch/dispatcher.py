@@ -26,6 +26,7 @@ import msgspec
 from harness.client.address.endpoint import Endpoint
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.errors import HarnessError, ServerError, StoppedByRule, StoreError, option
+from harness.core.hidden_limit import ReplyLengths, reply_checksum
 from harness.core.inert import quoted
 from harness.core.records import Sample
 from harness.generation.dispatch.actions import Action, Ask, Cancel, Done, Log, Store, Wait
@@ -43,7 +44,6 @@ from harness.generation.progress import Progress
 from harness.generation.settings import RunSettings
 from harness.generation.spending import Spent
 from harness.runs.record import RecordRefused, Task
-from harness.scoring.hidden_limit import ReplyLengths, reply_checksum
 
 HOPELESS_QUESTIONS = 3
 """The run stops when this many different questions are refused and no reply has ever come: the request is wrong."""

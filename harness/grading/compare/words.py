@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import re
-
 from harness.answers.words import exclude_each_other, without_layout, without_text_commands, words_of
 from harness.core.records import GradeRules
 from harness.grading.compare.conventions import allows
 from harness.grading.compare.scalars import Comparison
-
-_LATIN = re.compile("[A-Za-z]")
-_REPLIES_IN_CHINESE = {"true": "yes", "false": "no"}
-"""A Chinese yes-or-no question is answered by 对 and 错 as well as by 是 and 不是."""
 
 
 def same_words(reference: str, answer: str, rules: GradeRules) -> Comparison:
     """Compare two answers in words; with the convention `text_case` off, upper and lower case count.
 
     Different words are undecided, for they may say the same. They are wrong only if both stand on a closed list of
-    words that cannot both be right, such as yes and no. In Chinese 是 is 对, and 否 is 错. A question ("yes?") states
-    nothing.
+    words that cannot both be right, such as yes and no. 对 and 错 are true and false, not 是 and 否: to 小明算错了吗？, 错
+    may speak of the calculation. A question ("yes?") states nothing.
     """
     if answer.rstrip().endswith(("?", "？")):
         return Comparison(None, "words")
     if allows(rules, "text_case"):
         first, second = words_of(reference), words_of(answer)
-        if not any(_LATIN.search(without_text_commands(text)) for text in (reference, answer)):
-            first, second = (_REPLIES_IN_CHINESE.get(words, words) for words in (first, second))
         if first == second:
             return Comparison(True, "words")
         return Comparison(False if exclude_each_other(first, second) else None, "words")

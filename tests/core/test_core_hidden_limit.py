@@ -1,6 +1,6 @@
 """A hidden length limit of the server: found by the lengths of replies, beside lengths that only look like one.
 
-For: harness.scoring.hidden_limit.
+For: harness.core.hidden_limit.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.scoring.hidden_limit import ReplyLengths, reply_checksum
+from harness.core.hidden_limit import ReplyLengths, reply_checksum
 from tests.faults.server import FaultServer, Request, Step, completion, models
 from tests.system.command import harness
 
