@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections import Counter
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -62,14 +63,14 @@ class HiddenLimit(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+@dataclass(slots=True)
 class ReplyLengths:
     """Counts replies by their length in tokens; it keeps only the last quarter of lengths in memory."""
 
-    def __init__(self) -> None:
-        self._n = 0
-        self._longest = 0
-        self._stopped = Counter[int]()
-        self._texts: dict[int, set[int]] = {}
+    _n: int = 0
+    _longest: int = 0
+    _stopped: Counter[int] = field(default_factory=Counter)
+    _texts: dict[int, set[int]] = field(default_factory=dict)
 
     def observe(self, tokens: int, checksum: int, *, stopped: bool) -> None:
         """Count a reply. checksum: as `reply_checksum` gives it. stopped: whether its finish reason is `stop`."""

@@ -33,7 +33,7 @@ from harness.scoring.anomalies import Anomalies, Copies, EqualTexts
 from harness.scoring.audit import Audited, JudgeErrors
 from harness.scoring.by_endpoint import EndpointScore, endpoint_warnings
 from harness.scoring.intervals import Interval, cluster_numbers
-from harness.scoring.measures import Measure, measures
+from harness.scoring.measures import VERSION, Measure, measures
 from harness.scoring.tally import GradeKind, QuestionTally, SampleColumns, Tallies, slim, tally
 from harness.scoring.tokens import (
     BudgetScore,
@@ -309,7 +309,14 @@ def score_benchmark(
         copies=None if equal_texts is None else equal_texts.copies,
     )
     own = _warnings(score, (*tallies.warnings, *_unequal(tallies, present), *omitted), tallies.kinds, tallies.planned)
-    return msgspec.structs.replace(score, warnings=(*warnings, *own), measures=measures(covered) or msgspec.UNSET)
+    return msgspec.structs.replace(score, warnings=(*warnings, *own), measures=_measures(covered))
+
+
+def _measures(items: Sequence[QuestionTally]) -> tuple[Measure, ...] | msgspec.UnsetType:
+    """Return the measures beside the accuracy; unset for most benchmarks, which have neither parts nor versions."""
+    if any(item.parts or VERSION in item.question.metadata for item in items):
+        return measures(items) or msgspec.UNSET
+    return msgspec.UNSET
 
 
 def _unequal(tallies: Tallies, present: Sequence[QuestionTally]) -> list[str]:
@@ -536,7 +543,7 @@ def _verifier_errors(kinds: Mapping[GradeKind, int]) -> tuple[str, ...]:
     """
     failures, on_empty = Counter[str](), Counter[str]()
     for kind, n in kinds.items():
-        if failure(kind.rule) is not None:
+        if kind.verdict in ("undecided", "no_answer") and failure(kind.rule) is not None:
             # A verifier of whole replies is asked about an empty text if a reply gives none.
             (on_empty if kind.verdict == "no_answer" else failures)[kind.rule] += n
     return (
