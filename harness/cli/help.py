@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import click
 
-from harness.core.errors import UNSET, HarnessError, Sentence, as_keyword, near_names, spell_options
+from harness.core.errors import UNSET, HarnessError, Sentence, UsageError, as_keyword, near_names, spell_options
 from harness.core.inert import visible
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -107,14 +107,28 @@ class Helping(click.Command):
             raise click.UsageError(
                 f"{shlex.join(['--', *engine_words])}: a flag of the engine is given by {typed}", ctx
             )
+        refuses_more, ctx.allow_extra_args = not ctx.allow_extra_args, True
         try:
-            return super().parse_args(ctx, args)
+            rest = super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             if self.verb:
                 from harness.cli.flag_words import refuse
 
                 refuse(self.verb, error.option_name)
             raise click.UsageError(_no_such(error.option_name, self, ctx), ctx) from None
+        if rest and refuses_more and not ctx.resilient_parsing:
+            raise UsageError(_too_many(rest, self, ctx))
+        return rest
+
+
+def _too_many(rest: Sequence[str], command: click.Command, ctx: click.Context) -> str:
+    """The sentence about arguments behind those that the command takes."""
+    first, benchmarks = visible(rest[0], 80), ctx.params.get("benchmarks")
+    if isinstance(benchmarks, str):
+        listed = visible(",".join([benchmarks, *rest]), 200)
+        return f"unexpected argument {first}: several benchmarks are separated by commas, as in {listed}"
+    taken = " ".join(piece for piece in command.collect_usage_pieces(ctx) if piece != ctx.command.options_metavar)
+    return f"unexpected argument {first}: `{ctx.command_path}` takes {taken or 'options only'}"
 
 
 def _hidden_count(hidden: Sequence[str], shown: Sequence[str]) -> str:

@@ -188,6 +188,8 @@ def _between(ends: tuple[float, float] | None) -> str:
     if ends is None:
         return ""
     low, high = (f"{100 * end:.1f}" for end in ends)
+    if low == high:
+        return f"; by chance in its samples, the difference varies by less than 0.1 points around {low} (95 % interval)"
     return f"; by chance in its samples, the difference is between {low} and {high} points (95 % interval)"
 
 
@@ -267,6 +269,9 @@ def _print_needed(planned: Planned, options: PlanOptions, detect: float) -> None
             "with more samples narrows it"
         )
     if planned.typical is not None:
+        # The lines on the given samples have said whose spread it is, and how to measure one's own.
+        if needed.given_samples is not None:
+            return
         click.echo(f"  {_basis(planned.typical, options)}")
         click.echo(
             "  a pilot of two samples a question measures the spread of your model, and the time and cost of the run:\n"

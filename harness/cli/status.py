@@ -225,7 +225,7 @@ def _from_files(files: OnDisk, scores: dict[str, RunningScore]) -> Iterator[str]
     from harness.showing.lines import percent, score_in_words
 
     for benchmark in files.benchmarks:
-        right = f" · {score_in_words(scores[benchmark.name])}" if benchmark.name in scores else ""
+        right = f" · {score_in_words(scores[benchmark.name], benchmark.done)}" if benchmark.name in scores else ""
         share = percent(benchmark.done, benchmark.total)
         yield (
             f"{visible(benchmark.name, 60)}  {benchmark.done}/{count_noun(benchmark.total, 'sample')} ({share}){right}"

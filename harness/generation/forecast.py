@@ -188,14 +188,14 @@ def forecast(
     )
 
 
-def _busy_seconds(spans: list[tuple[float, float]]) -> float:
-    """Seconds in which at least one request was in flight; pauses between sessions do not count.
+def _busy_seconds(spans: list[tuple[float, float]], max_gap: float = 1.0) -> float:
+    """Seconds in which the run was at work: with requests in flight, or for at most `max_gap` writing and sending.
 
-    spans: (start, end) of each request, in seconds.
+    spans: (start, end) of each request, in seconds. A longer gap is a pause, such as that between two sessions.
     """
     total, until = 0.0, -math.inf
     for start, end in sorted(spans):
-        total += max(0.0, end - max(start, until))
+        total += max(0.0, end - (start if start - until > max_gap else until))
         until = max(until, end)
     return total
 

@@ -31,6 +31,9 @@ from harness.runs.line_file import LineFile, make_folder
 RACE_PLAN = "race.json"
 """Name of the file that fixes the looks of a race; it lies beside the candidates' run folders."""
 
+RESULTS = Path("results")
+"""The folder of runs that are given no other."""
+
 MANIFEST = "manifest.json"
 """Name of the file that makes a folder a run's folder."""
 
@@ -150,6 +153,12 @@ def run_around(file: Path) -> Path | None:
     return next((folder for folder in file.absolute().parents[:2] if (folder / MANIFEST).is_file()), None)
 
 
+def run_in_results(name: Path | str) -> Path | None:
+    """The run in `RESULTS` that is called `name`, for a message where `name` alone is no run; None if there is none."""
+    path = RESULTS / name
+    return path if (path / MANIFEST).is_file() else None
+
+
 def runs_in(folder: Path) -> list[RunFolder]:
     """The runs whose folders lie in `folder`, such as the cells of a sweep; none for a run's own folder.
 
@@ -178,7 +187,7 @@ class RunFolder:
         return str(self.path)
 
     @classmethod
-    def default(cls, model: str, results: Path = Path("results"), shard: str | None = None) -> RunFolder:
+    def default(cls, model: str, results: Path = RESULTS, shard: str | None = None) -> RunFolder:
         """The default folder for a run of `model`. shard: "2/8" where it is a part of a run."""
         part = "" if shard is None else f"-shard-{shard.replace('/', '-of-')}"
         return cls(named_folder(results, model, part))
@@ -204,6 +213,8 @@ class RunFolder:
             raise StoreError(f"{folder.path} is a folder of runs. Name one of them, such as {runs[0].path}.")
         if folder.path.is_dir():
             raise StoreError(f"{folder.path} is no run folder: it holds no manifest.json. Name the folder of a run.")
+        if (meant := run_in_results(path)) is not None:
+            raise StoreError(f"there is no run at {folder.path}. Did you mean {meant}?")
         siblings = [p.name for p in folder.path.parent.iterdir()] if folder.path.parent.is_dir() else []
         raise StoreError(f"there is no run at {folder.path}.{near_names(folder.path.name, siblings)}")
 

@@ -17,6 +17,9 @@ import numpy as np
 from harness.core.nouns import are, count_noun
 from harness.scoring.comparison import counted_samples
 from harness.scoring.differences import (
+    FIXED_ROUNDING,
+    RANDOM_ROUNDING,
+    Detection,
     SampleSpread,
     growth,
     published_variance,
@@ -100,7 +103,7 @@ def compare_published(
     samples = UNKNOWN_SAMPLES if published.samples is None else (published.samples,)
     by_number = [[_test(end, published, number) for end in ends] for number in samples]
     tests = [test for of_number in by_number for test in of_number]
-    smallest = [float(smallest_difference(np.asarray(test.error**2), test.growth)) for test in tests]
+    smallest = [float(smallest_difference(*test.detection)) for test in tests]
     verdict: PublishedVerdict = "cannot say"
     if tests:
         rejected = set().union(*map(_possible_results, by_number))
@@ -138,12 +141,12 @@ def compare_published(
 class _PublishedTest(NamedTuple):
     """A run's value minus a published one, and the standard error of this difference if both are of one model.
 
-    growth: how much the variance grows with a true difference (`differences.growth`).
+    detection: what the smallest difference is computed from, with the rounding of a plan (`FIXED_ROUNDING`).
     """
 
     difference: float
     error: float
-    growth: float
+    detection: Detection
 
 
 def _settling_beside(ends: Sequence[_Own], published: PublishedScore, difference: float | None) -> int | None:
@@ -244,4 +247,5 @@ def _test(own: _Own, published: PublishedScore, samples: int) -> _PublishedTest:
         None if own.single is None else np.asarray(own.single),
     )
     rise = growth(value, smoothed_variance(value, observed, total), total, their_total)
-    return _PublishedTest(own.value - published.value, math.sqrt(float(variance)), float(rise))
+    planned = variance + (FIXED_ROUNDING - RANDOM_ROUNDING) * published.unit**2
+    return _PublishedTest(own.value - published.value, math.sqrt(float(variance)), Detection(planned, rise))

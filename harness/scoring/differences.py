@@ -124,6 +124,15 @@ def smoothed_variance(mean: Array, variance: Array, total: Array) -> Array:
     return np.asarray(np.minimum(1.0, share) * middle * (1 - middle))
 
 
+RANDOM_ROUNDING = 1 / 12
+"""The variance that rounding to a last digit of unit 1 adds to a published value; the test takes it."""
+
+FIXED_ROUNDING = 1 / 4
+"""A smallest difference takes this in place of `RANDOM_ROUNDING`: a score of many samples is rounded nearly the same
+way at each repetition, by up to half a digit, and a rounding that hides the difference once hides it each time.
+"""
+
+
 def published_variance(
     ours: Array,
     variance: Array,
@@ -137,10 +146,10 @@ def published_variance(
 
     ours: our accuracy over `total` samples. variance: of `ours` between runs on the same questions. theirs: the
     published value, of their_total samples. unit: of the last printed digit (0.001 for 41.7 %); rounding to it adds
-    unit²/12. Both runs' samples are pooled. A sample's variance is p(1 − p); `share` is the part of it that remains
-    when the question is given, and both runs are taken to have the same share. For pass@k and maj@k one "sample" is a
-    draw of k; our estimate uses every such draw, theirs only their_total of them, so `single`, the variance of one draw
-    (mean over questions), gives their part.
+    unit² · RANDOM_ROUNDING. Both runs' samples are pooled. A sample's variance is p(1 − p); `share` is the part of it
+    that remains when the question is given, and both runs are taken to have the same share. For pass@k and maj@k one
+    "sample" is a draw of k; our estimate uses every such draw, theirs only their_total of them, so `single`, the
+    variance of one draw (mean over questions), gives their part.
     """
     pooled = (total * ours + their_total * theirs + 1) / (total + their_total + 2)
     own_middle = (total * ours + 1) / (total + 2)
@@ -150,7 +159,9 @@ def published_variance(
         spread = smoothed_variance(ours, single / their_total, their_total)
         middle = (their_total * ours + 1) / (their_total + 2)
         their_share = spread / (middle * (1 - middle))
-    return np.asarray(pooled * (1 - pooled) * (share / total + their_share / their_total) + unit * unit / 12)
+    return np.asarray(
+        pooled * (1 - pooled) * (share / total + their_share / their_total) + unit * unit * RANDOM_ROUNDING
+    )
 
 
 _MAX_PLANNED = 2**40
@@ -198,15 +209,14 @@ def planned_detection(
     """What `detection` is to be expected of two runs that are not sampled yet.
 
     samples, other_samples: of each question in the two runs; None: as many. unit: of the last printed digit, if the
-    other run is a published score. A score with a small sampling error is rounded nearly the same way at each
-    repetition, by up to half a digit, so the plan takes (unit/2)² and not the unit²/12 of a random rounding.
+    other run is a published score (`FIXED_ROUNDING`).
     """
     ours, theirs = (float(spread.n_questions * n) for n in (samples, other_samples or samples))
     # Neither the samples that show the spread nor those of the two runs say more than they are many.
     total = min(spread.total, ours + theirs)
     mean, variance = np.asarray(spread.mean), np.asarray(spread.variance / total)
     expected = _detection(mean, variance, np.asarray(total), np.asarray(ours), np.asarray(theirs))
-    return expected._replace(variance=expected.variance + unit * unit / 4)
+    return expected._replace(variance=expected.variance + unit * unit * FIXED_ROUNDING)
 
 
 def _detection(mean: Array, variance: Array, total: Array, ours: Array, theirs: Array) -> Detection:

@@ -81,7 +81,10 @@ def line(progress: Progress, scores: Mapping[str, RunningScore] | None = None, c
     if troubled:
         why = visible(troubled[0].why, MAX_CAUSE_IN_LINE)
         parts.append(f"{len(troubled)} of {len(present)} endpoints waiting{f' ({why})' if why else ''}")
-    parts += [f"{visible(name, 40)} {score_in_words(score)}" for name, score in (scores or {}).items()]
+    stored = {benchmark.name: benchmark.done for benchmark in progress.benchmarks}
+    parts += [
+        f"{visible(name, 40)} {score_in_words(score, stored.get(name))}" for name, score in (scores or {}).items()
+    ]
     parts.append(f"{duration(progress.elapsed_s)} so far")
     if ending := _ending(progress):
         parts.append(ending)
@@ -154,8 +157,9 @@ def _facts(progress: Progress, scores: Mapping[str, RunningScore]) -> list[Line]
                 Span(f"{duration(oldest.seconds)} in flight, {count_noun(oldest.tokens, 'token')}: {key}"),
             ]
         )
+    stored = {benchmark.name: benchmark.done for benchmark in progress.benchmarks}
     facts += [
-        [Span("accuracy  ", "label"), Span(f"{visible(name, 40)} {score_in_words(score)}")]
+        [Span("accuracy  ", "label"), Span(f"{visible(name, 40)} {score_in_words(score, stored.get(name))}")]
         for name, score in scores.items()
     ]
     for failure in progress.failed[:MAX_FAILURES]:
@@ -287,14 +291,17 @@ def _share(n: int, total: int) -> str:
     return f"{n} ({n / total:.1%})" if total else str(n)
 
 
-def score_in_words(score: RunningScore) -> str:
-    """Return `61.2% right so far (58.0 to 64.3), 240 graded`.
+def score_in_words(score: RunningScore, stored: int | None = None) -> str:
+    """Return `61.2% right so far (58.0 to 64.3), 240 graded`, or `240 of 300 graded` if more samples are stored.
+
+    stored: number of samples on disk now; None: those that the score was made of.
 
     The range is the 95 % sampling interval: where the accuracy would lie if the same questions were asked again.
     """
     low, high = score.sampling_interval or (None, None)
     interval = f" ({100 * low:.1f} to {100 * high:.1f})" if low is not None and high is not None else ""
-    return f"{100 * score.accuracy:.1f}% right so far{interval}, {score.n_samples} graded"
+    of_stored = f" of {stored:,}" if stored is not None and stored > score.n_samples else ""
+    return f"{100 * score.accuracy:.1f}% right so far{interval}, {score.n_samples:,}{of_stored} graded"
 
 
 def time_range(left: TimeLeft) -> str:

@@ -8,7 +8,6 @@ import contextlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -20,6 +19,7 @@ from harness.generation.forecast import Forecast, forecast
 from harness.generation.spending import Prices
 from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
 from harness.runs import RunFolder, read_samples
+from harness.runs.layout import RESULTS
 from harness.scoring.differences import (
     Detection,
     SampleSpread,
@@ -190,7 +190,7 @@ def _evidence_of(source: PlanSource, options: PlanOptions) -> Iterator[_Evidence
     folder = open_scored(source.name) if only is None else None
     # Where only a number of samples is asked about, a run that shows no spread is no reason to refuse.
     with contextlib.suppress(*(() if options.detect is not None else (StoreError, UsageError))):
-        folder = folder if only is None else former_run(only, Path("results"))
+        folder = folder if only is None else former_run(only, RESULTS)
     if folder is None:
         typical = typical_spread(source.name, None if options.accuracy is None else options.accuracy / 100)
         n_clusters = None if typical.in_clusters else float(typical.n_questions)

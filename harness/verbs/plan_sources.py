@@ -11,8 +11,10 @@ from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
 from harness.core.limits import MAX_SAMPLES
 from harness.runs import Manifest, RunFolder, questions
+from harness.runs.layout import RESULTS, run_in_results
 from harness.scoring import Score
 from harness.verbs.known_questions import known_as
+from harness.verbs.sweep.file import read, suites
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,12 +68,28 @@ def _source_of(word: str) -> PlanSource:
             )
         if names_one:
             source = PlanSource(name=name, samples=int(number))
-    if source.of_card and not _runs_of(source.name, Path("results")):
+    if source.of_card and not _runs_of(source.name, RESULTS):
+        _refuse_suite_or_run(source)
         card = catalogue.load(source.name)
         # An alias stands for the benchmark's own name, under which runs are stored.
         if Path(source.name).suffix not in catalogue.CARD_SUFFIXES:
             source = replace(source, name=card.name)
     return source
+
+
+def _refuse_suite_or_run(source: PlanSource) -> None:
+    """Raise `UsageError` for the name of a suite, or of a run in `results/`, that is no benchmark's name as well."""
+    suite = next((path for path in suites() if path.stem == source.name), None)
+    run = run_in_results(source.name)
+    if (suite is None and run is None) or catalogue.knows(source.name):
+        return
+    number = "" if source.samples is None else f":{source.samples}"
+    if suite is not None:
+        names = dict.fromkeys(str(entry["benchmark"]) for entry in read(suite).content["benchmarks"])
+        raise UsageError(
+            f"{source.name} is a suite, and a plan takes benchmarks: give {' '.join(name + number for name in names)}"
+        )
+    raise UsageError(f"{visible(source.name, 80)} is no benchmark. Did you mean the run {visible(str(run))}{number}?")
 
 
 def _runs_of(benchmark: str, results: Path) -> list[RunFolder]:

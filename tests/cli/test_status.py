@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import urllib.request
 from pathlib import Path
@@ -242,6 +243,16 @@ def test_the_running_score_is_read_again_when_it_has_changed(tmp_path: Path) -> 
     path.write_bytes(b"{")
     os.utime(path, (3, 3))
     assert scores.look(["sums"]) == {}
+
+
+def test_an_old_score_says_how_many_samples_it_does_not_count(tmp_path: Path) -> None:
+    stored = Path(__file__).parents[1] / "pins" / "stored"
+    run = next(path.parent for path in stored.rglob("manifest.json") if path.parent.name == "first")
+    shutil.copytree(run, tmp_path / "run")
+    for counted, words in ((24, ", 24 graded"), (6, ", 6 of 24 graded")):
+        written = {"accuracy": 0.5, "n_samples": counted}
+        (tmp_path / "run" / "sums" / "scores.json").write_bytes(msgspec.json.encode(written))
+        assert f"50.0% right so far{words}\n" in harness(tmp_path, "status", "run").out
 
 
 def test_a_run_that_is_followed_shows_its_accuracy_while_it_goes_on(tmp_path: Path) -> None:

@@ -384,6 +384,15 @@ def test_the_forecast_is_that_of_a_table_worked_by_hand() -> None:
     assert ahead.most_s == pytest.approx(4800 * 8 / 1200)
 
 
+def test_the_longer_time_counts_what_the_client_does_between_two_replies_and_no_pause() -> None:
+    """A server that answers at once: replies of 1 ms every 20 ms; then the same again in a session an hour later."""
+    first = [piloted("q0", index, 10, 0.02 * index, 0.001) for index in range(51)]
+    later = [piloted("q0", 51 + index, 10, 3600 + 0.02 * index, 0.001) for index in range(51)]
+    for pilot in (first, first + later):
+        ahead = forecast(pilot, {"sums": (1, 1020)}, 8, None, same_run=False)
+        assert ahead.most_s == pytest.approx(1020 / 51 * 1.001)
+
+
 def test_samples_of_another_run_count_as_none_of_this_one() -> None:
     # One sample of q0, three of q1: in a run of their own 3 and 1 of four are left, in another run all four of each.
     former = [piloted("q0", 0, 100, 0.0, 1.0), *(piloted("q1", index, 400, 0.0, 4.0) for index in range(3))]

@@ -186,6 +186,13 @@ def test_the_error_pools_both_runs_and_adds_the_rounding() -> None:
     assert result.verdict == "compatible"
 
 
+def test_the_smallest_difference_allows_for_a_rounding_that_repeats_itself_as_a_plan_does() -> None:
+    """Of a score in whole per cents: the test takes unit²/12, the smallest difference unit²/4."""
+    result, exact = compared(published(60, 16, unit=0.01)), compared(published(60, 16, unit=0.0))
+    assert result.error**2 - exact.error**2 == pytest.approx(0.01**2 / 12)
+    assert result.detectable**2 - exact.detectable**2 == pytest.approx(2.8016**2 * 0.01**2 / 4, rel=1e-4)
+
+
 def test_samples_without_spread_contradict_no_score_of_the_same_model() -> None:
     """29 of 30 questions always right of 4 samples, or all of them, beside one run with 29 right."""
     always = {f"q{n}": "cccc" for n in range(30)}

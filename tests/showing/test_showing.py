@@ -78,7 +78,7 @@ math500 ██▓▓▓▓▓▓▒×·····················�
 tokens    1,812,400 · 2,913/s now · 2,503/s mean · 1.4% truncated · 64/64 in flight
 time      12 min · 9 to 14 min left, likely 11 min
 oldest    9 min in flight, 21,044 tokens: q-17:3 of aime24
-accuracy  aime24 56.7% right so far (51.2 to 62.0), 120 graded
+accuracy  aime24 56.7% right so far (51.2 to 62.0), 120 of 121 graded
 failures  3 × server, latest 2 s ago: HTTP 500: overloaded
 failures  20 × connect, latest 40 s ago: cannot connect to node2:8000
 endpoint  http://node2:8000/v1 set aside, asked again in 12 s: cannot connect to node2:8000: Connection refused
@@ -143,7 +143,7 @@ def test_a_log_gets_one_line_that_stands_alone() -> None:
         "141/740 samples (19%) · 1,812,400 tokens, 2,913/s · 64 in flight · 2 to ask again · 2 (1.4%) truncated · "
         "23 failed requests · 1 given up · 1 of 2 endpoints waiting "
         "(cannot connect to node2:8000: Connection refused) · "
-        "aime24 56.7% right so far (51.2 to 62.0), 120 graded · 12 min so far · 9 to 14 min left"
+        "aime24 56.7% right so far (51.2 to 62.0), 120 of 121 graded · 12 min so far · 9 to 14 min left"
     )
 
 

@@ -28,6 +28,7 @@ from server_launchers.keeping.supervisor import RunningServer
 from server_launchers.spec import ServerSpec
 from tests.faults.server import FaultServer, Pause, Request, completion, models
 from tests.patience import PATIENCE_SECONDS
+from tests.reports.run_folders import write_run
 from tests.system.command import harness, process, start
 
 
@@ -66,6 +67,34 @@ def test_an_unknown_benchmark_is_answered_with_near_names(tmp_path: Path, name: 
     assert done.code == 2
     assert "Did you mean" in done.err
     assert "demo" in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("run ./alg.yaml:8 demo:2", "several benchmarks are separated by commas, as in ./alg.yaml:8,demo:2"),
+        ("race demo aime24 --model m", "several benchmarks are separated by commas, as in demo,aime24"),
+        ("diff one two three", "unexpected argument three: `harness diff` takes A B\n"),
+        ("published a b c", "unexpected argument c: `harness published show` takes MODEL [BENCHMARK]\n"),
+    ],
+)
+def test_an_argument_too_many_is_answered_with_what_the_command_takes(
+    tmp_path: Path, words: str, expected: str
+) -> None:
+    done = harness(tmp_path, *words.split())
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("harness: unexpected argument ")
+    assert expected in done.err
+
+
+def test_the_name_of_a_run_in_results_is_answered_with_its_path(tmp_path: Path) -> None:
+    write_run(tmp_path / "results" / "base")
+    write_run(tmp_path / "results" / "tuned")
+    for words in ("compare tuned base", "score tuned", "report tuned"):
+        done = harness(tmp_path, *words.split())
+        assert (done.code, "there is no run at " in done.err) == (3, True)
+        assert "/tuned. Did you mean results/tuned?" in done.err
+    assert "Did you mean" not in harness(tmp_path, "score", "other").err
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

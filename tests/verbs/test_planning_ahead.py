@@ -28,6 +28,7 @@ from harness.scoring.published import load_published
 from harness.verbs.plan import Planned, plan
 from harness.verbs.plan_sources import sources_of
 from harness.verbs.plan_typical import typical_spread
+from tests.reports.run_folders import write_run
 from tests.system.command import harness
 
 
@@ -108,6 +109,11 @@ def test_the_command_answers_both_and_never_names_two_numbers(empty: Path) -> No
         ("nothing", "unknown benchmark 'nothing'"),
         ("nothing:4", "unknown benchmark 'nothing'"),
         ("results/nothing:4", "there is no run at"),
+        (
+            "efficient-reasoning:8",
+            "efficient-reasoning is a suite, and a plan takes benchmarks: give gsm8k:8 math500:8 aime24:8 limo:8\n",
+        ),
+        ("seer4 --detect 2", "seer4 is a suite, and a plan takes benchmarks: give aime24 aime25 math500 "),
         ("aime24 --json", "give the difference to find, as --detect 2; or a number of samples"),
         ("aime24:64 --detect 2 --price-out 2", "must be given together"),
         ("aime24:64 --accuracy 0.02", "type 2 for 2 points"),
@@ -120,6 +126,25 @@ def test_what_is_no_plan_is_refused(empty: Path, words: str, expected: str) -> N
     assert done.code != 0
     assert done.out == ""
     assert expected in done.err
+
+
+def test_the_name_of_a_run_in_results_is_answered_with_its_path(empty: Path) -> None:
+    write_run(empty / "results" / "base")
+    write_run(empty / "results" / "demo")
+    for typed in ("base", "base:16"):
+        refused = harness(empty, "plan", typed, "--detect", "2")
+        assert (refused.code, refused.out) == (2, "")
+        assert f"base is no benchmark. Did you mean the run results/{typed}?\n" in refused.err
+    # A benchmark's name stays one, though a run and a suite are called that, too.
+    assert "demo: " in harness(empty, "plan", "demo:16").out
+
+
+def test_both_directions_say_once_whose_spread_it_is(empty: Path) -> None:
+    both = harness(empty, "plan", "aime24:64", "--detect", "2").out
+    assert both.count("the spread is the median of 65 published models") == both.count("--pilot") == 1
+    assert "aime24: 114 samples a question in each of two runs find a difference of 2 points" in both
+    alone = harness(empty, "plan", "aime24", "--detect", "2").out
+    assert alone.count("the spread is the median of 65 published models") == alone.count("--pilot") == 1
 
 
 def test_several_benchmarks_are_planned_in_their_order(empty: Path) -> None:
@@ -309,6 +334,9 @@ def test_a_pilot_says_how_uncertain_its_plan_is_and_what_both_runs_take(tmp_path
     done = harness(tmp_path, "plan", "first:8", "--price-in", "1", "--price-out", "10")
     assert done.code == 0, done.err
     assert "by chance in its samples, the difference is between" in done.out
+    write_run(tmp_path / "many", benchmarks=[("demo", 60, 40)])
+    many = harness(tmp_path, "plan", "many:20000")
+    assert "by chance in its samples, the difference varies by less than 0.1 points around" in many.out
     assert "to extend this run to that size:" in done.out
     assert "for the second run, from its beginning:" in done.out
     assert done.out.count("cost: about") == 2
