@@ -224,15 +224,30 @@ def _table(report: ProbeReport, reference: str | None, *, stopped: bool) -> None
     for why, checks in report.not_begun.items():
         later = "" if stopped else f"; {spell(option('checks', checks))} makes them later"
         click.echo(f"{count_noun(len(checks), 'check')} not begun, because {visible(why)}{later}")
-    beside = [finding for finding in report.findings if finding.group == "reference"]
-    if reference is not None and beside and all(finding.outcome == "untested" for finding in beside):
-        names = ", ".join(finding.check for finding in beside)
-        click.echo(f"NOT compared with {visible(reference)}: {names} could not be made (the table says why)")
+    if reference is not None and (why := _uncompared(report, reference)):
+        click.echo(f"NOT compared with {visible(reference)}: {why}")
     elif reference is not None and not Path(reference).exists():
         click.echo(
             f"{visible(reference)} is the reference: its sampling, cuts, prompts and context were not examined; to "
             "examine them, give it as URL"
         )
+
+
+def _uncompared(report: ProbeReport, reference: str) -> str:
+    """Why no check compared the server with the reference; empty if one did, or if a file or folder is the reference
+    and none was asked for.
+    """
+    beside = [finding for finding in report.findings if finding.group == "reference"]
+    if any(finding.outcome != "untested" for finding in beside):
+        return ""
+    names = ", ".join(finding.check for finding in beside)
+    if not beside:
+        if Path(reference).exists():
+            return ""
+        return f"none of the checks of {spell(option('checks'))} compares the two; weights and greedy replies do"
+    if all(finding.check in report.left_out for finding in beside):
+        return f"the budget left out {names}"
+    return f"{names} could not be made (the table, or a line above, says why)"
 
 
 def _groups_left_out(report: ProbeReport) -> str:

@@ -641,11 +641,27 @@ def test_further_fields_are_refused_beside_what_knows_plain_requests_alone(
 
 def test_the_report_says_that_the_reference_was_not_examined(tmp_path: Path) -> None:
     with FaultServer(answering(Toy(), Fault())) as mine, FaultServer(answering(Toy(), Fault())) as theirs:
-        words = ("probe", mine.base_url, "--checks", "length", "--quiet")
-        beside = harness(tmp_path, *words, "--reference", theirs.base_url)
-        alone = harness(tmp_path, *words)
+        words = ("probe", mine.base_url, "--quiet", "--checks")
+        beside = harness(tmp_path, *words, "length,greedy replies", "--reference", theirs.base_url)
+        alone = harness(tmp_path, *words, "length")
     assert f"{theirs.base_url} is the reference: its sampling" in beside.out
+    assert "NOT compared" not in beside.out
     assert "is the reference" not in alone.out
+
+
+@pytest.mark.parametrize(
+    ("checks", "why"),
+    [
+        ("length", "none of the checks of --checks compares the two; weights and greedy replies do"),
+        ("length,weights", "the budget left out weights"),
+    ],
+)
+def test_a_reference_that_no_check_is_compared_with_is_told_as_such(checks: str, why: str, tmp_path: Path) -> None:
+    with FaultServer(answering(Toy(), Fault())) as mine, FaultServer(answering(Toy(), Fault())) as theirs:
+        words = ("probe", mine.base_url, "--quiet", "--checks", checks, "--budget", "700")
+        done = harness(tmp_path, *words, "--reference", theirs.base_url)
+    assert f"NOT compared with {theirs.base_url}: {why}" in done.out
+    assert "is the reference: its sampling" not in done.out
 
 
 def test_one_check_that_could_be_made_is_enough_for_a_verdict(tmp_path: Path) -> None:
@@ -654,7 +670,9 @@ def test_one_check_that_could_be_made_is_enough_for_a_verdict(tmp_path: Path) ->
         done = harness(tmp_path, *words)
     assert done.code == 0, done.out
     assert "3 could not be tested" in done.out
-    assert f"NOT compared with {theirs.base_url}: weights, draws, greedy replies could not be made" in done.out
+    assert f"NOT compared with {theirs.base_url}: weights, draws, greedy replies could not be made" in " ".join(
+        done.out.split()
+    )
     assert "is the reference: its sampling" not in done.out
 
 
