@@ -224,7 +224,7 @@ def _table(report: ProbeReport, reference: str | None, *, stopped: bool) -> None
     for why, checks in report.not_begun.items():
         later = "" if stopped else f"; {spell(option('checks', checks))} makes them later"
         click.echo(f"{count_noun(len(checks), 'check')} not begun, because {visible(why)}{later}")
-    if reference is not None and (why := _uncompared(report, reference)):
+    if reference is not None and (why := _why_not_compared(report, reference)):
         click.echo(f"NOT compared with {visible(reference)}: {why}")
     elif reference is not None and not Path(reference).exists():
         click.echo(
@@ -233,7 +233,7 @@ def _table(report: ProbeReport, reference: str | None, *, stopped: bool) -> None
         )
 
 
-def _uncompared(report: ProbeReport, reference: str) -> str:
+def _why_not_compared(report: ProbeReport, reference: str) -> str:
     """Why no check compared the server with the reference; empty if one did, or if a file or folder is the reference
     and none was asked for.
     """
