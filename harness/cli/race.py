@@ -11,7 +11,7 @@ import click
 
 from harness.asking.options import RaceRules
 from harness.asking.options.verbs import RaceOptions
-from harness.cli import completing
+from harness.cli import completing, terminal
 from harness.cli.flags import FIRST, run_given, run_options
 from harness.cli.help import SpelledCommand
 from harness.cli.json_output import json_option, say
@@ -144,6 +144,8 @@ def _closing(raced: Raced) -> None:
     """Print the verdict on each candidate, the samples used, and the run folders."""
     for name, state in raced.standings.items():
         click.echo(f"{visible(name)} beside {visible(raced.baseline)}: {_in_words(state)}")
+        for warning in raced.warnings.get(name, ()):
+            terminal.warn(f"{visible(name)} beside {visible(raced.baseline)}: {warning}")
     used = ", ".join(f"{visible(name)} {n}" for name, n in raced.n_rounds.items())
     click.echo(f"samples a question: {used}")
     for name, path in raced.folders.items():

@@ -40,7 +40,7 @@ from harness.scoring.published.benchmark_name import find_card
 from harness.scoring.published.index import find_scores, scores_of_models
 from harness.scoring.spending import SpentPoint, spent_points
 from harness.verbs.baselines import folders_to_compare, pair_benchmarks
-from harness.verbs.comparison_warnings import Side, comparison_warnings
+from harness.verbs.comparison_warnings import Side, comparison_warnings, undecided_range
 from harness.verbs.known_questions import known_as
 from harness.verbs.outputs import open_scored
 from harness.viewer.beside import PublishedBeside, SourcePoint
@@ -142,6 +142,36 @@ def compare(sources: Sequence[Path], options: CompareOptions) -> Comparisons:
         for decision, (run, benchmark, base, first) in zip(decide(compared), compared_to, strict=True)
     ]
     return Comparisons(comparisons, uncompared)
+
+
+class Caution(NamedTuple):
+    """What a comparison with the first run must allow for.
+
+    warnings: as a comparison prints them. undecided_range: the least and the largest difference in points that
+    undecided answers allow; None without any.
+    """
+
+    warnings: tuple[str, ...]
+    undecided_range: tuple[float, float] | None
+
+
+def cautions(folders: Sequence[RunFolder]) -> dict[Path, Caution]:
+    """What the comparisons of scored runs with the first must allow for, by run folder.
+
+    Runs of one benchmark; one without a score is left out. Raises `StoreError` where a run is damaged.
+    """
+    runs = read_runs(folders)
+    folder_of = {id(run): folder for run, folder in zip(runs, folders, strict=True)}
+    by_folder = {}
+    for run, benchmark, base, first in pair_benchmarks(runs, only_first=True)[0]:
+        paired = compare_runs(counted_questions(run, benchmark), counted_questions(base, first))
+        sides = Side.of(folder_of[id(run)], run, benchmark), Side.of(folder_of[id(base)], base, first)
+        shared = list(pairs(first.questions, benchmark.questions))
+        by_folder[folder_of[id(run)].path] = Caution(
+            tuple(comparison_warnings(*sides, paired)),
+            undecided_range([item for _, item in shared], [item for item, _ in shared]),
+        )
+    return by_folder
 
 
 def _kinds_of(questions: Sequence[QuestionTally]) -> SampleKinds:

@@ -262,25 +262,34 @@ def _judge_warnings(scores: Mapping[str, Score]) -> list[str]:
     return [f"{'; '.join(parts)}. The difference and its intervals leave the judge's errors out{advice}"]
 
 
-def _undecided_warnings(ours: Sequence[QuestionTally], theirs: Sequence[QuestionTally]) -> list[str]:
-    """One warning with the range of the difference if some answers are undecided, since they count as wrong; else none.
+def undecided_range(ours: Sequence[QuestionTally], theirs: Sequence[QuestionTally]) -> tuple[float, float] | None:
+    """The least and the largest difference in points that undecided answers allow, which count as wrong; None if there
+    are none.
 
     ours, theirs: the shared questions in the run and in the baseline.
     """
-    counts = [sum(item.undecided for item in items) for items in (ours, theirs)]
-    if not any(counts):
-        return []
+    if not any(item.undecided for items in (ours, theirs) for item in items):
+        return None
 
     def highest(items: Sequence[QuestionTally]) -> float:
         """The accuracy in points if all undecided answers are right."""
         return 100 * fmean((item.correct + item.undecided) / item.n for item in items)
 
     lowest = [100 * fmean(item.correct / item.n for item in items) for items in (ours, theirs)]
+    return lowest[0] - highest(theirs), highest(ours) - lowest[1]
+
+
+def _undecided_warnings(ours: Sequence[QuestionTally], theirs: Sequence[QuestionTally]) -> list[str]:
+    """One warning with the range of the difference if some answers are undecided; else none. Arguments as above."""
+    between = undecided_range(ours, theirs)
+    if between is None:
+        return []
+    counts = [sum(item.undecided for item in items) for items in (ours, theirs)]
     samples = [sum(item.n for item in items) for items in (ours, theirs)]
     return [
         f"undecided answers count as wrong: {counts[0]:,} of {samples[0]:,} of the run, {counts[1]:,} of "
         f"{samples[1]:,} of the baseline. By them the difference may lie anywhere from "
-        f"{lowest[0] - highest(theirs):+.1f} to {highest(ours) - lowest[1]:+.1f} points, for which the intervals "
+        f"{between[0]:+.1f} to {between[1]:+.1f} points, for which the intervals "
         "above do not allow: read them with `harness show`, or let a judge decide"
     ]
 

@@ -36,8 +36,9 @@ from harness.scoring.intervals import cluster_numbers, effective_clusters
 from harness.scoring.mean_difference import mean_detection
 from harness.scoring.uncertainty import accuracy
 from harness.verbs.compare import counted_questions
+from harness.verbs.former_run import former_run, no_spread
 from harness.verbs.outputs import open_scored
-from harness.verbs.plan_sources import PlanSource, former_run, no_spread
+from harness.verbs.plan_sources import PlanSource
 from harness.verbs.plan_typical import TypicalSpread, typical_spread
 
 _TESTS = 2

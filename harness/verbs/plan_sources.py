@@ -7,13 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.benchmarks import catalogue
-from harness.core.errors import StoreError, UsageError
+from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.limits import MAX_SAMPLES
-from harness.runs import Manifest, RunFolder, questions
 from harness.runs.layout import RESULTS, run_in_results
-from harness.scoring import Score
-from harness.verbs.known_questions import known_as
+from harness.verbs.former_run import runs_of
 from harness.verbs.sweep.file import read, suites
 
 
@@ -68,7 +66,7 @@ def _source_of(word: str) -> PlanSource:
             )
         if names_one:
             source = PlanSource(name=name, samples=int(number))
-    if source.of_card and not _runs_of(source.name, RESULTS):
+    if source.of_card and not runs_of(source.name, RESULTS):
         _refuse_suite_or_run(source)
         card = catalogue.load(source.name)
         # An alias stands for the benchmark's own name, under which runs are stored.
@@ -90,48 +88,3 @@ def _refuse_suite_or_run(source: PlanSource) -> None:
             f"{source.name} is a suite, and a plan takes benchmarks: give {' '.join(name + number for name in names)}"
         )
     raise UsageError(f"{visible(source.name, 80)} is no benchmark. Did you mean the run {visible(str(run))}{number}?")
-
-
-def _runs_of(benchmark: str, results: Path) -> list[RunFolder]:
-    """The runs of this benchmark in the folder `results`."""
-    folders = [RunFolder(path.parent) for path in sorted(results.glob("*/manifest.json"))]
-    return [folder for folder in folders if folder.benchmark(benchmark).path.is_dir()]
-
-
-def former_run(benchmark: str, results: Path) -> RunFolder | None:
-    """The run in the folder `results` with the latest scores of this benchmark, among runs whose score has a sampling
-    error (they have several samples of a question) and whose questions are known to be the benchmark's (`known_as`).
-
-    None if no run has its questions. Raises `StoreError` if runs of it exist but none is scored, `UsageError` if every
-    scored run has one sample of each question.
-    """
-    of_it = [folder for folder in _runs_of(benchmark, results) if _has_its_questions(folder, benchmark)]
-    with_scores = [folder for folder in of_it if folder.benchmark(benchmark).scores.is_file()]
-    latest = sorted(with_scores, key=lambda folder: folder.benchmark(benchmark).scores.stat().st_mtime, reverse=True)
-    for folder in latest:
-        score = Score.load(folder.benchmark(benchmark))
-        if score is not None and score.sampling_error is not None:
-            return folder
-    name = visible(benchmark, 80)
-    if latest:
-        raise UsageError(f"every scored run of {name} in {results} has {no_spread(name)}")
-    if of_it:
-        raise StoreError(f"{of_it[0].path} is a run of {name} but is not scored: run harness score {of_it[0].path}")
-    return None
-
-
-def _has_its_questions(folder: RunFolder, benchmark: str) -> bool:
-    """Whether the run may have the benchmark's questions: a file of the user may have only its name."""
-    record = Manifest.load(folder).benchmarks.get(benchmark)
-    if record is None:
-        return False
-    planned = questions.read_planned(folder.benchmark(benchmark), record)
-    return known_as(benchmark, record, planned) is not None
-
-
-def no_spread(name: str) -> str:
-    """The end of an error about a run that has one sample of each question, with what to do."""
-    return (
-        f"one sample of each question, which shows no spread. Take two and score them: harness run {name}:2 … && "
-        f"harness score results/…"
-    )

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -25,9 +25,12 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.records import SCHEMA_VERSION
 from harness.generation.outcome import Outcome
-from harness.runs.layout import RACE_PLAN, named_folder
+from harness.runs.layout import RACE_PLAN, RunFolder, named_folder
 from harness.scoring.race import RaceState, confirm, judge, judge_planned, planned_looks, totals_of
 from harness.verbs.graded import GradedRounds
+
+if TYPE_CHECKING:
+    from harness.verbs.compare import Caution
 
 MAX_PLAN_BYTES = 4096
 """Largest race.json that is read, in bytes."""
@@ -46,7 +49,8 @@ class Raced:
     """How a race ended.
 
     standings: by candidate, without the baseline. folders, n_rounds: by candidate, with the baseline. owed: which
-    candidate misses how many samples, so that the race ended early and can be continued; empty if none does.
+    candidate misses how many samples, so that the race ended early and can be continued; empty if none does. warnings:
+    by candidate, what its comparison with the baseline must allow for.
     """
 
     baseline: str
@@ -54,6 +58,7 @@ class Raced:
     folders: Mapping[str, Path]
     n_rounds: Mapping[str, int]
     owed: str = ""
+    warnings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def decided(self) -> bool:
@@ -246,13 +251,43 @@ def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | N
         on_look=on_look,
         open_ended=plan.open_ended,
     )
+    folders = {name: prepared.folder.path for name, prepared in entered.items()}
+    by_folder = _cautions([entered[name].folder for name, rounds in played.rounds.items() if len(rounds)])
+    cautious = {name: by_folder[folders[name]] for name in played.standings if folders[name] in by_folder}
     return Raced(
         baseline=next(iter(entered)),
-        standings=played.standings,
-        folders={name: prepared.folder.path for name, prepared in entered.items()},
+        standings={
+            name: _withhold_equal(state, cautious[name], rules.margin) if name in cautious else state
+            for name, state in played.standings.items()
+        },
+        warnings={name: caution.warnings for name, caution in cautious.items()},
+        folders=folders,
         n_rounds={name: len(rounds) for name, rounds in played.rounds.items()},
         owed=f"{visible(played.short, 80)} misses {count_noun(n_owed[played.short], 'sample')}" if played.short else "",
     )
+
+
+def _cautions(folders: Sequence[RunFolder]) -> dict[Path, Caution]:
+    """What the comparisons with the first run must allow for; empty for fewer than two runs with samples."""
+    if len(folders) < 2:
+        return {}
+    from harness.verbs.compare import cautions  # only the end of a race needs what compares runs
+
+    return cautions(folders)
+
+
+def _withhold_equal(state: RaceState, caution: Caution, margin: float) -> RaceState:
+    """Return the state, but undecided where undecided answers may carry an equal candidate beyond the margin.
+
+    margin: in points.
+    """
+    if state.verdict != "equal within the margin" or caution.undecided_range is None:
+        return state
+    low, high = caution.undecided_range
+    if max(-low, high) <= margin:
+        return state
+    why = f"undecided answers may carry the difference from {low:+.1f} to {high:+.1f} points, beyond the margin"
+    return state._replace(verdict="undecided", withheld=why)
 
 
 def _standing(

@@ -7,6 +7,8 @@ For: harness.cli.race.
 from __future__ import annotations
 
 import json
+import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ from harness.asking.options import RunOptions
 from harness.core.errors import UsageError
 from harness.verbs.race import Candidate, race
 from tests.faults.able import able, sums
-from tests.faults.server import FaultServer
+from tests.faults.server import FaultServer, Request, Step, completion, models
 from tests.system.command import harness
 
 
@@ -90,6 +92,33 @@ def test_the_looks_of_a_race_are_fixed_at_its_start_unless_it_is_open_ended(tmp_
         assert (longer.code, "after 6 rounds" in longer.out) == (1, True), longer.err
         (tmp_path / "open" / "race.json").write_text("{")
         assert harness(tmp_path, *given, "--samples", "6").code == 3
+
+
+def murky(request: Request) -> Iterator[Step]:
+    """A model that is always wrong, or so unclear that no rule can tell."""
+    if request.method == "GET":
+        return iter([models("test-model")])
+    rng = random.Random(request.json["seed"])
+    answer = "999" if rng.random() < 0.5 else r"\text{it is what comes after that number}"
+    return completion(rf"Case {rng.random()}: so \boxed{{{answer}}}", tokens=50)
+
+
+@pytest.mark.usefixtures("questions")
+@pytest.mark.parametrize("unclear", [True, False])
+def test_undecided_answers_that_may_exceed_the_margin_withhold_equal(unclear: bool, tmp_path: Path) -> None:
+    with FaultServer(able(0)) as one, FaultServer(murky if unclear else able(0, shift=1)) as second:
+        given = [*words(one.base_url, second.base_url), "--samples", "40", "--margin", "25", "--step", "8"]
+        done = harness(tmp_path, *given)
+        again = harness(tmp_path, *given)
+    first, told = done.out.splitlines()[0], " ".join(done.err.split())
+    assert (again.code, again.out) == (done.code, done.out)
+    if unclear:
+        assert done.code == 1
+        assert "undecided (undecided answers may carry the difference from +0.0 to +" in first
+        assert "tuned beside base: undecided answers count as wrong" in told
+    else:
+        assert (done.code, first.endswith("equal within the margin")) == (0, True)
+        assert "tuned beside base: undecided" not in told
 
 
 @pytest.mark.usefixtures("questions")

@@ -13,7 +13,7 @@ from harness.generation.forecast import Forecast, forecast
 from harness.generation.settings import DEFAULT_CONCURRENCY
 from harness.presets import preset as presets
 from harness.runs import RunFolder, read_samples
-from harness.verbs.plan_sources import former_run
+from harness.verbs.former_run import former_run
 from harness.verbs.sweep import records
 from harness.verbs.sweep.cells import Cell, ServerGroup, Sweep
 from harness.verbs.sweep.file import at_line
