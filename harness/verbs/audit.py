@@ -72,11 +72,12 @@ class _VerdictLine(msgspec.Struct, frozen=True):
 def audit(source: Path, options: AuditOptions) -> list[Audit]:
     """Return the audits of a scored run's benchmarks. If the options name a file of verdicts, store its verdicts first.
 
-    Each benchmark's estimate is added to its stored score. Raises `UsageError` for a file with a mistake, of which no
+    A file that was written with `undecided` gives the audits of the undecided samples. Each benchmark's estimate is
+    added to its stored score. Raises `UsageError` for a file with a mistake, of which no
     verdict is then stored, and `StoreError` if the run is damaged or not scored.
     """
     opened = open_run(source)
-    names = list(opened.benchmarks)
+    names, undecided = list(opened.benchmarks), options.undecided
     if options.benchmark is not None:
         opened.benchmark(options.benchmark)
     if options.out is not None:
@@ -94,9 +95,11 @@ def audit(source: Path, options: AuditOptions) -> list[Audit]:
             _store(benchmark, key, row.verdict, options.who, rubric and rubric.since, why)
         in_file = {row.benchmark for _, row in rows}
         names = [name for name in names if name in in_file]
+        if all(row.undecided for _, row in rows):  # The file was written with `undecided`.
+            undecided = True
     if options.benchmark is not None:
         names = [options.benchmark]
-    audit_of = _audit_of_undecided if options.undecided else _audit
+    audit_of = _audit_of_undecided if undecided else _audit
     audits = [audit_of(opened.benchmark(name), options.samples) for name in names]
     if options.out is not None:
         write_lines(options.out, (item for one_audit in audits for item in one_audit.items))

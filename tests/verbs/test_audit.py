@@ -129,7 +129,10 @@ def test_a_verdict_on_an_undecided_sample_counts_in_no_audit_though_the_option_i
     score_run(folder, GradingOptions(workers=1))
     front.audit(folder.path, undecided=True, out=tmp_path / "todo.jsonl")
     filled(tmp_path / "todo.jsonl", lambda _: "correct")
-    (audit,) = front.audit(folder.path, verdicts=tmp_path / "todo.jsonl")
+    told = harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl").out
+    n = len((tmp_path / "todo.jsonl").read_text("utf-8").splitlines())
+    assert f"{n} of {n} undecided samples are judged by hand" in told
+    (audit,) = front.audit(folder.path)
     assert len(audit.items) == audit.n_drawn
     assert {one.why for one in overrides.read(folder.benchmark("prose"))} == {"undecided by the grader"}
 
