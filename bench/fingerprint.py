@@ -125,7 +125,9 @@ def main() -> None:
     tokenizer = Tokenizer(endpoint, given.engine, given.model)
 
     def fingerprinted() -> list[str] | None:
-        return fingerprint.ask(settings, neutral, [endpoint], open_transport).beginnings.get(endpoint.base_url)
+        replies = fingerprint.FingerprintReplies()
+        fingerprint.ask(settings, neutral, [endpoint], open_transport, replies)
+        return replies.beginnings.get(endpoint.base_url)
 
     first = fingerprinted()
     assert first is not None, "no fingerprint within its time"

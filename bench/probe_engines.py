@@ -35,6 +35,7 @@ from pathlib import Path
 import numpy as np
 
 from harness.asking.options import WhichServer
+from harness.asking.options.request import HowWritten
 from harness.asking.watching import Watcher
 from harness.scoring.intervals import wilson
 from harness.verbs.probe import reference, template
@@ -114,7 +115,7 @@ def main() -> None:
 
 def endpoint_of(server: supervisor.RunningServer) -> ProbedEndpoint:
     """Connect to the server in the way a probe does."""
-    (endpoint,) = probed(WhichServer.of(base_url=server.base_urls[0]), Watcher())
+    (endpoint,) = probed(WhichServer.of(base_url=server.base_urls[0]), Watcher(), HowWritten())
     return endpoint
 
 
