@@ -83,6 +83,9 @@ def command(
         say(_record(raced, code))
     else:
         _closing(raced)
+    for name, warnings in raced.warnings.items():
+        for warning in warnings:
+            terminal.warn(f"{visible(name)} beside {visible(raced.baseline)}: {warning}")
     if raced.owed:
         click.echo(f"harness: {raced.owed}; give the same command again to request them", err=True)
     sys.exit(code)
@@ -144,8 +147,6 @@ def _closing(raced: Raced) -> None:
     """Print the verdict on each candidate, the samples used, and the run folders."""
     for name, state in raced.standings.items():
         click.echo(f"{visible(name)} beside {visible(raced.baseline)}: {_in_words(state)}")
-        for warning in raced.warnings.get(name, ()):
-            terminal.warn(f"{visible(name)} beside {visible(raced.baseline)}: {warning}")
     used = ", ".join(f"{visible(name)} {n}" for name, n in raced.n_rounds.items())
     click.echo(f"samples a question: {used}")
     for name, path in raced.folders.items():

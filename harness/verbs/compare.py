@@ -5,7 +5,7 @@ Both read scored run folders, or scored outputs of other tools.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -25,6 +25,7 @@ from harness.runs.layout import RunFolder
 from harness.runs.manifest import UNKNOWN_MODEL, Difference
 from harness.runs.recorded_settings import server_differences, setting_differences
 from harness.scoring import (
+    PairedComparison,
     PublishedComparison,
     PublishedScore,
     QuestionTally,
@@ -39,7 +40,7 @@ from harness.scoring.published.all_sources import PublicAgreement, beside_all
 from harness.scoring.published.benchmark_name import find_card
 from harness.scoring.published.index import find_scores, scores_of_models
 from harness.scoring.spending import SpentPoint, spent_points
-from harness.verbs.baselines import folders_to_compare, pair_benchmarks
+from harness.verbs.baselines import BenchmarkPair, folders_to_compare, pair_benchmarks
 from harness.verbs.comparison_warnings import Side, comparison_warnings, undecided_range
 from harness.verbs.known_questions import known_as
 from harness.verbs.outputs import open_scored
@@ -100,34 +101,8 @@ def compare(sources: Sequence[Path], options: CompareOptions) -> Comparisons:
     folders = folders_to_compare(options.baseline, sources)
     runs = read_runs(folders, named_by_sweep=True)
     compared_to, uncompared = pair_benchmarks(runs, only_first=options.baseline is not None)
-    compared = [
-        RunPair(
-            run=run.label,
-            baseline=base.label,
-            paired=compare_runs(counted_questions(run, benchmark), counted_questions(base, first)),
-            samples=min(
-                item.n for scored_benchmark in (benchmark, first) for item in scored_benchmark.questions if item.n
-            ),
-        )
-        for run, benchmark, base, first in compared_to
-    ]
-    folder_of = {run.label: folder for run, folder in zip(runs, folders, strict=True)}
-    compared = [
-        msgspec.structs.replace(
-            pair,
-            warnings=(
-                *comparison_warnings(
-                    Side.of(folder_of[run.label], run, benchmark),
-                    Side.of(folder_of[base.label], base, first),
-                    pair.paired,
-                ),
-                *growth_warnings(
-                    {f"the run {visible(run.label)}": run.history, f"the baseline {visible(base.label)}": base.history}
-                ),
-            ),
-        )
-        for pair, (run, benchmark, base, first) in zip(compared, compared_to, strict=True)
-    ]
+    folder_of = _folders_by_label(runs, folders)
+    compared = [_run_pair(folder_of, pairing) for pairing in compared_to]
     comparisons = [
         RunComparison(
             decision=_with_spending(decision, benchmark, first) if options.at_equal_tokens else decision,
@@ -158,20 +133,47 @@ class Caution(NamedTuple):
 def cautions(folders: Sequence[RunFolder]) -> dict[Path, Caution]:
     """What the comparisons of scored runs with the first must allow for, by run folder.
 
-    Runs of one benchmark; one without a score is left out. Raises `StoreError` where a run is damaged.
+    Runs of one benchmark. Raises `UsageError` if they cannot be compared; `StoreError` where one is damaged, not
+    scored, or scored before its latest samples.
     """
     runs = read_runs(folders)
-    folder_of = {id(run): folder for run, folder in zip(runs, folders, strict=True)}
+    folder_of = _folders_by_label(runs, folders)
     by_folder = {}
-    for run, benchmark, base, first in pair_benchmarks(runs, only_first=True)[0]:
+    for pairing in pair_benchmarks(runs, only_first=True)[0]:
+        run, benchmark, base, first = pairing
         paired = compare_runs(counted_questions(run, benchmark), counted_questions(base, first))
-        sides = Side.of(folder_of[id(run)], run, benchmark), Side.of(folder_of[id(base)], base, first)
         shared = list(pairs(first.questions, benchmark.questions))
-        by_folder[folder_of[id(run)].path] = Caution(
-            tuple(comparison_warnings(*sides, paired)),
+        by_folder[folder_of[run.label].path] = Caution(
+            _warnings(folder_of, pairing, paired),
             undecided_range([item for _, item in shared], [item for item, _ in shared]),
         )
     return by_folder
+
+
+def _folders_by_label(runs: Sequence[ScoredRun], folders: Sequence[RunFolder]) -> dict[str, RunFolder]:
+    """The folder of each run, by its label."""
+    return {run.label: folder for run, folder in zip(runs, folders, strict=True)}
+
+
+def _run_pair(folder_of: Mapping[str, RunFolder], pairing: BenchmarkPair) -> RunPair:
+    """The comparison of one benchmark, with its warnings. folder_of: the runs' folders by label."""
+    run, benchmark, base, first = pairing
+    paired = compare_runs(counted_questions(run, benchmark), counted_questions(base, first))
+    histories = {f"the run {visible(run.label)}": run.history, f"the baseline {visible(base.label)}": base.history}
+    return RunPair(
+        run=run.label,
+        baseline=base.label,
+        paired=paired,
+        samples=min(item.n for scored in (benchmark, first) for item in scored.questions if item.n),
+        warnings=(*_warnings(folder_of, pairing, paired), *growth_warnings(histories)),
+    )
+
+
+def _warnings(folder_of: Mapping[str, RunFolder], pairing: BenchmarkPair, paired: PairedComparison) -> tuple[str, ...]:
+    """What makes the comparison mean less than its numbers say."""
+    run, benchmark, base, first = pairing
+    sides = Side.of(folder_of[run.label], run, benchmark), Side.of(folder_of[base.label], base, first)
+    return tuple(comparison_warnings(*sides, paired))
 
 
 def _kinds_of(questions: Sequence[QuestionTally]) -> SampleKinds:

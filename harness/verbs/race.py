@@ -19,7 +19,7 @@ from harness.asking.prepare import Prepared, prepare
 from harness.asking.session import generate
 from harness.asking.watching import Watcher
 from harness.core import codec
-from harness.core.errors import UsageError, option
+from harness.core.errors import StoreError, UsageError, option
 from harness.core.files import read_record, write_atomically
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
@@ -252,8 +252,7 @@ def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | N
         open_ended=plan.open_ended,
     )
     folders = {name: prepared.folder.path for name, prepared in entered.items()}
-    by_folder = _cautions([entered[name].folder for name, rounds in played.rounds.items() if len(rounds)])
-    cautious = {name: by_folder[folders[name]] for name in played.standings if folders[name] in by_folder}
+    cautious = _cautions({name: entered[name].folder for name, rounds in played.rounds.items() if len(rounds)})
     return Raced(
         baseline=next(iter(entered)),
         standings={
@@ -267,13 +266,22 @@ def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | N
     )
 
 
-def _cautions(folders: Sequence[RunFolder]) -> dict[Path, Caution]:
-    """What the comparisons with the first run must allow for; empty for fewer than two runs with samples."""
+def _cautions(folders: Mapping[str, RunFolder]) -> dict[str, Caution]:
+    """What the comparisons with the baseline must allow for, by candidate; empty for fewer than two runs.
+
+    folders: of the candidates that have rounds, the baseline first. A judge's grades keep the race from scoring; the
+    race then says why nothing is known, since its verdicts must not be lost.
+    """
     if len(folders) < 2:
         return {}
-    from harness.verbs.compare import cautions  # only the end of a race needs what compares runs
+    from harness.verbs.compare import Caution, cautions  # only the end of a race needs what compares runs
 
-    return cautions(folders)
+    _, *others = folders
+    try:
+        by_folder = cautions([*folders.values()])
+    except (StoreError, UsageError) as error:
+        return dict.fromkeys(others, Caution((f"what a comparison warns of is not known: {error}",), None))
+    return {name: by_folder[folders[name].path] for name in others if folders[name].path in by_folder}
 
 
 def _withhold_equal(state: RaceState, caution: Caution, margin: float) -> RaceState:

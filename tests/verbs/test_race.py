@@ -11,11 +11,14 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import harness as reasoning_harness
 from harness.asking.options import RunOptions
 from harness.core.errors import UsageError
+from harness.grading.verdict import JUDGE_RULE
+from harness.runs import RunFolder, grades
 from harness.verbs.race import Candidate, race
 from tests.faults.able import able, sums
 from tests.faults.server import FaultServer, Request, Step, completion, models
@@ -110,15 +113,32 @@ def test_undecided_answers_that_may_exceed_the_margin_withhold_equal(unclear: bo
         given = [*words(one.base_url, second.base_url), "--samples", "40", "--margin", "25", "--step", "8"]
         done = harness(tmp_path, *given)
         again = harness(tmp_path, *given)
-    first, told = done.out.splitlines()[0], " ".join(done.err.split())
+        in_json = harness(tmp_path, *given, "--json")
+    first, messages = done.out.splitlines()[0], " ".join(done.err.split())
     assert (again.code, again.out) == (done.code, done.out)
+    assert ("tuned beside base: undecided answers count as wrong" in " ".join(in_json.err.split())) == unclear
     if unclear:
         assert done.code == 1
         assert "undecided (undecided answers may carry the difference from +0.0 to +" in first
-        assert "tuned beside base: undecided answers count as wrong" in told
+        assert "tuned beside base: undecided answers count as wrong" in messages
     else:
         assert (done.code, first.endswith("equal within the margin")) == (0, True)
-        assert "tuned beside base: undecided" not in told
+        assert "tuned beside base: undecided" not in messages
+
+
+@pytest.mark.usefixtures("questions")
+def test_a_race_whose_runs_a_judge_has_graded_keeps_its_verdicts(tmp_path: Path) -> None:
+    with FaultServer(able(0.3)) as weak, FaultServer(able(0.9, shift=1)) as strong:
+        given = [*words(weak.base_url, strong.base_url), "--samples", "64"]
+        done = harness(tmp_path, *given)
+        files = RunFolder(tmp_path / "out" / "tuned").benchmark("sums")
+        first, *others = grades.read(files)
+        grades.write(files, [msgspec.structs.replace(first, rule=JUDGE_RULE), *others])
+        files.scores.unlink()
+        again = harness(tmp_path, *given)
+    assert (again.code, again.out) == (done.code, done.out)
+    assert "tuned beside base: what a comparison warns of is not known: " in " ".join(again.err.split())
+    assert "is not known" not in done.err
 
 
 @pytest.mark.usefixtures("questions")
