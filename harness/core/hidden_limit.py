@@ -83,10 +83,13 @@ class ReplyLengths:
             self._stopped[tokens] += 1
             self._texts.setdefault(tokens, set()).add(checksum)
 
+    def count(self, n: int) -> None:
+        """Count n replies that are too short to be kept (`shortest_kept`)."""
+        self._n += n
+
     @property
     def _shortest(self) -> int:
-        """The shortest length that is kept."""
-        return self._longest - self._longest // 4
+        return shortest_kept(self._longest)
 
     @property
     def limit(self) -> HiddenLimit | None:
@@ -98,6 +101,11 @@ class ReplyLengths:
         if agreement_chance(len(longest) - 1, n_others, 1 / (1 + self._longest // 4)) > MAX_CHANCE:
             return None
         return HiddenLimit(tokens=self._longest, n_at=self._stopped[self._longest], n_samples=self._n)
+
+
+def shortest_kept(longest: int) -> int:
+    """The shortest length, in tokens, that counts beside the longest: the last quarter of lengths begins there."""
+    return longest - longest // 4
 
 
 def agreement_chance(k: int, n: int, p: float) -> float:

@@ -20,7 +20,7 @@ from typing import get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.core.hidden_limit import HiddenLimit, ReplyLengths
+from harness.core.hidden_limit import HiddenLimit, ReplyLengths, shortest_kept
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.packed import Spilled
@@ -200,6 +200,9 @@ def hidden_limit(observed: Observed, rows: Rows) -> HiddenLimit | None:
     has_tokens = ~np.isnan(stated)
     tokens, rows = stated[has_tokens].astype(np.int64), rows[has_tokens]
     lengths = ReplyLengths()
+    is_kept = tokens >= shortest_kept(int(tokens.max(initial=0)))
+    lengths.count(int((~is_kept).sum()))
+    tokens, rows = tokens[is_kept], rows[is_kept]
     facts = (tokens, observed.texts.checksums(rows), observed.stopped(rows))
     for length, checksum, stopped in zip(*(column.tolist() for column in facts), strict=True):
         lengths.observe(length, checksum, stopped=stopped)
