@@ -34,14 +34,10 @@ SLOW = "import time\ndef judge(answer, question):\n    time.sleep(0.03)\n    ret
 
 
 @pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file of a slow verifier of one's own, which is trusted and importable."""
-    folder = tmp_path / "own"
-    folder.mkdir()
-    monkeypatch.setenv("PYTHONPATH", str(folder))
-    monkeypatch.setenv("HARNESS_GRADERS", "own_verifier")
-    (folder / "own_verifier.py").write_text(SLOW)
-    return folder / "own_verifier.py"
+def slow_verifier(own_verifier: Path) -> Path:
+    """The file of a slow verifier of one's own."""
+    own_verifier.write_text(SLOW)
+    return own_verifier
 
 
 def run_of(folder: Path, n: int) -> RunFolder:
@@ -79,7 +75,7 @@ def graded_by(run: RunFolder, options: GradingOptions) -> int:
 
 
 @pytest.fixture
-def whole(tmp_path: Path, own: Path) -> bytes:
+def whole(tmp_path: Path, slow_verifier: Path) -> bytes:
     """The grades of 40 samples, made without an interruption."""
     run = run_of(tmp_path / "whole", 40)
     score_run(run, GradingOptions(workers=2))
@@ -109,22 +105,24 @@ def test_a_torn_last_line_costs_its_own_grade_only(tmp_path: Path, whole: bytes)
 
 
 @pytest.mark.slow
-def test_a_kept_grade_holds_only_while_its_verifier_does(tmp_path: Path, own: Path) -> None:
+def test_a_kept_grade_holds_only_while_its_verifier_does(tmp_path: Path, slow_verifier: Path) -> None:
     run = run_of(tmp_path / "run", 40)
     interrupted(run, 25, GradingOptions(workers=1))
-    own.write_text(SLOW.replace("'7'", "'8'"))
+    slow_verifier.write_text(SLOW.replace("'7'", "'8'"))
     assert graded_by(run, GradingOptions(workers=1)) == 40
     right = {grade.sample_index for grade in grades.read(run.benchmark(NAME)) if grade.verdict == "correct"}
     assert right == {8, 18, 28, 38}
 
 
 @pytest.mark.slow
-def test_grades_of_an_earlier_file_stay_beside_those_of_an_interrupted_call(tmp_path: Path, own: Path) -> None:
+def test_grades_of_an_earlier_file_stay_beside_those_of_an_interrupted_call(
+    tmp_path: Path, slow_verifier: Path
+) -> None:
     """The verifier has changed, so that none of the earlier grades holds; they are replaced only at the end."""
     run = run_of(tmp_path / "run", 40)
     score_run(run, GradingOptions(workers=1))
     before = run.benchmark(NAME).grades.read_bytes()
-    own.write_text(SLOW.replace("'7'", "'8'"))
+    slow_verifier.write_text(SLOW.replace("'7'", "'8'"))
     interrupted(run, 25, GradingOptions(workers=1))
     assert run.benchmark(NAME).grades.read_bytes() == before
     assert graded_by(run, GradingOptions(workers=1)) < 40 - 20
@@ -132,7 +130,7 @@ def test_grades_of_an_earlier_file_stay_beside_those_of_an_interrupted_call(tmp_
 
 @pytest.mark.slow
 def test_a_grading_of_all_samples_anew_goes_on_without_the_option_and_reuses_none_of_before(
-    tmp_path: Path, own: Path
+    tmp_path: Path, slow_verifier: Path
 ) -> None:
     run = run_of(tmp_path / "run", 40)
     score_run(run, GradingOptions(workers=1))
@@ -155,7 +153,7 @@ def test_a_grading_of_all_samples_anew_goes_on_without_the_option_and_reuses_non
 
 @pytest.mark.slow
 def test_a_command_that_grades_all_samples_anew_names_its_flag_when_it_is_interrupted(
-    tmp_path: Path, own: Path
+    tmp_path: Path, slow_verifier: Path
 ) -> None:
     run = run_of(tmp_path / "run", 1000)
     process = start(tmp_path, ["score", str(run.path), "--fresh", "--workers", "1"])
@@ -167,7 +165,7 @@ def test_a_command_that_grades_all_samples_anew_names_its_flag_when_it_is_interr
 
 
 @pytest.mark.slow
-def test_a_second_grading_of_all_samples_anew_reuses_nothing_of_the_first(tmp_path: Path, own: Path) -> None:
+def test_a_second_grading_of_all_samples_anew_reuses_nothing_of_the_first(tmp_path: Path, slow_verifier: Path) -> None:
     run = run_of(tmp_path / "run", 40)
     interrupted(run, 25, GradingOptions(workers=1, fresh=True))
     assert graded_by(run, GradingOptions(workers=1, fresh=True)) == 40
@@ -197,7 +195,9 @@ def _killed(run: RunFolder, folder: Path, seconds: random.Random) -> Iterator[in
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
-def test_a_grading_killed_at_random_moments_ends_like_one_that_is_not(tmp_path: Path, own: Path, seed: int) -> None:
+def test_a_grading_killed_at_random_moments_ends_like_one_that_is_not(
+    tmp_path: Path, slow_verifier: Path, seed: int
+) -> None:
     uninterrupted, run = run_of(tmp_path / "whole", 160), run_of(tmp_path / "run", 160)
     score_run(uninterrupted, GradingOptions(workers=2))
     stored = [*_killed(run, tmp_path, random.Random(seed))]
@@ -209,8 +209,10 @@ def test_a_grading_killed_at_random_moments_ends_like_one_that_is_not(tmp_path: 
 
 
 @pytest.mark.slow
-def test_grades_behind_a_slow_one_are_kept_too(tmp_path: Path, own: Path) -> None:
-    own.write_text("import time\ndef judge(answer, question):\n    time.sleep(20 if answer == '0' else 0.03)\n")
+def test_grades_behind_a_slow_one_are_kept_too(tmp_path: Path, slow_verifier: Path) -> None:
+    slow_verifier.write_text(
+        "import time\ndef judge(answer, question):\n    time.sleep(20 if answer == '0' else 0.03)\n"
+    )
     run = run_of(tmp_path / "run", 2 * 64)  # a batch for each worker
     process = start(tmp_path, ["score", str(run.path), "--workers", "2", "--deadline", "30"])
     until(partial(run).exists, "grades behind the slow one")

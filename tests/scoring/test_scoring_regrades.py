@@ -25,24 +25,16 @@ def graders(run: RunFolder) -> list[tuple[str, str]]:
     return [(grade.verdict, grade.grader) for grade in grades.read(run.benchmark(NAME))]
 
 
-@pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file of a verifier of one's own, which is trusted and importable."""
-    folder = tmp_path / "own"
-    folder.mkdir()
-    monkeypatch.setenv("PYTHONPATH", str(folder))
-    monkeypatch.setenv("HARNESS_GRADERS", "own_verifier")
-    return folder / "own_verifier.py"
-
-
 @pytest.mark.slow
-def test_a_changed_verifier_grades_again_by_itself_and_an_unchanged_one_does_not(tmp_path: Path, own: Path) -> None:
+def test_a_changed_verifier_grades_again_by_itself_and_an_unchanged_one_does_not(
+    tmp_path: Path, own_verifier: Path
+) -> None:
     run = run_with(
         tmp_path / "run", [sample(0, r"\boxed{7}", ""), sample(1, r"\boxed{8}", "")],
         rules=GradeRules(grader="own_verifier:judge"),
     )  # fmt: skip
     graded: list[int] = []
-    own.write_text("def judge(answer, question):\n    return answer == '7'\n")
+    own_verifier.write_text("def judge(answer, question):\n    return answer == '7'\n")
     (score,) = score_run(run, GradingOptions(workers=1), lambda _name, n: graded.append(n))
     first = graders(run)
     assert (score.accuracy, graded) == (0.5, [1, 2])
@@ -54,7 +46,7 @@ def test_a_changed_verifier_grades_again_by_itself_and_an_unchanged_one_does_not
     assert (score.accuracy, graded, graders(run)) == (0.5, [], first)
     assert "graded anew" not in " ".join(score.warnings)
 
-    own.write_text("def judge(answer, question):\n    return answer in ('7', '8')\n")
+    own_verifier.write_text("def judge(answer, question):\n    return answer in ('7', '8')\n")
     (score,) = score_run(run, GradingOptions(workers=1), lambda _name, n: graded.append(n))
     assert (score.accuracy, graded) == (1.0, [1, 2])
     assert {grader for _, grader in graders(run)}.isdisjoint({grader for _, grader in first})
@@ -67,9 +59,9 @@ def test_a_changed_verifier_grades_again_by_itself_and_an_unchanged_one_does_not
 @pytest.mark.slow
 @pytest.mark.parametrize(("returned", "failed"), [("{}[answer]", True), ("False", False), ("None", False)])
 def test_a_verifier_that_raises_on_a_sample_without_a_reply_is_named(
-    tmp_path: Path, own: Path, returned: str, failed: bool
+    tmp_path: Path, own_verifier: Path, returned: str, failed: bool
 ) -> None:
-    own.write_text(f"def judge(answer, question):\n    return True if answer else {returned}\n")
+    own_verifier.write_text(f"def judge(answer, question):\n    return True if answer else {returned}\n")
     rules = GradeRules(grader="own_verifier:judge", whole_reply=True)
     run = run_with(tmp_path / "run", [sample(0, "seven", ""), sample(1, None, "thinking")], rules=rules)
     (score,) = score_run(run, GradingOptions(workers=1))
@@ -80,8 +72,10 @@ def test_a_verifier_that_raises_on_a_sample_without_a_reply_is_named(
 
 
 @pytest.mark.slow
-def test_an_answer_that_exceeded_a_deadline_is_graded_anew_under_a_longer_one(tmp_path: Path, own: Path) -> None:
-    own.write_text("import time\ndef judge(answer, question):\n    time.sleep(0.6)\n    return True\n")
+def test_an_answer_that_exceeded_a_deadline_is_graded_anew_under_a_longer_one(
+    tmp_path: Path, own_verifier: Path
+) -> None:
+    own_verifier.write_text("import time\ndef judge(answer, question):\n    time.sleep(0.6)\n    return True\n")
     run = run_with(tmp_path / "run", [sample(0, r"\boxed{7}", "")], rules=GradeRules(grader="own_verifier:judge"))
     (first,) = score_run(run, GradingOptions(workers=1, deadline=0.2))
     assert (first.n_undecided, first.verifier_errors[0][:35]) == (1, "the verifier took longer than 0.2 s")
@@ -91,13 +85,13 @@ def test_an_answer_that_exceeded_a_deadline_is_graded_anew_under_a_longer_one(tm
     assert (longer.n_undecided, longer.accuracy, longer.verifier_errors) == (0, 1.0, ())
 
 
-def test_a_verifier_that_broke_is_told_before_a_grade_is_lost(tmp_path: Path, own: Path) -> None:
+def test_a_verifier_that_broke_is_told_before_a_grade_is_lost(tmp_path: Path, own_verifier: Path) -> None:
     rules = GradeRules(grader="own_verifier:judge")
     run = run_with(tmp_path / "run", [sample(0, r"\boxed{7}", "")], rules=rules)
-    own.write_text("def judge(answer, question):\n    return True\n")
+    own_verifier.write_text("def judge(answer, question):\n    return True\n")
     score_run(run, GradingOptions(workers=1))
     before = graders(run)
-    own.write_text("import nothing_of_this_name\n")
+    own_verifier.write_text("import nothing_of_this_name\n")
     with pytest.raises(UsageError, match=r"ModuleNotFoundError: .*nothing_of_this_name.* \(own_verifier.py:1\)"):
         score_run(run, GradingOptions(workers=1))
     assert graders(run) == before
