@@ -28,6 +28,7 @@ def command(runs: tuple[Path, ...], **given: Any) -> None:
     from harness.cli.again import run_command
     from harness.core.about import install_line
     from harness.reports.plots import draw
+    from harness.reports.report import BREAKDOWNS
     from harness.verbs.again import options_again
     from harness.verbs.report import default_folder, report
 
@@ -41,7 +42,7 @@ def command(runs: tuple[Path, ...], **given: Any) -> None:
     except StoreError as error:
         raise StoreError(f"{error.sentence.marked}. Name another folder for the report by {option('out')}") from error
     terminal.console().print(table.terminal())
-    click.echo(f"report: {page} (also .md, .csv, .tex)")
+    click.echo(f"report: {page} (also .md, .csv, .tex{f', and {BREAKDOWNS}' if table.breakdowns else ''})")
     if not draw.installed():
         click.echo(f"the report has no plots; to get them: {install_line(draw.EXTRA)}")
     if not table.scores:

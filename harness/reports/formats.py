@@ -8,6 +8,7 @@ import re
 import textwrap
 from collections.abc import Sequence
 
+import msgspec
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -17,7 +18,7 @@ from rich.text import Text
 from harness.core.inert import csv_cell, visible
 from harness.reports.tables import Table
 from harness.scoring import Score
-from harness.scoring.columns import PLAIN, column_order, numbers
+from harness.scoring.columns import PLAIN, column_order, ends, numbers
 
 _MIN_NAME = 8
 """Smallest width of the column of names in a terminal; in a narrower terminal, numbers are folded too."""
@@ -117,6 +118,29 @@ def to_csv(scores: Sequence[tuple[str, str, Score]]) -> str:
         texts = [csv_cell(visible(text)) for text in (label, model, score.benchmark)]
         warnings = csv_cell(visible("; ".join(score.warnings)))
         writer.writerow([*texts, *(row.get(name) for name in columns), warnings])
+    return buffer.getvalue()
+
+
+def to_breakdown_csv(scores: Sequence[tuple[str, str, Score]]) -> str:
+    """One line per (run label, model, score) and group of its questions: the numbers of the group, as fractions.
+
+    column: the metadata field that groups the questions, such as a level; value: what the questions of the group have
+    there. n_answered: questions with a sample. Text cells never start a formula.
+    """
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    names = ("n_questions", "n_answered", "n_samples", "accuracy", "sampling_error", "question_error")
+    writer.writerow(
+        ["run", "model", "benchmark", "column", "value", *names, *ends("sampling", None), *ends("question", None)]
+    )
+    for label, model, score in scores:
+        for column, groups in score.breakdowns.items():
+            for value, group in groups.items():
+                texts = [csv_cell(visible(text)) for text in (label, model, score.benchmark, column, value)]
+                answered = group.n_questions if group.n_answered is msgspec.UNSET else group.n_answered
+                row = {name: getattr(group, name) for name in names} | {"n_answered": answered}
+                row |= ends("sampling", group.sampling_interval) | ends("question", group.question_interval)
+                writer.writerow([*texts, *row.values()])
     return buffer.getvalue()
 
 

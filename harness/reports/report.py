@@ -14,17 +14,18 @@ from typing import TypeAlias
 from rich.console import RenderableType
 
 from harness.core.errors import UsageError
-from harness.core.files import write_atomically
+from harness.core.files import disk_error, write_atomically
 from harness.core.inert import csv_file, visible
 from harness.reports.comparison_tables import paired_table, published_table, reported_table, twin_table
 from harness.reports.figures import every_plot
-from harness.reports.formats import to_csv, to_latex, to_markdown, to_terminal
+from harness.reports.formats import to_breakdown_csv, to_csv, to_latex, to_markdown, to_terminal
 from harness.reports.plots.plot import Plot
 from harness.reports.plots.published import published_plot
 from harness.reports.published import beside, label_of, other_questions, published_of, reported_by, verdict
 from harness.reports.scored import KnownAs, Remarks, ScoredBenchmark, ScoredRun, no_remarks, own_name, read_runs
 from harness.reports.tables import (
     Table,
+    breakdown_table,
     budget_table,
     measure_table,
     over_k_table,
@@ -47,6 +48,9 @@ from harness.scoring import (
 
 Repeat: TypeAlias = Callable[[Manifest, str], Sequence[str]]
 """(a run's manifest, its name) → the command that repeats the run, one line or several."""
+
+BREAKDOWNS = "report_breakdowns.csv"
+"""The file of a report's folder with the breakdowns as CSV; `report.csv` has one line for each score."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -73,10 +77,15 @@ class Report:
     def tables(self) -> tuple[Table, ...]:
         """All tables, in the order of the report.
 
-        They are: summary; scores; over k; samples; measures; tokens; budgets; first right answers; speed; twins; paired
-        differences; published scores. A table without data is left out.
+        They are: summary; scores; over k; samples; measures; tokens; budgets; first right answers; speed; breakdowns by
+        columns of the questions; twins; paired differences; published scores. A table without data is left out.
         """
-        return (summary_table(self.runs), *self._numbers, *self._comparisons)
+        return (summary_table(self.runs), *self._numbers, *self.breakdowns, *self._comparisons)
+
+    @cached_property
+    def breakdowns(self) -> tuple[Table, ...]:
+        """A table for each column of the questions by which a score is broken down, such as a level."""
+        return tuple(breakdown_table(run.label, score, by) for run, _, score in self.scores for by in score.breakdowns)
 
     @cached_property
     def _numbers(self) -> tuple[Table, ...]:
@@ -123,7 +132,16 @@ class Report:
 
     def csv(self) -> str:
         """Every number as CSV, one line per run and benchmark, for a spreadsheet."""
-        return to_csv([(run.label, run.manifest.model, score) for run, _, score in self.scores])
+        return to_csv(self._with_models)
+
+    def breakdown_csv(self) -> str:
+        """The breakdowns as CSV, one line per run, benchmark, column of the questions and value in it."""
+        return to_breakdown_csv(self._with_models)
+
+    @property
+    def _with_models(self) -> list[tuple[str, str, Score]]:
+        """(run label, model, score) of every score."""
+        return [(run.label, run.manifest.model, score) for run, _, score in self.scores]
 
     def html(self, folder: Path | None = None) -> str:
         """The report as one self-contained page: no script, no request, all foreign text escaped and clipped.
@@ -147,8 +165,14 @@ class Report:
             yield dataclasses.replace(strip, name=f"published-{number}")
 
     def write(self, folder: Path) -> Path:
-        """Write report.html, .md, .csv and .tex to `folder`; returns the page's path. Raises `StoreError`."""
+        """Write report.html, .md, .csv and .tex to `folder`, and `BREAKDOWNS` if there are breakdowns; returns the
+        page's path. Raises `StoreError`.
+        """
         write_atomically(folder / "report.csv", csv_file(self.csv()))
+        if self.breakdowns:
+            write_atomically(folder / BREAKDOWNS, csv_file(self.breakdown_csv()))
+        else:
+            _remove(folder / BREAKDOWNS)  # of a former report
         for suffix, text in {"md": self.markdown(), "tex": self.latex(), "html": self.html(folder)}.items():
             write_atomically(folder / f"report.{suffix}", text.encode("utf-8", "backslashreplace"))
         return folder / "report.html"
@@ -220,6 +244,14 @@ class Report:
 def _no_lines(_manifest: Manifest, _run: str) -> Sequence[str]:
     """The `repeat` of a report whose caller gave none: returns no command."""
     return ()
+
+
+def _remove(path: Path) -> None:
+    """Remove the file, if it is there. Raises `StoreError`."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise disk_error(path, error) from error
 
 
 def _from_here(path: Path) -> str:

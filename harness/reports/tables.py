@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from harness.core.inert import safe_name, visible
-from harness.scoring import Score
+from harness.scoring import GroupScore, Score
 from harness.scoring.intervals import Interval, why_narrower
 from harness.scoring.uncertainty import Intervals
 
@@ -33,6 +33,9 @@ AT_MOST = (
     "among the samples, do not show how much the answers vary"
 )
 """The footnote of an interval that is only an upper bound."""
+
+_UNANSWERED = "questions, `1 of 4`: one of the four questions has a sample, and the accuracy is that of this question"
+"""The footnote of a breakdown in which some questions have no sample."""
 
 NO_SCORE = "it is not scored yet; `harness score` does that"
 
@@ -366,20 +369,31 @@ def budget_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
 
 
 def breakdown_table(label: str, score: Score, by: str) -> Table:
-    """The score for each value of the metadata field `by`, such as a level or a subject."""
+    """The score for each value of the metadata field `by`, such as a level or a subject.
+
+    questions: `1 of 4` in a group of which only one question has a sample; a note says what the accuracy covers.
+    """
+    groups = score.breakdowns[by].items()
     rows = tuple(
         (
             short(value),
-            str(group.n_questions),
+            _questions_cell(group),
             percent(group.accuracy),
             interval_cell(group.sampling_interval, at_most=group.sampling_error is None),
             interval_cell(group.question_interval),
         )
-        for value, group in score.breakdowns[by].items()
+        for value, group in groups
     )
     columns = (short(by), "questions", "accuracy", "sampling interval", "question interval")
-    title = f"{short(label)} by {short(by)}, in %, with 95 % intervals ({MEANINGS})"
-    return Table(title, columns, rows, (), frozenset(range(1, 5)))
+    title = f"{short(label)}, {short(score.benchmark)} by {short(by)}, in %, with 95 % intervals ({MEANINGS})"
+    unanswered = any(group.n_answered is not msgspec.UNSET for _, group in groups)
+    return Table(title, columns, rows, (_UNANSWERED,) if unanswered else (), frozenset(range(1, 5)))
+
+
+def _questions_cell(group: GroupScore) -> str:
+    """The number of questions of a group; `1 of 4` if only one of four has a sample."""
+    answered = "" if group.n_answered is msgspec.UNSET else f"{group.n_answered} of "
+    return f"{answered}{group.n_questions}"
 
 
 def note(notes: list[str], label: str, benchmark: str, warnings: Sequence[str]) -> str:

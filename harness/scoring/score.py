@@ -97,8 +97,8 @@ class Bounds(msgspec.Struct, frozen=True):
 class GroupScore(msgspec.Struct, frozen=True, kw_only=True):
     """The score of the questions with one value of a metadata field.
 
-    None: no sample, or too few to know an error. The fields mean what they mean in `Score`, the score of a whole
-    benchmark.
+    None: no sample, or too few to know an error. n_answered: questions with a sample, which alone have a part in the
+    accuracy; unset if all have one. The other fields mean what they mean in `Score`, the score of a whole benchmark.
     """
 
     accuracy: float | None
@@ -108,6 +108,7 @@ class GroupScore(msgspec.Struct, frozen=True, kw_only=True):
     n_samples: int
     sampling_interval: Interval | None = None
     question_interval: Interval | None = None
+    n_answered: int | msgspec.UnsetType = msgspec.UNSET
 
 
 class GPass(msgspec.Struct, frozen=True, kw_only=True):
@@ -605,6 +606,7 @@ def _group_score(items: Sequence[QuestionTally]) -> GroupScore:
         question_interval=intervals.question_interval,
         n_questions=len(items),
         n_samples=sum(item.n for item in present),
+        n_answered=len(present) if len(present) < len(items) else msgspec.UNSET,
     )
 
 

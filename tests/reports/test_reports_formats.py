@@ -238,6 +238,47 @@ def test_csv_has_one_line_a_score_with_fractions_and_a_column_for_each_k(tmp_pat
     assert to_csv([]).startswith("run,model,benchmark,accuracy")
 
 
+def test_a_breakdown_stands_in_every_format_and_its_csv_has_a_line_a_value(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", benchmarks=[("demo", 10, 4)])
+    made = report([folder])
+    made.write(folder.path)
+    (groups,) = (score.breakdowns["level"] for _, _, score in made.scores)
+    for name in ("report.html", "report.md", "report.tex"):
+        assert "run, demo by level, in" in (folder.path / name).read_text("utf-8"), name
+    assert "| 3 | 2 | " in made.markdown()
+    lines = list(csv.DictReader((folder.path / "report_breakdowns.csv").read_text("utf-8").splitlines()))
+    assert [(line["column"], line["value"], float(line["accuracy"])) for line in lines] == [
+        ("level", value, group.accuracy) for value, group in groups.items()
+    ]
+    assert {(line["run"], line["benchmark"], line["n_questions"], line["n_answered"]) for line in lines} == {
+        ("run", "demo", "2", "2")
+    }
+    # Wrong twin: report.csv stays one line a score, and a report without a breakdown leaves no former file behind.
+    assert made.csv().count("\n") == 2
+    report([write_run(tmp_path / "small", benchmarks=[("demo", 1, 4)])]).write(folder.path)
+    assert not (folder.path / "report_breakdowns.csv").exists()
+
+
+def test_a_group_with_unanswered_questions_says_how_many_it_covers(tmp_path: Path) -> None:
+    """A file has rows of two of four questions: those of the first unit are answered, and one of the second."""
+    (tmp_path / "table.csv").write_text(
+        "id,question,answer,unit\n1,one?,1,sums\n2,two?,2,areas\n3,three?,3,areas\n4,four?,4,areas\n"
+    )
+    (tmp_path / "card.yaml").write_text(
+        "title: units\nsource: {kind: file, path: table.csv}\n"
+        "columns: {question: question, answer: answer, id: id, metadata: [unit]}\n"
+        "kind: auto\nprompt: boxed\n"
+    )
+    (tmp_path / "typed.csv").write_text("question,answer,response\none?,1,1\ntwo?,2,2\n")
+    harness.score(tmp_path / "typed.csv", benchmark=str(tmp_path / "card.yaml"))
+    made = harness.report(tmp_path / "typed.csv", out=tmp_path / "out")
+    assert re.search(r"\| areas \| 1 of 3 \| 100\.0 \|", made.markdown())
+    assert re.search(r"\| sums \| 1 \| 100\.0 \|", made.markdown())
+    assert "one of the four questions has a sample" in made.markdown()
+    (areas, sums) = csv.DictReader((tmp_path / "out" / "report_breakdowns.csv").read_text("utf-8").splitlines())
+    assert [(group["n_questions"], group["n_answered"]) for group in (areas, sums)] == [("3", "1"), ("1", "1")]
+
+
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_no_number_is_lost_in_a_narrow_terminal(two_runs: Report, width: int) -> None:
     table = next(table for table in two_runs.tables if table.title.startswith("Scores in %"))
