@@ -71,7 +71,7 @@ class OutputRow:
     where: file and line, for messages. answer: the reference; if the file states none (`states_reference`), it comes
     from the benchmark whose questions the file answers. card_question: the same question in a card, for formats
     that need the questions; else None. usual_id: the value in a column that is usually the question's id, where the
-    user names no column; it may be a sample's.
+    user names no column; it may be a sample's. model: the name of the model that replied.
     """
 
     where: str
@@ -83,6 +83,7 @@ class OutputRow:
     card_question: Question | None = None
     usual_id: str | None = None
     states_reference: bool = True
+    model: str | None = None
 
 
 def response_columns(response: str | None, *others: str | None) -> frozenset[str]:
@@ -136,7 +137,10 @@ def by_columns(
 
 
 def llmeval(rows: Iterable[Row]) -> Iterator[OutputRow]:
-    """Read LLMEval's rows: `gen` is a text or a list of texts; newer files have the question's id as `doc_id`."""
+    """Read LLMEval's rows: `gen` is a text or a list of texts; newer files have the question's id as `doc_id`.
+
+    model: written by `harness export`.
+    """
     for row in rows:
         cells.require_columns(row, ("prompt", "gen", "answer"), "LLMEval")
         yield OutputRow(
@@ -145,6 +149,7 @@ def llmeval(rows: Iterable[Row]) -> Iterator[OutputRow]:
             question=cells.as_text(row.value["prompt"]),
             answer=row.value["answer"],
             question_id=cells.id_of(row.value.get("doc_id")),
+            model=cells.text_or_none(row.value.get("model")),
         )
 
 

@@ -52,8 +52,8 @@ class Outputs:
     """The (question, sample) pairs of a file. Each iteration reads the file again, so memory holds few of them.
 
     checksum: of all bytes of the file, where its questions were read from them one after the other; else empty. doubt:
-    a sentence on two rows that have one question and two references; empty if there are none. numbers: those that the
-    latest iteration has given to samples.
+    a sentence on two rows that have one question and two references; empty if there are none. model: the one model that
+    all rows name; None if they do not. numbers: those that the latest iteration has given to samples.
     """
 
     def __init__(
@@ -62,8 +62,9 @@ class Outputs:
         checksum: tables.Checksum,
         pairs: Callable[[SampleNumbers], Iterator[tuple[Question, Sample]]],
         doubt: str = "",
+        model: str | None = None,
     ) -> None:
-        self._path, self._checksum, self._pairs, self.doubt = path, checksum, pairs, doubt
+        self._path, self._checksum, self._pairs, self.doubt, self.model = path, checksum, pairs, doubt, model
         self.numbers = SampleNumbers()
 
     def __iter__(self) -> Iterator[tuple[Question, Sample]]:
@@ -158,7 +159,7 @@ def read(
         rows = _read_rows(path, format, keys, questions, again=True, half_done=half_done)
         return _pairs(rows, ids, name, visible(f"{path.parent}/"), numbers)
 
-    return Outputs(path, checksum, pairs, "" if seen.all_named else seen.doubt)
+    return Outputs(path, checksum, pairs, "" if seen.all_named else seen.doubt, seen.model)
 
 
 def are_outputs(path: Path) -> bool:
@@ -290,7 +291,8 @@ class _RowIdentities:
     rows: the number of each row's identity in `distinct`. _first: name → (identity, place) of the first row with that
     name; _first_of_text: the same by the digest of the question. conflict: the error for the first row whose reference
     differs from that of an earlier row with its name; it is raised only if all rows have names. doubt: a sentence on
-    the first row whose reference differs from that of an earlier row with its question.
+    the first row whose reference differs from that of an earlier row with its question. model: the one that all rows
+    name; None if they do not.
     """
 
     def __init__(self) -> None:
@@ -300,6 +302,7 @@ class _RowIdentities:
         self._first_of_text: dict[str, tuple[str, str]] = {}
         self.conflict: UsageError | None = None
         self.doubt = ""
+        self.model: str | None = None
 
     @property
     def all_named(self) -> bool:
@@ -309,6 +312,10 @@ class _RowIdentities:
     def add(self, row: OutputRow) -> None:
         """Add the next row. Raises `UsageError` for a row whose reference answer cannot be read."""
         identity = _RowIdentity.of(row)
+        if not self.rows:
+            self.model = row.model
+        elif row.model != self.model:
+            self.model = None
         number = self.distinct.setdefault(identity, len(self.distinct))
         self.rows.append(number)
         if number < len(self.distinct) - 1:

@@ -83,7 +83,7 @@ def score_file(path: Path, options: ScoreOptions, watcher: Watcher) -> ScoredFil
     scores = [score_of(graded_benchmark) for graded_benchmark in graded]
     reading_options = {name: getattr(options, name) for name in _READING_OPTIONS if name in options.changed}
     try:
-        _keep(folder, graded, scores, digest, reading_options, options.written_by or UNKNOWN_MODEL)
+        _keep(folder, graded, scores, digest, reading_options, options.written_by or read.model or UNKNOWN_MODEL)
     except StoreError as error:
         watcher.warn(Sentence(f"the scores could not be stored, and no report can use them: {error.sentence.marked}"))
     scored = ScoredFile(folder=folder, scores=scores, graded=graded, pairs=pairs)

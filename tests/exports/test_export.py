@@ -24,7 +24,7 @@ from harness.core.errors import StoreError, UsageError
 from harness.core.records import Key
 from harness.exports import formats
 from harness.foreign import outputs
-from harness.runs import RunFolder, grades, overrides, read_samples, record, sample_labels
+from harness.runs import Manifest, RunFolder, grades, overrides, read_samples, record, sample_labels
 from tests.exports.graded_runs import SYSTEM, sample, varied, write_run
 
 
@@ -109,6 +109,20 @@ def test_llmevals_file_comes_back_with_its_keys_texts_and_verdicts(run: RunFolde
     score = harness.score(path, workers=1)["own"]
     assert score.n_correct == verdicts.count("correct")
     assert score.n_no_answer == verdicts.count("no_answer")
+
+
+def test_the_report_of_an_exported_file_names_the_runs_model(run: RunFolder, tmp_path: Path) -> None:
+    path = harness.export(run, "llmeval", out=tmp_path).files[0].path
+    harness.score(path, workers=1)
+    assert [each.manifest.model for each in harness.report(path).runs] == [Manifest.load(run).model]
+    harness.score(path, workers=1, written_by="org/other")
+    assert [each.manifest.model for each in harness.report(path).runs] == ["org/other"]
+    # Wrong twins: two models in one file, and a row that names none.
+    first, *rows = map(json.loads, path.read_text("utf-8").splitlines())
+    for model in ("org/other", None):
+        path.write_text("".join(json.dumps(row) + "\n" for row in ({**first, "model": model}, *rows)))
+        harness.score(path, workers=1)
+        assert [each.manifest.model for each in harness.report(path).runs] == ["unknown"]
 
 
 def test_parquet_holds_every_field_and_says_what_each_is(run: RunFolder, tmp_path: Path) -> None:

@@ -13,11 +13,14 @@ from harness.exports.lines import conversation, lines_file
 def llmeval(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
     """Write lines with `prompt`, `answer` and `gen` (a list of one text), and with `doc_id`, `reasoning` and the other
     fields that `harness score` reads."""
-    return [lines_file(benchmark, out, map(_generation, benchmark.rows())) for benchmark in benchmarks]
+    return [
+        lines_file(benchmark, out, (_generation(row, benchmark.manifest.model) for row in benchmark.rows()))
+        for benchmark in benchmarks
+    ]
 
 
-def _generation(row: SampleRow) -> dict[str, Any]:
-    """One sample as a line of LLMEval's generations."""
+def _generation(row: SampleRow, model: str) -> dict[str, Any]:
+    """One sample as a line of LLMEval's generations. model: the run's."""
     question, sample = row.question, row.sample
     usage = {"prompt_tokens": sample.usage.prompt_tokens, "completion_tokens": sample.usage.completion_tokens}
     return {
@@ -29,6 +32,7 @@ def _generation(row: SampleRow) -> dict[str, Any]:
         "reasoning": sample.reasoning,
         "finish_reason": sample.finish_reason,
         "usage": usage,
+        "model": model,
     }
 
 
