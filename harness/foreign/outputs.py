@@ -53,7 +53,8 @@ class Outputs:
 
     checksum: of all bytes of the file, where its questions were read from them one after the other; else empty. doubt:
     a sentence on two rows that have one question and two references; empty if there are none. model: the one model that
-    all rows name; None if they do not. numbers: those that the latest iteration has given to samples.
+    all rows name; None if they do not. only_ids: whether each row has its question's id and none has a text of it.
+    numbers: those that the latest iteration has given to samples.
     """
 
     def __init__(
@@ -63,8 +64,10 @@ class Outputs:
         pairs: Callable[[SampleNumbers], Iterator[tuple[Question, Sample]]],
         doubt: str = "",
         model: str | None = None,
+        only_ids: bool = False,
     ) -> None:
-        self._path, self._checksum, self._pairs, self.doubt, self.model = path, checksum, pairs, doubt, model
+        self._path, self._checksum, self._pairs = path, checksum, pairs
+        self.doubt, self.model, self.only_ids = doubt, model, only_ids
         self.numbers = SampleNumbers()
 
     def __iter__(self) -> Iterator[tuple[Question, Sample]]:
@@ -159,7 +162,7 @@ def read(
         rows = _read_rows(path, format, keys, questions, again=True, half_done=half_done)
         return _pairs(rows, ids, name, visible(f"{path.parent}/"), numbers)
 
-    return Outputs(path, checksum, pairs, "" if seen.all_named else seen.doubt, seen.model)
+    return Outputs(path, checksum, pairs, "" if seen.all_named else seen.doubt, seen.model, seen.only_ids)
 
 
 def are_outputs(path: Path) -> bool:
@@ -308,6 +311,11 @@ class _RowIdentities:
     def all_named(self) -> bool:
         """Whether all rows have names, so that no row is known by its question."""
         return all(identity.named for identity in self.distinct)
+
+    @property
+    def only_ids(self) -> bool:
+        """Whether all rows have names, and no row the text of its question."""
+        return self.all_named and not any(identity.content for identity in self.distinct)
 
     def add(self, row: OutputRow) -> None:
         """Add the next row. Raises `UsageError` for a row whose reference answer cannot be read."""

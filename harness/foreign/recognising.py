@@ -1,18 +1,26 @@
-"""Matching another tool's rows to the questions of a benchmark, by their texts."""
+"""Matching another tool's rows to the questions of a benchmark: by their texts, or by ids if there are no texts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import difflib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 
 import msgspec
 
 from harness.benchmarks.prompts import without_instruction
-from harness.core.errors import UsageError, option
+from harness.core.errors import UsageError, near_names, option
 from harness.core.inert import visible
 from harness.core.records import Question, Sample
 from harness.foreign.numbering import SampleNumbers
 from harness.foreign.outputs import Pairs
+
+_COMPARED_CHARS = 300
+"""Characters of two texts that are compared to find the nearest question for a message."""
+
+_MIN_LIKENESS = 0.6
+"""Smallest likeness, from 0 to 1, of a question that a message calls the nearest."""
 
 
 class ByText:
@@ -40,13 +48,18 @@ class Recognised:
     """A tool's (question, sample) pairs, in which the file's questions are replaced by a benchmark's questions.
 
     So ids, references and rules are the benchmark's. A row that lacks the question's text is matched by its reference,
-    if only one question has that reference.
+    if only one question has that reference; or by its id (`by_id`).
     """
 
-    def __init__(self, path: Path, pairs: Pairs, questions: Sequence[Question], name: str) -> None:
-        """path: the file of outputs. name: the benchmark. Both are for messages."""
+    def __init__(
+        self, path: Path, pairs: Pairs, questions: Sequence[Question], name: str, *, by_id: bool = False
+    ) -> None:
+        """path: the file of outputs. name: the benchmark. Both are for messages. by_id: the rows have no texts, and
+        their ids are those of the benchmark's questions.
+        """
         self._path, self._pairs, self._name = path, pairs, name
         self._questions, self._by_text = questions, ByText(questions)
+        self._by_id = {question.question_id: question for question in questions} if by_id else None
 
     def __iter__(self) -> Iterator[tuple[Question, Sample]]:
         """Raises `UsageError` at the first row that matches no question of the benchmark."""
@@ -74,21 +87,71 @@ class Recognised:
     def _question(self, row_question: Question, taken: set[str]) -> Question:
         """The benchmark's question that a row answers. taken: ids of questions that earlier rows answer. Raises
         `UsageError`."""
-        text, name = text_of(row_question), visible(self._name)
-        if text:
+        if self._by_id is not None:
+            return self._with_id(row_question, self._by_id)
+        if text_of(row_question):
             candidates = self._by_text.of(row_question)
-            what = f"asks {visible(text, 100)!r}, which {name} does not"
         else:
             candidates = [question for question in self._questions if question.references == row_question.references]
             if len(candidates) != 1 or candidates[0].question_id in taken:
                 candidates = []
-            what = f"has no text, and its reference does not belong to exactly one question of {name}"
         if not candidates:
-            raise UsageError(
-                f"{visible(str(self._path))}: the question {visible(row_question.question_id, 100)!r} {what}; leave "
-                f"{option('benchmark')} out, or name the column of the question with {option('question_key')}"
-            )
+            raise self._unmatched_error(row_question)
         return next((question for question in candidates if question.question_id not in taken), candidates[0])
+
+    def _unmatched_error(self, row_question: Question) -> UsageError:
+        """The error for a row whose text, or reference, belongs to no question of the benchmark."""
+        text, name = text_of(row_question), visible(self._name)
+        if text:
+            what, advice = f"asks {visible(text, 100)!r}, which {name} does not", self._nearest(text)
+        else:
+            what = f"has no text, and its reference does not belong to exactly one question of {name}"
+            advice = (
+                f". If each row has the id of its question in {name}, name the column of ids with {option('id_key')}"
+            )
+        return UsageError(
+            f"{visible(str(self._path))}: the question {visible(row_question.question_id, 100)!r} {what}; leave "
+            f"{option('benchmark')} out, or name the column of the question with {option('question_key')}{advice}"
+        )
+
+    def _with_id(self, row_question: Question, by_id: Mapping[str, Question]) -> Question:
+        """The benchmark's question with the id of the row. Raises `UsageError` if there is none, or if the row states
+        another reference, since ids of two tables may mean different questions."""
+        path, name, shown = visible(str(self._path)), visible(self._name), visible(row_question.question_id, 100)
+        question = by_id.get(row_question.question_id)
+        if question is None:
+            example = visible(next(iter(by_id)), 100)
+            raise UsageError(
+                f"{path}: {name} has no question with the id {shown!r}; it has ids such as {example!r}."
+                f"{near_names(row_question.question_id, by_id)} To match rows by the question's text, add a column of "
+                f"texts, and name it with {option('question_key')}"
+            )
+        if not set(row_question.references) <= set(question.references):
+            stated, known = (visible(" or ".join(one.references), 100) for one in (row_question, question))
+            raise UsageError(
+                f"{path}: the question with the id {shown!r} has the reference {stated!r}, but {known!r} in {name}: "
+                "the id may mean another question there. If it does not, remove the column of references from the file"
+            )
+        return question
+
+    def _nearest(self, text: str) -> str:
+        """A sentence on the benchmark's question that is most like `text`, and where it differs; empty if none is."""
+        matcher = difflib.SequenceMatcher(autojunk=False)
+        matcher.set_seq2(_bare(text)[:_COMPARED_CHARS])
+        nearest, likeness = None, _MIN_LIKENESS
+        for question in self._questions:
+            matcher.set_seq1(_bare(text_of(question))[:_COMPARED_CHARS])
+            if min(matcher.real_quick_ratio(), matcher.quick_ratio()) > likeness and matcher.ratio() > likeness:
+                nearest, likeness = question, matcher.ratio()
+        if nearest is None:
+            return ""
+        here, there = _bare(text), _bare(text_of(nearest))
+        place = next((at for at, (one, other) in enumerate(zip_longest(here, there)) if one != other), 0)
+        at_here, at_there = (visible(one[place : place + 20]) or "its end" for one in (here, there))
+        return (
+            f". The nearest question there, {visible(nearest.question_id, 100)!r}, differs at character {place + 1}: "
+            f"{at_here!r} in the file, {at_there!r} in {visible(self._name)}"
+        )
 
 
 def text_of(question: Question) -> str:

@@ -35,6 +35,9 @@ _READING_OPTIONS = (
 repeat the command.
 """
 
+_BY_ID = "rows are matched with questions by the id alone, as the file has no text of a question to compare"
+"""The warning of a score whose rows are matched by ids."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoredFile:
@@ -78,6 +81,8 @@ def score_file(path: Path, options: ScoreOptions, watcher: Watcher) -> ScoredFil
         _with_unanswered(benchmark, card_questions, path)
         for benchmark in grade_outputs(pairs, folder, options, watcher.graded)
     ]
+    if _matches_by_id(read, options):
+        graded = [_with_warning(benchmark, _BY_ID) for benchmark in graded]
     if renumbered := read.numbers.sentence:
         watcher.warn(Sentence(renumbered))
     scores = [score_of(graded_benchmark) for graded_benchmark in graded]
@@ -106,7 +111,15 @@ def _read(path: Path, options: OutputsOptions) -> tuple[outputs.Outputs, outputs
     # Imported late: it loads the prompts, which most files do not need.
     from harness.foreign.recognising import Recognised
 
-    return read, Recognised(path, read, card_questions, benchmark), card_questions
+    by_id = _matches_by_id(read, options)
+    return read, Recognised(path, read, card_questions, benchmark, by_id=by_id), card_questions
+
+
+def _matches_by_id(read: outputs.Outputs, options: OutputsOptions) -> bool:
+    """Whether rows are matched with a benchmark's questions by their ids: the user names the column of ids, and the
+    file has no text of a question, which would tell more.
+    """
+    return bool(options.benchmark) and options.id_key is not None and read.only_ids
 
 
 def _with_unanswered(graded: GradedBenchmark, card_questions: Sequence[Question], path: Path) -> GradedBenchmark:
@@ -123,7 +136,11 @@ def _with_unanswered(graded: GradedBenchmark, card_questions: Sequence[Question]
         f"{n} of {count_noun(len(card_questions), 'question')} of {name} {'has' if n == 1 else 'have'} no row in "
         f"{visible(path.name, 80)}"
     )
-    return replace(graded, questions=[*graded.questions, *unanswered], warnings=(*graded.warnings, warning))
+    return _with_warning(replace(graded, questions=[*graded.questions, *unanswered]), warning)
+
+
+def _with_warning(graded: GradedBenchmark, warning: str) -> GradedBenchmark:
+    return replace(graded, warnings=(*graded.warnings, warning))
 
 
 def is_outputs(path: Path, *, tool: str | None, described: bool) -> bool:

@@ -286,6 +286,55 @@ def test_where_a_tool_kept_no_text_a_question_is_told_by_its_reference(tmp_path:
         harness.score(folder, benchmark="demo", workers=1)
 
 
+def class_list(tmp_path: Path, rows: str) -> tuple[Path, Path]:
+    """A file of outputs with these rows, and a table of two questions with ids."""
+    table, file = tmp_path / "table.csv", tmp_path / "list.csv"
+    table.write_text("id,question,answer\n7,How long is it？,3\n8,How wide is it？,4\n", "utf-8")
+    file.write_text(rows, "utf-8")
+    return file, table
+
+
+def test_a_file_of_ids_alone_is_matched_by_them_with_a_warning(tmp_path: Path) -> None:
+    file, table = class_list(tmp_path, "name,no,response\nA,8,4\nB,7,3\nC,8,3\n")
+    (score,) = harness.score(file, benchmark=str(table), id_key="no", workers=1)
+    assert (score.n_correct, score.n_samples) == (2, 3)
+    assert any("matched with questions by the id alone" in warning for warning in score.warnings)
+    kept = grades.read(OutputsFolder(file).benchmark("table"))
+    assert [(grade.question_id, grade.verdict) for grade in kept] == [
+        ("8", "correct"),
+        ("7", "correct"),
+        ("8", "wrong"),
+    ]
+    # Wrong twins. The column is not named; a text decides; a text in some rows only; an id is missing or unknown.
+    with pytest.raises(harness.UsageError, match=r"has no text, .* If each row has the id .* with id_key"):
+        harness.score(file, benchmark=str(table), workers=1)
+    file, table = class_list(tmp_path, "no,question,response\n8,How long is it？,3\n")
+    (score,) = harness.score(file, benchmark=str(table), id_key="no", workers=1)
+    assert score.n_correct == 1
+    assert not any("by the id alone" in warning for warning in score.warnings)
+    for rows, message in (
+        ("no,question,response\n8,How long is it？,3\n7,,3\n", "has no text"),
+        ("no,response\n8,4\n,3\n", "has no text"),
+        ("no,response\n8,4\n9,3\n", "has no question with the id '9'; it has ids such as '7'"),
+        ("no,answer,response\n8,3,3\n", r"the id '8' has the reference '3', but '4' in .*table.csv: the id may mean"),
+    ):
+        file, table = class_list(tmp_path, rows)
+        with pytest.raises(harness.UsageError, match=message):
+            harness.score(file, benchmark=str(table), id_key="no", workers=1)
+
+
+def test_a_text_that_the_benchmark_lacks_is_refused_with_the_nearest_question(tmp_path: Path) -> None:
+    file, table = class_list(tmp_path, "question,response\nHow wide is it?,4\n")
+    with pytest.raises(
+        harness.UsageError, match=r"nearest question there, '8', differs at character 15: '\?' .* '？' in"
+    ):
+        harness.score(file, benchmark=str(table), workers=1)
+    file, table = class_list(tmp_path, "question,response\nWho wrote Hamlet?,4\n")
+    with pytest.raises(harness.UsageError, match=r"which .* does not") as error:
+        harness.score(file, benchmark=str(table), workers=1)
+    assert "nearest" not in str(error.value)
+
+
 def test_what_is_not_scored_or_was_changed_since_is_refused_with_the_command(tmp_path: Path) -> None:
     base, file = sums(tmp_path / "base.jsonl", 2), sums(tmp_path / "a file.jsonl", 2)
     for words in (("report", file), ("verify", file), ("compare", base, file)):

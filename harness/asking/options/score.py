@@ -33,7 +33,11 @@ class OutputsOptions(Options):
     ] = None
     id_key: Annotated[
         str | None,
-        Option("Column of the question's id in FILE. Default: `id`, if each question has one.", under=OUTPUTS),
+        Option(
+            "Column of the question's id in FILE. Default: `id`, if each question has one. If you name it and FILE has "
+            f"no texts of questions, rows are matched with {option('benchmark')} by it.",
+            under=OUTPUTS,
+        ),
     ] = None
     tool: Annotated[
         str | None,
@@ -48,8 +52,8 @@ class OutputsOptions(Options):
     benchmark: Annotated[
         str | None,
         Option(
-            "The benchmark that FILE answers, or a file of questions: rows are matched by the question's text, and "
-            "graded by the references there.",
+            "The benchmark that FILE answers, or a file of questions: rows are matched by the question's text (without "
+            f"texts: by {option('id_key')}), and graded by the references there.",
             under=OUTPUTS,
         ),
     ] = None
