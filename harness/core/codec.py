@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec import inspect
 
 T = TypeVar("T")
 
@@ -38,17 +39,58 @@ _EXPECTED = re.compile(r"Expected `([^`]*)`, got `([^`]*)`")
 _PLACE = re.compile(r"(?s)(.*) - at `(?:key in )?\$\.?(.*)`")
 
 
-def mistake_in_words(error: msgspec.ValidationError) -> str:
-    """The message of msgspec as users read it: `grader: expected a text, found a list`."""
-    message, field = str(error).replace("Invalid enum value", "unknown value"), ""
+def mistake_in_words(error: Exception, expected_type: Any) -> str:
+    """The message of msgspec as users read it: `grader: expected a text, found a list`; another error's own message.
+
+    expected_type: the type that the value does not have; it tells the values that a field may have.
+    """
+    if not isinstance(error, msgspec.ValidationError):
+        return str(error)
+    message, field = str(error).removeprefix("Object ").removeprefix("contains "), ""
     if (placed := _PLACE.fullmatch(message)) is not None:
-        message, field = placed[1], f"{placed[2]}: "
-    if (types := _EXPECTED.fullmatch(message)) is not None:
+        message, field = placed[1], f"{placed[2]}: " if placed[2] else ""
+    if message.startswith("Invalid enum value"):
+        choices = _choices(expected_type, placed[2] if placed else "")
+        listed = f"; expected {', '.join(choices[:-1])} or {choices[-1]}" if len(choices) > 1 else ""
+        message = f"{message.replace('Invalid enum value', 'unknown value')}{listed}"
+    elif (types := _EXPECTED.fullmatch(message)) is not None:
         expected, given = (
             " or ".join(map(_TYPES.get, kinds, kinds)) for kinds in (part.split(" | ") for part in types.groups())
         )
         message = f"expected {expected}, found {given}"
     return f"{field}{message}"
+
+
+def _choices(expected_type: Any, field: str) -> list[str]:
+    """The values that a field of this type may have, if it may have only some; else empty.
+
+    field: the path of the field as msgspec writes it, such as `rows[...].verdict`.
+    """
+    nodes = _alternatives(inspect.type_info(expected_type))
+    for part in re.findall(r"\[[^\]]*\]|[^.\[]+", field):
+        below = (child for node in nodes for child in _children(node, part))
+        nodes = [alternative for child in below for alternative in _alternatives(child)]
+    values = [value for node in nodes if isinstance(node, inspect.LiteralType) for value in node.values]
+    null = ["null"] if values and any(isinstance(node, inspect.NoneType) for node in nodes) else []
+    return [*map(str, values), *null]
+
+
+def _alternatives(node: inspect.Type) -> list[inspect.Type]:
+    return [*node.types] if isinstance(node, inspect.UnionType) else [node]
+
+
+def _children(node: inspect.Type, part: str) -> Iterable[inspect.Type]:
+    """The types of a field (`verdict`) or of an element (`[...]`) of a value of the type `node`."""
+    match node:
+        case inspect.StructType():
+            return [field.type for field in node.fields if field.encode_name == part]
+        case inspect.ListType() | inspect.SetType() | inspect.FrozenSetType() | inspect.VarTupleType():
+            return [node.item_type]
+        case inspect.TupleType():
+            return node.item_types
+        case inspect.DictType():
+            return [node.value_type]
+    return []
 
 
 def encode(value: Any) -> bytes:
@@ -80,13 +122,13 @@ def decode(data: bytes | str, type: type[T] = Any) -> T:  # type: ignore[assignm
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         # Only an escaped surrogate is worth a second try with the slower decoder.
         if b"\\ud" not in (data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass")).lower():
-            raise DecodeError(str(error)) from error
+            raise DecodeError(mistake_in_words(error, type)) from error
     except RecursionError as error:
         raise DecodeError("nested too deeply") from error
     try:
         return msgspec.convert(json.loads(data), type)
     except (ValueError, msgspec.ValidationError) as error:
-        raise DecodeError(str(error)) from error
+        raise DecodeError(mistake_in_words(error, type)) from error
     except RecursionError as error:
         raise DecodeError("nested too deeply") from error
 

@@ -227,8 +227,8 @@ def _rows(path: Path) -> Iterator[tuple[str, _VerdictLine]]:
             yield where, codec.decode(line, _VerdictLine)
         except codec.DecodeError as error:
             raise UsageError(
-                f"{where}: {quoted(str(error))}; expected a line of `harness audit` with the verdict `correct`, "
-                "`wrong`, `no_answer`, `undecided` or null"
+                f"{where}: {quoted(str(error))}. This must be a line that `harness audit` wrote; fill in its field "
+                "`verdict` alone"
             ) from error
 
 

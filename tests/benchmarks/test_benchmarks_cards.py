@@ -154,7 +154,7 @@ def test_a_folder_of_cards_that_is_not_there_is_one_sentence(tmp_path: Path, mon
         ),
         (MINIMAL + "rules: {grader: [good]}\n", "rules: grader: expected a text, found a list"),
         (MINIMAL + "rules: {form: 3}\n", "rules: form: expected a text or nothing, found a whole number"),
-        (MINIMAL + "rules: {form: essay}\n", "rules: form: unknown value 'essay'"),
+        (MINIMAL + "rules: {form: essay}\n", "rules: form: unknown value 'essay'; expected "),
         (MINIMAL + "rules: {relative_tolerance: -1}\n", "a tolerance must be a finite number of at least 0"),
         # A kind of answer that a plug-in brings is checked like any other grader.
         (

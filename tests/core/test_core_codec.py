@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-from typing import Any
+from typing import Any, Literal
 
+import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -74,6 +75,32 @@ def test_deep_and_long_input_gives_our_error(data: bytes) -> None:
 def test_another_shape_gives_our_error(data: bytes | str) -> None:
     with pytest.raises(codec.DecodeError):
         codec.decode(data, Usage)
+
+
+class Row(msgspec.Struct):
+    name: str
+    verdict: Literal["right", "wrong"] | None = None
+
+
+@pytest.mark.parametrize(
+    ("type", "data", "sentence"),
+    [
+        (Row, '{"name": "a", "verdict": "yes"}', "verdict: unknown value 'yes'; expected right, wrong or null"),
+        (
+            dict[str, list[Row]],
+            '{"a": [{"name": "\\ud800", "verdict": "yes"}]}',
+            "[...][0].verdict: unknown value 'yes'; expected right, wrong or null",
+        ),
+        (Literal["a", "b"], '"c"', "unknown value 'c'; expected a or b"),
+        (Row, '{"name": 1}', "name: expected a text, found a whole number"),
+        (Row, "[]", "expected a mapping, found a list"),
+        (Row, "{}", "missing required field `name`"),
+    ],
+)
+def test_a_mistake_is_told_in_words_with_the_values_that_a_field_may_have(type: Any, data: str, sentence: str) -> None:
+    with pytest.raises(codec.DecodeError) as error:
+        codec.decode(data, type)
+    assert str(error.value) == sentence
 
 
 def test_a_record_with_a_lone_surrogate_is_checked_too() -> None:

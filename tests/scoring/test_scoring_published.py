@@ -211,7 +211,7 @@ def test_what_is_optional_may_be_absent(write: Callable[[Any], Path]) -> None:
         (changed((("schema_version",), "1.0")), "schema_version is 1.0, expected 0.x"),
         (
             changed(((*DETAILS, "score"), ABSENT)),
-            "evaluation_results[0] is no record of Every Eval Ever: Object missing",
+            "evaluation_results[0] is no record of Every Eval Ever: score_details: missing",
         ),
         (changed(((*DETAILS, "score"), "high")), "evaluation_results[0]"),
         (changed(((*DETAILS, "score"), 155)), "score_details.score is 155, expected a number from 0 to 100"),

@@ -425,9 +425,12 @@ def test_what_is_left_open_is_asked_again(tmp_path: Path, judged: RunFolder) -> 
     ("line", "message"),
     [
         ('{"benchmark": "prose", "question_id": "q1", "sample_index": 9, "verdict": "correct"}', "no graded sample 9"),
-        ('{"benchmark": "prose", "question_id": "q1", "sample_index": 0, "verdict": "right"}', "Invalid enum value"),
+        (
+            '{"benchmark": "prose", "question_id": "q1", "sample_index": 0, "verdict": "right"}',
+            "verdict: unknown value 'right'; expected correct, no_answer, undecided, wrong or null",
+        ),
         ('{"benchmark": "poems", "question_id": "q1", "sample_index": 0, "verdict": "wrong"}', "no benchmark 'poems'"),
-        ("nonsense", "expected a line of `harness audit`"),
+        ("nonsense", "This must be a line that `harness audit` wrote"),
     ],
 )
 def test_a_wrong_line_stores_nothing(tmp_path: Path, judged: RunFolder, line: str, message: str) -> None:
