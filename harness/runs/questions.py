@@ -94,7 +94,7 @@ def changed_row(folder: BenchmarkFolder, questions: Sequence[Question], source: 
             if now.references != before.references:
                 was, present = (" or ".join(map(quoted, each.references)) or "missing" for each in (before, now))
                 changed = f"The reference answer of question {_name(folder, before)} was {was} and is {present} now."
-                return f"{changed}\n{_grading_anew(folder, source)}"
+                return f"{changed}\nTo grade the stored replies by the new answers, {grading_anew(folder, source)}"
             if now.choices != before.choices:
                 return f"Question {_name(folder, before)} has other choices now."
     except StoreError:
@@ -104,18 +104,15 @@ def changed_row(folder: BenchmarkFolder, questions: Sequence[Question], source: 
     return "The questions that this run holds are as they were: another row of the data changed."
 
 
-def _grading_anew(folder: BenchmarkFolder, source: str) -> str:
-    """A sentence with the commands that grade the stored replies by the references of `source`."""
+def grading_anew(folder: BenchmarkFolder, source: str) -> str:
+    """The end of a sentence: the commands that grade the stored replies by the references of `source`."""
     run = folder.path.parent
     exported = run / "exports" / EXPORT_FORMAT / f"{safe_name(folder.name)}.jsonl"
     shown_run, shown_file = (shlex.quote(visible(str(path))) for path in (run, exported))
     export = f"harness export {shown_run} {option('export.to', EXPORT_FORMAT)}"
     score = f"harness score {shown_file} {option('score.benchmark', source)}"
     by_hand = " The verdicts by hand of this run are not carried over." if folder.overrides.exists() else ""
-    return (
-        f"To grade the stored replies by the new answers, type `{export}`, and then `{score}`: no reply is asked for "
-        f"again.{by_hand}"
-    )
+    return f"type `{export}`, and then `{score}`: no reply is asked for again.{by_hand}"
 
 
 def _fixed_fields(question: Question) -> tuple[str, str, tuple[str, ...]]:

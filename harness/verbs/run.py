@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 
 from harness.answers.words import is_sentence
@@ -11,11 +12,12 @@ from harness.asking.prepare import Prepared, prepare
 from harness.asking.session import Ran, Sampled, generate
 from harness.asking.watching import Watcher
 from harness.benchmarks.questions import QuestionSet
-from harness.core.errors import Sentence, UsageError
+from harness.core.errors import Sentence, StoreError, UsageError
 from harness.core.errors import option as as_typed
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.records import GradeRules
+from harness.runs import Manifest, RunFolder, questions
 
 _WORDED = frozenset({"text", "expression", "multiple"})
 """Kinds of answers whose references may be sentences."""
@@ -43,7 +45,7 @@ def run(options: RunOptions, watcher: Watcher, judge: JudgeOptions | None = None
         if judge is None:
             for doubt in _for_a_judge(prepared.sets):
                 watcher.warn(doubt)
-        for doubt in _ungradable(prepared.sets):
+        for doubt in (*_ungradable(prepared.sets), *_held_by_another(prepared)):
             watcher.warn(doubt)
         _try(judge, watcher)
         sampled = sample(prepared, watcher)
@@ -91,6 +93,29 @@ def _ungradable(sets: Sequence[QuestionSet]) -> Iterator[Sentence]:
             )
         finally:
             decider.close()
+
+
+def _held_by_another(prepared: Prepared) -> Iterator[Sentence]:
+    """Yield a warning for each new benchmark of the run all of whose prompts were answered under another name."""
+    folder = RunFolder(prepared.settings.out)
+    records = Manifest.load(folder).benchmarks if folder.manifest.is_file() else {}
+    new = {of.name: of for of in prepared.sets if of.name not in records}
+    for name in records if new else ():
+        held = folder.benchmark(name)
+        if not (held.samples.is_file() and held.samples.stat().st_size and held.questions.is_file()):
+            continue
+        stored: set[str] = set()
+        with contextlib.suppress(StoreError):  # a damaged file of another benchmark is no matter of this command
+            stored = {question.prompt_digest for question in questions.iterate(held)}
+        for of in new.values():
+            if not all(question.prompt_digest in stored for question in of.questions):
+                continue
+            each = "the question" if len(of.questions) == 1 else f"all {len(of.questions)} questions"
+            yield Sentence(
+                f"{visible(str(folder.path))} already holds {each} of {visible(of.name, 80)}, with replies, as the "
+                f"benchmark {visible(name, 80)}; this run asks anew. To grade those replies by the answers of "
+                f"{visible(of.name, 80)}, {questions.grading_anew(held, of.given_data or of.card_file or of.name)}"
+            )
 
 
 def _try(judge: JudgeOptions | None, watcher: Watcher) -> None:

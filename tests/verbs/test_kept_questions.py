@@ -17,16 +17,18 @@ from click.testing import CliRunner
 import harness
 from harness.asking.options import RunOptions
 from harness.asking.prepare import prepare, questions_of
+from harness.asking.watching import Watcher
 from harness.cli.help import spell
 from harness.cli.main import cli
 from harness.core import packed
-from harness.core.errors import StoreError
+from harness.core.errors import Sentence, StoreError
 from harness.core.records import Key
 from harness.presets.grading import GradingOptions
 from harness.runs import Manifest, RunFolder, overrides, questions, read_samples
 from harness.runs.layout import OutputsFolder
 from harness.scoring import Score
 from harness.scoring.pipeline import score_run
+from harness.verbs.run import run as run_command
 from harness.verbs.run import sample
 from tests.faults.server import FaultServer, completion, models
 
@@ -201,6 +203,40 @@ def test_the_message_on_a_changed_answer_says_that_verdicts_by_hand_stay_with_th
     data(tmp_path, [{**row, "answer": "1"} for row in ROWS])
     with pytest.raises(StoreError, match="The verdicts by hand of this run are not carried over"):
         asked_by(tmp_path)
+
+
+class Warned(Watcher):
+    def __init__(self) -> None:
+        self.sentences: list[Sentence] = []
+
+    def warn(self, sentence: Sentence) -> None:
+        self.sentences.append(sentence)
+
+
+def test_the_same_questions_under_another_name_are_asked_with_a_warning(run: RunFolder, tmp_path: Path) -> None:
+    def warnings(name: str, rows: list[dict[str, Any]]) -> list[Sentence]:
+        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+        watcher = Warned()
+        with FaultServer(lambda r: completion(r"\boxed{1}") if r.method == "POST" else [models("m")]) as server:
+            given = RunOptions.of(
+                data=str(tmp_path / name), model="m", out=run.path, canary=False, fingerprint=False,
+                base_url=(server.base_url,),
+            )  # fmt: skip
+            run_command(given, watcher)
+        return [sentence for sentence in watcher.sentences if "already holds" in sentence]
+
+    corrected = [{**row, "answer": "1"} for row in ROWS]
+    (warning,) = warnings("mended.jsonl", corrected)
+    assert "already holds all 6 questions of mended, with replies, as the benchmark sums; this run asks anew" in warning
+    with click.Context(cli):
+        advice = spell(warning)
+    export, score = re.findall(r"`harness ((?:export|score) [^`]*)`", advice)
+    for command in (export, score):
+        assert CliRunner().invoke(cli, shlex.split(command)).exit_code == 0
+    assert Score.load(OutputsFolder(shlex.split(score)[1]).benchmark("mended")).accuracy == 1.0
+    # Wrong twins: the run goes on with its own benchmark, and a benchmark with one other question.
+    assert warnings("mended.jsonl", corrected) == []
+    assert warnings("longer.jsonl", [*ROWS, {"id": "q6", "question": "What is 6 + 1?", "answer": "7"}]) == []
 
 
 def test_of_other_words_for_every_question_no_row_is_named(run: RunFolder, tmp_path: Path) -> None:

@@ -495,7 +495,11 @@ def test_the_score_the_page_and_the_list_count_verdicts_by_hand_alike(results: P
         ({"why": " "}, 400, "needs a reason"),
         ({"why": "x" * 2001}, 400, "needs a reason of 1 to 2000 characters"),
         ({"who": ""}, 400, "needs the name"),
-        ({"verdict": "right"}, 400, "verdict: unknown value 'right'; expected correct, no_answer, undecided, wrong or null"),
+        (
+            {"verdict": "right"},
+            400,
+            "verdict: unknown value 'right'; expected correct, no_answer, undecided, wrong or null",
+        ),
         ({"sample": 9}, 409, "has no sample 9"),
         ({"run": "../hand"}, 400, "there is no run '../hand' here"),
         ({"more": 1}, 400, "unknown field `more`"),
