@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.cli.help import SpelledCommand, spell
-from harness.core.errors import StoreError, UsageError
+from harness.core.errors import StoreError, UsageError, option
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 
 if TYPE_CHECKING:
     from harness.core.records import VerdictName
+    from harness.runs.layout import BenchmarkFolder
     from harness.viewer.library import OpenBenchmark, OpenRun
     from harness.viewer.printed import Style
     from harness.viewer.sample_filter import SampleFilter
@@ -150,8 +152,18 @@ def _column(benchmarks: list[OpenBenchmark], text: str) -> tuple[str, str]:
     there = f"they have {', '.join(names[:SHOWN_LEVELS])}" if names else "they have no metadata"
     raise UsageError(
         f"no question of this run has {visible(name, 100)!r} in its metadata; {there}. A card keeps a column with "
-        f"`metadata: [{visible(name, 100)}]`"
+        f"`metadata: [{visible(name, 100)}]`.{_with_a_card(benchmarks[0].folder) if benchmarks else ''}"
     )
+
+
+def _with_a_card(folder: BenchmarkFolder) -> str:
+    """A sentence on how stored replies get the metadata of a card that is written afterwards."""
+    if folder.outputs is None:
+        from harness.runs.questions import grading_anew
+
+        return f" To bring it to the stored replies, {grading_anew(folder, 'CARD.yaml')}"
+    again = f"`harness score {shlex.quote(visible(str(folder.outputs)))} {option('score.benchmark', 'CARD.yaml')}`"
+    return f" To bring it to the replies of this file, type {again}."
 
 
 def _choices(

@@ -34,7 +34,7 @@ AT_MOST = (
 )
 """The footnote of an interval that is only an upper bound."""
 
-_UNANSWERED = "questions, `1 of 4`: one of the four questions has a sample, and the accuracy is that of this question"
+_UNANSWERED = "1 of 4 questions: only one of the four has a sample, and the accuracy is that of this one"
 """The footnote of a breakdown in which some questions have no sample."""
 
 NO_SCORE = "it is not scored yet; `harness score` does that"

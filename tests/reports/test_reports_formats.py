@@ -274,7 +274,7 @@ def test_a_group_with_unanswered_questions_says_how_many_it_covers(tmp_path: Pat
     made = harness.report(tmp_path / "typed.csv", out=tmp_path / "out")
     assert re.search(r"\| areas \| 1 of 3 \| 100\.0 \|", made.markdown())
     assert re.search(r"\| sums \| 1 \| 100\.0 \|", made.markdown())
-    assert "one of the four questions has a sample" in made.markdown()
+    assert "only one of the four has a sample" in made.markdown()
     (areas, sums) = csv.DictReader((tmp_path / "out" / "report_breakdowns.csv").read_text("utf-8").splitlines())
     assert [(group["n_questions"], group["n_answered"]) for group in (areas, sums)] == [("3", "1"), ("1", "1")]
 
