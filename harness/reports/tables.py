@@ -397,14 +397,15 @@ def _questions_cell(group: GroupScore) -> str:
 
 
 def note(notes: list[str], label: str, benchmark: str, warnings: Sequence[str]) -> str:
-    """Add a note with these warnings to `notes`; return its mark, such as ` [3]`.
+    """Add a note for each of these warnings to `notes`; return their mark, such as ` [3]` or ` [3–5]`.
 
     Without warnings, nothing is added and the mark is empty.
     """
     if not warnings:
         return ""
-    notes.append(f"{short(label)}, {short(benchmark)}: {'; '.join(warnings)}.")
-    return f" [{len(notes)}]"
+    first = len(notes) + 1
+    notes += [f"{short(label)}, {short(benchmark)}: {warning}." for warning in warnings]
+    return f" [{first}]" if len(notes) == first else f" [{first}–{len(notes)}]"
 
 
 def short(text: str) -> str:

@@ -76,6 +76,16 @@ def test_warnings_stand_below_the_table_in_words(two_runs: Report) -> None:
     assert "were cut by max\\_tokens" in two_runs.markdown()
 
 
+def test_each_warning_of_a_score_is_a_footnote_of_its_own() -> None:
+    score = msgspec.structs.replace(
+        score_benchmark(*graded(q1="cw", q2="cw"), 2), warnings=("one thing", "another thing"), question_interval=None
+    )
+    table = score_table([("run", score), ("other", msgspec.structs.replace(score, warnings=("a third",)))])
+    assert [row[1].partition(" ")[2] for row in table.rows] == ["[1–2]", "[3]"]
+    name = score.benchmark
+    assert table.notes == (f"run, {name}: one thing.", f"run, {name}: another thing.", f"other, {name}: a third.")
+
+
 def test_both_intervals_are_printed_each_by_its_name(two_runs: Report) -> None:
     shown = terminal(two_runs.terminal())
     assert "95 % interval (same questions, asked again)" in re.sub(r"\s+", " ", shown)
@@ -86,8 +96,8 @@ def test_both_intervals_are_printed_each_by_its_name(two_runs: Report) -> None:
 
 def test_a_second_run_is_paired_with_the_first(two_runs: Report) -> None:
     paired = next(table for table in two_runs.tables if table.title.startswith("Paired with base"))
-    assert [row[:2] for row in paired.rows] == [("tuned", "demo [1]"), ("base", "other [2]")]
-    assert paired.notes[1:] == ("base, other: not compared: no other run has this benchmark.",)
+    assert [row[:2] for row in paired.rows] == [("tuned", "demo [1–3]"), ("base", "other [4]")]
+    assert paired.notes[3:] == ("base, other: not compared: no other run has this benchmark.",)
 
 
 def test_the_mean_of_several_benchmarks_has_the_numbers_of_compare(tmp_path: Path) -> None:
