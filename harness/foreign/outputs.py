@@ -40,7 +40,6 @@ of their own. auto: guessed by the number of rows that most questions have."""
 
 _PIECE_BYTES = 1 << 20
 """Bytes that are read at a time for a checksum."""
-
 _MAX_BUILT = 4_096
 """Questions that are kept while a file is read; beyond this number they are built again from their rows."""
 
@@ -320,10 +319,7 @@ class _RowIdentities:
     def add(self, row: OutputRow) -> None:
         """Add the next row. Raises `UsageError` for a row whose reference answer cannot be read."""
         identity = _RowIdentity.of(row)
-        if not self.rows:
-            self.model = row.model
-        elif row.model != self.model:
-            self.model = None
+        self.model = row.model if row.model == self.model or not self.rows else None
         number = self.distinct.setdefault(identity, len(self.distinct))
         self.rows.append(number)
         if number < len(self.distinct) - 1:

@@ -127,10 +127,11 @@ class Recognised:
                 f"texts, and name it with {option('question_key')}"
             )
         if not set(row_question.references) <= set(question.references):
-            stated, known = (visible(" or ".join(one.references), 100) for one in (row_question, question))
+            row_reference, reference = (visible(" or ".join(q.references), 100) for q in (row_question, question))
             raise UsageError(
-                f"{path}: the question with the id {shown!r} has the reference {stated!r}, but {known!r} in {name}: "
-                "the id may mean another question there. If it does not, remove the column of references from the file"
+                f"{path}: the question with the id {shown!r} has the reference {row_reference!r}, but {reference!r} in "
+                f"{name}: the id may mean another question there. If it does not, remove the column of references from "
+                "the file"
             )
         return question
 
@@ -145,12 +146,12 @@ class Recognised:
                 nearest, likeness = question, matcher.ratio()
         if nearest is None:
             return ""
-        here, there = _bare(text), _bare(text_of(nearest))
-        place = next((at for at, (one, other) in enumerate(zip_longest(here, there)) if one != other), 0)
-        at_here, at_there = (visible(one[place : place + 20]) or "its end" for one in (here, there))
+        row_text, nearest_text = _bare(text), _bare(text_of(nearest))
+        n_equal = next((n for n, (a, b) in enumerate(zip_longest(row_text, nearest_text)) if a != b), 0)
+        in_file, in_benchmark = (visible(t[n_equal : n_equal + 20]) or "its end" for t in (row_text, nearest_text))
         return (
-            f". The nearest question there, {visible(nearest.question_id, 100)!r}, differs at character {place + 1}: "
-            f"{at_here!r} in the file, {at_there!r} in {visible(self._name)}"
+            f". The nearest question there, {visible(nearest.question_id, 100)!r}, differs at character {n_equal + 1}: "
+            f"{in_file!r} in the file, {in_benchmark!r} in {visible(self._name)}"
         )
 
 
