@@ -161,7 +161,8 @@ def read(
         rows = _read_rows(path, format, keys, questions, again=True, half_done=half_done)
         return _pairs(rows, ids, name, visible(f"{path.parent}/"), numbers)
 
-    return Outputs(path, checksum, pairs, "" if seen.all_named else seen.doubt, seen.model, seen.only_ids)
+    only_ids = seen.all_named and not any(identity.content for identity in seen.distinct)
+    return Outputs(path, checksum, pairs, "" if seen.all_named else seen.doubt, seen.model, only_ids)
 
 
 def are_outputs(path: Path) -> bool:
@@ -292,9 +293,9 @@ class _RowIdentities:
 
     rows: the number of each row's identity in `distinct`. _first: name → (identity, place) of the first row with that
     name; _first_of_text: the same by the digest of the question. conflict: the error for the first row whose reference
-    differs from that of an earlier row with its name; it is raised only if all rows have names. doubt: a sentence on
-    the first row whose reference differs from that of an earlier row with its question. model: the one that all rows
-    name; None if they do not.
+    or text differs from that of an earlier row with its name; it is raised only if all rows have names. doubt: a
+    sentence on the first row whose reference differs from that of an earlier row with its question. model: the one that
+    all rows name; None if they do not.
     """
 
     def __init__(self) -> None:
@@ -311,11 +312,6 @@ class _RowIdentities:
         """Whether all rows have names, so that no row is known by its question."""
         return all(identity.named for identity in self.distinct)
 
-    @property
-    def only_ids(self) -> bool:
-        """Whether all rows have names, and no row the text of its question."""
-        return self.all_named and not any(identity.content for identity in self.distinct)
-
     def add(self, row: OutputRow) -> None:
         """Add the next row. Raises `UsageError` for a row whose reference answer cannot be read."""
         identity = _RowIdentity.of(row)
@@ -325,9 +321,9 @@ class _RowIdentities:
         if number < len(self.distinct) - 1:
             return  # An equal row came before, and caused no conflict that is not stored already.
         earlier, where = self._first.setdefault(str(identity.named), (identity, row.where))
-        if self.conflict is None and not identity.from_card and identity.answer_digest != earlier.answer_digest:
+        if self.conflict is None and not identity.from_card and (differing := _difference(identity, earlier)):
             self.conflict = UsageError(
-                f"{row.where}: the question {visible(str(identity.named), 100)!r} has another reference answer than at "
+                f"{row.where}: the question {visible(str(identity.named), 100)!r} has another {differing} than at "
                 f"{where}; samples of one question must agree"
             )
         if not self.doubt and row.question:
@@ -337,6 +333,13 @@ class _RowIdentities:
                     f"{row.where} has the question of {first[1]} with another reference answer: they count as two "
                     "questions"
                 )
+
+
+def _difference(identity: _RowIdentity, earlier: _RowIdentity) -> str:
+    """What differs in two rows of one name, which should have one question; empty if nothing does."""
+    if identity.answer_digest != earlier.answer_digest:
+        return "reference answer"
+    return "text" if identity.content and earlier.content and identity.content != earlier.content else ""
 
 
 class _RowIds:
