@@ -297,10 +297,11 @@ def _schema() -> None:
 
 def _list() -> None:
     """Print the suites that ship with the harness."""
+    from harness.benchmarks.catalogue import suites
     from harness.verbs.sweep import file as files
 
     rows = []
-    for path in files.suites():
+    for path in suites():
         content = files.read(path).content
         names = [
             benchmark if isinstance(benchmark, str) else benchmark.get("benchmark", "")
