@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections import Counter
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -157,23 +158,32 @@ def _follow(file: str, out: Path, plan: Callable[[], Sweep], patience_s: float, 
     from harness.verbs.sweep import file as files
     from harness.verbs.sweep import following, running
 
+    warned: Counter[str] = Counter()
+
     def run(written: Collection[Path], unchanged: Collection[Path]) -> int:
         planned = plan().of_checkpoints(written, following.WRITING, unchanged)
         # A machine that can start no server of this sweep cannot do so for the next checkpoint either.
         running.refuse_hopeless(planned, Watcher())
-        return _run(planned, verify=verify, as_json=False, follows=True)
+        return _run(planned, verify=verify, as_json=False, warned=warned)
 
-    return following.follow(files.read(files.find(file)), out, run, patience_s, Terminal(progress=False))
+    watcher = Terminal(progress=False, warned=warned)
+    try:
+        return following.follow(files.read(files.find(file)), out, run, patience_s, watcher)
+    finally:  # also after Ctrl-C
+        terminal.count_repeated(warned)
 
 
-def _run(planned: Sweep, *, verify: bool, as_json: bool, follows: bool = False) -> int:
-    """Carry the sweep out. Returns the exit code. follows: this command goes on with the sweep by itself."""
+def _run(planned: Sweep, *, verify: bool, as_json: bool, warned: Counter[str] | None = None) -> int:
+    """Carry the sweep out. Returns the exit code.
+
+    warned: the warnings so far of a command that goes on with the sweep by itself; None: the command ends.
+    """
     from harness.cli.sweep_processes import SweepLanes
     from harness.cli.terminal import Terminal
     from harness.verbs.sweep import table
     from harness.verbs.sweep.whole import carry_out
 
-    with Terminal() as watcher:
+    with Terminal(warned=warned) as watcher:
         swept = carry_out(planned, watcher, _ended, SweepLanes(planned).run)
     code = _code(swept, verify=verify)
     if as_json:
@@ -189,7 +199,7 @@ def _run(planned: Sweep, *, verify: bool, as_json: bool, follows: bool = False) 
                 means=table.mean_records(swept.results),
             )
         )
-    _say(swept, verify=verify, as_json=as_json, follows=follows)
+    _say(swept, verify=verify, as_json=as_json, follows=warned is not None)
     return code
 
 
@@ -229,7 +239,8 @@ def _code(swept: EndedSweep, *, verify: bool) -> int:
 def _say(swept: EndedSweep, *, verify: bool, as_json: bool, follows: bool) -> None:
     """Print the tables, how many cells are incomplete, and with `verify` the cells that disagree with published scores.
 
-    as_json: print no table, and the reasons of the incomplete cells in its place. follows: as in `_run`.
+    as_json: print no table, and the reasons of the incomplete cells in its place. follows: this command goes on
+    with the sweep by itself.
     """
     from harness.core.about import install_line
     from harness.reports.formats import to_terminal

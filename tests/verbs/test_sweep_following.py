@@ -310,6 +310,52 @@ def test_a_follower_scores_the_steps_after_a_second_folder_of_a_step(
     assert (again.code, "ck/step_1 and ck/step_1-merged are both step 1 of ck" in again.err) == (2, True)
 
 
+def test_a_warning_that_comes_again_with_each_checkpoint_is_printed_once_and_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "POLL_S", 0.05)
+    questions(tmp_path, "a", 1, 3)
+
+    def write(name: str) -> None:
+        (tmp_path / "new" / name).mkdir(parents=True)
+        os.utime(tmp_path / "new" / name, (1, 1))
+        (tmp_path / "ck").mkdir(exist_ok=True)
+        (tmp_path / "new" / name).rename(tmp_path / "ck" / name)
+
+    def train() -> None:
+        for step in (1, 2):
+            while not [*tmp_path.glob(f"results/s/cells/ck-step_{step}+*")]:
+                time.sleep(0.05)
+            write("extra" if step == 1 else "other")
+            write(f"step_{step + 1}")
+
+    write("last")
+    write("step_1")
+    content = {
+        "checkpoints": "ck/*",
+        "servers": [{"name": "x", "command": command("--model", "{model}")}],
+        "benchmarks": [{"data": "a.jsonl", "samples": 1}],
+        "run": {"fingerprint": False, "canary": False},
+    }
+    (tmp_path / "s.yaml").write_text(json.dumps(content))
+    training = threading.Thread(target=train)
+    training.start()
+    done = harness(tmp_path, "sweep", "s.yaml", "--follow", "0.1", "--no-progress")
+    training.join()
+    assert done.code == 0, done.err
+    reason = "is left out: its name has no training step"
+    assert [done.err.count(f"warning: ck/{name} {reason}") for name in ("last", "extra", "other")] == [1, 1, 1]
+    counted = [line.partition(reason)[0] for line in done.err.splitlines() if " times in all: " in line]
+    assert counted == [
+        "harness: warning, 3 times in all: ck/last ",
+        "harness: warning, 2 times in all: ck/extra ",
+    ], "one that came once is not counted"
+    # Wrong twin: a command that does not follow is a new reader.
+    again = harness(tmp_path, "sweep", "s.yaml")
+    assert again.err.count(f"warning: ck/last {reason}") == 1
+    assert "times in all" not in again.err
+
+
 def test_a_folder_that_its_own_server_changes_is_not_run_for_ever(tmp_path: Path) -> None:
     training = Training(tmp_path / "ck", {20: lambda: training.write("step_1")})
 
