@@ -134,10 +134,10 @@ def command(
         checked = plan(*given_options, before_checkpoints=True)
         expected.estimates(checked)
         running.refuse_hopeless(checked, Watcher(), before_checkpoints=True)
-        later = functools.partial(plan, *given_options, without_twins=True)
+        later = functools.partial(plan, *given_options, as_they_come=True)
         sys.exit(_follow(file, checked.out, later, 60 * follow, verify=verify))
     # A child carries out one group of its parent's plan, whatever has appeared since.
-    planned = plan(run_given(words), judge_given(words), without_twins=lane is not None)
+    planned = plan(run_given(words), judge_given(words), as_they_come=lane is not None)
     if dry_run:
         n_without_score = sweep_plan.show(planned)
         sys.exit(EXIT_OWED if n_without_score else EXIT_COMPLETE)
