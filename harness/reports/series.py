@@ -82,29 +82,35 @@ def _point(step: Step) -> CurvePoint:
 
 
 def mean_plot(
-    points: Sequence[CurvePoint], benchmarks: Sequence[str], incomplete: Collection[float] = ()
+    points: Sequence[CurvePoint], benchmarks: Sequence[str], incomplete: Collection[CurvePoint] = ()
 ) -> Plot | None:
     """The mean accuracy over these benchmarks against the step, as `series_plot` draws the accuracy of one.
 
-    incomplete: the steps with a mean of which samples are missing. The caption names them, and the steps without a
+    incomplete: the points with a mean of which samples are missing. The caption names them, and the steps without a
     mean.
     """
     plot = _plot(points)
     if plot is None:
         return None
+    n_series = len({point.series for point in points})
     summary = f"{plot.summary} The mean counts each benchmark once: {', '.join(map(short, benchmarks))}."
-    if absent := {point.step for point in points if point.accuracy is None}:
-        summary += f" No point, since a benchmark has no score: {_steps_text(absent)}."
+    if absent := [point for point in points if point.accuracy is None]:
+        summary += f" No point, since a benchmark has no score: {_steps_text(absent, n_series)}."
     if incomplete:
-        summary += f" Of an incomplete score: {_steps_text(incomplete)}."
+        summary += f" Of an incomplete score: {_steps_text(incomplete, n_series)}."
     return replace(plot, name="means", title="Mean of the benchmarks: accuracy against training steps", summary=summary)
 
 
-def _steps_text(steps: Collection[float]) -> str:
-    """The steps in words: `step 100`, `steps 100, 200`; of more than `MAX_NAMED_STEPS` the first ones and a count."""
-    named = [step_text(step) for step in sorted(steps)]
+def _steps_text(points: Collection[CurvePoint], n_series: int) -> str:
+    """The steps in words: `step 100`, `steps 100, 200`; of more than `MAX_NAMED_STEPS` the first ones and a count.
+
+    n_series: of several curves, each step stands behind the name of its curve: `mean sft 100`.
+    """
+    ordered = sorted(points, key=lambda point: (point.series, point.step))
+    named = [f"{point.series} {step_text(point.step)}" if n_series > 1 else step_text(point.step) for point in ordered]
     more = f" and {len(named) - MAX_NAMED_STEPS:,} more" if len(named) > MAX_NAMED_STEPS else ""
-    return f"step{'' if len(named) == 1 else 's'} {', '.join(named[:MAX_NAMED_STEPS])}{more}"
+    word = "" if n_series > 1 else "step " if len(named) == 1 else "steps "
+    return f"{word}{', '.join(named[:MAX_NAMED_STEPS])}{more}"
 
 
 def _plot(points: Sequence[CurvePoint]) -> Plot | None:

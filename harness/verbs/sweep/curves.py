@@ -63,7 +63,7 @@ def _mean_curves(results: Results) -> dict[str, _Curve]:
 def plot_of_means(results: Results) -> Plot | None:
     """The mean over the benchmarks against the training step; None without means or without two of them in a line."""
     points: list[CurvePoint] = []
-    incomplete: set[float] = set()
+    incomplete: list[CurvePoint] = []
     for mean in results.aggregates:
         of_mean = [result for result in results.results if mean.point.items() <= result.cell.point.items()]
         if of_mean and (series_step := results.sweep.step_of(of_mean[0].cell)) is not None:
@@ -71,7 +71,7 @@ def plot_of_means(results: Results) -> Plot | None:
             points.append(
                 CurvePoint(f"mean {line}".strip(), step, mean.mean, mean.sampling_interval, mean.question_interval)
             )
-            incomplete |= {step} if mean.missing and mean.mean is not None else set()
+            incomplete += points[-1:] if mean.missing and mean.mean is not None else []
     return mean_plot(points, [benchmark.label for benchmark in results.sweep.axes["benchmarks"]], incomplete)
 
 
