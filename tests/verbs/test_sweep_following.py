@@ -183,7 +183,8 @@ def test_a_follower_goes_on_once_another_process_has_left_the_folder(
 
         def leave() -> None:
             content["benchmarks"] = [{"data": "a.jsonl", "samples": 2}]
-            (tmp_path / "s.yaml").write_text(json.dumps(content))
+            (tmp_path / "s.new").write_text(json.dumps(content))
+            (tmp_path / "s.new").rename(tmp_path / "s.yaml")  # the follower may read the file at any moment
             other.release()
 
         leaving = threading.Timer(1.0, leave)
