@@ -2,9 +2,12 @@
 
     python -m tools.screenshots docs/images             # the pictures that the pages show
     python -m tools.screenshots docs/images --every DIR  # and each page in light and dark, 1280 and 400 px, to look at
+    python -m tools.screenshots docs/images --runs DIR   # in pieces: keep the runs; what was interrupted goes on
+    python -m tools.screenshots docs/images --runs DIR --only report --only view-sample
 
-Two runs of the demo benchmark: `thinking`, of SmolLM2 with a chat template that opens a think block and a grammar that
-closes it (135 million parameters close none by themselves), and `plain`, of the same model without either.
+The runs take minutes, the pictures a few seconds each; each step is printed with the seconds since the start. Two runs
+of the demo benchmark: `thinking`, of SmolLM2 with a chat template that opens a think block and a grammar that closes it
+(135 million parameters close none by themselves), and `plain`, of the same model without either.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,6 +50,9 @@ GRAMMAR = (
 )
 """Grammar that forces a reply to be a think block, a sentence and a box."""
 
+STARTED = time.monotonic()
+SEQUENCES = 8
+"""Replies that the server makes at the same time."""
 COLUMNS = 100
 Scores = dict[str, RunningScore]
 RUNS = ("thinking", "plain")
@@ -58,9 +65,9 @@ def command(folder: Path, *words: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-m", "harness", *words], cwd=folder, env=environment)
 
 
-def run(folder: Path, name: str, server: RunningServer, questions: int, samples: int) -> tuple[Progress, Scores] | None:
-    """Sample and score the demo. Returns the progress and the scores that the run reported at a moment in its second
-    half.
+def run(folder: Path, name: str, server: RunningServer, questions: int, samples: int) -> None:
+    """Sample and score the demo. The file `NAME.seen.json` then holds the progress and the scores that the run reported
+    at a moment in its second half, and the file `NAME.made` says that the run is complete.
     """
     url = server.base_urls[0]
     thinking = ["--extra-body", json.dumps({"grammar": GRAMMAR})]
@@ -80,7 +87,6 @@ def run(folder: Path, name: str, server: RunningServer, questions: int, samples:
     ]
     running = command(folder, "run", *words, *(thinking if name == "thinking" else plain))
     following: subprocess.Popen[bytes] | None = None
-    seen = None
     while running.poll() is None:
         time.sleep(0.5)
         run_folder = folder / "results" / name
@@ -89,9 +95,10 @@ def run(folder: Path, name: str, server: RunningServer, questions: int, samples:
         progress = progress_of(RunFolder(run_folder)) if (run_folder / "manifest.json").exists() else None
         if progress is not None and progress.done < 0.7 * progress.total:
             seen = progress, RunningScores(RunFolder(run_folder)).look(["demo"])
+            (folder / f"{name}.seen.json").write_bytes(msgspec.json.encode(seen))
     if running.returncode or following is None or following.wait():
         sys.exit(f"the run {name} came to nothing")
-    return seen
+    (folder / f"{name}.made").touch()
 
 
 def terminal_picture(progress: Progress, scores: Scores, path: Path) -> None:
@@ -140,32 +147,48 @@ def main() -> None:
     parser.add_argument("--every", type=Path, help="folder for each page in each colour and width")
     parser.add_argument("--questions", type=int, default=40)
     parser.add_argument("--samples", type=int, default=4)
-    parser.add_argument("--runs", type=Path, help="folder that holds results/thinking and results/plain already")
+    parser.add_argument("--runs", type=Path, help="folder to keep the runs in; those that it holds are not made again")
+    shown = ("terminal", *SHOWN, "report")
+    names = (*shown, *UNSHOWN, "report-two")
+    parser.add_argument("--only", action="append", choices=names, metavar="PAGE", help=f"only this: {', '.join(names)}")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = given.runs or Path(temporary)
-        if not (folder / "results" / "plain" / "demo" / "scores.json").exists():
-            make(folder, given.questions, given.samples)
+        folder.mkdir(exist_ok=True)
+        make(folder, given.questions, given.samples)
         given.images.mkdir(exist_ok=True)
-        shoot(folder, Path(temporary), given.images, given.every)
+        shoot(folder, Path(temporary), given.images, given.every, given.only or (names if given.every else shown))
+
+
+def say(step: str) -> None:
+    """Print a step and the seconds since the start."""
+    sys.stderr.write(f"{time.monotonic() - STARTED:4.0f} s: {step}\n")
 
 
 def make(folder: Path, questions: int, samples: int) -> None:
-    """Both runs, the report of both, and the terminal's picture."""
+    """The runs that `folder` does not hold yet, and the reports."""
     os.environ["HARNESS_STATE"] = str(folder / "state")
-    spec = embedded_spec(weights.fetch(MODEL), name="pictures", chat_template=str(THINKING_TEMPLATE))
-    with supervisor.launch(spec) as server:
-        seen = {name: run(folder, name, server, questions, samples) for name in RUNS}
-    (folder / "seen.json").write_bytes(msgspec.json.encode(seen["thinking"]))
+    if missing := [name for name in RUNS if not (folder / f"{name}.made").exists()]:
+        say("the server starts")
+        template = str(THINKING_TEMPLATE)
+        spec = embedded_spec(weights.fetch(MODEL), name="pictures", chat_template=template, max_sequences=SEQUENCES)
+        with supervisor.launch(spec) as server:
+            for name in missing:
+                say(f"the run {name}, {questions * samples} samples")
+                run(folder, name, server, questions, samples)
     for name, runs in REPORTS.items():
         if command(folder, "report", *(f"results/{run}" for run in runs), "--out", name).wait():
             sys.exit("no report")
 
 
-def shoot(folder: Path, temporary: Path, images: Path, every: Path | None) -> None:
-    """All pictures of the runs in `folder`."""
-    progress, scores = msgspec.json.decode((folder / "seen.json").read_bytes(), type=tuple[Progress, Scores])
-    terminal_picture(progress, scores, images / "terminal.svg")
+def shoot(folder: Path, temporary: Path, images: Path, every: Path | None, names: Collection[str]) -> None:
+    """The pictures of these names of the runs in `folder`."""
+    if "terminal" in names:
+        seen = (folder / "thinking.seen.json").read_bytes()
+        terminal_picture(*msgspec.json.decode(seen, type=tuple[Progress, Scores]), images / "terminal.svg")
+        say("terminal.svg")
+    if not {*names} - {"terminal"}:
+        return
     with viewing(folder, "results") as viewer, browsing(temporary / "profile") as browser:
         looks = [(width, dark) for width in (1280, 400) for dark in (False, True)] if every else [(1280, False)]
         for width, dark in looks:
@@ -173,7 +196,9 @@ def shoot(folder: Path, temporary: Path, images: Path, every: Path | None) -> No
             into = every or images
             suffix = f"-{width}-{'dark' if dark else 'light'}" if every else ""
             into.mkdir(exist_ok=True)
-            for name, address in (SHOWN | (UNSHOWN if every else {})).items():
+            for name, address in (SHOWN | UNSHOWN).items():
+                if name not in names:
+                    continue
                 browser.look(width=width, dark=dark)
                 browser.open(viewer, address)
                 time.sleep(1)
@@ -181,10 +206,12 @@ def shoot(folder: Path, temporary: Path, images: Path, every: Path | None) -> No
                     browser.press("r", "w")
                     time.sleep(2)
                 picture(browser, into / f"{name}{suffix}.png", None if every else 800)
-            for name in REPORTS if every else ["report"]:
+                say(f"{name}{suffix}.png")
+            for name in [name for name in REPORTS if name in names]:
                 browser.look(width=width, dark=dark)
                 browser.driver.get((folder / name / "report.html").absolute().as_uri())
                 picture(browser, into / f"{name}{suffix}.png", None if every else 1100)
+                say(f"{name}{suffix}.png")
 
 
 if __name__ == "__main__":

@@ -69,6 +69,12 @@ def load(name_or_path: str) -> Card:
             return load_file(file)
     if path.is_file():
         raise UsageError(f"{visible(name_or_path, 100)} is a file: give it with {option('data')}")
+    if suite := next((file for file in suites() if fold_name(file.stem) == meant), None):
+        listed = ", ".join(benchmarks_of_suite(suite))
+        raise UsageError(
+            f"{visible(name_or_path, 100)} is a suite of benchmarks: `harness sweep {suite.stem}` runs it. Where a "
+            f"benchmark is expected, give one of the suite's: {listed}"
+        )
     listing = names()
     # Beside names that are near, the whole list would hide them.
     near = near_names(name_or_path, listing, {alias: card.name for card in cards() for alias in card.aliases})
@@ -77,6 +83,17 @@ def load(name_or_path: str) -> Card:
         f"unknown benchmark {visible(name_or_path, 100)!r}{listed}; or give the path of a benchmark's card "
         f"(.yaml), or a file of questions with {option('data')}"
     )
+
+
+def suites() -> list[Path]:
+    """The files of the shipped suites: sweeps of a named set of benchmarks."""
+    return sorted((shipped_folder() / "suites").glob("*.yaml"))
+
+
+def benchmarks_of_suite(suite: Path) -> list[str]:
+    """The names of the benchmarks in the file of a suite, each once."""
+    entries = yaml_file.read_mapping(suite, "a suite")["benchmarks"]
+    return list(dict.fromkeys(str(entry["benchmark"]) for entry in entries))
 
 
 def load_or_make(name_or_path: str) -> Card:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections import Counter
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -133,10 +134,10 @@ def command(
         checked = plan(*given_options, before_checkpoints=True)
         expected.estimates(checked)
         running.refuse_hopeless(checked, Watcher(), before_checkpoints=True)
-        later = functools.partial(plan, *given_options, without_twins=True)
+        later = functools.partial(plan, *given_options, as_they_come=True)
         sys.exit(_follow(file, checked.out, later, 60 * follow, verify=verify))
     # A child carries out one group of its parent's plan, whatever has appeared since.
-    planned = plan(run_given(words), judge_given(words), without_twins=lane is not None)
+    planned = plan(run_given(words), judge_given(words), as_they_come=lane is not None)
     if dry_run:
         n_without_score = sweep_plan.show(planned)
         sys.exit(EXIT_OWED if n_without_score else EXIT_COMPLETE)
@@ -157,23 +158,32 @@ def _follow(file: str, out: Path, plan: Callable[[], Sweep], patience_s: float, 
     from harness.verbs.sweep import file as files
     from harness.verbs.sweep import following, running
 
+    warned: Counter[str] = Counter()
+
     def run(written: Collection[Path], unchanged: Collection[Path]) -> int:
         planned = plan().of_checkpoints(written, following.WRITING, unchanged)
         # A machine that can start no server of this sweep cannot do so for the next checkpoint either.
         running.refuse_hopeless(planned, Watcher())
-        return _run(planned, verify=verify, as_json=False, follows=True)
+        return _run(planned, verify=verify, as_json=False, warned=warned)
 
-    return following.follow(files.read(files.find(file)), out, run, patience_s, Terminal(progress=False))
+    watcher = Terminal(progress=False, warned=warned)
+    try:
+        return following.follow(files.read(files.find(file)), out, run, patience_s, watcher)
+    finally:  # also after Ctrl-C
+        terminal.count_repeated(warned)
 
 
-def _run(planned: Sweep, *, verify: bool, as_json: bool, follows: bool = False) -> int:
-    """Carry the sweep out. Returns the exit code. follows: this command goes on with the sweep by itself."""
+def _run(planned: Sweep, *, verify: bool, as_json: bool, warned: Counter[str] | None = None) -> int:
+    """Carry the sweep out. Returns the exit code.
+
+    warned: the warnings so far of a command that goes on with the sweep by itself; None: the command ends.
+    """
     from harness.cli.sweep_processes import SweepLanes
     from harness.cli.terminal import Terminal
     from harness.verbs.sweep import table
     from harness.verbs.sweep.whole import carry_out
 
-    with Terminal() as watcher:
+    with Terminal(warned=warned) as watcher:
         swept = carry_out(planned, watcher, _ended, SweepLanes(planned).run)
     code = _code(swept, verify=verify)
     if as_json:
@@ -189,7 +199,7 @@ def _run(planned: Sweep, *, verify: bool, as_json: bool, follows: bool = False) 
                 means=table.mean_records(swept.results),
             )
         )
-    _say(swept, verify=verify, as_json=as_json, follows=follows)
+    _say(swept, verify=verify, as_json=as_json, follows=warned is not None)
     return code
 
 
@@ -229,7 +239,8 @@ def _code(swept: EndedSweep, *, verify: bool) -> int:
 def _say(swept: EndedSweep, *, verify: bool, as_json: bool, follows: bool) -> None:
     """Print the tables, how many cells are incomplete, and with `verify` the cells that disagree with published scores.
 
-    as_json: print no table, and the reasons of the incomplete cells in its place. follows: as in `_run`.
+    as_json: print no table, and the reasons of the incomplete cells in its place. follows: this command goes on
+    with the sweep by itself.
     """
     from harness.core.about import install_line
     from harness.reports.formats import to_terminal
@@ -297,10 +308,11 @@ def _schema() -> None:
 
 def _list() -> None:
     """Print the suites that ship with the harness."""
+    from harness.benchmarks.catalogue import suites
     from harness.verbs.sweep import file as files
 
     rows = []
-    for path in files.suites():
+    for path in suites():
         content = files.read(path).content
         names = [
             benchmark if isinstance(benchmark, str) else benchmark.get("benchmark", "")

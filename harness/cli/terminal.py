@@ -11,6 +11,7 @@ import os
 import shlex
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
@@ -96,6 +97,13 @@ def warn(sentence: str) -> None:
     click.echo(f"harness: warning: {spell(sentence)}", err=True)
 
 
+def count_repeated(warned: Counter[str]) -> None:
+    """Print how often each warning came that came more than once. warned: as of `Terminal`."""
+    for sentence, n in warned.items():
+        if n > 1:
+            click.echo(f"harness: warning, {n:,} times in all: {spell(sentence)}", err=True)
+
+
 @contextlib.contextmanager
 def byte_progress(label: str) -> Iterator[Callable[[int, int | None], None]]:
     """Yield a callback that shows a download on standard error: a bar on a terminal, nothing elsewhere.
@@ -126,14 +134,17 @@ class Terminal(Watcher):
     """Shows what happens in a command on standard error. A context manager: leaving it ends the display of progress.
 
     progress: whether progress is shown; None: as the flags --no-progress and --quiet of the running command say.
+    warned: how often each warning has come so far; the warnings here are added. A warning that repeats an earlier one
+    word for word is not printed again. None: every warning is printed.
     """
 
-    def __init__(self, *, progress: bool | None = None) -> None:
+    def __init__(self, *, progress: bool | None = None, warned: Counter[str] | None = None) -> None:
         if progress is None:
             context = click.get_current_context(silent=True)
             flags = {} if context is None else context.params
             progress = flags.get("progress", True) and not flags.get("quiet", False)
         self._shows_progress = progress
+        self._warned = warned
         self._display: ProgressDisplay | None = None
         self._cell = ""
         self._graded_due = time.monotonic() + GRADED_SECONDS
@@ -161,8 +172,11 @@ class Terminal(Watcher):
             self._display.close()
 
     def warn(self, sentence: Sentence) -> None:
-        """Print the warning."""
-        warn(sentence)
+        """Print the warning, unless it repeats an earlier one word for word (`warned`)."""
+        if self._warned is not None:
+            self._warned[sentence] += 1
+        if self._warned is None or self._warned[sentence] == 1:
+            warn(sentence)
 
     def fetching(self, what: str) -> AbstractContextManager[ByteProgress]:
         """A download bar on a terminal; nothing elsewhere."""

@@ -12,7 +12,7 @@ import hashlib
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import util
 from typing import Any
@@ -26,7 +26,8 @@ from harness.core.secret import without_secrets
 from harness.runs import Manifest, RunFolder
 from harness.runs.sweep_cell import names_in_sweep
 from harness.scoring import Score
-from harness.scoring.columns import numbers
+from harness.scoring.columns import ends, numbers
+from harness.scoring.mean_score import mean_score
 
 PROJECT = "reasoning-harness"
 """The project (or experiment) in the tracker, unless the tracker's environment variables name one."""
@@ -36,6 +37,9 @@ MAX_FACT_CHARS = 250
 
 _NOT_IN_NAMES = re.compile(r"[^\w.\- :/]")
 """Characters that MLflow refuses in a name."""
+
+MEAN = "mean"
+"""The name under which the mean over a run's benchmarks, or over those of a step, is sent."""
 
 Fact = str | int | float | bool
 """The value of a fact about a run."""
@@ -47,10 +51,11 @@ class Tracked:
 
     key: 16 hexadecimal digits, the same for the same run. name: of the run folder. facts: `model`, `created`,
     `harness_version`, and under `benchmark.field` the identity of each benchmark. scores: `benchmark/column` → number,
-    such as an accuracy as a fraction. The columns are those of `report.csv`, with `pass@4` spelt `pass_at_4` and
-    `pass^4` spelt `pass_hat_4`; unknown numbers are left out. In these names, a character that is no letter, digit or
-    one of `_.- :/` becomes `_`. step: the step that the run is in a series of checkpoints, and None for other runs; key
-    and name are then those of the series, so they are the same for each step.
+    such as an accuracy as a fraction; `mean/column` is the mean over several benchmarks. The columns are those of
+    `report.csv`, with `pass@4` spelt `pass_at_4` and `pass^4` spelt `pass_hat_4`; unknown numbers are left out. In
+    these names, a character that is no letter, digit or one of `_.- :/` becomes `_`. step: the step that the run is in
+    a series of checkpoints, and None for other runs; key and name are then those of the series, so they are the same
+    for each step.
     """
 
     key: str
@@ -91,11 +96,18 @@ def find_tracker(name: str) -> Tracker:
     return offered
 
 
-def track(folder: RunFolder, scores: Sequence[Score], tracker: Tracker, step: SeriesStep | None = None) -> str:
+def track(
+    folder: RunFolder,
+    scores: Sequence[Score],
+    tracker: Tracker,
+    step: SeriesStep | None = None,
+    beside: Sequence[RunFolder] = (),
+) -> str:
     """Send a run's scores. Return the address where they can be seen; empty if the tracker names none.
 
     A benchmark of a sweep has the name that the sweep gives it. step: the run's place in a series of checkpoints; None:
-    the run stands alone. Raises `UsageError`.
+    the run stands alone. beside: further runs, whose benchmarks count in the mean. Raises `UsageError` and
+    `StoreError`.
     """
     manifest = Manifest.load(folder)
     names = names_in_sweep(folder, manifest.benchmarks)
@@ -104,6 +116,12 @@ def track(folder: RunFolder, scores: Sequence[Score], tracker: Tracker, step: Se
     described = describe_run(
         msgspec.structs.replace(manifest, benchmarks=benchmarks), folder.path.absolute().name, scores, step
     )
+    by_benchmark: dict[str, Score | None] = dict.fromkeys(benchmarks) | {score.benchmark: score for score in scores}
+    for sibling in beside:
+        stored = Manifest.load(sibling).benchmarks
+        named = names_in_sweep(sibling, stored)
+        by_benchmark |= {named.get(name, name): Score.load(sibling.benchmark(name)) for name in stored}
+    described = replace(described, scores={**described.scores, **_mean_columns(by_benchmark)})
     with contextlib.redirect_stdout(sys.stderr):  # trackers print; our standard output may have to be JSON only
         return str(tracker(described) or "")
 
@@ -131,6 +149,18 @@ def describe_run(manifest: Manifest, name: str, scores: Sequence[Score], step: S
             if isinstance(value, int | float)
         },
     )
+
+
+def _mean_columns(by_benchmark: Mapping[str, Score | None]) -> dict[str, float]:
+    """The columns of the mean over several benchmarks; empty for one benchmark, if one has no score of all its samples,
+    and if one is called `mean`, whose columns have these names.
+    """
+    mean = mean_score([*by_benchmark.values()])
+    if len(by_benchmark) < 2 or mean is None or not mean.whole or MEAN in by_benchmark:
+        return {}
+    columns = {"accuracy": mean.accuracy, "n_benchmarks": len(by_benchmark)}
+    columns |= ends("sampling", mean.sampling_interval) | ends("question", mean.question_interval)
+    return {f"{MEAN}/{column}": value for column, value in columns.items() if value is not None}
 
 
 def _tracker_name(name: str) -> str:

@@ -7,8 +7,9 @@ to_markdown([series_table(steps)])
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import NamedTuple, TypeVar
 
 from harness.reports.plots.accuracy import curves
 from harness.reports.plots.plot import Cell, Plot, axis
@@ -26,8 +27,12 @@ from harness.reports.tables import (
     short,
 )
 from harness.scoring import PairedComparison, Score
+from harness.scoring.intervals import Interval
 from harness.scoring.late_steps import N_LATE, LateChange
 from harness.scoring.mean_difference import MeanComparison
+
+MAX_NAMED_STEPS = 8
+"""Largest number of steps that a caption names."""
 
 
 class Step(NamedTuple):
@@ -47,29 +52,85 @@ class Step(NamedTuple):
     p: float | None = None
 
 
+class CurvePoint(NamedTuple):
+    """A point of a curve. accuracy: None where the step has none."""
+
+    series: str
+    step: float
+    accuracy: float | None
+    sampling_interval: Interval | None = None
+    question_interval: Interval | None = None
+
+
+_Item = TypeVar("_Item", Step, CurvePoint)
+
+
 def series_plot(steps: Sequence[Step]) -> Plot | None:
     """Accuracy against the step, one line per series, with 95 % sampling intervals as bands.
 
     Steps may come in any order. A line has a gap at a step without a score between two that have one. Returns None if
     no series has two steps. To write several plots into one folder, vary `name` and `subject` by `dataclasses.replace`.
     """
-    drawn = _from_first_to_last_score(_order(steps))
-    rows: list[tuple[Cell, ...]] = []
-    for name, x, score, *_ in drawn:
-        sampling, question = (None, None) if score is None else (score.sampling_interval, score.question_interval)
-        accuracy = None if score is None else score.accuracy
-        rows.append((name, x, accuracy, *(sampling or (None, None)), *(question or (None, None))))
-    present = [step for step in drawn if _accuracy(step) is not None]
+    return _plot([_point(step) for step in steps])
+
+
+def _point(step: Step) -> CurvePoint:
+    if step.score is None:
+        return CurvePoint(step.series, step.step, None)
+    score = step.score
+    return CurvePoint(step.series, step.step, score.accuracy, score.sampling_interval, score.question_interval)
+
+
+def mean_plot(
+    points: Sequence[CurvePoint], benchmarks: Sequence[str], incomplete: Collection[CurvePoint] = ()
+) -> Plot | None:
+    """The mean accuracy over these benchmarks against the step, as `series_plot` draws the accuracy of one.
+
+    incomplete: the points with a mean of which samples are missing. The caption names them, and the steps without a
+    mean.
+    """
+    plot = _plot(points)
+    if plot is None:
+        return None
+    n_series = len({point.series for point in points})
+    summary = f"{plot.summary} The mean counts each benchmark once: {', '.join(map(short, benchmarks))}."
+    if absent := [point for point in points if point.accuracy is None]:
+        summary += f" No point, since a benchmark has no score: {_steps_text(absent, n_series)}."
+    if incomplete:
+        summary += f" Of an incomplete score: {_steps_text(incomplete, n_series)}."
+    return replace(plot, name="means", title="Mean of the benchmarks: accuracy against training steps", summary=summary)
+
+
+def _steps_text(points: Collection[CurvePoint], n_series: int) -> str:
+    """The steps in words: `step 100`, `steps 100, 200`; of more than `MAX_NAMED_STEPS` the first ones and a count.
+
+    n_series: of several curves, each step stands behind the name of its curve: `mean sft 100`.
+    """
+    ordered = sorted(points, key=lambda point: (point.series, point.step))
+    named = [f"{point.series} {step_text(point.step)}" if n_series > 1 else step_text(point.step) for point in ordered]
+    more = f" and {len(named) - MAX_NAMED_STEPS:,} more" if len(named) > MAX_NAMED_STEPS else ""
+    word = "" if n_series > 1 else "step " if len(named) == 1 else "steps "
+    return f"{word}{', '.join(named[:MAX_NAMED_STEPS])}{more}"
+
+
+def _plot(points: Sequence[CurvePoint]) -> Plot | None:
+    """The plot of these points, one line per series; None if no series has two of them."""
+    drawn = _from_first_to_last_score(_order(points))
+    rows: list[tuple[Cell, ...]] = [
+        (*point[:3], *(point.sampling_interval or (None, None)), *(point.question_interval or (None, None)))
+        for point in drawn
+    ]
+    present = [point for point in drawn if point.accuracy is not None]
     gaps = " Gaps: steps without a score." if len(present) < len(drawn) else ""
-    labels = list(dict.fromkeys(step.series for step in present))
-    lines = [[step for step in present if step.series == name] for name in labels]
-    if not any(len({step.step for step in line}) > 1 for line in lines):
+    labels = list(dict.fromkeys(point.series for point in present))
+    lines = [[point for point in present if point.series == name] for name in labels]
+    if not any(len({point.step for point in line}) > 1 for line in lines):
         return None
     ends = [
-        f"{name} from {percent(_accuracy(line[0]))} to {percent(_accuracy(line[-1]))} %"
+        f"{name} from {percent(line[0].accuracy)} to {percent(line[-1].accuracy)} %"
         for name, line in zip(labels, lines, strict=True)
     ]
-    domain = {"domain": [min(step.step for step in present), max(step.step for step in present)], "nice": False}
+    domain = {"domain": [min(point.step for point in present), max(point.step for point in present)], "nice": False}
     return Plot(
         name="series",
         title="Accuracy against training steps",
@@ -186,21 +247,21 @@ def step_text(step: float) -> str:
     return f"{step:,.0f}" if step == int(step) else f"{step:g}"
 
 
-def _accuracy(step: Step) -> float | None:
-    return None if step.score is None else step.score.accuracy
-
-
-def _from_first_to_last_score(steps: Sequence[Step]) -> list[Step]:
-    """The steps, without those before the first and behind the last step of their series that has a score."""
+def _from_first_to_last_score(points: Sequence[CurvePoint]) -> list[CurvePoint]:
+    """The points, without those before the first and behind the last step of their series that has a score."""
     ends: dict[str, tuple[float, float]] = {}
-    for step in steps:
-        if _accuracy(step) is not None:
-            ends[step.series] = ends.get(step.series, (step.step,))[0], step.step
-    return [step for step in steps if step.series in ends and ends[step.series][0] <= step.step <= ends[step.series][1]]
+    for point in points:
+        if point.accuracy is not None:
+            ends[point.series] = ends.get(point.series, (point.step,))[0], point.step
+    return [
+        point
+        for point in points
+        if point.series in ends and ends[point.series][0] <= point.step <= ends[point.series][1]
+    ]
 
 
-def _order(steps: Sequence[Step]) -> list[Step]:
-    """The steps: series in the order of their first occurrence, steps rising."""
-    names = dict.fromkeys(step.series for step in steps)
+def _order(items: Sequence[_Item]) -> list[_Item]:
+    """The items: series in the order of their first occurrence, steps rising."""
+    names = dict.fromkeys(item.series for item in items)
     position = {name: number for number, name in enumerate(names)}
-    return sorted(steps, key=lambda step: (position[step.series], step.step))
+    return sorted(items, key=lambda item: (position[item.series], item.step))

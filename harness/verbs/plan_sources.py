@@ -12,7 +12,6 @@ from harness.core.inert import visible
 from harness.core.limits import MAX_SAMPLES
 from harness.runs.layout import RESULTS, run_in_results
 from harness.verbs.former_run import runs_of
-from harness.verbs.sweep.file import read, suites
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,13 +76,13 @@ def _source_of(word: str) -> PlanSource:
 
 def _refuse_suite_or_run(source: PlanSource) -> None:
     """Raise `UsageError` for the name of a suite, or of a run in `results/`, that is no benchmark's name as well."""
-    suite = next((path for path in suites() if path.stem == source.name), None)
+    suite = next((path for path in catalogue.suites() if path.stem == source.name), None)
     run = run_in_results(source.name)
     if (suite is None and run is None) or catalogue.knows(source.name):
         return
     number = "" if source.samples is None else f":{source.samples}"
     if suite is not None:
-        names = dict.fromkeys(str(entry["benchmark"]) for entry in read(suite).content["benchmarks"])
+        names = catalogue.benchmarks_of_suite(suite)
         raise UsageError(
             f"{source.name} is a suite, and a plan takes benchmarks: give {' '.join(name + number for name in names)}"
         )

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from harness.benchmarks import card, catalogue, data, questions
 from harness.benchmarks.card import Card, HubSource, UrlSource
 from harness.core.errors import UsageError
+from tests.system.command import harness
 
 SHIPPED = [
     *("aa_lcr", "aime24", "aime25", "aime25_i", "aime25_ii", "aime26", "amc23", "apex", "apex_shortlist", "arc_agi_1"),
@@ -96,6 +97,21 @@ def test_names_that_people_type_find_their_card(typed: str, name: str) -> None:
 def test_an_unknown_name_is_answered_with_the_near_ones() -> None:
     with pytest.raises(UsageError, match=r"unknown benchmark 'aime42'. Did you mean .*aime24. .harness benchmarks"):
         catalogue.load("aime42")
+
+
+@pytest.mark.parametrize("typed", ["efficient-reasoning", "Efficient-Reasoning"])
+def test_the_name_of_a_suite_is_answered_with_the_command_that_runs_it(typed: str, tmp_path: Path) -> None:
+    server = ("--model", "m", "--base-url", "http://127.0.0.1:1")
+    refused = harness(tmp_path, "run", f"{typed}:8", *server)
+    assert refused.code == 2
+    assert refused.err.startswith(
+        f"harness: {typed} is a suite of benchmarks: `harness sweep efficient-reasoning` runs it. Where a benchmark is "
+        "expected, give one of the suite's: gsm8k, math500, aime24, limo\n"
+    )
+    # Wrong twins: a benchmark of the same name as a suite, and a name that is only the beginning of a suite's.
+    assert catalogue.load("demo").name == "demo"
+    with pytest.raises(UsageError, match="unknown benchmark 'efficient'"):
+        catalogue.load("efficient")
 
 
 def test_the_demo_is_whole() -> None:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 from collections.abc import Iterator
 from importlib.metadata import metadata
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -22,6 +24,9 @@ from harness.core.errors import UsageError
 from harness.exports.trackers import Tracked
 from harness.runs import RunFolder
 from tests.exports.graded_runs import sample, varied, write_run
+from tests.faults.server import FaultServer
+from tests.system.command import harness as in_folder
+from tests.verbs.test_sweep_runs import answering, questions
 
 SENT: list[Tracked] = []
 """What the tracker `notes` got, newest last."""
@@ -119,6 +124,68 @@ def test_a_sweep_s_benchmark_is_sent_under_its_name_in_the_sweep(tmp_path: Path,
     (tmp_path / "topics/cells/ck-step_50+sums.json").unlink()
     harness.score(cells[0], track="notes", step=50, workers=1)
     assert "own/accuracy" in sent[-1].scores
+
+
+def test_several_benchmarks_of_a_step_have_a_mean_once_all_their_samples_are_there(
+    tmp_path: Path, sent: list[Tracked]
+) -> None:
+    def write(name: str, *benchmarks: str, missing: bool = False) -> RunFolder:
+        samples = {
+            benchmark: [
+                sample(number, index, rf"\boxed{{{number + (index < right)}}}", benchmark)
+                for number in range(3)
+                for index in range(3 if missing and benchmark == benchmarks[-1] else 4)
+            ]
+            for right, benchmark in enumerate(benchmarks, 1)
+        }
+        return write_run(tmp_path / name, samples)
+
+    run = write("ck/step_500", "sums", "words")
+    scores = harness.score(run, track="notes", step=500, workers=1)
+    mean = {name: value for name, value in sent[-1].scores.items() if name.startswith("mean/")}
+    assert [score.accuracy for score in scores] == [0.25, 0.5]
+    assert (mean["mean/accuracy"], mean["mean/n_benchmarks"]) == (0.375, 2)
+    low, high = mean["mean/sampling_low"], mean["mean/sampling_high"]
+    assert all(score.sampling_interval is not None for score in scores)
+    widths = [score.sampling_interval.high - score.sampling_interval.low for score in scores if score.sampling_interval]
+    assert 0 < high - low < min(widths), "two benchmarks tell more than one"
+    # Wrong twins: samples missing, one benchmark, and a benchmark whose own columns have these names.
+    for other in (
+        write("ck/step_600", "sums", "words", missing=True),
+        write("ck/step_700", "sums"),
+        write("ck/step_800", "sums", "words", "mean"),
+    ):
+        harness.score(other, track="notes", step=1, workers=1)
+    assert "mean/accuracy" not in sent[-3].scores
+    assert "mean/accuracy" not in sent[-2].scores
+    assert sent[-1].scores["mean/accuracy"] == 0.75, "its own"
+    assert "mean/n_benchmarks" not in sent[-1].scores
+
+
+def test_a_sweep_sends_the_mean_of_a_step_with_the_last_of_its_benchmarks(
+    tmp_path: Path, sent: list[Tracked], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ck/step_20").mkdir(parents=True)
+    suite: dict[str, Any] = {"suite": {"title": "SFT", "aggregate": "mean"}}
+    with FaultServer(answering(str(tmp_path / "ck/step_20"))) as server:
+        questions(tmp_path, "a", 2, 3)
+        questions(tmp_path, "b", 4, 3)
+        benchmarks = [{"data": f"{name}.jsonl", "samples": 1} for name in "ab"]
+        run = {"base_url": server.base_url, "fingerprint": False, "canary": False}
+        content = {"checkpoints": [f"{tmp_path}/ck/step_*"], "benchmarks": benchmarks, "run": run}
+        (tmp_path / "s.yaml").write_text(json.dumps(content | suite))
+        swept = in_folder(tmp_path, "sweep", "s.yaml", "--track", "notes")
+        assert swept.code == 0, swept.err
+        assert [("mean/accuracy" in entry.scores, entry.step) for entry in sent] == [(False, 20), (True, 20)]
+        accuracies = [entry.scores[f"{name}/accuracy"] for entry, name in zip(sent, "ab", strict=True)]
+        assert sent[1].scores["mean/accuracy"] == pytest.approx(sum(accuracies) / 2)
+        # Wrong twin: a file that is no suite does not say that its benchmarks are joined.
+        (tmp_path / "s.yaml").write_text(json.dumps(content))
+        shutil.rmtree(tmp_path / "results")
+        in_folder(tmp_path, "sweep", "s.yaml", "--track", "notes")
+        assert len(sent) == 4
+        assert not any("mean/accuracy" in entry.scores for entry in sent[2:])
 
 
 def test_a_step_that_is_sent_nowhere_is_refused(tmp_path: Path, sent: list[Tracked]) -> None:

@@ -183,7 +183,8 @@ def test_a_follower_goes_on_once_another_process_has_left_the_folder(
 
         def leave() -> None:
             content["benchmarks"] = [{"data": "a.jsonl", "samples": 2}]
-            (tmp_path / "s.yaml").write_text(json.dumps(content))
+            (tmp_path / "s.new").write_text(json.dumps(content))
+            (tmp_path / "s.new").rename(tmp_path / "s.yaml")  # the follower may read the file at any moment
             other.release()
 
         leaving = threading.Timer(1.0, leave)
@@ -308,6 +309,94 @@ def test_a_follower_scores_the_steps_after_a_second_folder_of_a_step(
         assert f"ck-step_{step}+x+a: scored" in done.err
     again = harness(tmp_path, "sweep", "s.yaml", "--follow", "0.1")
     assert (again.code, "ck/step_1 and ck/step_1-merged are both step 1 of ck" in again.err) == (2, True)
+
+
+def test_a_pattern_that_fits_nothing_yet_is_named_once_and_stops_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "POLL_S", 0.05)
+    questions(tmp_path, "a", 1, 3)
+
+    def write(folder: str, name: str) -> None:
+        (tmp_path / "new" / name).mkdir(parents=True)
+        os.utime(tmp_path / "new" / name, (1, 1))
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / "new" / name).rename(tmp_path / folder / name)
+
+    def train() -> None:
+        for folder, step in (("sft", 2), ("rl", 3)):
+            while not [*tmp_path.glob(f"results/s/cells/sft-step_{step - 1}+*")]:
+                time.sleep(0.05)
+            write(folder, f"step_{step}")
+
+    write("sft", "step_1")
+    content = {
+        "checkpoints": ["sft/step_*", "rl/step_*", "dpo/step_*"],
+        "servers": [{"name": "x", "command": command("--model", "{model}")}],
+        "benchmarks": [{"data": "a.jsonl", "samples": 1}],
+        "run": {"fingerprint": False, "canary": False},
+    }
+    (tmp_path / "s.yaml").write_text(json.dumps(content))
+    training = threading.Thread(target=train)
+    training.start()
+    done = harness(tmp_path, "sweep", "s.yaml", "--follow", "0.1", "--no-progress")
+    training.join()
+    assert done.code == 0, done.err
+    for name in ("sft-step_1", "sft-step_2", "rl-step_3"):
+        assert f"{name}+x+a: scored" in done.err
+    named = [done.err.count(f"no file or folder fits {folder}/step_* yet") for folder in ("sft", "rl", "dpo")]
+    assert named == [0, 1, 1]
+    assert "it found 3 checkpoints in the folder; nothing fits dpo/step_*\n" in done.err
+    # Wrong twin: a command that does not wait refuses such a pattern.
+    refused = harness(tmp_path, "sweep", "s.yaml")
+    assert refused.code == 2
+    assert "no file or folder fits dpo/step_*, seen from" in refused.err
+
+
+def test_a_warning_that_comes_again_with_each_checkpoint_is_printed_once_and_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "POLL_S", 0.05)
+    questions(tmp_path, "a", 1, 3)
+
+    def write(name: str) -> None:
+        (tmp_path / "new" / name).mkdir(parents=True)
+        os.utime(tmp_path / "new" / name, (1, 1))
+        (tmp_path / "ck").mkdir(exist_ok=True)
+        (tmp_path / "new" / name).rename(tmp_path / "ck" / name)
+
+    def train() -> None:
+        for step in (1, 2):
+            while not [*tmp_path.glob(f"results/s/cells/ck-step_{step}+*")]:
+                time.sleep(0.05)
+            write("extra" if step == 1 else "other")
+            write(f"step_{step + 1}")
+
+    write("last")
+    write("step_1")
+    content = {
+        "checkpoints": "ck/*",
+        "servers": [{"name": "x", "command": command("--model", "{model}")}],
+        "benchmarks": [{"data": "a.jsonl", "samples": 1}],
+        "run": {"fingerprint": False, "canary": False},
+    }
+    (tmp_path / "s.yaml").write_text(json.dumps(content))
+    training = threading.Thread(target=train)
+    training.start()
+    done = harness(tmp_path, "sweep", "s.yaml", "--follow", "0.1", "--no-progress")
+    training.join()
+    assert done.code == 0, done.err
+    reason = "is left out: its name has no training step"
+    assert [done.err.count(f"warning: ck/{name} {reason}") for name in ("last", "extra", "other")] == [1, 1, 1]
+    counted = [line.partition(reason)[0] for line in done.err.splitlines() if " times in all: " in line]
+    assert counted == [
+        "harness: warning, 3 times in all: ck/last ",
+        "harness: warning, 2 times in all: ck/extra ",
+    ], "one that came once is not counted"
+    # Wrong twin: a command that does not follow is a new reader.
+    again = harness(tmp_path, "sweep", "s.yaml")
+    assert again.err.count(f"warning: ck/last {reason}") == 1
+    assert "times in all" not in again.err
 
 
 def test_a_folder_that_its_own_server_changes_is_not_run_for_ever(tmp_path: Path) -> None:

@@ -541,7 +541,7 @@ def test_the_cells_of_a_series_are_steps_of_one_tracker_run(tmp_path: Path, monk
         planned = sweeps.plan_of("s.yaml", {}, {}, track=["notes"])
         scored: list[ScoreOptions] = []
 
-        def score(_folder: Path, options: Any, _judge: Any) -> CellScore:
+        def score(_folder: Path, options: Any, *_: Any) -> CellScore:
             scored.append(options)
             return CellScore(code=0)
 

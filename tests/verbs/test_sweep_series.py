@@ -400,3 +400,30 @@ def test_the_mean_has_its_own_highest_step_and_its_own_late_steps(training: Path
     write_file(8)
     swept = results(sweeps.plan_of("s.yaml", {}, {}))
     assert not any("mean" in row[0] for one in table.tables(swept) for row in one.rows)
+
+
+def test_the_mean_has_a_curve_that_names_the_steps_of_which_a_score_is_missing(training: Path) -> None:
+    (training.parent.parent / "ck/step_40").mkdir()
+    write_runs(training, {"demo": {10: 0.1, 20: 0.1, 30: 0.3, 40: 0.4}, "aime24": {10: 0.1, 30: 0.4, 40: 0.4}})
+    write_records(8, 10, 20, 30, benchmarks=BENCHMARKS)
+    lost = CellRecord(cell="ck-step_40+demo", stage="failed", of_samples="", scoring="", reason="it was deleted")
+    records.write(sweeps.plan_of("s.yaml", {}, {}), lost)
+    write_records(8, 40, benchmarks=["aime24"])
+    write_suite()
+    swept = results(sweeps.plan_of("s.yaml", {}, {}))
+    *_, plot = table.plots(swept)
+    means = {row.models: row for row in table.mean_records(swept)}
+    assert (plot.name, plot.title) == ("means", "Mean of the benchmarks: accuracy against training steps")
+    assert [row[:3] for row in plot.rows] == [
+        ("mean ck", step, means[f"ck-step_{step}"].mean) for step in (10, 20, 30, 40)
+    ]
+    assert plot.rows[1][2] is None
+    assert plot.rows[0][3:5] == (means["ck-step_10"].sampling_low, means["ck-step_10"].sampling_high)
+    assert plot.summary.endswith(
+        "The mean counts each benchmark once: demo, aime24. No point, since a benchmark has no score: step 20. "
+        "Of an incomplete score: step 40."
+    )
+    # Wrong twin: without `suite` the file says nothing of how benchmarks are joined, and there is no such curve.
+    write_file(8)
+    plots = table.plots(results(sweeps.plan_of("s.yaml", {}, {})))
+    assert [plot.name for plot in plots] == ["series-demo", "series-aime24"]

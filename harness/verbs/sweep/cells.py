@@ -187,18 +187,20 @@ def plan(
     serve: Mapping[str, Any] | None = None,
     judge: Mapping[str, Any] | None = None,
     *,
-    without_twins: bool = False,
+    as_they_come: bool = False,
 ) -> Sweep:
     """Make the plan of a sweep's file.
 
     over: options of a run that override the file's (`model` and `out` replace its models and folder). serve: engine and
     fields of the server to start, for a file without servers. judge: options of the judge that override the file's.
-    without_twins: leave out checkpoints with the same step or name (`training.left_out_twins`); else they are refused.
+    as_they_come: further checkpoints may come, so leave out those with the same step or name
+    (`training.left_out_twins`), and let a pattern fit nothing yet if another does; else both are
+    refused.
     Raises `UsageError` with file and line.
     """
     content, over = file.content, dict(over or {})
     out = Path(over.pop("out", None) or content.get("out") or Path("results") / file.name)
-    axes = {axis: _axis(file, axis, over, serve, out, without_twins) for axis in AXES}
+    axes = {axis: _axis(file, axis, over, serve, out, as_they_come) for axis in AXES}
     n_cells = 1
     for entries in axes.values():
         n_cells *= len(entries) or 1
@@ -256,12 +258,12 @@ def _axis(
     over: dict[str, Any],
     serve: Mapping[str, Any] | None,
     out: Path,
-    without_twins: bool,
+    as_they_come: bool,
 ) -> list[Entry]:
     """The entries of one axis, from the file or from the options that override it. Raises `UsageError`.
 
     over: options from the command line; `model` is removed from them when it replaces the file's models. serve: the
-    server from the command line; None: the file's. out: the sweep's folder. without_twins: as in `plan`.
+    server from the command line; None: the file's. out: the sweep's folder. as_they_come: as in `plan`.
     """
     content = file.content
     if axis == "models":
@@ -272,7 +274,7 @@ def _axis(
                 raise UsageError(
                     f"{file.where(('checkpoints',))}: `checkpoints` and `models` exclude each other: give one of them"
                 )
-            return training.entries(file, out, without_twins=without_twins)
+            return training.entries(file, out, as_they_come=as_they_come)
     if axis == "servers" and serve is not None:
         if "servers" in content:
             raise UsageError(

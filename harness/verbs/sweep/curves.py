@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 from harness.core.errors import UsageError
-from harness.reports.series import Step, step_text
+from harness.reports.plots.plot import Plot
+from harness.reports.series import CurvePoint, Step, mean_plot, step_text
 from harness.scoring import QuestionTally
 from harness.scoring.late_steps import N_LATE, LateChange, late_change, rivals
 from harness.verbs.sweep.results import CellResult, Results
@@ -57,6 +58,21 @@ def _mean_curves(results: Results) -> dict[str, _Curve]:
     for result, line, step in _of_checkpoints(results) if results.aggregates else ():
         by_line.setdefault(f"mean {line}".strip(), {}).setdefault(step, []).append(result)
     return {name: list(steps.items()) for name, steps in by_line.items()}
+
+
+def plot_of_means(results: Results) -> Plot | None:
+    """The mean over the benchmarks against the training step; None without means or without two of them in a line."""
+    points: list[CurvePoint] = []
+    incomplete: list[CurvePoint] = []
+    for mean in results.aggregates:
+        of_mean = [result for result in results.results if mean.point.items() <= result.cell.point.items()]
+        if of_mean and (series_step := results.sweep.step_of(of_mean[0].cell)) is not None:
+            line, step = series_step
+            points.append(
+                CurvePoint(f"mean {line}".strip(), step, mean.mean, mean.sampling_interval, mean.question_interval)
+            )
+            incomplete += points[-1:] if mean.missing and mean.mean is not None else []
+    return mean_plot(points, [benchmark.label for benchmark in results.sweep.axes["benchmarks"]], incomplete)
 
 
 def _highest(results: Results) -> dict[str, str]:

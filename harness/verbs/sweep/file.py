@@ -13,7 +13,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from harness.core import files, yaml_file
+from harness.benchmarks.catalogue import suites
+from harness.core import yaml_file
 from harness.core.errors import UNSET, UsageError, near_names, spell_options
 from harness.core.inert import visible
 from harness.core.validation import others, problem_of
@@ -101,22 +102,17 @@ def find(name_or_path: str) -> Path:
     path = Path(name_or_path)
     if path.suffix in SUFFIXES or path.exists():
         return path
-    files = suites()
-    fitting = [suite for suite in files if suite.stem == name_or_path] or [
-        suite for suite in files if suite.stem.startswith(name_or_path)
+    shipped = suites()
+    fitting = [suite for suite in shipped if suite.stem == name_or_path] or [
+        suite for suite in shipped if suite.stem.startswith(name_or_path)
     ]
     if len(fitting) == 1:
         return fitting[0]
-    names = [suite.stem for suite in files]
+    names = [suite.stem for suite in shipped]
     raise UsageError(
         f"there is no suite {visible(name_or_path, 80)!r}; choose {', '.join(names)}, or give the path of a sweep's "
         f"file (.yaml).{near_names(name_or_path, names)}"
     )
-
-
-def suites() -> list[Path]:
-    """The shipped suites."""
-    return sorted((files.shipped_folder("datasets", "datasets") / "suites").glob("*.yaml"))
 
 
 def _sentence(error: ValidationError, where_of: Callable[[Keys], str]) -> str:

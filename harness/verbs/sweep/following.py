@@ -57,23 +57,21 @@ def follow(
 
     Returns the last exit code of `run`. out: the sweep's folder. run: gets the paths of the checkpoints that are
     completely written, and those of them whose files have not changed since it last got them; it is called again later
-    if it raises `InUse`. watcher: gets a sentence before each wait and at the end, and a warning for each checkpoint
-    that was deleted before it was run or that has a twin. now: returns the seconds since the epoch, the clock of the
-    files' times. Raises `UsageError` if the file names no checkpoints, if two of those that exist now have the same
-    step or name, or if none appears in time.
+    if it raises `InUse`. watcher: gets a sentence before each wait and at the end, one for each pattern that fits
+    nothing yet while another does, and a warning for each checkpoint that was deleted before it was run or that has a
+    twin. now: returns the seconds since the epoch, the clock of the files' times. Raises `UsageError` if the file names
+    no checkpoints, if two of those that exist now have the same step or name, or if none appears in time.
     """
     if "checkpoints" not in file.content:
         raise UsageError(f"{file.path}: a sweep that follows a folder needs the key 'checkpoints', such as ck/step_*")
     patterns, minutes = visible(str(file.content["checkpoints"]), 200), f"{patience_s / 60:g} min"
-    waiting = Sentence(
-        f"waiting for checkpoints that fit {patterns}, seen from {Path.cwd()}: each is run once it has not changed for "
-        f"{SETTLED_S:g} s; the sweep ends when none has appeared for {minutes}"
-    )
+    waiting = _waiting(patterns, minutes)
     watcher = watcher or Watcher()
     looks: dict[Path, int] = {}
     settled: dict[Path, float] = {}  # time of each checkpoint's last change when it was last run
     warned: set[Path] = set()  # checkpoints that are left out because of a twin
     seen: set[Path] = set()  # the checkpoints of the last look, and of those during the last run
+    awaited: set[str] = set()  # patterns that fitted nothing when another one did
     in_use = ""
     training.refuse_twins(file)
     watcher.standing(waiting)
@@ -89,6 +87,7 @@ def follow(
         news = {path: time_s for path, time_s in later.items() if looks.get(path, 0) < MAX_LOOKS}
         whole = {path: time_s for path, time_s in changed.items() if now() - time_s >= SETTLED_S}
         if written := news.keys() & whole.keys():
+            _say_awaited(file, out, awaited, watcher)
             try:
                 with _looking(file, seen):
                     code = run(whole.keys(), settled.keys() - later.keys())
@@ -110,8 +109,7 @@ def follow(
         sleep(POLL_S)
     if code is None:
         raise _nothing_came(file, patterns, minutes)
-    n = count_noun(len(settled), "checkpoint")
-    watcher.standing(Sentence(f"no new checkpoint for {minutes}: the sweep ends; it found {n} in the folder"))
+    watcher.standing(_at_end(file, out, len(settled), minutes))
     return code
 
 
@@ -127,6 +125,30 @@ def _warn_once(left_out: Mapping[Path, str], warned: set[Path], watcher: Watcher
     for path in sorted(left_out.keys() - warned):
         watcher.warn(Sentence(f"{visible(str(path), 200)} is left out: {left_out[path]}"))
     warned.update(left_out)
+
+
+def _say_awaited(file: SweepFile, out: Path, awaited: set[str], watcher: Watcher) -> None:
+    """Say which patterns fit nothing yet and are not among `awaited`, and add them. out: the sweep's folder."""
+    for pattern in training.patterns_without_match(file, out):
+        if pattern not in awaited:
+            shown = visible(pattern, 200)
+            watcher.standing(Sentence(f"no file or folder fits {shown} yet: the sweep goes on without it, and waits"))
+        awaited.add(pattern)
+
+
+def _waiting(patterns: str, minutes: str) -> Sentence:
+    """The sentence before each wait. patterns, minutes: as shown in messages."""
+    return Sentence(
+        f"waiting for checkpoints that fit {patterns}, seen from {Path.cwd()}: each is run once it has not changed for "
+        f"{SETTLED_S:g} s; the sweep ends when none has appeared for {minutes}"
+    )
+
+
+def _at_end(file: SweepFile, out: Path, n_checkpoints: int, minutes: str) -> Sentence:
+    """The sentence at the end of a sweep that followed. n_checkpoints: those that it found."""
+    n = count_noun(n_checkpoints, "checkpoint")
+    unmet = "".join(f"; nothing fits {visible(name, 200)}" for name in training.patterns_without_match(file, out))
+    return Sentence(f"no new checkpoint for {minutes}: the sweep ends; it found {n} in the folder{unmet}")
 
 
 def _nothing_came(file: SweepFile, patterns: str, minutes: str) -> UsageError:

@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean
 from typing import NamedTuple
-
-import numpy as np
 
 from harness.asking.options import VerifyOptions
 from harness.core.errors import HarnessError, StoreError, UsageError
@@ -23,8 +20,9 @@ from harness.scoring import PairedComparison, PublishedComparison, Score, beside
 from harness.scoring.comparison_published import PublishedVerdict
 from harness.scoring.deciding import LEVEL
 from harness.scoring.differences import holm
-from harness.scoring.intervals import Interval, IntervalEnds, mean_limits
+from harness.scoring.intervals import Interval
 from harness.scoring.mean_difference import MeanComparison, mean_comparison
+from harness.scoring.mean_score import mean_score
 from harness.verbs import former_files
 from harness.verbs.compare import verify_run
 from harness.verbs.known_questions import known_as
@@ -377,29 +375,15 @@ def _aggregates(sweep: Sweep, cell_results: Sequence[CellResult], base: tuple[st
 
 
 def _aggregate(point: Mapping[str, str], listed: Sequence[CellResult]) -> Aggregate:
-    """The mean over the benchmarks at one point, with its intervals; errors of different benchmarks are independent.
+    """The mean over the benchmarks at one point, with its intervals.
 
     point: axis → name of the entry, without the benchmark. listed: the results of all benchmarks at this point.
     """
     missing = [result.cell.benchmark for result in listed if result.reason or _accuracy(result) is None]
-    scores = [result.score for result in listed if result.score is not None]
-    accuracies = [score.accuracy for score in scores if score.accuracy is not None]
-    if len(accuracies) < len(listed):
+    mean = mean_score([result.score for result in listed])
+    if mean is None:
         return Aggregate(point, None, None, False, None, missing)
-    # The interval of a benchmark's score does not hold the results that its own run misses.
-    whole = not any(score.n_missing for score in scores)
-    return Aggregate(
-        point=point,
-        mean=fmean(accuracies),
-        sampling_interval=_interval_of_mean(accuracies, [score.sampling_interval for score in scores])
-        if whole
-        else None,
-        at_most=any(score.sampling_error is None for score in scores),
-        question_interval=_interval_of_mean(accuracies, [score.question_interval for score in scores])
-        if whole
-        else None,
-        missing=missing,
-    )
+    return Aggregate(point, mean.accuracy, mean.sampling_interval, mean.at_most, mean.question_interval, missing)
 
 
 def _mean_pair(listed: Sequence[CellResult], base: Sequence[CellResult]) -> tuple[MeanComparison | None, str]:
@@ -417,12 +401,3 @@ def _mean_pair(listed: Sequence[CellResult], base: Sequence[CellResult]) -> tupl
     mean = mean_comparison(pairs)
     names = ", ".join(pair.benchmark for pair in pairs if pair.n_missing)
     return mean, "" if mean is not None else f"the mean is not compared: samples of {names} are missing here or there"
-
-
-def _interval_of_mean(values: Sequence[float], intervals: Sequence[Interval | None]) -> Interval | None:
-    """The 95 % interval of the mean of independent `values`; None if the interval of any value is unknown."""
-    stated = [interval for interval in intervals if interval is not None]
-    if len(stated) < len(values):
-        return None
-    low, high = np.array(stated).T
-    return mean_limits(np.array(values), IntervalEnds(low, high)).interval()

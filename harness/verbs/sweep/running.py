@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from server_launchers.spec import ServerSpec
 
 
-Scorer = Callable[[Path, GradingOptions, JudgeOptions | None], CellScore]
+Scorer = Callable[[Path, GradingOptions, JudgeOptions | None, Sequence[Path]], CellScore]
 """Grades and scores a run folder: `score_cell`, which works in a process of its own."""
 
 UNSCORED = "scoring ended with "
@@ -377,7 +377,7 @@ class _Group:
             reason, code = error.sentence, error.exit_code
         if reason:
             if self._sweep.folder(cell).joinpath("manifest.json").is_file():
-                self._score(self._sweep.folder(cell), self._sweep.score, None)
+                self._score(self._sweep.folder(cell), self._sweep.score, None, ())
             self.ended(cell, "failed", reason, code)
             return
         self.ended(cell, "sampled")
@@ -390,7 +390,7 @@ class _Group:
         """
         late = _judges_late(self._sweep)
         judging = judge or (None if late else self._sweep.judge)
-        ended = self._score(self._sweep.folder(cell), self._tracked(cell), judging)
+        ended = self._score(self._sweep.folder(cell), self._tracked(cell), judging, self._beside(cell))
         for sentence in ended.addresses:
             self._watcher.standing(Sentence(f"{cell.name}: {sentence}"))
         stage: Stage = "judged" if judging is not None else "scored"
@@ -399,6 +399,20 @@ class _Group:
             self.ended(cell, "sampled", f"{UNSCORED}{ended.code}: {ended.reason}", ended.code)
         else:
             self.ended(cell, stage)
+
+    def _beside(self, cell: Cell) -> list[Path]:
+        """The run folders of the checkpoint's other benchmarks, if trackers get the mean over all of them now.
+
+        Empty without trackers or a suite, and as long as one of these cells is not completely scored: the last cell of
+        a step sends the mean.
+        """
+        if not self._sweep.track or self._sweep.suite is None or self._sweep.step_of(cell) is None:
+            return []
+        point = {**cell.point, "benchmarks": ""}
+        same_step = [sibling for sibling in self._group.cells if {**sibling.point, "benchmarks": ""} == point]
+        siblings = [sibling for sibling in same_step if sibling is not cell]
+        scored = [records.scored_record(self._sweep, self._group, sibling) is not None for sibling in siblings]
+        return [self._sweep.folder(sibling) for sibling in siblings] if all(scored) else []
 
     def _tracked(self, cell: Cell) -> GradingOptions:
         """The options of the cell's scoring, with the trackers that get its score."""

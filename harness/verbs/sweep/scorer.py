@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from harness.asking.watching import Watcher
 from harness.core import codec
 from harness.core.errors import EXIT_UNJUDGED, HarnessError
 from harness.core.inert import quoted
+from harness.runs import RunFolder
 from harness.verbs.score import score, send_scores, sent_in_words, trackers_named
 from harness.verbs.second_opinions import second_opinions
 from server_launchers import isolated
@@ -32,12 +34,14 @@ class ScoringTask(msgspec.Struct, frozen=True, kw_only=True):
     """The task of the child process.
 
     folder: the run folder. options: the fields of `ScoreOptions` that are set. judge: the fields of `JudgeOptions` that
-    are set; None without a judge.
+    are set; None without a judge. beside: the run folders of the same step's other benchmarks; trackers then get the
+    mean over all of them, too.
     """
 
     folder: str
     options: dict[str, Any]
     judge: dict[str, Any] | None = None
+    beside: tuple[str, ...] = ()
 
 
 class CellScore(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,12 +56,15 @@ class CellScore(msgspec.Struct, frozen=True, kw_only=True):
     addresses: tuple[str, ...] = ()
 
 
-def score_cell(folder: Path, options: GradingOptions, judge: JudgeOptions | None) -> CellScore:
-    """Grade and score a run folder in a process of its own."""
+def score_cell(
+    folder: Path, options: GradingOptions, judge: JudgeOptions | None, beside: Sequence[Path] = ()
+) -> CellScore:
+    """Grade and score a run folder in a process of its own. beside: as in `ScoringTask`."""
     task = ScoringTask(
         folder=str(folder),
         options=options.plain,
         judge=None if judge is None else judge.for_worker(),
+        beside=tuple(map(str, beside)),
     )
     done = subprocess.run(
         isolated.command("harness.verbs.sweep.scorer"),
@@ -80,11 +87,12 @@ def _score_cell(task: ScoringTask) -> CellScore:
     try:
         options = ScoreOptions.of(**task.options)
         judge = None if task.judge is None else JudgeOptions.of(**task.judge)
+        beside = [RunFolder(Path(folder)) for folder in task.beside]
         scored = score(Path(task.folder), options, judge, Watcher())
         for grader in options.second_graders:
             second_opinions(scored.source, grader, options.also_python)
         addresses = tuple(
-            sent_in_words(name, send_scores(scored, tracker, options))
+            sent_in_words(name, send_scores(scored, tracker, options, beside))
             for name, tracker in trackers_named(options.track).items()
         )
     except HarnessError as error:

@@ -67,15 +67,16 @@ def tables(results: Results) -> list[Table]:
 
 
 def plots(results: Results) -> list[Plot]:
-    """The plots of accuracy against training step, where the sweep has checkpoints."""
+    """The plots of accuracy against training step, where the sweep has checkpoints; last that of a suite's means."""
     from dataclasses import replace
 
+    means = curves.plot_of_means(results)
     drawn = ((name, series_plot(steps)) for name, steps in curves.series(results).items())
     return [
         replace(plot, name=f"series-{name}", title=f"{short(name)}: {plot.title[0].lower()}{plot.title[1:]}")
         for name, plot in drawn
         if plot is not None
-    ]
+    ] + ([] if means is None else [means])
 
 
 def write(results: Results) -> list[Path]:

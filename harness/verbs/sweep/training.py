@@ -67,6 +67,12 @@ def present(file: SweepFile) -> dict[Path, Checkpoint | None]:
     return {path: checkpoint_at(path, pattern) for pattern in _patterns(file) for path in _matches(pattern)}
 
 
+def patterns_without_match(file: SweepFile, out: Path) -> list[str]:
+    """The patterns of the file that match nothing, and matched nothing that the sweep in the folder `out` has run."""
+    with_run = {pattern for pattern, path in _deleted_checkpoints(file, out) if has_run(out, path)}
+    return [pattern for pattern in _patterns(file) if pattern not in with_run and not _matches(pattern)]
+
+
 def _patterns(file: SweepFile) -> Sequence[str]:
     """The checkpoint patterns of the file, which holds a list of them or a single text; empty if it has none."""
     patterns = file.content.get("checkpoints", [])
@@ -121,20 +127,24 @@ def _where(file: SweepFile, pattern: str) -> str:
     return file.where(("checkpoints", [*_patterns(file)].index(pattern)))
 
 
-def entries(file: SweepFile, out: Path, *, without_twins: bool = False) -> list[Entry]:
+def entries(file: SweepFile, out: Path, *, as_they_come: bool = False) -> list[Entry]:
     """An entry for each checkpoint that the patterns match, ordered by series and step.
 
     A checkpoint that matched at an earlier start of the sweep and was deleted after it was run has an entry, too.
-    Raises `UsageError` if a pattern has no checkpoint. Twins are two checkpoints with the same step of a training, or
-    the same name. without_twins: leave out those that `left_out_twins` names; else twins raise `UsageError`.
+    Twins are two checkpoints with the same step of a training, or the same name. as_they_come: further checkpoints may
+    come, so leave out the twins that `left_out_twins` names, and let a pattern have no checkpoint yet if another has
+    one; else both raise `UsageError`.
     """
     deleted = [(pattern, path) for pattern, path in _deleted_checkpoints(file, out) if has_run(out, path)]
     runs = [(pattern, entry) for pattern, path in deleted if (entry := _entry(file, pattern, path)) is not None]
-    for pattern in _patterns(file):
-        matches = _matches(pattern)
-        if pattern not in dict(runs) and not any(_entry(file, pattern, path) for path in matches):
-            raise _no_checkpoint(file, pattern, matches)
-    if not without_twins:
+    without = [
+        pattern
+        for pattern in _patterns(file)
+        if pattern not in dict(runs) and not any(_entry(file, pattern, path) for path in _matches(pattern))
+    ]
+    if without and (not as_they_come or len(without) == len(_patterns(file))):
+        raise _no_checkpoint(file, without[0], _matches(without[0]))
+    if not as_they_come:
         refuse_twins(file)
     existing = _existing(file)
     for path in left_out_twins(file, out):

@@ -40,7 +40,7 @@ def plan_of(
     track: Sequence[str] = (),
     *,
     before_checkpoints: bool = False,
-    without_twins: bool = False,
+    as_they_come: bool = False,
 ) -> Sweep:
     """The plan of a sweep's file, or of a suite.
 
@@ -48,7 +48,7 @@ def plan_of(
     judge: options of a judge that override the file's. In `given` and `judge`, an option that is None stays as the file
     has it, except a seed. k: of pass@k in the tables, in place of the file's. track: names of the trackers that get
     each cell's scores. before_checkpoints: plan with a made-up checkpoint, to check everything else before the first
-    checkpoint exists. without_twins: as in `cells.plan`. Raises `UsageError` with file and line, or with the option.
+    checkpoint exists. as_they_come: as in `cells.plan`. Raises `UsageError` with file and line, or with the option.
     """
     over = SweepOptions.without_unset(given)
     try:
@@ -58,7 +58,7 @@ def plan_of(
     file = files.read(files.find(name))
     if before_checkpoints:
         file = cells.before_checkpoints(file)
-    sweep = cells.plan(file, over, serve, JudgeOptions.without_unset(judge), without_twins=without_twins)
+    sweep = cells.plan(file, over, serve, JudgeOptions.without_unset(judge), as_they_come=as_they_come)
     trackers_named(track)  # An unknown name is refused now, not after the first cell.
     sweep = replace(sweep, track=tuple(track))
     return sweep if k is None else replace(sweep, table=sweep.table.model_copy(update={"k": k}))
