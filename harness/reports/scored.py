@@ -24,6 +24,7 @@ from harness.runs.record import KeySet
 from harness.runs.survey import stored_keys
 from harness.runs.sweep_cell import names_in_sweep
 from harness.scoring import QuestionTally, Score
+from harness.scoring.rubrics import rubric_of
 from harness.scoring.score import counted_copies, with_ks
 from harness.scoring.tally import slim, tally
 
@@ -39,7 +40,8 @@ class ScoredBenchmark:
     texts and are listed. withheld: its card asks to keep questions, answers and samples unpublished. known_as: the name
     under which scores of these questions are published: `name`, or a card's name if a user's file holds that card's
     questions. None: a file that is named like a card holds other questions. n_ungraded: planned samples that were
-    stored after the last scoring, so that the score leaves them out.
+    stored after the last scoring, so that the score leaves them out. rubric: the user's text by which a judge decided;
+    empty without one.
     """
 
     name: str
@@ -49,6 +51,7 @@ class ScoredBenchmark:
     withheld: bool
     known_as: str | None
     n_ungraded: int = 0
+    rubric: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,4 +257,6 @@ def _benchmark(
         later = f"{count_noun(n_ungraded, 'sample')} stored since the last scoring {are(n_ungraded)} not in this score"
         score = msgspec.structs.replace(score, warnings=(later, *score.warnings))
     known_name = known_as(folder.name, record, planned)
-    return ScoredBenchmark(folder.name, record, score, tallies, withheld, known_name, n_ungraded)
+    rubric = rubric_of(folder, grades) if score.judge_errors is not None else None
+    text = "" if rubric is None else rubric.text
+    return ScoredBenchmark(folder.name, record, score, tallies, withheld, known_name, n_ungraded, text)

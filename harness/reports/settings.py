@@ -49,6 +49,9 @@ _BY_WEIGHT = (
 thinking, prompt, and the kind of sampling. A setting that is not listed here comes last.
 """
 
+RUBRIC = "rubric by which the judge decided"
+"""Name of the row with the text by which a judge model decided verdicts."""
+
 
 def settings_table(runs: Sequence[ScoredRun], benchmark: str) -> Table:
     """The settings of one benchmark, one column per run; a field in which runs differ ends in an asterisk.
@@ -189,7 +192,12 @@ def _settings(title: str, runs: Sequence[ScoredRun], benchmark: str, *, checksum
     paths = {path for column in columns for path in column}
     starred = _unlike(columns) if checksums else {path for path in paths if differs(path, changed)}
     words = [{setting_names.in_words(path): value for path, value in column.items()} for column in columns]
-    return _side_by_side(title, "setting", present, words, set(map(setting_names.in_words, starred)))
+    named = set(map(setting_names.in_words, starred))
+    if not checksums:
+        rubrics = [{RUBRIC: run.benchmarks[benchmark].rubric or None} for run in present]
+        named |= _unlike(rubrics)
+        words = [column | rubric for column, rubric in zip(words, rubrics, strict=True)]
+    return _side_by_side(title, "setting", present, words, named)
 
 
 def _unlike(columns: Sequence[Mapping[str, object]]) -> set[str]:

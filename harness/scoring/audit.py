@@ -97,8 +97,9 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
     """The accuracy if a person had judged, estimated from n_audited of n_population verdicts; fractions.
 
     n_differing: audited samples on which the person differs from the grader. n_accepted: those of them that the grader
-    calls correct; None in scores of former versions. n_older: audited verdicts that are older than the rubric by which
-    the judge decided. intervals: 95 %, with the audit's own uncertainty.
+    calls correct; None in scores of former versions. of_judge: the population are a judge's verdicts. n_older: audited
+    verdicts that are older than the rubric by which the judge decided. intervals: 95 %, with the audit's own
+    uncertainty.
     n_to_halve: audits in all with which the sampling interval would be half as wide; None: no number of audits would do
     that.
 
@@ -114,6 +115,7 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
     n_differing: int
     n_to_halve: int | None
     n_accepted: int | None = None
+    of_judge: bool = False
     n_older: int = 0
     n_undecided: int = 0
     accuracy_undecided_right: float | None = None
@@ -158,10 +160,12 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
                 f", and {100 * self.accuracy_undecided_right:.1f} % if {'it is' if single else 'they are'} right "
                 f"(`harness audit` with `undecided` asks a person about {'it' if single else 'them'})"
             )
+        population = f"the judge's {self.n_population:,}" if self.of_judge else f"{self.n_population:,}"
+        left_out = "; the intervals of the score leave the judge's errors out" if self.of_judge else ""
         return (
-            f"a person audited {self.n_audited:,} of {self.n_population:,} verdicts and differs on "
+            f"a person audited {self.n_audited:,} of {population} verdicts and differs on "
             f"{self.n_differing:,}{which}{decided}: the accuracy by a person is {100 * self.accuracy:.1f} %{if_wrong} "
-            f"(same questions {_between(sampling)}{new}){if_right}; {more}{older}"
+            f"(same questions {_between(sampling)}{new}){if_right}{left_out}; {more}{older}"
         )
 
 
@@ -193,13 +197,15 @@ class _Stratum:
 @dataclass(frozen=True, slots=True)
 class _Population:
     """What is audited. certain: the part of the accuracy that comes from samples which no judge decided. undecided:
-    the samples beside the strata that the grader left undecided, each with its weight in the accuracy.
+    the samples beside the strata that the grader left undecided, each with its weight in the accuracy. of_judge: the
+    strata hold the verdicts of a judge.
     """
 
     strata: tuple[_Stratum, ...]
     certain: float
     n: int
     undecided: Mapping[Key, float]
+    of_judge: bool
 
     @classmethod
     def of(cls, items: Sequence[QuestionTally]) -> _Population:
@@ -220,7 +226,8 @@ class _Population:
                 else:
                     strata[correct].weight_of[grade.key] = weight
         filled = tuple(stratum for stratum in strata.values() if stratum.weight_of)
-        return cls(filled, math.fsum(certain), sum(len(stratum.weight_of) for stratum in filled), undecided)
+        n = sum(len(stratum.weight_of) for stratum in filled)
+        return cls(filled, math.fsum(certain), n, undecided, by_judge)
 
 
 def audits(overrides: Iterable[Override]) -> dict[Key, Override]:
@@ -333,6 +340,7 @@ def audited(
     left = [weight for key, weight in population.undecided.items() if key not in decided]
     estimated = msgspec.structs.replace(
         estimated,
+        of_judge=population.of_judge,
         n_older=n_older,
         n_undecided=len(left),
         accuracy_undecided_right=min(1.0, estimated.accuracy + math.fsum(left)) if left else None,

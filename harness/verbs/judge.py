@@ -577,8 +577,8 @@ def _agreeable(stored: Sequence[_Replies]) -> str:
     if len(rulings) < MIN_ALIKE or not all(rulings):
         return ""
     return (
-        f"the judge called all {len(rulings):,} distinct answers correct: it may call every answer correct. Let it "
-        "rule on wrong answers that you know, or measure its errors by `harness audit`"
+        f"the judge called all {len(rulings):,} distinct answers of this run correct: it may call every answer "
+        "correct. Let it rule on wrong answers that you know, or measure its errors by `harness audit`"
     )
 
 

@@ -111,7 +111,9 @@ def score(
 
         grading = cluster(options.on).grade(options.on, folder, grading, watcher)
     if judge is None:
-        if judges := _judges_of(folder):
+        judges = _judges_of(folder)
+        graded = by_rules(folder, grading, watcher.graded)
+        if judges:  # only now: a grading that is refused leaves the judge's grades as they were
             watcher.warn(
                 Sentence(
                     f"this run was judged before, by {', '.join(visible(name, 80) for name in judges)}; these are the "
@@ -119,8 +121,7 @@ def score(
                     "its grades back"
                 )
             )
-        scores = _with_drops(folder, by_rules(folder, grading, watcher.graded))
-        return Scored(source=folder, folder=folder, scores=scores)
+        return Scored(source=folder, folder=folder, scores=_with_drops(folder, graded))
     from harness.verbs.judge import judge_of, score_with_judge
 
     settings, serving = judge_of(judge, watcher)

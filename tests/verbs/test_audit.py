@@ -177,7 +177,10 @@ def test_by_a_file(tmp_path: Path, judged: RunFolder) -> None:
     assert not any("rule" in row or "graded" in row for row in rows)  # blind
     read = harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl", "--who", "Ann")
     assert read.code == 0, read.err
-    assert "audited 4 of 4 verdicts and differs on 2 (0 of them the grader called correct, 2 it did not)" in read.out
+    assert (
+        "audited 4 of the judge's 4 verdicts and differs on 2 (0 of them the grader called correct, 2 it did not)"
+        in read.out
+    )
     assert "the accuracy by a person is 87.5 %" in read.out
     overridden = overrides.read(judged.benchmark("prose"))
     assert {(one.who, one.why, one.verdict) for one in overridden} == {("Ann", "audit", "correct")}
@@ -240,13 +243,13 @@ def older(tmp_path: Path, judge: FaultServer) -> RunFolder:
 
 def test_verdicts_that_are_older_than_the_rubric_are_given_anew_by_a_file(tmp_path: Path, older: RunFolder) -> None:
     written = harness(tmp_path, "audit", "run", "--out", "again.jsonl")
-    assert f"0 of 4 drawn samples are judged by hand\n  {OLDER}\n  a person audited 4 of 4" in written.out
+    assert f"0 of 4 drawn samples are judged by hand\n  {OLDER}\n  a person audited 4 of the judge's 4" in written.out
     assert "4 samples to judge: again.jsonl" in written.out
     # The same verdicts again: they count as given under the new rubric.
     filled(tmp_path / "again.jsonl", lambda row: "correct")
     read = harness(tmp_path, "audit", "run", "--verdicts", "again.jsonl")
     assert "4 of 4 drawn samples are judged by hand" in read.out
-    assert "audited 4 of 4 verdicts" in read.out
+    assert "audited 4 of the judge's 4 verdicts" in read.out
     assert "older than" not in read.out + warnings(older)
     assert len(overrides.read(older.benchmark("prose"))) == 8
     assert "0 samples to judge" in harness(tmp_path, "audit", "run", "--out", "none.jsonl").out
@@ -293,7 +296,7 @@ def test_verdicts_that_are_older_than_the_rubric_are_given_anew_in_the_viewer(tm
             assert visitor.post("/api/override", json=body, headers={"X-Harness-View": "1"}).status_code == 200
         page = visitor.get("/api/audit", params=where).json()
     assert (page["n_left"], page["older"]) == (0, "")
-    assert "audited 4 of 4 verdicts" in page["result"]
+    assert "audited 4 of the judge's 4 verdicts" in page["result"]
     assert "older than" not in page["result"] + warnings(older)
 
 
@@ -310,14 +313,15 @@ def test_an_audit_in_the_viewer_reaches_page_report_and_score_at_once(tmp_path: 
             shown = visitor.get("/api/benchmark", params=where).json()
             said.append("\n".join(shown["warnings"]))
     assert "leave its errors out" in said[0]  # one verdict is no estimate yet
-    assert "a person audited 4 of 4 verdicts" in said[-1]
+    assert "a person audited 4 of the judge's 4 verdicts" in said[-1]
+    assert "the intervals of the score leave the judge's errors out" in said[-1]
     assert said[-1].count("a person audited") == 1
     assert not any("leave its errors out" in words or "with these verdicts" in words for words in said[-1:])
     assert shown["standing"]["by_hand"]["sentence"] == "4 samples judged by hand, 2 otherwise than the grader"
     report = harness(tmp_path, "report", "run", "--out", "reported")
     assert report.code == 0, report.err
     written = (tmp_path / "reported" / "report.md").read_text("utf-8")
-    assert "a person audited 4 of 4 verdicts" in written
+    assert "a person audited 4 of the judge's 4 verdicts" in written
     assert "leave its errors out" not in written
     before = Score.load(judged.benchmark("prose"))
     (audit,) = front.audit(judged.path)  # has nothing to add
@@ -377,6 +381,14 @@ def test_an_audit_shows_the_rubric_once(tmp_path: Path, judge: FaultServer) -> N
             facts = visitor.get(f"/api/{page}", params={"run": "run", "benchmark": "prose"}).json()
             assert facts["rubric"] == audit.rubric
     assert audit.rubric == "It names all three points.\n\nNothing else matters.\x1b[1m"
+    assert harness(tmp_path, "report", "run", "--out", "reported").code == 0
+    (row,) = [
+        line
+        for line in (tmp_path / "reported" / "report.html").read_text("utf-8").split("<tr>")
+        if "by which the" in line
+    ]
+    assert "It names all three points." in row
+    assert "\x1b" not in row
 
 
 def correction(key: Key, verdict: Any, why: str) -> dict[str, Any]:
@@ -565,4 +577,4 @@ def test_in_a_terminal_a_person_may_stop_and_go_on(tmp_path: Path, judged: RunFo
     assert len(overrides.read(judged.benchmark("prose"))) == 1
     second = in_terminal(tmp_path, "y\ny\nn\n")
     assert "2 of 4" in second
-    assert "a person audited 4 of 4 verdicts" in second
+    assert "a person audited 4 of the judge's 4 verdicts" in second

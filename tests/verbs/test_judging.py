@@ -156,6 +156,23 @@ def test_a_score_by_the_rules_names_the_judge_whose_grades_it_replaces(tmp_path:
     assert "judged before" not in harness(tmp_path, "score", str(run.path)).err
 
 
+def test_a_refused_score_by_the_rules_does_not_say_that_it_replaced_the_judges_grades(
+    tmp_path: Path, run: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with FaultServer(ruling_by(RULING)) as server:
+        judge_run(run, serve(server))
+    place = run.benchmark("prose")
+    stored = place.grades.read_bytes()
+    rules = GradeRules(grader="own_words:judge")
+    questions.write(place, [msgspec.structs.replace(asked, rules=rules) for asked in questions.read(place)])
+    monkeypatch.delenv("HARNESS_GRADERS", raising=False)
+    refused = harness(tmp_path, "score", str(run.path))
+    assert refused.code == 2
+    assert "runs only if you trust it" in refused.err
+    assert "judged before" not in refused.err
+    assert place.grades.read_bytes() == stored
+
+
 def test_speed_and_the_table_by_endpoint_stand_beside_the_judges_verdicts(run: RunFolder) -> None:
     before = score_run(run, GradingOptions(workers=1))[0]
     with FaultServer(ruling_by(RULING)) as server:
@@ -284,7 +301,7 @@ def test_a_judge_that_calls_many_answers_correct_and_none_wrong_is_warned_of(
     folder = write_run(tmp_path / "many", {"q": (PROSE, texts)})
     with FaultServer(ruling_by({**dict.fromkeys(wrong, False), "sugar": True})) as server:
         (score,) = judge_run(folder, serve(server)).scores
-    sentence = f"the judge called all {n} distinct answers correct: it may call every answer correct."
+    sentence = f"the judge called all {n} distinct answers of this run correct: it may call every answer correct."
     assert any(sentence in warning for warning in score.warnings) == warned
 
 
