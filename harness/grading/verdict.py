@@ -13,7 +13,7 @@ Long: the functions that put the steps into words stand beside those that take t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -476,15 +476,19 @@ def is_short(question: Question, answer: str) -> bool:
 
 def _by_rules(question: Question, answer: str, *, with_steps: bool) -> AnswerVerdict:
     """Return the verdict of the rules: correct if the answer equals any reference, else undecided if any comparison was
-    undecided, else wrong.
+    undecided, else wrong. A further reference that only says the others in words leaves no answer undecided.
     """
     # Imported here: a process that only searches does not need the rules.
     from harness.grading.compare.canonical import canonical
     from harness.grading.compare.equivalence import equal
+    from harness.grading.compare.wording import is_another_wording
 
-    rule, undecided, steps = "no reference", False, list[str]()
+    rule, undecided, steps, wordings = "no reference", False, list[str](), list[str]()
     for reference in question.references:
         compared = equal(reference, answer, question.kind, question.rules, question.choices)
+        if compared.equal is None and is_another_wording(reference, question.references, answer):
+            wordings.append(reference)
+            continue
         rule = compared.rule
         undecided = undecided or compared.equal is None
         if with_steps:
@@ -492,15 +496,22 @@ def _by_rules(question: Question, answer: str, *, with_steps: bool) -> AnswerVer
         if compared.equal:
             return AnswerVerdict("correct", rule, canonical(answer, question), tuple(steps))
     # An undecided answer may be right, and is then no near miss.
-    near = None if undecided else _near_miss(question, answer)
+    near = None if undecided else _near_miss(question, answer, wordings)
     return AnswerVerdict("undecided" if undecided else "wrong", rule, canonical(answer, question), tuple(steps), near)
 
 
-def _near_miss(question: Question, answer: str) -> NearMiss | None:
-    """How a wrong answer misses one of the references by little; None if it misses all by more."""
+def _near_miss(question: Question, answer: str, wordings: Sequence[str]) -> NearMiss | None:
+    """How a wrong answer misses one of the references by little; None if it misses all by more.
+
+    wordings: the references that say the others in words.
+    """
     from harness.grading.compare.equivalence import near_miss
 
-    misses = (near_miss(reference, answer, question.kind, question.rules) for reference in question.references)
+    misses = (
+        near_miss(reference, answer, question.kind, question.rules)
+        for reference in question.references
+        if reference not in wordings
+    )
     return next((near for near in misses if near is not None), None)
 
 
