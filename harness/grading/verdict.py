@@ -28,7 +28,7 @@ from harness.core.records import AnswerKind, Grade, GradeRules, NearMiss, Questi
 from harness.grading import verifier
 from harness.grading.bounds import MAX_CANDIDATES, MAX_WHOLE_REPLY_CHARS, MIN_ROUNDED
 from harness.grading.compare.plain_numbers import plain_number
-from harness.grading.find.extract import UNSTATED, Extraction, candidates, extract_from, shorten_answer
+from harness.grading.find.extract import UNSTATED, Extraction, candidates, extract_from, shorten_answer, word_stated
 from harness.grading.find.reasoning import final_part
 from harness.grading.find.several import parts_of
 from harness.grading.find.stated import StatedValue, statements
@@ -374,7 +374,12 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
         text, start, end, kind=question.kind, parts=_parts(question), truncated=truncated,
         last=_last_letter(question),
     )  # fmt: skip
-    return None if extraction is None else extraction._replace(answer=shorten_answer(extraction.answer))
+    if extraction is None:
+        return None
+    # A reference that is such a sentence itself is compared with the whole box.
+    if extraction.method == "box" and question.kind == "text" and not any(map(word_stated, question.references)):
+        extraction = extraction._replace(answer=word_stated(extraction.answer) or extraction.answer)
+    return extraction._replace(answer=shorten_answer(extraction.answer))
 
 
 def _parts(question: Question) -> int | None:
