@@ -107,6 +107,12 @@ def stands_for_value(text: str) -> bool:
     return words in _FIRST_SYNONYMS and not any(words in group for group in _EXCLUSIVE)
 
 
+def is_known_word(text: str) -> bool:
+    """Whether words stand on one of the lists here: "yes", 无解, "even"."""
+    words = words_of(text)
+    return words in _FIRST_SYNONYMS or any(words in group for group in _EXCLUSIVE)
+
+
 def without_text_commands(source: str) -> str:
     r"""Return `source` without the commands that mark words, such as `\text{…}` and `\mathrm{…}`."""
     return _WRAPPERS.sub(" ", _WRAPPED.sub(r"\1", source))

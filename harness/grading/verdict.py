@@ -130,7 +130,10 @@ def why_undecided(question: Question, sample: Sample, grade: Grade) -> str:
     if extraction is not None and (obstacle := _obstacle(question, sample.text or "", extraction)):
         return obstacle
     if grade.rule not in _REASONS:
-        return "no rule can tell whether the answer equals the reference"
+        from harness.grading.compare.wording import obstacle
+
+        unread = obstacle(question.references[0], grade.extracted or "") if question.references else ""
+        return unread or "no rule can tell whether the answer equals the reference"
     return _meaning(grade.rule, extraction)
 
 
@@ -486,7 +489,7 @@ def _by_rules(question: Question, answer: str, *, with_steps: bool) -> AnswerVer
     # Imported here: a process that only searches does not need the rules.
     from harness.grading.compare.canonical import canonical
     from harness.grading.compare.equivalence import equal
-    from harness.grading.compare.wording import is_another_wording
+    from harness.grading.compare.wording import is_another_wording, obstacle
 
     rule, undecided, steps, wordings = "no reference", False, list[str](), list[str]()
     for reference in question.references:
@@ -500,6 +503,8 @@ def _by_rules(question: Question, answer: str, *, with_steps: bool) -> AnswerVer
             steps = _steps_of_comparison(reference, answer, question.kind, compared.steps)
         if compared.equal:
             return AnswerVerdict("correct", rule, canonical(answer, question), tuple(steps))
+    if with_steps and undecided and (unread := obstacle(question.references[0], answer)):
+        steps.append(unread)
     # An undecided answer may be right, and is then no near miss.
     near = None if undecided else _near_miss(question, answer, wordings)
     return AnswerVerdict("undecided" if undecided else "wrong", rule, canonical(answer, question), tuple(steps), near)

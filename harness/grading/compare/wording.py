@@ -17,8 +17,12 @@ from harness.answers.grammar.numerals import IN_WORDS, number_in_words
 from harness.answers.grammar.parse import parse
 from harness.answers.grammar.tree import walk
 from harness.answers.grammar.units import is_counted, unit_of
-from harness.answers.words import numeral_as_digits, stands_for_value
+from harness.answers.words import is_known_word, is_words, numeral_as_digits, stands_for_value, without_text_commands
+from harness.core.inert import visible
 from harness.grading.compare.dates import day_of
+
+MAX_CHARS = 200
+"""Longest answer of which `obstacle` is told, in characters."""
 
 _NUMBER = re.compile(
     rf"\d+(?:\.\d+)?|[零〇一二两三四五六七八九十百千万亿半]+|{IN_WORDS.pattern.removeprefix('(?i)')}", re.I
@@ -26,26 +30,53 @@ _NUMBER = re.compile(
 
 
 @lru_cache(maxsize=1_024)
-def unread_words(reference: str) -> str:
-    """Return the first words of a reference that no rule reads; empty if the grammar reads all of it, or reads none.
+def unread_words(source: str) -> tuple[str, ...]:
+    """Return the words of an answer that no rule reads; none if the grammar reads all of it, or none of it.
 
     Words that are read: units, what was counted, numbers, days, names of values, and words for a value, such as "no
     solution".
     """
-    text = numeral_as_digits(without_boxes(reference))
+    text = numeral_as_digits(without_boxes(source))
     if stands_for_value(text) or day_of(text) is not None:
-        return ""
+        return ()
     try:
         tree = parse(text)
     except (Unreadable, RecursionError):
-        return ""
+        return ()
     names = [side for node in walk(tree) if node.op == "rel" for side in node.args[0]]  # 面积 in 面积是30
+    unread = []
     for node in walk(tree):
         words = str(node.args[1]) if node.op == "quantity" else str(node.args[0]) if node.op == "text" else ""
-        counts = node.op == "quantity" and is_counted(words)
+        # "of rice" in "kg of rice" says what was weighed, and "apples" what was counted.
+        counts = node.op == "quantity" and is_counted(words) and _behind_unit(words) == words
         if words and not counts and unit_of(words) is None and not stands_for_value(words) and node not in names:
-            return words
+            unread.append(words)
+    return tuple(unread)
+
+
+def obstacle(reference: str, answer: str) -> str:
+    """Return in words why no rule compares two answers: the words that it cannot read; empty if it reads all words."""
+    if max(len(reference), len(answer)) > MAX_CHARS:
+        return ""
+    reference, answer = (without_text_commands(text).strip() for text in (reference, answer))
+    if is_words(reference) and is_words(answer):
+        return f"the answer “{visible(answer)}” is other words than the reference, and may mean the same"
+    for name, text, other_text in (("answer", answer, reference), ("reference", reference, answer)):
+        for words in unread_words(text):
+            if not is_known_word(words) and words not in other_text:
+                return f"no rule reads “{visible(_behind_unit(words))}” in the {name} “{visible(text)}”"
+    if is_words(reference) != is_words(answer):
+        kinds = ("words", "a formula") if is_words(reference) else ("a formula", "words")
+        return f"the reference is {kinds[0]}, and the answer “{visible(answer)}” is {kinds[1]}"
     return ""
+
+
+def _behind_unit(words: str) -> str:
+    """Return 地面 of 平方米地面: the words behind the longest unit that begins them; all words if none does."""
+    for end in range(len(words) - 1, 0, -1):
+        if (words[end] == " " or not words[end].isascii()) and unit_of(words[:end]) is not None:
+            return words[end:].strip()
+    return words
 
 
 def is_another_wording(further: str, references: Sequence[str], answer: str) -> bool:
