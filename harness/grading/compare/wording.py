@@ -71,6 +71,12 @@ def obstacle(reference: str, answer: str) -> str:
     return ""
 
 
+def unread_beside_value(reference: str) -> str:
+    """Return the first words beside a value that no rule reads: 个左右吧 of 7或8个左右吧; empty without such words."""
+    words = () if is_words(reference) else unread_words(reference)
+    return next((_behind_unit(part) for part in words if not is_known_word(part)), "")
+
+
 def _behind_unit(words: str) -> str:
     """Return 地面 of 平方米地面: the words behind the longest unit that begins them; all words if none does."""
     for end in range(len(words) - 1, 0, -1):
