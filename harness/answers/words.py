@@ -58,6 +58,7 @@ _SYNONYM_GROUPS = (
     ("all real numbers", "all reals", "real numbers", "r", r"\mathbb r", "ℝ", "全体实数"),
 )  # fmt: skip
 _SYNONYMS = {word: group[0] for group in _SYNONYM_GROUPS for word in group}
+_FIRST_SYNONYMS = frozenset(_SYNONYMS.values())
 
 _EXCLUSIVE = tuple(
     frozenset(words.split())
@@ -98,6 +99,18 @@ def is_sentence(text: str) -> bool:
 def exclude_each_other(first: str, second: str) -> bool:
     """Whether two answers in words cannot both be right, as "yes" and "no". Both come from `words_of` and differ."""
     return any(first in group and second in group for group in _EXCLUSIVE)
+
+
+def stands_for_value(text: str) -> bool:
+    """Whether words are a value of their own, as "no solution" and "infinity" are; "yes" and "even" are none."""
+    words = words_of(text)
+    return words in _FIRST_SYNONYMS and not any(words in group for group in _EXCLUSIVE)
+
+
+def is_known_word(text: str) -> bool:
+    """Whether words stand on one of the lists here: "yes", 无解, "even"."""
+    words = words_of(text)
+    return words in _FIRST_SYNONYMS or any(words in group for group in _EXCLUSIVE)
 
 
 def without_text_commands(source: str) -> str:

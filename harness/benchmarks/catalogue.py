@@ -12,7 +12,7 @@ import msgspec
 
 from harness.benchmarks import card
 from harness.benchmarks.card import Card
-from harness.benchmarks.sources import gym
+from harness.benchmarks.sources import gym, tables
 from harness.core import files, yaml_file
 from harness.core.errors import UsageError, near_names, option
 from harness.core.inert import visible
@@ -69,6 +69,8 @@ def load(name_or_path: str) -> Card:
             return load_file(file)
     if path.is_file():
         raise UsageError(f"{visible(name_or_path, 100)} is a file: give it with {option('data')}")
+    if tables.is_named_as_data(path):
+        raise UsageError(f"there is no file {visible(name_or_path, 100)}")
     if suite := next((file for file in suites() if fold_name(file.stem) == meant), None):
         listed = ", ".join(benchmarks_of_suite(suite))
         raise UsageError(
@@ -78,6 +80,8 @@ def load(name_or_path: str) -> Card:
     listing = names()
     # Beside names that are near, the whole list would hide them.
     near = near_names(name_or_path, listing, {alias: card.name for card in cards() for alias in card.aliases})
+    if not near and any(sign in name_or_path for sign in (os.sep, "/")):
+        raise UsageError(f"there is no file {visible(name_or_path, 100)}, and no benchmark of this name")
     listed = f".{near} `harness benchmarks` lists all" if near else f"; there are {', '.join(listing)}"
     raise UsageError(
         f"unknown benchmark {visible(name_or_path, 100)!r}{listed}; or give the path of a benchmark's card "

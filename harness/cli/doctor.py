@@ -19,6 +19,8 @@ from harness.core.nouns import count_noun
 from harness.grading.elsewhere import is_elsewhere, require_extension
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from harness.benchmarks.card import Card
 
 PACKAGES = ("openai", "httpx", "aiohttp", "mpmath", "xllamacpp", "huggingface-hub")
@@ -37,17 +39,27 @@ def command(runs: tuple[Path, ...], benchmarks: tuple[str, ...]) -> None:
 
     A card passes if the grader accepts each of its reference answers, written in a box, and refuses it with other
     numbers. If a card names a function of its own that decides, a reference need not be an answer, so only the import
-    and the parameters of the function are checked. Exit code 1 if a card does not pass, 3 if a run is damaged.
+    and the parameters of the function are checked. With --benchmark, a reference with words that no rule reads gets a
+    warning. Exit code 1 if a card does not pass, 3 if a run is damaged.
     """
     if runs:
         damaged = [path for path in runs if _damaged(path)]
         sys.exit(StoreError.exit_code if damaged else 0)
+    if benchmarks:
+        passed, needed = _cards(benchmarks)
+        _conditions(needed)
+        sys.exit(0 if passed else 1)
     click.echo(f"Python {platform.python_version()} on {platform.platform()}")
     for name in PACKAGES:
         click.echo(f"  {name} {_version(name)}")
-    for name in sorted(plugins.extensions("answer")):
+    _conditions(plugins.extensions("answer"))
+    sys.exit(0 if _cards(())[0] else 1)
+
+
+def _conditions(graders: Iterable[str]) -> None:
+    """Print for each extension of answers whether it can decide them on this machine."""
+    for name in sorted(graders):
         click.echo(f"  {visible(require_extension(name).condition(), 400)}")
-    sys.exit(0 if _cards(benchmarks) else 1)
 
 
 def _version(package: str) -> str:
@@ -58,14 +70,17 @@ def _version(package: str) -> str:
         return "not installed"
 
 
-def _cards(names: tuple[str, ...]) -> bool:
+def _cards(names: tuple[str, ...]) -> tuple[bool, set[str]]:
     """Print for each card whether the grader accepts its reference answers and refuses changed ones.
 
-    names: the cards or files of questions; empty: all whose data are here. Returns whether all of them pass.
+    names: the cards or files of questions; empty: all whose data are here. Returns whether all of them pass, and the
+    extensions that decide their answers.
     """
     from harness.benchmarks import catalogue, data
 
     rows: list[tuple[str, ...]] = []
+    needed: set[str] = set()
+    warnings: list[str] = []
     passed = True
     cards = [catalogue.load_or_make(name) for name in names] or catalogue.cards()
     for card in cards:
@@ -73,26 +88,39 @@ def _cards(names: tuple[str, ...]) -> bool:
             rows.append((card.name, "–", "–", "–", f"data not here: `{FETCH} {card.name}`"))
             continue
         try:
-            row, passes = _test_card(card)
+            row, passes = _test_card(card, needed, warnings)
         except HarnessError as error:
             row, passes = (card.name, "–", "–", "–", str(error)), False
         rows.append(row)
         passed = passed and passes
     terminal.table(("benchmark", "references", "equal themselves", "differ when changed", "result"), rows)
-    return passed
+    for warning in warnings if names else ():
+        click.echo(f"warning: {warning}")
+    return passed, needed
 
 
-def _test_card(card: Card) -> tuple[tuple[str, ...], bool]:
+def _test_card(card: Card, needed: set[str], warnings: list[str]) -> tuple[tuple[str, ...], bool]:
     """Test one card: return its row of the table and whether it passes. Raises `UsageError` if its data or its own
     function cannot be used.
+
+    needed: gets the extensions that decide its answers. warnings: gets sentences on references that hardly a reply
+    equals.
     """
     from harness.benchmarks import questions
     from harness.grading.processes.pool import grader_names
     from harness.grading.selftest import self_test
 
     card_questions = questions.build(card).questions
+    needed.update(question.rules.grader for question in card_questions if is_elsewhere(question.rules.grader))
     grader_names(question for question in card_questions if not is_elsewhere(question.rules.grader))
     result = self_test(card_questions)
+    warnings += [
+        f"{card.name}, question {visible(name, 60)}: no rule reads “{visible(words, 60)}” in the reference "
+        f"“{visible(reference, 100)}”, so hardly a reply equals it; write a value, such as a number with its unit"
+        for name, reference, words in result.unread[:SHOWN_FAILURES]
+    ]
+    if len(result.unread) > SHOWN_FAILURES:
+        warnings.append(f"{card.name}: likewise {count_noun(len(result.unread) - SHOWN_FAILURES, 'other reference')}")
     if result.verifiers:
         shown = f"not tested: {', '.join(map(quoted, result.verifiers))} decides; try it with `harness grade`"
         return (card.name, "–", "–", "–", shown), result.passed

@@ -10,6 +10,7 @@ import msgspec
 
 from harness.answers.letters import letter_of
 from harness.core.records import Question, Sample, Timing
+from harness.grading.compare.wording import unread_beside_value
 from harness.grading.elsewhere import is_elsewhere, require_extension
 from harness.grading.processes import pool
 from harness.grading.verdict import grade
@@ -23,7 +24,8 @@ class SelfTest(msgspec.Struct, frozen=True, kw_only=True):
 
     verifiers: the benchmark's own verifiers; questions that they decide are not tested. not_itself: (question id,
     reference) of each reference that was not accepted as its own answer. not_distinct: (question id, reference, changed
-    reference) of each changed reference that was accepted.
+    reference) of each changed reference that was accepted. unread: (question id, reference, its words) of each first
+    reference beside words that no rule reads.
     """
 
     n_references: int
@@ -31,6 +33,7 @@ class SelfTest(msgspec.Struct, frozen=True, kw_only=True):
     verifiers: list[str]
     not_itself: list[tuple[str, str]]
     not_distinct: list[tuple[str, str, str]]
+    unread: list[tuple[str, str, str]] = []
 
     @property
     def passed(self) -> bool:
@@ -43,6 +46,7 @@ def self_test(questions: Iterable[Question]) -> SelfTest:
     n_references = n_changed = 0
     not_itself: list[tuple[str, str]] = []
     not_distinct: list[tuple[str, str, str]] = []
+    unread: list[tuple[str, str, str]] = []
     programs: list[Question] = []
     verifiers: set[str] = set()
     for question in questions:
@@ -52,6 +56,10 @@ def self_test(questions: Iterable[Question]) -> SelfTest:
         if question.rules.grader != RULES:
             verifiers.add(question.rules.grader)  # its reference may say what a reply must fulfil, and be no reply
             continue
+        # A further reference in words is meant to accept its own text only.
+        for reference in question.references[:1]:
+            words = unread_beside_value(reference) if question.kind not in ("choice", "text") else ""
+            unread += [(question.question_id, reference, words)] if words else []
         for reference in question.references:
             n_references += 1
             if grade(question, boxed_sample(question, reference)).verdict != "correct":
@@ -75,7 +83,7 @@ def self_test(questions: Iterable[Question]) -> SelfTest:
             )
     return SelfTest(
         n_references=n_references, n_changed=n_changed, verifiers=sorted(verifiers), not_itself=not_itself,
-        not_distinct=not_distinct,
+        not_distinct=not_distinct, unread=unread,
     )  # fmt: skip
 
 

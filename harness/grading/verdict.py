@@ -13,7 +13,7 @@ Long: the functions that put the steps into words stand beside those that take t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -28,7 +28,7 @@ from harness.core.records import AnswerKind, Grade, GradeRules, NearMiss, Questi
 from harness.grading import verifier
 from harness.grading.bounds import MAX_CANDIDATES, MAX_WHOLE_REPLY_CHARS, MIN_ROUNDED
 from harness.grading.compare.plain_numbers import plain_number
-from harness.grading.find.extract import UNSTATED, Extraction, candidates, extract_from, shorten_answer
+from harness.grading.find.extract import UNSTATED, Extraction, candidates, extract_from, shorten_answer, word_stated
 from harness.grading.find.reasoning import final_part
 from harness.grading.find.several import parts_of
 from harness.grading.find.stated import StatedValue, statements
@@ -130,7 +130,10 @@ def why_undecided(question: Question, sample: Sample, grade: Grade) -> str:
     if extraction is not None and (obstacle := _obstacle(question, sample.text or "", extraction)):
         return obstacle
     if grade.rule not in _REASONS:
-        return "no rule can tell whether the answer equals the reference"
+        from harness.grading.compare.wording import obstacle
+
+        unread = obstacle(question.references[0], grade.extracted or "") if question.references else ""
+        return unread or "no rule can tell whether the answer equals the reference"
     return _meaning(grade.rule, extraction)
 
 
@@ -374,7 +377,12 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
         text, start, end, kind=question.kind, parts=_parts(question), truncated=truncated,
         last=_last_letter(question),
     )  # fmt: skip
-    return None if extraction is None else extraction._replace(answer=shorten_answer(extraction.answer))
+    if extraction is None:
+        return None
+    # A reference that is such a sentence itself is compared with the whole box.
+    if extraction.method == "box" and question.kind == "text" and not any(map(word_stated, question.references)):
+        extraction = extraction._replace(answer=word_stated(extraction.answer) or extraction.answer)
+    return extraction._replace(answer=shorten_answer(extraction.answer))
 
 
 def _parts(question: Question) -> int | None:
@@ -476,31 +484,44 @@ def is_short(question: Question, answer: str) -> bool:
 
 def _by_rules(question: Question, answer: str, *, with_steps: bool) -> AnswerVerdict:
     """Return the verdict of the rules: correct if the answer equals any reference, else undecided if any comparison was
-    undecided, else wrong.
+    undecided, else wrong. A further reference that only says the others in words leaves no answer undecided.
     """
     # Imported here: a process that only searches does not need the rules.
     from harness.grading.compare.canonical import canonical
     from harness.grading.compare.equivalence import equal
+    from harness.grading.compare.wording import is_another_wording, obstacle
 
-    rule, undecided, steps = "no reference", False, list[str]()
+    rule, undecided, steps, wordings = "no reference", False, list[str](), list[str]()
     for reference in question.references:
         compared = equal(reference, answer, question.kind, question.rules, question.choices)
+        if compared.equal is None and is_another_wording(reference, question.references, answer):
+            wordings.append(reference)
+            continue
         rule = compared.rule
         undecided = undecided or compared.equal is None
         if with_steps:
             steps = _steps_of_comparison(reference, answer, question.kind, compared.steps)
         if compared.equal:
             return AnswerVerdict("correct", rule, canonical(answer, question), tuple(steps))
+    if with_steps and undecided and (unread := obstacle(question.references[0], answer)):
+        steps.append(unread)
     # An undecided answer may be right, and is then no near miss.
-    near = None if undecided else _near_miss(question, answer)
+    near = None if undecided else _near_miss(question, answer, wordings)
     return AnswerVerdict("undecided" if undecided else "wrong", rule, canonical(answer, question), tuple(steps), near)
 
 
-def _near_miss(question: Question, answer: str) -> NearMiss | None:
-    """How a wrong answer misses one of the references by little; None if it misses all by more."""
+def _near_miss(question: Question, answer: str, wordings: Sequence[str]) -> NearMiss | None:
+    """How a wrong answer misses one of the references by little; None if it misses all by more.
+
+    wordings: the references that say the others in words.
+    """
     from harness.grading.compare.equivalence import near_miss
 
-    misses = (near_miss(reference, answer, question.kind, question.rules) for reference in question.references)
+    misses = (
+        near_miss(reference, answer, question.kind, question.rules)
+        for reference in question.references
+        if reference not in wordings
+    )
     return next((near for near in misses if near is not None), None)
 
 

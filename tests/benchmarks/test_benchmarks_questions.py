@@ -463,5 +463,45 @@ def test_the_doctor_checks_a_file_of_questions_as_it_checks_a_card(tmp_path: Pat
         assert done.code == 0, done.err
         rows.append(next(line.split() for line in done.out.splitlines() if "练习" in line))
     assert rows == [["练习", "2", "2/2", "2/2", "passed"]] * 3
-    gone = harness(tmp_path, "doctor", "--benchmark", "./none.csv")
-    assert (gone.code, "unknown benchmark './none.csv'" in gone.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("none.csv", "there is no file none.csv"),
+        ("./none.jsonl.gz", "there is no file ./none.jsonl.gz"),
+        ("none.xlsx", "there is no file none.xlsx"),
+        ("sub/none", "there is no file sub/none, and no benchmark of this name"),
+        ("math50", "unknown benchmark 'math50'. Did you mean math500?"),
+        ("HuggingFaceH4/aime_2025", "unknown benchmark 'HuggingFaceH4/aime_2025'. Did you mean"),
+        ("none", "unknown benchmark 'none'"),
+    ],
+)
+def test_a_name_that_is_a_files_is_told_that_there_is_no_such_file(tmp_path: Path, name: str, message: str) -> None:
+    gone = harness(tmp_path, "doctor", "--benchmark", name)
+    assert gone.code == 2
+    assert message in gone.err
+    assert ("olympiadbench" in gone.err) == (name == "none"), "the list of all benchmarks"
+    assert gone.out == ""
+
+
+def test_the_doctor_answers_about_a_benchmark_and_names_references_that_no_rule_reads(tmp_path: Path) -> None:
+    """Packages are told without a benchmark. A word, and a further answer in words, are references as meant."""
+    (tmp_path / "t.csv").write_text(
+        "编号,问题,答案,也对\n1,水？,约7或8个左右吧,\n2,形状？,正方形,\n3,面积？,30平方米,30平方米地面\n", "utf-8"
+    )
+    (tmp_path / "t.yaml").write_text(
+        "title: t\nsource: {kind: file, path: t.csv}\nkind: auto\nprompt: boxed_zh\n"
+        "columns: {question: 问题, answer: 答案, id: 编号, more_answers: 也对}\n",
+        "utf-8",
+    )
+    done = harness(tmp_path, "doctor", "--benchmark", "t.yaml")
+    assert done.code == 0
+    assert "openai" not in done.out
+    assert "sandbox" not in done.out
+    warned = [line for line in done.out.splitlines() if line.startswith("warning")]
+    assert warned == [
+        "warning: t, question 1: no rule reads “个左右吧” in the reference “约7或8个左右吧”, so hardly a reply equals "
+        "it; write a value, such as a number with its unit"
+    ]
+    assert "openai" in harness(tmp_path, "doctor").out

@@ -360,6 +360,18 @@ def test_a_whole_reply_that_begins_with_yes_or_no_is_read_if_its_clause_agrees(l
             assert outcome(word, f"{lead}{word}，{clause}") != "correct", (word, clause)
 
 
+def test_a_sentence_in_a_box_is_read_as_without_a_box() -> None:
+    for words, clauses in product((YES, NO), (AFFIRMED, DENIED, OPEN)):
+        for word, clause in product(words, clauses):
+            sentence = f"{word}，{clause}"
+            for reference in (word, OPPOSITE[word]):
+                boxed = {outcome(reference, rf"\boxed{{{box}}}") for box in (sentence, rf"\text{{{sentence}}}")}
+                assert boxed == {outcome(reference, sentence)}, (reference, sentence)
+    assert outcome("错", r"\boxed{这句话是错误的}") == "correct" != outcome("对", r"\boxed{这句话是错误的}")
+    sentence = "是的，正方形是长方形"  # a reference that is a sentence keeps its own text
+    assert outcome(sentence, rf"\boxed{{{sentence}}}") == "correct" != outcome(sentence, r"\boxed{是的}")
+
+
 @pytest.mark.parametrize("reply", [
     "四个角都是直角。是的，正方形是长方形。", "所以是的，正方形是长方形。", "是的，正方形可能是长方形。",
 ])  # fmt: skip

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.benchmarks.drafts import kind_of
+from harness.core.records import Question
 from harness.grading import grade
 from harness.grading.compare.equivalence import equal
 from tests.budget import examples
@@ -178,3 +179,43 @@ def test_boxes_side_by_side(values: list[int]) -> None:
     assert grade(question(reference), sample(f"The roots are {right}.")).verdict == "correct"
     wrong = " and ".join(rf"$x = \boxed{{{value}}}$" for value in [*values[:-1], values[-1] + 200])
     assert grade(question(reference), sample(f"The roots are {wrong}.")).verdict == "wrong"
+
+
+@bounded
+@given(st.integers(2, 99), st.sampled_from(["地面", "的地砖", " of floor", " in all of the rooms"]), st.booleans())
+def test_a_further_answer_in_words_undoes_no_verdict(number: int, words: str, is_chinese: bool) -> None:
+    """Its own text is right; a wrong number or unit stays wrong; a number of its own may be right, and stays open."""
+    unit, wrong_unit = ("平方米", "米") if is_chinese else ("square metres", "kilograms")
+    reference, further = f"{number} {unit}", f"{number} {unit}{words}"
+    alone, both = question(reference), question(reference, further)
+    second = question(reference, f"{number + 1} {unit}{words}")
+
+    def verdict(asked: Question, answer: str) -> str:
+        return grade(asked, sample(rf"\boxed{{\text{{{answer}}}}}")).verdict
+
+    assert [verdict(alone, further), verdict(both, further)] == ["undecided", "correct"]
+    for wrong in (f"{number + 1} {unit}", f"{number} {wrong_unit}", f"{number + 1}"):
+        assert [verdict(alone, wrong), verdict(both, wrong)] == ["wrong", "wrong"], wrong
+        assert verdict(second, wrong) != "wrong", wrong
+    for open_answer in (f"{number} {unit}材料", f"{number + 1} {unit}{words}"):
+        assert verdict(both, open_answer) == "undecided", open_answer
+    assert verdict(both, reference) == "correct"
+
+
+@pytest.mark.parametrize(
+    ("references", "verdicts"),
+    [
+        (("是", "7是质数"), {"否": "wrong", "7是质数": "correct", "质数": "undecided"}),
+        (("是", "对"), {"否": "wrong", "对": "correct", "错": "undecided"}),
+        (("5", "x等于3"), {"x等于3": "correct", "3": "undecided", "4": "undecided"}),  # 3 may be right, too
+        (("3", "第四个"), {"第四个": "correct", "4": "undecided"}),
+        (("0", "没有余数"), {"没有余数": "correct", "3": "wrong", "没有": "undecided"}),
+        (("0", "no solution"), {r"\emptyset": "correct", r"\{\}": "undecided"}),  # a value, in any notation
+        (("地面", "30平方米"), {"30米": "undecided", "30平方米": "correct"}),  # the first answer decides
+    ],
+)
+def test_further_answers_in_words_beside_words_and_values(
+    references: tuple[str, ...], verdicts: dict[str, str]
+) -> None:
+    asked = question(*references)
+    assert {answer: grade(asked, sample(rf"\boxed{{{answer}}}")).verdict for answer in verdicts} == verdicts

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+import harness
 from harness.core.errors import UsageError
 from harness.core.records import Grade, GradeRules
 from harness.grading import GRADER, grade
@@ -36,6 +37,26 @@ def test_grade_names_the_grader_the_rule_and_the_vote() -> None:
     graded = grade(question(r"\frac{1}{2}"), sample(r"\boxed{0.50}"))
     assert graded.grader == GRADER.startswith("rules/") * GRADER
     assert (graded.rule, graded.vote, graded.extracted) == ("exact", "1/2", "0.50")
+
+
+@pytest.mark.parametrize(
+    ("reference", "answer", "obstacle"),
+    [
+        ("100千克", "100千克大米", "no rule reads “大米” in the answer “100千克大米”"),
+        ("100 kg", r"\text{100 kg of rice}", "no rule reads “of rice” in the answer “100 kg of rice”"),
+        ("是", "0是偶数", "no rule reads “是偶数” in the answer “0是偶数”"),
+        ("30平方米地面", "30米", "no rule reads “地面” in the reference “30平方米地面”"),
+        ("对", r"\frac13<\frac12", r"the reference is words, and the answer “\frac13<\frac12” is a formula"),
+        ("正方形", "长方形", "the answer “长方形” is other words than the reference, and may mean the same"),
+        ("100千克", "100千米", None),
+        ("100千克", "100千克", None),
+    ],
+)
+def test_the_steps_name_what_no_rule_reads(reference: str, answer: str, obstacle: str | None) -> None:
+    steps = harness.grade(reference, rf"\boxed{{{answer}}}").steps
+    named = [step for step in steps if step.startswith(("no rule reads", "the reference is", "the answer “"))]
+    assert named == ([] if obstacle is None else [obstacle])
+    assert (steps[-1] == "undecided") == (obstacle is not None)
 
 
 @pytest.mark.parametrize(

@@ -445,3 +445,18 @@ def test_verdicts_by_hand_on_a_file_are_refused_with_the_way_that_works(tmp_path
             "view", path
         )
     assert harness.score(file, benchmark=str(card), workers=1)["rooms"].n_correct == 1
+
+
+def test_a_further_answer_in_words_leaves_wrong_replies_wrong(tmp_path: Path) -> None:
+    """The wrong unit stays wrong and a near miss; another wording stays undecided."""
+    (tmp_path / "rooms.csv").write_text("question,answer,further\nArea?,30平方米,30平方米地面\n", encoding="utf-8")
+    (tmp_path / "rooms.yaml").write_text(
+        "title: rooms\nsource: {kind: file, path: rooms.csv}\nkind: auto\nprompt: boxed\n"
+        "columns: {question: question, answer: answer, more_answers: [further]}\n"
+    )
+    replies = ["30平方米地面", "30米", "30平方米瓷砖"]
+    rows = "".join(f"Area?,30平方米,{reply}\n" for reply in replies)
+    (tmp_path / "class.csv").write_text(f"question,answer,response\n{rows}", encoding="utf-8")
+    score = harness.score(tmp_path / "class.csv", benchmark=str(tmp_path / "rooms.yaml"), workers=1)["rooms"]
+    assert (score.n_correct, score.n_undecided) == (1, 1)
+    assert "1 sample" in command("show", tmp_path / "class.csv", "--near-miss").output

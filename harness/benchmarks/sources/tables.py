@@ -327,6 +327,12 @@ def _refuse_unread(path: Path, shown: str) -> None:
         raise UsageError(f"{shown}: files in {path.suffix} are not read; {todo.replace('FILE', shown)}")
 
 
+def is_named_as_data(path: Path) -> bool:
+    """Whether the end of a file's name is that of data, read here or not: .csv, .jsonl.gz, .xlsx."""
+    suffix, compression = _suffixes(path)
+    return bool(compression) or suffix in _KNOWN or suffix in _CONVERTED
+
+
 def _suffixes(path: Path) -> tuple[str, str]:
     suffixes = [s.lower() for s in path.suffixes]
     compression = suffixes.pop() if suffixes and suffixes[-1] in _COMPRESSED else ""

@@ -172,6 +172,7 @@ _HEADING = re.compile(r"(?m)^#{1,3}(?=[ \t])")
 _EMPTY = re.compile(r"[\s.$…_?]*+(?:\\[lc]?dots)?[\s.$…_?]*+")
 """The content of an empty box, which only repeats the form of the answer that the prompt asked for."""
 
+_SENTENCE_IN_BOX = re.compile(r"\s*(?:\\(?:text|mbox|mathrm)\s*\{)?([^{}\\$]{1,200})\}?\s*")
 _WORD = re.compile(r"[A-Za-z]{2,}")
 _IS_BEFORE = re.compile(r"(?i)\b(?:is|are|was|be)\s+(?:the|our|my|its|your)\s+(?:final\s+|correct\s+)?\Z")
 _OTHER_SCRIPT = re.compile(r"[\u0400-\u052f\u0590-\u06ff\u0900-\u0e7f]{2}")
@@ -701,6 +702,16 @@ def _stated_in_chinese(
     return stated_quantity(sentence, announced=announced, earlier=earlier)
 
 
+def word_stated(content: str) -> str | None:
+    """Return the word that a Chinese sentence in a box states, read as outside of a box: 是的 of 是的，7是质数.
+
+    None for any other content.
+    """
+    sentence = None if content.isascii() else _SENTENCE_IN_BOX.fullmatch(content)
+    span = None if sentence is None else _stated_in_chinese(sentence[1], "text", announced=True)
+    return None if sentence is None or span is None else sentence[1][slice(*span)]
+
+
 def _unstated_in_chinese(tail: str, kind: str) -> Extraction | None:
     """Return the number in words, or the judgement, of a last sentence in Chinese that has no form of a statement."""
     if kind == "choice" or tail.isascii():
@@ -914,4 +925,4 @@ def _last_words(tail: str) -> Extraction | None:
     return Extraction(spoken[group], spoken.start(group), spoken.end(group), "line")
 
 
-__all__ = ["NUMBER", "Extraction", "Method", "candidates", "extract", "extract_from"]
+__all__ = ["NUMBER", "Extraction", "Method", "candidates", "extract", "extract_from", "word_stated"]
