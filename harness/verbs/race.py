@@ -238,7 +238,7 @@ def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | N
 
     def sample_to(name: str, n: int) -> NDArray[np.bool_]:
         """Sample and grade a candidate up to round `n`, and note how many of its samples are missing."""
-        outcome = _sample(entered[name], benchmark, n, watcher)
+        outcome = _sample(entered[name], benchmark, n, watcher, first=name not in n_owed)
         n_owed[name] = outcome.n_owed or outcome.n_missing
         return graded[name].of(benchmark)
 
@@ -328,11 +328,15 @@ def _standing(
     return confirm(state, ours, theirs, most)
 
 
-def _sample(prepared: Prepared, benchmark: str, n: int, watcher: Watcher | None) -> Outcome:
-    """Sample the prepared run until each question has n samples; return the outcome of the session."""
-    planned = prepared.settings.benchmarks
-    few = {**planned, benchmark: replace(planned[benchmark], samples=n)}
-    return generate(prepared, replace(prepared.settings, benchmarks=few), watcher)
+def _sample(prepared: Prepared, benchmark: str, n: int, watcher: Watcher | None, *, first: bool) -> Outcome:
+    """Sample the prepared run until each question has n samples; return the outcome of the session.
+
+    first: whether it is the run's first session of this race; only that takes the fingerprint of the endpoints, if the
+    settings ask for it.
+    """
+    settings = prepared.settings
+    few = {**settings.benchmarks, benchmark: replace(settings.benchmarks[benchmark], samples=n)}
+    return generate(prepared, replace(settings, benchmarks=few, fingerprint=settings.fingerprint and first), watcher)
 
 
 def _one_benchmark(entered: Mapping[str, Prepared]) -> str:

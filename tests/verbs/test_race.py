@@ -99,6 +99,27 @@ def test_the_end_states_what_all_sessions_of_each_candidate_cost(
 
 
 @pytest.mark.usefixtures("questions")
+def test_each_start_of_a_race_takes_one_fingerprint_of_each_candidate(tmp_path: Path) -> None:
+    """However many looks it has; the next start takes another, since the server may be another by then."""
+
+    def reply(request: Request) -> Iterator[Step]:
+        greedy = request.method == "POST" and request.json["temperature"] == 0
+        return iter(completion("a beginning", tokens=16)) if greedy else able(0.6)(request)
+
+    with FaultServer(reply) as one, FaultServer(reply) as two:
+
+        def n_greedy() -> list[int]:
+            posts = [[request for request in server.requests if request.method == "POST"] for server in (one, two)]
+            return [sum(request.json["temperature"] == 0 for request in each) for each in posts]
+
+        given = [*words(one.base_url, two.base_url), "--fingerprint", "--open-ended", "--samples"]
+        first = harness(tmp_path, *given, "6")
+        assert n_greedy() == [8, 8], first.err
+        harness(tmp_path, *given, "8")
+        assert n_greedy() == [16, 16]
+
+
+@pytest.mark.usefixtures("questions")
 def test_equal_models_stay_undecided_and_the_exit_code_says_so(tmp_path: Path) -> None:
     with FaultServer(able(0.5)) as one, FaultServer(able(0.5, shift=1)) as second:
         done = harness(tmp_path, *words(one.base_url, second.base_url), "--samples", "6", "--step", "3")
