@@ -62,7 +62,8 @@ def setting_differences(first: BenchmarkRecord, second: BenchmarkRecord) -> list
 
     A max_tokens that was lowered to the server's context is compared as it was sent. Of the settings of sessions, only
     those that both runs record, since a run of an earlier version records fewer; a checksum among them follows from
-    other settings and is left out, and so is what can change no score, such as prices. Empty if another tool made one of the runs, because its settings are unknown.
+    other settings and is left out, and so is what can change no score, such as prices. Empty if another tool made one
+    of the runs, because its settings are unknown.
     """
     if first.imported or second.imported:
         return []
