@@ -368,7 +368,8 @@ def race(
     The same call again continues the race. candidates: name → options of its own; the other options hold for all.
     samples (an option): the most samples a question that a candidate may use. margin: candidates that differ by fewer
     points count as equal. step: rounds between two looks at the scores; on_look is called at each. open_ended: allows
-    `samples` to be raised later. The result holds `standings`, `decided` and `folders`. Raises what `run` raises.
+    `samples` to be raised later. The result holds `standings`, `decided`, `folders` and
+    `spent`. Raises what `run` raises.
     """
     verbs.check("race", options)
     entrants = races.candidates(tuple(candidates.items()), {"benchmarks": benchmarks, **options})

@@ -79,12 +79,19 @@ class Spent:
         self.n_estimated += billed.sure == "about"
 
     @property
+    def sure(self) -> Sure:
+        """How sure the tokens are: as the least sure of the replies."""
+        return "about" if self.n_estimated else "at most" if self.n_bounded else "stated"
+
+    @property
     def hedge(self) -> str:
         """What stands before the cost: "about " or "at most " unless all replies state their usage."""
-        return "about " if self.n_estimated else "at most " if self.n_bounded else ""
+        return "" if self.sure == "stated" else f"{self.sure} "
 
-    def sentence(self, prices: Prices) -> str:
-        """Return a sentence on the cost in USD, and on how many replies it is no exact count of."""
+    def sentence(self, prices: Prices | None) -> str:
+        """Return a sentence on the tokens, on the cost in USD if there are prices, and on how exact the count is."""
+        if prices is None:
+            return f"{self.hedge}{self.in_tokens}"
         usd = prices.usd(self.prompt_tokens, self.completion_tokens)
         amount = f"{usd:,.2f}" if usd >= 1 else f"{usd:.4f}"
         return f"{self.hedge}{amount} USD for {self.in_tokens}"

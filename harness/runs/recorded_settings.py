@@ -62,7 +62,8 @@ def setting_differences(first: BenchmarkRecord, second: BenchmarkRecord) -> list
 
     A max_tokens that was lowered to the server's context is compared as it was sent. Of the settings of sessions, only
     those that both runs record, since a run of an earlier version records fewer; a checksum among them follows from
-    other settings and is left out. Empty if another tool made one of the runs, because its settings are unknown.
+    other settings and is left out, and so is what can change no score, such as prices. Empty if another tool made one
+    of the runs, because its settings are unknown.
     """
     if first.imported or second.imported:
         return []
@@ -77,7 +78,11 @@ def setting_differences(first: BenchmarkRecord, second: BenchmarkRecord) -> list
         changed.append(Difference("samples", *(plan["samples"] for plan in words)))
     both = (first.settings.keys() & second.settings.keys()) - DECIDED_BY.keys()
     mine, theirs = ({name: own[name] for name in own if name in both} for own in (first.settings, second.settings))
-    changed += [change for change in differences(mine, theirs) if not is_checksum(change.field)]
+    changed += [
+        change
+        for change in differences(mine, theirs)
+        if not is_checksum(change.field) and setting_names.may_move_scores(change.field)
+    ]
     return [change for change in changed if is_set(change.old) or is_set(change.new)]
 
 

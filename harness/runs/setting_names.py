@@ -24,10 +24,13 @@ OPTIONS = "options"
 
 
 class SettingName(NamedTuple):
-    """words: the setting's name for people. decided_by: who always decides it; empty if the record says who did."""
+    """words: the setting's name for people. decided_by: who always decides it; empty if the record says who did.
+    moves_scores: whether another value may change the replies or their grades.
+    """
 
     words: str
     decided_by: str = ""
+    moves_scores: bool = True
 
 
 SETTINGS: Mapping[str, SettingName] = {
@@ -69,9 +72,9 @@ SETTINGS: Mapping[str, SettingName] = {
     "fingerprint": SettingName("greedy replies are stored to know the server by"),
     "budget_tokens": SettingName("budget of a session, in tokens"),
     "budget_usd": SettingName("budget of a session, in USD"),
-    "prices": SettingName("prices"),
-    "prices.prompt": SettingName("price of a million prompt tokens, in USD"),
-    "prices.completion": SettingName("price of a million completion tokens, in USD"),
+    "prices": SettingName("prices", moves_scores=False),
+    "prices.prompt": SettingName("price of a million prompt tokens, in USD", moves_scores=False),
+    "prices.completion": SettingName("price of a million completion tokens, in USD", moves_scores=False),
     "requests_per_minute": SettingName("requests a minute, at most"),
     "tokens_per_minute": SettingName("tokens a minute, at most"),
     "salvage": SettingName("half-written answers are continued"),
@@ -89,7 +92,7 @@ SETTINGS: Mapping[str, SettingName] = {
     # settings of the questions
     "card": SettingName("card of the benchmark", OPTIONS),
     "data": SettingName("file of the questions", OPTIONS),
-    "publish_questions": SettingName("questions may be published", "card"),
+    "publish_questions": SettingName("questions may be published", "card", moves_scores=False),
     "asked_with.limit": SettingName("questions, only the first", OPTIONS),
     "asked_with.filter": SettingName("questions, only those with", OPTIONS),
     "asked_with.question_key": SettingName("column of the question", OPTIONS),
@@ -176,6 +179,12 @@ def always_decided_by(path: str) -> str:
     """Who decides a setting in every run; empty if the run's record says who did."""
     named = SETTINGS.get(path) or _open_name(path)[0]
     return "" if named is None else named.decided_by
+
+
+def may_move_scores(path: str) -> bool:
+    """Whether another value of the setting may change a score; True for a path that no table holds."""
+    named = SETTINGS.get(path)
+    return named is None or named.moves_scores
 
 
 def _open_name(path: str) -> tuple[SettingName | None, str]:

@@ -25,7 +25,9 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.records import SCHEMA_VERSION
 from harness.generation.outcome import Outcome
+from harness.generation.spending import Prices, Spent
 from harness.runs.layout import RACE_PLAN, RunFolder, named_folder
+from harness.runs.session_costs import spent_so_far
 from harness.scoring.race import RaceState, confirm, judge, judge_planned, planned_looks, totals_of
 from harness.verbs.graded import GradedRounds
 
@@ -50,7 +52,8 @@ class Raced:
 
     standings: by candidate, without the baseline. folders, n_rounds: by candidate, with the baseline. owed: which
     candidate misses how many samples, so that the race ended early and can be continued; empty if none does. warnings:
-    by candidate, what its comparison with the baseline must allow for.
+    by candidate, what its comparison with the baseline must allow for. spent, prices: by candidate, the tokens that all
+    ended sessions of its run were billed for, and what a token costs (None: no price was given).
     """
 
     baseline: str
@@ -59,6 +62,8 @@ class Raced:
     n_rounds: Mapping[str, int]
     owed: str = ""
     warnings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    spent: Mapping[str, Spent] = field(default_factory=dict)
+    prices: Mapping[str, Prices | None] = field(default_factory=dict)
 
     @property
     def decided(self) -> bool:
@@ -233,7 +238,7 @@ def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | N
 
     def sample_to(name: str, n: int) -> NDArray[np.bool_]:
         """Sample and grade a candidate up to round `n`, and note how many of its samples are missing."""
-        outcome = _sample(entered[name], benchmark, n, watcher)
+        outcome = _sample(entered[name], benchmark, n, watcher, first=name not in n_owed)
         n_owed[name] = outcome.n_owed or outcome.n_missing
         return graded[name].of(benchmark)
 
@@ -262,6 +267,8 @@ def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | N
         warnings={name: caution.warnings for name, caution in cautious.items()},
         folders=folders,
         n_rounds={name: len(rounds) for name, rounds in played.rounds.items()},
+        spent={name: Spent.of_all(spent_so_far(prepared.folder)) for name, prepared in entered.items()},
+        prices={name: prepared.settings.prices for name, prepared in entered.items()},
         owed=f"{visible(played.short, 80)} misses {count_noun(n_owed[played.short], 'sample')}" if played.short else "",
     )
 
@@ -321,11 +328,15 @@ def _standing(
     return confirm(state, ours, theirs, most)
 
 
-def _sample(prepared: Prepared, benchmark: str, n: int, watcher: Watcher | None) -> Outcome:
-    """Sample the prepared run until each question has n samples; return the outcome of the session."""
-    planned = prepared.settings.benchmarks
-    few = {**planned, benchmark: replace(planned[benchmark], samples=n)}
-    return generate(prepared, replace(prepared.settings, benchmarks=few), watcher)
+def _sample(prepared: Prepared, benchmark: str, n: int, watcher: Watcher | None, *, first: bool) -> Outcome:
+    """Sample the prepared run until each question has n samples; return the outcome of the session.
+
+    first: whether it is the run's first session of this race; only that takes the fingerprint of the endpoints, if the
+    settings ask for it.
+    """
+    settings = prepared.settings
+    few = {**settings.benchmarks, benchmark: replace(settings.benchmarks[benchmark], samples=n)}
+    return generate(prepared, replace(settings, benchmarks=few, fingerprint=settings.fingerprint and first), watcher)
 
 
 def _one_benchmark(entered: Mapping[str, Prepared]) -> str:

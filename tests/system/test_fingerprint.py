@@ -167,7 +167,10 @@ def refusing(n: int) -> Callable[[Request], Iterator[Step]]:
 
 
 @pytest.mark.parametrize("n", [0, 3])
-def test_refused_requests_of_a_fingerprint_cost_nothing_and_the_others_count(ask: Any, n: int) -> None:
+def test_refused_requests_of_a_fingerprint_cost_nothing_and_the_others_count(
+    ask: Any, monkeypatch: pytest.MonkeyPatch, n: int
+) -> None:
+    monkeypatch.setattr(fingerprint, "SECONDS", 1.0)
     with FaultServer(refusing(n)) as server:
         run = ask(server, **PRICES)
     spent = run.outcome.spent
@@ -177,6 +180,55 @@ def test_refused_requests_of_a_fingerprint_cost_nothing_and_the_others_count(ask
     assert f"{server.base_url} gave no fingerprint, since a request for it failed (" in why
     assert "429" in why
     assert "within 30 s" not in why
+
+
+class Limited:
+    """The engine, which answers the first three requests of a fingerprint and refuses the next ones with `status`.
+
+    retry_after: seconds that a refusal names; while they last, all is refused.
+    """
+
+    def __init__(self, status: int, retry_after: int) -> None:
+        self.engine, self.status, self.retry_after = Engine(), status, retry_after
+        self.lock, self.n_asked, self.n_refused, self.until = threading.Lock(), 0, 0, 0.0
+
+    def __call__(self, request: Request) -> Iterator[Step]:
+        with self.lock:
+            self.n_asked += greedy(request)
+            if greedy(request) and self.n_asked == 4:
+                self.until = time.monotonic() + self.retry_after
+            refused = greedy(request) and time.monotonic() < self.until
+            self.n_refused += refused
+        if refused:
+            yield http(self.status, {"error": {"message": "slow down"}}, retry_after=str(self.retry_after))
+        else:
+            yield from self.engine(request)
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_request_that_a_limit_refuses_is_sent_again_when_the_server_says(ask: Any, status: int) -> None:
+    limited = Limited(status, 1)
+    with FaultServer(limited) as server:
+        run = ask(server, **PRICES)
+    assert same(run) == {server.base_url: 8}
+    assert 1 <= limited.n_refused <= 5, "no request is sent while the named wait lasts"
+    assert limited.n_asked == 8 + limited.n_refused
+    assert run.outcome.spent.fingerprint_tokens == 8 * 25, "each reply is billed once, a refusal never"
+    assert not [warning for warning in run.outcome.warnings if "fingerprint" in warning]
+
+
+@pytest.mark.parametrize(("status", "retry_after"), [(429, 3600), (400, 1)])
+def test_a_refusal_that_cannot_end_in_time_does_not_hold_up_the_run(ask: Any, status: int, retry_after: int) -> None:
+    """An hour's wait, and a refusal that is no limit's."""
+    limited = Limited(status, retry_after)
+    began = time.monotonic()
+    with FaultServer(limited) as server:
+        run = ask(server, **PRICES)
+    assert time.monotonic() - began < fingerprint.SECONDS / 2
+    assert run.outcome.complete
+    assert limited.n_asked <= 8
+    assert run.outcome.spent.fingerprint_tokens == (limited.n_asked - limited.n_refused) * 25
+    assert any("gave no fingerprint, since a request for it failed (" in warning for warning in run.outcome.warnings)
 
 
 def test_replies_of_a_fingerprint_that_are_late_count_with_the_most_possible(
@@ -200,8 +252,8 @@ def test_a_signal_during_the_fingerprint_tells_and_keeps_its_cost(ask: Any, refu
             return
         with lock:
             number = next(numbers)
-        if refused and number < 8:
-            yield http(429, {"error": {"message": "slow down"}})
+        if refused and number != 8:
+            yield http(429, {"error": {"message": "slow down"}}, retry_after="10")
             return
         if number == 8:
             threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()

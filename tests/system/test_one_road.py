@@ -278,6 +278,22 @@ def test_a_probe_refuses_in_one_sentence_from_both_doors(
     assert spell(error.value.sentence, probe_command) in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("name", "sent"), [("top_k", True), ("temperature", True), ("max_tokens", False)])
+def test_a_probe_names_the_road_of_a_sampling_field_that_it_does_not_take(
+    name: str, sent: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """max_tokens is no such field: each check sends its own."""
+    flag = f"--{name.replace('_', '-')}"
+    with pytest.raises(harness.UsageError) as error:
+        harness.probe("http://127.0.0.1:9", **{name: 1})
+    assert command(monkeypatch, "http://127.0.0.1:9", flag, "1", verb="probe") == 2
+    printed = capsys.readouterr().err
+    for text, door in ((str(error.value), "extra_body"), (printed, "--extra-body")):
+        assert "`harness probe` does not take it; `harness run` does" in text
+        road = f"To send the field with each request, give {door} '{{\"{name}\": VALUE}}'"
+        assert (road in text) == sent
+
+
 def test_the_front_doors_sampling_is_the_fields_own(questions: Path) -> None:
     """A card without sampling of its own is asked with the defaults, also from Python."""
     with FaultServer(as_llama_cpp) as server:

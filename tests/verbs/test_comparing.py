@@ -263,6 +263,17 @@ def test_a_run_that_repeats_the_replies_of_another_is_named_whatever_the_setting
     assert "samples a question: 8 → 4" in [difference_in_words(one) for one in compared.settings]
 
 
+@pytest.mark.parametrize(("field", "listed"), [("prices", False), ("publish_questions", False), ("stream", True)])
+def test_a_setting_that_can_change_no_score_is_no_difference(tmp_path: Path, field: str, listed: bool) -> None:
+    runs = [write_run(tmp_path / name, benchmarks=[("demo", 6, 4)]) for name in ("base", "other")]
+    for run, value in zip(runs, (None, {"prompt": 1.0, "completion": 4.0}), strict=True):
+        record = json.loads(run.manifest.read_bytes())
+        record["benchmarks"]["demo"]["settings"] |= {field: value}
+        run.manifest.write_text(json.dumps(record))
+    (compared,) = compare(runs, CompareOptions())
+    assert any(one.field.startswith(field) for one in compared.settings) == listed
+
+
 def with_questions(run: RunFolder, **changes: Any) -> RunFolder:
     """The run, with these fields of its first two questions changed, and their rows with them."""
     folder = run.benchmark("demo")

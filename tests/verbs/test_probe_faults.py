@@ -183,6 +183,20 @@ class EndsEarly(Ends):
         return answer
 
 
+@pytest.mark.parametrize(("natural", "fault", "outcome"), [
+    (200, EndsEarly(40), "untested"), (200, EndsEarly(70), "untested"), (40, Fault(), "untested"),
+    (200, Fault(), "sound"),
+])  # fmt: skip
+def test_a_reply_that_ends_below_the_largest_limit_shows_no_cap_and_no_soundness(
+    monkeypatch: pytest.MonkeyPatch, natural: int, fault: Fault, outcome: str
+) -> None:
+    """A cap at 40 tokens and a story that ends there look alike; the story that reaches its limit is not capped."""
+    monkeypatch.setattr(toy_model, "NATURAL", natural)
+    (found,) = probe.examine(ToyAsker(Toy(), fault), probe.select(["ends"]), seed=1).findings
+    assert found.outcome == outcome, found.came
+    assert ("a hidden limit of the server, which `long stream` tells apart" in found.came) == (outcome == "untested")
+
+
 def long_stream(fault: Fault, budget: int | None = None) -> Finding:
     checks = probe.select(["long stream"])
     return probe.examine(ToyAsker(Toy(), fault), checks, seed=1, budget=budget).findings[0]
@@ -436,7 +450,8 @@ def test_a_budget_takes_the_checks_that_find_most_and_says_what_it_leaves_out() 
     assert {kind for kinds in worth.FINDS.values() for kind in kinds} == set(worth.CLASSES)
     assert sum(worth.CLASSES.values()) == len({**toy_model.FAULTS, **FAULTS})
     report = probe.examine(ToyAsker(Toy()), probe.select(["ends", "long stream"]), seed=1, budget=1_000)
-    assert [finding.outcome for finding in report.findings] == ["sound", "untested"]
+    assert "the reply with max_tokens 96 does not reach it" in report.findings[0].came
+    assert report.findings[1].outcome == "untested"
     assert "left of the budget; it alone finds 5 kinds of faults" in report.findings[1].came
     assert report.tokens == sum(finding.tokens for finding in report.findings) <= 1_000
 

@@ -31,7 +31,7 @@ class Resuming(Options):
     fingerprint: Annotated[
         bool | None,
         Option(
-            "Compare the beginnings of eight greedy replies of each server (some 350 tokens) with the run's. "
+            "Compare the beginnings of eight greedy replies of each server (some 350 to 500 tokens) with the run's. "
             "Default: of engines whose neutral sampling values the harness knows (vLLM, for example) always, of other "
             "servers in a run of 16 samples or more.",
             under=RESUMING,

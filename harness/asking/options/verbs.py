@@ -30,7 +30,7 @@ from harness.asking.options.what import OF_DATA, WhatIsAsked
 from harness.asking.options.whom import HowReached, WhichServer
 from harness.core.errors import UsageError, option
 from harness.core.options import SEED, Option, Options, options_of
-from harness.presets.sampling import SamplingOptions
+from harness.presets.sampling import SamplingOption, SamplingOptions
 
 
 class RunOptions(
@@ -256,7 +256,22 @@ def refusal(verb: str, name: str) -> UsageError | None:
     takers = [taker for taker, takes in VERBS.items() if name in options_of(takes.options)]
     if not takers or verb in takers:
         return None
-    return UsageError(f"`harness {verb}` does not take it; `harness {takers[0]}` does", field=name)
+    return UsageError(
+        f"`harness {verb}` does not take it; `harness {takers[0]}` does{_as_field(own, name)}", field=name
+    )
+
+
+def _as_field(verb: Verb, name: str) -> str:
+    """How to send a refused sampling option as a field of each request: the end of a sentence, empty if none."""
+    declared = options_of(SamplingOptions).get(name)
+    # One without a neutral value, such as max_tokens, bounds a reply, which the verb decides itself.
+    if (
+        not isinstance(declared, SamplingOption)
+        or declared.neutral is None
+        or "extra_body" not in options_of(verb.options)
+    ):
+        return ""
+    return f". To send the field with each request, give {option('extra_body')} '{{\"{name}\": VALUE}}'"
 
 
 def check(verb: str, names: Iterable[str]) -> None:

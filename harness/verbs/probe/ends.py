@@ -146,7 +146,10 @@ def _end_of(subject: Subject, text: str, limit: int, **fields: object) -> Ended 
 
 
 def _ends(subject: Subject) -> Seen:
-    """Send one greedy prompt with several limits; a false end must show in two rounds."""
+    """Send one greedy prompt with several limits; a false end must show in two rounds.
+
+    Sound only if the reply with the largest limit reaches it.
+    """
     sent = f"a prompt for a short story as streams, with max_tokens {', '.join(map(str, LIMITS))}"
     lies: list[str] = []
     for _ in range(ROUNDS):
@@ -162,10 +165,11 @@ def _ends(subject: Subject) -> Seen:
         lies += [lie] if lie is not None else []
         if len(lies) == 2:
             return spoils(sent, f"{lies[-1]} (seen twice)")
-    # A reply that is shorter than every limit shows nothing about limits.
-    if all(end.reason == "stop" for end in ends) and len({end.text for end in ends}) == 1:
-        return untested(sent, f"the reply ends by itself{_after(ends[0])}, below all limits")
     shown = ", ".join(f"{end.reason or 'no reason'}{_after(end)}" for end in ends)
+    # Only a longer reply could show whether the model or a cap ended this one; a model may well end where a cap would.
+    if ends[-1].reason == "stop":
+        may_be = "its own end or a hidden limit of the server, which `long stream` tells apart"
+        return untested(sent, f"{shown}; the reply with max_tokens {LIMITS[-1]} does not reach it: {may_be}")
     return sound(sent, f"{shown}; no longer limit shows that a reply was cut (longer hidden caps: `long stream`)")
 
 
