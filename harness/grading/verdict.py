@@ -124,15 +124,19 @@ _POWER_OF_BRACKET = re.compile(r"[)}]\s*\^")
 
 def why_undecided(question: Question, sample: Sample, grade: Grade) -> str:
     """Return in words why a grade is undecided; a sentence behind the answer that leaves it open is quoted."""
+    if grade.rule == verifier.LEFT_OPEN:
+        return "the benchmark's own verifier returned None, which leaves the answer to a judge"
+    if (failed := verifier.failure(grade.rule)) is not None:
+        return f"the benchmark's own verifier {failed} in place of True, False or Parts"
     extraction = find(question, sample.text, truncated=sample.truncated)
     if extraction is not None and shorten_answer(extraction.answer, MAX_ANSWER_CHARS) != grade.extracted:
         extraction = None
     if extraction is not None and (obstacle := _obstacle(question, sample.text or "", extraction)):
         return obstacle
     if grade.rule not in _REASONS:
-        from harness.grading.compare.wording import obstacle
+        from harness.grading.compare.wording import obstacle as unread_words
 
-        unread = obstacle(question.references[0], grade.extracted or "") if question.references else ""
+        unread = unread_words(question.references[0], grade.extracted or "") if question.references else ""
         return unread or "no rule can tell whether the answer equals the reference"
     return _meaning(grade.rule, extraction)
 

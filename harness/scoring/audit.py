@@ -48,7 +48,7 @@ import msgspec
 import numpy as np
 
 from harness.core.codec import digest
-from harness.core.nouns import count_noun
+from harness.core.nouns import are, count_noun
 from harness.core.records import Key
 from harness.grading.verdict import JUDGE_RULE
 from harness.runs.overrides import Override, apply, is_older
@@ -99,13 +99,10 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
     n_differing: audited samples on which the person differs from the grader. n_accepted: those of them that the grader
     calls correct; None in scores of former versions. of_judge: the population are a judge's verdicts. n_older: audited
     verdicts that are older than the rubric by which the judge decided. intervals: 95 %, with the audit's own
-    uncertainty.
-    n_to_halve: audits in all with which the sampling interval would be half as wide; None: no number of audits would do
-    that.
-
-    n_undecided: samples beside the population that the grader and the person leave undecided; they count as wrong.
-    accuracy_undecided_right: the accuracy if they are right; None without any. n_decided: samples that the grader left
-    undecided beside the population, and on which the person's verdict counts.
+    uncertainty. n_to_halve: audits in all with which the sampling interval would be half as wide; None: no number of
+    audits would do that. n_undecided: samples beside the population that the grader and the person leave undecided;
+    they count as wrong. accuracy_undecided_right: the accuracy if they are right; None without any. n_decided: samples
+    that the grader left undecided beside the population, and on which the person's verdict counts.
     """
 
     accuracy: float
@@ -124,9 +121,8 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def words(self) -> str:
         """The accuracy as a percentage, or the two between which it lies if samples are undecided."""
-        if self.accuracy_undecided_right is None:
-            return f"{100 * self.accuracy:.1f} %"
-        return f"{100 * self.accuracy:.1f} to {100 * self.accuracy_undecided_right:.1f} %"
+        to = "" if self.accuracy_undecided_right is None else f" to {100 * self.accuracy_undecided_right:.1f}"
+        return f"{100 * self.accuracy:.1f}{to} %"
 
     @property
     def sentence(self) -> str:
@@ -143,15 +139,11 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
             if self.n_to_halve is None
             else f"about {self.n_to_halve:,} audits would halve the interval"
         )
-        older = ""
-        if self.n_older:
-            older = (
-                f". {self.n_older:,} of these {self.n_audited:,} verdicts {'is' if self.n_older == 1 else 'are'} older "
-                "than the rubric: `harness audit` asks for them once more, in case they follow other rules"
-            )
-        decided = ""
-        if self.n_decided:
-            decided = f", and judged {count_noun(self.n_decided, 'sample')} that the grader left undecided"
+        older = (
+            f". {self.n_older:,} of these {self.n_audited:,} verdicts {are(self.n_older)} older than the rubric: "
+            "`harness audit` asks for them once more, in case they follow other rules"
+        )
+        decided = f", and judged {count_noun(self.n_decided, 'sample')} that the grader left undecided"
         if_wrong = if_right = ""
         if self.accuracy_undecided_right is not None:
             single = self.n_undecided == 1
@@ -160,12 +152,13 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
                 f", and {100 * self.accuracy_undecided_right:.1f} % if {'it is' if single else 'they are'} right "
                 f"(`harness audit` with `undecided` asks a person about {'it' if single else 'them'})"
             )
-        population = f"the judge's {self.n_population:,}" if self.of_judge else f"{self.n_population:,}"
+        whose = "the judge's " if self.of_judge else ""
         left_out = "; the intervals of the score leave the judge's errors out" if self.of_judge else ""
         return (
-            f"a person audited {self.n_audited:,} of {population} verdicts and differs on "
-            f"{self.n_differing:,}{which}{decided}: the accuracy by a person is {100 * self.accuracy:.1f} %{if_wrong} "
-            f"(same questions {_between(sampling)}{new}){if_right}{left_out}; {more}{older}"
+            f"a person audited {self.n_audited:,} of {whose}{self.n_population:,} verdicts and differs on "
+            f"{self.n_differing:,}{which}{decided if self.n_decided else ''}: the accuracy by a person is "
+            f"{100 * self.accuracy:.1f} %{if_wrong} (same questions {_between(sampling)}{new}){if_right}{left_out}; "
+            f"{more}{older if self.n_older else ''}"
         )
 
 

@@ -11,9 +11,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness.core.records import Key, Message
+from harness.core.records import GradeRules, Key, Message
+from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder, grades, opinions, overrides
+from harness.runs import questions as question_file
 from harness.runs.line_file import write_lines
+from harness.scoring.pipeline import score_run
 from tests.reports.payloads import PAYLOADS
 from tests.system.command import harness
 from tests.viewer.small_run import SMALL, RunQuestion, RunReply, write_run
@@ -150,6 +153,29 @@ def test_an_undecided_sample_says_why(tmp_path: Path, reply: str, reason: str | 
     assert [line for line in lines if line.startswith("undecided because")] == (
         [] if reason is None else [f"undecided because {reason}"]
     )
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("1 / 0", "raised ZeroDivisionError (own_words.py:2) in place of True, False or Parts"),
+        ("return 'yes'", "returned str in place of True, False or Parts"),
+        ("pass", "returned None, which leaves the answer to a judge"),
+    ],
+)
+def test_an_undecided_sample_says_what_the_verifier_did(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, reason: str
+) -> None:
+    (tmp_path / "own_words.py").write_text(f"def judge(answer, question):\n    {body}\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("HARNESS_GRADERS", "own_words")
+    run = write_run(tmp_path / "a", {"mine": {"q1": RunQuestion("?", "1", [RunReply(r"\boxed{1}")])}}, scored=False)
+    place = run.benchmark("mine")
+    rules = GradeRules(grader="own_words:judge")
+    write_lines(place.questions, [msgspec.structs.replace(asked, rules=rules) for asked in question_file.read(place)])
+    score_run(run, GradingOptions(workers=1))
+    lines = [line for line in shown(tmp_path, "a", "q1:0").splitlines() if line.startswith("undecided because")]
+    assert lines == [f"undecided because the benchmark's own verifier {reason}"]
 
 
 def test_a_level_that_no_question_has_is_refused_with_those_that_there_are(results: Path) -> None:
