@@ -9,6 +9,7 @@ import json
 import re
 import shutil
 import signal
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from hashlib import sha256
@@ -33,6 +34,7 @@ from harness.scoring import Score
 from harness.scoring.pipeline import score_run
 from harness.verbs.judge import JudgeSettings, Serve, Server
 from server_launchers.keeping.supervisor import RunningServer
+from tests.conftest import CHECKOUT
 from tests.faults.server import FaultServer, Pause, Request, Step, completion, delta, event_stream, http
 from tests.patience import PATIENCE_SECONDS
 from tests.system.command import harness, start
@@ -49,6 +51,7 @@ from tests.verbs.judged_runs import (
     write_run,
 )
 
+ABLE = CHECKOUT / "tests" / "verbs" / "able_server.py"
 GOOD = r"So \boxed{\text{plants making sugar from light}}"
 BAD = r"So \boxed{\text{plants burning sugar at night}}"
 ROWS = {
@@ -525,12 +528,10 @@ def test_a_real_model_judges(tmp_path: Path, short_run: RunFolder, embedded_serv
     assert re.search(r"cost: \d{3,} prompt tokens, \d+ completion tokens", done.out)
 
 
-@pytest.mark.server
-def test_a_server_is_started_for_the_judge_and_stopped_after(
-    tmp_path: Path, short_run: RunFolder, embedded_server: RunningServer
-) -> None:
-    words = ["score", "run", "--judge", embedded_server.model, "--serve", "llama_cpp", "--threads", "1"]
-    words += ["--max-model-len", "2048", "--judge-max-tokens", "16"]
+def test_a_server_is_started_for_the_judge_and_stopped_after(tmp_path: Path, short_run: RunFolder) -> None:
+    program = [sys.executable, str(ABLE), "--port", "{port}"]
+    words = ["score", "run", "--judge", "able", "--serve", "command", "--judge-max-tokens", "16"]
+    words += [part for word in program for part in ("--engine-flag", word)]
     done = harness(tmp_path, *words)
     assert done.code == 1, done.err
     assert "was asked about 1 answer and gave no verdict at all" in done.err
