@@ -5,10 +5,10 @@
                        ◂── pid, then exit status ──────────────────────────────────── the program, as __main__ runs it
 
 A start of Python with the imports of `harness run` costs half a second of the processor, a fork some milliseconds. The
-grading workers of commands that are forks are forks, too. The forked process has what a process has: its own number,
-signals, limits, streams, death and exit status. It differs from a new interpreter in its imports, its parent, and what
-`/proc` shows as its command line and first variables. Tests of these, and variables that Python reads when it starts,
-need a new interpreter: `subprocess`.
+grading workers of commands that are forks are forks, too; so are the processes that score the cells of a sweep. The
+forked process has what a process has: its own number, signals, limits, streams, death and exit status. It differs from
+a new interpreter in its imports, its parent, and what `/proc` shows as its command line and first variables. Tests of
+these, and variables that Python reads when it starts, need a new interpreter: `subprocess`.
 
 The warm process ends with the test process that started it, and kills what is left.
 """
@@ -90,10 +90,10 @@ def started_cold(args: list[str], *, limits: Mapping[int, int] | None = None, **
     return subprocess.Popen(line, text=True, preexec_fn=narrow if limits else None, **options)
 
 
-def isolated_started(line: list[str], **options: Any) -> subprocess.Popen[bytes]:
+def isolated_started(line: list[str], kind: str = WORKERS, **options: Any) -> subprocess.Popen[bytes]:
     """Start the child whose line `isolated.command` wrote as a fork of the warm process that has its imports."""
     program = str(Path(isolated.__file__).absolute())
-    return WarmProcess(line[line.index(program) :], kind=WORKERS, text=False, **options)
+    return WarmProcess(line[line.index(program) :], kind=kind, text=False, **options)
 
 
 def with_popen(popen: Callable[..., subprocess.Popen[bytes]]) -> types.SimpleNamespace:
@@ -219,8 +219,10 @@ def serve(kind: str, address: str, ready: int, workers: str) -> Callable[[], obj
     """
     _import(IMPORTED[kind])
     if workers:
-        _addresses[WORKERS] = workers
-        sys.modules["harness.grading.processes.pool"].subprocess = with_popen(isolated_started)  # type: ignore[attr-defined]
+        _addresses.update({WORKERS: workers, COMMANDS: address})
+        by_fork = {"harness.grading.processes.pool": WORKERS, "harness.verbs.sweep.scorer": COMMANDS}
+        for name, forked in by_fork.items():
+            sys.modules[name].subprocess = with_popen(functools.partial(isolated_started, kind=forked))  # type: ignore[attr-defined]
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listener.bind(address)
     listener.listen(64)
@@ -315,6 +317,9 @@ def _run(asks: dict[str, Any], streams: list[int], channel: socket.socket) -> No
     program, *sys.argv[1:] = asks["words"]
     if program.endswith(".py"):
         sys.path.remove("")  # a file's folder is searched, or nothing; never the folder of the process
+        run = sys.argv[1] if len(sys.argv) > 1 else ""
+        if not hasattr(sys.modules.get(run), "__path__"):
+            sys.modules.pop(run, None)  # `runpy` warns of a module that was imported before it runs
         runpy.run_path(program, run_name="__main__")
     else:
         runpy.run_module(program, run_name="__main__", alter_sys=True)

@@ -30,7 +30,7 @@ from harness.verbs.sweep.table import tables
 from harness.verbs.sweep.training import take_up
 from harness.verbs.sweep.whole import carry_out, plan_of
 from tests.faults.server import FaultServer
-from tests.system.command import harness, process
+from tests.system.command import harness
 from tests.verbs.test_sweep_runs import answering, command, questions
 
 
@@ -301,7 +301,7 @@ def test_a_follower_scores_the_steps_after_a_second_folder_of_a_step(
     (tmp_path / "s.yaml").write_text(json.dumps(content))
     training = threading.Thread(target=train)
     training.start()
-    done = process(tmp_path, "sweep", "s.yaml", "--follow", "0.1", "--no-progress")
+    done = harness(tmp_path, "sweep", "s.yaml", "--follow", "0.1", "--no-progress")
     training.join()
     assert done.code == 0, done.err
     assert done.err.count("ck/step_1-merged is left out") == 1
