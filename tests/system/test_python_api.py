@@ -21,7 +21,11 @@ import harness
 from harness.asking.keywords import RunKeywords
 from harness.asking.options import RunOptions
 from harness.core.options import options_of
+from server_launchers.keeping import state
+from tests.conftest import CHECKOUT
 from tests.faults.server import FaultServer, Pause, Request, Step, completion, models
+
+ABLE = CHECKOUT / "tests" / "verbs" / "able_server.py"
 
 
 def answering(request: Request) -> Iterator[Step]:
@@ -78,18 +82,20 @@ def test_a_run_is_sampled_scored_and_reported_from_python(questions: Path) -> No
     assert {path.suffix for path in Path("report").iterdir()} == {".csv", ".html", ".md", ".tex"}
 
 
-@pytest.mark.server
-def test_a_server_is_started_and_stopped_for_a_run(questions: Path, smollm2: Path) -> None:
+def test_a_server_is_started_and_stopped_for_a_run(questions: Path) -> None:
     options: dict[str, Any] = {"data": questions, "id_key": "id", "max_tokens": 4, "limit": 2, "samples": 1}
     options |= {"canary": False, "fingerprint": False}
-    with harness.serve("llama_cpp", str(smollm2), threads=1) as server:
+    program = (sys.executable, str(ABLE), "--port", "{port}")
+    before = {server.name for server in state.read_all()}
+    with harness.serve("command", "able", extra_flags=program) as server:
         assert harness.run(server=server.name, out="a", **options).complete
-    started = harness.run(model=str(smollm2), serve={"engine": "llama_cpp", "threads": 1}, out="b", **options)
+    started = harness.run(model="able", serve={"engine": "command", "extra_flags": program}, out="b", **options)
     assert started.complete
+    assert {server.name for server in state.read_all()} == before, "a server was not stopped"
     with pytest.raises(harness.UsageError, match=r"threads=0: .*; expected .*1"):
-        harness.serve("llama_cpp", str(smollm2), threads=0)
+        harness.serve("llama_cpp", "m", threads=0)
     with pytest.raises(harness.UsageError, match=r"serve='lama_cpp': unknown engine; .* Did you mean llama_cpp"):
-        harness.serve("lama_cpp", str(smollm2))
+        harness.serve("lama_cpp", "m")
 
 
 def test_the_callers_loop_is_never_blocked(questions: Path) -> None:
