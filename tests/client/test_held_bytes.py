@@ -186,8 +186,8 @@ def test_a_reply_of_a_few_bytes_is_counted_and_one_that_is_gone_is_not() -> None
 
 # -- whole transports ----------------------------------------------------------------------------------------------
 
-LIMIT_BYTES = 512 * KIB
-LONG_BYTES = 64 * KIB
+LIMIT_BYTES = 128 * KIB
+LONG_BYTES = 16 * KIB
 IN_FLIGHT = 4
 MAX_BODY_BYTES = 4 * 1024 * KIB
 MAX_HELD_BYTES = LIMIT_BYTES + IN_FLIGHT * (LONG_BYTES + FIXED_BYTES)
