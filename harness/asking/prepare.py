@@ -39,6 +39,7 @@ from harness.client.spelling import Spelling
 from harness.core.errors import Sentence, ServerError, StoreError, UsageError, near_names, option
 from harness.core.inert import visible
 from harness.core.limits import MAX_SAMPLES
+from harness.core.nouns import count_noun
 from harness.core.records import GradeRules
 from harness.generation.context import fitted_max_tokens, may_lower
 from harness.generation.settings import (
@@ -187,6 +188,8 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None, *, judged:
         sets.append(question_set)
         sampling, origins = sampling_of(options, preset, question_set.sampling)
         n = samples or options.samples or question_set.samples
+        if options.target_error is not None:
+            _refuse_too_few(options.target_error, question_set.name, n, named=samples is not None)
         chosen_by = _chosen_by(options, first, named=samples is not None)
         benchmark = BenchmarkSettings(
             samples=n, sampling=sampling, origins=origins, chosen_by=chosen_by, asked_with=_asked_with(options)
@@ -212,6 +215,23 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None, *, judged:
         options=options, sets=sets, benchmarks=benchmarks, preset=preset, prices=prices, allocations=allocations,
         score_deadline=deadline,
     )  # fmt: skip
+
+
+def _refuse_too_few(target: float, benchmark: str, samples: int, *, named: bool) -> None:
+    """Raise `UsageError` if so few samples of each question are planned that no sampling error is judged by them.
+
+    target: the target error, in points. named: the number of samples is in the benchmark's name, `aime24:64`.
+    """
+    from harness.scoring.stop import MIN_ROUNDS  # few runs need it, and it imports numpy
+
+    if samples < MIN_ROUNDS:
+        more = f"{visible(benchmark, 80)}:{MIN_ROUNDS}" if named else f"{option('samples')} {MIN_ROUNDS}"
+        raise UsageError(
+            f"the sampling error is judged from {MIN_ROUNDS} samples of each question on, and "
+            f"{visible(benchmark, 80)} plans {count_noun(samples, 'sample')}: give {more}, or more",
+            field="target_error",
+            value=f"{target:g}",
+        )
 
 
 def _chosen_by(options: RunOptions, first: Mapping[str, object], *, named: bool) -> dict[str, str]:

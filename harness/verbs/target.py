@@ -55,6 +55,12 @@ def until_error(prepared: Prepared, error: float, watcher: Watcher | None = None
     if all(benchmark.rounds >= MIN_ROUNDS and benchmark.error <= error for benchmark in reached.values()):
         met = f"the sampling error is {reached_words}, at or below the target of {100 * error:g}"
         return Sampled(outcome=outcome, reached=met)
+    if few := [name for name, benchmark in reached.items() if benchmark.rounds < MIN_ROUNDS]:
+        return Sampled(
+            outcome=outcome,
+            missed=f"every question of {visible(few[0], 80)} has only {count_noun(reached[few[0]].rounds, 'sample')}, "
+            f"because samples are missing, and the sampling error is judged from {MIN_ROUNDS} on",
+        )
     needed = max(_samples_needed(benchmark, error) for benchmark in reached.values())
     return Sampled(
         outcome=outcome,
@@ -64,11 +70,8 @@ def until_error(prepared: Prepared, error: float, watcher: Watcher | None = None
 
 
 def _stage(settings: RunSettings, stage_benchmarks: Mapping[str, BenchmarkSettings], number: int) -> RunSettings:
-    """The settings of one stage, by its number: only the first, 0, takes the fingerprint of the endpoints, if the
-    settings ask for it.
-    """
-    fingerprint = settings.fingerprint and number == 0
-    return replace(settings, benchmarks=stage_benchmarks, fingerprint=fingerprint, stage=number)
+    """The settings of one stage, by its number."""
+    return replace(settings, benchmarks=stage_benchmarks, stage=number)
 
 
 def _together(sessions: Sequence[Outcome]) -> Outcome:

@@ -28,7 +28,7 @@ from harness.generation.network.control import VERBS
 from harness.generation.progress import BenchmarkProgress, EndpointProgress, Progress
 from harness.generation.spending import Prices
 from harness.runs import RunFolder, read_samples
-from tests.faults.server import FaultServer, Pause, Request, Step, completion, models
+from tests.faults.server import FaultServer, Pause, Request, Step, completion, http, models
 from tests.generation.small_runs import expected_keys
 
 pytestmark = pytest.mark.usefixtures("alone")
@@ -160,6 +160,63 @@ def test_a_target_that_the_samples_cannot_reach_is_missed_aloud(tmp_path: Path, 
     assert "--samples would have to be about" in done.err
     assert "complete" not in done.err
     assert keys_on_disk(tmp_path) == expected_keys(8, 10)
+
+
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [
+        (("--samples", "4"), "plans 4 samples: give --samples 8, or more"),
+        ((), "plans 1 sample: give --samples 8, or more"),
+        (("sums:7",), "plans 7 samples: give sums:8, or more"),
+    ],
+)
+def test_a_target_that_too_few_samples_can_never_show_is_refused_before_any_is_asked(
+    tmp_path: Path, harness: ControlCommand, words: tuple[str, ...], advice: str
+) -> None:
+    data = write_questions(tmp_path, 8)
+    if words[:1] == ("sums:7",):
+        columns = "{id: id, question: problem, answer: answer}"
+        (tmp_path / "sums.yaml").write_text(
+            f"title: Sums\nsource: {{kind: file, path: sums.jsonl}}\ncolumns: {columns}\n", encoding="utf-8"
+        )
+        given = ["run", "./sums.yaml:7", "--out", "run"]
+    else:
+        given = run_words(data, *words)
+    with FaultServer(answering(0.5)) as server:
+        done = harness(*given, "--base-url", server.base_url, "--target-error", "30")
+        assert (done.code, server.requests) == (2, [])
+        expected = (
+            f"--target-error 30: the sampling error is judged from 8 samples of each question on, and sums {advice}"
+        )
+        assert expected in " ".join(done.err.split())
+        enough = harness(*run_words(data, "--base-url", server.base_url, "--samples", "8", "--target-error", "30"))
+    assert (enough.code, "target reached: the sampling error is" in enough.err) == (0, True)
+
+
+def test_an_error_of_fewer_whole_rounds_than_are_judged_is_not_compared_with_the_target(
+    tmp_path: Path, harness: ControlCommand
+) -> None:
+    """One prompt is over the context: with --accept-missing the run is complete, but no round of it is whole."""
+    path = tmp_path / "sums.jsonl"
+    write_questions(tmp_path, 8)
+    long = json.dumps({"id": "long", "problem": "What is 8 + 1? " + "word " * 9000, "answer": "9"})
+    path.write_text(path.read_text(encoding="utf-8") + long + "\n", encoding="utf-8")
+
+    def answer(request: Request) -> Iterator[Step]:
+        if request.method == "POST" and len(request.json["messages"][-1]["content"]) > 9000:
+            refused = {"error": {"message": "This model's maximum context length is 4096 tokens", "code": 400}}
+            return iter([http(400, refused)])
+        return answering(0.9)(request)
+
+    with FaultServer(answer) as server:
+        words = run_words(str(path), "--base-url", server.base_url, "--samples", "8", "--accept-missing")
+        done = harness(*words, "--target-error", "30")
+    assert done.code == 4, done.err
+    expected = (
+        "every question of sums has only 0 samples, because samples are missing, and the sampling error is judged"
+    )
+    assert expected in " ".join(done.err.split())
+    assert "would have to be" not in done.err
 
 
 def test_answers_that_are_all_right_are_not_exact_after_a_few_rounds(tmp_path: Path, harness: ControlCommand) -> None:

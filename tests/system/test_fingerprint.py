@@ -387,6 +387,22 @@ def kept(run: harness.Run) -> dict[str, Any]:
     return dict(json.loads((run.path / "manifest.json").read_bytes())["provenance"]["fingerprint"])
 
 
+def test_a_target_error_takes_the_fingerprint_once_and_its_later_stages_record_that(ask: Any, tmp_path: Path) -> None:
+    with FaultServer(Engine()) as server:
+        ask(server, samples=40, target_error=5, fingerprint=True)
+        asked = sum(greedy(request) for request in server.requests)
+        (tmp_path / "run").rename(tmp_path / "target")
+        ask(server, samples=40, fingerprint=True)
+    log = (tmp_path / "target" / "log.jsonl").read_text(encoding="utf-8")
+    assert log.count('"session_started"') > 1, "the error needs more than the first eight samples"
+    assert asked == len(fingerprint.PROMPTS), "one fingerprint for all stages"
+    for run in ("target", "run"):
+        assert command(tmp_path, "score", run).code == 0
+    compared = command(tmp_path, "compare", "run", "target")
+    assert "same questions" in compared.out, compared.err
+    assert "greedy replies are stored" not in compared.out
+
+
 def test_another_penalty_in_a_servers_files_does_not_accuse_its_weights(ask: Any) -> None:
     with FaultServer(Engine()) as first, FaultServer(Engine(penalty=1.05)) as other:
         assert kept(ask(first))["neutral"] == NEUTRAL
