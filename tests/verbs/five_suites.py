@@ -183,6 +183,7 @@ class Stage:
 def stage(folder: Path, questions: int) -> Iterator[Stage]:
     """A stage whose server has the documents' abilities."""
     stand_ins(folder / "cards", questions)
+    (folder / "cards" / "suites").symlink_to(CHECKOUT / "datasets" / "suites")
     patch = pytest.MonkeyPatch()
     with FaultServer(Able(document_abilities())) as server, patch.context() as patched:
         # As the shipped cards: beside a card or a file of the user's own, none of their published scores stands.

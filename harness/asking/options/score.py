@@ -61,7 +61,7 @@ class OutputsOptions(Options):
         str | None,
         Option(
             "Name of the model that wrote FILE, as in published tables: `harness verify` and `report` look up its "
-            "scores there. Default: the model that FILE names if `harness export --to llmeval` wrote it, else unknown.",
+            "scores there. Default: the model that FILE names if it is an export as llmeval, else unknown.",
             under=OUTPUTS,
             metavar="MODEL",
         ),
