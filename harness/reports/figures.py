@@ -12,6 +12,7 @@ from harness.reports.plots.questions import question_plot, scatter_plot
 from harness.reports.plots.samples import sample_plots
 from harness.reports.plots.speed import speed_plots
 from harness.reports.scored import ScoredBenchmark, ScoredRun
+from harness.reports.series import Step, series_plot
 from harness.scoring.moves import pairs
 
 MAX_PAIRS = 24
@@ -36,14 +37,31 @@ def names(runs: Sequence[ScoredRun]) -> list[str]:
 
 
 def overview(runs: Sequence[ScoredRun]) -> list[Plot]:
-    """The accuracy of all scores in one plot, if there are at least two."""
+    """The accuracy of all scores in one plot, if there are at least two; then, for each benchmark of a training, the
+    accuracy over its steps.
+    """
     every = [part for name in names(runs) for part in parts(runs, name)]
     scored = [
         Labelled(part.benchmark.name if len(runs) == 1 else f"{part.run.label} · {part.benchmark.name}", score)
         for part in every
         if (score := part.benchmark.score) is not None
     ]
-    return _present([accuracy_plot(scored)]) if len(scored) > 1 else []
+    return [*_present([accuracy_plot(scored)] if len(scored) > 1 else []), *_trainings(runs)]
+
+
+def _trainings(runs: Sequence[ScoredRun]) -> list[Plot]:
+    """For each benchmark, the accuracy over the training steps that the sweep of the runs has noted."""
+    plots = []
+    for name in names(runs)[:MAX_PAIRS]:
+        steps = [
+            Step(f"{name} {run.suite.curve}".strip(), run.suite.step, benchmark.score)
+            for run, benchmark in parts(runs, name)
+            if run.suite.step is not None
+        ]
+        if (plot := series_plot(steps)) is not None:
+            title = f"{name}: {plot.title[0].lower()}{plot.title[1:]}"
+            plots.append(dataclasses.replace(plot, name=f"series-{name}", title=title))
+    return plots
 
 
 def of_benchmark(present: Sequence[RunBenchmark]) -> list[Plot]:

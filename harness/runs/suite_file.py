@@ -1,4 +1,4 @@
-"""What a sweep notes in a run's folder: which suite the run belongs to, and how its server differs from a plain one."""
+"""What a sweep notes in a run's folder: its suite, its training step, and how its server differs from a plain one."""
 
 from __future__ import annotations
 
@@ -16,11 +16,15 @@ class SuiteNote(msgspec.Struct, frozen=True, kw_only=True):
     """A sweep's note about one of its runs.
 
     source: URL of the published scores that the suite repeats; empty for a run outside a suite. conditions: settings of
-    the server that no request carries, by the names in published scores: `attention_budget`, in tokens.
+    the server that no request carries, by the names in published scores: `attention_budget`, in tokens. step: the
+    training step of the run's checkpoint; None for a model that is no checkpoint. curve: the name of the curve
+    (accuracy over steps) that the step is a point of, without the benchmark; often empty.
     """
 
     source: str = ""
     conditions: dict[str, str | int | float | bool] = {}
+    step: int | None = None
+    curve: str = ""
 
 
 def read(folder: RunFolder) -> SuiteNote:

@@ -48,7 +48,7 @@ def swept(name: str, given: dict[str, Any], **runs: tuple[str, int, int, float])
                     identity={"model": cell.model, "sampling": sampling},
                     settings=prompt,
                 )
-    running.note_suite(sweep)
+    running.note_cells(sweep)
     return results(sweep)
 
 

@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 
+from harness.asking.options import ReportOptions
 from harness.reports.tables import Table
 from harness.scoring.differences import holm
-from harness.verbs.sweep import records, table
+from harness.verbs.report import report
+from harness.verbs.sweep import records, running, table
 from harness.verbs.sweep import training as sweep_training
 from harness.verbs.sweep import whole as sweeps
 from harness.verbs.sweep.records import CellRecord
@@ -427,3 +429,17 @@ def test_the_mean_has_a_curve_that_names_the_steps_of_which_a_score_is_missing(t
     write_file(8)
     plots = table.plots(results(sweeps.plan_of("s.yaml", {}, {})))
     assert [plot.name for plot in plots] == ["series-demo", "series-aime24"]
+
+
+def test_a_report_of_the_sweep_draws_each_curve_that_its_table_draws(training: Path) -> None:
+    write_runs(training, {"demo": {10: 0.1, 20: 0.2, 30: 0.45}, "aime24": {30: 0.45}})
+    planned = sweeps.plan_of("s.yaml", {}, {})
+    running.note_cells(planned)
+    curves = [plot for plot in report([training], ReportOptions(), lambda *_: []).plots() if "series" in plot.name]
+    assert [plot.name for plot in curves] == ["series-demo"], "one step of aime24 is no curve"
+    drawn = table.plots(results(planned))
+    assert (curves[0].title, curves[0].rows) == (drawn[0].title, drawn[0].rows)
+    # Wrong twin: runs that no sweep has placed in a training.
+    for note in training.glob("*/suite.json"):
+        note.unlink()
+    assert not [plot for plot in report([training], ReportOptions(), lambda *_: []).plots() if "series" in plot.name]

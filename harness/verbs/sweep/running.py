@@ -50,17 +50,19 @@ OnCell = Callable[[CellRecord], None]
 """A callback that receives the record of each cell that ended, with or without success."""
 
 
-def note_suite(sweep: Sweep) -> None:
-    """Note in each run folder of a suite to which suite the run belongs, and which conditions (such as an attention
-    budget) the suite states for its server: a run may be read without its sweep. Raises `StoreError`.
+def note_cells(sweep: Sweep) -> None:
+    """Note in each run folder what only the sweep knows of the run: the suite it belongs to, the conditions (such as an
+    attention budget) that the suite states for its server, and the training step. A run may be read without its sweep.
+
+    Raises `StoreError`.
     """
-    if sweep.suite is None:
-        return
+    source = (sweep.suite.source or "") if sweep.suite is not None else ""
     for cell in sweep.cells:
         folder = RunFolder(sweep.folder(cell))
         if folder.manifest.is_file():
-            conditions = sweep.suite.conditions.get(cell.point.get("servers", ""), {})
-            suite_file.write(folder, SuiteNote(source=sweep.suite.source or "", conditions=conditions))
+            conditions = sweep.suite.conditions.get(cell.point.get("servers", ""), {}) if sweep.suite else {}
+            curve, step = sweep.step_of(cell) or ("", None)
+            suite_file.write(folder, SuiteNote(source=source, conditions=conditions, step=step, curve=curve))
 
 
 @contextmanager

@@ -118,7 +118,7 @@ def carry_out(
             _warn_left_out(gone, watcher)
             sweep = remaining
         running.judge_late(sweep, score, watcher, on_cell)
-        running.note_suite(sweep)
+        running.note_cells(sweep)
         for sentence in overwritten.warnings(sweep):
             watcher.warn(sentence)
         cell_results = results(sweep)
