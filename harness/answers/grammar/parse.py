@@ -528,7 +528,8 @@ class _AnswerParser(Powers):
         r"""Join two factors side by side to a product, a compound quantity or a mixed number.
 
         A unit or degree sign of the factor on the right belongs to both. mixed: the factor on the right is
-        written as `\frac` directly behind a number.
+        written as `\frac` directly behind a number. Raises `Unreadable` if the fraction is improper: `3\frac{3}{3}`
+        may be 4 or 3.
         """
         if (together := _compound_quantity(left, right)) is not None:
             return together
@@ -537,7 +538,9 @@ class _AnswerParser(Powers):
             return Node(right.op, (inner, *right.args[1:]))
         if mixed and right.op == "div" and _has_no_places(left):
             top, bottom = right.args
-            if _has_no_places(top) and _has_no_places(bottom) and 0 < top.args[0] < bottom.args[0]:
+            if _has_no_places(top) and _has_no_places(bottom) and top.args[0] > 0:
+                if top.args[0] >= bottom.args[0]:
+                    raise Unreadable("a number beside an improper fraction, which may be a product or a mixed number")
                 return num(left.args[0] + top.args[0] / bottom.args[0])
         return times(left, right)
 

@@ -175,7 +175,7 @@ def unit_of(words: str) -> Unit | None:
     text = _ELECTRONVOLT.sub("electronvolt", _DEGREES_OF.sub("", text))
     text = _SQUARE.sub(lambda m: f"{m[1] or m[3]}^2", text)
     text = _CUBIC.sub(lambda m: f"{m[1] or m[3]}^3", text)
-    text = text.replace("squared", "^2").replace("cubed", "^3").replace(" per ", "/").replace("每", "/")
+    text = _with_slashes(text.replace("squared", "^2").replace("cubed", "^3"))
     dimension: dict[str, int] = {}
     factor = Fraction(1)
     for index, part in enumerate(text.split("/")):
@@ -197,6 +197,16 @@ def unit_of(words: str) -> Unit | None:
             start = match.end()
     exponents = tuple(sorted((name, power) for name, power in dimension.items() if power))
     return Unit(exponents, factor)
+
+
+def unit_before_per(words: str) -> Unit | None:
+    """Return the unit before the first "per" of a unit ("元/千克", "meters per second"); None if `words` name none."""
+    before, slash, _ = _with_slashes(words).partition("/")
+    return unit_of(before) if slash and unit_of(words) is not None else None
+
+
+def _with_slashes(words: str) -> str:
+    return words.replace(" per ", "/").replace("每", "/")
 
 
 def _measure_of(word: str) -> tuple[str, Fraction] | None:

@@ -32,6 +32,7 @@ from harness.answers.grammar.units import (
     noun_of,
     numeral,
     share_classifier,
+    unit_before_per,
     unit_of,
 )
 from harness.core.records import GradeRules
@@ -89,6 +90,8 @@ def same_scalar(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         result = _same_value(reference_value, answer_value, rules)
         if result.equal is not False:
             break
+    if result.equal is False and _is_same_number_per_unit(reference, answer, rules):
+        return Comparison(None, "units")  # 每千克6元 beside 6元: the question may have said "per kilogram"
     if result.equal and reference.op == "deg" and _is_temperature(answer):
         return Comparison(None, "units")  # 60° may be an angle, which is no temperature
     # The letters may be a unit: 50 Ω beside 50, or a unit that the table lacks.
@@ -111,6 +114,17 @@ def _is_temperature(node: Node) -> bool:
     """Whether `node` is a number of degrees Celsius or Fahrenheit."""
     unit = unit_of(node.args[1]) if node.op == "quantity" else None
     return unit is not None and unit.dimension in _TEMPERATURES
+
+
+def _is_same_number_per_unit(reference: Node, answer: Node, rules: GradeRules) -> bool:
+    """Whether the numbers are the same, and one side's unit is the other's per a further unit: 6元 and 6元/千克."""
+    if not reference.op == answer.op == "quantity":
+        return False
+    names = reference.args[1], answer.args[1]
+    return any(
+        (measure := unit_of(plain)) is not None and measure == unit_before_per(per)
+        for plain, per in (names, names[::-1])
+    ) and (_same_value(reference.args[0], answer.args[0], rules).equal is not False)
 
 
 def _equal_by_natural_logarithm(reference: Node, answer: Node, rules: GradeRules) -> bool:

@@ -1,0 +1,66 @@
+r"""Units per a further unit: a price for a kilogram beside a price, a speed beside a distance.
+
+For: harness.grading.compare.scalars, harness.answers.grammar.units.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+import harness
+
+PLAIN = {"元": ("元",), "千米": ("千米", "公里"), "米": ("米",), "升": ("升",), "吨": ("吨",)}
+"""A unit → its spellings."""
+
+FURTHER = {"千克": ("千克", "公斤"), "小时": ("小时", "时"), "秒": ("秒",), "平方米": ("平方米",)}
+WITH_PER = ("{n}{unit}/{further}", "每{further}{n}{unit}", "{n}{unit}每{further}")
+REPLIES = (r"\boxed{{{}}}", "答：{}。")
+NUMBERS = ("6", "12.5", "120")
+
+
+def outcome(reference: str, answer: str, reply: str) -> str:
+    return harness.grade(reference, reply.format(answer)).outcome
+
+
+@pytest.mark.parametrize("unit", PLAIN)
+@pytest.mark.parametrize("further", FURTHER)
+def test_the_same_number_per_a_further_unit_is_neither_right_nor_wrong(unit: str, further: str) -> None:
+    for reply, number, form, spelled, name in product(REPLIES, NUMBERS, WITH_PER, PLAIN[unit], FURTHER[further]):
+        per = form.format(n=number, unit=spelled, further=name)
+        plain, case = f"{number}{unit}", f"{per!r} in {reply!r}"
+        if form == "{n}{unit}每{further}" and "答" in reply:
+            continue  # schools write the two others
+        assert outcome(plain, per, reply) == "undecided", case
+        assert outcome(per, plain, reply) == "undecided", case
+        assert outcome(f"{number}{unit}/{further}", per, reply) == "correct", case
+        # Wrong twins: another number, another unit before the "per", an area.
+        assert (
+            outcome(f"7{plain}", per, reply)
+            == outcome(f"7{per}" if per[0].isdigit() else "7米/秒", plain, reply)
+            == "wrong"
+        )
+        others = [other for other in PLAIN if other != unit]
+        assert {outcome(f"{number}{other}", per, reply) for other in others} == {"wrong"}, case
+
+
+@pytest.mark.parametrize(("reference", "answer"), [("12平方米", "12米"), ("12米", "12立方米"), ("5米/秒", "5千米")])
+def test_a_unit_that_only_shares_a_dimension_is_another_unit(reference: str, answer: str) -> None:
+    assert outcome(reference, answer, REPLIES[0]) == outcome(answer, reference, REPLIES[0]) == "wrong"
+
+
+@pytest.mark.parametrize("number", [2, 5, 10])
+@pytest.mark.parametrize(("top", "bottom"), [(3, 3), (3, 2), (7, 2), (4, 1)])
+def test_a_number_beside_an_improper_fraction_is_neither_a_product_nor_a_mixed_number(
+    number: int, top: int, bottom: int
+) -> None:
+    improper = rf"{number}\frac{{{top}}}{{{bottom}}}"
+    product_of, mixed = rf"\frac{{{number * top}}}{{{bottom}}}", rf"\frac{{{number * bottom + top}}}{{{bottom}}}"
+    for value in (product_of, mixed):
+        assert outcome(value, improper, REPLIES[0]) == outcome(improper, value, REPLIES[0]) == "undecided"
+    # Wrong twins: a sign of multiplication, and a proper fraction.
+    spelled = improper.replace(r"\frac", r" \cdot \frac")
+    assert [outcome(value, spelled, REPLIES[0]) for value in (product_of, mixed)] == ["correct", "wrong"]
+    proper = rf"{number}\frac{{{bottom}}}{{{top + 1}}}"
+    assert outcome(rf"\frac{{{number * (top + 1) + bottom}}}{{{top + 1}}}", proper, REPLIES[0]) == "correct"
