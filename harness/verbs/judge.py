@@ -1,8 +1,8 @@
 """A judge model rules on a run's grades: the rules grade first, then the judge sees the samples that its scope names.
 
 The judge's requests and replies are a run folder of their own, `<run>/judge/<model, prompt, sampling>/`. A judge that
-was killed and started again asks only for missing replies; once all replies are there, no server is contacted or
-started.
+was killed and started again asks only for missing replies, and once more for replies without a verdict; once every
+answer has its verdict, no server is contacted or started.
 
 Long: a judge is tried before a run with the very requests by which it judges after the run.
 """
@@ -18,6 +18,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -30,7 +31,7 @@ from harness.benchmarks.questions import QuestionSet
 from harness.client.address.endpoint import DNS_PREFIX, Endpoint
 from harness.client.asker import Asker
 from harness.core.codec import digest
-from harness.core.errors import HarnessError, Interrupted, Sentence, ServerError, option
+from harness.core.errors import HarnessError, Interrupted, Sentence, ServerError, StoppedByRule, UsageError, option
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.records import Grade, Key, Message, Question, Sample
@@ -56,9 +57,11 @@ from harness.grading.second.second_opinion import Agreement, agreement
 from harness.grading.verdict import JUDGE_RULE
 from harness.presets.grading import GradingOptions
 from harness.presets.sampling import Sampling
-from harness.runs import RunFolder, opinions, read_samples
+from harness.runs import Journal, RunFolder, opinions, read_samples
+from harness.runs.journal import drop_samples
 from harness.runs.layout import named_folder
 from harness.runs.line_file import make_folder
+from harness.runs.lock import hold
 from harness.runs.record import missing_samples
 from harness.scoring import Score
 from harness.scoring.audit import JudgeErrors
@@ -341,7 +344,10 @@ def _trial(judge: JudgeSettings, server: Server, folder: RunFolder, wait: _Trial
     cases = _Cases(TRIAL.benchmark, {question.question_id: question for question in questions}, {}, 0)
     make_folder(folder.path)
     try:
-        outcome = _ask(folder, [cases], judge, server, wait.look, "", TRIAL_PATIENCE, wait.over)
+        outcome = _ask(
+            folder, [cases], judge, server, on_progress=wait.look, resume_command="", patience=TRIAL_PATIENCE,
+            over=wait.over,
+        )  # fmt: skip
     except Interrupted as error:
         # The session's own sentence says that its folder can be resumed, and this one is deleted.
         signum = error.exit_code - 128
@@ -500,12 +506,13 @@ def judge_grades(
         shutil.rmtree(folder.path)
         stored = [_replies(folder, benchmark_cases, judge) for benchmark_cases in cases]
     n_stored = sum(replies.from_server.total() for replies in stored)
-    if any(replies.owed for replies in stored):
+    not_asked = _NotAsked()
+    if any(replies.owed or replies.silent for replies in stored):
         make_folder(run.path)
         make_folder(run.path / "judge")
         make_folder(folder.path)
-        with serve() as server:
-            outcome = _ask(folder, cases, judge, server, on_progress, resume_command)
+        ask = partial(_ask, folder, cases, judge, on_progress=on_progress, resume_command=resume_command)
+        outcome, not_asked = _ask_again(folder, stored, judge, serve, ask)
         stored = [_replies(folder, benchmark_cases, judge) for benchmark_cases in cases]
     mute = _mute(cases, stored)
     agreeable = _agreeable(stored)
@@ -516,6 +523,7 @@ def judge_grades(
             _mute([benchmark_cases], [replies]) if mute else "",
             agreeable if replies.votes else "",
             "" if mute else _silent_warning(benchmark.grades, benchmark_cases, replies),
+            not_asked.warning(benchmark_cases.benchmark),
             _missing_warning(replies, len(benchmark_cases.questions), outcome),
             _unshown(benchmark.grades, judge.scope),
             _from_elsewhere(replies.from_server, judge.addresses),
@@ -525,6 +533,89 @@ def judge_grades(
     if mute:
         mute = f"{mute}; its replies: harness show {shlex.quote(str(folder.path))}"
     return Judged(scores=scores, reports=reports, outcome=outcome, n_stored=n_stored, folder=folder.path, mute=mute)
+
+
+@dataclass(frozen=True, slots=True)
+class _NotAsked:
+    """The replies without a verdict that the judge could not be asked for again. why: the reason, in a sentence."""
+
+    keys: frozenset[tuple[str, Key]] = frozenset()
+    why: str = ""
+
+    def warning(self, benchmark: str) -> str:
+        """A warning if the judge could not be asked again about answers of the benchmark; else empty."""
+        n = len({key.question_id for name, key in self.keys if name == benchmark})
+        if not n:
+            return ""
+        return (
+            f"the judge could not be asked again about {count_noun(n, 'answer')} on which it gave no verdict "
+            f"({self.why.rstrip('.')}): its stored verdicts count, and the same command asks again"
+        )
+
+
+def _ask_again(
+    folder: RunFolder,
+    stored: Sequence[_Replies],
+    judge: JudgeSettings,
+    serve: Serve,
+    ask: Callable[[Server], Outcome],
+) -> tuple[Outcome | None, _NotAsked]:
+    """Ask the judge for its missing replies, and once more for those without a verdict; return how that ended.
+
+    A reply without a verdict is dropped once the server is there, and put back if no other reply came. stored: what is
+    stored now. ask: asks for everything that is not stored. Raises what `generate` raises; but if no reply is missing,
+    a judge that cannot be asked is no error: the outcome is then None.
+    """
+    keys = frozenset((replies.benchmark, key) for replies in stored for key in replies.silent)
+    dropped: dict[str, list[Sample]] = {}
+    outcome, why = None, ""
+    try:
+        with serve() as server:
+            dropped = _drop_silent(folder, stored, judge)
+            outcome = ask(server)
+    except (ServerError, UsageError, StoppedByRule) as error:
+        if any(replies.owed for replies in stored):
+            raise
+        why = error.sentence
+    finally:
+        if dropped:
+            keys = _put_back(folder, dropped)
+    if outcome is not None:
+        why = next((str(why) for why in (*outcome.causes, outcome.stopped) if str(why)), "no reply came")
+        n_owed = outcome.n_owed - len(keys)
+        outcome = dataclasses.replace(
+            outcome, n_done=outcome.n_expected - n_owed, n_owed=n_owed, complete=n_owed <= outcome.n_missing
+        )
+    return outcome, _NotAsked(keys, why)
+
+
+def _drop_silent(folder: RunFolder, stored: Sequence[_Replies], judge: JudgeSettings) -> dict[str, list[Sample]]:
+    """Take the replies that are asked for again out of the judge's folder; return them by benchmark."""
+    dropped = {}
+    for replies in stored:
+        if replies.silent:
+
+            def still_silent(reply: Sample, silent: Collection[Key] = replies.silent) -> bool:
+                # The reply is looked at once more: another process may have asked for it again since.
+                return reply.key in silent and _vote(reply, judge.prompt) is None
+
+            with hold(folder) as held:
+                dropped[replies.benchmark] = drop_samples(folder.benchmark(replies.benchmark), still_silent)
+                held.log.write("samples_dropped", benchmark=replies.benchmark, n=len(dropped[replies.benchmark]))
+    return dropped
+
+
+def _put_back(folder: RunFolder, dropped: Mapping[str, Sequence[Sample]]) -> frozenset[tuple[str, Key]]:
+    """Store the dropped replies in whose place no other reply came; return their benchmarks and keys."""
+    keys = set()
+    with hold(folder) as held:
+        for benchmark, replies in dropped.items():
+            with Journal.open(folder.benchmark(benchmark), log=held.log) as journal:
+                for reply in replies:
+                    if reply.key not in journal.keys:
+                        journal.hand_over(reply)
+                        keys.add((benchmark, reply.key))
+    return frozenset(keys)
 
 
 def _mute(cases: Sequence[_Cases], stored: Sequence[_Replies]) -> str:
@@ -552,10 +643,11 @@ def _silent_warning(grades: Iterable[Grade], cases: _Cases, replies: _Replies) -
         return ""
     named = ", ".join(f"{visible(key.question_id, 60)} sample {key.sample_index}" for key in keys[:MAX_NAMED_SILENT])
     more = f", {len(keys) - MAX_NAMED_SILENT:,} more" if len(keys) > MAX_NAMED_SILENT else ""
+    them = "it" if len(keys) == 1 else "them"
+    again = "the same command asks the judge again, or " if replies.silent else ""
     return (
-        f"the judge was asked about {count_noun(len(keys), 'undecided sample')} and gave no verdict on "
-        f"{'it' if len(keys) == 1 else 'them'} ({named}{more}): a person decides {'it' if len(keys) == 1 else 'them'} "
-        "by `harness audit` with `undecided`"
+        f"the judge was asked about {count_noun(len(keys), 'undecided sample')} and gave no verdict on {them} "
+        f"({named}{more}): {again}a person decides {them} by `harness audit` with `undecided`"
     )
 
 
@@ -658,12 +750,14 @@ def _cases(graded: GradedBenchmark, judge: JudgeSettings, samples_of: SamplesOf)
 @dataclass(frozen=True, slots=True)
 class _Replies:
     """The judge's replies for one benchmark. votes: case → its votes, for the cases with all votes. owed: cases with a
-    vote missing. from_server: address of a server → number of its replies. prompt_tokens, completion_tokens: sums over
-    the stored replies; None if no reply states them.
+    vote missing. silent: replies without a verdict about the cases that have none. from_server: address of a server →
+    number of its replies. prompt_tokens, completion_tokens: sums over the stored replies; None if no reply states them.
     """
 
+    benchmark: str
     votes: Mapping[str, Sequence[bool | None]]
     owed: frozenset[str]
+    silent: frozenset[Key]
     from_server: Counter[str]
     prompt_tokens: int | None
     completion_tokens: int | None
@@ -673,6 +767,7 @@ def _replies(folder: RunFolder, cases: _Cases, judge: JudgeSettings) -> _Replies
     """The stored replies of the judge, read as votes."""
     files = folder.benchmark(cases.benchmark)
     votes: dict[str, list[bool | None]] = defaultdict(list)
+    without: list[Key] = []
     usages = []
     keys = set()
     from_server: Counter[str] = Counter()
@@ -681,11 +776,16 @@ def _replies(folder: RunFolder, cases: _Cases, judge: JudgeSettings) -> _Replies
             keys.add(sample.key)
             usages.append(sample.usage)
             from_server[sample.endpoint] += 1
-            votes[sample.question_id].append(_vote(sample, judge.prompt))
+            votes[sample.question_id].append(vote := _vote(sample, judge.prompt))
+            if vote is None:
+                without.append(sample.key)
     missing = frozenset(row.question_id for row in missing_samples(cases.benchmark, cases.questions, judge.votes, keys))
+    decided = {case for case, ruling in votes.items() if case not in missing and majority(ruling) is not None}
     return _Replies(
+        benchmark=cases.benchmark,
         votes={case: ruling for case, ruling in votes.items() if case not in missing},
         owed=missing,
+        silent=frozenset(key for key in without if key.question_id not in decided),
         from_server=from_server,
         prompt_tokens=_sum(usage.prompt_tokens for usage in usages),
         completion_tokens=_sum(usage.completion_tokens for usage in usages),
@@ -709,6 +809,7 @@ def _ask(
     cases: list[_Cases],
     judge: JudgeSettings,
     server: Server,
+    *,
     on_progress: Callable[[Progress], None] | None,
     resume_command: str,
     patience: Patience | None = None,

@@ -35,7 +35,7 @@ from harness.scoring.pipeline import score_run
 from harness.verbs.judge import JudgeSettings, Serve, Server
 from server_launchers.keeping.supervisor import RunningServer
 from tests.conftest import CHECKOUT
-from tests.faults.server import FaultServer, Pause, Request, Step, completion, delta, event_stream, http
+from tests.faults.server import FaultServer, Pause, Request, Step, completion, delta, event_stream, http, models
 from tests.patience import PATIENCE_SECONDS
 from tests.system.command import harness, start
 from tests.verbs.judged_runs import (
@@ -425,6 +425,102 @@ def test_when_the_judge_fails_the_rules_grades_stand(run: RunFolder) -> None:
         judge_run(run, serve(server))
     assert sorted(g.verdict for g in graded(run).values()).count("undecided") == 4
     assert json.loads(run.benchmark("prose").scores.read_bytes())["n_undecided"] == 4
+
+
+KINDS = ("making", "burning", "storing", "losing")
+RULED = {"making": True, "burning": False}
+"""The verdicts of a judge that says nothing about the other kinds."""
+KEY_REFUSED = http(401, {"error": {"message": "no such key"}})
+
+
+@pytest.fixture
+def four(tmp_path: Path) -> RunFolder:
+    """Four distinct answers that no rule can compare."""
+    return write_run(tmp_path / "run", {"q": (PROSE, [rf"\boxed{{\text{{plants {kind} sugar}}}}" for kind in KINDS])})
+
+
+def kinds_asked(server: FaultServer) -> list[str]:
+    """The kind of each answer that the judge was asked about."""
+    return sorted(kind for _, answer in asked_of(server) for kind in KINDS if kind in answer)
+
+
+def verdicts(folder: RunFolder) -> list[str]:
+    return [graded(folder)["q", index].verdict for index in range(4)]
+
+
+def test_a_judge_is_asked_again_only_where_it_gave_no_verdict(four: RunFolder) -> None:
+    """Twice it says nothing of two answers, then it rules on one of them; what it ruled on is never asked again."""
+    with FaultServer(ruling_by(RULED)) as server:
+        first = judge_run(four, serve(server))
+        again = judge_run(four, serve(server))
+    assert kinds_asked(server) == sorted([*KINDS, "losing", "storing"])
+    assert first.scores == again.scores
+    assert again.outcome is not None
+    assert again.outcome.complete
+    with FaultServer(ruling_by({"losing": True, "making": False, "burning": True})) as mended:
+        judge_run(four, serve(mended))
+    assert kinds_asked(mended) == ["losing", "storing"]
+    assert verdicts(four) == ["correct", "wrong", "undecided", "correct"]
+    place = RunFolder(first.folder).benchmark("prose")
+    assert len(place.samples.read_bytes().splitlines()) == len(list(read_samples(place))) == 4
+
+
+def refusing(request: Request) -> Iterator[Step]:
+    return iter([models("judge") if request.method == "GET" else KEY_REFUSED])
+
+
+def test_where_the_judge_cannot_be_asked_again_its_stored_verdicts_count(tmp_path: Path, four: RunFolder) -> None:
+    words = ["score", "run", "--judge", "judge", "--judge-base-url"]
+    with FaultServer(ruling_by(RULED)) as server:
+        assert harness(tmp_path, *words, server.base_url).code == 0
+    stored = four.benchmark("prose").grades.read_bytes()
+    with FaultServer(lambda _request: iter([KEY_REFUSED])) as closed, FaultServer(refusing) as later:
+        for base_url, cause in (
+            (closed.base_url, "no such key"),  # before the first request
+            (later.base_url, "no such key"),  # at the first request
+            ("http://127.0.0.1:9", "127.0.0.1:9"),
+        ):
+            done = harness(tmp_path, *words, base_url)
+            said = " ".join((done.out + done.err).split())
+            assert done.code == 0, said
+            assert "the judge could not be asked again about 2 answers on which it gave no verdict" in said
+            assert cause in said
+            assert "its stored verdicts count, and the same command asks again" in said
+            assert four.benchmark("prose").grades.read_bytes() == stored
+    with FaultServer(ruling_by({"sugar": True})) as server:
+        judge_run(four, serve(server))
+    assert kinds_asked(server) == ["losing", "storing"], "the replies without a verdict are still known as such"
+    assert verdicts(four) == ["correct", "wrong", "correct", "correct"]
+
+
+def test_a_judge_that_cannot_be_asked_at_all_is_an_error_as_long_as_a_reply_is_missing(four: RunFolder) -> None:
+    """The wrong twin: one answer was never judged, so stored verdicts do not stand for all."""
+
+    def half(request: Request) -> Iterator[Step]:
+        if "burning" in shown_to(request)[1]:
+            return iter([http(400, {"error": {"message": "not this one"}})])
+        return ruling_by(RULED)(request)
+
+    with FaultServer(judging(half)) as server:
+        assert judge_run(four, serve(server)).reports[0].n_owed == 1
+    with FaultServer(refusing) as server, pytest.raises(ServerError, match="no such key"):
+        judge_run(four, serve(server))
+    assert verdicts(four) == ["undecided"] * 4
+    with FaultServer(ruling_by(RULED)) as server:
+        judge_run(four, serve(server))
+    assert kinds_asked(server) == ["burning", "losing", "storing"]
+
+
+def test_a_refused_second_question_leaves_the_answer_without_a_verdict_and_none_missing(four: RunFolder) -> None:
+    with FaultServer(ruling_by(RULED)) as server:
+        judge_run(four, serve(server))
+    refused = judging(lambda _request: iter([http(400, {"error": {"message": "not this one"}})]))
+    with FaultServer(refused) as server:
+        judged = judge_run(four, serve(server))
+    assert judged.outcome is not None
+    assert (judged.outcome.complete, judged.reports[0].n_owed, judged.reports[0].n_silent) == (True, 0, 2)
+    (warning,) = [warning for warning in judged.scores[0].warnings if "asked again about" in warning]
+    assert "not this one" in warning
 
 
 def test_prompts_models_and_samplings_keep_checkpoints_of_their_own(run: RunFolder) -> None:
