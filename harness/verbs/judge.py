@@ -466,18 +466,28 @@ def score_with_judge(
 ) -> Judged:
     """Grade by the rules, ask the judge, then write grades and scores.
 
-    The rules' grades and scores are written before the first request and stand if the judge's session fails. An answer
-    with a judge's reply missing keeps the rules' grade. Raises what `score_run` and `generate` raise. on_progress:
-    called with the progress of the judge's session. resume_command: what the user types to continue.
+    The rules' grades and scores are written before the first request and stand if the judge's session fails; a warning
+    of these scores then says that the judging has not ended. An answer with a judge's reply missing keeps the rules'
+    grade. Raises what `score_run` and `generate` raise. on_progress: called with the progress of the judge's session.
+    resume_command: what the user types to continue.
     """
     graded = []
     for benchmark in grade_run(run, grading, on_graded):
-        publish(benchmark)
+        publish(unfinished(benchmark, judge))
         graded.append(benchmark)
     return judge_grades(
         run, graded, judge, serve, publish=publish, samples_of=lambda of, keys: read_samples(of.folder, keys=keys),
         on_progress=on_progress, resume_command=resume_command,
     )  # fmt: skip
+
+
+def unfinished(graded: GradedBenchmark, judge: JudgeSettings) -> GradedBenchmark:
+    """The benchmark with the rules' grades, and a warning that stands as long as the judge has not ended."""
+    warning = (
+        f"the judging by {visible(judge.name.removeprefix('judge:'), 100)} has not ended: these are the rules' verdicts, "
+        "and the same `harness score` command goes on with it"
+    )
+    return dataclasses.replace(graded, warnings=(*graded.warnings, warning))
 
 
 def judge_grades(

@@ -523,6 +523,39 @@ def test_a_refused_second_question_leaves_the_answer_without_a_verdict_and_none_
     assert "not this one" in warning
 
 
+def test_a_report_says_that_the_judging_was_stopped_or_lacks_verdicts(tmp_path: Path, four: RunFolder) -> None:
+    def report() -> str:
+        done = harness(tmp_path, "report", "run")
+        page = (four.path / "report.md").read_text()
+        assert ("has not ended" in page) == ("has not ended" in done.out)
+        return " ".join(done.out.split())
+
+    def up_to_losing(request: Request) -> Iterator[Step]:
+        return refusing(request) if "losing" in shown_to(request)[1] else ruling_by({"sugar": True})(request)
+
+    with FaultServer(judging(up_to_losing)) as server, pytest.raises(ServerError, match="no such key"):
+        judge_run(four, serve(server))
+    assert "the judging by judge@verdict has not ended: these are the rules' verdicts" in report()
+    score_run(four, GradingOptions(workers=1))
+    assert "has not ended" not in report(), "a score by the rules alone was wanted"
+
+    def all_but_one(request: Request) -> Iterator[Step]:
+        if "losing" in shown_to(request)[1]:
+            return iter([http(400, {"error": {"message": "not this one"}})])
+        return ruling_by({"sugar": True})(request)
+
+    with FaultServer(judging(all_but_one)) as server:
+        judge_run(four, serve(server))
+    shown = report()
+    assert "has not ended" not in shown
+    assert "the judge has not replied about 1 of 4 answers" in shown
+    with FaultServer(ruling_by({"sugar": True})) as server:
+        judge_run(four, serve(server))
+    shown = report()
+    assert "has not ended" not in shown
+    assert "has not replied" not in shown
+
+
 def test_prompts_models_and_samplings_keep_checkpoints_of_their_own(run: RunFolder) -> None:
     def answer(request: Request) -> Iterator[Step]:
         return completion("SCORE: 1" if "SCORE" in request.json["messages"][-1]["content"] else "VERDICT: INCORRECT")
