@@ -485,8 +485,8 @@ def unfinished(graded: GradedBenchmark, judge: JudgeSettings) -> GradedBenchmark
     """The benchmark with the rules' grades, and a warning that stands as long as the judge has not ended."""
     name = visible(judge.name.removeprefix("judge:"), 100)
     warning = (
-        f"the judging by {name} has not ended: these are the rules' verdicts, and the same `harness score` command goes "
-        "on with it"
+        f"the judging by {name} has not ended: these are the rules' verdicts, and the same `harness score` command "
+        "goes on with it"
     )
     return dataclasses.replace(graded, warnings=(*graded.warnings, warning))
 
