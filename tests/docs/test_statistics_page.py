@@ -1,4 +1,4 @@
-"""docs/statistics.md quotes the sentences on judged, undecided and missing samples as they are printed, save the numbers.
+"""docs/statistics.md quotes sentences on judged, undecided and missing samples as they are printed, save the numbers.
 
 For: harness.scoring.score, harness.scoring.audit, harness.verbs.comparison_warnings.
 """
