@@ -161,7 +161,10 @@ def _follow(file: str, out: Path, plan: Callable[[], Sweep], patience_s: float, 
     warned: Counter[str] = Counter()
 
     def run(written: Collection[Path], unchanged: Collection[Path]) -> int:
-        planned = plan().of_checkpoints(written, following.WRITING, unchanged)
+        try:
+            planned = plan().of_checkpoints(written, following.WRITING, unchanged)
+        except UsageError as error:
+            raise following.FileInWork(error.sentence) from error
         # A machine that can start no server of this sweep cannot do so for the next checkpoint either.
         running.refuse_hopeless(planned, Watcher())
         return _run(planned, verify=verify, as_json=False, warned=warned)

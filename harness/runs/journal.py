@@ -395,14 +395,14 @@ def drop_samples(folder: BenchmarkFolder, drops: Callable[[Sample], bool]) -> li
     """
     dropped: list[Sample] = []
 
-    def kept() -> Iterator[bytes]:
+    def other_lines() -> Iterator[bytes]:
         for sample in read_samples(folder):
             if drops(sample):
                 dropped.append(sample)
             else:
                 yield record.encode(sample).line
 
-    write_atomically(folder.samples, kept())
+    write_atomically(folder.samples, other_lines())
     folder.index.unlink(missing_ok=True)
     return dropped
 

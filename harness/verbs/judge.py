@@ -473,7 +473,7 @@ def score_with_judge(
     """
     graded = []
     for benchmark in grade_run(run, grading, on_graded):
-        publish(unfinished(benchmark, judge))
+        publish(mark_unfinished(benchmark, judge))
         graded.append(benchmark)
     return judge_grades(
         run, graded, judge, serve, publish=publish, samples_of=lambda of, keys: read_samples(of.folder, keys=keys),
@@ -481,7 +481,7 @@ def score_with_judge(
     )  # fmt: skip
 
 
-def unfinished(graded: GradedBenchmark, judge: JudgeSettings) -> GradedBenchmark:
+def mark_unfinished(graded: GradedBenchmark, judge: JudgeSettings) -> GradedBenchmark:
     """The benchmark with the rules' grades, and a warning that stands as long as the judge has not ended."""
     name = visible(judge.name.removeprefix("judge:"), 100)
     warning = (

@@ -10,7 +10,7 @@ from harness.core.records import Key, Sample
 from harness.generation.progress import Progress
 from harness.scoring import Score
 from harness.scoring.pipeline import GradedBenchmark, publish
-from harness.verbs.judge import Judged, JudgeSettings, Serve, judge_grades, unfinished
+from harness.verbs.judge import Judged, JudgeSettings, Serve, judge_grades, mark_unfinished
 from harness.verbs.outputs import ScoredFile, write_grades
 
 
@@ -28,7 +28,7 @@ def judge_file(
     The judge's replies are stored beside the file. out: a file that gets the grades after the judge; None: no file.
     """
     for benchmark in scored.graded:
-        publish(unfinished(benchmark, judge))
+        publish(mark_unfinished(benchmark, judge))
     after: list[GradedBenchmark] = []
 
     def published(graded: GradedBenchmark) -> Score:

@@ -197,6 +197,61 @@ def test_a_follower_goes_on_once_another_process_has_left_the_folder(
     assert done.err.index("The sweep waits until the folder is free") < done.err.index("ck-step_1+a: scored")
 
 
+HALF = "checkpoints: 'ck/step_*\nbenchm"
+"""A sweep's file of which an editor has written half."""
+
+
+def test_a_file_that_is_half_written_when_it_is_read_anew_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "POLL_S", 0.05)
+    questions(tmp_path, "a", 1, 3)
+    (tmp_path / "ck/step_1").mkdir(parents=True)
+    os.utime(tmp_path / "ck/step_1", (1, 1))
+    reading, n_reads = files.read, 0
+
+    def read(path: Path) -> files.SweepFile:
+        """Read the file, at the first later readings as an editor has left it by then."""
+        nonlocal n_reads
+        n_reads += 1
+        path.write_text({3: HALF, 4: HALF}.get(n_reads, text))
+        return reading(path)
+
+    monkeypatch.setattr(files, "read", read)
+    with FaultServer(answering("ck/step_1")) as server:
+        run = {"base_url": server.base_url, "fingerprint": False, "canary": False}
+        text = json.dumps({"checkpoints": "ck/step_*", "benchmarks": [{"data": "a.jsonl", "samples": 1}], "run": run})
+        (tmp_path / "s.yaml").write_text(text)
+        done = harness(tmp_path, "sweep", "s.yaml", "--follow", "0.05", "--no-progress")
+    assert done.code == 0, done.err
+    assert n_reads == 5
+    (warning,) = [line for line in done.err.splitlines() if "reads the file again" in line]
+    assert "warning: s.yaml" in warning
+    assert "ck-step_1+a: scored" in done.err
+
+
+def test_a_file_that_stays_wrong_ends_the_sweep_when_its_patience_ends(tmp_path: Path) -> None:
+    training, told = Training(tmp_path / "ck", {20: lambda: training.write("step_1")}), Told()
+    n_reads = 0
+
+    def run(written: Collection[Path], unchanged: Collection[Path]) -> int:
+        nonlocal n_reads
+        n_reads += 1
+        raise following.FileInWork("s.yaml:1: wrong")
+
+    with pytest.raises(UsageError, match=r"^s.yaml:1: wrong$"):
+        followed(training, 120, run, told)
+    assert n_reads > 2
+    assert told.warnings == ["s.yaml:1: wrong. The sweep waits, and reads the file again"]
+    assert 120 <= training.time <= 120 + 20 + POLL_S
+
+
+def test_a_file_that_is_half_written_at_the_start_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text(HALF)
+    done = harness(tmp_path, "sweep", "s.yaml", "--follow", "60")
+    assert (done.code, "s.yaml" in done.err, "reads the file again" in done.err) == (2, True, False), done.err
+
+
 def broken() -> int:
     raise StoreError("the disk is full")
 

@@ -7,8 +7,9 @@ checkpoint without a run is left out of the sweep until no file of it has change
 run keeps its row, and is run later. The sweep is planned anew each time it goes on, and cells that are done are not run
 again. A checkpoint whose files change later is run again, since its server may have failed because a file was missing;
 without a change, a server that did not start is not started again. While another process uses the sweep's folder, such
-as a second sweep that makes more samples, following waits. A checkpoint that is deleted before it was run is named. If
-a folder with the step of another checkpoint appears, such as a merged copy, it is named and the sweep goes on.
+as a second sweep that makes more samples, following waits; also while the sweep's own file is wrong, such as half
+written. A checkpoint that is deleted before it was run is named. If a folder with the step of another checkpoint
+appears, such as a merged copy, it is named and the sweep goes on.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from harness.asking.watching import Watcher
@@ -43,6 +45,10 @@ folder of its model, and that must not go on forever.
 """
 
 
+class FileInWork(UsageError):
+    """The sweep's file, or what it names, is wrong at a later reading: an editor may be writing it."""
+
+
 def follow(
     file: SweepFile,
     out: Path,
@@ -57,10 +63,11 @@ def follow(
 
     Returns the last exit code of `run`. out: the sweep's folder. run: gets the paths of the checkpoints that are
     completely written, and those of them whose files have not changed since it last got them; it is called again later
-    if it raises `InUse`. watcher: gets a sentence before each wait and at the end, one for each pattern that fits
-    nothing yet while another does, and a warning for each checkpoint that was deleted before it was run or that has a
-    twin. now: returns the seconds since the epoch, the clock of the files' times. Raises `UsageError` if the file names
-    no checkpoints, if two of those that exist now have the same step or name, or if none appears in time.
+    if it raises `InUse`, or `FileInWork`, which is raised if it still stands when the patience ends. watcher: gets a
+    sentence before each wait and at the end, one for each pattern that fits nothing yet while another does, and a
+    warning for a file in work and for each checkpoint that was deleted before it was run or that has a twin. now:
+    returns the seconds since the epoch, the clock of the files' times. Raises `UsageError` if the file names no
+    checkpoints, if two of those that exist now have the same step or name, or if none appears in time.
     """
     if "checkpoints" not in file.content:
         raise UsageError(f"{file.path}: a sweep that follows a folder needs the key 'checkpoints', such as ck/step_*")
@@ -72,7 +79,7 @@ def follow(
     warned: set[Path] = set()  # checkpoints that are left out because of a twin
     seen: set[Path] = set()  # the checkpoints of the last look, and of those during the last run
     awaited: set[str] = set()  # patterns that fitted nothing when another one did
-    in_use = ""
+    hindrance: InUse | FileInWork | None = None  # why the last call of `run` did nothing
     training.refuse_twins(file)
     watcher.standing(waiting)
     # since: when `run` last ended, or when following began.
@@ -88,29 +95,45 @@ def follow(
         whole = {path: time_s for path, time_s in changed.items() if now() - time_s >= SETTLED_S}
         if written := news.keys() & whole.keys():
             _say_awaited(file, out, awaited, watcher)
-            try:
-                with _looking(file, seen):
-                    code = run(whole.keys(), settled.keys() - later.keys())
-            except InUse as error:
-                if in_use != error.sentence:
-                    watcher.standing(Sentence(f"{error.sentence} The sweep waits until the folder is free"))
-                in_use = error.sentence
+            with _looking(file, seen):
+                ended = _attempt(partial(run, whole.keys(), settled.keys() - later.keys()), hindrance, watcher)
+            hindrance = None if isinstance(ended, int) else ended
+            if isinstance(ended, int):
+                code, since = ended, now()
+                looks |= {path: looks.get(path, 0) + 1 for path in written}
+                settled |= whole
+                watcher.standing(waiting)
+                continue
+            if isinstance(ended, InUse):  # However long the other process takes.
                 sleep(POLL_S)
                 continue
-            in_use = ""
-            looks |= {path: looks.get(path, 0) + 1 for path in written}
-            settled |= whole
-            since = now()
-            watcher.standing(waiting)
-            continue
         # `news` also holds checkpoints that are still being written: each change of their files starts the wait anew.
         if now() - max([since, *news.values()]) >= patience_s:
             break
         sleep(POLL_S)
+    if isinstance(hindrance, FileInWork):
+        raise hindrance
     if code is None:
         raise _nothing_came(file, patterns, minutes)
     watcher.standing(_at_end(file, out, len(settled), minutes))
     return code
+
+
+def _attempt(run: Callable[[], int], before: InUse | FileInWork | None, watcher: Watcher) -> int | InUse | FileInWork:
+    """Return the exit code of `run`, or the error for which the sweep waits; the watcher is told of a new one.
+
+    before: the error of the last attempt.
+    """
+    try:
+        return run()
+    except InUse as error:
+        if before is None or before.sentence != error.sentence:
+            watcher.standing(Sentence(f"{error.sentence} The sweep waits until the folder is free"))
+        return error
+    except FileInWork as error:
+        if before is None or before.sentence != error.sentence:
+            watcher.warn(Sentence(f"{error.sentence.marked.rstrip('.')}. The sweep waits, and reads the file again"))
+        return error
 
 
 def _warn_deleted(deleted: Collection[Path], out: Path, watcher: Watcher) -> None:
