@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from harness.asking.options import ReportOptions
+from harness.core.errors import UsageError
 from harness.reports.tables import Table
 from harness.scoring.differences import holm
 from harness.verbs.report import report
@@ -23,6 +24,7 @@ from harness.verbs.sweep import whole as sweeps
 from harness.verbs.sweep.records import CellRecord
 from harness.verbs.sweep.results import Results, results
 from tests.reports.run_folders import write_run
+from tests.verbs.test_sweep_following import Told
 
 BENCHMARKS = ("demo", "aime24")
 
@@ -150,6 +152,53 @@ def test_a_base_that_the_file_names_stays_the_base_and_is_named_where_it_has_no_
         assert len(named) == (2 if one.title.startswith("aime24") else 0)
         assert all(note.endswith(reason) for note, reason in zip(named, why, strict=False))
     assert [row.difference for row in table.records(swept) if row.benchmarks == "aime24"] == [None] * 3
+
+
+def test_a_base_that_is_a_checkpoint_to_come_counts_once_it_is_there(training: Path) -> None:
+    def write_file_with(base: str) -> None:
+        content = {"checkpoints": "ck/step_*", "benchmarks": ["demo"], "table": {"base": base}}
+        Path("s.yaml").write_text(json.dumps(content))
+
+    def carried_out() -> tuple[list[str | None], list[str]]:
+        """The base of each step, and the warnings."""
+        planned = sweeps.plan_of("s.yaml", {}, {}, as_they_come=True)
+        for group in planned.groups:
+            for cell in group.cells:
+                asked, scoring = records.of_samples(group, cell), records.scoring(planned)
+                records.write(planned, CellRecord(cell=cell.name, stage="scored", of_samples=asked, scoring=scoring))
+        told = Told()
+        done = [*(training.parents[1] / "ck").iterdir()]
+        ended = sweeps.carry_out(planned.of_checkpoints(done, "written"), told)
+        return [one.base and one.base.name for one in ended.results.results], told.warnings
+
+    write_file_with("ck-step_40")
+    write_runs(training, {"demo": {10: 0.1, 20: 0.1, 30: 0.45}})
+    bases, warnings = carried_out()
+    assert bases == [None] * 3
+    assert warnings == [
+        "the base of the tables, ck-step_40, is no checkpoint yet: until it comes, nothing is compared with a base "
+        "(one that has come is called ck-step_10)"
+    ]
+    Path("ck/step_40").mkdir()
+    write_runs(training, {"demo": {40: 0.3}})
+    bases, warnings = carried_out()
+    assert (bases, warnings) == (["ck-step_40+demo"] * 3 + [None], [])
+    # While its folder is written, and it has no run, it is to come again.
+    shutil.rmtree(training / "ck-step_40+demo")
+    planned = sweeps.plan_of("s.yaml", {}, {}, as_they_come=True)
+    part = planned.of_checkpoints(list(Path("ck").glob("step_[123]0")), "written")
+    assert part.awaited_base == "ck-step_40"
+    assert [one.base for one in results(part).results] == [None] * 3
+    # Wrong twins: a command that does not follow, and a base that cannot be a checkpoint's name.
+    write_file_with("ck-step_50")
+    with pytest.raises(UsageError, match=r"no entry is called 'ck-step_50'.*follow=60 waits for it"):
+        sweeps.plan_of("s.yaml", {}, {})
+    write_file_with("fulll")
+    for before in (True, False):
+        with pytest.raises(UsageError, match="no entry is called 'fulll'"):
+            sweeps.plan_of("s.yaml", {}, {}, before_checkpoints=before, as_they_come=not before)
+    write_file_with("ck-step_50")
+    assert sweeps.plan_of("s.yaml", {}, {}, before_checkpoints=True).awaited_base == "ck-step_50"
 
 
 def test_tables_by_model_name_the_base_of_each_benchmark(training: Path) -> None:

@@ -21,7 +21,7 @@ from harness.core.errors import UsageError, near_names, option
 from harness.core.inert import visible
 from harness.runs.sweep_cell import JOIN
 from harness.verbs.sweep import schema, training
-from harness.verbs.sweep.checkpoints import Checkpoint
+from harness.verbs.sweep.checkpoints import Checkpoint, checkpoint_at
 from harness.verbs.sweep.entry import Entry, short_name, slug
 from harness.verbs.sweep.file import Keys, SweepFile, at_line
 from server_launchers.engines.table import ANY_PROGRAM
@@ -120,6 +120,12 @@ class Sweep:
         """The checkpoints that are models of the sweep."""
         return [entry.checkpoint for entry in self.axes.get("models", ()) if entry.checkpoint is not None]
 
+    @property
+    def awaited_base(self) -> str | None:
+        """The name of the tables' base if no entry has it yet, since its checkpoint is to come; else None."""
+        names = {entry.name for entries in self.axes.values() for entry in entries}
+        return None if self.table.base in names else self.table.base
+
     def of_checkpoints(self, paths: Collection[Path], reason: str, unchanged: Collection[Path] = ()) -> Sweep:
         """Return the plan without the existing checkpoints that are not among `paths`. reason: why they are left out.
 
@@ -194,8 +200,8 @@ def plan(
     over: options of a run that override the file's (`model` and `out` replace its models and folder). serve: engine and
     fields of the server to start, for a file without servers. judge: options of the judge that override the file's.
     as_they_come: further checkpoints may come, so leave out those with the same step or name
-    (`training.left_out_twins`), and let a pattern fit nothing yet if another does; else both are
-    refused.
+    (`training.left_out_twins`), let a pattern fit nothing yet if another does, and let the tables' base be a checkpoint
+    to come; else all three are refused.
     Raises `UsageError` with file and line.
     """
     content, over = file.content, dict(over or {})
@@ -214,7 +220,7 @@ def plan(
     for model, server in itertools.product(axes["models"] or (None,), axes["servers"] or (None,)):
         groups.append(_group(file, axes, model, server, common, over, out))
     table = schema.TableOptions(**content.get("table", {}))
-    _check_base(file, table, axes)
+    _check_base(file, table, axes, as_they_come=as_they_come)
     return Sweep(
         name=file.name,
         out=out,
@@ -230,11 +236,8 @@ def plan(
 
 
 def before_checkpoints(file: SweepFile) -> SweepFile:
-    """Return the file with a made-up model in place of its checkpoints, for a plan before any checkpoint exists.
-
-    The options of the table are left out, since they may name a checkpoint.
-    """
-    content = {key: value for key, value in file.content.items() if key not in ("checkpoints", "table")}
+    """Return the file with a made-up model in place of its checkpoints, for a plan before any checkpoint exists."""
+    content = {key: value for key, value in file.content.items() if key != "checkpoints"}
     return replace(file, content=content | {"models": ["step_0"]})
 
 
@@ -495,12 +498,21 @@ def _slots(given: Any) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(str(device).strip() for device in slot) for slot in parts)
 
 
-def _check_base(file: SweepFile, table: schema.TableOptions, axes: Mapping[str, Sequence[Entry]]) -> None:
-    """Raise `UsageError` if the table's `base` is no entry of an axis."""
+def _check_base(
+    file: SweepFile, table: schema.TableOptions, axes: Mapping[str, Sequence[Entry]], *, as_they_come: bool
+) -> None:
+    """Raise `UsageError` if the table's `base` is no entry of an axis, nor the name of a checkpoint that may come."""
     names = [entry.name for entries in axes.values() for entry in entries]
-    if table.base is not None and table.base not in names:
-        where = file.where(("table", "base"))
-        raise UsageError(f"{where}: no entry is called {visible(table.base, 80)!r}.{near_names(table.base, names)}")
+    if table.base is None or table.base in names:
+        return
+    is_checkpoint = checkpoint_at(Path(table.base)) is not None
+    if as_they_come and is_checkpoint:
+        return
+    where, follows = file.where(("table", "base")), ""
+    if is_checkpoint and "checkpoints" in file.content:
+        follows = f" If the training is still to write this checkpoint, {option('follow', 60)} waits for it."
+    near = near_names(table.base, names)
+    raise UsageError(f"{where}: no entry is called {visible(table.base, 80)!r}.{near}{follows}")
 
 
 # ---- placeholders and names

@@ -245,14 +245,14 @@ def _read_run(sweep: Sweep, cell: Cell, reason: str) -> CellResult:
 def _base(sweep: Sweep) -> tuple[str, str] | None:
     """The entry with which the other entries of its axis are compared, as (axis, name of the entry).
 
-    The file names the entry as its base. Without that key the entry is the first column of a grid; without a grid, the
-    first entry of the first axis with several entries; None if there is no such axis. If these entries are checkpoints
-    and the file names no base, each row has the base that `_against_base` finds.
+    The file names the entry as its base; None as long as it is a checkpoint to come. Without that key the entry is the
+    first column of a grid; without a grid, the first entry of the first axis with several entries; None if there is no
+    such axis. If these entries are checkpoints and the file names no base, each row has the base that `_against_base`
+    finds.
     """
     if sweep.table.base is not None:
-        return next(
-            (axis, entry.name) for axis in AXES for entry in sweep.axes.get(axis, ()) if entry.name == sweep.table.base
-        )
+        entries = ((axis, entry.name) for axis in AXES for entry in sweep.axes.get(axis, ()))
+        return next((entry for entry in entries if entry[1] == sweep.table.base), None)
     axis_of_columns = columns_axis(sweep) if sweep.table.layout == "grid" else None
     long_axes = [axis for axis in AXES[:-1] if len(sweep.axes.get(axis, ())) > 1]
     axis = axis_of_columns if axis_of_columns in long_axes else next(iter(long_axes), None)

@@ -58,6 +58,7 @@ def plan_of(
     file = files.read(files.find(name))
     if before_checkpoints:
         file = cells.before_checkpoints(file)
+    as_they_come = as_they_come or before_checkpoints
     sweep = cells.plan(file, over, serve, JudgeOptions.without_unset(judge), as_they_come=as_they_come)
     trackers_named(track)  # An unknown name is refused now, not after the first cell.
     sweep = replace(sweep, track=tuple(track))
@@ -99,6 +100,8 @@ def carry_out(
         _warn_left_out(sweep.left_out, watcher)
         for words in in_different_words(sweep.checkpoints):
             watcher.warn(Sentence(words))
+        if sweep.awaited_base is not None:
+            watcher.warn(_awaited(sweep, sweep.awaited_base))
         if sweep.checkpoints:
             training.take_up(sweep.out, sweep.checkpoints)
         for path, reason in running.reasons_to_wait(sweep).items():
@@ -129,6 +132,15 @@ def _warn_left_out(left_out: Mapping[Path, str], watcher: Watcher) -> None:
     """Warn of each checkpoint that is no part of the sweep. left_out: its path → the reason."""
     for path, reason in left_out.items():
         watcher.warn(Sentence(f"{visible(str(path), 200)} is left out: {reason}"))
+
+
+def _awaited(sweep: Sweep, base: str) -> Sentence:
+    """The warning about a base of the tables that is a checkpoint to come."""
+    one = f" (one that has come is called {visible(sweep.checkpoints[0].name, 80)})" if sweep.checkpoints else ""
+    return Sentence(
+        f"the base of the tables, {visible(base, 80)}, is no checkpoint yet: until it comes, nothing is compared with "
+        f"a base{one}"
+    )
 
 
 def disagreement(result: CellResult) -> str:
