@@ -101,7 +101,7 @@ def carry_out(
         for words in in_different_words(sweep.checkpoints):
             watcher.warn(Sentence(words))
         if sweep.awaited_base is not None:
-            watcher.warn(_awaited(sweep, sweep.awaited_base))
+            watcher.warn(_base_to_come(sweep, sweep.awaited_base))
         if sweep.checkpoints:
             training.take_up(sweep.out, sweep.checkpoints)
         for path, reason in running.reasons_to_wait(sweep).items():
@@ -134,12 +134,12 @@ def _warn_left_out(left_out: Mapping[Path, str], watcher: Watcher) -> None:
         watcher.warn(Sentence(f"{visible(str(path), 200)} is left out: {reason}"))
 
 
-def _awaited(sweep: Sweep, base: str) -> Sentence:
+def _base_to_come(sweep: Sweep, base: str) -> Sentence:
     """The warning about a base of the tables that is a checkpoint to come."""
-    one = f" (one that has come is called {visible(sweep.checkpoints[0].name, 80)})" if sweep.checkpoints else ""
+    example = f" (one that has come is called {visible(sweep.checkpoints[0].name, 80)})" if sweep.checkpoints else ""
     return Sentence(
         f"the base of the tables, {visible(base, 80)}, is no checkpoint yet: until it comes, nothing is compared with "
-        f"a base{one}"
+        f"a base{example}"
     )
 
 
