@@ -132,7 +132,7 @@ def command(
         given_options = run_given(words), judge_given(words)
         # All else is checked now: the first checkpoint may come in hours.
         checked = plan(*given_options, before_checkpoints=True)
-        expected.estimates(checked)
+        expected.estimates(checked, download=True)
         running.refuse_hopeless(checked, Watcher(), before_checkpoints=True)
         later = functools.partial(plan, *given_options, as_they_come=True)
         sys.exit(_follow(file, checked.out, later, 60 * follow, verify=verify))

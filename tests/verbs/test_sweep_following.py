@@ -601,11 +601,14 @@ def test_a_path_without_a_step_is_no_checkpoint(tmp_path: Path) -> None:
         ("benchmarks: [dmo]\n", (), "Did you mean demo?"),
         ("benchmarks: [demo]\n", ("--track", "trakio"), "Did you mean trackio?"),
         ("benchmarks: [demo]\nrun: {filter: [topc=word]}\n", (), "topc"),
+        ("benchmarks: [demo, aime24]\n", (), "s.yaml:3: HuggingFaceH4/aime_2024 is not in the cache and "),
     ],
 )
 def test_mistakes_are_named_before_the_first_checkpoint(
-    tmp_path: Path, text: str, words: tuple[str, ...], reason: str
+    tmp_path: Path, text: str, words: tuple[str, ...], reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     (tmp_path / "s.yaml").write_text(f"checkpoints: ck/step_*\nservers: [{{engine: llama_cpp}}]\n{text}")
     done = harness(tmp_path, "sweep", "s.yaml", "--follow", "60", *words)
     assert (done.code, reason in done.err, "waiting" in done.err) == (2, True, False), done.err

@@ -1,4 +1,4 @@
-"""The estimate of a sweep before anything is started: samples, tokens, time. Nothing is contacted or downloaded."""
+"""The estimate of a sweep before anything is started: samples, tokens, time. No server is asked."""
 
 from __future__ import annotations
 
@@ -48,15 +48,16 @@ class ExpectedCell:
         return None if self.n_questions is None else self.n_questions * self.samples
 
 
-def estimates(sweep: Sweep) -> list[ExpectedCell]:
+def estimates(sweep: Sweep, *, download: bool = False) -> list[ExpectedCell]:
     """The estimate of each cell, in order. No server is asked.
 
-    Raises `UsageError` for a wrong name of a benchmark, a prompt, a preset or a column.
+    download: get questions that are not on this machine; else their number is the card's. Raises `UsageError` for a
+    wrong name of a benchmark, a prompt, a preset or a column, and for questions that cannot be got.
     """
-    return [_estimate(sweep, group, cell) for group in sweep.groups for cell in group.cells]
+    return [_estimate(sweep, group, cell, download=download) for group in sweep.groups for cell in group.cells]
 
 
-def _estimate(sweep: Sweep, group: ServerGroup, cell: Cell) -> ExpectedCell:
+def _estimate(sweep: Sweep, group: ServerGroup, cell: Cell, *, download: bool) -> ExpectedCell:
     """The estimate of one cell from its card, its stored samples and an earlier run."""
     options = cell.options
     card = catalogue.load(options.benchmarks[0]) if options.benchmarks else None
@@ -64,7 +65,7 @@ def _estimate(sweep: Sweep, group: ServerGroup, cell: Cell) -> ExpectedCell:
     done = records.scored_record(sweep, group, cell) is not None
     questions_asked: prepare.Asked | None = None
     # The numbers are exact if the questions are on this machine; else they are those that the card states.
-    if card is None or options.data or data.status(card) != "absent":
+    if card is None or options.data or download or data.status(card) != "absent":
         try:
             questions_asked = prepare.questions_of(options, judged=sweep.judge is not None)
         except UsageError as error:
