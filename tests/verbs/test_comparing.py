@@ -742,6 +742,38 @@ def test_settings_that_a_source_does_not_state_decide_nothing_alone(tmp_path: Pa
         assert found.standing == standing
 
 
+@pytest.mark.parametrize(
+    ("row", "code", "standing", "said"),
+    [
+        ("", 1, "cannot say", "settings: none stated there, so the difference may come from them"),
+        (
+            ", stated: false, settings: {temperature: 0.6}",
+            1,
+            "cannot say",
+            "settings: a guess there, so the difference may come from them",
+        ),
+        (", quoted: true, settings: {temperature: 0.6}", 1, "cannot say", ""),
+        # The twins: stated settings, equal to ours or not, and a source without settings that agrees.
+        (", settings: {temperature: 0.6}", 4, "not compatible", ""),
+        (", settings: {temperature: 0.9}", 4, "not compatible", ""),
+        ("near", 0, "compatible", ""),
+    ],
+    ids=["none", "guess", "quoted", "equal", "other", "agrees"],
+)
+def test_a_source_without_known_settings_refutes_no_run(
+    row: str, code: int, standing: str, said: str, tmp_path: Path
+) -> None:
+    write_run(tmp_path / "run", benchmarks=[("demo", 30, 64)], strength=0.5)
+    percent, row = (50.0, "") if row == "near" else (80.0, row)
+    (tmp_path / "own.yaml").write_text(
+        'schema: 1\nsource: {title: Wiki, url: "https://example.org", by: others}\nquestions: {demo: 30}\nscores:\n'
+        f"  - {{model: org/model-7b, benchmark: demo, metric: pass@1, percent: {percent}, samples: 64{row}}}\n"
+    )
+    done = harness(tmp_path, "verify", "run", "--published", "own.yaml")
+    assert (done.code, done.out.splitlines()[0]) == (code, f"demo: {standing}"), done.err
+    assert re.findall(r"^ +(settings: .*)$", done.out, re.MULTILINE) == [said] * bool(said)
+
+
 def cells_of_a_sweep(folder: Path, last_of_sums: float = 0.1) -> None:
     """The first and the last step of a training, each with a run folder for each of two benchmarks."""
     write_run(folder / "first+demo", benchmarks=[("demo", 30, 16)], strength=0.2)
