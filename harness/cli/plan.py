@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,7 +18,9 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun, count_questions
 
 if TYPE_CHECKING:
-    from harness.verbs.plan import Needed, Planned
+    from collections.abc import Sequence
+
+    from harness.verbs.plan import Needed, OutOfReach, Planned
     from harness.verbs.plan_typical import TypicalSpread
 
 
@@ -77,8 +80,11 @@ def command(runs: tuple[str, ...], as_json: bool, **given: Any) -> None:
             _print(planned, options)
     if as_json:
         say([planned.needed for planned in plans])
-    elif len(plans) > 1 and not options.published_samples:
+        return
+    if len(plans) > 1 and not options.published_samples:
         _print_mean(plans[0].needed, options, len(plans))
+    if any(planned.beyond for planned in plans):
+        _print_new_runs(plans, options)
 
 
 def _print(planned: Planned, options: PlanOptions) -> None:
@@ -247,7 +253,8 @@ def _print_needed(planned: Planned, options: PlanOptions, detect: float) -> None
     needed = planned.needed
     name = visible(needed.benchmark, 80)
     if needed.samples is None:
-        click.echo(f"{name}: {_never(options)}")
+        assert planned.beyond is not None
+        _print_out_of_reach(name, planned.beyond, options)
         return
     percent = f"{100 * needed.accuracy:.1f} %"
     if options.accuracy is not None:
@@ -279,6 +286,27 @@ def _print_needed(planned: Planned, options: PlanOptions, detect: float) -> None
         )
         return
     _print_forecasts(needed, options)
+
+
+def _print_out_of_reach(name: str, beyond: OutOfReach, options: PlanOptions) -> None:
+    """Print that no number of samples finds the difference, and which differences and stored samples could."""
+    least = _rounded_up(100 * beyond.least)
+    click.echo(f"{name}: {_never(options)}; the smallest difference that some number finds is {_points(least)}")
+    click.echo(f"  plan a larger difference (--detect {least})")
+    if beyond.enough is not None:
+        kind, flag = ("published score", "published-samples") if options.published_samples else ("run", "versus")
+        click.echo(
+            f"  or take another {kind}, of about {count_noun(beyond.enough, 'sample')} a question (--{flag} "
+            f"{beyond.enough})"
+        )
+
+
+def _print_new_runs(plans: Sequence[Planned], options: PlanOptions) -> None:
+    """Print the command that plans two new runs for the difference that the stored samples cannot show."""
+    names = [visible(name, 200) for name in dict.fromkeys(planned.source.name for planned in plans)]
+    accuracy = [] if options.accuracy is None else ["--accuracy", f"{options.accuracy:g}"]
+    words = shlex.join(["harness", "plan", *names, "--detect", f"{options.detect:g}", *accuracy])
+    click.echo(f"Two new runs on the same questions, without the stored samples, find it: {words}")
 
 
 def _print_forecasts(needed: Needed, options: PlanOptions) -> None:

@@ -144,8 +144,8 @@ def overall_verdict(comparisons: Sequence[PublishedComparison], suite: str = "")
     sharp = [entry for entry in listed if (entry.detectable or 0.0) <= MAX_BLUNTNESS * finest]
     if any(entry.verdict == "compatible" for entry in sharp):
         return "compatible"
-    known = [entry for entry in listed if first == OWN or entry.published.states_settings]
-    return "not compatible" if any(entry.verdict == "not compatible" for entry in known) else "cannot say"
+    with_settings = [entry for entry in listed if first == OWN or entry.published.states_settings]
+    return "not compatible" if any(entry.verdict == "not compatible" for entry in with_settings) else "cannot say"
 
 
 def _same_authors(url: str, suite: str) -> bool:

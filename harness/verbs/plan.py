@@ -21,6 +21,7 @@ from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
 from harness.runs import RunFolder, read_samples
 from harness.runs.layout import RESULTS
 from harness.scoring.differences import (
+    MAX_PLANNED,
     Detection,
     SampleSpread,
     fewest,
@@ -52,6 +53,9 @@ _PRINTED_UNIT = 0.001
 
 _CONCURRENCY = 64
 """Number of requests in flight that a forecast assumes where the run does not record its number."""
+
+_MANY_TIMES = 10
+"""A plan calls a stored run large enough for a difference if a new run of this many times its samples finds it."""
 
 LISTED_POINTS = (1.0, 2.0, 5.0, 10.0)
 """Differences in points for which `Planned.listed` holds the samples."""
@@ -112,6 +116,17 @@ class Needed:
     smallest_difference_of_mean: float | None = None
 
 
+class OutOfReach(NamedTuple):
+    """What to plan instead of a difference that no number of samples finds beside the stored ones.
+
+    least: the smallest difference that any number finds beside them, a fraction. enough: the fewest stored samples of
+    each question beside which `_MANY_TIMES` as many find the wanted difference; None if no number is enough.
+    """
+
+    least: float
+    enough: int | None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Planned:
     """The plan of one benchmark, with what only the command prints.
@@ -119,7 +134,7 @@ class Planned:
     listed: difference in points → samples of each question that find it, None if no number does; empty if no number of
     samples was given. typical: the spread of published runs; None if a run shows it. wide: `smallest_difference` for a
     spread that only a quarter of the published models exceed. steady: `smallest_difference` if a worse model's samples
-    vary no more than those of this one.
+    vary no more than those of this one. beyond: None unless no number of samples finds the wanted difference.
     """
 
     source: PlanSource
@@ -128,6 +143,7 @@ class Planned:
     typical: TypicalSpread | None
     wide: float | None
     steady: float | None
+    beyond: OutOfReach | None = None
 
 
 class _Evidence(NamedTuple):
@@ -289,7 +305,20 @@ def _plan_benchmark(evidence: _Evidence, options: PlanOptions, prices: Prices | 
         typical=typical,
         wide=None if typical is None else smallest(typical.spread(typical.wide)),
         steady=smallest(spread, growth=False),
+        beyond=_out_of_reach(spread, options, n_tests, unit) if needed.samples is None else None,
     )
+
+
+def _out_of_reach(spread: SampleSpread, options: PlanOptions, n_tests: int, unit: float) -> OutOfReach | None:
+    """What to plan instead of a wanted difference that no number of samples finds; None without a wanted difference.
+
+    n_tests, unit: as in `samples_to_detect`.
+    """
+    if options.detect is None:
+        return None
+    limit = planned_detection(spread, MAX_PLANNED, options.stored_samples, unit)
+    enough = fewest(lambda n: planned_detection(spread, _MANY_TIMES * n, n, unit), options.detect / 100, n_tests)
+    return OutOfReach(float(smallest_difference(*limit, n_tests)), enough)
 
 
 def _check_possible(accuracy: float, options: PlanOptions) -> None:

@@ -139,6 +139,33 @@ def test_the_name_of_a_run_in_results_is_answered_with_its_path(empty: Path) -> 
     assert "demo: " in harness(empty, "plan", "demo:16").out
 
 
+@pytest.mark.parametrize(
+    ("words", "least", "other"),
+    [
+        ("--versus 4", "10", "--versus 66"),
+        ("--published-samples 1 --accuracy 80", "23.2", "--published-samples 49"),
+        ("--versus 8 aime25", "7.3", "--versus 81"),
+    ],
+)
+def test_a_difference_that_no_number_of_samples_finds_is_answered_with_what_is_possible(
+    empty: Path, words: str, least: str, other: str
+) -> None:
+    stored, number, *more = words.split()
+    done = harness(empty, "plan", "aime24", "--detect", "2", *words.split())
+    assert f"the smallest difference that some number finds is {least} points" in done.out
+    assert f"plan a larger difference (--detect {least})" in done.out
+    assert other in done.out
+    typed = f"harness plan aime24{' aime25' * ('aime25' in words)} --detect 2{' --accuracy 80' * ('80' in words)}\n"
+    assert done.out.endswith(typed)
+    # What it says to type is possible.
+    for possible in ([stored, number, "--detect", least], [*other.split(), "--detect", "2"]):
+        again = harness(empty, "plan", "aime24", *possible, *more)
+        assert "aime24: no number" not in again.out, possible
+    assert "no number" not in harness(empty, *typed.split()[1:]).out
+    # Wrong twin: a difference that some number finds.
+    assert "plan a larger" not in harness(empty, "plan", "aime24", "--detect", "30", stored, number, *more).out
+
+
 def test_both_directions_say_once_whose_spread_it_is(empty: Path) -> None:
     both = harness(empty, "plan", "aime24:64", "--detect", "2").out
     assert both.count("the spread is the median of 65 published models") == both.count("--pilot") == 1
