@@ -94,7 +94,7 @@ def _print(planned: Planned, options: PlanOptions) -> None:
     if options.detect is not None:
         _print_needed(planned, options, options.detect)
     else:
-        _print_forecasts(planned.needed, options)
+        _print_forecasts(planned, options)
     if not options.published_samples:
         _print_new_questions(planned, options)
 
@@ -285,7 +285,7 @@ def _print_needed(planned: Planned, options: PlanOptions, detect: float) -> None
             f"  harness run {visible(planned.source.name, 200)}:{needed.samples} … --pilot && harness score results/…"
         )
         return
-    _print_forecasts(needed, options)
+    _print_forecasts(planned, options)
 
 
 def _print_out_of_reach(name: str, beyond: OutOfReach, options: PlanOptions) -> None:
@@ -309,10 +309,12 @@ def _print_new_runs(plans: Sequence[Planned], options: PlanOptions) -> None:
     click.echo(f"Two new runs on the same questions, without the stored samples, find it: {words}")
 
 
-def _print_forecasts(needed: Needed, options: PlanOptions) -> None:
-    """Print what the planned runs still take, if a run tells."""
+def _print_forecasts(planned: Planned, options: PlanOptions) -> None:
+    """Print what the planned runs still take, if a run tells, and the commands that make them."""
+    from harness.cli.again import run_command
     from harness.cli.pilot import forecast_lines
 
+    needed = planned.needed
     if not needed.run:
         if options.price_in is not None:
             click.echo("  the cost is unknown until a pilot shows how many tokens a sample takes")
@@ -323,7 +325,13 @@ def _print_forecasts(needed: Needed, options: PlanOptions) -> None:
     click.echo("  to extend this run to that size:")
     for line in forecast_lines(needed.forecast, needed.concurrency):
         click.echo(f"  {line}")
+    if needed.forecast.n_samples:
+        score = shlex.join(["harness", "score", str(planned.extending["out"])])
+        click.echo(visible(f"    {run_command(planned.extending)} && {score}"))
     if needed.second_forecast is not None:
-        click.echo("  for the second run, from its beginning:")
+        click.echo(
+            "  for the second run, from its beginning (the same command with another --out, and the model or setting "
+            "that differs):"
+        )
         for line in forecast_lines(needed.second_forecast, needed.concurrency):
             click.echo(f"  {line}")

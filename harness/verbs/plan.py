@@ -7,9 +7,10 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
 
+import msgspec
 import numpy as np
 
 from harness.asking.options import PlanOptions
@@ -36,6 +37,7 @@ from harness.scoring.differences import (
 from harness.scoring.intervals import cluster_numbers, effective_clusters
 from harness.scoring.mean_difference import mean_detection
 from harness.scoring.uncertainty import accuracy
+from harness.verbs.again import options_again
 from harness.verbs.compare import counted_questions
 from harness.verbs.former_run import former_run, no_spread
 from harness.verbs.outputs import open_scored
@@ -135,6 +137,7 @@ class Planned:
     samples was given. typical: the spread of published runs; None if a run shows it. wide: `smallest_difference` for a
     spread that only a quarter of the published models exceed. steady: `smallest_difference` if a worse model's samples
     vary no more than those of this one. beyond: None unless no number of samples finds the wanted difference.
+    extending: the options of `harness run` with which the run gets the forecast samples; empty without a forecast.
     """
 
     source: PlanSource
@@ -144,6 +147,7 @@ class Planned:
     wide: float | None
     steady: float | None
     beyond: OutOfReach | None = None
+    extending: Mapping[str, Any] = field(default_factory=dict)
 
 
 class _Evidence(NamedTuple):
@@ -298,15 +302,33 @@ def _plan_benchmark(evidence: _Evidence, options: PlanOptions, prices: Prices | 
         values = [needed.smallest_difference, *(smallest(end) or 0.0 for end in ends)]
         needed = replace(needed, difference_range=(min(values), max(values)))
     size = given if options.detect is None else needed.samples
+    needed = _with_forecasts(needed, evidence, size, options, prices)
     return Planned(
         source=evidence.source,
-        needed=_with_forecasts(needed, evidence, size, options, prices),
+        needed=needed,
         listed={} if given is None else {points: samples(spread, points) for points in LISTED_POINTS},
         typical=typical,
         wide=None if typical is None else smallest(typical.spread(typical.wide)),
         steady=smallest(spread, growth=False),
         beyond=_out_of_reach(spread, options, n_tests, unit) if needed.samples is None else None,
+        extending=_extending(evidence, size) if needed.forecast is not None and size is not None else {},
     )
+
+
+def _extending(evidence: _Evidence, samples: int) -> Mapping[str, Any]:
+    """The options of `harness run` that extend the run to so many samples of each question of the benchmark."""
+    assert evidence.folder is not None
+    assert evidence.run is not None
+    manifest, benchmark = evidence.run.manifest, evidence.run.benchmarks[evidence.benchmark]
+    stored = evidence.run.stored_name(benchmark)
+    (options,) = options_again(msgspec.structs.replace(manifest, benchmarks={stored: benchmark.record}))
+    options.pop("allocate", None)  # It gives the questions unequal numbers of samples.
+    if "benchmarks" in options:
+        options["benchmarks"] = [f"{name.rpartition(':')[0]}:{samples}" for name in options["benchmarks"]]
+    else:
+        options["samples"] = samples
+    folder = str(evidence.folder.source) if evidence.source.of_card else evidence.source.name
+    return {**options, "out": folder}
 
 
 def _out_of_reach(spread: SampleSpread, options: PlanOptions, n_tests: int, unit: float) -> OutOfReach | None:
