@@ -328,6 +328,10 @@ def _print_forecasts(planned: Planned, options: PlanOptions) -> None:
     if needed.forecast.n_samples:
         score = shlex.join(["harness", "score", str(planned.extending["out"])])
         click.echo(visible(f"    {run_command(planned.extending)} && {score}"))
+        click.echo(
+            "    `harness compare` then warns that the run was extended, unless its pilot announced this size; if the "
+            "run was compared before, take two new runs"
+        )
     if needed.second_forecast is not None:
         click.echo(
             "  for the second run, from its beginning (the same command with another --out, and the model or setting "

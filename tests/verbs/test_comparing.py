@@ -465,6 +465,28 @@ def test_the_rounds_of_one_command_with_a_target_error_are_no_growth(stages: tup
     assert warned == (stages.count(0) > 1)
 
 
+@pytest.mark.parametrize(
+    ("announced", "later", "warned"),
+    [([4], [4], False), ([4], [3, 4], False), ([4], [5], True), ([0], [4], True), ([2, 4], [4], True)],
+    ids=["as announced", "interrupted", "beyond it", "no pilot", "announced after the first pilot was complete"],
+)
+def test_a_run_that_grows_to_the_size_that_its_pilot_announced_is_no_growth(
+    announced: list[int], later: list[int], warned: bool, tmp_path: Path
+) -> None:
+    """announced: by each pilot of two samples. later: samples at the end of each session of the whole run."""
+    base, tuned = two_runs(tmp_path)
+    tuned.log.unlink()
+    with RunLog(tuned) as log:
+        for number, size in enumerate(announced):
+            log.write("session_started", owed=2 * (number == 0), done=2 * (number > 0), announced=size)
+            log.write("session_ended", done=2)
+        for done, reached in zip([2, *later], later, strict=False):
+            log.write("session_started", owed=later[-1] - done, done=done)
+            log.write("session_ended", done=reached)
+    (compared,) = compare([base, tuned], CompareOptions())
+    assert any("extended" in warning for warning in compared.decision.warnings) == warned
+
+
 @pytest.mark.parametrize(("given", "differs"), [(7680, False), (32768, True), (7000, True)])
 def test_a_lowered_max_tokens_is_compared_as_it_was_sent(given: int, differs: bool, tmp_path: Path) -> None:
     lowered = {"fitted_max_tokens": 7680}
