@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from harness.verbs.plan import Needed, OutOfReach, Planned
+    from harness.verbs.plan_sources import PlanSource
     from harness.verbs.plan_typical import TypicalSpread
 
 
@@ -44,7 +45,7 @@ def command(runs: tuple[str, ...], as_json: bool, **given: Any) -> None:
     and their tokens, time and money. Each RUN is scored and has at least two samples per question: a pilot, or a former
     run of a similar model. For the name of a BENCHMARK, its latest scored run in results/ is used, and named; if there
     is none, the spread that published runs had. BENCHMARK:SAMPLES or RUN:SAMPLES asks the other way round: how small a
-    difference do these samples find?
+    difference do these samples find? A file of your own questions may stand for a BENCHMARK.
 
     "In 80 % of repetitions": if the models truly differ by that much and the two runs are made again and again, four
     comparisons of five show the difference; one of five misses it.
@@ -178,14 +179,13 @@ def _print_detectable(planned: Planned, options: PlanOptions) -> None:
         return
     assert planned.wide is not None
     click.echo(
-        f"  {_basis(planned.typical, options)}; for one model in four, the smallest difference is over "
+        f"  {_basis(planned, planned.typical, options)}; for one model in four, the smallest difference is over "
         f"{_points(f'{100 * planned.wide:.2g}')}"
     )
-    typed = f"{visible(planned.source.name, 200)}:{needed.given_samples}"
-    pilot = f"harness run {typed} … --pilot && harness score results/…"
+    name = "results/…" if planned.source.n_questions else visible(planned.source.name, 200)
     click.echo(
         "  A pilot of your model, two samples a question, tells its spread, and the time and cost of the run:\n"
-        f"  {pilot} && harness plan {typed}"
+        f"  {_pilot(planned.source, needed.given_samples)} && harness plan {name}:{needed.given_samples}"
     )
 
 
@@ -234,18 +234,25 @@ def _rounded_up(points: float) -> str:
     return f"{math.ceil(round(points / step, 6)) * step:.6g}"
 
 
-def _basis(typical: TypicalSpread, options: PlanOptions) -> str:
+def _pilot(source: PlanSource, samples: int) -> str:
+    """The command that makes and scores a pilot of so many samples of each question."""
+    name = visible(source.name, 200)
+    asked = f"--data {shlex.quote(name)} --samples {samples}" if source.n_questions else f"{name}:{samples}"
+    return f"harness run {asked} … --pilot && harness score results/…"
+
+
+def _basis(planned: Planned, typical: TypicalSpread, options: PlanOptions) -> str:
     """The words on the published models whose spread is taken."""
-    models = f"{typical.n_published} published models"
     if typical.of_all:
-        spread = f"nobody publishes a spread on it: it is taken from {models} on other benchmarks"
+        scores = f"{typical.n_published} published scores"
+        spread = f"nobody publishes a spread on it: it is taken from {scores} on other benchmarks"
     else:
-        spread = f"the spread is the median of {models} on this benchmark"
+        spread = f"the spread is the median of {typical.n_published} published models on this benchmark"
     if options.accuracy is not None or typical.of_all:
         spread += f", scaled to an accuracy of {100 * typical.accuracy:.1f} %"
     else:
         spread += f", whose accuracy is about {100 * typical.accuracy:.1f} %"
-    return f"results/ holds no scored run of it, and {spread}"
+    return spread if planned.source.n_questions else f"results/ holds no scored run of it, and {spread}"
 
 
 def _print_needed(planned: Planned, options: PlanOptions, detect: float) -> None:
@@ -279,10 +286,10 @@ def _print_needed(planned: Planned, options: PlanOptions, detect: float) -> None
         # The lines on the given samples have said whose spread it is, and how to measure one's own.
         if needed.given_samples is not None:
             return
-        click.echo(f"  {_basis(planned.typical, options)}")
+        click.echo(f"  {_basis(planned, planned.typical, options)}")
         click.echo(
             "  a pilot of two samples a question measures the spread of your model, and the time and cost of the run:\n"
-            f"  harness run {visible(planned.source.name, 200)}:{needed.samples} … --pilot && harness score results/…"
+            f"  {_pilot(planned.source, needed.samples)}"
         )
         return
     _print_forecasts(planned, options)

@@ -8,6 +8,7 @@ import contextlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -42,7 +43,7 @@ from harness.verbs.compare import counted_questions
 from harness.verbs.former_run import former_run, no_spread
 from harness.verbs.outputs import open_scored
 from harness.verbs.plan_sources import PlanSource
-from harness.verbs.plan_typical import TypicalSpread, typical_spread
+from harness.verbs.plan_typical import TypicalSpread, typical_spread, typical_spread_of_questions
 
 _TESTS = 2
 """Number of p values that `harness compare` makes for each benchmark: one for the same questions and one for new ones.
@@ -191,29 +192,35 @@ def plan(sources: Sequence[PlanSource], options: PlanOptions) -> list[Planned]:
 
 
 def _check_each_once(benchmarks: Sequence[_Evidence]) -> None:
-    """Raise `UsageError` if a benchmark is named twice, such as by runs of two models: it would be corrected for twice
+    """Raise `UsageError` if a benchmark is given twice, such as by runs of two models: it would be corrected for twice
     and count twice in the mean.
     """
-    first: dict[str, str] = {}
+    first: dict[str, PlanSource] = {}
     for evidence in benchmarks:
-        before = first.setdefault(evidence.benchmark, evidence.source.name)
-        if before is not evidence.source.name:
+        before = first.setdefault(evidence.benchmark, evidence.source)
+        if before is not evidence.source:
             raise UsageError(
-                f"{visible(evidence.benchmark, 80)} is named twice, by {visible(before, 200)} and "
-                f"{visible(evidence.source.name, 200)}: a comparison has each benchmark once, and the plan is for two "
-                "runs of it. Plan from one of them at a time"
+                f"{visible(evidence.benchmark, 80)} is given twice, as {visible(before.typed, 200)} and as "
+                f"{visible(evidence.source.typed, 200)}: a plan is for one comparison, which has each benchmark once. "
+                "Leave out one of the two; for a second plan, type a second command"
             )
 
 
 def _evidence_of(source: PlanSource, options: PlanOptions) -> Iterator[_Evidence]:
     """What is known of each benchmark of `source`."""
+    accuracy = None if options.accuracy is None else options.accuracy / 100
+    if n_questions := source.n_questions:
+        typical = typical_spread_of_questions(n_questions, accuracy)
+        name = Path(source.name).name.split(".")[0]
+        yield _Evidence(source, name, typical.spread(typical.variance), float(n_questions), typical=typical)
+        return
     only = source.benchmark if source.of_card else None
     folder = open_scored(source.name) if only is None else None
     # Where only a number of samples is asked about, a run that shows no spread is no reason to refuse.
     with contextlib.suppress(*(() if options.detect is not None else (StoreError, UsageError))):
         folder = folder if only is None else former_run(only, RESULTS)
     if folder is None:
-        typical = typical_spread(source.name, None if options.accuracy is None else options.accuracy / 100)
+        typical = typical_spread(source.name, accuracy)
         n_clusters = None if typical.in_clusters else float(typical.n_questions)
         yield _Evidence(source, source.benchmark, typical.spread(typical.variance), n_clusters, typical=typical)
         return

@@ -118,8 +118,8 @@ def test_the_command_answers_both_and_never_names_two_numbers(empty: Path) -> No
         ("aime24 --json", "give the difference to find, as --detect 2; or a number of samples"),
         ("aime24:64 --detect 2 --price-out 2", "must be given together"),
         ("aime24:64 --accuracy 0.02", "type 2 for 2 points"),
-        ("aime24:64 aime24:16", "aime24 is named twice, by aime24 and aime24: a comparison has each benchmark once"),
-        ("aime24:64,aime-2024:16", "aime24 is named twice"),
+        ("aime24:64 aime24:16", "aime24 is given twice, as aime24:64 and as aime24:16: a plan is for one comparison"),
+        ("aime24:64,aime-2024:16", "aime24 is given twice"),
     ],
 )
 def test_what_is_no_plan_is_refused(empty: Path, words: str, expected: str) -> None:
@@ -301,6 +301,21 @@ def test_a_card_of_ones_own_is_planned_by_its_path(empty: Path) -> None:
     assert done.out.startswith("own: 64 samples a question in each of two runs find a difference of ")
 
 
+def test_a_file_of_ones_own_questions_is_planned_before_any_run(empty: Path) -> None:
+    (empty / "my50.jsonl").write_text("".join(f'{{"problem": "{n} + 1?", "answer": "{n + 1}"}}\n' for n in range(50)))
+    done = harness(empty, "plan", "my50.jsonl:16")
+    assert done.code == 0, done.err
+    assert done.out.startswith("my50: 16 samples a question in each of two runs find a difference of ")
+    assert " on the same 50 questions " in done.out
+    assert "harness run --data my50.jsonl --samples 16 … --pilot" in done.out
+    assert harness(empty, "plan", "my50.jsonl", "--detect", "5", "--accuracy", "80").code == 0
+    # The wrong twin: a file with replies is scored first.
+    (empty / "theirs.jsonl").write_text('{"problem": "1 + 1?", "answer": "2", "response": "It is 2."}\n')
+    refused = harness(empty, "plan", "theirs.jsonl:16")
+    assert (refused.code, refused.out) == (3, "")
+    assert "theirs.jsonl is not scored yet" in refused.err
+
+
 def test_scored_outputs_of_another_tool_are_planned_without_a_forecast(empty: Path) -> None:
     rows = (
         {"prompt": f"What is {i}+1?", "answer": str(i + 1), "gen": [rf"\boxed{{{i + 1}}}", r"\boxed{0}"]}
@@ -333,7 +348,7 @@ def test_a_run_of_ones_own_goes_before_the_published_ones(empty: Path) -> None:
         planned_of("nothing:8")
     # A second model's run of it: the comparison is planned from one of them.
     shutil.copytree(run, empty / "results" / "second")
-    with pytest.raises(UsageError, match="sums is named twice, by results/first and results/second"):
+    with pytest.raises(UsageError, match="sums is given twice, as results/first:8 and as results/second:8"):
         plan(sources_of(["results/first:8", "results/second:8"]), PlanOptions())
 
 
