@@ -237,8 +237,8 @@ def _rounded_up(points: float) -> str:
 def _pilot(source: PlanSource, samples: int) -> str:
     """The command that makes and scores a pilot of so many samples of each question."""
     name = visible(source.name, 200)
-    asked = f"--data {shlex.quote(name)} --samples {samples}" if source.n_questions else f"{name}:{samples}"
-    return f"harness run {asked} … --pilot && harness score results/…"
+    questions = f"--data {shlex.quote(name)} --samples {samples}" if source.n_questions else f"{name}:{samples}"
+    return f"harness run {questions} … --pilot && harness score results/…"
 
 
 def _basis(planned: Planned, typical: TypicalSpread, options: PlanOptions) -> str:
@@ -329,10 +329,12 @@ def _print_forecasts(planned: Planned, options: PlanOptions) -> None:
     if needed.forecast is None:
         click.echo("  outputs of another tool do not say how long a sample takes, so time and cost are unknown")
         return
-    click.echo("  to extend this run to that size:")
-    for line in forecast_lines(needed.forecast, needed.concurrency):
-        click.echo(f"  {line}")
-    if needed.forecast.n_samples:
+    if not needed.forecast.n_samples:
+        click.echo("  this run has that size already")
+    else:
+        click.echo("  to extend this run to that size:")
+        for line in forecast_lines(needed.forecast, needed.concurrency):
+            click.echo(f"  {line}")
         score = shlex.join(["harness", "score", str(planned.extending["out"])])
         click.echo(visible(f"    {run_command(planned.extending)} && {score}"))
         click.echo(
@@ -341,8 +343,8 @@ def _print_forecasts(planned: Planned, options: PlanOptions) -> None:
         )
     if needed.second_forecast is not None:
         click.echo(
-            "  for the second run, from its beginning (the same command with another --out, and the model or setting "
-            "that differs):"
+            "  for the second run, from its beginning (the command of this run with another --out, and the model or "
+            "setting that differs):"
         )
         for line in forecast_lines(needed.second_forecast, needed.concurrency):
             click.echo(f"  {line}")

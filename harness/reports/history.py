@@ -148,8 +148,8 @@ def growth_warnings(histories: Mapping[str, History]) -> list[str]:
         (
             False,
             "extended after all samples were complete. If these runs were compared before, too, the 5 % rate of false "
-            "differences does not hold: it is the rate of one look. If none was compared, this does no harm; "
-            "`harness run … --pilot` announces the size beforehand. To look after every round, use `harness race`",
+            "differences does not hold: it is the rate of one look. If none was compared, this does no harm. A "
+            "pilot announces the size of its run beforehand. To look after every round, use `harness race`",
         ),
     ):
         if names := [which for which, raced in extended.items() if raced == is_raced]:

@@ -36,7 +36,7 @@ class PlanSource:
         return not path.exists() and len(path.parts) == 1
 
     @property
-    def typed(self) -> str:
+    def in_a_command(self) -> str:
         """The source as a command names it: `aime24:64`."""
         return self.name if self.samples is None else f"{self.name}:{self.samples}"
 

@@ -381,11 +381,13 @@ def test_a_pilot_says_how_uncertain_its_plan_is_and_what_both_runs_take(tmp_path
     many = harness(tmp_path, "plan", "many:20000")
     assert "by chance in its samples, the difference varies by less than 0.1 points around" in many.out
     assert "to extend this run to that size:" in done.out
-    assert "for the second run, from its beginning (the same command with another --out" in done.out
+    assert "for the second run, from its beginning (the command of this run with another --out" in done.out
     # The command that extends the run, and its wrong twin: a run that has as many samples.
     command = r"    harness run --data QUESTIONS_FILE --samples 8 .*--out first && harness score first\n"
     assert len(re.findall(command, done.out)) == 1
-    assert "harness run" not in harness(tmp_path, "plan", "first:2").out
+    enough = harness(tmp_path, "plan", "first:2").out
+    assert "this run has that size already" in enough
+    assert "harness run" not in enough
     assert done.out.count("cost: about") == 2
     (eight,) = reasoning_harness.plan(tmp_path / "first:8")
     assert eight.forecast is not None
