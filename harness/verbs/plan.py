@@ -201,8 +201,8 @@ def _check_each_once(benchmarks: Sequence[_Evidence]) -> None:
         if before is not evidence.source:
             raise UsageError(
                 f"{visible(evidence.benchmark, 80)} is given twice, as {visible(before.in_a_command, 200)} and as "
-                f"{visible(evidence.source.in_a_command, 200)}: a plan is for one comparison, which has each benchmark once. "
-                "Leave out one of the two; for a second plan, type a second command"
+                f"{visible(evidence.source.in_a_command, 200)}: a plan is for one comparison, which has each benchmark "
+                "once. Leave out one of the two; for a second plan, type a second command"
             )
 
 
