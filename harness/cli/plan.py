@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,7 +18,10 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun, count_questions
 
 if TYPE_CHECKING:
-    from harness.verbs.plan import Needed, Planned
+    from collections.abc import Sequence
+
+    from harness.verbs.plan import Needed, OutOfReach, Planned
+    from harness.verbs.plan_sources import PlanSource
     from harness.verbs.plan_typical import TypicalSpread
 
 
@@ -41,7 +45,7 @@ def command(runs: tuple[str, ...], as_json: bool, **given: Any) -> None:
     and their tokens, time and money. Each RUN is scored and has at least two samples per question: a pilot, or a former
     run of a similar model. For the name of a BENCHMARK, its latest scored run in results/ is used, and named; if there
     is none, the spread that published runs had. BENCHMARK:SAMPLES or RUN:SAMPLES asks the other way round: how small a
-    difference do these samples find?
+    difference do these samples find? A file of your own questions may stand for a BENCHMARK.
 
     "In 80 % of repetitions": if the models truly differ by that much and the two runs are made again and again, four
     comparisons of five show the difference; one of five misses it.
@@ -77,8 +81,11 @@ def command(runs: tuple[str, ...], as_json: bool, **given: Any) -> None:
             _print(planned, options)
     if as_json:
         say([planned.needed for planned in plans])
-    elif len(plans) > 1 and not options.published_samples:
+        return
+    if len(plans) > 1 and not options.published_samples:
         _print_mean(plans[0].needed, options, len(plans))
+    if any(planned.beyond for planned in plans):
+        _print_new_runs(plans, options)
 
 
 def _print(planned: Planned, options: PlanOptions) -> None:
@@ -88,7 +95,7 @@ def _print(planned: Planned, options: PlanOptions) -> None:
     if options.detect is not None:
         _print_needed(planned, options, options.detect)
     else:
-        _print_forecasts(planned.needed, options)
+        _print_forecasts(planned, options)
     if not options.published_samples:
         _print_new_questions(planned, options)
 
@@ -172,14 +179,13 @@ def _print_detectable(planned: Planned, options: PlanOptions) -> None:
         return
     assert planned.wide is not None
     click.echo(
-        f"  {_basis(planned.typical, options)}; for one model in four, the smallest difference is over "
+        f"  {_basis(planned, planned.typical, options)}; for one model in four, the smallest difference is over "
         f"{_points(f'{100 * planned.wide:.2g}')}"
     )
-    typed = f"{visible(planned.source.name, 200)}:{needed.given_samples}"
-    pilot = f"harness run {typed} … --pilot && harness score results/…"
+    name = "results/…" if planned.source.n_questions else visible(planned.source.name, 200)
     click.echo(
         "  A pilot of your model, two samples a question, tells its spread, and the time and cost of the run:\n"
-        f"  {pilot} && harness plan {typed}"
+        f"  {_pilot(planned.source, needed.given_samples)} && harness plan {name}:{needed.given_samples}"
     )
 
 
@@ -228,18 +234,25 @@ def _rounded_up(points: float) -> str:
     return f"{math.ceil(round(points / step, 6)) * step:.6g}"
 
 
-def _basis(typical: TypicalSpread, options: PlanOptions) -> str:
+def _pilot(source: PlanSource, samples: int) -> str:
+    """The command that makes and scores a pilot of so many samples of each question."""
+    name = visible(source.name, 200)
+    questions = f"--data {shlex.quote(name)} --samples {samples}" if source.n_questions else f"{name}:{samples}"
+    return f"harness run {questions} … --pilot && harness score results/…"
+
+
+def _basis(planned: Planned, typical: TypicalSpread, options: PlanOptions) -> str:
     """The words on the published models whose spread is taken."""
-    models = f"{typical.n_published} published models"
     if typical.of_all:
-        spread = f"nobody publishes a spread on it: it is taken from {models} on other benchmarks"
+        scores = f"{typical.n_published} published scores"
+        spread = f"nobody publishes a spread on it: it is taken from {scores} on other benchmarks"
     else:
-        spread = f"the spread is the median of {models} on this benchmark"
+        spread = f"the spread is the median of {typical.n_published} published models on this benchmark"
     if options.accuracy is not None or typical.of_all:
         spread += f", scaled to an accuracy of {100 * typical.accuracy:.1f} %"
     else:
         spread += f", whose accuracy is about {100 * typical.accuracy:.1f} %"
-    return f"results/ holds no scored run of it, and {spread}"
+    return spread if planned.source.n_questions else f"results/ holds no scored run of it, and {spread}"
 
 
 def _print_needed(planned: Planned, options: PlanOptions, detect: float) -> None:
@@ -247,7 +260,8 @@ def _print_needed(planned: Planned, options: PlanOptions, detect: float) -> None
     needed = planned.needed
     name = visible(needed.benchmark, 80)
     if needed.samples is None:
-        click.echo(f"{name}: {_never(options)}")
+        assert planned.beyond is not None
+        _print_out_of_reach(name, planned.beyond, options)
         return
     percent = f"{100 * needed.accuracy:.1f} %"
     if options.accuracy is not None:
@@ -272,19 +286,42 @@ def _print_needed(planned: Planned, options: PlanOptions, detect: float) -> None
         # The lines on the given samples have said whose spread it is, and how to measure one's own.
         if needed.given_samples is not None:
             return
-        click.echo(f"  {_basis(planned.typical, options)}")
+        click.echo(f"  {_basis(planned, planned.typical, options)}")
         click.echo(
             "  a pilot of two samples a question measures the spread of your model, and the time and cost of the run:\n"
-            f"  harness run {visible(planned.source.name, 200)}:{needed.samples} … --pilot && harness score results/…"
+            f"  {_pilot(planned.source, needed.samples)}"
         )
         return
-    _print_forecasts(needed, options)
+    _print_forecasts(planned, options)
 
 
-def _print_forecasts(needed: Needed, options: PlanOptions) -> None:
-    """Print what the planned runs still take, if a run tells."""
+def _print_out_of_reach(name: str, beyond: OutOfReach, options: PlanOptions) -> None:
+    """Print that no number of samples finds the difference, and which differences and stored samples could."""
+    least = _rounded_up(100 * beyond.least)
+    click.echo(f"{name}: {_never(options)}; the smallest difference that some number finds is {_points(least)}")
+    click.echo(f"  plan a larger difference (--detect {least})")
+    if beyond.enough is not None:
+        kind, flag = ("published score", "published-samples") if options.published_samples else ("run", "versus")
+        click.echo(
+            f"  or take another {kind}, of about {count_noun(beyond.enough, 'sample')} a question (--{flag} "
+            f"{beyond.enough})"
+        )
+
+
+def _print_new_runs(plans: Sequence[Planned], options: PlanOptions) -> None:
+    """Print the command that plans two new runs for the difference that the stored samples cannot show."""
+    names = [visible(name, 200) for name in dict.fromkeys(planned.source.name for planned in plans)]
+    accuracy = [] if options.accuracy is None else ["--accuracy", f"{options.accuracy:g}"]
+    words = shlex.join(["harness", "plan", *names, "--detect", f"{options.detect:g}", *accuracy])
+    click.echo(f"Two new runs on the same questions, without the stored samples, find it: {words}")
+
+
+def _print_forecasts(planned: Planned, options: PlanOptions) -> None:
+    """Print what the planned runs still take, if a run tells, and the commands that make them."""
+    from harness.cli.again import run_command
     from harness.cli.pilot import forecast_lines
 
+    needed = planned.needed
     if not needed.run:
         if options.price_in is not None:
             click.echo("  the cost is unknown until a pilot shows how many tokens a sample takes")
@@ -292,10 +329,22 @@ def _print_forecasts(needed: Needed, options: PlanOptions) -> None:
     if needed.forecast is None:
         click.echo("  outputs of another tool do not say how long a sample takes, so time and cost are unknown")
         return
-    click.echo("  to extend this run to that size:")
-    for line in forecast_lines(needed.forecast, needed.concurrency):
-        click.echo(f"  {line}")
+    if not needed.forecast.n_samples:
+        click.echo("  this run has that size already")
+    else:
+        click.echo("  to extend this run to that size:")
+        for line in forecast_lines(needed.forecast, needed.concurrency):
+            click.echo(f"  {line}")
+        score = shlex.join(["harness", "score", str(planned.extending["out"])])
+        click.echo(visible(f"    {run_command(planned.extending)} && {score}"))
+        click.echo(
+            "    `harness compare` then warns that the run was extended, unless its pilot announced this size; if the "
+            "run was compared before, take two new runs"
+        )
     if needed.second_forecast is not None:
-        click.echo("  for the second run, from its beginning:")
+        click.echo(
+            "  for the second run, from its beginning (the command of this run with another --out, and the model or "
+            "setting that differs):"
+        )
         for line in forecast_lines(needed.second_forecast, needed.concurrency):
             click.echo(f"  {line}")

@@ -39,8 +39,8 @@ def command(run: Path, as_json: bool, **given: Any) -> None:
     run folder, or another tool's outputs that `harness score` has graded.
 
     Published scores with the run's own settings come first; if there are any, only they decide. A run agrees if it
-    matches one of the most exact published scores. Exit code: 0 it agrees, 4 it does not, 1 the samples are too few to
-    tell.
+    matches one of the most exact published scores. Exit code: 0 it agrees, 4 it does not, 1 cannot say: the samples are
+    too few to tell, or no source that disagrees states its settings.
 
     \b
     harness verify results/mine && echo "as published"
@@ -86,7 +86,7 @@ def _public_lines(verified: Verified) -> list[str]:
 
 def _lines(comparison: PublishedComparison) -> list[str]:
     """The lines on one published score: the score and the verdict, a doubt, the settings that differ, a note."""
-    from harness.reports.settings import differing_in_words
+    from harness.reports.published import settings_in_words
 
     published = comparison.published
     samples = "an unknown number of samples" if published.samples is None else count_noun(published.samples, "sample")
@@ -104,7 +104,7 @@ def _lines(comparison: PublishedComparison) -> list[str]:
         )
     if comparison.doubt:
         lines.append(f"  {comparison.doubt}")
-    lines += [f"  {line}" for line in differing_in_words(comparison.differing)]
+    lines += [f"  {line}" for line in settings_in_words(comparison)]
     if published.note:
         lines.append(f"  {visible(published.note, 200)}")
     return lines

@@ -198,7 +198,7 @@ class SamplingSession:
         self._fresh = fresh
         if not self._bound:
             self.adopt()
-        later = {"stage": self._settings.stage} if self._settings.stage else {}
+        later = {name: n for name in ("stage", "announced") if (n := getattr(self._settings, name))}
         self._log.write(
             "session_started", owed=sum(len(o.indices) for o in rows), done=sum(done.values()), version=__version__,
             **later, **self._settings.settings_record(),

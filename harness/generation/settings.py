@@ -157,6 +157,7 @@ class RunSettings:
     at which the run ends cleanly; 0: it goes on until the disk is full. salvage: which half-written answers are
     continued. batching: who answers samples by the batch; None: they are asked one by one. stage: number of the
     stage of a command that samples until its error is small enough; stages behind the first, 0, extend no run.
+    announced: samples of the whole run, of which this session takes a pilot; 0: this session takes all.
 
     Wide: it is all that decides what a run asks, in one value that can be compared and recorded.
     """
@@ -188,6 +189,7 @@ class RunSettings:
     salvage: Salvage = field(default_factory=Salvage)
     batching: Batching | None = None
     stage: int = 0
+    announced: int = 0
 
     def __post_init__(self) -> None:
         if not 1 <= self.concurrency <= MAX_CONCURRENCY:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from harness.benchmarks.prompts import beginning
 from harness.core.nouns import count_noun
 from harness.core.records import Question
-from harness.reports.settings import differing_in_words
+from harness.reports.published import settings_in_words
 from harness.reports.tables import ABSENT, Table, note, p_cell, percent, points, points_interval, short
 from harness.reports.unsettled import open_points
 from harness.scoring import PairedComparison, PublishedComparison, Score
@@ -160,7 +160,7 @@ def published_table(comparisons: Sequence[tuple[str, PublishedComparison]]) -> T
                 ABSENT if comparison.p is None else p_cell(comparison.p),
                 percent(comparison.detectable),
                 comparison.verdict + (f": {comparison.reason}" if comparison.reason else ""),
-                "; ".join(differing_in_words(comparison.differing)) or "none known",
+                "; ".join(settings_in_words(comparison)) or "none known",
             )
         )
     columns = ("run", "benchmark", "metric", "this run", "published", "p", "detectable", "verdict")

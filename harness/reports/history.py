@@ -46,8 +46,8 @@ class History:
     sessions: number of starts. unfinished: sessions without an end (killed, or still running). retries: repeated
     requests. failures: the most frequent cause first. stopped: why the last session ended early. warnings: the
     different ones in the order in which they were first given. extended: a session added samples although none was
-    missing when the session before it ended; later stages of one command with a target error do not count. raced: a
-    race sampled the run.
+    missing when the session before it ended. Later stages of one command with a target error do not count, nor does a
+    run that grew to the size that its pilot announced. raced: a race sampled the run.
     """
 
     sessions: int = 0
@@ -68,6 +68,7 @@ class _Event(msgspec.Struct, frozen=True):
     """The fields of log lines that are used here. owed, done: samples, at the start or end of a session.
 
     stage: above 0 for a session that goes on with a command's target error, whose rounds no comparison decides.
+    announced: samples of the whole run whose pilot the session takes; 0: it takes no pilot.
     """
 
     event: str
@@ -80,6 +81,7 @@ class _Event(msgspec.Struct, frozen=True):
     owed: int = 0
     done: int = 0
     stage: int = 0
+    announced: int = 0
 
 
 def read_history(folder: RunFolder) -> History:
@@ -88,8 +90,9 @@ def read_history(folder: RunFolder) -> History:
     causes: dict[tuple[str, str, int | None], Failures] = {}
     n_ended = 0
     # Of the latest session: its samples, those of them that were stored at its start, and whether it was to extend a
-    # complete run; then whether the run is complete.
+    # complete run; then whether the run is complete. A size counts as announced before any samples were complete.
     planned, stored, extending, complete = 0, 0, False, False
+    announced, was_complete = 0, False
     for event in _events(folder):
         match event.event:
             case "session_started":
@@ -97,11 +100,9 @@ def read_history(folder: RunFolder) -> History:
                 history.stopped = ""
                 # A session without an end may have added samples.
                 history.extended |= extending
-                planned, stored, extending = (
-                    event.owed + event.done,
-                    event.done,
-                    complete and event.owed > 0 and not event.stage,
-                )
+                planned, stored = event.owed + event.done, event.done
+                announced = announced if was_complete else event.announced
+                extending = complete and event.owed > 0 and not event.stage and planned != announced
                 complete = False
             case "session_ended":
                 n_ended += 1
@@ -109,6 +110,7 @@ def read_history(folder: RunFolder) -> History:
                 history.extended |= extending and added
                 # A session that was refused leaves a complete run complete.
                 complete = event.done >= planned > 0 or (extending and not added)
+                was_complete |= complete
                 extending = False
                 history.retries += event.retries
                 history.stopped = visible(str(event.stopped or ""), MAX_MESSAGE_CHARS)
@@ -146,8 +148,8 @@ def growth_warnings(histories: Mapping[str, History]) -> list[str]:
         (
             False,
             "extended after all samples were complete. If these runs were compared before, too, the 5 % rate of false "
-            "differences does not hold: it is the rate of one look. A pilot that was not compared does no harm. To "
-            "look after every round, use `harness race`",
+            "differences does not hold: it is the rate of one look. If none was compared, this does no harm. A "
+            "pilot announces the size of its run beforehand. To look after every round, use `harness race`",
         ),
     ):
         if names := [which for which, raced in extended.items() if raced == is_raced]:

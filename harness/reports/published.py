@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from harness.core.inert import visible
 from harness.reports.scored import ScoredBenchmark, ScoredRun
-from harness.reports.settings import by_weight, settings_beside
+from harness.reports.settings import by_weight, differing_in_words, settings_beside
 from harness.runs.recorded_settings import in_words
 from harness.scoring import PublishedComparison, PublishedScore, compare_published
 from harness.scoring.beside import APART, in_order, kind, overall_verdict, reported_scores
@@ -87,6 +87,18 @@ def differences(comparison: PublishedComparison, samples: int | None) -> list[st
     if comparison.doubt:
         words.append(DOUBTFUL)
     return list(dict.fromkeys(words))
+
+
+def settings_in_words(comparison: PublishedComparison) -> list[str]:
+    """What the settings have to do with a difference from a published score: each that differs, and that the source
+    states none. A source that agrees needs none.
+    """
+    words = differing_in_words(comparison.differing)
+    published = comparison.published
+    if comparison.verdict == "not compatible" and not published.states_settings:
+        theirs = "a guess" if published.settings else "none stated"
+        words.append(f"settings: {theirs} there, so the difference may come from them")
+    return words
 
 
 def as_printed(comparison: PublishedComparison, samples: int | None) -> str:

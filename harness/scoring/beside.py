@@ -119,23 +119,33 @@ def overall_verdict(comparisons: Sequence[PublishedComparison], suite: str = "")
     """A run beside all published scores of its model and benchmark: compatible if it agrees with one that counts.
 
     Three rules choose the scores that count:
-    1. of the scores that can be compared with the run, those of the first kind that occurs, but never `APART`; if there
-       are none, the verdict is "cannot say";
+    1. of the scores that can be compared with the run and that decide (`decides`), those of the first kind that occurs;
+       if there are none, the verdict is "cannot say";
     2. of these, those of pass@1, if there are any: the other metrics are made of the same samples, and pass@k hardly
        tells two models apart where nearly every question is solved in k samples;
-    3. of these, the sharp ones (`MAX_BLUNTNESS`).
+    3. of these, the sharp ones (`MAX_BLUNTNESS`), if they agree with the run. A blunt score that disagrees counts, too.
+
+    If the run agrees with none, it is "not compatible" only if it disagrees with a score whose settings are known:
+    stated, or those that the run's suite repeats (`OWN`). Otherwise the difference may come from the settings.
 
     comparisons: `in_order`. suite: address of the source of the run's suite; empty without one.
     """
-    decided = [entry for entry in comparisons if entry.verdict != "cannot say" and entry.detectable is not None]
-    kinds = {kind(entry, suite) for entry in decided} - {APART}
-    listed = [entry for entry in decided if kinds and kind(entry, suite) == min(kinds)]
+    decided = [
+        entry
+        for entry in comparisons
+        if entry.verdict != "cannot say" and entry.detectable is not None and decides(entry, suite)
+    ]
+    first = min((kind(entry, suite) for entry in decided), default=APART)
+    listed = [entry for entry in decided if kind(entry, suite) == first]
     listed = [entry for entry in listed if entry.published.metric == "pass@1"] or listed
     if not listed:
         return "cannot say"
     finest = min(entry.detectable or 0.0 for entry in listed)
     sharp = [entry for entry in listed if (entry.detectable or 0.0) <= MAX_BLUNTNESS * finest]
-    return "compatible" if any(entry.verdict == "compatible" for entry in sharp) else "not compatible"
+    if any(entry.verdict == "compatible" for entry in sharp):
+        return "compatible"
+    with_settings = [entry for entry in listed if first == OWN or entry.published.states_settings]
+    return "not compatible" if any(entry.verdict == "not compatible" for entry in with_settings) else "cannot say"
 
 
 def _same_authors(url: str, suite: str) -> bool:

@@ -75,7 +75,7 @@ class PublishedComparison(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def same_settings(self) -> bool:
         """Whether the source states settings for this score, and ours equal all of them."""
-        return bool(self.published.settings) and self.published.stated and not self.differing
+        return self.published.states_settings and not self.differing
 
 
 def compare_published(

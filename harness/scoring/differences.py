@@ -164,7 +164,7 @@ def published_variance(
     )
 
 
-_MAX_PLANNED = 2**40
+MAX_PLANNED = 2**40
 """Largest number of samples of a question that a plan tries."""
 
 
@@ -308,11 +308,11 @@ def fewest(planned: Callable[[int], Detection], difference: float, n_tests: int 
 
 
 def _first_enough(enough: Callable[[int], bool], first: int) -> int | None:
-    """The smallest number from `first` on that is `enough`, as all larger ones are; None above `_MAX_PLANNED`."""
+    """The smallest number from `first` on that is `enough`, as all larger ones are; None above `MAX_PLANNED`."""
     few, many = first - 1, first
     while not enough(many):
         few, many = many, 2 * many
-        if many > _MAX_PLANNED:
+        if many > MAX_PLANNED:
             return None
     while many - few > 1:
         middle = (few + many) // 2

@@ -338,7 +338,7 @@ def _standing_beside_all(comparisons: Sequence[PublishedComparison], public: Pub
     A score without settings decides nothing alone, so with fewer than `DECIDING_SOURCES` sources the verdict stays
     "cannot say".
     """
-    stated = [entry for entry in comparisons if entry.published.settings and entry.published.stated]
+    stated = [entry for entry in comparisons if entry.published.states_settings]
     decided = overall_verdict(stated)
     if decided != "cannot say" or public.sources < DECIDING_SOURCES:
         return decided

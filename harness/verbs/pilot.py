@@ -75,8 +75,9 @@ def _pilot(prepared: Prepared, watcher: Watcher) -> Piloted:
         n: replace(benchmark, samples=min(PILOT_SAMPLES, benchmark.samples))
         for n, benchmark in settings.benchmarks.items()
     }
-    outcome = generate(prepared, replace(settings, benchmarks=few), watcher)
     planned = {s.name: (len(s.questions), settings.benchmarks[s.name].samples) for s in prepared.sets}
+    announced = sum(questions * samples for questions, samples in planned.values())
+    outcome = generate(prepared, replace(settings, benchmarks=few, announced=announced), watcher)
     planned_keys = {(s.name, q.question_id) for s in prepared.sets for q in s.questions}
     stored = (
         sample

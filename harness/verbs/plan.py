@@ -7,9 +7,11 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
+import msgspec
 import numpy as np
 
 from harness.asking.options import PlanOptions
@@ -21,6 +23,7 @@ from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
 from harness.runs import RunFolder, read_samples
 from harness.runs.layout import RESULTS
 from harness.scoring.differences import (
+    MAX_PLANNED,
     Detection,
     SampleSpread,
     fewest,
@@ -35,11 +38,12 @@ from harness.scoring.differences import (
 from harness.scoring.intervals import cluster_numbers, effective_clusters
 from harness.scoring.mean_difference import mean_detection
 from harness.scoring.uncertainty import accuracy
+from harness.verbs.again import options_again
 from harness.verbs.compare import counted_questions
 from harness.verbs.former_run import former_run, no_spread
 from harness.verbs.outputs import open_scored
 from harness.verbs.plan_sources import PlanSource
-from harness.verbs.plan_typical import TypicalSpread, typical_spread
+from harness.verbs.plan_typical import TypicalSpread, typical_spread, typical_spread_of_questions
 
 _TESTS = 2
 """Number of p values that `harness compare` makes for each benchmark: one for the same questions and one for new ones.
@@ -52,6 +56,9 @@ _PRINTED_UNIT = 0.001
 
 _CONCURRENCY = 64
 """Number of requests in flight that a forecast assumes where the run does not record its number."""
+
+_MANY_TIMES = 10
+"""A plan calls a stored run large enough for a difference if a new run of this many times its samples finds it."""
 
 LISTED_POINTS = (1.0, 2.0, 5.0, 10.0)
 """Differences in points for which `Planned.listed` holds the samples."""
@@ -112,6 +119,17 @@ class Needed:
     smallest_difference_of_mean: float | None = None
 
 
+class OutOfReach(NamedTuple):
+    """What to plan instead of a difference that no number of samples finds beside the stored ones.
+
+    least: the smallest difference that any number finds beside them, a fraction. enough: the fewest stored samples of
+    each question beside which `_MANY_TIMES` as many find the wanted difference; None if no number is enough.
+    """
+
+    least: float
+    enough: int | None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Planned:
     """The plan of one benchmark, with what only the command prints.
@@ -119,7 +137,8 @@ class Planned:
     listed: difference in points → samples of each question that find it, None if no number does; empty if no number of
     samples was given. typical: the spread of published runs; None if a run shows it. wide: `smallest_difference` for a
     spread that only a quarter of the published models exceed. steady: `smallest_difference` if a worse model's samples
-    vary no more than those of this one.
+    vary no more than those of this one. beyond: None unless no number of samples finds the wanted difference.
+    extending: the options of `harness run` with which the run gets the forecast samples; empty without a forecast.
     """
 
     source: PlanSource
@@ -128,6 +147,8 @@ class Planned:
     typical: TypicalSpread | None
     wide: float | None
     steady: float | None
+    beyond: OutOfReach | None = None
+    extending: Mapping[str, Any] = field(default_factory=dict)
 
 
 class _Evidence(NamedTuple):
@@ -171,29 +192,35 @@ def plan(sources: Sequence[PlanSource], options: PlanOptions) -> list[Planned]:
 
 
 def _check_each_once(benchmarks: Sequence[_Evidence]) -> None:
-    """Raise `UsageError` if a benchmark is named twice, such as by runs of two models: it would be corrected for twice
+    """Raise `UsageError` if a benchmark is given twice, such as by runs of two models: it would be corrected for twice
     and count twice in the mean.
     """
-    first: dict[str, str] = {}
+    first: dict[str, PlanSource] = {}
     for evidence in benchmarks:
-        before = first.setdefault(evidence.benchmark, evidence.source.name)
-        if before is not evidence.source.name:
+        before = first.setdefault(evidence.benchmark, evidence.source)
+        if before is not evidence.source:
             raise UsageError(
-                f"{visible(evidence.benchmark, 80)} is named twice, by {visible(before, 200)} and "
-                f"{visible(evidence.source.name, 200)}: a comparison has each benchmark once, and the plan is for two "
-                "runs of it. Plan from one of them at a time"
+                f"{visible(evidence.benchmark, 80)} is given twice, as {visible(before.in_a_command, 200)} and as "
+                f"{visible(evidence.source.in_a_command, 200)}: a plan is for one comparison, which has each benchmark "
+                "once. Leave out one of the two; for a second plan, type a second command"
             )
 
 
 def _evidence_of(source: PlanSource, options: PlanOptions) -> Iterator[_Evidence]:
     """What is known of each benchmark of `source`."""
+    accuracy = None if options.accuracy is None else options.accuracy / 100
+    if n_questions := source.n_questions:
+        typical = typical_spread_of_questions(n_questions, accuracy)
+        name = Path(source.name).name.split(".")[0]
+        yield _Evidence(source, name, typical.spread(typical.variance), float(n_questions), typical=typical)
+        return
     only = source.benchmark if source.of_card else None
     folder = open_scored(source.name) if only is None else None
     # Where only a number of samples is asked about, a run that shows no spread is no reason to refuse.
     with contextlib.suppress(*(() if options.detect is not None else (StoreError, UsageError))):
         folder = folder if only is None else former_run(only, RESULTS)
     if folder is None:
-        typical = typical_spread(source.name, None if options.accuracy is None else options.accuracy / 100)
+        typical = typical_spread(source.name, accuracy)
         n_clusters = None if typical.in_clusters else float(typical.n_questions)
         yield _Evidence(source, source.benchmark, typical.spread(typical.variance), n_clusters, typical=typical)
         return
@@ -282,14 +309,45 @@ def _plan_benchmark(evidence: _Evidence, options: PlanOptions, prices: Prices | 
         values = [needed.smallest_difference, *(smallest(end) or 0.0 for end in ends)]
         needed = replace(needed, difference_range=(min(values), max(values)))
     size = given if options.detect is None else needed.samples
+    needed = _with_forecasts(needed, evidence, size, options, prices)
     return Planned(
         source=evidence.source,
-        needed=_with_forecasts(needed, evidence, size, options, prices),
+        needed=needed,
         listed={} if given is None else {points: samples(spread, points) for points in LISTED_POINTS},
         typical=typical,
         wide=None if typical is None else smallest(typical.spread(typical.wide)),
         steady=smallest(spread, growth=False),
+        beyond=_out_of_reach(spread, options, n_tests, unit) if needed.samples is None else None,
+        extending=_extending(evidence, size) if needed.forecast is not None and size is not None else {},
     )
+
+
+def _extending(evidence: _Evidence, samples: int) -> Mapping[str, Any]:
+    """The options of `harness run` that extend the run to so many samples of each question of the benchmark."""
+    assert evidence.folder is not None
+    assert evidence.run is not None
+    manifest, benchmark = evidence.run.manifest, evidence.run.benchmarks[evidence.benchmark]
+    stored = evidence.run.stored_name(benchmark)
+    (options,) = options_again(msgspec.structs.replace(manifest, benchmarks={stored: benchmark.record}))
+    options.pop("allocate", None)  # It gives the questions unequal numbers of samples.
+    if "benchmarks" in options:
+        options["benchmarks"] = [f"{name.rpartition(':')[0]}:{samples}" for name in options["benchmarks"]]
+    else:
+        options["samples"] = samples
+    folder = str(evidence.folder.source) if evidence.source.of_card else evidence.source.name
+    return {**options, "out": folder}
+
+
+def _out_of_reach(spread: SampleSpread, options: PlanOptions, n_tests: int, unit: float) -> OutOfReach | None:
+    """What to plan instead of a wanted difference that no number of samples finds; None without a wanted difference.
+
+    n_tests, unit: as in `samples_to_detect`.
+    """
+    if options.detect is None:
+        return None
+    limit = planned_detection(spread, MAX_PLANNED, options.stored_samples, unit)
+    enough = fewest(lambda n: planned_detection(spread, _MANY_TIMES * n, n, unit), options.detect / 100, n_tests)
+    return OutOfReach(float(smallest_difference(*limit, n_tests)), enough)
 
 
 def _check_possible(accuracy: float, options: PlanOptions) -> None:

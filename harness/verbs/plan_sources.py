@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
-from harness.benchmarks import catalogue
+from harness.benchmarks import catalogue, usual_columns
+from harness.benchmarks.sources import tables
+from harness.benchmarks.usual_columns import ANSWER_COLUMNS, QUESTION_COLUMNS
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.limits import MAX_SAMPLES
-from harness.runs.layout import RESULTS, run_in_results
+from harness.foreign import formats, outputs
+from harness.runs.layout import RESULTS, OutputsFolder, run_around, run_in_results
 from harness.verbs.former_run import runs_of
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlanSource:
-    """What to plan. name: of a benchmark, or the path of its card, of a scored run or of another tool's scored outputs.
-    samples: of each question, if their smallest difference is asked for.
+    """What to plan. name: of a benchmark, or the path of its card, of a file of questions, of a scored run or of
+    another tool's scored outputs. samples: of each question, if their smallest difference is asked for.
     """
 
     name: str
@@ -30,6 +34,31 @@ class PlanSource:
         if path.suffix in catalogue.CARD_SUFFIXES and path.is_file():
             return True
         return not path.exists() and len(path.parts) == 1
+
+    @property
+    def in_a_command(self) -> str:
+        """The source as a command names it: `aime24:64`."""
+        return self.name if self.samples is None else f"{self.name}:{self.samples}"
+
+    @cached_property
+    def n_questions(self) -> int | None:
+        """The number of questions if `name` is a file of questions without replies, and None if it is not.
+
+        Such a file has the usual columns of questions and reference answers. Raises `UsageError` for a damaged file.
+        """
+        path = Path(self.name)
+        if not path.is_file() or run_around(path) is not None or not tables.is_named_as_data(path):
+            return None
+        if OutputsFolder(path).manifest.is_file():
+            return None
+        rows = tables.stream(path, responses=True)
+        first = next(rows, None)
+        if first is None or outputs.recognise(first) != "columns":
+            return None
+        columns = first.value.keys()
+        asks = all(usual_columns.find(names, columns) for names in (QUESTION_COLUMNS, ANSWER_COLUMNS))
+        replies = usual_columns.find(formats.RESPONSE_COLUMNS, columns)
+        return 1 + sum(1 for _ in rows) if asks and replies is None else None
 
     @property
     def benchmark(self) -> str:

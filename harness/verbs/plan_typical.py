@@ -32,7 +32,8 @@ class TypicalSpread:
 
     variance, wide: median and upper quartile of that variance over published models. accuracy: the fraction that these
     belong to: the given one; else the median of the models on this benchmark; else 0.5, where the spread is largest.
-    n_published: how many models; of_all: whether they are those of all benchmarks, because this one has too few.
+    n_published: number of published scores, one for each model and benchmark; of_all: whether they are those of all
+    benchmarks, because this one has too few.
     in_clusters: whether the benchmark's questions come in clusters, whose number only a run shows.
     """
 
@@ -65,6 +66,11 @@ def typical_spread(benchmark: str, accuracy: float | None = None) -> TypicalSpre
         )
     typical = _typical(card.name, card.questions, accuracy)
     return replace(typical, in_clusters=bool(card.cluster_key or card.original_key))
+
+
+def typical_spread_of_questions(n_questions: int, accuracy: float | None = None) -> TypicalSpread:
+    """The typical spread of so many questions that belong to no benchmark. accuracy: as for `typical_spread`."""
+    return _typical("", n_questions, accuracy)
 
 
 def _typical(benchmark: str, n_questions: int, accuracy: float | None) -> TypicalSpread:

@@ -27,6 +27,7 @@ from harness.generation.forecast import Forecast, TimeLeft, forecast
 from harness.generation.network.control import VERBS
 from harness.generation.progress import BenchmarkProgress, EndpointProgress, Progress
 from harness.generation.spending import Prices
+from harness.reports.history import read_history
 from harness.runs import RunFolder, read_samples
 from tests.faults.server import FaultServer, Pause, Request, Step, completion, http, models
 from tests.generation.small_runs import expected_keys
@@ -121,7 +122,11 @@ def test_a_pilot_asks_two_samples_forecasts_the_rest_and_counts(tmp_path: Path, 
         assert late.code == 2
         assert "already plans 12 samples of each question" in late.err
         assert "Leave out --pilot" in late.err
-    assert keys_on_disk(tmp_path) == expected_keys(10, 12)
+        assert keys_on_disk(tmp_path) == expected_keys(10, 12)
+        # The pilot announced 12 samples, so these extend nothing; one more of each question does.
+        assert not read_history(RunFolder(tmp_path / "run")).extended
+        assert harness(*words, "--samples", "13").code == 0
+        assert read_history(RunFolder(tmp_path / "run")).extended
 
 
 def test_a_run_ends_at_the_whole_round_that_reaches_the_target(tmp_path: Path, harness: ControlCommand) -> None:

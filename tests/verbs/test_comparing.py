@@ -465,6 +465,28 @@ def test_the_rounds_of_one_command_with_a_target_error_are_no_growth(stages: tup
     assert warned == (stages.count(0) > 1)
 
 
+@pytest.mark.parametrize(
+    ("announced", "later", "warned"),
+    [([4], [4], False), ([4], [3, 4], False), ([4], [5], True), ([0], [4], True), ([2, 4], [4], True)],
+    ids=["as announced", "interrupted", "beyond it", "no pilot", "announced after the first pilot was complete"],
+)
+def test_a_run_that_grows_to_the_size_that_its_pilot_announced_is_no_growth(
+    announced: list[int], later: list[int], warned: bool, tmp_path: Path
+) -> None:
+    """announced: by each pilot of two samples. later: samples at the end of each session of the whole run."""
+    base, tuned = two_runs(tmp_path)
+    tuned.log.unlink()
+    with RunLog(tuned) as log:
+        for number, size in enumerate(announced):
+            log.write("session_started", owed=2 * (number == 0), done=2 * (number > 0), announced=size)
+            log.write("session_ended", done=2)
+        for done, reached in zip([2, *later], later, strict=False):
+            log.write("session_started", owed=later[-1] - done, done=done)
+            log.write("session_ended", done=reached)
+    (compared,) = compare([base, tuned], CompareOptions())
+    assert any("extended" in warning for warning in compared.decision.warnings) == warned
+
+
 @pytest.mark.parametrize(("given", "differs"), [(7680, False), (32768, True), (7000, True)])
 def test_a_lowered_max_tokens_is_compared_as_it_was_sent(given: int, differs: bool, tmp_path: Path) -> None:
     lowered = {"fitted_max_tokens": 7680}
@@ -740,6 +762,38 @@ def test_settings_that_a_source_does_not_state_decide_nothing_alone(tmp_path: Pa
         page.write_text(f"{head}  - {near}\n  - {far}{unknown}\n")
         (found,) = verify(folder, VerifyOptions(published=page))
         assert found.standing == standing
+
+
+@pytest.mark.parametrize(
+    ("row", "code", "standing", "said"),
+    [
+        ("", 1, "cannot say", "settings: none stated there, so the difference may come from them"),
+        (
+            ", stated: false, settings: {temperature: 0.6}",
+            1,
+            "cannot say",
+            "settings: a guess there, so the difference may come from them",
+        ),
+        (", quoted: true, settings: {temperature: 0.6}", 1, "cannot say", ""),
+        # The twins: stated settings, equal to ours or not, and a source without settings that agrees.
+        (", settings: {temperature: 0.6}", 4, "not compatible", ""),
+        (", settings: {temperature: 0.9}", 4, "not compatible", ""),
+        ("near", 0, "compatible", ""),
+    ],
+    ids=["none", "guess", "quoted", "equal", "other", "agrees"],
+)
+def test_a_source_without_known_settings_refutes_no_run(
+    row: str, code: int, standing: str, said: str, tmp_path: Path
+) -> None:
+    write_run(tmp_path / "run", benchmarks=[("demo", 30, 64)], strength=0.5)
+    percent, row = (50.0, "") if row == "near" else (80.0, row)
+    (tmp_path / "own.yaml").write_text(
+        'schema: 1\nsource: {title: Wiki, url: "https://example.org", by: others}\nquestions: {demo: 30}\nscores:\n'
+        f"  - {{model: org/model-7b, benchmark: demo, metric: pass@1, percent: {percent}, samples: 64{row}}}\n"
+    )
+    done = harness(tmp_path, "verify", "run", "--published", "own.yaml")
+    assert (done.code, done.out.splitlines()[0]) == (code, f"demo: {standing}"), done.err
+    assert re.findall(r"^ +(settings: .*)$", done.out, re.MULTILINE) == [said] * bool(said)
 
 
 def cells_of_a_sweep(folder: Path, last_of_sums: float = 0.1) -> None:

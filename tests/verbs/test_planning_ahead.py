@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -117,8 +118,8 @@ def test_the_command_answers_both_and_never_names_two_numbers(empty: Path) -> No
         ("aime24 --json", "give the difference to find, as --detect 2; or a number of samples"),
         ("aime24:64 --detect 2 --price-out 2", "must be given together"),
         ("aime24:64 --accuracy 0.02", "type 2 for 2 points"),
-        ("aime24:64 aime24:16", "aime24 is named twice, by aime24 and aime24: a comparison has each benchmark once"),
-        ("aime24:64,aime-2024:16", "aime24 is named twice"),
+        ("aime24:64 aime24:16", "aime24 is given twice, as aime24:64 and as aime24:16: a plan is for one comparison"),
+        ("aime24:64,aime-2024:16", "aime24 is given twice"),
     ],
 )
 def test_what_is_no_plan_is_refused(empty: Path, words: str, expected: str) -> None:
@@ -137,6 +138,33 @@ def test_the_name_of_a_run_in_results_is_answered_with_its_path(empty: Path) -> 
         assert f"base is no benchmark. Did you mean the run results/{typed}?\n" in refused.err
     # A benchmark's name stays one, though a run and a suite are called that, too.
     assert "demo: " in harness(empty, "plan", "demo:16").out
+
+
+@pytest.mark.parametrize(
+    ("words", "least", "other"),
+    [
+        ("--versus 4", "10", "--versus 66"),
+        ("--published-samples 1 --accuracy 80", "23.2", "--published-samples 49"),
+        ("--versus 8 aime25", "7.3", "--versus 81"),
+    ],
+)
+def test_a_difference_that_no_number_of_samples_finds_is_answered_with_what_is_possible(
+    empty: Path, words: str, least: str, other: str
+) -> None:
+    stored, number, *more = words.split()
+    done = harness(empty, "plan", "aime24", "--detect", "2", *words.split())
+    assert f"the smallest difference that some number finds is {least} points" in done.out
+    assert f"plan a larger difference (--detect {least})" in done.out
+    assert other in done.out
+    typed = f"harness plan aime24{' aime25' * ('aime25' in words)} --detect 2{' --accuracy 80' * ('80' in words)}\n"
+    assert done.out.endswith(typed)
+    # What it says to type is possible.
+    for possible in ([stored, number, "--detect", least], [*other.split(), "--detect", "2"]):
+        again = harness(empty, "plan", "aime24", *possible, *more)
+        assert "aime24: no number" not in again.out, possible
+    assert "no number" not in harness(empty, *typed.split()[1:]).out
+    # Wrong twin: a difference that some number finds.
+    assert "plan a larger" not in harness(empty, "plan", "aime24", "--detect", "30", stored, number, *more).out
 
 
 def test_both_directions_say_once_whose_spread_it_is(empty: Path) -> None:
@@ -273,6 +301,21 @@ def test_a_card_of_ones_own_is_planned_by_its_path(empty: Path) -> None:
     assert done.out.startswith("own: 64 samples a question in each of two runs find a difference of ")
 
 
+def test_a_file_of_ones_own_questions_is_planned_before_any_run(empty: Path) -> None:
+    (empty / "my50.jsonl").write_text("".join(f'{{"problem": "{n} + 1?", "answer": "{n + 1}"}}\n' for n in range(50)))
+    done = harness(empty, "plan", "my50.jsonl:16")
+    assert done.code == 0, done.err
+    assert done.out.startswith("my50: 16 samples a question in each of two runs find a difference of ")
+    assert " on the same 50 questions " in done.out
+    assert "harness run --data my50.jsonl --samples 16 … --pilot" in done.out
+    assert harness(empty, "plan", "my50.jsonl", "--detect", "5", "--accuracy", "80").code == 0
+    # The wrong twin: a file with replies is scored first.
+    (empty / "theirs.jsonl").write_text('{"problem": "1 + 1?", "answer": "2", "response": "It is 2."}\n')
+    refused = harness(empty, "plan", "theirs.jsonl:16")
+    assert (refused.code, refused.out) == (3, "")
+    assert "theirs.jsonl is not scored yet" in refused.err
+
+
 def test_scored_outputs_of_another_tool_are_planned_without_a_forecast(empty: Path) -> None:
     rows = (
         {"prompt": f"What is {i}+1?", "answer": str(i + 1), "gen": [rf"\boxed{{{i + 1}}}", r"\boxed{0}"]}
@@ -305,7 +348,7 @@ def test_a_run_of_ones_own_goes_before_the_published_ones(empty: Path) -> None:
         planned_of("nothing:8")
     # A second model's run of it: the comparison is planned from one of them.
     shutil.copytree(run, empty / "results" / "second")
-    with pytest.raises(UsageError, match="sums is named twice, by results/first and results/second"):
+    with pytest.raises(UsageError, match="sums is given twice, as results/first:8 and as results/second:8"):
         plan(sources_of(["results/first:8", "results/second:8"]), PlanOptions())
 
 
@@ -338,7 +381,13 @@ def test_a_pilot_says_how_uncertain_its_plan_is_and_what_both_runs_take(tmp_path
     many = harness(tmp_path, "plan", "many:20000")
     assert "by chance in its samples, the difference varies by less than 0.1 points around" in many.out
     assert "to extend this run to that size:" in done.out
-    assert "for the second run, from its beginning:" in done.out
+    assert "for the second run, from its beginning (the command of this run with another --out" in done.out
+    # The command that extends the run, and its wrong twin: a run that has as many samples.
+    command = r"    harness run --data QUESTIONS_FILE --samples 8 .*--out first && harness score first\n"
+    assert len(re.findall(command, done.out)) == 1
+    enough = harness(tmp_path, "plan", "first:2").out
+    assert "this run has that size already" in enough
+    assert "harness run" not in enough
     assert done.out.count("cost: about") == 2
     (eight,) = reasoning_harness.plan(tmp_path / "first:8")
     assert eight.forecast is not None

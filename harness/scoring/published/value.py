@@ -91,6 +91,11 @@ class PublishedScore:
         return f"{decimal.Decimal(self.printed) - decimal.Decimal(self.previous):+f}"
 
     @property
+    def states_settings(self) -> bool:
+        """Whether the source states settings for this very number: not none, and not a guess."""
+        return bool(self.settings) and self.stated
+
+    @property
     def kind(self) -> str:
         """The kind of the metric: "pass" or "maj"."""
         return self.metric.partition("@")[0]

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from harness.core.inert import visible
 from harness.reports import published
-from harness.reports.settings import differing_in_words
 from harness.reports.tables import ABSENT, AT_MOST, accuracy_cell, percent
 from harness.scoring import PublishedComparison
 from harness.scoring.uncertainty import pass_at
@@ -98,7 +97,7 @@ def _source(comparison: PublishedComparison) -> str:
     """The footnote of a published number: its source, and the settings that differ."""
     reference = comparison.published
     quoted = "quoted by " if reference.quoted else ""
-    parts = [f"{quoted}{visible(reference.source.named)}", *differing_in_words(comparison.differing)]
+    parts = [f"{quoted}{visible(reference.source.named)}", *published.settings_in_words(comparison)]
     if reference.samples is None and not reference.quoted:
         parts.append("number of samples not stated")
     if comparison.doubt:
