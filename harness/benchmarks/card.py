@@ -361,6 +361,7 @@ class Card(_Part):
     _address: str | None = PrivateAttr(default=None)
     _own_data: bool = PrivateAttr(default=True)
     _given_data: str | None = PrivateAttr(default=None)
+    _is_of_data: bool = PrivateAttr(default=False)
 
     @model_validator(mode="before")
     @classmethod
@@ -423,6 +424,11 @@ class Card(_Part):
     def own_data(self) -> bool:
         """Whether the data are the card's own, so that its counts and checksums must hold; False after `with_data`."""
         return self._own_data
+
+    @property
+    def is_of_data(self) -> bool:
+        """Whether the card was made for a file that the user gave in place of a card (`from_file`)."""
+        return self._is_of_data
 
     @property
     def given_data(self) -> str | None:
@@ -541,7 +547,7 @@ def from_file(
         },
         where=path,
     )
-    card._given_data = source["path"]
+    card._given_data, card._is_of_data = source["path"], True
     return card
 
 

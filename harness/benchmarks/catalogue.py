@@ -32,6 +32,9 @@ CARD = "card"
 DATA = "data"
 """The key in a run's recorded settings under which the address of the user's own data stands."""
 
+WITHOUT_CARD = "without_card"
+"""The key in a run's recorded settings under which True stands if the user's own data were given in place of a card."""
+
 
 def load(name_or_path: str) -> Card:
     """The card that the user asks for. Raises `UsageError` that lists the cards and suggests near names.

@@ -62,10 +62,10 @@ class QuestionSet:
     identity). prompt: the prompt's name. system_prompt: its text. template_digest: checksum of prompt and system
     prompt. origin: the source's name and revision. notes: what a reader of the score should know. samples, sampling:
     the card's number of samples and sampling settings. publish: whether questions, answers and samples may be shown in
-    public. card_file: the card's `address`. given_data: the address of the data, if the user gave them. part: set if
-    other clients ask other parts of the selection (`harness.benchmarks.shards`). recipe: digest of everything from
-    which the questions are made; None if the data are unknown before they are read. note: the run's note, if the
-    questions were taken from the run's file.
+    public. card_file: the card's `address`. given_data: the address of the data, if the user gave them. without_card:
+    the user gave them in place of a card. part: set if other clients ask other parts of the selection
+    (`harness.benchmarks.shards`). recipe: digest of everything from which the questions are made; None if the data are
+    unknown before they are read. note: the run's note, if the questions were taken from the run's file.
     """
 
     name: str
@@ -84,6 +84,7 @@ class QuestionSet:
     publish: bool = True
     card_file: str | None = None
     given_data: str | None = None
+    without_card: bool = False
     part: ShardPart | None = None
     recipe: str | None = None
     note: RecipeNote | None = None
@@ -226,6 +227,7 @@ def build(
         publish=card.publish_questions,
         card_file=card.address,
         given_data=card.given_data,
+        without_card=card.is_of_data,
         questions=(),
         n_all=0,
         rows_digest="",

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from harness.benchmarks.catalogue import CARD, DATA
+from harness.benchmarks.catalogue import CARD, DATA, WITHOUT_CARD
 from harness.benchmarks.questions import QuestionsById, QuestionSet
 from harness.client.address.endpoint import Endpoint
 from harness.client.fast.event_loop import Lag
@@ -341,6 +341,7 @@ class SamplingSession:
                 **({} if question_set.publish else {"publish_questions": False}),
                 **({} if question_set.card_file is None else {CARD: question_set.card_file}),
                 **({} if question_set.given_data is None else {DATA: question_set.given_data}),
+                **({WITHOUT_CARD: True} if question_set.without_card else {}),
                 **_selection_record(question_set),
             },
         )

@@ -92,6 +92,7 @@ SETTINGS: Mapping[str, SettingName] = {
     # settings of the questions
     "card": SettingName("card of the benchmark", OPTIONS),
     "data": SettingName("file of the questions", OPTIONS),
+    "without_card": SettingName("questions given in place of a card", OPTIONS, moves_scores=False),
     "publish_questions": SettingName("questions may be published", "card", moves_scores=False),
     "asked_with.limit": SettingName("questions, only the first", OPTIONS),
     "asked_with.filter": SettingName("questions, only those with", OPTIONS),

@@ -42,7 +42,8 @@ def options_again(manifest: Manifest, run: str = "") -> list[dict[str, Any]]:
     for name, record in manifest.benchmarks.items():
         if record.imported:
             continue  # Another tool made these samples: there is no request to repeat.
-        card = _card(name)
+        # A file may have the name of a benchmark by chance.
+        card = None if record.settings.get(catalogue.WITHOUT_CARD) else _card(name)
         options = _options(manifest.model, record, card)
         samples = record.settings.get("allocated_mean", record.plan.samples)
         if source := record.settings.get("allocated_by"):
