@@ -364,7 +364,7 @@ def test_the_installed_command_and_a_safe_path_import_not_even_what_python_looks
 
 
 @pytest.mark.server
-@pytest.mark.usefixtures("smollm2")
+@pytest.mark.usefixtures("whole_smollm2")
 def test_the_embedded_server_imports_nothing_from_the_current_folder(python: Spied, tmp_path: Path) -> None:
     python.take()
     decoys(tmp_path / "decoy", importable(), tmp_path / "marks")
