@@ -1,7 +1,8 @@
 """One real llama.cpp server for the whole test session; import the fixtures in `tests/conftest.py`.
 
-The weights come from the cache folder, or once through the configured package index; without both the tests
-that ask for a server are skipped with the reason.
+It serves a real model without most of its blocks: tests are about what the harness does with the engine, not about what
+the model says. The weights come from the cache folder, or once through the configured package index; without both the
+tests that ask for a server are skipped with the reason.
 """
 
 from __future__ import annotations
@@ -18,8 +19,11 @@ import pytest
 from server_launchers.keeping import supervisor
 from server_launchers.keeping.supervisor import RunningServer
 from server_launchers.spec import ServerSpec
+from tests.shorter_model import shorten
 
 MODEL = "smollm2-135m"
+BLOCKS = 2
+"""Blocks of the model that are kept, of 30."""
 SLOTS = 2
 """Each slot reads the beginning of every prompt anew."""
 CONTEXT = 2048
@@ -31,7 +35,7 @@ THINKING_GRAMMAR = r'root ::= [A-Za-z0-9 .,+=\n]{20,40} "\n</think>\n\n" [A-Za-z
 
 
 @pytest.fixture(scope="session")
-def smollm2() -> Path:
+def whole_smollm2() -> Path:
     """The GGUF file of SmolLM2-135M."""
     if importlib.util.find_spec("xllamacpp") is None:
         pytest.skip("xllamacpp is not installed (extra llama-cpp)")
@@ -42,6 +46,14 @@ def smollm2() -> Path:
     if fetched.returncode != 0:
         pytest.skip(f"no weights for the embedded server: {fetched.stderr.strip()}")
     return Path(fetched.stdout.strip())
+
+
+@pytest.fixture(scope="session")
+def smollm2(whole_smollm2: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A GGUF file of SmolLM2-135M with its first `BLOCKS` blocks only."""
+    shorter = tmp_path_factory.mktemp("model") / whole_smollm2.name
+    shorten(whole_smollm2, shorter, BLOCKS)
+    return shorter
 
 
 def embedded_spec(weights: Path, **changes: object) -> ServerSpec:
@@ -65,7 +77,7 @@ def private_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def embedded_server(smollm2: Path, private_state: Path) -> Iterator[RunningServer]:
-    """SmolLM2 served by llama.cpp: `.base_urls[0]` without `/v1`, `.model` is the name to ask for."""
+    """`smollm2` served by llama.cpp: `.base_urls[0]` without `/v1`, `.model` is the name to ask for."""
     with supervisor.launch(embedded_spec(smollm2, name="tests")) as server:
         yield server
 

@@ -82,16 +82,16 @@ def test_a_broken_answer_goes_on_over_its_own_tokens(embedded_server: RunningSer
         tmp_path / "run", embedded_server.base_urls[0], samples=2, model=embedded_server.model, concurrency=3,
         salvage=Salvage(mode="exact", engine="llama.cpp"), canary=False,
     )  # fmt: skip
-    short(settings, max_tokens=32)
+    short(settings, max_tokens=64)
     outcome = run(settings, question_set(tmp_path, 2), transport_factory=Cutting)
     samples = samples_of(settings)
     assert outcome.complete
     continued = [one for one in samples if one.salvaged_at]
-    assert outcome.n_continued == len(continued)
+    assert outcome.n_continued == len(continued) > 0
     for one in continued:
         assert one.salvaged_at[0].exact
         assert one.salvaged_at[0].tokens >= 16
-        assert (one.usage.completion_tokens or 0) <= 32
+        assert (one.usage.completion_tokens or 0) <= 64
         assert one.usage.prompt_tokens is not None
     by_question = {(one.question_id, one.usage.prompt_tokens) for one in samples}
     assert len(by_question) == 2, "a continued sample counts other prompt tokens than a whole one"

@@ -23,7 +23,7 @@ def typed(page: Path) -> str:
 @pytest.mark.whole_pages
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
-def test_the_commands_of_the_page_work_as_they_stand(page: Path, tmp_path: Path, smollm2: Path) -> None:
+def test_the_commands_of_the_page_work_as_they_stand(page: Path, tmp_path: Path, whole_smollm2: Path) -> None:
     script = "set -euo pipefail\n" + typed(page)
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     try:

@@ -45,9 +45,9 @@ def litellm() -> Path:
 
 
 @pytest.fixture(scope="session")
-def models(smollm2: Path) -> Path:
+def models(whole_smollm2: Path) -> Path:
     """Folder with `scripted` and `smollm2`, see `make_models`."""
-    return environments.models(smollm2, THINKING_TEMPLATE)
+    return environments.models(whole_smollm2, THINKING_TEMPLATE)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -364,11 +364,12 @@ def test_the_installed_command_and_a_safe_path_import_not_even_what_python_looks
 
 
 @pytest.mark.server
-@pytest.mark.usefixtures("smollm2")
-def test_the_embedded_server_imports_nothing_from_the_current_folder(python: Spied, tmp_path: Path) -> None:
+def test_the_embedded_server_imports_nothing_from_the_current_folder(
+    python: Spied, tmp_path: Path, smollm2: Path
+) -> None:
     python.take()
     decoys(tmp_path / "decoy", importable(), tmp_path / "marks")
-    words = ("--max-tokens", "4", "--no-canary", "--no-fingerprint", "--serve", "llama_cpp", "--model", "smollm2-135m")
+    words = ("--max-tokens", "4", "--no-canary", "--no-fingerprint", "--serve", "llama_cpp", "--model", str(smollm2))
     done = subprocess.run(
         [python.python, python.script, "run", "demo:1", "--limit", "1", *words], cwd=tmp_path / "decoy",
         env=command.environment(tmp_path, KEYS), capture_output=True, text=True, check=False,
