@@ -32,7 +32,7 @@ from harness.scoring.late_steps import N_LATE, LateChange
 from harness.scoring.mean_difference import MeanComparison
 
 MAX_NAMED_STEPS = 8
-"""Largest number of steps that a caption names."""
+"""Largest number of steps that `listed_steps` names."""
 
 
 class Step(NamedTuple):
@@ -108,9 +108,14 @@ def _steps_text(points: Collection[CurvePoint], n_series: int) -> str:
     """
     ordered = sorted(points, key=lambda point: (point.series, point.step))
     named = [f"{point.series} {step_text(point.step)}" if n_series > 1 else step_text(point.step) for point in ordered]
-    more = f" and {len(named) - MAX_NAMED_STEPS:,} more" if len(named) > MAX_NAMED_STEPS else ""
     word = "" if n_series > 1 else "step " if len(named) == 1 else "steps "
-    return f"{word}{', '.join(named[:MAX_NAMED_STEPS])}{more}"
+    return f"{word}{listed_steps(named)}"
+
+
+def listed_steps(named: Sequence[str]) -> str:
+    """Texts about steps, in one list; of more than `MAX_NAMED_STEPS` the first ones and a count."""
+    more = f" and {len(named) - MAX_NAMED_STEPS:,} more" if len(named) > MAX_NAMED_STEPS else ""
+    return f"{', '.join(named[:MAX_NAMED_STEPS])}{more}"
 
 
 def _plot(points: Sequence[CurvePoint]) -> Plot | None:

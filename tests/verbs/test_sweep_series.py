@@ -287,20 +287,62 @@ def test_the_highest_step_names_the_steps_that_cannot_be_told_from_it(training: 
     for step in strengths:
         Path(f"ck/step_{step}").mkdir(exist_ok=True)
     write_runs(training, {"demo": strengths, "aime24": {10: 0.1, 20: 0.45}})
+    write_records(8, *strengths, benchmarks=BENCHMARKS)
     swept = results(sweeps.plan_of("s.yaml", {}, {}))
     notes = highest_notes(swept)
     accuracies = {row.cell: row.accuracy or 0 for row in table.records(swept) if row.benchmarks == "demo"}
     highest = max(accuracies, key=accuracies.__getitem__)
     others = ", ".join(str(step) for step in (20, 30, 40) if f"ck-step_{step}+demo" != highest)
     assert notes["demo"].startswith(f"highest, perhaps by luck; cannot be told from it: {others}. The best step")
-    assert notes["aime24"].startswith("highest, above every other step by more than chance")
+    assert notes["aime24"] == (
+        "highest with all samples, above every other step with all samples by more than chance if this curve alone is "
+        "looked at, once (p and * allow for all comparisons of the sweep). Nothing is said of steps without all "
+        "samples: 30 (0 of 320), 40 (0 of 320), 50 (0 of 320)"
+    )
     (shown,) = (one for one in table.tables(swept) if one.title.startswith("demo: accuracy against"))
     (marked,) = (row for row in shown.rows if row[2].endswith(f" [{shown.notes.index(notes['demo']) + 1}]"))
     assert float(marked[2].split()[0]) == pytest.approx(100 * accuracies[highest], abs=0.051)
 
 
+def test_a_step_without_all_its_samples_is_named_apart_from_those_that_may_be_the_best(training: Path) -> None:
+    steps = (10, 20, 30, 40)
+    for step in steps:
+        Path(f"ck/step_{step}").mkdir(exist_ok=True)
+    write_runs(training, dict.fromkeys(BENCHMARKS, {10: 0.4, 20: 0.4, 40: 0.4}))
+    write_runs(training, {"demo": {30: 0.4}}, missing=0.7)  # its run ended early
+    write_runs(training, {"aime24": {30: 0.4}})
+    write_records(8, 10, 20, 40, benchmarks=BENCHMARKS)
+    write_records(8, 30, benchmarks=["aime24"])
+    write_suite()
+
+    def notes() -> list[str]:
+        """The footnote of the highest step of demo, of aime24 and of the mean."""
+        swept = results(sweeps.plan_of("s.yaml", {}, {}))
+        of_mean = [note for note in mean_table(swept).notes if note.startswith("highest")]
+        return [*highest_notes(swept).values(), *of_mean]
+
+    of_demo, of_aime24, of_mean = notes()
+    rows = {row.cell: row.samples or 0 for row in table.records(results(sweeps.plan_of("s.yaml", {}, {})))}
+    partial = rows["ck-step_30+demo"]
+    for note, n, planned in ((of_demo, partial, 320), (of_mean, partial + 320, 640)):
+        told, apart = note.split(". Nothing is said of steps without all samples: ")
+        assert apart == f"30 ({n} of {planned})"
+        assert "30" not in told
+        assert told.startswith("highest with all samples, ")
+    assert "30" in of_aime24, "with all its samples it may be the best"
+    assert "Nothing is said" not in of_aime24
+    # Two steps with all samples are left when the file asks for more; one alone has no rank.
+    write_records(16, 10, 20)
+    write_suite()
+    assert notes()[0].endswith(f"30 ({partial} of 320), 40 (320 of 320)")
+    write_records(8, 20)
+    write_file(16)
+    assert [*highest_notes(results(sweeps.plan_of("s.yaml", {}, {})))] == ["aime24"], "demo has a single whole step"
+
+
 def test_a_single_step_is_not_called_the_highest(training: Path) -> None:
     write_runs(training, {"demo": {10: 0.1}})
+    write_records(8, 10)
     assert highest_notes(results(sweeps.plan_of("s.yaml", {}, {}))) == {}
 
 
@@ -334,6 +376,7 @@ def test_a_step_with_fewer_samples_than_the_file_asks_for_is_no_late_step(traini
 
 def test_a_curve_of_equal_steps_has_no_highest(training: Path) -> None:
     write_runs(training, {"demo": {10: 0.0, 20: 0.0, 30: 0.0}})
+    write_records(8, 10, 20, 30)
     assert highest_notes(results(sweeps.plan_of("s.yaml", {}, {}))) == {}
 
 
