@@ -308,7 +308,7 @@ def test_a_step_without_all_its_samples_is_named_apart_from_those_that_may_be_th
     steps = (10, 20, 30, 40)
     for step in steps:
         Path(f"ck/step_{step}").mkdir(exist_ok=True)
-    write_runs(training, dict.fromkeys(BENCHMARKS, {10: 0.4, 20: 0.4, 40: 0.4}))
+    write_runs(training, {name: {10: 0.4, 20: 0.4, 40: 0.4} for name in BENCHMARKS})
     write_runs(training, {"demo": {30: 0.4}}, missing=0.7)  # its run ended early
     write_runs(training, {"aime24": {30: 0.4}})
     write_records(8, 10, 20, 40, benchmarks=BENCHMARKS)
@@ -517,6 +517,14 @@ def test_the_mean_has_a_curve_that_names_the_steps_of_which_a_score_is_missing(t
         "The mean counts each benchmark once: demo, aime24. No point, since a benchmark has no score: step 20. "
         "Of an incomplete score: step 40."
     )
+    # A step whose run ended early has no point, on its benchmark and in the mean.
+    shutil.rmtree(training / "ck-step_40+demo")
+    write_runs(training, {"demo": {40: 0.4}}, missing=0.7)
+    of_demo, _, of_means = table.plots(results(sweeps.plan_of("s.yaml", {}, {})))
+    for plot in (of_demo, of_means):
+        assert plot.rows[3] == (plot.rows[0][0], 40, *[None] * 5)
+        assert "No point, since samples are missing: step 40." in plot.summary
+        assert "incomplete score" not in plot.summary
     # Wrong twin: without `suite` the file says nothing of how benchmarks are joined, and there is no such curve.
     write_file(8)
     plots = table.plots(results(sweeps.plan_of("s.yaml", {}, {})))
@@ -531,6 +539,13 @@ def test_a_report_of_the_sweep_draws_each_curve_that_its_table_draws(training: P
     assert [plot.name for plot in curves] == ["series-demo"], "one step of aime24 is no curve"
     drawn = table.plots(results(planned))
     assert (curves[0].title, curves[0].rows) == (drawn[0].title, drawn[0].rows)
+    # A step whose run ended early is no point of either.
+    shutil.rmtree(training / "ck-step_20+demo")
+    write_runs(training, {"demo": {20: 0.2}}, missing=0.7)
+    running.note_cells(planned)
+    (curve,) = [plot for plot in report([training], ReportOptions(), lambda *_: []).plots() if "series" in plot.name]
+    assert curve.rows == table.plots(results(planned))[0].rows
+    assert (curve.rows[1][2], "samples are missing: step 20." in curve.summary) == (None, True)
     # Wrong twin: runs that no sweep has placed in a training.
     for note in training.glob("*/suite.json"):
         note.unlink()

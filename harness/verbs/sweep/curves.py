@@ -8,7 +8,7 @@ from statistics import fmean
 
 from harness.core.errors import UsageError
 from harness.reports.plots.plot import Plot
-from harness.reports.series import CurvePoint, Step, listed_steps, mean_plot, step_text
+from harness.reports.series import CurvePoint, Step, lacks_samples, listed_steps, mean_plot, step_text
 from harness.scoring import QuestionTally
 from harness.scoring.late_steps import N_LATE, LateChange, late_change, rivals
 from harness.verbs.sweep.results import CellResult, Results
@@ -68,9 +68,9 @@ def plot_of_means(results: Results) -> Plot | None:
         of_mean = [result for result in results.results if mean.point.items() <= result.cell.point.items()]
         if of_mean and (series_step := results.sweep.step_of(of_mean[0].cell)) is not None:
             line, step = series_step
-            points.append(
-                CurvePoint(f"mean {line}".strip(), step, mean.mean, mean.sampling_interval, mean.question_interval)
-            )
+            lacking = any(lacks_samples(result.score) for result in of_mean if result.score is not None)
+            intervals = mean.sampling_interval, mean.question_interval
+            points.append(CurvePoint(f"mean {line}".strip(), step, mean.mean, *intervals, lacking))
             incomplete += points[-1:] if mean.missing and mean.mean is not None else []
     return mean_plot(points, [benchmark.label for benchmark in results.sweep.axes["benchmarks"]], incomplete)
 
