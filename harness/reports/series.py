@@ -231,6 +231,8 @@ def late_table(series: Sequence[tuple[str, Sequence[float], LateChange]]) -> Tab
     series: (name, the compared steps in order, their change).
     """
     rows = []
+    no_interval = "for a mean over benchmarks only the interval for the same questions is computed"
+    notes = [no_interval] if any(isinstance(late.between, MeanComparison) for *_, late in series) else []
     for name, steps, late in series:
         before, last = (", ".join(map(step_text, half)) for half in (steps[:-N_LATE], steps[-N_LATE:]))
         rows.append(
@@ -240,10 +242,13 @@ def late_table(series: Sequence[tuple[str, Sequence[float], LateChange]]) -> Tab
                 last,
                 points(late.between.difference),
                 _sampling_points(late.between),
-                points_interval(late.between.question_interval if isinstance(late.between, PairedComparison) else None),
+                points_interval(late.between.question_interval)
+                if isinstance(late.between, PairedComparison)
+                else f"{ABSENT} [1]",
                 percent(late.between.smallest()),
                 points(late.within.difference),
                 _sampling_points(late.within),
+                percent(late.within.smallest()),
             )
         )
     return Table(
@@ -262,10 +267,11 @@ def late_table(series: Sequence[tuple[str, Sequence[float], LateChange]]) -> Tab
             "detectable",
             f"within the last {N_LATE}",
             "same questions",
+            "detectable",
         ),
         tuple(rows),
-        (),
-        frozenset(range(3, 9)),
+        tuple(notes),
+        frozenset(range(3, 10)),
     )
 
 

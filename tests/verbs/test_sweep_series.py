@@ -248,7 +248,7 @@ def test_the_last_three_steps_together_are_compared_with_the_three_before(traini
     write_records(8, *strengths, benchmarks=BENCHMARKS)
     swept = results(sweeps.plan_of("s.yaml", {}, {}))
     (late,) = (one for one in table.tables(swept) if one.title.startswith("Has it stopped improving?"))
-    ((series, before, last, difference, same, _new, detectable, within, same_within),) = late.rows
+    ((series, before, last, difference, same, _new, detectable, within, same_within, smallest),) = late.rows
     assert (series, before, last) == ("demo ck", "20, 30, 40", "50, 60, 70"), "aime24 has only five steps"
     accuracies = {row.cell: row.accuracy or 0 for row in table.records(swept) if row.benchmarks == "demo"}
     of_steps = [accuracies[f"ck-step_{step}+demo"] for step in (20, 30, 40, 50, 60, 70)]
@@ -257,6 +257,8 @@ def test_the_last_three_steps_together_are_compared_with_the_three_before(traini
     assert 0 < low < float(difference) < high
     # Three steps of 320 samples each find about 1/√3 of what one step finds.
     assert float(detectable) < float(difference)
+    assert 1.2 < float(smallest) / float(detectable) < 2.2
+    assert late.notes == ()
     # The training levelled off at step 50: the six steps rose, and the last three did not.
     assert float(within) == pytest.approx(100 * (of_steps[5] - of_steps[3]), abs=0.051)
     low, high = (float(end) for end in same_within.split(" to "))
@@ -273,7 +275,7 @@ def test_a_rise_within_the_last_three_steps_is_seen_there(training: Path) -> Non
     write_records(8, *strengths)
     swept = results(sweeps.plan_of("s.yaml", {}, {}))
     (late,) = (one for one in table.tables(swept) if one.title.startswith("Has it stopped improving?"))
-    assert float(late.rows[0][-1].split(" to ")[0]) > 0
+    assert float(late.rows[0][-2].split(" to ")[0]) > 0
 
 
 def highest_notes(swept: Results) -> dict[str, str]:
@@ -487,6 +489,8 @@ def test_the_mean_has_its_own_highest_step_and_its_own_late_steps(training: Path
     (late,) = (one for one in table.tables(swept) if one.title.startswith("Has it stopped improving?"))
     *alone, mean = late.rows
     assert [row[0] for row in late.rows] == ["demo ck", "aime24 ck", "mean ck"]
+    assert [row[5] == "– [1]" for row in late.rows] == [False, False, True]
+    assert late.notes == ("for a mean over benchmarks only the interval for the same questions is computed",)
     assert float(mean[3]) == pytest.approx(sum(float(row[3]) for row in alone) / 2, abs=0.11)
     widths = [float(high) - float(low) for low, high in (row[4].split(" to ") for row in late.rows)]
     assert widths[2] < min(widths[:2]), "two benchmarks tell more than one"
