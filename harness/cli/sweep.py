@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -135,7 +136,8 @@ def command(
         expected.estimates(checked, download=True)
         running.refuse_hopeless(checked, Watcher(), before_checkpoints=True)
         later = functools.partial(plan, *given_options, as_they_come=True)
-        sys.exit(_follow(file, checked.out, later, 60 * follow, verify=verify))
+        with _says_how_to_go_on():
+            sys.exit(_follow(file, checked.out, later, 60 * follow, verify=verify))
     # A child carries out one group of its parent's plan, whatever has appeared since.
     planned = plan(run_given(words), judge_given(words), as_they_come=lane is not None)
     if dry_run:
@@ -144,7 +146,23 @@ def command(
     if lane is not None:  # This process was started by a sweep, for the cells of one group.
         _run_lane(planned, lane, [device for device in lane_devices.split(",") if device])
     else:
-        sys.exit(_run(planned, verify=verify, as_json=as_json))
+        with _says_how_to_go_on():
+            sys.exit(_run(planned, verify=verify, as_json=as_json))
+
+
+@contextmanager
+def _says_how_to_go_on() -> Iterator[None]:
+    """Add to a Ctrl-C outside the sampling of a run, whose own message says it, how to go on with the sweep."""
+    from harness.cli.terminal import Terminal
+
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        stop.add_note(
+            "stopped by SIGINT. What is stored counts, and the same command writes the tables. Resume with: "
+            f"{Terminal().resume_command}"
+        )
+        raise
 
 
 def _follow(file: str, out: Path, plan: Callable[[], Sweep], patience_s: float, *, verify: bool) -> int:

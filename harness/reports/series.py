@@ -30,9 +30,10 @@ from harness.scoring import PairedComparison, Score
 from harness.scoring.intervals import Interval
 from harness.scoring.late_steps import N_LATE, LateChange
 from harness.scoring.mean_difference import MeanComparison
+from harness.scoring.tally import MAX_MISSING_SHARE
 
 MAX_NAMED_STEPS = 8
-"""Largest number of steps that a caption names."""
+"""Largest number of steps that `listed_steps` names."""
 
 
 class Step(NamedTuple):
@@ -53,13 +54,20 @@ class Step(NamedTuple):
 
 
 class CurvePoint(NamedTuple):
-    """A point of a curve. accuracy: None where the step has none."""
+    """A point of a curve. accuracy: None where the step has none. lacks_samples: so many samples are missing that the
+    accuracy is not drawn.
+    """
 
     series: str
     step: float
     accuracy: float | None
     sampling_interval: Interval | None = None
     question_interval: Interval | None = None
+    lacks_samples: bool = False
+
+    @property
+    def drawn(self) -> bool:
+        return self.accuracy is not None and not self.lacks_samples
 
 
 _Item = TypeVar("_Item", Step, CurvePoint)
@@ -68,8 +76,9 @@ _Item = TypeVar("_Item", Step, CurvePoint)
 def series_plot(steps: Sequence[Step]) -> Plot | None:
     """Accuracy against the step, one line per series, with 95 % sampling intervals as bands.
 
-    Steps may come in any order. A line has a gap at a step without a score between two that have one. Returns None if
-    no series has two steps. To write several plots into one folder, vary `name` and `subject` by `dataclasses.replace`.
+    Steps may come in any order. A line has a gap at a step without a score, and at one whose score lacks samples
+    (`lacks_samples`), between two others. Returns None if no series has two steps to draw. To write several plots into
+    one folder, vary `name` and `subject` by `dataclasses.replace`.
     """
     return _plot([_point(step) for step in steps])
 
@@ -78,7 +87,17 @@ def _point(step: Step) -> CurvePoint:
     if step.score is None:
         return CurvePoint(step.series, step.step, None)
     score = step.score
-    return CurvePoint(step.series, step.step, score.accuracy, score.sampling_interval, score.question_interval)
+    intervals = score.sampling_interval, score.question_interval
+    return CurvePoint(step.series, step.step, score.accuracy, *intervals, lacks_samples(score))
+
+
+def lacks_samples(score: Score) -> bool:
+    """Whether more than `MAX_MISSING_SHARE` of a score's planned samples are missing.
+
+    The samples that came first tend to be short and right, or made a run stop: a curve through such a score would show
+    a jump of the model where only its run ended.
+    """
+    return score.n_missing > MAX_MISSING_SHARE * (score.n_samples + score.n_missing)
 
 
 def mean_plot(
@@ -96,8 +115,8 @@ def mean_plot(
     summary = f"{plot.summary} The mean counts each benchmark once: {', '.join(map(short, benchmarks))}."
     if absent := [point for point in points if point.accuracy is None]:
         summary += f" No point, since a benchmark has no score: {_steps_text(absent, n_series)}."
-    if incomplete:
-        summary += f" Of an incomplete score: {_steps_text(incomplete, n_series)}."
+    if shown := [point for point in incomplete if point.drawn]:
+        summary += f" Of an incomplete score: {_steps_text(shown, n_series)}."
     return replace(plot, name="means", title="Mean of the benchmarks: accuracy against training steps", summary=summary)
 
 
@@ -108,28 +127,40 @@ def _steps_text(points: Collection[CurvePoint], n_series: int) -> str:
     """
     ordered = sorted(points, key=lambda point: (point.series, point.step))
     named = [f"{point.series} {step_text(point.step)}" if n_series > 1 else step_text(point.step) for point in ordered]
-    more = f" and {len(named) - MAX_NAMED_STEPS:,} more" if len(named) > MAX_NAMED_STEPS else ""
     word = "" if n_series > 1 else "step " if len(named) == 1 else "steps "
-    return f"{word}{', '.join(named[:MAX_NAMED_STEPS])}{more}"
+    return f"{word}{listed_steps(named)}"
+
+
+def listed_steps(named: Sequence[str]) -> str:
+    """Texts about steps, in one list; of more than `MAX_NAMED_STEPS` the first ones and a count."""
+    more = f" and {len(named) - MAX_NAMED_STEPS:,} more" if len(named) > MAX_NAMED_STEPS else ""
+    return f"{', '.join(named[:MAX_NAMED_STEPS])}{more}"
 
 
 def _plot(points: Sequence[CurvePoint]) -> Plot | None:
-    """The plot of these points, one line per series; None if no series has two of them."""
-    drawn = _from_first_to_last_score(_order(points))
+    """The plot of these points, one line per series with a point to draw; None if no series has two of them.
+
+    The rows also hold the steps without such a point; these are empty behind the step.
+    """
+    present = [point for point in _order(points) if point.drawn]
+    labels = list(dict.fromkeys(point.series for point in present))
+    lines = {name: [point for point in present if point.series == name] for name in labels}
+    if not any(len({point.step for point in line}) > 1 for line in lines.values()):
+        return None
+    listed = [point for point in _order(points) if point.series in lines]
     rows: list[tuple[Cell, ...]] = [
         (*point[:3], *(point.sampling_interval or (None, None)), *(point.question_interval or (None, None)))
-        for point in drawn
+        if point.drawn
+        else (*point[:2], *[None] * 5)
+        for point in listed
     ]
-    present = [point for point in drawn if point.accuracy is not None]
-    gaps = " Gaps: steps without a score." if len(present) < len(drawn) else ""
-    labels = list(dict.fromkeys(point.series for point in present))
-    lines = [[point for point in present if point.series == name] for name in labels]
-    if not any(len({point.step for point in line}) > 1 for line in lines):
-        return None
     ends = [
-        f"{name} from {percent(line[0].accuracy)} to {percent(line[-1].accuracy)} %"
-        for name, line in zip(labels, lines, strict=True)
+        f"{name} from {percent(line[0].accuracy)} to {percent(line[-1].accuracy)} %" for name, line in lines.items()
     ]
+    between = [point for point in listed if lines[point.series][0].step < point.step < lines[point.series][-1].step]
+    gaps = " Gaps: steps without a score." if any(point.accuracy is None for point in between) else ""
+    if lacking := [point for point in listed if point.lacks_samples]:
+        gaps += f" No point, since samples are missing: {_steps_text(lacking, len(labels))}."
     domain = {"domain": [min(point.step for point in present), max(point.step for point in present)], "nice": False}
     return Plot(
         name="series",
@@ -200,6 +231,8 @@ def late_table(series: Sequence[tuple[str, Sequence[float], LateChange]]) -> Tab
     series: (name, the compared steps in order, their change).
     """
     rows = []
+    no_interval = "for a mean over benchmarks only the interval for the same questions is computed"
+    notes = [no_interval] if any(isinstance(late.between, MeanComparison) for *_, late in series) else []
     for name, steps, late in series:
         before, last = (", ".join(map(step_text, half)) for half in (steps[:-N_LATE], steps[-N_LATE:]))
         rows.append(
@@ -209,10 +242,13 @@ def late_table(series: Sequence[tuple[str, Sequence[float], LateChange]]) -> Tab
                 last,
                 points(late.between.difference),
                 _sampling_points(late.between),
-                points_interval(late.between.question_interval if isinstance(late.between, PairedComparison) else None),
+                points_interval(late.between.question_interval)
+                if isinstance(late.between, PairedComparison)
+                else f"{ABSENT} [1]",
                 percent(late.between.smallest()),
                 points(late.within.difference),
                 _sampling_points(late.within),
+                percent(late.within.smallest()),
             )
         )
     return Table(
@@ -231,10 +267,11 @@ def late_table(series: Sequence[tuple[str, Sequence[float], LateChange]]) -> Tab
             "detectable",
             f"within the last {N_LATE}",
             "same questions",
+            "detectable",
         ),
         tuple(rows),
-        (),
-        frozenset(range(3, 9)),
+        tuple(notes),
+        frozenset(range(3, 10)),
     )
 
 
@@ -245,19 +282,6 @@ def _sampling_points(compared: PairedComparison | MeanComparison) -> str:
 def step_text(step: float) -> str:
     """A step as the tables write it, such as `1,000`."""
     return f"{step:,.0f}" if step == int(step) else f"{step:g}"
-
-
-def _from_first_to_last_score(points: Sequence[CurvePoint]) -> list[CurvePoint]:
-    """The points, without those before the first and behind the last step of their series that has a score."""
-    ends: dict[str, tuple[float, float]] = {}
-    for point in points:
-        if point.accuracy is not None:
-            ends[point.series] = ends.get(point.series, (point.step,))[0], point.step
-    return [
-        point
-        for point in points
-        if point.series in ends and ends[point.series][0] <= point.step <= ends[point.series][1]
-    ]
 
 
 def _order(items: Sequence[_Item]) -> list[_Item]:

@@ -77,8 +77,9 @@ def rivals(models: Sequence[Sequence[Sequence[QuestionTally]]]) -> list[int]:
     """The positions of the models that cannot be told from the one with the highest accuracy, which is the first of
     them. The model that is truly best is among them in 95 % of cases.
 
-    models: of each of at least two models, `tally(…).questions` of each benchmark, each with a sample; the accuracy on
-    several benchmarks is the mean. A model that shares no question with the highest is among them, too.
+    models: of each of at least two models, `tally(…).questions` of each benchmark, with all samples (those of a run
+    that was cut short are no fair draw); the accuracy on several benchmarks is the mean. A model that shares no
+    question with the highest is among them, too.
     """
     accuracies = [fmean(map(_accuracy, model)) for model in models]
     highest = max(range(len(models)), key=accuracies.__getitem__)

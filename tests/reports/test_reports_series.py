@@ -97,9 +97,28 @@ def test_the_line_has_a_gap_at_a_step_without_a_score() -> None:
     # Wrong twins: steps without a score at the ends, or none at all.
     ends = series_plot([Step("a", 0, None), *early, *late, Step("a", 6, EMPTY)])
     assert ends is not None
-    assert [row[1] for row in ends.rows] == [1, 2, 4, 5]
+    assert [row[1:3] for row in ends.rows] == [(0, None), (1, 0.125), (2, 0.125), (4, 0.625), (5, 0.625), (6, None)]
+    assert ends.csv().splitlines()[-1] == "a,6,,,,,", "the last step has its row before a later one has a score"
     assert "Gaps" not in ends.summary
     assert lines_in(draw.svg(ends)) == 1
+
+
+def test_a_score_of_a_run_that_ended_early_is_no_point_and_the_caption_names_it() -> None:
+    stopped, nearly = scored("w...", "...."), scored("c" * 120, "w" * 119 + ".")
+    steps = [Step("a", 1, EARLY), Step("a", 2, stopped), Step("a", 3, LATE), Step("a", 4, stopped)]
+    plot = series_plot(steps)
+    assert plot is not None
+    assert [row[1:3] for row in plot.rows] == [(1, 0.125), (2, None), (3, 0.625), (4, None)]
+    assert plot.summary == (
+        "a from 12.5 to 62.5 %. Bands: 95 % sampling intervals (same questions, asked again). "
+        "No point, since samples are missing: steps 2, 4."
+    )
+    assert lines_in(draw.svg(plot)) == 0, "a gap between the two points"
+    assert series_plot([*steps[:2], *steps[3:]]) is None, "one point is no curve"
+    # Wrong twin: one sample of 240 is missing, and cannot make a jump.
+    plot = series_plot([Step("a", 1, EARLY), Step("a", 2, nearly)])
+    assert plot is not None
+    assert (plot.rows[1][2], "No point" in plot.summary) == (nearly.accuracy, False)
 
 
 @pytest.mark.parametrize("name", ["=cmd|' /C calc'!A0", "<script>", "x" * 300])

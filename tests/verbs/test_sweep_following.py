@@ -197,6 +197,25 @@ def test_a_follower_goes_on_once_another_process_has_left_the_folder(
     assert done.err.index("The sweep waits until the folder is free") < done.err.index("ck-step_1+a: scored")
 
 
+def test_a_follower_that_is_stopped_while_it_waits_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(following.training, "left_out_twins", stopped)
+    questions(tmp_path, "a", 1, 3)
+    run = {"base_url": "http://127.0.0.1:9", "fingerprint": False}
+    content = {"checkpoints": "ck/step_*", "benchmarks": [{"data": "a.jsonl", "samples": 1}], "run": run}
+    (tmp_path / "s.yaml").write_text(json.dumps(content))
+    done = harness(tmp_path, "sweep", "s.yaml", "--follow", "1", "--no-progress")
+    assert done.code == 130
+    assert done.err.splitlines()[-1] == (
+        "harness: stopped by SIGINT. What is stored counts, and the same command writes the tables. Resume with: "
+        "harness sweep s.yaml --follow 1 --no-progress"
+    )
+
+
 HALF = "checkpoints: 'ck/step_*\nbenchm"
 """A sweep's file of which an editor has written half."""
 

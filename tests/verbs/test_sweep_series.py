@@ -248,7 +248,7 @@ def test_the_last_three_steps_together_are_compared_with_the_three_before(traini
     write_records(8, *strengths, benchmarks=BENCHMARKS)
     swept = results(sweeps.plan_of("s.yaml", {}, {}))
     (late,) = (one for one in table.tables(swept) if one.title.startswith("Has it stopped improving?"))
-    ((series, before, last, difference, same, _new, detectable, within, same_within),) = late.rows
+    ((series, before, last, difference, same, _new, detectable, within, same_within, smallest),) = late.rows
     assert (series, before, last) == ("demo ck", "20, 30, 40", "50, 60, 70"), "aime24 has only five steps"
     accuracies = {row.cell: row.accuracy or 0 for row in table.records(swept) if row.benchmarks == "demo"}
     of_steps = [accuracies[f"ck-step_{step}+demo"] for step in (20, 30, 40, 50, 60, 70)]
@@ -257,6 +257,8 @@ def test_the_last_three_steps_together_are_compared_with_the_three_before(traini
     assert 0 < low < float(difference) < high
     # Three steps of 320 samples each find about 1/√3 of what one step finds.
     assert float(detectable) < float(difference)
+    assert 1.2 < float(smallest) / float(detectable) < 2.2
+    assert late.notes == ()
     # The training levelled off at step 50: the six steps rose, and the last three did not.
     assert float(within) == pytest.approx(100 * (of_steps[5] - of_steps[3]), abs=0.051)
     low, high = (float(end) for end in same_within.split(" to "))
@@ -273,7 +275,7 @@ def test_a_rise_within_the_last_three_steps_is_seen_there(training: Path) -> Non
     write_records(8, *strengths)
     swept = results(sweeps.plan_of("s.yaml", {}, {}))
     (late,) = (one for one in table.tables(swept) if one.title.startswith("Has it stopped improving?"))
-    assert float(late.rows[0][-1].split(" to ")[0]) > 0
+    assert float(late.rows[0][-2].split(" to ")[0]) > 0
 
 
 def highest_notes(swept: Results) -> dict[str, str]:
@@ -287,20 +289,62 @@ def test_the_highest_step_names_the_steps_that_cannot_be_told_from_it(training: 
     for step in strengths:
         Path(f"ck/step_{step}").mkdir(exist_ok=True)
     write_runs(training, {"demo": strengths, "aime24": {10: 0.1, 20: 0.45}})
+    write_records(8, *strengths, benchmarks=BENCHMARKS)
     swept = results(sweeps.plan_of("s.yaml", {}, {}))
     notes = highest_notes(swept)
     accuracies = {row.cell: row.accuracy or 0 for row in table.records(swept) if row.benchmarks == "demo"}
     highest = max(accuracies, key=accuracies.__getitem__)
     others = ", ".join(str(step) for step in (20, 30, 40) if f"ck-step_{step}+demo" != highest)
     assert notes["demo"].startswith(f"highest, perhaps by luck; cannot be told from it: {others}. The best step")
-    assert notes["aime24"].startswith("highest, above every other step by more than chance")
+    assert notes["aime24"] == (
+        "highest with all samples, above every other step with all samples by more than chance if this curve alone is "
+        "looked at, once (p and * allow for all comparisons of the sweep). Nothing is said of steps without all "
+        "samples: 30 (0 of 320), 40 (0 of 320), 50 (0 of 320)"
+    )
     (shown,) = (one for one in table.tables(swept) if one.title.startswith("demo: accuracy against"))
     (marked,) = (row for row in shown.rows if row[2].endswith(f" [{shown.notes.index(notes['demo']) + 1}]"))
     assert float(marked[2].split()[0]) == pytest.approx(100 * accuracies[highest], abs=0.051)
 
 
+def test_a_step_without_all_its_samples_is_named_apart_from_those_that_may_be_the_best(training: Path) -> None:
+    steps = (10, 20, 30, 40)
+    for step in steps:
+        Path(f"ck/step_{step}").mkdir(exist_ok=True)
+    write_runs(training, {name: {10: 0.4, 20: 0.4, 40: 0.4} for name in BENCHMARKS})
+    write_runs(training, {"demo": {30: 0.4}}, missing=0.7)  # its run ended early
+    write_runs(training, {"aime24": {30: 0.4}})
+    write_records(8, 10, 20, 40, benchmarks=BENCHMARKS)
+    write_records(8, 30, benchmarks=["aime24"])
+    write_suite()
+
+    def notes() -> list[str]:
+        """The footnote of the highest step of demo, of aime24 and of the mean."""
+        swept = results(sweeps.plan_of("s.yaml", {}, {}))
+        of_mean = [note for note in mean_table(swept).notes if note.startswith("highest")]
+        return [*highest_notes(swept).values(), *of_mean]
+
+    of_demo, of_aime24, of_mean = notes()
+    rows = {row.cell: row.samples or 0 for row in table.records(results(sweeps.plan_of("s.yaml", {}, {})))}
+    partial = rows["ck-step_30+demo"]
+    for note, n, planned in ((of_demo, partial, 320), (of_mean, partial + 320, 640)):
+        told, apart = note.split(". Nothing is said of steps without all samples: ")
+        assert apart == f"30 ({n} of {planned})"
+        assert "30" not in told
+        assert told.startswith("highest with all samples, ")
+    assert "30" in of_aime24, "with all its samples it may be the best"
+    assert "Nothing is said" not in of_aime24
+    # Two steps with all samples are left when the file asks for more; one alone has no rank.
+    write_records(16, 10, 20)
+    write_suite()
+    assert notes()[0].endswith(f"30 ({partial} of 320), 40 (320 of 320)")
+    write_records(8, 20)
+    write_file(16)
+    assert [*highest_notes(results(sweeps.plan_of("s.yaml", {}, {})))] == ["aime24"], "demo has a single whole step"
+
+
 def test_a_single_step_is_not_called_the_highest(training: Path) -> None:
     write_runs(training, {"demo": {10: 0.1}})
+    write_records(8, 10)
     assert highest_notes(results(sweeps.plan_of("s.yaml", {}, {}))) == {}
 
 
@@ -334,6 +378,7 @@ def test_a_step_with_fewer_samples_than_the_file_asks_for_is_no_late_step(traini
 
 def test_a_curve_of_equal_steps_has_no_highest(training: Path) -> None:
     write_runs(training, {"demo": {10: 0.0, 20: 0.0, 30: 0.0}})
+    write_records(8, 10, 20, 30)
     assert highest_notes(results(sweeps.plan_of("s.yaml", {}, {}))) == {}
 
 
@@ -444,6 +489,8 @@ def test_the_mean_has_its_own_highest_step_and_its_own_late_steps(training: Path
     (late,) = (one for one in table.tables(swept) if one.title.startswith("Has it stopped improving?"))
     *alone, mean = late.rows
     assert [row[0] for row in late.rows] == ["demo ck", "aime24 ck", "mean ck"]
+    assert [row[5] == "– [1]" for row in late.rows] == [False, False, True]
+    assert late.notes == ("for a mean over benchmarks only the interval for the same questions is computed",)
     assert float(mean[3]) == pytest.approx(sum(float(row[3]) for row in alone) / 2, abs=0.11)
     widths = [float(high) - float(low) for low, high in (row[4].split(" to ") for row in late.rows)]
     assert widths[2] < min(widths[:2]), "two benchmarks tell more than one"
@@ -474,6 +521,14 @@ def test_the_mean_has_a_curve_that_names_the_steps_of_which_a_score_is_missing(t
         "The mean counts each benchmark once: demo, aime24. No point, since a benchmark has no score: step 20. "
         "Of an incomplete score: step 40."
     )
+    # A step whose run ended early has no point, on its benchmark and in the mean.
+    shutil.rmtree(training / "ck-step_40+demo")
+    write_runs(training, {"demo": {40: 0.4}}, missing=0.7)
+    of_demo, _, of_means = table.plots(results(sweeps.plan_of("s.yaml", {}, {})))
+    for plot in (of_demo, of_means):
+        assert plot.rows[3] == (plot.rows[0][0], 40, *[None] * 5)
+        assert "No point, since samples are missing: step 40." in plot.summary
+        assert "incomplete score" not in plot.summary
     # Wrong twin: without `suite` the file says nothing of how benchmarks are joined, and there is no such curve.
     write_file(8)
     plots = table.plots(results(sweeps.plan_of("s.yaml", {}, {})))
@@ -488,6 +543,13 @@ def test_a_report_of_the_sweep_draws_each_curve_that_its_table_draws(training: P
     assert [plot.name for plot in curves] == ["series-demo"], "one step of aime24 is no curve"
     drawn = table.plots(results(planned))
     assert (curves[0].title, curves[0].rows) == (drawn[0].title, drawn[0].rows)
+    # A step whose run ended early is no point of either.
+    shutil.rmtree(training / "ck-step_20+demo")
+    write_runs(training, {"demo": {20: 0.2}}, missing=0.7)
+    running.note_cells(planned)
+    (curve,) = [plot for plot in report([training], ReportOptions(), lambda *_: []).plots() if "series" in plot.name]
+    assert curve.rows == table.plots(results(planned))[0].rows
+    assert (curve.rows[1][2], "samples are missing: step 20." in curve.summary) == (None, True)
     # Wrong twin: runs that no sweep has placed in a training.
     for note in training.glob("*/suite.json"):
         note.unlink()

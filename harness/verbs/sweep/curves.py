@@ -8,7 +8,7 @@ from statistics import fmean
 
 from harness.core.errors import UsageError
 from harness.reports.plots.plot import Plot
-from harness.reports.series import CurvePoint, Step, mean_plot, step_text
+from harness.reports.series import CurvePoint, Step, lacks_samples, listed_steps, mean_plot, step_text
 from harness.scoring import QuestionTally
 from harness.scoring.late_steps import N_LATE, LateChange, late_change, rivals
 from harness.verbs.sweep.results import CellResult, Results
@@ -68,9 +68,9 @@ def plot_of_means(results: Results) -> Plot | None:
         of_mean = [result for result in results.results if mean.point.items() <= result.cell.point.items()]
         if of_mean and (series_step := results.sweep.step_of(of_mean[0].cell)) is not None:
             line, step = series_step
-            points.append(
-                CurvePoint(f"mean {line}".strip(), step, mean.mean, mean.sampling_interval, mean.question_interval)
-            )
+            lacking = any(lacks_samples(result.score) for result in of_mean if result.score is not None)
+            intervals = mean.sampling_interval, mean.question_interval
+            points.append(CurvePoint(f"mean {line}".strip(), step, mean.mean, *intervals, lacking))
             incomplete += points[-1:] if mean.missing and mean.mean is not None else []
     return mean_plot(points, [benchmark.label for benchmark in results.sweep.axes["benchmarks"]], incomplete)
 
@@ -88,25 +88,48 @@ def highest_means(results: Results) -> dict[str, str]:
 def _note_on_highest(curve: _Curve) -> tuple[str, str] | None:
     """Name of the first cell of the highest step, and a sentence about the steps that cannot be told from that step.
 
-    None if no step is higher than another.
+    Only steps with all samples that the sweep asks for now are ranked: the samples of a run that was stopped or that
+    crashed are no fair draw. The sentence names the other steps apart. None if no ranked step is higher than another.
     """
-    steps, means = [], set()
-    for step, listed in curve:
-        scores = [result.score for result in listed if result.score is not None]
-        accuracies = [score.accuracy for score in scores if score.accuracy is not None]
-        if len(accuracies) == len(listed):
-            steps.append((step, listed))
-            means.add(fmean(accuracies))
-    if len(means) < 2:
+    ranked, unranked = _whole(curve), [item for item in curve if not _is_whole(item[1])]
+    if len({_accuracy(listed) for _, listed in ranked}) < 2:
         return None
-    highest, *untold = rivals([[_tallies(result) for result in listed] for _, listed in steps])
-    others = ", ".join(step_text(step) for step in sorted(steps[number][0] for number in untold))
-    return steps[highest][1][0].cell.name, (
-        f"highest, perhaps by luck; cannot be told from it: {others}. The best step is one of these in 95 % of such "
-        "curves"
+    highest, *untold = rivals([[_tallies(result) for result in listed] for _, listed in ranked])
+    others = ", ".join(step_text(step) for step in sorted(ranked[number][0] for number in untold))
+    with_all = " with all samples" if unranked else ""
+    promise = (
+        f"highest{with_all}, perhaps by luck; cannot be told from it: {others}. The best step{with_all} is one of "
+        "these in 95 % of such curves"
         if others
-        else "highest, above every other step by more than chance"
+        else f"highest{with_all}, above every other step{with_all} by more than chance if this curve alone is looked "
+        "at, once (p and * allow for all comparisons of the sweep)"
     )
+    planned = sum(map(_n_samples, ranked[highest][1]))
+    counts = [
+        f"{step_text(step)} ({sum(map(_n_samples, listed)):,} of {planned:,})"
+        for step, listed in sorted(unranked, key=lambda item: item[0])
+    ]
+    apart = f". Nothing is said of steps without all samples: {listed_steps(counts)}" if counts else ""
+    return ranked[highest][1][0].cell.name, promise + apart
+
+
+def _whole(curve: _Curve) -> _Curve:
+    """The steps of a curve that have all samples that the sweep asks for now, of each benchmark."""
+    return [item for item in curve if _is_whole(item[1])]
+
+
+def _is_whole(listed: Sequence[CellResult]) -> bool:
+    return all(result.is_whole for result in listed)
+
+
+def _accuracy(listed: Sequence[CellResult]) -> float:
+    """The mean accuracy of the results of a step that has all its samples."""
+    return fmean(result.score.accuracy or 0.0 for result in listed if result.score is not None)
+
+
+def _n_samples(result: CellResult) -> int:
+    """The number of samples that the cell's score covers; 0 without a score."""
+    return 0 if result.score is None else result.score.n_samples
 
 
 def _tallies(result: CellResult) -> Sequence[QuestionTally]:
@@ -120,8 +143,7 @@ def late(results: Results) -> list[tuple[str, list[float], LateChange]]:
     """
     compared = []
     for name, steps in (*_curves(results).items(), *_mean_curves(results).items()):
-        whole = [(step, listed) for step, listed in steps if all(result.is_whole for result in listed)]
-        latest = sorted(whole, key=lambda item: item[0])[-2 * N_LATE :]
+        latest = sorted(_whole(steps), key=lambda item: item[0])[-2 * N_LATE :]
         columns = zip(*(listed for _, listed in latest), strict=True)  # a column has the steps of one benchmark
         with contextlib.suppress(UsageError):  # Steps without a common question have no change.
             if (change := late_change([[_tallies(result) for result in column] for column in columns])) is not None:

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from harness.benchmarks.catalogue import suites
 from harness.core import yaml_file
-from harness.core.errors import UNSET, UsageError, near_names, spell_options
+from harness.core.errors import UNSET, Sentence, UsageError, near_names, spell_options
 from harness.core.inert import visible
 from harness.core.validation import others, problem_of
 from harness.runs.layout import run_around
@@ -189,6 +189,16 @@ def _keys_beside(keys: Keys) -> list[str]:
 def at_line(where: str, error: UsageError) -> UsageError:
     """The same error, with `where` ("file:line") before its sentence and its options written as keys of the file."""
     return UsageError(f"{where}: {spell_options(error.sentence.marked, _as_key)}")
+
+
+def as_keys(sentence: str) -> str:
+    """A sentence about a run, with its options as a sweep's file has them: `max_tokens`, `run: {canary: false}`."""
+    options = schema.json_schema()["$defs"]["Run"]["properties"]
+
+    def spell(name: str, value: object) -> str:
+        return _as_key(name, value) if value is UNSET or name not in options else f"run: {{{_as_key(name, value)}}}"
+
+    return spell_options(sentence.marked, spell) if isinstance(sentence, Sentence) else sentence
 
 
 def _as_key(name: str, value: object) -> str:

@@ -20,12 +20,13 @@ from harness.asking.options import GradingOptions, JudgeOptions, ScoreOptions
 from harness.asking.watching import Watcher
 from harness.core import codec
 from harness.core.errors import EXIT_OWED, HarnessError, Interrupted, OtherModel, Sentence, ServerError, UsageError
-from harness.core.inert import quoted, visible
+from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.runs import RunFolder, suite_file
 from harness.runs.lock import RunLock
 from harness.runs.suite_file import SuiteNote
 from harness.verbs.run import sample
+from harness.verbs.sweep import file as files
 from harness.verbs.sweep import records, training
 from harness.verbs.sweep.cells import Cell, ServerGroup, Sweep
 from harness.verbs.sweep.entry import slug
@@ -45,6 +46,9 @@ UNSCORED = "scoring ended with "
 
 NOT_STARTED = "the server did not start: "
 """The reason of a cell begins with these words if the server that was to be started for it did not start."""
+
+MAX_REASON_CHARS = 600
+"""Largest length of a cell's reason, which has room for two paths of a usual length; longer ones lose sentences."""
 
 OnCell = Callable[[CellRecord], None]
 """A callback that receives the record of each cell that ended, with or without success."""
@@ -285,6 +289,14 @@ def _in_one_line(sentence: str) -> str:
     return joined
 
 
+def _whole_sentences(text: str) -> str:
+    """`text` without control characters, cut after the last sentence that ends within `MAX_REASON_CHARS`; a single
+    sentence that is longer is cut inside.
+    """
+    shown = visible(text.strip(), MAX_REASON_CHARS)
+    return f"{shown.rpartition('. ')[0]}. …" if shown.endswith("…") and ". " in shown else shown
+
+
 class _Group:
     """Carries out the cells of one server, one after the other."""
 
@@ -302,7 +314,7 @@ class _Group:
             of_samples=records.of_samples(self._group, cell),
             scoring=records.scoring(self._sweep),
             tracked=self._sweep.track if stage in ("scored", "judged") and self._sweep.track else msgspec.UNSET,
-            reason=quoted(_in_one_line(reason)),
+            reason=_whole_sentences(_in_one_line(files.as_keys(reason))),
             code=code,
         )
         records.write(self._sweep, record)
