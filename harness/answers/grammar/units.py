@@ -157,8 +157,9 @@ _IN_ANY_CASE = {
 }
 """Symbols by their lower case, without those that would then be ambiguous (mw)."""
 
-_SQUARE = re.compile(r"(?i)\b(?:square|sq\.?)\s+(\w+)|(平方)\s*(\w+)")
-_CUBIC = re.compile(r"(?i)\b(?:cubic|cu\.?)\s+(\w+)|(立方)\s*(\w+)")
+_SQUARE = re.compile(r"(?i)\b(?:square|sq\.?)\s+(\w+)|(?<![一-鿿])(平方)\s*(\w+)")
+_CUBIC = re.compile(r"(?i)\b(?:cubic|cu\.?)\s+(\w+)|(?<![一-鿿])(立方)\s*(\w+)")
+"""Nothing stands before 平方 and 立方 in their unit: 千平方米 is a thousand square metres, no 平方千米."""
 _DEGREES_OF = re.compile(r"(?i)\bdegrees?\s+(?=(?:celsius|centigrade|fahrenheit|kelvin)\b)")
 _ELECTRONVOLT = re.compile(r"(?i)\belectron[ -]volt(?=s?\b)")
 _FACTOR = re.compile(r"\s*([a-zA-Z¢°一-鿿]+)\s*(?:\^?\s*\{?\s*(-?\d)\s*\}?)?\s*")
@@ -173,9 +174,8 @@ def unit_of(words: str) -> Unit | None:
     if not text or len(text) > 60 or _PURE.fullmatch(text) is None:
         return None
     text = _ELECTRONVOLT.sub("electronvolt", _DEGREES_OF.sub("", text))
-    text = _SQUARE.sub(lambda m: f"{m[1] or m[3]}^2", text)
-    text = _CUBIC.sub(lambda m: f"{m[1] or m[3]}^3", text)
-    text = _with_slashes(text.replace("squared", "^2").replace("cubed", "^3"))
+    text = _SQUARE.sub(lambda m: f"{m[1] or m[3]}^2", _with_slashes(text))
+    text = _CUBIC.sub(lambda m: f"{m[1] or m[3]}^3", text).replace("squared", "^2").replace("cubed", "^3")
     dimension: dict[str, int] = {}
     factor = Fraction(1)
     for index, part in enumerate(text.split("/")):
