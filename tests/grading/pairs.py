@@ -774,6 +774,12 @@ PAIRS: dict[str, list[tuple[str, str, bool]]] = {
         ("y＝x－1", "y=x-1", True),
         ("45度", r"45^\circ", True),
         ("30％", r"30\%", True),
+        ("7是质数", "7", False),
+        ("7是质数", "7是质数", True),
+        ("7为质数", "7", False),
+        ("7能整除21", "7", False),
+        ("37000升水", "37000", True),
+        ("5个有理数", "5", True),
     ],
     "chinese spellings": [
         ("5", "二百五点半", False),

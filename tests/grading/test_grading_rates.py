@@ -50,6 +50,14 @@ def test_a_unit_that_only_shares_a_dimension_is_another_unit(reference: str, ans
     assert outcome(reference, answer, REPLIES[0]) == outcome(answer, reference, REPLIES[0]) == "wrong"
 
 
+@pytest.mark.parametrize(("plain", "per"), [("60 miles", "60 mph"), ("60 km", "60 kmh"), ("60 km", r"60 km·h^{-1}")])
+def test_a_speed_without_a_slash_is_a_length_per_a_further_unit(plain: str, per: str) -> None:
+    plain, per = (rf"60\text{{ {text.partition(' ')[2]}}}" for text in (plain, per))
+    assert outcome(plain, per, REPLIES[0]) == outcome(per, plain, REPLIES[0]) == "undecided"
+    assert outcome(per, per, REPLIES[0]) == "correct"
+    assert outcome(f"1{plain}", per, REPLIES[0]) == outcome(f"1{per}", plain, REPLIES[0]) == "wrong"
+
+
 @pytest.mark.parametrize("number", [2, 5, 10])
 @pytest.mark.parametrize(("top", "bottom"), [(3, 3), (3, 2), (7, 2), (4, 1)])
 def test_a_number_beside_an_improper_fraction_is_neither_a_product_nor_a_mixed_number(

@@ -66,6 +66,9 @@ _ONLY_DIGITS = re.compile(r"\d++(?![.,'{\\~ eE])")
 """A number that none of the patterns of grouped, repeating or decimal numbers can continue."""
 
 _NUMBER = re.compile(r"(?:\d+(?:\.\d+|\.(?![\d.]))?|\.\d+)(?:[eE][+-]?\d+(?![\w.]))?")
+_NUMBER_OF_ANGLE = re.compile(r"\s*(\d{1,2})(?![\d.]|\s*(?:°|\^|\\deg))")
+r"""The 3 of ∠3, which is a name; in 5∠30° a size follows."""
+
 _COMMAND = re.compile(r"\\([A-Za-z]+|.)", re.DOTALL)
 _WORD = re.compile(r"[A-Za-z]+")
 _BETWEEN_WORDS = re.compile(r"[ '’-]+")
@@ -242,6 +245,9 @@ class _Lexer:
         if name in ("overrightarrow", "vec") and (ends := _DIRECTED.match(self.source, self.position)) is not None:
             self.position = ends.end()
             self.put("cmd", f"directed {ends[1]}{ends[2]}")
+        elif name == "angle" and (number := _NUMBER_OF_ANGLE.match(self.source, self.position)) is not None:
+            self.position = number.end()
+            self.put("sym", f"angle{number[1]}")
         elif name in IGNORED:
             # `\left.` draws no bracket.
             if name in ("left", "right") and self.source[self.position : self.position + 1] == ".":

@@ -157,8 +157,9 @@ _IN_ANY_CASE = {
 }
 """Symbols by their lower case, without those that would then be ambiguous (mw)."""
 
-_SQUARE = re.compile(r"(?i)\b(?:square|sq\.?)\s+(\w+)|(平方)\s*(\w+)")
-_CUBIC = re.compile(r"(?i)\b(?:cubic|cu\.?)\s+(\w+)|(立方)\s*(\w+)")
+_SQUARE = re.compile(r"(?i)\b(?:square|sq\.?)\s+(\w+)|(?<![一-鿿])(平方)\s*(\w+)")
+_CUBIC = re.compile(r"(?i)\b(?:cubic|cu\.?)\s+(\w+)|(?<![一-鿿])(立方)\s*(\w+)")
+"""Nothing stands before 平方 and 立方 in their unit: 千平方米 is a thousand square metres, no 平方千米."""
 _DEGREES_OF = re.compile(r"(?i)\bdegrees?\s+(?=(?:celsius|centigrade|fahrenheit|kelvin)\b)")
 _ELECTRONVOLT = re.compile(r"(?i)\belectron[ -]volt(?=s?\b)")
 _FACTOR = re.compile(r"\s*([a-zA-Z¢°一-鿿]+)\s*(?:\^?\s*\{?\s*(-?\d)\s*\}?)?\s*")
@@ -173,9 +174,8 @@ def unit_of(words: str) -> Unit | None:
     if not text or len(text) > 60 or _PURE.fullmatch(text) is None:
         return None
     text = _ELECTRONVOLT.sub("electronvolt", _DEGREES_OF.sub("", text))
-    text = _SQUARE.sub(lambda m: f"{m[1] or m[3]}^2", text)
-    text = _CUBIC.sub(lambda m: f"{m[1] or m[3]}^3", text)
-    text = _with_slashes(text.replace("squared", "^2").replace("cubed", "^3"))
+    text = _SQUARE.sub(lambda m: f"{m[1] or m[3]}^2", _with_slashes(text))
+    text = _CUBIC.sub(lambda m: f"{m[1] or m[3]}^3", text).replace("squared", "^2").replace("cubed", "^3")
     dimension: dict[str, int] = {}
     factor = Fraction(1)
     for index, part in enumerate(text.split("/")):
@@ -199,10 +199,19 @@ def unit_of(words: str) -> Unit | None:
     return Unit(exponents, factor)
 
 
+_PER = re.compile(r"/|[\s*·.]*[a-zA-Z一-鿿]+\s*\^?\s*\{?\s*-\d")
+"""A slash, or the first unit with a negative exponent: the h^-1 of "km*h^-1"."""
+
+_SPEEDS = {"mph": "mile/h", "kph": "km/h", "kmh": "km/h"}
+
+
 def unit_before_per(words: str) -> Unit | None:
-    """Return the unit before the first "per" of a unit ("元/千克", "meters per second"); None if `words` name none."""
-    before, slash, _ = _with_slashes(words).partition("/")
-    return unit_of(before) if slash and unit_of(words) is not None else None
+    """Return the unit before the first "per" of a unit ("元/千克", "meters per second", "mph", "km*h^-1"); None if
+    `words` name none.
+    """
+    spelled = _with_slashes(_SPEEDS.get(words.lower(), words))
+    per = _PER.search(spelled)
+    return unit_of(spelled[: per.start()]) if per is not None and unit_of(words) is not None else None
 
 
 def _with_slashes(words: str) -> str:
@@ -249,6 +258,9 @@ _CLASSIFIERS = frozenset(
 """Classifiers, one of which stands between a Chinese number and what it counts."""
 
 _NOT_COUNTED = re.compile(r"[不错非或多少超约近除减加乘无没上下半成折左右内外前后中之方倍次率若如当则]|才[怪对]")
+_PREDICATE = re.compile(r"是|为|等于|属于|可以|能")
+"""Chinese verbs that begin a statement about the number before them, and no unit: 7是质数, 7能整除21."""
+
 _NUMERAL_SIGN = re.compile(r"[零〇一二两三四五六七八九十百千万亿几余来许整吗呢吧么]")
 """Signs that count on behind a classifier: 2块五 is 2.5, 36个几 is more than 36."""
 
@@ -388,9 +400,11 @@ def numeral(words: str) -> int | None:
 
 
 def changes_number(words: str) -> bool:
-    """Whether words behind a number deny it, qualify it or compute with it: "isn't", "or more", "squared"."""
+    """Whether words behind a number deny it, qualify it, compute with it or are a statement about it: "isn't", "or
+    more", "squared", 是质数.
+    """
     lower = words.lower()
-    denied = _CONTRACTED.search(lower) or _NOT_COUNTED.search(words)
+    denied = _CONTRACTED.search(lower) or _NOT_COUNTED.search(words) or _PREDICATE.match(words)
     return denied is not None or not _DENYING_OR_COMPUTING.isdisjoint(re.findall(r"[a-z]+", lower))
 
 

@@ -51,6 +51,7 @@ _FORMS: dict[Form, str] = {
 }
 
 _FIGURE = re.compile(r"\\(angle|triangle)(?![a-zA-Z])")
+_ANGLE = re.compile(r"∠|\\angle(?![a-zA-Z])")
 _ALL_REALS = words_of("all real numbers")
 _NUMBER_AND_LETTERS = re.compile(r"\s*([-−]?[\d.,/]{1,40})[\s~]+([A-Za-zµμ][A-Za-zµμ/^²³·0-9]{0,20})\s*")
 _THOUSANDS_OR_LIST = re.compile(r"\d,\s?\d{3}(?!\d)")
@@ -60,6 +61,16 @@ _REPEATED = re.compile(
     r"|=)(?![a-z])\s*\}?\s*([^()]{1,200})\)\s*\Z"
 )
 """A value with another form of the value in brackets, `3/5 (or 0.6)`, which is compared as `3/5 = 0.6`."""
+
+_RESTATED = re.compile(r"\s*+([^,，=]{1,200})[,，]\s*(?:即|也就是)([^,，=]{1,200})")
+"""A value and its other form in Chinese: `0.96，即96%`, which is compared as `0.96 = 96%`."""
+
+_COUNTED_LIST = re.compile(
+    r"\s*有?((?:[^,，、和]{1,40}[,，、和]){1,40}[^,，、和]{1,40})[,，]\s*(?:一共|总共|共)有?(\d{1,2})个。?\s*"
+)
+"""A list and the number of its items: `2、3、5，共3个`."""
+
+_LIST_MARK = re.compile("[,，、和]")
 
 _DECIMAL_COMMA = re.compile(
     r"((?:[^,(){}\[\]|]|\\(?:text|mathrm)\{[^{},]*\})*\d),(?:(?<=\b0,)|(?!\d{3}(?!\d)|\d*,))(\d(?:[^,(){}\[\]|]"
@@ -131,7 +142,7 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
             return Comparison(_integer(reference_digits) == _integer(answer_digits), "integer")
         if (result := _without_trees(reference, answer, kind, rules)) is not None:
             return result
-    reference, answer = without_boxes(reference), _REPEATED.sub(r"\1 = \2", without_boxes(answer))
+    reference, answer = without_boxes(reference), _without_remark(without_boxes(answer))
     if kind != "choice":
         reference, answer = numeral_as_digits(reference), numeral_as_digits(answer)
     if kind == "choice" or _names_choice(reference):
@@ -167,6 +178,15 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
     if not result.equal and (value := _value_under_letter(reference)) is not None and letter_of(answer) is None:
         return _compare_trees(value, answer, kind, rules)
     return result
+
+
+def _without_remark(answer: str) -> str:
+    """Return an answer with its value in two forms as an equation, and a list without the number of its items."""
+    counted = _COUNTED_LIST.fullmatch(answer) if "共" in answer else None
+    if counted is not None and len(_LIST_MARK.findall(counted[1])) + 1 == int(counted[2]):
+        return counted[1]
+    restated = _RESTATED.fullmatch(answer)
+    return _REPEATED.sub(r"\1 = \2", answer) if restated is None else f"{restated[1]} = {restated[2]}"
 
 
 def _equal_by_decimal_comma(reference: str, answer: str, rules: GradeRules) -> bool:
@@ -209,6 +229,8 @@ def _compare_trees(reference: str, answer: str, kind: str, rules: GradeRules) ->
     result = same(reference_node, answer_node, rules)
     if result.equal is False and _unread_words(answer_node) - _unread_words(reference_node):
         return Comparison(None, "words")
+    if result.equal is False and _is_number_of_angle(reference, answer_node, listed, rules):
+        return Comparison(None, "names")
     if result.equal and _names_another_figure(reference, answer):
         return Comparison(None, "names")
     if result.equal and (
@@ -271,6 +293,13 @@ def _names_another_figure(reference: str, answer: str) -> bool:
     """Whether one side writes the sign of an angle and the other that of a triangle before its letters."""
     marks = [set(_FIGURE.findall(text)) for text in (reference, answer)]
     return bool(marks[0] and marks[1]) and marks[0] != marks[1]
+
+
+def _is_number_of_angle(reference: str, answer: Node, listed: bool, rules: GradeRules) -> bool:
+    """Whether the answer is the reference without its signs of angles: 3 beside ∠3."""
+    plain = _ANGLE.sub("", reference)
+    numbers = _read(plain, listed) if plain != reference else ""
+    return not isinstance(numbers, str) and same(numbers, answer, rules).equal is True
 
 
 def _without_trees(reference: str, answer: str, kind: str, rules: GradeRules) -> Comparison | None:

@@ -38,6 +38,8 @@ def same_ratios(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     ratio, value = (reference, answer) if reference.op == "ratio" else (answer, reference)
     if len(ratio.args) == 2 and is_scalar(value) and allows(rules, "ratio_as_quotient"):
         label, named = ratio.args
+        if named == num(0) and same_scalar(label, value, rules).equal:
+            return Comparison(None, "clock")  # 9:00 is a time, and 9 may be its hour
         is_label = label.op == "sym" and re.fullmatch("[a-z]", label.args[0])
         # `n: 17` names a value; any other ratio is a quotient.
         names_value = is_label and not symbols(value) and not symbols(named)

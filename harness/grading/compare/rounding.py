@@ -31,7 +31,7 @@ def is_same_or_rounded(left: Node, right: Node) -> bool | None:
     equal = same_number(left, right)
     if equal:
         return True
-    if _is_whole(left) and _is_whole(right):
+    if _integer(left) is not None and _integer(right) is not None:
         return False  # two integers are no roundings of one another, even if one ends in zeros
     for unit, decimal, value in (
         (_unit(left), left_value, right_value),
@@ -42,6 +42,12 @@ def is_same_or_rounded(left: Node, right: Node) -> bool | None:
     return equal
 
 
+def is_rounded_integer(value: Node, rounded: Node) -> bool:
+    """Whether one integer is another, rounded to its last digit that is no zero: 1990 and 2000."""
+    unit, exactly, nearly = _unit(rounded), _integer(value), _integer(rounded)
+    return unit is not None and exactly is not None and nearly is not None and abs(exactly - nearly) * 2 <= unit
+
+
 def _same_exactly(left: Node, right: Node) -> bool | None:
     """Whether two exact values are equal; None if one is not exact."""
     try:
@@ -50,13 +56,13 @@ def _same_exactly(left: Node, right: Node) -> bool | None:
         return None
 
 
-def _is_whole(node: Node) -> bool:
-    """Whether the value of `node` is an integer, exactly."""
+def _integer(node: Node) -> Fraction | None:
+    """Return the value of `node` if it is an integer, exactly; else None."""
     try:
         value = rational(exact(node))
     except NotExact:
-        return False
-    return value is not None and value.denominator == 1
+        return None
+    return value if value is not None and value.denominator == 1 else None
 
 
 def _stands_for(rounded: Any, value: Any, unit: float) -> bool:

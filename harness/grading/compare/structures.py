@@ -78,7 +78,7 @@ from harness.grading.compare.rewriting import (
     without_braces,
     without_ellipsis,
 )
-from harness.grading.compare.rounding import is_same_or_rounded
+from harness.grading.compare.rounding import is_rounded_integer, is_same_or_rounded
 from harness.grading.compare.scalars import Comparison, same_scalar
 from harness.grading.compare.words import same_words
 
@@ -486,7 +486,9 @@ def _compare_names_with_values(
     elif bare.op in ("list", "tuple", "set"):
         entries = bare.args
     if entries is None:
-        return Comparison(False if _count(bare) == 1 else None, "names")
+        # x = 70, y = 110 beside 70: which of the two was asked for is not read.
+        holds = swapped and any(same(bare, value, rules).equal is not False for value in values)
+        return Comparison(False if _count(bare) == 1 and not holds else None, "names")
     if swapped:
         return _in_order(entries, values, rules, "names")
     return _in_order(values, entries, rules, "names")
@@ -625,7 +627,12 @@ def _same_statements(reference: Node, answer: Node, rules: GradeRules) -> Compar
             return Comparison(
                 None, "label"
             )  # a bound or a condition, no name: 至少是 5, "at least" = 5, "if n is even": 5
-        return _compare_chains(Statement((), (reference,)), answer_parts, rules)
+        result = _compare_chains(Statement((), (reference,)), answer_parts, rules)
+        values = answer_parts.values
+        if result.equal is False and "≈" in answer.args[1] and is_rounded_integer(values[0], values[-1]):
+            holds = any(same(reference, value, rules).equal for value in values)
+            return Comparison(None if holds else False, "chain")  # 398·5 ≈ 2000, perhaps as the question asks
+        return result
     result = _compare_solved(answer, reference, rules)
     if result.equal:
         return result

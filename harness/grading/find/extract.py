@@ -40,6 +40,7 @@ from harness.grading.find.chinese import (
     is_limited,
     judgement,
     unstated_value,
+    without_marks,
     yes_or_no,
 )
 from harness.grading.find.chinese_answers import answering_weekday, stated_quantity, unread_conclusion
@@ -218,6 +219,9 @@ _LEAD = re.compile(
 _HTML = re.compile(
     r"(?i)</?(?:b|strong|i|em|u|p|span|div|center|font|code|h[1-6]|br|hr)(?:\s+[a-z-]+=[^<>]{0,80})?\s*/?>"
 )
+_CHINESE_HEADING = re.compile("【((?:正确|参考|标准|最终)?答案|解析|分析|解答|详解|点评|点拨|解|答)】")
+"""A heading of Chinese textbooks, read as the beginning of a line: 【答案】C is 答案：C."""
+
 _HTML_BREAK = re.compile(r"(?i)</?(?:br|p|div|hr|h[1-6])\b")
 _SPECIAL = re.compile(r"<\|[^|<>\n]{1,40}\|>|</s>|<end_of_turn>|<eos>")
 
@@ -270,6 +274,8 @@ def extract_from(
     if "#" in tail:
         # Spaces of the same length keep the positions of the text.
         tail = _HEADING.sub(lambda marks: " " * len(marks.group()), tail)
+    if "【" in tail:
+        tail = _CHINESE_HEADING.sub(lambda heading: f"\n{heading[1]}：", tail)
     # A cut-off response may have lost more than a brace, so its open box is no answer.
     if not truncated and end == hi and (broken := unclosed_box(text, lo, hi)) is not None:
         return Extraction(broken.content, broken.start, broken.end, "open box")
@@ -282,12 +288,15 @@ def extract_from(
             return None
         if (block := _ONLY_CODE.fullmatch(tail)) is not None:
             return Extraction(block[1], lo + block.start(1), lo + block.end(1), "line")
+        # 8.996 ≈ 9.00 as a whole reply is a chain, whose parts are compared.
+        chain = _whole_line(tail, kind) if "≈" in tail else None
         # A code block may compute with numbers, and an aside repeats a rounded number: neither is the answer.
         for ignored in (_CODE_BLOCK, _ASIDE):
             tail = ignored.sub(lambda match: " " * len(match.group()), tail)
         joins_parts = parts is not None
         extraction = (
             _chinese(tail, kind)
+            or chain
             or _whole_line(tail, kind)
             or _stated_in_words(tail, kind)
             or _plain_formula(tail, kind)
@@ -629,10 +638,11 @@ def _statement(tail: str, start: int, method: Method, kind: str) -> Extraction |
         return _at(tail.find(numbers[0].group(), start), numbers[0].group(), method)
     if not sentence:
         return None
+    plain = without_marks(tail[start:end])
+    inner = None if kind == "choice" or sentence.isascii() else _stated_in_chinese(plain, kind, announced=True)
+    if inner is not None:
+        return _at(start + inner[0], plain[slice(*inner)], method)
     begin = tail.find(sentence, start)
-    inner = None if kind == "choice" or sentence.isascii() else _stated_in_chinese(sentence, kind, announced=True)
-    if begin >= 0 and inner is not None:
-        return _at(begin + inner[0], sentence[slice(*inner)], method)
     limited = kind not in ("text", "choice") and is_limited(sentence)
     return _at(begin, sentence, UNSTATED if limited else method)
 
@@ -682,6 +692,7 @@ def _chinese(tail: str, kind: str) -> Extraction | None:
     if kind == "choice" or tail.isascii():
         return None
     begin, sentence = _last_sentence(tail)
+    sentence = without_marks(sentence)
     method: Method = "line"
     span = _stated_in_chinese(sentence, kind, earlier=tail[:begin])
     if span is None and kind != "text" and (unread := unread_conclusion(sentence)) is not None:
