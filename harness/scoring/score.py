@@ -589,7 +589,7 @@ def _near_misses(kinds: Mapping[GradeKind, int]) -> dict[NearMiss, int]:
     """How the wrong answers miss → number of samples. kinds: number of samples by verdict and rule."""
     counts: Counter[NearMiss] = Counter()
     for kind, n in kinds.items():
-        if kind.near_miss is not None:
+        if kind.near_miss is not None and kind.verdict == "wrong":
             counts[kind.near_miss] += n
     return dict(sorted(counts.items()))
 

@@ -147,7 +147,9 @@ def sample_row(benchmark: OpenBenchmark, key: Key) -> ListedSample:
 
 
 def near_miss_of(grade: Grade) -> NearMiss | None:
-    """Return the kind of near miss of a grade; grades of earlier versions know only the kind "another box"."""
+    """Return the kind of near miss of a wrong grade; grades of earlier versions know only the kind "another box"."""
+    if grade.verdict != "wrong":
+        return None
     return grade.near_miss or ("another box" if grade.unextracted else None)
 
 
