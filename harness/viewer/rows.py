@@ -55,7 +55,7 @@ class ListedSample:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vote:
     """An answer and the samples that gave it. answer: as the first of these samples wrote it. n_correct: number of them
-    that are correct. verdict: theirs; None if they differ, as by hand, by a judge or where no sentence states the answer.
+    that are correct. verdict: theirs; None if they differ, as by hand, by a judge, or if a sentence does not state it.
     """
 
     answer: str
