@@ -152,6 +152,7 @@ def _obstacle(question: Question, text: str, extraction: Extraction) -> str:
         return ""
     from harness.grading.find.chinese import obstacle_of_reply
     from harness.grading.find.chinese_answers import obstacle
+    from harness.grading.find.markup import without_markup
 
     end = min((stop.start() for stop in _STOP.finditer(text, extraction.end)), default=len(text))
     begin = extraction.start
@@ -161,7 +162,11 @@ def _obstacle(question: Question, text: str, extraction: Extraction) -> str:
     if len(sentence) > MAX_QUOTED_CHARS:
         return ""
     announced = extraction.method == "phrase"
-    reason = obstacle_of_reply(sentence) if question.kind == "text" else obstacle(sentence, announced=announced)
+    reason = (
+        obstacle_of_reply(sentence)
+        if question.kind == "text"
+        else obstacle(without_markup(sentence).text, announced=announced)
+    )
     return f"the sentence “{visible(sentence)}” does not state an answer: {reason}" if reason else ""
 
 
