@@ -26,9 +26,9 @@ Form = Literal["fraction", "decimal", "simplest", "factored", "expanded"]
 factored: the factors of the reference · expanded: no product of sums."""
 
 NearMiss = Literal["another box", "form", "rounded", "unit"]
-"""Why an answer that was graded wrong is nearly right. another box: another box of the reply holds the right answer ·
-form: right value, not in the form that the question asks for · rounded: the exact value, where the reference is
-rounded · unit: right number, another unit."""
+"""Why an answer that was graded wrong is nearly right. another box: a box that was not taken as the answer holds the
+right one · form: right value, not in the form that the question asks for · rounded: the exact value, where the
+reference is rounded · unit: right number, another unit."""
 
 Anomaly = Literal["repetition", "garbled", "rare characters", "language switch", "log-probabilities"]
 """A sign in a text, or in its log-probabilities, that the server or the model went wrong."""

@@ -40,7 +40,7 @@ GRADER = f"rules/{VERSION}"
 """Name of the grader in a grade, if no verifier decided."""
 
 NEAR_MISSES: dict[NearMiss, str] = {
-    "another box": "another box of the reply holds the right answer",
+    "another box": "a box that was not taken as the answer holds the right one",
     "form": "the right value, but not in the form that the question asks for",
     "rounded": "the exact value of a rounded reference",
     "unit": "the right number with another unit",
@@ -54,6 +54,9 @@ JUDGE_RULE = "judge"
 
 MAX_VOTE_CHARS = 200
 """Longest vote (the text by which maj@k counts an answer) where a verifier judged, in characters; the rest is cut."""
+
+_BOXED = ("box", "boxes", "open box")
+"""Methods by which a box is found to be the answer."""
 
 _DIGITS_OF_REPLY = 16
 """Number of digits of the checksum that is the vote of a whole reply."""
@@ -149,6 +152,7 @@ def _obstacle(question: Question, text: str, extraction: Extraction) -> str:
         return ""
     from harness.grading.find.chinese import obstacle_of_reply
     from harness.grading.find.chinese_answers import obstacle
+    from harness.grading.find.markup import without_markup
 
     end = min((stop.start() for stop in _STOP.finditer(text, extraction.end)), default=len(text))
     begin = extraction.start
@@ -158,7 +162,11 @@ def _obstacle(question: Question, text: str, extraction: Extraction) -> str:
     if len(sentence) > MAX_QUOTED_CHARS:
         return ""
     announced = extraction.method == "phrase"
-    reason = obstacle_of_reply(sentence) if question.kind == "text" else obstacle(sentence, announced=announced)
+    reason = (
+        obstacle_of_reply(sentence)
+        if question.kind == "text"
+        else obstacle(without_markup(sentence).text, announced=announced)
+    )
     return f"the sentence “{visible(sentence)}” does not state an answer: {reason}" if reason else ""
 
 
@@ -596,8 +604,9 @@ def conclude(searched: Search, decision: AnswerVerdict, right_elsewhere: bool, *
     """
     extraction = searched.extraction
     steps: tuple[str, ...] = ()
+    # An undecided answer may be right, and a reply without an answer misses by more.
+    near = "another box" if right_elsewhere and decision.outcome == "wrong" else decision.near_miss
     if searched.steps:
-        near = "another box" if right_elsewhere else decision.near_miss
         passed_over = () if near is None else (f"near miss: {NEAR_MISSES[near]}",)
         rule = () if extraction is None else (_rule_in_words(decision.rule, extraction),)
         obstacle = (searched.obstacle,) if searched.obstacle and decision.outcome == "undecided" else ()
@@ -611,7 +620,7 @@ def conclude(searched: Search, decision: AnswerVerdict, right_elsewhere: bool, *
         vote=decision.vote,
         unextracted=right_elsewhere,
         steps=steps,
-        near_miss="another box" if right_elsewhere else decision.near_miss,
+        near_miss=near,
         grader=grader,
         parts=decision.parts,
     )
@@ -638,7 +647,9 @@ def _steps_of_search(question: Question, text: str, extraction: Extraction | Non
     steps += [f"behind it, the text states {quoted(value)}, which must get the same verdict" for value in values]
     passed_over = sum(1 for box in boxes_from_end(text) if not start <= box.start <= end)
     if passed_over:
-        steps.append(f"{passed_over} other box{'es' if passed_over > 1 else ''} passed over: the last one counts")
+        boxes = f"box{'es' if passed_over > 1 else ''} passed over"
+        boxed = method in _BOXED
+        steps.append(f"{passed_over} other {boxes}: the last one counts" if boxed else f"{passed_over} {boxes}")
     # A formula stated behind a box replaces the box, and nothing behind the formula is read.
     is_read = not values and (method in ("box", "boxes", "letter") or (method == "phrase" and not passed_over))
     behind = text[end : part[1]].strip(_MARKS_BEHIND) if is_read else ""

@@ -125,21 +125,35 @@ def to_breakdown_csv(scores: Sequence[tuple[str, str, Score]]) -> str:
     """One line per (run label, model, score) and group of its questions: the numbers of the group, as fractions.
 
     column: the metadata field that groups the questions, such as a level; value: what the questions of the group have
-    there. n_answered: questions with a sample. Text cells never start a formula.
+    there. n_answered: questions with a sample. The columns that end in _overridden say what the group scores if the
+    verdicts given by hand count; they are empty where none differs from the grader's. Text cells never start a formula.
     """
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     names = ("n_questions", "n_answered", "n_samples", "accuracy", "sampling_error", "question_error")
+    by_hand = ("n_undecided", "accuracy_overridden", "n_undecided_overridden")
     writer.writerow(
-        ["run", "model", "benchmark", "column", "value", *names, *ends("sampling", None), *ends("question", None)]
+        [
+            "run",
+            "model",
+            "benchmark",
+            "column",
+            "value",
+            *names,
+            *ends("sampling", None),
+            *ends("question", None),
+            *by_hand,
+        ]
     )
     for label, model, score in scores:
         for column, groups in score.breakdowns.items():
             for value, group in groups.items():
                 texts = [csv_cell(visible(text)) for text in (label, model, score.benchmark, column, value)]
-                answered = group.n_questions if group.n_answered is msgspec.UNSET else group.n_answered
-                row = {name: getattr(group, name) for name in names} | {"n_answered": answered}
+                row = {name: getattr(group, name) for name in names}
                 row |= ends("sampling", group.sampling_interval) | ends("question", group.question_interval)
+                row |= {name: getattr(group, name) for name in by_hand}
+                unset = {"n_answered": group.n_questions, "n_undecided": 0}
+                row = {name: unset.get(name) if value is msgspec.UNSET else value for name, value in row.items()}
                 writer.writerow([*texts, *row.values()])
     return buffer.getvalue()
 

@@ -37,6 +37,12 @@ AT_MOST = (
 _UNANSWERED = "1 of 4 questions: only one of the four has a sample, and the accuracy is that of this one"
 """The footnote of a breakdown in which some questions have no sample."""
 
+_BY_A_PERSON = (
+    "accuracy and intervals count the grader's verdicts; by a person: the accuracy if the verdicts given by hand count "
+    "in place of the grader's, and the samples that are undecided then"
+)
+"""The footnote of a breakdown with verdicts by hand."""
+
 NO_SCORE = "it is not scored yet; `harness score` does that"
 
 
@@ -372,8 +378,11 @@ def breakdown_table(label: str, score: Score, by: str) -> Table:
     """The score for each value of the metadata field `by`, such as a level or a subject.
 
     questions: `1 of 4` in a group of which only one question has a sample; a note says what the accuracy covers.
+    undecided, by a person: only where the grader left samples undecided, or where verdicts by hand differ from its own.
     """
     groups = score.breakdowns[by].items()
+    undecided = any(group.n_undecided is not msgspec.UNSET for _, group in groups)
+    by_hand = any(group.accuracy_overridden is not msgspec.UNSET for _, group in groups)
     rows = tuple(
         (
             short(value),
@@ -381,13 +390,29 @@ def breakdown_table(label: str, score: Score, by: str) -> Table:
             percent(group.accuracy),
             interval_cell(group.sampling_interval, at_most=group.sampling_error is None),
             interval_cell(group.question_interval),
+            *((str(group.n_undecided or 0),) if undecided else ()),
+            *(_by_hand_cells(group) if by_hand else ()),
         )
         for value, group in groups
     )
-    columns = (short(by), "questions", "accuracy", "sampling interval", "question interval")
+    columns = (
+        *(short(by), "questions", "accuracy", "sampling interval", "question interval"),
+        *(("undecided",) if undecided else ()),
+        *(("by a person", "still undecided") if by_hand else ()),
+    )
     title = f"{short(label)}, {short(score.benchmark)} by {short(by)}, in %, with 95 % intervals ({MEANINGS})"
     unanswered = any(group.n_answered is not msgspec.UNSET for _, group in groups)
-    return Table(title, columns, rows, (_UNANSWERED,) if unanswered else (), frozenset(range(1, 5)))
+    notes = (*((_UNANSWERED,) if unanswered else ()), *((_BY_A_PERSON,) if by_hand else ()))
+    return Table(title, columns, rows, notes, frozenset(range(1, len(columns))))
+
+
+def _by_hand_cells(group: GroupScore) -> tuple[str, str]:
+    """The accuracy of a group and its number of undecided samples, if the verdicts by hand count."""
+    accuracy, undecided = group.accuracy_overridden, group.n_undecided_overridden
+    return (
+        percent(None if accuracy is msgspec.UNSET else accuracy),
+        ABSENT if undecided is msgspec.UNSET else str(undecided),
+    )
 
 
 def _questions_cell(group: GroupScore) -> str:

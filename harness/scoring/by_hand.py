@@ -1,7 +1,8 @@
 """What a score says of the verdicts that persons gave by hand: written at scoring, and again after each new verdict.
 
-The verdicts count nowhere in the score itself. They give a second accuracy (`accuracy_overridden`) and, if an audit
-asked for them, an estimate (`audited`); each has a sentence among the warnings.
+The verdicts count nowhere in the score itself. They give a second accuracy (`accuracy_overridden`), of each group of a
+breakdown too, and, if an audit asked for them, an estimate (`audited`); the benchmark's own two have a sentence each
+among the warnings.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from harness.core.records import Key
 from harness.runs import overrides
 from harness.runs.overrides import Override
 from harness.scoring.audit import Audited, audited, audits
-from harness.scoring.score import Score, intervals_of
+from harness.scoring.score import GroupScore, Score, groups_by_field, intervals_of
 from harness.scoring.tally import QuestionTally
 from harness.scoring.uncertainty import rate
 
@@ -34,6 +35,10 @@ def beside_verdicts_by_hand(
         accuracy_overridden=None,
         accuracy_overridden_intervals=None,
         n_overridden=0,
+        breakdowns={
+            field: {value: _with_group_corrected(group, (), {}) for value, group in groups.items()}
+            for field, groups in score.breakdowns.items()
+        },
         audited=_estimate(score, items, corrections, since),
     )
     in_force = overrides.in_force(corrections)
@@ -86,8 +91,41 @@ def _with_corrected(
         accuracy_overridden=accuracy,
         accuracy_overridden_intervals=intervals,
         n_overridden=numbers.n_differing,
+        breakdowns=_corrected_breakdowns(score, present, in_force),
     )
     if score.audited is None:
         return score, numbers.beside(score.accuracy, accuracy)
     n_counted = score.audited.n_audited + score.audited.n_decided
     return score, numbers.words if numbers.n_judged > n_counted else ""
+
+
+def _corrected_breakdowns(
+    score: Score, present: Sequence[QuestionTally], in_force: Mapping[Key, Override]
+) -> dict[str, dict[str, GroupScore]]:
+    """The breakdowns, each group with what it scores if the verdicts by hand count. present: questions with samples."""
+    fields = groups_by_field(present)
+    return {
+        field: {
+            value: _with_group_corrected(group, fields.get(field, {}).get(value, ()), in_force)
+            for value, group in groups.items()
+        }
+        for field, groups in score.breakdowns.items()
+    }
+
+
+def _with_group_corrected(
+    group: GroupScore, items: Sequence[QuestionTally], in_force: Mapping[Key, Override]
+) -> GroupScore:
+    """The group with its accuracy, and its number of undecided samples, if the verdicts `in_force` count.
+
+    items: the group's questions with samples. Without verdicts in force, both fields are unset.
+    """
+    if not in_force:
+        return msgspec.structs.replace(group, accuracy_overridden=msgspec.UNSET, n_undecided_overridden=msgspec.UNSET)
+    corrected = [overrides.apply(item.grades, in_force) for item in items]
+    hits = [sum(grade.verdict == "correct" for grade in grades) for grades in corrected]
+    return msgspec.structs.replace(
+        group,
+        accuracy_overridden=rate(items, hits)[0] if items else None,
+        n_undecided_overridden=sum(grade.verdict == "undecided" for grades in corrected for grade in grades),
+    )

@@ -98,7 +98,10 @@ class GroupScore(msgspec.Struct, frozen=True, kw_only=True):
     """The score of the questions with one value of a metadata field.
 
     None: no sample, or too few to know an error. n_answered: questions with a sample, which alone have a part in the
-    accuracy; unset if all have one. The other fields mean what they mean in `Score`, the score of a whole benchmark.
+    accuracy; unset if all have one. n_undecided: samples on which the grader could not decide; unset without any.
+    n_undecided_overridden: those of them, and those that a person called undecided, that are left undecided if the
+    verdicts by hand count; unset if no such verdict differs from the grader's. The other fields mean what they mean in
+    `Score`, the score of a whole benchmark.
     """
 
     accuracy: float | None
@@ -109,6 +112,9 @@ class GroupScore(msgspec.Struct, frozen=True, kw_only=True):
     sampling_interval: Interval | None = None
     question_interval: Interval | None = None
     n_answered: int | msgspec.UnsetType = msgspec.UNSET
+    n_undecided: int | msgspec.UnsetType = msgspec.UNSET
+    accuracy_overridden: float | msgspec.UnsetType | None = msgspec.UNSET
+    n_undecided_overridden: int | msgspec.UnsetType = msgspec.UNSET
 
 
 class GPass(msgspec.Struct, frozen=True, kw_only=True):
@@ -589,7 +595,7 @@ def _near_misses(kinds: Mapping[GradeKind, int]) -> dict[NearMiss, int]:
     """How the wrong answers miss → number of samples. kinds: number of samples by verdict and rule."""
     counts: Counter[NearMiss] = Counter()
     for kind, n in kinds.items():
-        if kind.near_miss is not None:
+        if kind.near_miss is not None and kind.verdict == "wrong":
             counts[kind.near_miss] += n
     return dict(sorted(counts.items()))
 
@@ -607,6 +613,7 @@ def _group_score(items: Sequence[QuestionTally]) -> GroupScore:
         n_questions=len(items),
         n_samples=sum(item.n for item in present),
         n_answered=len(present) if len(present) < len(items) else msgspec.UNSET,
+        n_undecided=sum(item.undecided for item in present) or msgspec.UNSET,
     )
 
 
@@ -628,13 +635,7 @@ def _breakdowns(items: Sequence[QuestionTally]) -> tuple[dict[str, dict[str, Gro
 
     Also returns a warning on the fields that are left out, if there are any. A field with one value needs no breakdown.
     """
-    fields: dict[str, dict[str, list[QuestionTally]]] = {}
-    for item in items:
-        for field, value in item.question.metadata.items():
-            label = _label(value)
-            # A group of twins is one question in several versions: its accuracy says nothing of a kind of question.
-            if label is not None and not (TWIN_OF in item.question.metadata and field in (TWIN_OF, ORIGINAL)):
-                fields.setdefault(visible(field, MAX_LABEL_CHARS), {}).setdefault(label, []).append(item)
+    fields = groups_by_field(items)
     shown: list[str] = []
     left_out: dict[str, str] = {}
     for field in sorted(field for field, groups in fields.items() if len(groups) > 1):
@@ -652,6 +653,18 @@ def _breakdowns(items: Sequence[QuestionTally]) -> tuple[dict[str, dict[str, Gro
         for field in shown
     }
     return breakdowns, _no_breakdown({field: why for field, why in left_out.items() if field not in _ADDED_FIELDS})
+
+
+def groups_by_field(items: Sequence[QuestionTally]) -> dict[str, dict[str, list[QuestionTally]]]:
+    """The questions by each field of their metadata and its value, both as a score names them."""
+    fields: dict[str, dict[str, list[QuestionTally]]] = {}
+    for item in items:
+        for field, value in item.question.metadata.items():
+            label = _label(value)
+            # A group of twins is one question in several versions: its accuracy says nothing of a kind of question.
+            if label is not None and not (TWIN_OF in item.question.metadata and field in (TWIN_OF, ORIGINAL)):
+                fields.setdefault(visible(field, MAX_LABEL_CHARS), {}).setdefault(label, []).append(item)
+    return fields
 
 
 def _no_breakdown(reasons: Mapping[str, str]) -> list[str]:

@@ -78,6 +78,6 @@ def near_misses(path: Path) -> Iterator[NearMiss]:
     for benchmark in Manifest.load(run).benchmarks:
         folder = run.benchmark(benchmark)
         references = {question.question_id: question.references for question in questions.read(folder)}
-        missed = [grade for grade in grades.read(folder) if grade.near_miss is not None]
+        missed = [grade for grade in grades.read(folder) if grade.near_miss is not None and grade.verdict == "wrong"]
         for grade in sorted(missed, key=lambda miss: (miss.near_miss or "", miss.question_id, miss.sample_index)):
             yield NearMiss(benchmark, references.get(grade.question_id, ()), grade)

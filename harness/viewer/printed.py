@@ -13,7 +13,7 @@ from harness.grading.elsewhere import shown_references
 from harness.grading.verdict import JUDGE_RULE, NEAR_MISSES, why_undecided
 from harness.scoring.score import MAX_GRADER_CHARS
 from harness.viewer.library import OpenBenchmark
-from harness.viewer.rows import ListedSample, QuestionRow, sample_row, text_of, votes
+from harness.viewer.rows import ListedSample, QuestionRow, Vote, sample_row, text_of, votes
 
 MAX_ANSWER_CHARS = 60
 """Largest number of characters of an answer in a line of a list."""
@@ -67,9 +67,15 @@ def sample_list(rows: Sequence[ListedSample], style: Style) -> Iterator[str]:
         yield f"{facts}  {verdict_words(row, style)}\n"
     counted = votes(rows)
     if counted:
-        marks = {"correct": " (correct)", "wrong": "", "undecided": " (undecided)"}
-        words = ", ".join(f"{_short(vote.answer)} ×{vote.n}{marks[vote.verdict]}" for vote in counted)
+        words = ", ".join(f"{_short(vote.answer)} ×{vote.n}{_mark(vote)}" for vote in counted)
         yield f"votes: {words}\n"
+
+
+def _mark(vote: Vote) -> str:
+    """Return the verdict of an answer's samples in brackets; empty if all of them are wrong."""
+    if vote.verdict is None:
+        return f" ({vote.n_correct} of {vote.n} correct)"
+    return "" if vote.verdict == "wrong" else f" ({vote.verdict})"
 
 
 def verdict_words(row: ListedSample, style: Style) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -54,13 +54,14 @@ class ListedSample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vote:
-    """An answer and the samples that gave it. answer: as the first of these samples wrote it. verdict: theirs; if it
-    differs (by hand, by a judge), the first of correct, wrong and undecided.
+    """An answer and the samples that gave it. answer: as the first of these samples wrote it. n_correct: number of them
+    that are correct. verdict: theirs; None if they differ, as by hand, by a judge, or if a sentence does not state it.
     """
 
     answer: str
     n: int
-    verdict: Literal["correct", "wrong", "undecided"]
+    n_correct: int
+    verdict: Literal["correct", "wrong", "undecided"] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +73,8 @@ class QuestionRow:
     grading. near_misses: kind → number of samples. n_anomalous: samples whose text looks broken. anomalies: sign of a
     broken text → number of samples. n_disputed: samples that a second grader judges otherwise. labels: label → number
     of samples that a person gave it. mean_tokens: over samples whose server stated them. majority: the most frequent
-    answer; None if no sample gave one, or another answer is as frequent.
+    answer; None if no sample gave one, or another answer is as frequent. majority_verdict: that of its samples; None if
+    they differ, or there is no majority.
     """
 
     number: int
@@ -145,28 +147,35 @@ def sample_row(benchmark: OpenBenchmark, key: Key) -> ListedSample:
 
 
 def near_miss_of(grade: Grade) -> NearMiss | None:
-    """Return the kind of near miss of a grade; grades of earlier versions know only the kind "another box"."""
+    """Return the kind of near miss of a wrong grade; grades of earlier versions know only the kind "another box"."""
+    if grade.verdict != "wrong":
+        return None
     return grade.near_miss or ("another box" if grade.unextracted else None)
 
 
-_ANSWERED: tuple[Literal["undecided", "wrong", "correct"], ...] = ("undecided", "wrong", "correct")
-"""The verdicts of samples with an answer; where those of one answer differ, the last of them counts."""
+_ANSWERED = frozenset(("undecided", "wrong", "correct"))
+"""The verdicts of samples with an answer."""
 
 
 def votes(rows: Sequence[ListedSample]) -> list[Vote]:
     """Return the answers, ordered by how many samples gave them."""
-    counts = Counter(row.vote for row in rows if row.vote is not None and row.verdict in _ANSWERED)
-    verdicts = {row.vote: verdict for verdict in _ANSWERED for row in rows if row.verdict == verdict}
-    # Answers of one vote may differ in their units, and so in their verdicts.
-    written = {
-        row.vote: row.extracted
-        for row in reversed(rows)
-        if row.extracted is not None and row.verdict == verdicts.get(row.vote)
-    }
-    return [
-        Vote(answer=written.get(vote) or vote or "", n=n, verdict=verdicts[vote])
-        for vote, n in counts.most_common(MAX_VOTES)
-    ]
+    voters = defaultdict[str, list[ListedSample]](list)
+    for row in rows:
+        if row.vote is not None and row.verdict in _ANSWERED:
+            voters[row.vote].append(row)
+    most = sorted(voters.items(), key=lambda item: -len(item[1]))[:MAX_VOTES]
+    return [_vote(vote, samples) for vote, samples in most]
+
+
+def _vote(vote: str, samples: Sequence[ListedSample]) -> Vote:
+    """Return the vote of the samples that gave one answer. vote: its form in `grades.jsonl`."""
+    verdicts = {sample.verdict for sample in samples}
+    return Vote(
+        answer=next((sample.extracted for sample in samples if sample.extracted is not None), vote),
+        n=len(samples),
+        n_correct=sum(sample.verdict == "correct" for sample in samples),
+        verdict=verdicts.pop() if len(verdicts) == 1 else None,  # type: ignore[arg-type]  # one of `_ANSWERED`
+    )
 
 
 def _majority(counted: Sequence[Vote]) -> Vote | None:

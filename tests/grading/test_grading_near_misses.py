@@ -69,6 +69,13 @@ def test_another_box_with_the_right_answer_is_a_near_miss() -> None:
     assert missed("7", r"\boxed{8}. No, it is \boxed{7}.") == ("correct", None)
 
 
+def test_only_a_wrong_answer_is_a_near_miss() -> None:
+    asked = question("C", kind="choice", choices=("1", "3", "2", "4"))
+    undecided = grade(asked, sample("猜测对应选项 C。\n\n\\boxed{2}"))
+    assert (undecided.verdict, undecided.near_miss) == ("undecided", None)
+    assert missed("7", r"<think>\boxed{7} is a guess") == ("no_answer", None)
+
+
 FORMS: list[tuple[Form, str, str, bool]] = [
     ("fraction", "1/2", r"\frac12", True),
     ("fraction", "1/2", r"\frac24", True),

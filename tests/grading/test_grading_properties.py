@@ -174,3 +174,25 @@ def test_a_number_in_words_votes_as_its_digits() -> None:
         assert canonical(words, expression) == canonical(digits, expression), words
     assert canonical("三角形", expression) != canonical("3", expression)
     assert canonical("十二元", expression) != canonical("十三元", expression)
+
+
+VOTES_IN_UNITS = {
+    "30平方米": (
+        ["30", r"30\text{平方米}", "30 m^2", "3000平方分米", "S=30平方米"],
+        ["30米", "30 m", "30%", "30平方厘米"],
+    ),
+    "60千米": (["60", "60 km", "60000米"], ["60米/秒", "60千克", "60米"]),
+    "12元": (["12", "十二元", "1200分", "120角"], ["12角", "12分", "12千克"]),
+    r"60^\circ": (["60", r"60^\circ"], ["60米", r"6^\circ"]),
+    "30": (["30", "30米", "30平方米"], ["31米"]),
+}
+"""Reference → (answers with its vote, answers with another one)."""
+
+
+@pytest.mark.parametrize("reference", VOTES_IN_UNITS)
+def test_a_vote_has_a_unit_that_differs_from_that_of_the_reference(reference: str) -> None:
+    asked = question(reference, kind="expression")
+    equal_answers, others = VOTES_IN_UNITS[reference]
+    vote = canonical(reference, asked)
+    assert {canonical(answer, asked) for answer in equal_answers} == {vote}
+    assert vote not in {canonical(answer, asked) for answer in others}

@@ -21,19 +21,24 @@ import harness
 from harness.asking.options.deciding import CompareOptions
 from harness.core.errors import StoreError
 from harness.core.records import Grade, Question
+from harness.presets.grading import GradingOptions
 from harness.reports import Report, to_csv, to_latex, to_markdown, to_terminal
 from harness.reports.report import report
 from harness.reports.tables import Table, accuracy_cell, interval_cell, p_cell, percent, points, score_table
 from harness.runs import grades as grade_file
+from harness.runs import overrides
 from harness.runs.layout import RunFolder
 from harness.runs.line_file import write_lines
 from harness.runs.manifest import Manifest, Plan
 from harness.scoring import load_published, score_benchmark
 from harness.scoring.intervals import Interval
+from harness.scoring.pipeline import score_run
 from harness.verbs.compare import compare
 from tests.reports.payloads import PAYLOADS
 from tests.reports.run_folders import write_run
 from tests.scoring.graded import graded
+from tests.viewer.small_run import RunQuestion, RunReply
+from tests.viewer.small_run import write_run as write_viewed_run
 
 pytestmark = pytest.mark.slow
 
@@ -287,6 +292,38 @@ def test_a_group_with_unanswered_questions_says_how_many_it_covers(tmp_path: Pat
     assert "only one of the four has a sample" in made.markdown()
     (areas, sums) = csv.DictReader((tmp_path / "out" / "report_breakdowns.csv").read_text("utf-8").splitlines())
     assert [(group["n_questions"], group["n_answered"]) for group in (areas, sums)] == [("3", "1"), ("1", "1")]
+
+
+def test_a_breakdown_has_a_second_accuracy_that_counts_the_verdicts_by_hand(tmp_path: Path) -> None:
+    boxed = [RunReply(f"\\boxed{{{answer}}}") for answer in ("42", "the blue one", "43")]
+    questions = {
+        "q1": RunQuestion("?", "42", boxed, metadata={"unit": "a"}),
+        "q2": RunQuestion("?", "43", [boxed[0], *boxed[2:] * 2], metadata={"unit": "b"}),
+        "q3": RunQuestion("?", "7", [boxed[0], *boxed[2:] * 2], metadata={"unit": "b"}),
+    }
+    run = write_viewed_run(tmp_path / "run", {"demo": questions})
+    assert "by a person" not in report([run]).markdown()
+    made_before = {group["value"]: group for group in csv.DictReader(io.StringIO(report([run]).breakdown_csv()))}
+    assert [(made_before[unit]["accuracy_overridden"], made_before[unit]["n_undecided"]) for unit in "ab"] == [
+        ("", "1"),
+        ("", "0"),
+    ]
+    override = overrides.Override(
+        benchmark="demo", question_id="q1", sample_index=1, verdict="correct", graded="undecided", who="Ada",
+        when="2026-01-01T00:00:00+00:00", why="it is",
+    )  # fmt: skip
+    overrides.append(run.benchmark("demo"), override)
+    score_run(run, GradingOptions())
+    made = report([run])
+    assert re.search(r"\| a \| 1 \| 33\.3 \|.*\| 1 \| 66\.7 \| 0 \|", made.markdown())
+    assert re.search(r"\| b \| 2 \| 33\.3 \|.*\| 0 \| 33\.3 \| 0 \|", made.markdown()), (
+        "the grader's, where nobody judged"
+    )
+    assert "by a person: the accuracy if the verdicts given by hand count" in made.markdown()
+    groups = {group["value"]: group for group in csv.DictReader(io.StringIO(made.breakdown_csv()))}
+    assert float(groups["a"]["accuracy"]) == pytest.approx(1 / 3), "the grader's score stays"
+    assert float(groups["a"]["accuracy_overridden"]) == pytest.approx(2 / 3)
+    assert (groups["a"]["n_undecided"], groups["a"]["n_undecided_overridden"]) == ("1", "0")
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])

@@ -61,8 +61,31 @@ def test_a_question_is_shown_with_its_samples_and_votes(results: Path) -> None:
     out = shown(results, "a", "q1")
     assert r"What is $\frac{84}{2}$?" in out
     assert "level Level 5, subject Algebra" in out
-    assert "wrong, another box of the reply holds the right answer" in out
+    assert "wrong, a box that was not taken as the answer holds the right one" in out
     assert "votes: 42 ×1 (correct), 41 ×1, 43 ×1" in out
+
+
+def test_votes_agree_with_the_verdicts_of_their_samples(tmp_path: Path) -> None:
+    answers = {
+        "area": ("30平方米", ["30米", "30平方米", "30米", "0.3平方分米"]),
+        "volume": ("1.8升", ["1800毫升", "1.8升", "1.8", "1.8米"]),
+        "fruit": ("5个苹果", ["5个梨", "5个苹果", "6个苹果"]),
+    }
+    questions = {
+        name: RunQuestion("?", reference, [RunReply(f"\\boxed{{{answer}}}") for answer in given])
+        for name, (reference, given) in answers.items()
+    }
+    write_run(tmp_path / "a", {"demo": questions})
+    listed = shown(tmp_path, "a")
+    assert re.search(r"25 % 1/4 +-\+-- .* majority 30米$", listed, re.MULTILINE), "the answer that came most often"
+    assert re.search(r"75 % 3/4 +\+\+\+- .* majority 1800毫升$", listed, re.MULTILINE), (
+        "litres and millilitres are one vote"
+    )
+    assert "votes: 30米 ×2, 30平方米 ×1 (correct), 0.3平方分米 ×1" in shown(tmp_path, "a", "area")
+    assert "votes: 1800毫升 ×3 (correct), 1.8米 ×1" in shown(tmp_path, "a", "volume")
+    assert "votes: 5个梨 ×2 (1 of 2 correct), 6个苹果 ×1" in shown(tmp_path, "a", "fruit"), (
+        "not all of them are correct"
+    )
 
 
 def test_a_sample_is_shown_with_its_answer_its_reasons_and_its_request(results: Path) -> None:

@@ -12,24 +12,41 @@ from harness.core import codec
 from harness.core.files import replacing
 from harness.core.inert import csv_cell, safe_name
 from harness.exports import ExportedBenchmark, Exporter, File
+from harness.exports.choice import without_lone_surrogates
 from harness.exports.fields import FIELDS
 
 
 def csv_tables(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
-    """Write a file for each benchmark: UTF-8 with a byte-order mark, without which Excel garbles other scripts."""
+    """Write a file for each benchmark: UTF-8 with a byte-order mark, without which Excel garbles other scripts.
+
+    Behind `FIELDS`, each metadata field of the questions has a column of its own, for filters and pivot tables.
+    """
     files = []
     for benchmark in benchmarks:
         path, n = out / f"{safe_name(benchmark.name)}.csv", 0
         with replacing(path) as file:
             text = TextIOWrapper(file, encoding="utf-8-sig", newline="", write_through=True)
             writer = csv.writer(text)
-            writer.writerow(field.name for field in FIELDS)
+            names = list(dict.fromkeys(name for each in benchmark.questions.values() for name in each.metadata))
+            writer.writerow([*(field.name for field in FIELDS), *(_cell(f"{_PREFIX}{name}") for name in names)])
             for row in benchmark.rows():
-                writer.writerow(_cell(field.value(row)) for field in FIELDS)
+                metadata = (_cell(_plain(row.question.metadata.get(name))) for name in names)
+                writer.writerow([*(_cell(field.value(row)) for field in FIELDS), *metadata])
                 n += 1
             text.detach()
         files.append(File(path, n))
     return files
+
+
+_PREFIX = "metadata."
+"""What the name of a metadata field's column begins with."""
+
+
+def _plain(value: Any) -> Any:
+    """A value of a metadata field as text or number; lists and mappings as JSON."""
+    if value is None or isinstance(value, int | float):
+        return value
+    return without_lone_surrogates(value if isinstance(value, str) else codec.encode(value).decode())
 
 
 def _cell(value: Any) -> Any:

@@ -1,24 +1,33 @@
 """The vote of an answer: a text that is the same for equal answers, by which maj@k (the majority of k answers) counts.
 
 Votes are needed because equality is not transitive: 50% equals 50 and equals 0.5, which differ, so that pairs of equal
-answers do not form groups. The vote of a rational number is its exact value, of any other number twelve digits, always
-without unit, percent and degree sign. A list is sorted. An expression with letters votes by its residue in a finite
-field (`modular`). Anything else votes by its text without layout.
+answers do not form groups. The vote of a rational number is its exact value, of any other number twelve digits. A list
+is sorted. An expression with letters votes by its residue in a finite field (`modular`). Anything else votes by its
+text without layout.
+
+The unit of the reference says what a number without a unit means, so that beside 1.8升 these vote:
+
+    1.8, 1.8升, 1800毫升    9/5            a unit of the same dimension is converted to the unit of the reference
+    1.8米                  9/5 length^1   a unit of another dimension is part of the vote
+
+Units, percent and degree signs vote by their number alone where the reference has none, and inside of lists.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import lru_cache
 
+from harness.answers.boxed import without_boxes
 from harness.answers.grammar.literals import Unreadable
 from harness.answers.grammar.numerals import number_in_words
 from harness.answers.grammar.parse import parse
 from harness.answers.grammar.shown import show
 from harness.answers.grammar.spellings import is_own_spelling
-from harness.answers.grammar.tree import Node, symbols
-from harness.answers.grammar.units import is_counted, noun_of, unit_of
+from harness.answers.grammar.tree import Node, num, symbols
+from harness.answers.grammar.units import Unit, is_counted, noun_of, unit_of
 from harness.answers.letters import letter_of
-from harness.answers.words import counted_in_words, is_words, without_layout, words_of
+from harness.answers.words import counted_in_words, is_words, numeral_as_digits, without_layout, words_of
 from harness.core.records import Question
 from harness.grading.compare.equations import is_equation, statement
 from harness.grading.compare.exact import exact
@@ -27,6 +36,7 @@ from harness.grading.compare.plain_numbers import plain_number
 from harness.grading.compare.polynomials import polynomial
 from harness.grading.compare.radicals import NotExact, freeze, rational
 from harness.grading.compare.realsets import NotASet, RealInterval, real_set
+from harness.grading.compare.scalars import measures, with_unit_letters
 
 _DIGITS = 30
 """Number of digits to which an irrational number is computed for its vote."""
@@ -47,7 +57,9 @@ def canonical(answer: str, question: Question) -> str | None:
         return letter or words_of(answer)[:200]
     if (plain := plain_number(answer)) is not None:
         return str(Fraction(plain.top, plain.bottom))
-    if (expression := polynomial(answer)) is not None:
+    quantity = _quantity_of(question.references)
+    # Beside a unit, letters may be a unit: 30 m^2.
+    if quantity is None and (expression := polynomial(answer)) is not None:
         return _vote_of_residue(expression.residue)
     if is_words(answer) and not is_own_spelling(answer):
         words = words_of(answer)
@@ -55,18 +67,69 @@ def canonical(answer: str, question: Question) -> str | None:
         if not answer:
             return words[:200]
     try:
-        return _vote_of_tree(parse(answer, list_commas=question.kind == "multiple"), ordered=question.rules.ordered)[
-            :2_000
-        ]
+        node = _value_of(parse(answer, list_commas=question.kind == "multiple"))
+        vote = None if quantity is None else _vote_in_unit(node, quantity)
+        return (vote or _vote_of_tree(node, ordered=question.rules.ordered))[:2_000]
     except (Unreadable, RecursionError):
         return without_layout(answer)[:200]
 
 
+def _value_of(node: Node) -> Node:
+    """Return the last value of an equation that names it (`V = 1.8 L`); any other node unchanged."""
+    while node.op == "rel" and is_equation(node) and (parts := statement(node)) is not None:
+        node = parts.values[-1]
+    return node
+
+
+@lru_cache(maxsize=1_024)
+def _quantity_of(references: tuple[str, ...]) -> Node | None:
+    """Return the first reference that is a number with a known unit, a percent or a degree sign; None if none is."""
+    for reference in references:
+        try:
+            node = _value_of(parse(numeral_as_digits(without_boxes(reference))))
+        except (Unreadable, RecursionError):
+            continue
+        if node.op in _SIGNS or (node.op == "quantity" and unit_of(node.args[1]) is not None):
+            return node
+    return None
+
+
+def _vote_in_unit(node: Node, reference: Node) -> str | None:
+    """Return the vote of a number with a unit beside a reference with a unit; None if the number has none."""
+    node = with_unit_letters(reference, node)[1]
+    if node.op != "quantity" and node.op not in _SIGNS:
+        return None
+    if node.op == reference.op == "quantity":
+        unit, answer_unit = measures(reference.args[1], node.args[1])
+    else:
+        unit, answer_unit = (_SIGNS.get(side.op) or unit_of(side.args[1]) for side in (reference, node))
+    if unit is None or answer_unit is None:
+        return None
+    value, dimension = node.args[0], answer_unit.dimension
+    if dimension == unit.dimension:
+        return _vote_of_tree(_times(value, answer_unit.factor / unit.factor))
+    names = {name for name, _ in (*unit.dimension, *dimension)}
+    if "sided" in names or any(names <= kin for kin in _KIN):
+        return None
+    measured = " ".join(f"{name}^{power}" for name, power in dimension)
+    return f"{_vote_of_tree(_times(value, answer_unit.factor))} {measured or 'times'}"
+
+
+_SIGNS = {sign: Unit(((sign, 1),), Fraction(1)) for sign in ("pct", "deg")}
+"""Signs behind a number that are a unit beside other units."""
+
+_KIN = ({"deg", "radian", "celsius", "fahrenheit", "temperature"}, {"pct"})
+"""Names of dimensions that do not exclude each other: `5 °C` and `5°`; 3倍, which has no dimension, and 300%."""
+
+
+def _times(value: Node, factor: Fraction) -> Node:
+    return value if factor == 1 else Node("mul", (value, num(factor)))
+
+
 def _vote_of_tree(node: Node, *, ordered: bool = False) -> str:
     """Return the vote of an answer that is given as a tree. ordered: the items of a list keep their order."""
+    node = _value_of(node)
     op, args = node
-    if op == "rel" and is_equation(node) and (parts := statement(node)) is not None:
-        return _vote_of_tree(parts.values[-1], ordered=ordered)
     # A word that is neither a unit nor a counted thing says what is meant: 5 red and 5 blue are two votes.
     if op == "quantity" and unit_of(args[1]) is None and not is_counted(args[1]):
         return f"{_vote_of_tree(args[0])} {noun_of(args[1])}"

@@ -81,7 +81,7 @@ def same_scalar(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         return Comparison(True, "identical")
     if reference.op == answer.op == "quantity" and (reference.args[1] in _CALENDAR) != (answer.args[1] in _CALENDAR):
         return Comparison(None, "units")
-    reference, answer = map(with_one_degree_sign, _with_unit_letters(*map(with_bound_names, (reference, answer))))
+    reference, answer = map(with_one_degree_sign, with_unit_letters(*map(with_bound_names, (reference, answer))))
     # The result if no reading is left.
     result = Comparison(False if _have_known_units(reference, answer) else None, "units")
     if (converted := _as_units(reference, answer)) is not None:
@@ -211,7 +211,7 @@ def _readings(reference: Node, answer: Node, rules: GradeRules) -> list[tuple[No
     return [(reference, answer)]
 
 
-def _with_unit_letters(reference: Node, answer: Node) -> tuple[Node, Node]:
+def with_unit_letters(reference: Node, answer: Node) -> tuple[Node, Node]:
     """Read the letters behind a number as a unit if the other side has a unit of that dimension: 3700 L beside 3700 升.
 
     Elsewhere they stay letters: 5 m may be five times m.
@@ -359,7 +359,7 @@ def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tup
     """
     if reference.op == answer.op == "quantity":
         (reference_value, name), (answer_value, answer_name) = reference.args, answer.args
-        measure, answer_measure = _measures(name, answer_name)
+        measure, answer_measure = measures(name, answer_name)
         if measure is None or answer_measure is None:
             symbols_differ = name != answer_name and max(len(name), len(answer_name)) <= _MAX_SYMBOL_CHARS  # MB and Mb
             same_noun = noun_of(name) == noun_of(answer_name) and not symbols_differ
@@ -433,7 +433,7 @@ def _in_larger_unit(value: Node, measure: Unit) -> Node | None:
     return num(large + small / ratio)
 
 
-def _measures(name: str, answer_name: str) -> tuple[Unit | None, Unit | None]:
+def measures(name: str, answer_name: str) -> tuple[Unit | None, Unit | None]:
     """Return the units of two names, where a name with two meanings gets the one that fits the name beside it.
 
     "pound" is a currency beside another name of that currency, else a mass. 分 is 1/100 yuan beside an amount of "

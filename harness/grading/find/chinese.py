@@ -171,12 +171,6 @@ _OF_SPEAKERS = re.compile(r"[你我您咱]|大家|[先再来]|有[时些的]|部
 """Words behind 是的 and 不是 that speak of the talk itself, or of some cases only: 对，我们看题目; 对，有时成立."""
 
 
-_MARK = re.compile(r"\*\*|\$")
-_MARKED = re.compile(
-    r"(?<![0-9A-Za-z)*])\*\*[^*\n]{1,60}\*\*(?![0-9A-Za-z(*])|(?<![\\$])\$\s*[-−]?\d[\d.,/]*\s*\$(?!\$)"
-)
-"""Text in bold type, and a number between dollar signs."""
-
 _LISTED = re.compile(r"\d\s*[、,，和]\s*\d")
 """Items of a list; 共2个 behind them counts the items."""
 
@@ -216,13 +210,6 @@ def chinese_statement(sentence: str, *, announced: bool = False) -> tuple[int, i
                 return None
             return (head.start("subject") if _is_named(head, quantity) else start), start + quantity.size
     return None
-
-
-def without_marks(sentence: str) -> str:
-    """Return a sentence with spaces for the marks of bold type and the dollar signs around a number: 是**26**米."""
-    if "**" not in sentence and "$" not in sentence:
-        return sentence
-    return _MARKED.sub(lambda match: _MARK.sub(lambda mark: " " * len(mark.group()), match.group()), sentence)
 
 
 def starts_of(sentence: str, begin: int, end: int) -> list[int]:

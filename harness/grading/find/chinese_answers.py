@@ -229,6 +229,8 @@ def obstacle(sentence: str, *, announced: bool) -> str:
     before, quantity, behind = sentence.partition(held[0])
     before = _LEADS.sub("", before, count=1)
     if word := limiting_word(before) or limiting_word(behind):
+        if _HAN.search(word) is None:
+            return f"it computes or compares: its sign {word} stands beside {quantity}"
         return f"its word {word} may deny, limit or suppose {quantity}"
     if behind:
         return f"what stands behind {quantity} may change it: {behind}"

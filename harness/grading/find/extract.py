@@ -40,11 +40,11 @@ from harness.grading.find.chinese import (
     is_limited,
     judgement,
     unstated_value,
-    without_marks,
     yes_or_no,
 )
 from harness.grading.find.chinese_answers import answering_weekday, stated_quantity, unread_conclusion
 from harness.grading.find.conditions import condition_before, condition_behind, conditional_sentence
+from harness.grading.find.markup import without_markup
 from harness.grading.find.opened import opening_sentence, stating_sentence
 from harness.grading.find.reasoning import final_part
 from harness.grading.find.refusals import (
@@ -628,7 +628,8 @@ def _statement(tail: str, start: int, method: Method, kind: str) -> Extraction |
     if value is not None and condition_behind(sentence, value.end(), len(sentence)) is not None:
         # Formulas behind the number belong to its condition.
         return _at(tail.find(value.group(), start), value.group(), method)
-    formulas = list(_MATH.finditer(sentence))
+    inner = None if kind == "choice" or sentence.isascii() else _stated_in_chinese(sentence, kind, announced=True)
+    formulas = [] if inner is not None else list(_MATH.finditer(sentence))
     if formulas and len(sentence) - sum(len(match.group()) for match in formulas) > 3:
         return _beside_words(tail, start, end, sentence, formulas[-1], method)
     # Words may be the answer of a text; in other kinds more than three words make a sentence.
@@ -638,11 +639,9 @@ def _statement(tail: str, start: int, method: Method, kind: str) -> Extraction |
         return _at(tail.find(numbers[0].group(), start), numbers[0].group(), method)
     if not sentence:
         return None
-    plain = without_marks(tail[start:end])
-    inner = None if kind == "choice" or sentence.isascii() else _stated_in_chinese(plain, kind, announced=True)
-    if inner is not None:
-        return _at(start + inner[0], plain[slice(*inner)], method)
     begin = tail.find(sentence, start)
+    if begin >= 0 and inner is not None:
+        return inner.extraction(begin, method)
     limited = kind not in ("text", "choice") and is_limited(sentence)
     return _at(begin, sentence, UNSTATED if limited else method)
 
@@ -692,25 +691,36 @@ def _chinese(tail: str, kind: str) -> Extraction | None:
     if kind == "choice" or tail.isascii():
         return None
     begin, sentence = _last_sentence(tail)
-    sentence = without_marks(sentence)
-    method: Method = "line"
-    span = _stated_in_chinese(sentence, kind, earlier=tail[:begin])
-    if span is None and kind != "text" and (unread := unread_conclusion(sentence)) is not None:
-        span, method = unread, UNSTATED
-    return None if span is None else _at(begin + span[0], sentence[slice(*span)], method)
+    if (stated := _stated_in_chinese(sentence, kind, earlier=tail[:begin])) is not None:
+        return stated.extraction(begin, "line")
+    unread = None if kind == "text" else unread_conclusion(sentence)
+    return None if unread is None else _at(begin + unread[0], sentence[slice(*unread)], UNSTATED)
 
 
-def _stated_in_chinese(
-    sentence: str, kind: str, *, announced: bool = False, earlier: str = ""
-) -> tuple[int, int] | None:
-    """Return the span of the answer that a Chinese sentence states; None if it states none.
+class _Stated(NamedTuple):
+    """The answer that a sentence states, without markup, and its span in the sentence."""
+
+    answer: str
+    start: int
+    end: int
+
+    def extraction(self, begin: int, method: Method) -> Extraction:
+        """Return the extraction of the answer of a sentence that begins at position `begin` of the text."""
+        return Extraction(self.answer, begin + self.start, begin + self.end, method)
+
+
+def _stated_in_chinese(sentence: str, kind: str, *, announced: bool = False, earlier: str = "") -> _Stated | None:
+    """Return the answer that a Chinese sentence states; None if it states none.
 
     announced: a label such as 答： stands before it. earlier: the text before it, where there is no label.
     """
+    plain = without_markup(sentence)
     if kind == "text":
         is_whole = announced or not earlier.strip()
-        return judgement(sentence) or answering_weekday(sentence) or (yes_or_no(sentence) if is_whole else None)
-    return stated_quantity(sentence, announced=announced, earlier=earlier)
+        span = judgement(plain.text) or answering_weekday(plain.text) or (yes_or_no(plain.text) if is_whole else None)
+    else:
+        span = stated_quantity(plain.text, announced=announced, earlier=earlier)
+    return None if span is None else _Stated(plain.answer(*span), *plain.source(*span))
 
 
 def word_stated(content: str) -> str | None:
@@ -719,8 +729,8 @@ def word_stated(content: str) -> str | None:
     None for any other content.
     """
     sentence = None if content.isascii() else _SENTENCE_IN_BOX.fullmatch(content)
-    span = None if sentence is None else _stated_in_chinese(sentence[1], "text", announced=True)
-    return None if sentence is None or span is None else sentence[1][slice(*span)]
+    stated = None if sentence is None else _stated_in_chinese(sentence[1], "text", announced=True)
+    return None if stated is None else stated.answer
 
 
 def _unstated_in_chinese(tail: str, kind: str) -> Extraction | None:
@@ -735,7 +745,8 @@ def _unstated_in_chinese(tail: str, kind: str) -> Extraction | None:
 def _last_sentence(tail: str) -> tuple[int, str]:
     """Return where the last sentence begins, and the sentence; empty if it is longer than `MAX_CHARS`."""
     end = len(tail.rstrip())
-    begin = 1 + max(tail.rfind(stop, 0, max(0, end - 1)) for stop in ("。", "！", "？", "\n", ". "))
+    last = len(tail.rstrip(" \t\r\n*_"))  # a bold mark may stand behind the stop
+    begin = 1 + max(tail.rfind(stop, 0, max(0, last - 1)) for stop in ("。", "！", "？", "\n", ". "))
     return begin, tail[begin:end] if end - begin <= MAX_CHARS else ""
 
 

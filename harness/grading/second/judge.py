@@ -106,5 +106,5 @@ def apply_ruling(grade: Grade, ruling: bool | None, judge: str, *, override: boo
         decided,
         verdict="correct" if ruling else "wrong",
         unextracted=grade.unextracted and not ruling,
-        near_miss=None if ruling else grade.near_miss,
+        near_miss=None if ruling else grade.near_miss or ("another box" if grade.unextracted else None),
     )

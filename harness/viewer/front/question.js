@@ -136,9 +136,9 @@ export function votesOf(value) {
   if (!value.votes.length) return null;
   const most = value.votes[0].n;
   return h("ul", { class: "votes", "aria-label": "Votes" }, value.votes.map((vote) => {
-    const bar = h("i", { class: vote.verdict, "aria-hidden": "true" });
+    const bar = h("i", { class: vote.verdict ?? "undecided", "aria-hidden": "true" });
     bar.style.width = `${(100 * vote.n) / most}%`;
-    return h("li", {}, h("span", { class: "n" }, `${vote.n}×`), h("span", { class: "bar" }, bar), h("span", { class: "vote" }, foreign(plain(vote.answer, 80)), { correct: " ✓", undecided: " ?" }[vote.verdict] ?? ""));
+    return h("li", {}, h("span", { class: "n" }, `${vote.n}×`), h("span", { class: "bar" }, bar), h("span", { class: "vote" }, foreign(plain(vote.answer, 80)), vote.verdict === null ? ` (${vote.n_correct} of ${vote.n} ✓)` : { correct: " ✓", undecided: " ?" }[vote.verdict] ?? ""));
   }));
 }
 

@@ -29,7 +29,7 @@ const SORTS = {
 };
 const SIGNS = { c: "correct", w: "wrong", n: "no_answer", u: "undecided", ".": "none" };
 export const NEAR_MISSES = {
-  "another box": "another box of the reply holds the right answer", form: "the right value, but not in the form that the question asks for",
+  "another box": "a box that was not taken as the answer holds the right one", form: "the right value, but not in the form that the question asks for",
   rounded: "the exact value of a rounded reference", unit: "the right number with another unit",
 };
 const MAX_CELLS = 16;
