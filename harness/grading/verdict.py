@@ -82,6 +82,7 @@ _RULES = {
     "matrices": "equal if the letters are numbers; if they are matrices, the order of factors counts",
     "vectors": "equal if the letters are numbers; if they are vectors, a product's sign and the order of factors count",
     "rounded": "the answer rounds to the reference, which may be rounded or exact",
+    "percent": "equal if the percent sign is left out, which a number below 1 leaves open: 0.3% is 0.003",
     "decimal comma": "equal if the comma is a decimal comma; otherwise the answer is a list of two numbers",
     "alternatives": "one side leaves open by “or” what the other one states together",
     "tolerance": "within the tolerance that the benchmark states",
@@ -99,7 +100,9 @@ _RULES = {
 """Rule of a grade → its meaning in words."""
 
 _REASONS = (
-    frozenset(("prose", "unreadable", "endless", "matrices", "vectors", "decimal comma", "alternatives", UNSTATED))
+    frozenset(
+        ("prose", "unreadable", "endless", "matrices", "vectors", "percent", "decimal comma", "alternatives", UNSTATED)
+    )
     | EXHAUSTED
 )
 """Rules whose words say why an answer is undecided; the others only say how it was compared."""

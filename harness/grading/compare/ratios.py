@@ -79,8 +79,11 @@ def _clock(node: Node) -> tuple[int, int, str] | None:
     return hours, int(parts[1].args[0]) if len(parts) > 1 else 0, half
 
 
-def _same_clock(reference: Node, answer: Node, rules: GradeRules) -> bool:
-    """Whether two times are the same; a.m. and p.m. may be left out on one side."""
+def _same_clock(reference: Node, answer: Node, rules: GradeRules) -> bool | None:
+    """Whether two times are the same; the answer may leave out a.m. or p.m.
+
+    None if only the answer names a half of the day, and the other one: 8:55 p.m. beside 8:55, which counts to 24.
+    """
     left, right = _clock(reference), _clock(answer)
     if left is None or right is None or left[1] != right[1]:
         return False
@@ -88,7 +91,7 @@ def _same_clock(reference: Node, answer: Node, rules: GradeRules) -> bool:
         # With both halves of the day named, 12-hour numbers are compared as they stand.
         return left[2] == right[2] and left[0] == right[0]
     if left[0] == right[0]:
-        return True  # one side leaves out a.m. or p.m.
+        return None if right[2] and _hour(left) != _hour(right) else True
     return allows(rules, "clock_24") and _hour(left) == _hour(right)
 
 

@@ -19,6 +19,7 @@ Long: each sign behind a value has a function that takes it off both sides, and 
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from math import ceil, floor
 from typing import Any, NamedTuple
@@ -54,9 +55,8 @@ _ZEROS: dict[tuple[tuple[str, int], ...], Fraction] = {
 """Dimensions of temperatures, each with its zero in kelvin."""
 
 _OMEGA = sym("Omega")
-_YUAN = (("yuan", 1),)
 _STERLING = Unit((("sterling", 1),), Fraction(1))
-_FEN = Unit(_YUAN, Fraction(1, 100))
+_FEN_OR_MINUTE = re.compile("分(?![米克升贝钱钟])")
 
 _MAX_SYMBOL_CHARS = 3
 """An unknown unit of at most this many letters is a symbol, whose capitals count."""
@@ -92,6 +92,8 @@ def same_scalar(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
             break
     if result.equal is False and _is_same_number_per_unit(reference, answer, rules):
         return Comparison(None, "units")  # 每千克6元 beside 6元: the question may have said "per kilogram"
+    if result.equal and _drops_percent_below_one(reference, answer):
+        return Comparison(None, "percent")
     if result.equal and reference.op == "deg" and _is_temperature(answer):
         return Comparison(None, "units")  # 60° may be an angle, which is no temperature
     # The letters may be a unit: 50 Ω beside 50, or a unit that the table lacks.
@@ -436,23 +438,20 @@ def _in_larger_unit(value: Node, measure: Unit) -> Node | None:
 def measures(name: str, answer_name: str) -> tuple[Unit | None, Unit | None]:
     """Return the units of two names, where a name with two meanings gets the one that fits the name beside it.
 
-    "pound" is a currency beside another name of that currency, else a mass. 分 is 1/100 yuan beside an amount of "
-    "yuan,
-    else a minute. None for a name that is no known unit.
+    "pound" is a currency beside another name of that currency, else a mass. 分 is 1/100 yuan, also in 分/千克, if that
+    gives the dimension of the other side, else a minute. None for a name that is no known unit.
     """
-    units = unit_of(name), unit_of(answer_name)
+    names, units = (name, answer_name), [unit_of(name), unit_of(answer_name)]
     for first, second in ((0, 1), (1, 0)):
         beside = units[second]
-        if (
-            (name, answer_name)[first].lower() in ("pound", "pounds")
-            and beside is not None
-            and beside.dimension == _STERLING.dimension
-        ):
-            units = (_STERLING, beside) if first == 0 else (beside, _STERLING)
-    of_money = [unit is not None and unit.dimension == _YUAN for unit in units]
-    if name == "分" and of_money[1]:
-        return _FEN, units[1]
-    return (units[0], _FEN) if answer_name == "分" and of_money[0] else units
+        if beside is None:
+            continue
+        if names[first].lower() in ("pound", "pounds") and beside.dimension == _STERLING.dimension:
+            units[first] = _STERLING
+        money = unit_of(_FEN_OR_MINUTE.sub("分钱", names[first])) if "分" in names[first] else None
+        if money is not None and money.dimension == beside.dimension:
+            units[first] = money
+    return units[0], units[1]
 
 
 def _without_percent(reference: Node, answer: Node, rules: GradeRules) -> list[tuple[Node, Node]]:
@@ -467,6 +466,29 @@ def _without_percent(reference: Node, answer: Node, rules: GradeRules) -> list[t
     if allows(rules, "percent_value"):
         values.append(_multiply(signed.args[0], Fraction(1, 100)))
     return [(value, bare) if sign_first else (bare, value) for value in values]
+
+
+def _drops_percent_below_one(reference: Node, answer: Node) -> bool:
+    """Whether two answers are equal only if a percent sign beside a bare number below 1 is dropped: 0.3% and 3/10.
+
+    A question "what percent", for which the sign may be left out, has a larger number as its answer.
+    """
+    if (reference.op == "pct") == (answer.op == "pct"):
+        return False
+    signed, bare = (reference, answer) if reference.op == "pct" else (answer, reference)
+    from harness.grading.compare.numeric import number_of
+    from harness.grading.compare.point import NotNumeric
+
+    try:
+        values = [number_of(node) for node in (signed.args[0], bare)]
+    except NotNumeric:
+        return False
+    # The value of the percentage itself is a hundredth of its number.
+    return 0 < abs(values[1]) < 1 and abs(values[0]) < _MAX_DROPPED * abs(values[1])
+
+
+_MAX_DROPPED = 10
+"""Beside a bare number below 1, a percentage of at least this many times the number is read as its value."""
 
 
 def _without_degrees(reference: Node, answer: Node, rules: GradeRules) -> list[tuple[Node, Node]]:

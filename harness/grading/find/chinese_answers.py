@@ -101,7 +101,9 @@ _SOLUTIONS = re.compile(
 )
 _WEEKDAY = re.compile(r"(?P<head>[^，,。；;]{0,20}[是为])\s*(?P<day>(?:星期|周|礼拜)[一二三四五六日天])")
 _ANY_QUANTITY = re.compile(
-    rf"[-−]?\d+(?:\.\d+)?(?:/\d+)?\s*(?:[%％]|{UNIT}|{CLASSIFIER})?|[{NUMERAL_SIGNS}]+(?:{UNIT}|{CLASSIFIER})"
+    # A time of day is one quantity.
+    r"\d{1,2}(?:[:：]|\s*[时点]\s*(?=\d{1,2}\s*分))\d{1,2}(?:\s*分)?"
+    rf"|[-−]?\d+(?:\.\d+)?(?:/\d+)?\s*(?:[%％]|{UNIT}|{CLASSIFIER})?|[{NUMERAL_SIGNS}]+(?:{UNIT}|{CLASSIFIER})"
 )
 _HAN = re.compile(r"[\u3400-\u9fff]")
 _MIN_HAN = 2
