@@ -60,11 +60,13 @@ class Audit:
 
 
 class _VerdictLine(msgspec.Struct, frozen=True):
-    """The fields of a line in a file of verdicts that are read here."""
+    """The fields of a line in a file of verdicts that are read here, with the meaning of `AuditItem`."""
 
     benchmark: str
     question_id: str
     sample_index: int
+    text: str
+    answer: str | None
     verdict: VerdictName | None = None
     undecided: bool = False
 
@@ -232,13 +234,33 @@ def _rows(path: Path) -> Iterator[tuple[str, _VerdictLine]]:
             ) from error
 
 
+def _check_judged(where: str, row: _VerdictLine, stored: AuditItem, run: str) -> None:
+    """Raise `UsageError` if the person judged another reply or answer than that of the sample `stored`, as when the
+    file was written for another run of the same questions.
+
+    where: the line in words.
+    """
+    if row.text != stored.text:
+        what = "was given on another reply than the one"
+    elif row.answer != stored.answer:
+        what = "was given when the grader took another answer from the reply than now,"
+    else:
+        return
+    raise UsageError(
+        f"{where}: the verdict on sample {row.sample_index} of question {quoted(row.question_id)} {what} in "
+        f"{visible(run, 200)}; no verdict was stored. Expected a file that `harness audit` wrote for this run as it is "
+        f"scored now: write one by {option('out')}, and fill in its verdicts",
+        field="verdicts",
+    )
+
+
 def _verdicts(
     path: Path, rows: Iterable[tuple[str, _VerdictLine]], opened: OpenRun, only: str | None
 ) -> Iterator[tuple[OpenBenchmark, _VerdictLine]]:
     """Yield (benchmark, row) for each row of the file `path` that has a verdict.
 
-    only: the benchmark that is audited; None: all of the run. Raises `UsageError` that names the line, and for a file
-    without a verdict.
+    only: the benchmark that is audited; None: all of the run. Raises `UsageError` that names the line, for a verdict on
+    another reply than the stored one, too, and for a file without a verdict.
     """
     benchmarks: dict[str, OpenBenchmark] = {}
     for where, row in rows:
@@ -258,6 +280,7 @@ def _verdicts(
                 f"{where}: {visible(row.benchmark, 80)} has no graded sample {row.sample_index} of question "
                 f"{quoted(row.question_id)}; expected a sample of {visible(opened.label, 200)}"
             )
+        _check_judged(where, row, auditing.item(benchmark, key), opened.label)
         yield benchmark, row
     if not benchmarks:
         raise UsageError(

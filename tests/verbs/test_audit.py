@@ -446,13 +446,53 @@ def test_what_is_left_open_is_asked_again(tmp_path: Path, judged: RunFolder) -> 
     ],
 )
 def test_a_wrong_line_stores_nothing(tmp_path: Path, judged: RunFolder, line: str, message: str) -> None:
-    good = '{"benchmark": "prose", "question_id": "q1", "sample_index": 0, "verdict": "correct"}\n'
-    (tmp_path / "words.jsonl").write_text(good + line + "\n", "utf-8")
+    shown = {"answer": "", "text": GOOD}
+    good = {"benchmark": "prose", "question_id": "q1", "sample_index": 0, "verdict": None, **shown}
+    line = json.dumps({**json.loads(line), **shown}) if line.startswith("{") else line
+    (tmp_path / "words.jsonl").write_text(f"{json.dumps(good)}\n{line}\n", "utf-8")
     read = harness(tmp_path, "audit", "run", "--verdicts", "words.jsonl")
     assert read.code == 2
     assert message in read.err
     assert "poems" in line or "words.jsonl, line 2" in read.err
     assert overrides.read(judged.benchmark("prose")) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"text": BAD}, "was given on another reply than the one in run"),
+        ({"answer": "sugar"}, "was given when the grader took another answer from the reply than now, in run"),
+    ],
+)
+def test_a_verdict_on_another_reply_is_refused(
+    tmp_path: Path, judged: RunFolder, changed: dict[str, str], message: str
+) -> None:
+    harness(tmp_path, "audit", "run", "--out", "todo.jsonl")
+    rows = filled(tmp_path / "todo.jsonl", lambda row: "correct" if row["text"] == GOOD else None)
+    number = 1 + [row["text"] for row in rows].index(GOOD)
+    rows[number - 1].update(changed)
+    (tmp_path / "todo.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    refused = harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl")
+    index = rows[number - 1]["sample_index"]
+    assert refused.code == 2
+    assert f"todo.jsonl, line {number}: the verdict on sample {index} of question q1 {message}" in refused.err
+    assert "no verdict was stored" in refused.err
+    assert overrides.read(judged.benchmark("prose")) == []
+
+
+def test_the_audit_of_a_run_is_taken_for_its_copy_alone(tmp_path: Path, judged: RunFolder, judge: FaultServer) -> None:
+    """A file holds for the replies in it: a copy has the same ones, another run of the same questions has others."""
+    shutil.copytree(judged.path, tmp_path / "copy")
+    other = write_run(tmp_path / "other", {"q1": (PROSE, [BAD, GOOD, GOOD, BAD]), "q2": ROWS["q2"]})
+    judge_run(other, serve(judge))
+    harness(tmp_path, "audit", "run", "--out", "todo.jsonl")
+    filled(tmp_path / "todo.jsonl", lambda row: "correct")
+    refused = harness(tmp_path, "audit", "other", "--verdicts", "todo.jsonl")
+    assert refused.code == 2
+    assert "was given on another reply than the one in other" in refused.err
+    assert overrides.read(other.benchmark("prose")) == []
+    assert harness(tmp_path, "audit", "copy", "--verdicts", "todo.jsonl").code == 0
+    assert len(overrides.read(RunFolder(tmp_path / "copy").benchmark("prose"))) == 4
 
 
 @pytest.mark.parametrize("word", ['"correct"', "correct"])  # the second is no JSON, but a person's work too
