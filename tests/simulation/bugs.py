@@ -105,6 +105,9 @@ PLANTED = {
         "is_unbounded = not self._run.n_begun",
         "budget",
     ),
+    "the next session of a command has a budget of its own": Bug(
+        "budget", "self._account = account", "self._account = Account()", "budget", rare=True
+    ),
     "a request that the budget may not cover": Bug(
         "budget",
         "self._exceeded_by(self._in_flight + 1, self._reserve)",
