@@ -46,7 +46,7 @@ from harness.generation.dispatch.schedule import UNKNOWN_LENGTH
 from harness.generation.lengths import completion_tokens, tokens_before
 from harness.generation.plan import Order, SessionPlan
 from harness.generation.settings import RunSettings
-from harness.generation.spending import Account, Billed, Spent, Sure
+from harness.generation.spending import Account, Billed, RunCosts, Spent, Sure
 from harness.runs.record import Owed, Task
 
 # ---- the phase of a session
@@ -293,7 +293,7 @@ class Budget:
         counted = rows if self._limits else ()
         self._round_sizes: Mapping[int, int] = Counter(index for row in counted for index in row.indices)
         self._round = 0
-        self._run = self._account.of(settings.out)
+        self._run = self._account.of(settings.out) if self._limits else RunCosts()
         self._first: set[Task] = set()  # Those of the first `KNOWN` samples that may still finish.
         self._in_flight = 0
         self.holds_round = False
