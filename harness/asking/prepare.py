@@ -50,6 +50,7 @@ from harness.generation.settings import (
     Salvage,
     with_neutral,
 )
+from harness.generation.spending import Account, Prices
 from harness.presets import preset as presets
 from harness.presets.preset import Preset
 from harness.presets.sampling import DEFAULT_SAMPLING, Sampling, resolve, sampling_fields
@@ -66,7 +67,6 @@ if TYPE_CHECKING:
     from harness.core.choices import Thinking
     from harness.core.records import ServerFacts
     from harness.generation.network.endpoints_file import EndpointsFile
-    from harness.generation.spending import Prices
     from server_launchers.keeping.supervisor import RunningServer
     from server_launchers.spec import ServerSpec
 
@@ -102,7 +102,7 @@ class Prepared:
     looks: what each endpoint stated when it was looked at, once. about: facts of the server for the manifest.
     endpoints_file: the file that lists the endpoints and is read again while the run goes on; None without one. hosted:
     whether a hosted provider is asked. server: the server that was started for the run; None without one.
-    score_deadline: as in `Asked`.
+    score_deadline: as in `Asked`. account: what the command has used of its budget.
     """
 
     options: RunOptions
@@ -114,6 +114,7 @@ class Prepared:
     hosted: bool = False
     server: RunningServer | None = None
     score_deadline: float | None = None
+    account: Account = field(default_factory=Account)
 
     @property
     def folder(self) -> RunFolder:

@@ -113,6 +113,7 @@ def generate(prepared: Prepared, settings: RunSettings, watcher: Watcher | None)
                 prior_lengths=prior,
                 taken_over=tuple if continued is None else continued.samples,
                 break_lock=options.break_lock,
+                account=prepared.account,
             )
     except ServerError as error:
         raise ServerError(with_suggestion(error.sentence.marked)) from error

@@ -45,7 +45,7 @@ from harness.generation.plan import SessionPlan
 from harness.generation.progress import Progress
 from harness.generation.session import SamplingSession
 from harness.generation.settings import RunSettings
-from harness.generation.spending import Spent
+from harness.generation.spending import Account, Spent
 from harness.runs.layout import RunFolder, RunLog
 from harness.runs.lock import hold
 
@@ -122,6 +122,7 @@ def generate(
     prior_lengths: Mapping[tuple[str, str], float] | None = None,
     taken_over: Callable[[], Iterable[Sample]] = tuple,
     break_lock: bool = False,
+    account: Account | None = None,
     transport_factory: Callable[[], Transport] | None = None,
     loop_factory: Callable[[], asyncio.AbstractEventLoop] = new_event_loop,
     clock: Callable[[], float] = time.monotonic,
@@ -135,9 +136,10 @@ def generate(
     thread's loop, on which the transport is made. A session that ends with samples owed is an `Outcome` that is not
     complete. Raises `UsageError`, `ServerError` (unreachable, refusing, context too small), `StoreError` (identity,
     lock, disk), `StoppedByRule` (canary, budget, another model answers), `Interrupted`. break_lock: take the folder
-    over from a host that died. clock: the time in seconds; tests replace it.
+    over from a host that died. account: what the command has used of its budget. clock: seconds; tests replace it.
     """
     _check(settings, question_sets)
+    account = account or Account()
     folder = RunFolder(settings.out)
 
     def interrupted(signum: int) -> str:
@@ -157,14 +159,15 @@ def generate(
             if not plan.owed:
                 session.adopt()
                 return session.nothing_owed(plan)
-            runner = Runner(settings, servers, listener, folder, log, session, transport_factory or _opener(settings))
+            opener = transport_factory or _opener(settings)
+            runner = Runner(settings, servers, listener, folder, log, session, account, opener)
             runner.look_first(plan)
             session.adopt()
             # How requests go out: how many at once, by which policy, over which transport or batch service.
             way = runner.way(partial(Requests, settings, session.questions, session.fitted, clock))
             dispatcher = Dispatcher(
                 replace(settings, concurrency=way.concurrency, endpoints=tuple(servers.ready(settings.endpoints))),
-                plan, clock=clock, policy=way.policy, answered=answered, prior_lengths=prior_lengths,
+                plan, clock=clock, policy=way.policy, answered=answered, prior_lengths=prior_lengths, account=account,
             )  # fmt: skip
             network = runner.network(plan, dispatcher, way, loop_factory, clock)
             runner.ask(network, signals, waits=way.waits)
@@ -188,6 +191,7 @@ class Runner:
         folder: RunFolder,
         log: RunLog,
         session: SamplingSession,
+        account: Account,
         opener: Callable[[], Transport],
     ) -> None:
         self._settings = settings
@@ -196,6 +200,7 @@ class Runner:
         self._folder = folder
         self._log = log
         self._session = session
+        self._account = account
         self._opener = opener
         self._room = DiskRoom(folder.path, settings.disk_reserve)
         self._status_sentences: SimpleQueue[Sentence] = SimpleQueue()
@@ -243,7 +248,7 @@ class Runner:
         settings = self._settings
         each, n = fingerprint.most(settings.asker, neutral), len(settings.endpoints)
         prompt, completion = n * each.prompt, n * each.completion
-        if Budget(settings, plan.owed, Billing(settings, plan)).pays_beside(prompt, completion):
+        if Budget(settings, plan.owed, Billing(settings, plan), self._account).pays_beside(prompt, completion):
             return True
         self._session.warn(
             f"the budget has no room for the fingerprint (up to {completion} new tokens) beside the first round, so "
@@ -394,11 +399,12 @@ class Runner:
         if ending.rule:
             # A budget in USD has stated the amount, so only its tokens follow.
             states_usd = self._settings.budget_usd is not None and self._settings.budget_tokens is None
-            cost = self._cost(outcome.spent)
-            detail = outcome.spent.in_tokens if cost and states_usd else cost
-            return StoppedByRule(
-                f"{ending.rule}{f' ({detail})' if detail else ''}. {state} in {where}.{in_all}{resume}"
-            )
+            cost = self._cost(self._account.spent)
+            detail = self._account.spent.in_tokens if cost and states_usd else cost
+            if outcome.spent.plus(outcome.spent_before) == self._account.spent:
+                in_all = ""  # All sessions of the run are of this command, and the budget's amount holds them.
+            why = f"{ending.rule} ({detail})" if detail else ending.rule
+            return StoppedByRule(f"{why}. {state} in {where}.{in_all}{resume}")
         return None
 
     def _cost(self, spent: Spent) -> str:

@@ -26,7 +26,7 @@ from harness.generation.context import may_lower
 from harness.generation.plan import Order
 from harness.generation.spending import Prices
 from harness.runs import RunFolder
-from harness.runs.manifest import ASKED_WITH, SHARD, Manifest
+from harness.runs.manifest import ASKED_WITH, NEUTRAL, SHARD, Manifest
 from harness.runs.record import Plan
 from server_launchers.engines import table as engines
 from server_launchers.engines.dialect import Dialect
@@ -40,9 +40,6 @@ DEFAULT_CONCURRENCY = 64
 
 MAX_CONCURRENCY = 100_000
 """Upper bound of the requests in flight; a larger number is taken for a typing mistake."""
-
-NEUTRAL = "neutral"
-"""Field of an identity for neutral sampling values. Runs made before this field existed resume without it."""
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
 """Largest number of bytes of one reply; a longer reply fails as a runaway."""

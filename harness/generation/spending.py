@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass, field, fields
+from pathlib import Path
 from typing import Literal
 
 from harness.core.nouns import count_noun
@@ -56,7 +57,14 @@ class Spent:
     def of_all(cls, counts: Iterable[Mapping[str, int]]) -> Spent:
         """The sum of what several sessions logged, by the names of these fields; other names are ignored."""
         each = list(counts)
-        return cls(**{field.name: sum(count.get(field.name, 0) for count in each) for field in fields(cls)})
+        return cls(**{count.name: sum(of.get(count.name, 0) for of in each) for count in fields(cls)})
+
+    @classmethod
+    def of(cls, billed: Billed) -> Spent:
+        """The tokens of one reply of a sample."""
+        spent = cls()
+        spent.add(billed)
+        return spent
 
     def add_fingerprint(self, billed: Billed) -> None:
         """Add one reply of a fingerprint."""
@@ -109,3 +117,43 @@ class Spent:
             replies = count_noun(self.n_estimated, "reply", "replies")
             text += f"; {replies} without stated usage and without max_tokens are estimated"
         return text
+
+
+@dataclass(slots=True)
+class RunCosts:
+    """What the samples of one run have cost in a command, from which the cost of its next samples is expected.
+
+    n_begun, n_finished: samples. longest: completion tokens of the longest reply. spent: on the finished samples.
+    """
+
+    n_begun: int = 0
+    n_finished: int = 0
+    longest: int = 0
+    spent: Spent = field(default_factory=Spent)
+
+
+@dataclass(slots=True)
+class Account:
+    """What the sessions of one command have used of its budget: the stages of a run, and all candidates of a race.
+
+    A session without a budget books nothing. spent, usd: by all requests; the sessions may have different prices.
+    runs: run folder → what its samples have cost.
+    """
+
+    spent: Spent = field(default_factory=Spent)
+    usd: float = 0.0
+    runs: dict[Path, RunCosts] = field(default_factory=dict)
+
+    def of(self, folder: Path) -> RunCosts:
+        """The costs of the run in `folder`, to which a session adds."""
+        return self.runs.setdefault(folder, RunCosts())
+
+    def add(self, spent: Spent, prices: Prices | None) -> None:
+        """Book tokens that a session with these prices was billed for."""
+        self.spent = self.spent.plus(spent)
+        self.usd += prices.usd(spent.prompt_tokens, spent.completion_tokens) if prices is not None else 0.0
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a sample was asked for."""
+        return any(run.n_begun for run in self.runs.values())

@@ -209,6 +209,11 @@ def _name(facts: ServerFacts) -> str:
 # ---- the manifest
 
 
+NEUTRAL = "neutral"
+"""Field of an identity: the sampling values that the harness sent so that the server uses no defaults of its own. Runs
+made before this field existed resume without it.
+"""
+
 SHARD = "shard"
 """Field of the identity of a shard (a run with some of the questions).
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from harness.core.inert import visible
 from harness.runs import setting_names
-from harness.runs.manifest import BenchmarkRecord, Difference, Provenance, changes_of, differences
+from harness.runs.manifest import NEUTRAL, BenchmarkRecord, Difference, Provenance, changes_of, differences
 
 MAX_SETTING_CHARS = 400
 """Longest setting, such as a system prompt, that is shown whole, in characters; a longer one is clipped."""
@@ -60,14 +60,15 @@ def as_sent(identity: Mapping[str, object]) -> dict[str, object]:
 def setting_differences(first: BenchmarkRecord, second: BenchmarkRecord) -> list[Difference]:
     """The settings in which two runs of a benchmark differ: identity, selection, samples, and those of the sessions.
 
-    A max_tokens that was lowered to the server's context is compared as it was sent. Of the settings of sessions, only
+    A max_tokens that was lowered to the server's context is compared as it was sent. A sampling value that both servers
+    got is no difference, whoever set it. Of the settings of sessions, only
     those that both runs record, since a run of an earlier version records fewer; a checksum among them follows from
     other settings and is left out, and so is what can change no score, such as prices. Empty if another tool made one
     of the runs, because its settings are unknown.
     """
     if first.imported or second.imported:
         return []
-    changed = differences(as_sent(first.identity), as_sent(second.identity))
+    changed = differences(*_without_equal_sampling(as_sent(first.identity), as_sent(second.identity)))
     fields = {change.field for change in changed}
     changed = [change for change in changed if NAMED_BY.get(change.field) not in fields]
     ids = [None if record.plan.question_ids is None else set(record.plan.question_ids) for record in (first, second)]
@@ -84,6 +85,26 @@ def setting_differences(first: BenchmarkRecord, second: BenchmarkRecord) -> list
         if not is_checksum(change.field) and setting_names.may_move_scores(change.field)
     ]
     return [change for change in changed if is_set(change.old) or is_set(change.new)]
+
+
+def _without_equal_sampling(*identities: dict[str, object]) -> list[dict[str, object]]:
+    """Two identities without the sampling values that were sent in both.
+
+    A value was sent if the user set it or, as a neutral value, if the harness kept the server's own default out.
+    """
+    parts = [{name: _tree(identity.get(name)) for name in ("sampling", NEUTRAL)} for identity in identities]
+    mine, theirs = ({**part[NEUTRAL], **part["sampling"]} for part in parts)
+    equal = {name for name in mine.keys() & theirs if not differences({name: mine[name]}, {name: theirs[name]})}
+    rest = [
+        {part: {name: values[name] for name in values if name not in equal} for part, values in own.items()}
+        for own in parts
+    ]
+    return [identity | own | {NEUTRAL: own[NEUTRAL] or None} for identity, own in zip(identities, rest, strict=True)]
+
+
+def _tree(value: object) -> Mapping[str, object]:
+    """The value if it is a mapping, else an empty one: a manifest may hold anything."""
+    return value if isinstance(value, Mapping) else {}
 
 
 def server_differences(first: Provenance, second: Provenance) -> list[Difference]:

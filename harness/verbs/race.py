@@ -25,7 +25,7 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.records import SCHEMA_VERSION
 from harness.generation.outcome import Outcome
-from harness.generation.spending import Prices, Spent
+from harness.generation.spending import Account, Prices, Spent
 from harness.runs.layout import RACE_PLAN, RunFolder, named_folder
 from harness.runs.session_costs import spent_so_far
 from harness.scoring.race import RaceState, confirm, judge, judge_planned, planned_looks, totals_of
@@ -120,8 +120,13 @@ def race(
         raise UsageError(
             "a race samples whole rounds, as many samples of every question: leave it out", field="allocate"
         )
+    for name in ("budget_tokens", "budget_usd"):
+        if len({getattr(candidate.options, name) for candidate in candidates}) > 1:
+            raise UsageError("a budget is for all candidates together: give it for the whole race", field=name)
     with contextlib.ExitStack() as stack:
         entered = {candidate.name: stack.enter_context(prepare(candidate.options, watcher)) for candidate in candidates}
+        account = Account()  # A budget is for all candidates together.
+        entered = {name: replace(prepared, account=account) for name, prepared in entered.items()}
         return _run(entered, rules, watcher, on_look)
 
 

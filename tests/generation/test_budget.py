@@ -19,7 +19,7 @@ from harness.core.records import Sample, Timing, Usage
 from harness.generation.dispatch.budget import KNOWN, Billing, Budget
 from harness.generation.plan import SessionPlan
 from harness.generation.settings import BenchmarkSettings, RunSettings
-from harness.generation.spending import Prices
+from harness.generation.spending import Account, Prices
 from harness.presets.sampling import Sampling
 from harness.runs.record import Owed, Task
 from tests.generation.small_runs import run_settings
@@ -34,7 +34,7 @@ class Limits(Budget):
     def __init__(self, settings: RunSettings, rows: list[Owed]) -> None:
         prompts = dict.fromkeys(((row.benchmark, row.question_id) for row in rows), PROMPT_BYTES)
         self.billing = Billing(settings, SessionPlan(owed=rows, done={}, total={}, prompt_bytes=prompts))
-        super().__init__(settings, rows, self.billing)
+        super().__init__(settings, rows, self.billing, Account())
 
 
 def budget(max_tokens: int | None = None, rounds: int = 4, **limits: object) -> Limits:

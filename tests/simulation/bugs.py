@@ -101,9 +101,12 @@ PLANTED = {
     "a round too many for the budget": Bug("budget", "return not self.holds_round", "return True", "budget"),
     "a first round that the budget may not cover": Bug(
         "budget",
-        "is_unbounded = not self.has_begun and self._max_tokens is None",
-        "is_unbounded = not self.has_begun",
+        "is_unbounded = not self._run.n_begun and self._max_tokens is None",
+        "is_unbounded = not self._run.n_begun",
         "budget",
+    ),
+    "the next session of a command has a budget of its own": Bug(
+        "budget", "self._account = account", "self._account = Account()", "budget", rare=True
     ),
     "a request that the budget may not cover": Bug(
         "budget",
@@ -112,12 +115,12 @@ PLANTED = {
         "budget",
     ),
     "the first replies, the short ones, pass for all lengths": Bug(
-        "budget", "self._n_finished >= KNOWN and not self._first", "self._n_finished >= 1", "budget", rare=True
+        "budget", "run.n_finished >= KNOWN and not self._first", "run.n_finished >= 1", "budget", rare=True
     ),
     "the longest reply so far passes for the longest possible": Bug(
         "budget",
         "most = limit.cost(prompt, self._max_tokens)",
-        "most = limit.cost(prompt, min(self._longest or self._max_tokens, self._max_tokens))",
+        "most = limit.cost(prompt, min(self._run.longest or self._max_tokens, self._max_tokens))",
         "budget",
         rare=True,
     ),
@@ -247,7 +250,7 @@ PLANTED = {
     ),
     "another model's samples are stored": Bug("canary", "if self.name == name:", "if True:", "one model|accounts"),
     "what a reply used is not counted": Bug(
-        "budget", "limit.used += limit.cost(billed.prompt, billed.completion)", "pass", "budget"
+        "budget", "self._account.add(Spent.of(billed), self._prices)", "pass", "budget"
     ),
     "a prompt that no reply has stated yet is reserved as the longest stated": Bug(
         "budget", "if not self._unstated:", "if True:", "budget", rare=True

@@ -196,12 +196,11 @@ class Rules:
 
     # CPython shares the keys of instances up to 30 attributes; beyond that, each has a large dict of its own.
     __slots__ = (
-        "any_probe", "anybody_answered", "builds", "calm", "cancelled_questions", "concurrency", "dispatcher",
+        "any_probe", "anybody_answered", "bill", "builds", "calm", "cancelled_questions", "concurrency", "dispatcher",
         "endpoints", "ever_one", "first", "hope_at", "in_flight", "in_rounds", "known", "limited", "long_replies",
-        "longest", "longest_stated", "max_tokens", "model", "most_files", "n_done", "n_first", "questions",
+        "longest_stated", "max_tokens", "model", "most_files", "n_done", "questions",
         "requests", "reshared", "round", "samples", "settings", "sign_at", "signs", "starved_since",
-        "stopped_by_signs", "sum_of_weights", "sums", "sure", "tokens", "touched", "true_tokens", "true_usd",
-        "unasked", "used_tokens", "used_usd", "waiting", "world",
+        "stopped_by_signs", "sum_of_weights", "sums", "tokens", "touched", "unasked", "waiting", "world",
     )  # fmt: skip
 
     def __init__(self, world: World, settings: RunSettings, owed: set[Task], present: set[str], dispatcher: Dispatcher):
@@ -232,18 +231,14 @@ class Rules:
         self.model = world.model
         self.requests = settings.requests_per_minute and Level.of(settings.requests_per_minute, now)
         self.tokens = settings.tokens_per_minute and Level.of(settings.tokens_per_minute, now)
-        self.used_tokens = 0
-        self.used_usd = 0.0
+        self.bill = world.bill
         self.n_done = 0
-        self.longest = self.longest_stated = self.true_tokens = 0
-        self.true_usd = 0.0
+        self.longest_stated = 0
         self.known: dict[tuple[str, str], int] = {}
         self.questions = {task[:2] for task in owed}
-        self.sure = 2
         self.round = -1
         self.any_probe = False
         self.first: set[Task] = set()
-        self.n_first = 0
         bounds = [b.sampling.max_tokens for b in settings.benchmarks.values()]
         self.max_tokens = None if None in bounds else max(b for b in bounds if b)
         self.limited = settings.budget_tokens is not None or settings.budget_usd is not None
@@ -291,19 +286,22 @@ class Rules:
             self.tokens.look(self.world.now)
             self.tokens.take((prompt or 0) + tokens - request.charged)
         self.n_done += 1
+        self.bill.n_done += 1
         self.first.discard(task)
         billed, new = self._most_prompt(task[:2]) if prompt is None else prompt, tokens
         if prompt is not None:
             self.known[task[:2]], self.longest_stated = prompt, max(self.longest_stated, prompt + kept)
         if not stated and self.max_tokens is not None:
             new = self.max_tokens - kept
-        self.longest = max(self.longest, new)
-        self.used_tokens += new
-        self.used_usd += PRICES.usd(billed + kept, new)
-        self.sure = min(self.sure, 2 if prompt is not None and stated else 1 if stated or self.max_tokens else 0)
+        self.bill.longest = max(self.bill.longest, new)
+        self.bill.used_tokens += new
+        self.bill.used_usd += PRICES.usd(billed + kept, new)
+        self.bill.sure = min(
+            self.bill.sure, 2 if prompt is not None and stated else 1 if stated or self.max_tokens else 0
+        )
         true = (stated or length) - kept
-        self.true_tokens += max(0, true)
-        self.true_usd += PRICES.usd(self.world.prompts[task[:2]][0] + kept, max(0, true))
+        self.bill.true_tokens += max(0, true)
+        self.bill.true_usd += PRICES.usd(self.world.prompts[task[:2]][0] + kept, max(0, true))
         self._look_at_budget_is_kept()
         self.model = self.model or sample.server_model
         if not given_up and sample.server_model == self.model:
@@ -558,13 +556,13 @@ class Rules:
             if used + n * each > total * (1 + 1e-6):
                 may_take = f"{n} requests may take {each:.6g} each"
                 raise Broken("budget", f"{used:.6g} of {total:g} {unit} are used, and {may_take}")
-        if attempt == 1 and self.n_first < KNOWN:
-            self.n_first += 1
+        if attempt == 1 and self.bill.n_first < KNOWN:
+            self.bill.n_first += 1
             self.first.add(task)
 
     def _look_at_budget_is_kept(self) -> None:
         """After a reply: with max_tokens, the true bill never exceeds the budget, whether it is stated or not."""
-        true = {"tokens": float(self.true_tokens), "USD": self.true_usd}
+        true = {"tokens": float(self.bill.true_tokens), "USD": self.bill.true_usd}
         for total, unit, _, _ in self._budgets():
             if self.max_tokens is not None and true[unit] > total * (1 + EPS):
                 raise Broken("budget", f"{true[unit]:.6g} of {total:g} {unit} are billed")
@@ -574,27 +572,27 @@ class Rules:
         n = len(self.in_flight) + sum(task.sample_index == number for task in self.samples)
         known = self._is_known()
         for total, unit, used, each in self._budgets():
-            mean = used / self.n_done if known else each
+            mean = used / self.bill.n_done if known else each
             if used + (n - 1) * mean + each > total * (1 + 1e-6):
                 cost = f"{n - 1} × {mean:.6g} and {each:.6g}"
                 raise Broken("budget", f"{used:.6g} of {total:g} {unit} are used, and a round of {cost} begins")
 
     def _is_known(self) -> bool:
-        return self.n_done >= KNOWN and not (self.first - self.dispatcher.causes.given_up().keys())
+        return self.bill.n_done >= KNOWN and not (self.first - self.dispatcher.causes.given_up().keys())
 
     def _budgets(self) -> list[tuple[float, str, float, float]]:
         """(budget, unit, used, most that one more request may take) of each."""
         settings = self.settings
-        longest = self.longest if self.n_done else UNKNOWN_TOKENS
+        longest = self.bill.longest if self.bill.n_done else UNKNOWN_TOKENS
         most = longest if self.max_tokens is None else self.max_tokens
         found = []
         if settings.budget_tokens is not None:
-            found.append((float(settings.budget_tokens), "tokens", float(self.used_tokens), most))
+            found.append((float(settings.budget_tokens), "tokens", float(self.bill.used_tokens), most))
         if settings.budget_usd is not None and settings.prices is not None:
             prompt = max(self.longest_stated, *(self._most_prompt(question) for question in self.questions))
             each = max(PRICES.usd(prompt, most), PRICES.usd(prompt + most, 0))
-            found.append((settings.budget_usd, "USD", self.used_usd, each))
-        if self.max_tokens is None and not self.n_done:
+            found.append((settings.budget_usd, "USD", self.bill.used_usd, each))
+        if self.max_tokens is None and not self.bill.n_done:
             return [(total, unit, used, min(total, each)) for total, unit, used, each in found]
         return found
 
@@ -668,7 +666,7 @@ class Rules:
             raise Broken("accounts", f"the servers said {sums}, the books say {theirs}")
 
     def _look_at_end_by_budget(self, rule: str) -> None:
-        hedge = ("about ", "at most ", "")[self.sure]
+        hedge = ("about ", "at most ", "")[self.bill.sure]
         reasons = [
             f"{hedge}{used:.4g} of {total:.4g} USD used"
             if unit == "USD"

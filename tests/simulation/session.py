@@ -28,6 +28,7 @@ from harness.generation.dispatch.retry import TRIES
 from harness.generation.network.keeping import CONTINUABLE
 from harness.generation.plan import SessionPlan
 from harness.generation.progress import Progress
+from harness.generation.spending import Account
 from harness.runs.record import Owed, Task
 from tests.simulation.rules import Broken, Rules, name
 from tests.simulation.world import (
@@ -39,6 +40,7 @@ from tests.simulation.world import (
     MOODS,
     NATURES,
     ROUND_TRIP_S,
+    Bill,
     End,
     Reply,
     Server,
@@ -128,6 +130,7 @@ class Session:
             policy=world.policy,
             prior_lengths=world.prior,
             answered=lambda task, text, reasoning: world.manner != "no answer",
+            account=world.account,
         )
         self.ending = self.dispatcher.ending
         self.rules = Rules(world, settings, self.owed, self.present, self.dispatcher)
@@ -155,6 +158,8 @@ class Session:
                 raise Broken("end", f"the session does not end ({steps} steps, {world.now - begun:.0f} s)")
         world.n_steps += steps
         self.events.clear()  # they refer to this session
+        if self.killed or self.ending.why or world.commands.random() < 0.5:
+            world.bill, world.account = Bill(), Account()  # The next session is of another command.
         if self.killed:
             world.disk.kill()
         else:

@@ -17,7 +17,7 @@ from harness.core.errors import StoreError
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.retry import RetryPolicy
 from harness.generation.settings import BenchmarkSettings, RunSettings
-from harness.generation.spending import Prices
+from harness.generation.spending import Account, Prices
 from harness.presets.sampling import Sampling
 from harness.runs.record import Owed, RecordRefused, Task
 
@@ -347,6 +347,23 @@ class Disk(msgspec.Struct, eq=False):
         self.pending.clear()
 
 
+class Bill(msgspec.Struct):
+    """What the replies to one command have used: as its budget counts (used), and as the servers know (true).
+
+    n_done: replies; n_first: samples begun, at most as many as make the mean known. sure: 2: every reply stated its
+    usage; 1: one had a bound; 0: one had none.
+    """
+
+    used_tokens: int = 0
+    used_usd: float = 0.0
+    true_tokens: int = 0
+    true_usd: float = 0.0
+    longest: int = 0
+    n_done: int = 0
+    n_first: int = 0
+    sure: int = 2
+
+
 class World:
     """All of it, over the sessions of one run, from `seed`. trace: takes a line for everything that happens.
 
@@ -364,6 +381,9 @@ class World:
         self.disk = Disk(chance)
         self.servers = {e.base_url: server(n, chance) for n, e in enumerate(ENDPOINTS)}
         self.model: str | None = None
+        self.bill, self.account = Bill(), Account()
+        # Drawn apart, so that the other seeds play what they have always played.
+        self.commands = random.Random(f"commands of {seed}")
         self.keeps = seed % 3 == 2
         if self.keeps:
             # Drawn apart, so that the other seeds play what they have always played.

@@ -186,6 +186,25 @@ def test_a_pilot_forecasts_the_rest_and_a_target_ends_the_run(questions: Path) -
     assert "the target is 0.1" in missed.missed
 
 
+def test_a_budget_is_for_all_stages_of_a_run_with_a_target_error(questions: Path) -> None:
+    asked = {"data": questions, "out": "staged", "canary": False, "samples": 64, "target_error": 0.2}
+    asked |= {"price_in": 1, "price_out": 1}
+    with FaultServer(answering) as server:
+
+        def n_tokens() -> int:
+            return 5 * sum(request.method == "POST" for request in server.requests)
+
+        with pytest.raises(harness.StoppedByRule, match=r"stopped by the budget: \d+ of 300 tokens used") as stopped:
+            harness.run(**asked, base_url=server.base_url, max_tokens=5, budget_tokens=300)
+        assert 5 * 4 * 8 < n_tokens() <= 300
+        assert f": {n_tokens()} of 300" in str(stopped.value)
+        assert "All sessions" not in str(stopped.value)
+        n_before = n_tokens()
+        with pytest.raises(harness.StoppedByRule, match=r"of 300 tokens used.* All sessions"):
+            harness.run(**asked, base_url=server.base_url, max_tokens=5, budget_tokens=300)
+        assert 0 < n_tokens() - n_before <= 300, "the next command has a budget of its own"
+
+
 def test_a_judge_decides_what_the_rules_leave_undecided(questions: Path) -> None:
     def judging(request: Request) -> Iterator[Step]:
         yield from [models("judge")] if request.method == "GET" else completion("VERDICT: CORRECT", tokens=3)

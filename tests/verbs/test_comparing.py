@@ -25,6 +25,7 @@ from harness.runs.layout import RunLog
 from harness.runs.line_file import write_lines
 from harness.runs.manifest import Provenance
 from harness.runs.recorded_settings import difference_in_words
+from harness.runs.setting_names import in_words
 from harness.scoring.deciding import RunPair, decide
 from harness.scoring.differences import holm, questions_to_detect
 from harness.scoring.intervals import normal_two_sided
@@ -263,7 +264,9 @@ def test_a_run_that_repeats_the_replies_of_another_is_named_whatever_the_setting
     assert "samples a question: 8 → 4" in [difference_in_words(one) for one in compared.settings]
 
 
-@pytest.mark.parametrize(("field", "listed"), [("prices", False), ("publish_questions", False), ("stream", True)])
+@pytest.mark.parametrize(
+    ("field", "listed"), [("prices", False), ("publish_questions", False), ("budget_usd", False), ("stream", True)]
+)
 def test_a_setting_that_can_change_no_score_is_no_difference(tmp_path: Path, field: str, listed: bool) -> None:
     runs = [write_run(tmp_path / name, benchmarks=[("demo", 6, 4)]) for name in ("base", "other")]
     for run, value in zip(runs, (None, {"prompt": 1.0, "completion": 4.0}), strict=True):
@@ -501,6 +504,27 @@ def test_a_lowered_max_tokens_is_compared_as_it_was_sent(given: int, differs: bo
     )
     told = harness(tmp_path, "verify", "base", "--published", "own.yaml").out
     assert (f"7,680 here, {given:,} there" in told) == differs
+
+
+SAMPLED = {"temperature": 0.6, "top_p": 0.95, "max_tokens": 4096}
+NEUTRAL = {"top_k": -1, "min_p": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("given", "listed"),
+    [
+        ({"top_k": -1, "min_p": 0}, []),
+        ({"top_k": 20, "min_p": 0}, ["top_k: 20 → not set", f"{in_words('neutral')}: not set → top_k -1"]),
+        ({}, [f"{in_words('neutral')}: not set → top_k -1, min_p 0"]),
+    ],
+)
+def test_a_sampling_value_that_both_servers_got_is_no_difference(
+    given: dict[str, float], listed: list[str], tmp_path: Path
+) -> None:
+    theirs = write_run(tmp_path / "theirs", benchmarks=[("demo", 6, 4)], identity={"sampling": {**SAMPLED, **given}})
+    mine = write_run(tmp_path / "mine", benchmarks=[("demo", 6, 4)], identity={"sampling": SAMPLED, "neutral": NEUTRAL})
+    (compared,) = compare([theirs, mine], CompareOptions())
+    assert [difference_in_words(one) for one in compared.settings] == listed
 
 
 def test_the_listed_questions_really_fell_or_rose_and_the_largest_changes_come_first(tmp_path: Path) -> None:

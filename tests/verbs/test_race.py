@@ -237,3 +237,39 @@ def test_a_race_of_one_or_of_two_of_one_name_is_refused(questions: Path, tmp_pat
     misspelt = harness(tmp_path, "race", "--data", "sums.jsonl", "--candidate", "a temprature=1", "--candidate", "b")
     assert misspelt.code == 2
     assert "candidate a: unknown key 'temprature'. Did you mean temperature?" in misspelt.err
+
+
+def billed(server: FaultServer) -> int:
+    """New tokens of all replies of a server: each has 50."""
+    return 50 * sum(request.method == "POST" for request in server.requests)
+
+
+@pytest.mark.usefixtures("questions")
+@pytest.mark.parametrize("stop", ["tokens", "usd"])
+def test_a_budget_is_for_all_candidates_and_looks_of_one_command_and_the_next_has_a_new_one(
+    stop: str, tmp_path: Path
+) -> None:
+    """Each round of a candidate takes 600 tokens; 2,000 are enough for three, and the fourth is not begun."""
+    given = ["--samples", "24", "--step", "1", "--max-tokens", "50"]
+    given += ["--budget-tokens", "2000"] if stop == "tokens" else []
+    given += ["--budget-usd", "0.002", "--price-in", "0", "--price-out", "1"] if stop == "usd" else []
+    with FaultServer(able(0.5)) as one, FaultServer(able(0.5, shift=1)) as two:
+        done = harness(tmp_path, *words(one.base_url, two.base_url), *given)
+        assert (done.code, billed(one) + billed(two)) == (4, 1800), done.err
+        used = "1800 of 2000 tokens" if stop == "tokens" else "0.0018 of 0.002 USD"
+        assert f"stopped by the budget: {used} used" in done.err
+        assert "harness race " in done.err.rpartition("Resume with: ")[2]
+        again = harness(tmp_path, *words(one.base_url, two.base_url), *given)
+        assert (again.code, billed(one) + billed(two)) == (4, 3600), again.err
+        enough = harness(
+            tmp_path, *words(one.base_url, two.base_url), "--samples", "24", "--step", "1", "--max-tokens", "50"
+        )
+        assert enough.code in (0, 1), enough.err
+
+
+@pytest.mark.usefixtures("questions")
+def test_a_budget_of_one_candidate_alone_is_refused(tmp_path: Path) -> None:
+    given = words("http://127.0.0.1:1", "http://127.0.0.1:1")
+    given[-1] += " budget_tokens=2000"
+    done = harness(tmp_path, *given, "--samples", "4")
+    assert (done.code, "all candidates together" in done.err) == (2, True), done.err

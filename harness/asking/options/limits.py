@@ -20,7 +20,8 @@ class Limits(Options):
     budget_tokens: Annotated[
         int | None,
         Option(
-            "Stop before N new tokens are exceeded: with max_tokens, a request that could exceed them is not sent.",
+            "Stop before the command exceeds N new tokens, over all stages and candidates: with max_tokens, a request "
+            "that could exceed them is not sent.",
             under=LIMITS,
             metavar="N",
             least=1,
@@ -29,7 +30,8 @@ class Limits(Options):
     budget_usd: Annotated[
         float | None,
         Option(
-            "Stop before this much money is exceeded: with max_tokens, a request that could exceed it is not sent. "
+            "Stop before the command exceeds this much money, over all stages and candidates: with max_tokens, a "
+            "request that could exceed it is not sent. "
             "A prompt counts by its bytes until a reply states its tokens. Needs the prices.",
             under=LIMITS,
             metavar="USD",

@@ -17,10 +17,13 @@ counts as free.
 The session asks in rounds (one sample of every question), so that a score of a stopped run is not biased. A round
 starts only if all of it is expected to fit: its last request at the reserve, the others at the mean cost so far. The
 mean counts once the first `KNOWN` samples *begun* have ended (the first to finish are short); until then the reserve
-stands for it, so the first round of a session starts only if the budget covers all of it, and else nothing is sent.
+stands for it, so the first round of a run starts only if the budget covers all of it, and else nothing is sent.
 Without max_tokens nothing is known before the first reply, and the first round starts if one request fits. If a round
 or a request does not fit, the session waits for the requests in flight, which may turn out
 shorter than their reserve; with none in flight it ends.
+
+A budget is for one command, which may have several sessions: the stages of a run with a target error, or the candidates
+of a race. They share one `Account`, which holds what is used, and for each run what its samples cost so far.
 
 The limits on requests and on tokens a minute are two token buckets, which fill evenly. A request may be sent if the
 bucket of requests holds at least 1 and the bucket of tokens is not below 0. It is charged the tokens that it is
@@ -43,7 +46,7 @@ from harness.generation.dispatch.schedule import UNKNOWN_LENGTH
 from harness.generation.lengths import completion_tokens, tokens_before
 from harness.generation.plan import Order, SessionPlan
 from harness.generation.settings import RunSettings
-from harness.generation.spending import Billed, Spent, Sure
+from harness.generation.spending import Account, Billed, RunCosts, Spent, Sure
 from harness.runs.record import Owed, Task
 
 # ---- the phase of a session
@@ -249,15 +252,19 @@ ROUNDING = 1 + 1e-9
 
 @dataclass(slots=True)
 class _Limit:
-    """One budget, in tokens or USD. cost: the amount that a prompt and a reply of given tokens use. used: by all
-    requests; beside: by those of them that became no sample.
+    """One budget, in tokens or USD. cost: the amount that a prompt and a reply of given tokens use. account: what is
+    used.
     """
 
     total: float
     unit: str
     cost: Callable[[float, float], float]
-    used: float = 0.0
-    beside: float = 0.0
+    account: Account
+
+    @property
+    def used(self) -> float:
+        """The amount used by all requests of the command."""
+        return self.account.usd if self.unit == "USD" else self.account.spent.completion_tokens
 
     def amount(self, number: float) -> str:
         """`number` in the unit."""
@@ -267,30 +274,28 @@ class _Limit:
 class Budget:
     """How many tokens or USD a session may still use. Without a budget in `settings`, every request fits."""
 
-    def __init__(self, settings: RunSettings, rows: Sequence[Owed], billing: Billing) -> None:
-        """rows: the samples that the session asks for. billing: knows the prompts."""
+    def __init__(self, settings: RunSettings, rows: Sequence[Owed], billing: Billing, account: Account) -> None:
+        """rows: the samples that the session asks for. billing: knows the prompts. account: of the command."""
+        self._account = account
+        self._prices = settings.prices
         self._limits: list[_Limit] = []
         if settings.budget_tokens is not None:
-            self._limits.append(_Limit(settings.budget_tokens, "tokens", lambda _, completion: completion))
+            self._limits.append(_Limit(settings.budget_tokens, "tokens", lambda _, new: new, self._account))
         if settings.budget_usd is not None and settings.prices is not None:
-            self._limits.append(_Limit(settings.budget_usd, "USD", settings.prices.usd))
+            self._limits.append(_Limit(settings.budget_usd, "USD", settings.prices.usd, self._account))
         bounds = [benchmark.sampling.max_tokens for benchmark in settings.benchmarks.values()]
         # If one benchmark has no max_tokens, nothing bounds all requests of the session.
         self._max_tokens = max(filter(None, bounds)) if all(bounds) else None
         self._billing = billing
         # A request that continues a written part has this part in its prompt.
         self._continues = settings.salvage.mode != "off"
-        self._spent = Spent()
         # Counted only if there is a budget: the count visits every sample, and a run may have millions.
-        self._round_sizes: Mapping[int, int] = {}
-        if self._limits:
-            self._round_sizes = Counter(index for row in rows for index in row.indices)
+        counted = rows if self._limits else ()
+        self._round_sizes: Mapping[int, int] = Counter(index for row in counted for index in row.indices)
         self._round = 0
-        self._n_begun = 0
+        self._run = self._account.of(settings.out) if self._limits else RunCosts()
         self._first: set[Task] = set()  # Those of the first `KNOWN` samples that may still finish.
         self._in_flight = 0
-        self._n_finished = 0
-        self._longest = 0
         self.holds_round = False
         """Whether the next round did not fit when the scheduler asked, and no request has ended since."""
 
@@ -308,8 +313,8 @@ class Budget:
         if not self._limits:
             return
         self._in_flight += 1
-        if attempt == 1 and self._n_begun < KNOWN:
-            self._n_begun += 1
+        if attempt == 1 and self._run.n_begun < KNOWN:
+            self._run.n_begun += 1
             self._first.add(task)
 
     def failed(self) -> None:
@@ -324,21 +329,17 @@ class Budget:
         if not self._limits:
             return
         self._in_flight -= 1
-        self._n_finished += 1
         self.holds_round = False
         self._first.discard(task)
-        self._longest = max(self._longest, billed.completion)
-        self._spent.add(billed)
-        for limit in self._limits:
-            limit.used += limit.cost(billed.prompt, billed.completion)
+        self._run.n_finished += 1
+        self._run.longest = max(self._run.longest, billed.completion)
+        self._run.spent.add(billed)
+        self._account.add(Spent.of(billed), self._prices)
 
     def used_beside(self, spent: Spent) -> None:
         """Subtract from the budget what requests were billed for that became no sample."""
-        self._spent = self._spent.plus(spent)
-        for limit in self._limits:
-            amount = limit.cost(spent.prompt_tokens, spent.completion_tokens)
-            limit.used += amount
-            limit.beside += amount
+        if self._limits:
+            self._account.add(spent, self._prices)
 
     def forget(self, task: Task) -> None:
         """Stop waiting for the length of `task`, which is not asked again in this session."""
@@ -357,21 +358,21 @@ class Budget:
         """
         n_first = self._first_round if self._round_sizes and self._max_tokens is not None else 0
         return all(
-            limit.cost(prompt, completion) + n_first * self._reserve(limit) <= ROUNDING * limit.total
+            limit.used + limit.cost(prompt, completion) + n_first * self._reserve(limit) <= ROUNDING * limit.total
             for limit in self._limits
         )
 
     def may_start(self, number: int) -> bool:
         """Whether round `number` is expected to fit into the budget, together with the requests in flight."""
         self._round = number
-        is_unbounded = not self.has_begun and self._max_tokens is None
+        is_unbounded = not self._run.n_begun and self._max_tokens is None
         self.holds_round = not is_unbounded and bool(self._round_exceeds(number))
         return not self.holds_round
 
     def sentence(self) -> str:
-        """Why the session ends with nothing in flight: the amount used, and what did not fit.
+        """Why the session ends with nothing in flight: the amount that the command used, and what did not fit.
 
-        If nothing was asked, also the smallest budget that allows a first round.
+        If the command asked for nothing, also the smallest budget that allows a first round.
         """
         if not self.has_begun:
             exceeded = self._exceeded_by(1, self._reserve) or self._exceeded_by(self._first_round, self._reserve)
@@ -386,8 +387,8 @@ class Budget:
 
     @property
     def has_begun(self) -> bool:
-        """Whether a request was sent."""
-        return self._n_begun > 0
+        """Whether the command sent a request."""
+        return self._account.has_begun
 
     @property
     def _first_round(self) -> int:
@@ -411,7 +412,7 @@ class Budget:
     def _used(self, limit: _Limit) -> str:
         """How much of `limit` is used, as the beginning of the sentence about the end."""
         used, total = limit.amount(limit.used), limit.amount(limit.total)
-        return f"stopped by the budget: {self._spent.hedge}{used} of {total} {limit.unit} used"
+        return f"stopped by the budget: {self._account.spent.hedge}{used} of {total} {limit.unit} used"
 
     def _exceeded_by(self, n_requests: int, each: Callable[[_Limit], float]) -> list[_Limit]:
         """The limits that `n_requests` more requests of this cost would exceed."""
@@ -426,9 +427,10 @@ class Budget:
 
     def _round_cost(self, limit: _Limit, n_requests: int) -> float:
         """What `n_requests` are expected to use of `limit`, if room for the last one must be there when it is sent."""
-        reserve = self._reserve(limit)
-        has_mean = self._n_finished >= KNOWN and not self._first
-        mean = (limit.used - limit.beside) / self._n_finished if has_mean else reserve
+        reserve, run = self._reserve(limit), self._run
+        has_mean = run.n_finished >= KNOWN and not self._first
+        total = limit.cost(run.spent.prompt_tokens, run.spent.completion_tokens)
+        mean = total / run.n_finished if has_mean else reserve
         return (n_requests - 1) * mean + reserve
 
     def _reserve(self, limit: _Limit) -> float:
@@ -438,6 +440,6 @@ class Budget:
             most = limit.cost(prompt, self._max_tokens)
             # The written part of a continued reply is billed as prompt, which some providers sell at a higher price.
             return max(most, limit.cost(prompt + self._max_tokens, 0)) if self._continues else most
-        if self._n_finished:
-            return limit.cost(prompt, self._longest)
+        if self._run.n_finished:
+            return limit.cost(prompt, self._run.longest)
         return max(limit.cost(prompt, 0), min(limit.total - limit.used, limit.cost(prompt, UNKNOWN_LENGTH)))

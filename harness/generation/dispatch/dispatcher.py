@@ -42,7 +42,7 @@ from harness.generation.lengths import completion_tokens, tokens_before
 from harness.generation.plan import SessionPlan
 from harness.generation.progress import Progress
 from harness.generation.settings import RunSettings
-from harness.generation.spending import Spent
+from harness.generation.spending import Account, Spent
 from harness.runs.record import RecordRefused, Task
 
 HOPELESS_QUESTIONS = 3
@@ -74,7 +74,7 @@ class Dispatcher:
 
     prior_lengths: mean tokens by (benchmark, question_id) of an earlier run, used only for the order. answered: tells
     whether a reply gives an answer, for the canary (the check of the first samples). jitter: returns a random number
-    between two bounds.
+    between two bounds. account: what the command has used of its budget; None: nothing.
 
     Wide: it puts the parts together, one attribute for each; what a part decides stands in the part's module.
     """
@@ -89,6 +89,7 @@ class Dispatcher:
         policy: RetryPolicy | None = None,
         answered: Answered | None = None,
         prior_lengths: Mapping[tuple[str, str], float] | None = None,
+        account: Account | None = None,
     ) -> None:
         self._settings = settings
         self._clock = clock
@@ -117,7 +118,7 @@ class Dispatcher:
         """Events that the user should know about."""
         max_tokens = {n: b.sampling.max_tokens for n, b in settings.benchmarks.items() if b.sampling.max_tokens}
         self._billing = Billing(settings, plan)
-        self._budget = Budget(settings, plan.owed, self._billing)
+        self._budget = Budget(settings, plan.owed, self._billing, account or Account())
         order = self._budget.order(settings.order)
         self._arrivals = Arrivals(clock, prior_lengths or {}, max_tokens, longest_first=order == "longest")
         self._scheduler = Scheduler(
