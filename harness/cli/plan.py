@@ -178,14 +178,16 @@ def _print_detectable(planned: Planned, options: PlanOptions) -> None:
         click.echo(f"  the spread is that of {visible(needed.run, 200)}{_between(needed.difference_range)}")
         return
     assert planned.wide is not None
-    click.echo(
-        f"  {_basis(planned, planned.typical, options)}; for one model in four, the smallest difference is over "
-        f"{_points(f'{100 * planned.wide:.2g}')}"
-    )
+    # Near 0 and 100 % the accuracy bounds every spread.
+    over = f"{100 * planned.wide:.2g}"
+    wider = f"; for one model in four, the smallest difference is over {_points(over)}"
+    is_wider = float(over) >= float(_rounded_up(100 * needed.smallest_difference))
+    click.echo(f"  {_basis(planned, planned.typical, options)}{wider if is_wider else ''}")
     name = "results/…" if planned.source.n_questions else visible(planned.source.name, 200)
+    again = " ".join([f"harness plan {name}:{needed.given_samples}", *_stored_flags(options)])
     click.echo(
         "  A pilot of your model, two samples a question, tells its spread, and the time and cost of the run:\n"
-        f"  {_pilot(planned.source, needed.given_samples)} && harness plan {name}:{needed.given_samples}"
+        f"  {_pilot(planned.source, needed.given_samples)} && {again}"
     )
 
 
@@ -239,6 +241,12 @@ def _pilot(source: PlanSource, samples: int) -> str:
     name = visible(source.name, 200)
     questions = f"--data {shlex.quote(name)} --samples {samples}" if source.n_questions else f"{name}:{samples}"
     return f"harness run {questions} … --pilot && harness score results/…"
+
+
+def _stored_flags(options: PlanOptions) -> list[str]:
+    """The options that name what the new run is compared with."""
+    given = {"--versus": options.other_samples, "--published-samples": options.published_samples}
+    return [word for flag, samples in given.items() if samples is not None for word in (flag, str(samples))]
 
 
 def _basis(planned: Planned, typical: TypicalSpread, options: PlanOptions) -> str:

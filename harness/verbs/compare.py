@@ -298,9 +298,10 @@ def verify_run(run: ScoredRun, options: VerifyOptions) -> list[Verified]:
                 more = f" and {len(held) - MAX_HELD:,} more" if len(held) > MAX_HELD else ""
                 advice = f"it holds scores on {listed}{more}; a score needs the name that the run's benchmark has"
             raise UsageError(f"{where} holds no score of any model on {names}: {advice}")
+        own = f", or {option('published')} for scores of your own" if published is None else ""
         raise UsageError(
             f"{where} holds no published score of {visible(name, 100)} on {names}: give {option('model')} "
-            f"if the model is published under another name, or {option('published')} for scores of your own"
+            f"if the model is published under another name{own}"
         )
     return verified
 
