@@ -7,6 +7,7 @@ For: harness.grading.find.behind, harness.grading.find.choice.
 from __future__ import annotations
 
 import random
+from functools import cache
 from itertools import product
 
 import pytest
@@ -19,13 +20,23 @@ from tests.budget import examples
 from tests.grading import behind_answers, behind_wordings, taken_back
 
 
+@cache
+def asked(reference: str) -> Question:
+    return question_on(reference)
+
+
+@cache
+def decided(reference: str, answer: str) -> deciding.AnswerVerdict:
+    """The verdict on an answer, which hundreds of replies give."""
+    return deciding.decide(asked(reference), answer)
+
+
 def outcome(reference: str, reply: str) -> str:
-    question: Question = question_on(reference)
-    extraction = deciding.find(question, reply)
+    extraction = deciding.find(asked(reference), reply)
     if extraction is None:
         return "no_answer"
-    behind = [deciding.decide(question, value) for value in extraction.behind]
-    return deciding.as_stated(extraction, deciding.decide(question, extraction.answer), behind).outcome
+    behind = [decided(reference, value) for value in extraction.behind]
+    return deciding.as_stated(extraction, decided(reference, extraction.answer), behind).outcome
 
 
 SIZE = examples(4_000)

@@ -7,6 +7,7 @@ For: harness.grading.find.chinese, harness.answers.grammar.spellings.
 from __future__ import annotations
 
 import random
+from functools import cache
 from itertools import product
 
 import pytest
@@ -17,13 +18,22 @@ from harness.grading.processes.pool import question_on
 from tests.budget import examples
 
 
+@cache
+def asked(reference: str) -> Question:
+    return question_on(reference)
+
+
+@cache
+def decided(reference: str, answer: str) -> deciding.AnswerVerdict:
+    """The verdict on an answer, which hundreds of sentences give."""
+    return deciding.decide(asked(reference), answer)
+
+
 def outcome(reference: str, reply: str) -> str:
-    question: Question = question_on(reference)
-    extraction = deciding.find(question, reply)
+    extraction = deciding.find(asked(reference), reply)
     if extraction is None:
         return "no_answer"
-    decision = deciding.decide(question, extraction.answer)
-    return deciding.as_stated(extraction, decision).outcome
+    return deciding.as_stated(extraction, decided(reference, extraction.answer)).outcome
 
 
 CORRECT = deciding.AnswerVerdict("correct", "text", None)
@@ -85,11 +95,10 @@ def test_a_sentence_that_goes_on_behind_the_unit_does_not_state_the_value(unit: 
 
 def _accepts(reference: str, reply: str) -> bool:
     """Whether a reply is correct. An unstated answer, as most are here, is not decided: that is half of the work."""
-    question = question_on(reference)
-    extraction = deciding.find(question, reply)
+    extraction = deciding.find(asked(reference), reply)
     if extraction is None or deciding.as_stated(extraction, CORRECT).outcome != "correct":
         return False
-    return deciding.as_stated(extraction, deciding.decide(question, extraction.answer)).outcome == "correct"
+    return deciding.as_stated(extraction, decided(reference, extraction.answer)).outcome == "correct"
 
 
 @pytest.mark.parametrize("unit", [*MEASURES, *CLASSIFIERS])
