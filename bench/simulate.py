@@ -20,12 +20,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from statistics import NormalDist
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.core.records import Grade, Question
+from harness.core.records import Grade, Question, Sample, Timing
 from harness.scoring import allocation, audit, differences, intervals
 from harness.scoring.anomalies import Texts
 from harness.scoring.estimators import (
@@ -43,6 +44,7 @@ from harness.scoring.late_steps import N_LATE, highest_p
 from harness.scoring.mean_difference import mean_detection
 from harness.scoring.published import PublishedScore, Source
 from harness.scoring.race import PLANNED_LEVEL, RaceState, boundaries, planned_looks
+from harness.scoring.shared_replies import shared_replies
 from harness.scoring.spending import weighted_votes
 from harness.scoring.stated_samples import doubt
 from harness.scoring.stop import MIN_ROUNDS, next_rounds, reached_error
@@ -394,6 +396,56 @@ def copied(rng: np.random.Generator, repeats: int) -> Table:
                     rates.append(covered(limits, chances.mean(axis=-1))._replace(note=100 * plain.rate))
                 rows.append(Row(f"{n_questions} × {n}, {100 * share:g} %", rates))
     return Table("Sampling interval where samples are copies", rows, MIN_COVERAGE, 1.0, "% covered, copies counted")
+
+
+REPLY_MODELS: Mapping[str, Callable[[np.random.Generator], float]] = MappingProxyType(
+    {
+        "5 %": lambda _rng: 0.05,
+        "75 %": lambda _rng: 0.75,
+        "97 %": lambda _rng: 0.97,
+        "uniform": lambda rng: rng.uniform(),
+        "mostly none or all": lambda rng: rng.beta(0.5, 0.5),
+    }
+)
+"""How likely a model is to write one text in reply to a question, drawn for each question."""
+
+
+def shared(rng: np.random.Generator, repeats: int) -> Table:
+    """Table: how often one of two independent runs is called a copy of the other, by models that write one text in
+    reply to a question again and again; the note is how often it is where a reply is one of the other run's.
+    """
+    rows = []
+    size = max(repeats // 20, 10)
+    for n_questions, n in ((5, 2), (30, 2), (30, 4), (30, 16), (198, 4)):
+        for copied_share in (0.5, 1.0):
+            rates = []
+            for chance_of, length in itertools.product(REPLY_MODELS.values(), (57, 600)):
+                called = [0, 0]
+                for _, (which, part) in itertools.product(range(size), enumerate((0.0, copied_share))):
+                    questions = [_reply_pairs(rng, chance_of(rng), length, n, part) for _ in range(n_questions)]
+                    called[which] += shared_replies(questions).many
+                rates.append(Rate(called[0] / size, size, 100 * called[1] / size))
+            rows.append(Row(f"{n_questions} × {n}, {100 * copied_share:g} %", rates))
+    return Table("Independent runs called copies", rows, 0.0, 0.05, "% called so where replies are copied")
+
+
+def _reply_pairs(
+    rng: np.random.Generator, chance: float, length: int, n: int, copied_share: float
+) -> list[tuple[Sample, Sample]]:
+    """The replies of two runs to one question. chance: of the likeliest text; 40 others share the rest unevenly."""
+    chances = np.concatenate([[chance], rng.dirichlet(np.full(40, 0.3)) * (1 - chance)])
+    texts = rng.choice(len(chances), (2, n), p=chances)
+    same = rng.random(n) < copied_share
+    texts[1][same] = texts[0][same]
+
+    def sample(number: int) -> Sample:
+        text, timing = f"{number} ".ljust(length, "x"), Timing(started=0.0, total=1.0)
+        return Sample(
+            benchmark="", question_id="", sample_index=0, text=text, reasoning=None, finish_reason="stop",
+            timing=timing, endpoint="",
+        )  # fmt: skip
+
+    return [(sample(a), sample(b)) for a, b in texts.T.tolist()]
 
 
 # pass@k, pass^k, maj@k
@@ -1599,6 +1651,7 @@ TABLES: dict[str, Callable[[np.random.Generator, int], Table]] = {
     "allocated": allocated,
     "by-outcome": by_outcome,
     "copies": copied,
+    "shared-replies": shared,
     "clusters": clusters,
     "twins": twins,
     "clusters-unequal": unequal_clusters,

@@ -5,7 +5,6 @@
 | signs: repetition, garbled text, a language switch | in one reply, in at most `HEAD_CHARS + TAIL_CHARS` of it |
 | copies: from a cache, or from a server that ignores seeds | in the replies to one question |
 | a hidden length limit of the server | in the lengths of all replies (`hidden_limit`) |
-| shared replies: one run repeats another | in the replies of two runs to the same questions |
 | doubts: the client noted that the text may not be the whole answer | in the run's logs, where sessions count them |
 
 Independent draws of long replies never repeat a text. Short ones do: nearly every reply to a multiple-choice question
@@ -28,7 +27,7 @@ import math
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -331,54 +330,6 @@ class Texts:
             block["question"], block["digest"], block["length"] = question[begin:end], texts["digest"], texts["length"]
             owned.extend(block)
         return owned
-
-
-@dataclass(frozen=True, kw_only=True)
-class SharedReplies:
-    """Replies of two runs to the same questions, pair by pair.
-
-    n_pairs: pairs compared. n_equal: those of them that are equal. n_excess: those beyond what independent draws of
-    such lengths allow.
-    """
-
-    n_pairs: int
-    n_equal: int
-    n_excess: float
-
-    @property
-    def many(self) -> bool:
-        """Whether there are too many equal pairs for independent runs."""
-        return self.n_excess >= 1 and self.n_excess > MAX_COPIES_SHARE * self.n_pairs
-
-    @property
-    def sentence(self) -> str:
-        """How many replies are equal."""
-        return (
-            f"{self.n_equal:,} of {count_noun(self.n_pairs, 'reply', 'replies')} that were compared are the same in "
-            f"both runs, word for word, {int(self.n_excess):,} more than independent runs would have"
-        )
-
-
-def shared_replies(pairs: Iterable[tuple[Sample, Sample]]) -> SharedReplies:
-    """Count the equal replies. pairs: a sample of each run, of the same question.
-
-    A reply that max_tokens cut equals one that goes on. For a pair of independent replies of l characters, the chance
-    to be equal is at most 2^(−l · `COPY_BITS`), as in `allowed_repeats`.
-    """
-    n_pairs = n_equal = 0
-    expected = variance = 0.0
-    for samples in pairs:
-        # The zero byte tells reasoning "a" with text "b" from no reasoning with text "ab".
-        texts = ["\0".join(filter(None, (sample.reasoning, sample.text))) for sample in samples]
-        n_pairs += 1
-        shorter, longer = sorted(texts, key=len)
-        cut = samples[texts.index(shorter)].finish_reason == "length"
-        n_equal += shorter == longer or (cut and longer.startswith(shorter))
-        chance = math.exp2(-COPY_BITS * len(shorter))
-        expected += chance
-        variance += chance * (1 - chance)
-    most = max(1.0, expected + 3 * math.sqrt(variance))
-    return SharedReplies(n_pairs=n_pairs, n_equal=n_equal, n_excess=max(0.0, n_equal - most))
 
 
 class _Groups:

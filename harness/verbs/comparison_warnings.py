@@ -12,6 +12,7 @@ change of settings that has no effect, and a server that ignores seeds repeats n
 
 from __future__ import annotations
 
+import contextlib
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,10 +29,10 @@ from harness.runs.layout import BenchmarkFolder, RunFolder
 from harness.runs.manifest import BenchmarkRecord
 from harness.runs.recorded_settings import NAMED_BY, setting_differences
 from harness.scoring import PairedComparison, QuestionTally
-from harness.scoring.anomalies import shared_replies
 from harness.scoring.comparison import MAX_NAMED_QUESTIONS
 from harness.scoring.moves import pairs
 from harness.scoring.score import MAX_GRADER_CHARS, Score
+from harness.scoring.shared_replies import shared_replies
 from harness.scoring.uncertainty import unequal_clusters
 from harness.viewer.offsets import SampleOffsets
 
@@ -302,11 +303,12 @@ def _repeat_warnings(ours: Side, first: Side, ids: Sequence[str]) -> list[str]:
 
     ids: of the shared questions. Replies that are not stored, as those of another tool's outputs, are not compared.
     """
-    shared = shared_replies(_sample_pairs(ours.folder, first.folder, ids))
+    mine, theirs = ours.record.identity, first.record.identity
+    greedy = _temperature(mine) == _temperature(theirs) == 0
+    shared = shared_replies(_sample_pairs(ours.folder, first.folder, ids), greedy=greedy)
     if not shared.many:
         return []
-    mine, theirs = ours.record.identity, first.record.identity
-    if _temperature(mine) == _temperature(theirs) == 0:
+    if greedy:
         why = (
             "At temperature 0 a reply repeats itself, whatever the run seed: where replies are equal, the settings "
             "that differ have no effect, and the second run is no further evidence"
@@ -332,16 +334,24 @@ def _temperature(identity: Mapping[str, Any]) -> object:
 
 def _sample_pairs(
     ours: BenchmarkFolder, theirs: BenchmarkFolder, ids: Sequence[str]
-) -> Iterator[tuple[Sample, Sample]]:
-    """The samples of both runs with the same question and number; at most `MAX_REPLIES` pairs, drawn at random."""
+) -> Iterator[list[tuple[Sample, Sample]]]:
+    """Of each question, the samples of both runs with the same number.
+
+    Of more than `MAX_REPLIES` pairs in all, so many are drawn at random, at least two of a question if it has them.
+    """
     sides = SampleOffsets(ours), SampleOffsets(theirs)
     for side in sides:
         side.refresh()
-    keys = [Key(name, index) for name in ids for index in sorted(sides[0].of(name).keys() & sides[1].of(name).keys())]
-    if len(keys) > MAX_REPLIES:
-        keys = random.Random(0).sample(keys, MAX_REPLIES)  # noqa: S311 -- equal runs, equal warnings
-    for key in keys:
-        try:
-            yield sides[0].read(key), sides[1].read(key)
-        except StoreError:  # a damaged record, which the score leaves out, too
-            continue
+    numbers = {name: sorted(sides[0].of(name).keys() & sides[1].of(name).keys()) for name in ids}
+    if sum(map(len, numbers.values())) > MAX_REPLIES:
+        draw = random.Random(0)  # noqa: S311 -- equal runs, equal warnings
+        most = max(2, MAX_REPLIES // len(numbers))
+        names = draw.sample([*numbers], min(len(numbers), MAX_REPLIES // most))
+        numbers = {name: draw.sample(numbers[name], min(most, len(numbers[name]))) for name in names}
+    for name, indices in numbers.items():
+        pairs = []
+        for key in (Key(name, index) for index in indices):
+            with contextlib.suppress(StoreError):  # a damaged record, which the score leaves out, too
+                pairs.append((sides[0].read(key), sides[1].read(key)))
+        if pairs:
+            yield pairs

@@ -265,6 +265,34 @@ def test_a_run_that_repeats_the_replies_of_another_is_named_whatever_the_setting
 
 
 @pytest.mark.parametrize(
+    ("identities", "odd", "why"),
+    [
+        # A model that writes one short text three times of four is not a copy of itself.
+        (({}, {"seed": 7}), (3, 2), ""),
+        # The twins: the other text comes under the same number; no text varies; temperature 0, where most are alike.
+        (({}, {"seed": 7}), (3, 3), "24 of 24 replies that were compared are the same in both runs"),
+        (({}, {"seed": 7}), (None, None), "answers from a cache"),
+        ((COLD, COLD | {"seed": 7}), (3, 2), "At temperature 0 a reply repeats itself"),
+    ],
+    ids=["independent", "copy", "fixed", "cold"],
+)
+def test_equal_replies_are_as_many_as_under_other_numbers_where_the_model_writes_little_else(
+    identities: tuple[dict[str, Any], dict[str, Any]], odd: tuple[int | None, int | None], why: str, tmp_path: Path
+) -> None:
+    def replying(odd_index: int | None) -> Callable[[str, int], str]:
+        return lambda name, index: f"{name}: {index == odd_index}".ljust(120, ".")
+
+    base = write_run(tmp_path / "base", benchmarks=[("demo", 6, 4)], identity={"seed": 0, **identities[0]})
+    other = write_run(tmp_path / "other", benchmarks=[("demo", 6, 4)], identity={"seed": 0, **identities[1]})
+    for run, odd_index in zip((base, other), odd, strict=True):
+        with_replies(run, replying(odd_index), "stop")
+    (compared,) = compare([base, other], CompareOptions())
+    repeated = [warning for warning in compared.decision.warnings if "the same in both runs" in warning]
+    assert len(repeated) == bool(why)
+    assert all(why in warning for warning in repeated)
+
+
+@pytest.mark.parametrize(
     ("field", "listed"), [("prices", False), ("publish_questions", False), ("budget_usd", False), ("stream", True)]
 )
 def test_a_setting_that_can_change_no_score_is_no_difference(tmp_path: Path, field: str, listed: bool) -> None:

@@ -420,6 +420,20 @@ def test_the_mean_of_a_deleted_step_stays_once_the_sweep_plans_more_samples(trai
     assert mean_table(swept).rows[0][-2].startswith("missing")
 
 
+def test_the_mean_of_a_step_whose_files_changed_has_the_footnote_of_its_benchmarks(
+    training: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_runs(training, {name: {10: 0.1, 20: 0.1, 30: 0.1} for name in BENCHMARKS})
+    write_suite()
+    changed = "ck/step_20 changed after its samples were made"
+    monkeypatch.setattr(
+        "harness.verbs.former_files.remarks", lambda folder: [changed] if "step_20" in folder.path.name else []
+    )
+    shown = mean_table(results(sweeps.plan_of("s.yaml", {}, {})))
+    mark = f" [{shown.notes.index(changed) + 1}]"
+    assert [row[-2].count(mark) for row in shown.rows] == [0, 1, 0], "once for both benchmarks; other steps have none"
+
+
 def test_means_are_compared_with_the_first_step_that_has_all_samples_of_all_benchmarks(training: Path) -> None:
     write_runs(training, {name: {10: 0.1, 20: 0.1, 30: 0.45} for name in BENCHMARKS})
     write_records(4, 10, benchmarks=["demo"])  # deleted before the samples of demo were raised

@@ -349,8 +349,9 @@ def _means(results: Results) -> Table:
         cells = [results.of({**aggregate.point, "benchmarks": item.name}) for item in sweep.axes["benchmarks"]]
         scores = [None if result is None else result.score for result in cells]
         accuracies = ["missing" if score is None else percent(score.accuracy) for score in scores]
-        remark = next((highest[item.cell.name] for item in cells if item and item.cell.name in highest), "")
-        rows.append((*names, *accuracies, *_mean_cells(aggregate, notes, remark)))
+        present = [item for item in cells if item is not None]
+        remarks = [*(highest.get(item.cell.name, "") for item in present), *(item.remark for item in present)]
+        rows.append((*names, *accuracies, *_mean_cells(aggregate, notes, remarks)))
     heads = [_in_singular(name) for name in others] or ["suite"]
     columns = [*(short(benchmark.label) for benchmark in sweep.axes["benchmarks"]), "mean", "new questions"]
     return Table(
@@ -364,10 +365,10 @@ def _means(results: Results) -> Table:
     )
 
 
-def _mean_cells(aggregate: Aggregate, notes: Notes, remark: str) -> tuple[str, str]:
+def _mean_cells(aggregate: Aggregate, notes: Notes, remarks: Sequence[str]) -> tuple[str, str]:
     """The mean with its interval, and the interval for new questions, as texts; notes say what is missing.
 
-    remark: a further note on the mean; empty for none.
+    remarks: further notes on the mean; an empty one is none, and an equal one is written once.
     """
     names = ", ".join(aggregate.missing)
     if aggregate.mean is None:
@@ -376,7 +377,7 @@ def _mean_cells(aggregate: Aggregate, notes: Notes, remark: str) -> tuple[str, s
     between = "" if interval is None else f" ({interval_cell(interval, at_most=at_most)})"
     differs = MARK if aggregate.p is not None and aggregate.p < LEVEL else ""
     incomplete = f"incomplete: {names}; the tables above say why" if names else ""
-    lost = "".join(map(notes.mark, (remark, incomplete, aggregate.uncompared)))
+    lost = "".join(map(notes.mark, dict.fromkeys((*remarks, incomplete, aggregate.uncompared))))
     return f"{percent(aggregate.mean)}{between}{differs}{lost}", interval_cell(aggregate.question_interval)
 
 
