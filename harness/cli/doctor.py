@@ -39,8 +39,8 @@ def command(runs: tuple[Path, ...], benchmarks: tuple[str, ...]) -> None:
 
     A card passes if the grader accepts each of its reference answers, written in a box, and refuses it with other
     numbers. If a card names a function of its own that decides, a reference need not be an answer, so only the import
-    and the parameters of the function are checked. With --benchmark, a reference with words that no rule reads gets a
-    warning. Exit code 1 if a card does not pass, 3 if a run is damaged.
+    and the parameters of the function are checked. With --benchmark, a reference that no rule
+    reads, or with words that none reads, gets a warning. Exit code 1 if a card does not pass, 3 if a run is damaged.
     """
     if runs:
         damaged = [path for path in runs if _damaged(path)]
@@ -115,8 +115,9 @@ def _test_card(card: Card, needed: set[str], warnings: list[str]) -> tuple[tuple
     grader_names(question for question in card_questions if not is_elsewhere(question.rules.grader))
     result = self_test(card_questions)
     warnings += [
-        f"{card.name}, question {visible(name, 60)}: no rule reads “{visible(words, 60)}” in the reference "
-        f"“{visible(reference, 100)}”, so hardly a reply equals it; write a value, such as a number with its unit"
+        f"{card.name}, question {visible(name, 60)}: no rule reads {f'“{visible(words, 60)}” in ' if words else ''}the "
+        f"reference “{visible(reference, 100)}”, so hardly a reply equals it; write a value, such as a number with its "
+        "unit"
         for name, reference, words in result.unread[:SHOWN_FAILURES]
     ]
     if len(result.unread) > SHOWN_FAILURES:

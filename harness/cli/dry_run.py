@@ -1,4 +1,4 @@
-"""`harness run --dry-run`: shows everything that shapes the score, and the first prompt of each benchmark."""
+"""`harness run --dry-run`: shows all that shapes the score, and the first prompt and reference of each benchmark."""
 
 from __future__ import annotations
 
@@ -15,8 +15,13 @@ if TYPE_CHECKING:
     from harness.asking.options import JudgeOptions, RunOptions
     from harness.asking.options.verbs import OnRay
     from harness.asking.prepare import Asked
+    from harness.asking.watching import Watcher
     from harness.benchmarks.questions import QuestionSet
     from harness.generation.settings import BenchmarkSettings, RunSettings
+
+
+MAX_REFERENCE_CHARS = 200
+"""Longest reference answer that is shown whole, in characters; a longer one is clipped."""
 
 
 def show(options: RunOptions, where: OnRay, judge: JudgeOptions | None) -> None:
@@ -29,10 +34,12 @@ def show(options: RunOptions, where: OnRay, judge: JudgeOptions | None) -> None:
     from server_launchers.keeping.supervisor import dry_run as command_lines
 
     if options.serve is not None:
-        questions_asked = questions_of(options, Terminal(), judged=judge is not None)
+        watcher = Terminal()
+        questions_asked = questions_of(options, watcher, judged=judge is not None)
         for line in command_lines(server_of(questions_asked)):
             click.echo(line)
         _show_unserved(options, questions_asked, judge)
+        _warn(questions_asked.sets, judge, watcher)
         return
     if where.on is not None:
         from harness.verbs.elsewhere import cluster
@@ -40,6 +47,15 @@ def show(options: RunOptions, where: OnRay, judge: JudgeOptions | None) -> None:
         options = cluster(where.on).checked(options)
     with Terminal() as watcher, prepare(options, watcher, must_answer=True, judged=judge is not None) as prepared:
         _show(prepared.settings, prepared.sets, prepared.contexts, judge)
+        _warn(prepared.sets, judge, watcher)
+
+
+def _warn(sets: list[QuestionSet], judge: JudgeOptions | None, watcher: Watcher) -> None:
+    """Warn, as the run will, of references that the rules cannot compare, unless a judge decides."""
+    from harness.verbs.run import doubts_without_a_judge
+
+    for doubt in doubts_without_a_judge(sets) if judge is None else ():
+        watcher.warn(doubt)
 
 
 def _show(settings: RunSettings, sets: list[QuestionSet], contexts: list[int], judge: JudgeOptions | None) -> None:
@@ -157,7 +173,7 @@ def _prompt_rows(questions: QuestionSet) -> list[tuple[str, str]]:
 
 
 def _show_prompts(sets: list[QuestionSet]) -> None:
-    """Print the first prompt of each benchmark as it is sent."""
+    """Print the first prompt of each benchmark as it is sent, and its reference answer."""
     for questions in sets:
         first = questions.questions[0]
         click.echo(f"First prompt of {questions.name} (question {visible(first.question_id)}):")
@@ -167,6 +183,10 @@ def _show_prompts(sets: list[QuestionSet]) -> None:
                 click.echo(f"  {visible(text)}")
         for text in first.prompt.split("\n") if first.prompt else ():
             click.echo(f"  {visible(text)}")
+        if first.references:
+            click.echo(
+                f"Its reference answer: {' or '.join(visible(text, MAX_REFERENCE_CHARS) for text in first.references)}"
+            )
 
 
 def _request(settings: RunSettings, questions: QuestionSet) -> str:

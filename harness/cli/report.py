@@ -13,6 +13,7 @@ from harness.cli import terminal
 from harness.cli.flags import takes
 from harness.cli.help import SpelledCommand
 from harness.core.errors import EXIT_OWED, StoreError, option
+from harness.core.inert import visible
 
 
 @click.command("report", cls=SpelledCommand, verb="report")
@@ -29,6 +30,7 @@ def command(runs: tuple[Path, ...], **given: Any) -> None:
     from harness.core.about import install_line
     from harness.reports.plots import draw
     from harness.reports.report import BREAKDOWNS
+    from harness.reports.settings import cost_of_sessions
     from harness.verbs.again import options_again
     from harness.verbs.report import default_folder, report
 
@@ -42,6 +44,9 @@ def command(runs: tuple[Path, ...], **given: Any) -> None:
     except StoreError as error:
         raise StoreError(f"{error.sentence.marked}. Name another folder for the report by {option('out')}") from error
     terminal.console().print(table.terminal())
+    for run in table.runs:
+        if (cost := cost_of_sessions(run)) is not None:
+            click.echo(f"all sessions of {visible(run.label)}: {cost}")
     click.echo(f"report: {page} (also .md, .csv, .tex{f', and {BREAKDOWNS}' if table.breakdowns else ''})")
     if not draw.installed():
         click.echo(f"the report has no plots; to get them: {install_line(draw.EXTRA)}")

@@ -218,8 +218,8 @@ def _summary(outcome: Outcome, prices: Prices | None) -> None:
             terminal.note(f"  {continued_in_words(outcome.n_continued, outcome.kept_tokens)}")
         if prices is not None:
             terminal.note(f"this session: {outcome.spent.sentence(prices)}")
-            if outcome.spent_before != Spent():
-                terminal.note(f"all sessions: {outcome.spent.plus(outcome.spent_before).sentence(prices)}")
+    if prices is not None and outcome.spent_before != Spent():
+        terminal.note(f"all sessions: {outcome.spent.plus(outcome.spent_before).sentence(prices)}")
 
 
 def _print_outcome(outcome: Outcome, out: Path, prices: Prices | None, deadline: float | None = None) -> int:

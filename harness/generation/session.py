@@ -613,7 +613,7 @@ class SamplingSession:
 
     def nothing_owed(self, plan: SessionPlan) -> Outcome:
         """Return the outcome of a session without owed samples."""
-        return self._outcome(plan.total, plan.done)
+        return replace(self._outcome(plan.total, plan.done), spent_before=self.spent_before)
 
     def _outcome(self, total: Mapping[str, int], done: Mapping[str, int]) -> Outcome:
         """Return the outcome by what is stored and what is missing now.

@@ -10,7 +10,7 @@ import msgspec
 
 from harness.answers.letters import letter_of
 from harness.core.records import Question, Sample, Timing
-from harness.grading.compare.wording import unread_beside_value
+from harness.grading.compare.wording import is_unread, unread_beside_value
 from harness.grading.elsewhere import is_elsewhere, require_extension
 from harness.grading.processes import pool
 from harness.grading.verdict import grade
@@ -25,7 +25,7 @@ class SelfTest(msgspec.Struct, frozen=True, kw_only=True):
     verifiers: the benchmark's own verifiers; questions that they decide are not tested. not_itself: (question id,
     reference) of each reference that was not accepted as its own answer. not_distinct: (question id, reference, changed
     reference) of each changed reference that was accepted. unread: (question id, reference, its words) of each first
-    reference beside words that no rule reads.
+    reference beside words that no rule reads; without words if no rule reads any of the reference.
     """
 
     n_references: int
@@ -59,7 +59,8 @@ def self_test(questions: Iterable[Question]) -> SelfTest:
         # A further reference in words is meant to accept its own text only.
         for reference in question.references[:1]:
             words = unread_beside_value(reference) if question.kind not in ("choice", "text") else ""
-            unread += [(question.question_id, reference, words)] if words else []
+            is_read = question.kind in ("choice", "text") or not is_unread(reference)
+            unread += [] if is_read and not words else [(question.question_id, reference, words)]
         for reference in question.references:
             n_references += 1
             if grade(question, boxed_sample(question, reference)).verdict != "correct":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -47,7 +48,8 @@ class History:
     requests. failures: the most frequent cause first. stopped: why the last session ended early. warnings: the
     different ones in the order in which they were first given. extended: a session added samples although none was
     missing when the session before it ended. Later stages of one command with a target error do not count, nor does a
-    run that grew to the size that its pilot announced. raced: a race sampled the run.
+    run that grew to the size that its pilot announced. raced: a race sampled the run. spent: numbers of tokens that the
+    ended sessions were billed for, by the names in the log.
     """
 
     sessions: int = 0
@@ -58,6 +60,7 @@ class History:
     warnings: list[str] = field(default_factory=list)
     extended: bool = False
     raced: bool = False
+    spent: Counter[str] = field(default_factory=Counter)
 
 
 _KINDS = (b'"session_', b'"request_failed"', b'"warning"')
@@ -82,6 +85,7 @@ class _Event(msgspec.Struct, frozen=True):
     done: int = 0
     stage: int = 0
     announced: int = 0
+    spent: dict[str, int] = {}
 
 
 def read_history(folder: RunFolder) -> History:
@@ -113,6 +117,7 @@ def read_history(folder: RunFolder) -> History:
                 was_complete |= complete
                 extending = False
                 history.retries += event.retries
+                history.spent.update(event.spent)
                 history.stopped = visible(str(event.stopped or ""), MAX_MESSAGE_CHARS)
             case "warning":
                 warning = visible(event.message, MAX_WARNING_CHARS)

@@ -277,7 +277,18 @@ def _effort(workloads: Sequence[Workload], run: ScoredRun) -> Iterator[tuple[str
     yield "tokens out", f"{tokens_out:,}{partly}" if stated else None
     thinking = sum(workload.reasoning_tokens for workload in workloads)
     yield "of them thinking", f"{thinking:,} ({thinking / tokens_out:.0%})" if thinking and tokens_out else None
-    yield "cost", _cost(run, tokens_in, tokens_out)
+    yield "cost of the samples", _cost(run, tokens_in, tokens_out)
+    yield "cost of all sessions", cost_of_sessions(run)
+
+
+def cost_of_sessions(run: ScoredRun) -> str | None:
+    """What all ended sessions of a run cost, in USD, with fingerprints and replies not stored; None without prices."""
+    spent = run.history.spent
+    if not spent:
+        return None
+    hedge = "about " if spent["n_estimated"] else "at most " if spent["n_bounded"] else ""
+    cost = _cost(run, spent["prompt_tokens"], spent["completion_tokens"])
+    return None if cost is None else f"{hedge}{cost}"
 
 
 def _cost(run: ScoredRun, tokens_in: int, tokens_out: int) -> str | None:
@@ -290,5 +301,6 @@ def _cost(run: ScoredRun, tokens_in: int, tokens_out: int) -> str | None:
         if isinstance(prices, Mapping):
             prompt, completion = prices.get("prompt"), prices.get("completion")
             if isinstance(prompt, int | float) and isinstance(completion, int | float):
-                return f"{(tokens_in * prompt + tokens_out * completion) / 1e6:,.2f} USD"
+                usd = (tokens_in * prompt + tokens_out * completion) / 1e6
+                return f"{usd:,.2f} USD" if usd >= 1 else f"{usd:.4f} USD"
     return None

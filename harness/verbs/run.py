@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import re
+import time
 from collections.abc import Iterator, Sequence
 
 from harness.answers.words import is_sentence
@@ -18,6 +20,12 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.records import GradeRules
 from harness.runs import Manifest, RunFolder, questions
+
+MAX_READING_S = 1.0
+"""Seconds after which no further reference is read before the first request."""
+
+_PLAIN = re.compile(r"\s*-?\d+(?:\.\d+)?\s*")
+"""References that the rules surely read, so that the grader is not imported for them: numbers in digits."""
 
 _WORDED = frozenset({"text", "expression", "multiple"})
 """Kinds of answers whose references may be sentences."""
@@ -43,7 +51,7 @@ def run(options: RunOptions, watcher: Watcher, judge: JudgeOptions | None = None
     """
     with prepare(options, watcher, judged=judge is not None) as prepared:
         if judge is None:
-            for doubt in _for_a_judge(prepared.sets):
+            for doubt in doubts_without_a_judge(prepared.sets):
                 watcher.warn(doubt)
         for doubt in (*_ungradable(prepared.sets), *_held_by_another(prepared)):
             watcher.warn(doubt)
@@ -56,7 +64,44 @@ def run(options: RunOptions, watcher: Watcher, judge: JudgeOptions | None = None
     )  # fmt: skip
 
 
-def _for_a_judge(sets: Sequence[QuestionSet]) -> Iterator[Sentence]:
+def doubts_without_a_judge(sets: Sequence[QuestionSet]) -> Iterator[Sentence]:
+    """Yield a warning for each benchmark with references that the rules cannot compare, which a judge could decide."""
+    yield from _sentences(sets)
+    yield from _unread(sets)
+
+
+def _unread(sets: Sequence[QuestionSet]) -> Iterator[Sentence]:
+    """Yield a warning for each file of the user's questions with references that no rule reads.
+
+    This is the check of `harness doctor --benchmark`, which ends here after `MAX_READING_S`.
+    """
+    ends = time.monotonic() + MAX_READING_S
+    for question_set in sets:
+        if question_set.given_data is None:  # the references of the cards here are tested
+            continue
+        unread: list[str] = []
+        n_read = 0
+        for item in question_set.questions:
+            if time.monotonic() > ends:
+                break
+            n_read += 1
+            first = item.references[0] if item.references else ""
+            if item.rules.grader != GradeRules().grader or item.kind in ("choice", "text") or _PLAIN.fullmatch(first):
+                continue
+            from harness.grading.compare.wording import is_unread  # Imported late: most references are numbers.
+
+            unread += [first] if is_unread(first) else []
+        if unread:
+            looked = "" if n_read == len(question_set.questions) else "the first "
+            yield Sentence(
+                f"{visible(question_set.name, 80)}: no rule reads the reference answer of {len(unread):,} of {looked}"
+                f"{count_noun(n_read, 'question')}, such as “{visible(unread[0], 100)}”. Replies that do not repeat it "
+                f"stay undecided: put the answer alone into the column of the answer, or name the column that holds it "
+                f"({as_typed('answer_key')})"
+            )
+
+
+def _sentences(sets: Sequence[QuestionSet]) -> Iterator[Sentence]:
     """Yield a warning for each benchmark most of whose references are sentences, which the rules can seldom grade."""
     for question_set in sets:
         graded = [

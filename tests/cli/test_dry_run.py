@@ -31,6 +31,26 @@ def test_a_run_that_starts_its_server_shows_its_command_settings_and_prompt(fold
     assert not (folder / "results").exists()
 
 
+SOLUTION = "She sells 16 - 7 = <<16-7=9>>9 eggs.\nShe makes 9 * 2 = $<<9*2=18>>18.\n#### 18"
+
+
+@pytest.mark.parametrize(("answer", "warned"), [(SOLUTION, True), ("18", False), (r"\frac{36}{2}", False)])
+def test_the_first_reference_is_shown_and_one_that_no_rule_reads_is_named(
+    answer: str, warned: bool, folder: Path
+) -> None:
+    """Before the first request, by the check of `harness doctor --benchmark`; a judge may decide such answers."""
+    rows = [{"problem": "What does she make?", "answer": answer}, {"problem": "What is 1 + 1?", "answer": "2"}]
+    (folder / "own.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = ("run", "--data", "own.jsonl", "--max-model-len", "40960", *SERVE)
+    done = harness(folder, *words)
+    assert done.code == 0, done.err
+    assert f"Its reference answer: {answer[:20]}" in done.out
+    assert ("no rule reads the reference answer of 1 of 2 questions, such as “She sells" in done.err) == warned
+    assert "no rule reads" not in harness(folder, *words, "--judge", "m", "--judge-base-url", "http://127.0.0.1:9").err
+    tested = harness(folder, "doctor", "--benchmark", "own.jsonl").out
+    assert ("no rule reads the reference “She sells" in tested) == warned
+
+
 def test_a_judge_s_settings_are_shown_and_the_judge_is_not_asked(folder: Path) -> None:
     (folder / "rubric.txt").write_text("It names the cause.")
     words = ["run", "--data", "sums.jsonl", "--max-model-len", "40960", *SERVE]

@@ -24,6 +24,7 @@ from harness.core.inert import visible
 from harness.reports import page as page_module
 from harness.reports.plots import draw
 from harness.reports.report import report
+from harness.runs import RunLog
 from tests.patience import PATIENCE_SECONDS
 from tests.reports.payloads import PAYLOADS
 from tests.reports.run_folders import write_run
@@ -171,12 +172,20 @@ def test_the_page_says_how_long_it_took_and_what_it_cost(tmp_path: Path) -> None
     run = write_run(
         tmp_path / "run", settings={"prices": {"prompt": 1.0, "completion": 2.0}}, environment={"engine": "vllm 0.33"}
     )
+    with RunLog(run) as log:
+        log.write("session_ended", done=24, spent={"prompt_tokens": 1_000_000, "completion_tokens": 250_000})
+        log.write("session_ended", done=24, spent={"prompt_tokens": 0, "completion_tokens": 0, "n_bounded": 1})
     of_one_run = report([run])
     workload = of_one_run.scores[0][2].workload
     assert workload is not None
     cost = (workload.prompt_tokens + 2 * workload.completion_tokens) / 1e6
     rows = dict(re.findall(r"<tr><td>([^<]*)</td><td>([^<]*)</td></tr>", of_one_run.html()))
-    assert rows["cost"] == f"{cost:,.2f} USD"
+    assert rows["cost of the samples"] == f"{cost:.4f} USD"
+    assert rows["cost of all sessions"] == "at most 1.50 USD"
+    told = harness(tmp_path, "report", "run", "--out", "report")
+    assert "all sessions of run: at most 1.50 USD" in told.out.splitlines(), told.err
+    unpriced = report([write_run(tmp_path / "unpriced")]).html()
+    assert "cost of" not in unpriced
     assert rows["tokens out"] == f"{workload.completion_tokens:,}"
     assert rows["engine"] == "vllm 0.33"
     assert rows["requests for them"] == str(24 + 3)

@@ -268,6 +268,18 @@ def test_a_budget_is_for_all_candidates_and_looks_of_one_command_and_the_next_ha
 
 
 @pytest.mark.usefixtures("questions")
+def test_a_complete_run_that_is_started_again_states_what_all_sessions_cost(tmp_path: Path) -> None:
+    with FaultServer(able(0.5)) as server:
+        given = ["run", "--data", "sums.jsonl", "--base-url", server.base_url, "--no-canary", "--out", "run"]
+        priced = ["--price-in", "0", "--price-out", "10", "--no-fingerprint"]
+        harness(tmp_path, *given, *priced)
+        again = harness(tmp_path, *given, *priced)
+        assert f"all sessions: {billed(server) * 10 / 1e6:.4f} USD for " in again.err
+        assert "no sample is missing" in again.err
+        assert "USD" not in harness(tmp_path, *given).err
+
+
+@pytest.mark.usefixtures("questions")
 def test_a_budget_of_one_candidate_alone_is_refused(tmp_path: Path) -> None:
     given = words("http://127.0.0.1:1", "http://127.0.0.1:1")
     given[-1] += " budget_tokens=2000"

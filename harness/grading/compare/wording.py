@@ -54,6 +54,20 @@ def unread_words(source: str) -> tuple[str, ...]:
     return tuple(unread)
 
 
+def is_unread(reference: str) -> bool:
+    """Whether no rule reads any value in a reference that has more than words, such as a solution that ends in
+    `#### 18`: a reply that does not repeat its text stays undecided.
+    """
+    text = numeral_as_digits(without_boxes(reference))
+    if is_words(text) or stands_for_value(text) or day_of(text) is not None:
+        return False
+    try:
+        parse(text)
+    except (Unreadable, RecursionError):
+        return True
+    return False
+
+
 def obstacle(reference: str, answer: str) -> str:
     """Return in words why no rule compares two answers: the words that it cannot read; empty if it reads all words."""
     if max(len(reference), len(answer)) > MAX_CHARS:
