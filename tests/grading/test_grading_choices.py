@@ -141,3 +141,26 @@ def test_a_word_of_assent_that_opens_a_sentence_about_something_else_is_no_answe
     assert harness.grade(r"\text{Yes}", "Yes, no problem: here it is.").outcome != "correct"
     assert harness.grade(r"\text{No}", "No, there is none.").outcome == "correct"
     assert harness.grade(r"\text{No}", "No, it is not.").outcome == "correct"
+
+
+FRACTIONS = ("1/2", "1/4", "1/5", "2/5")
+AREAS = ("8平方厘米", "16厘米", "4平方厘米", "16平方厘米")
+PERCENT = ("25%", "20%", "50%", "0.5")
+VALUES_OF_OPTIONS = [
+    *((FRACTIONS, "B", answer, "correct") for answer in (r"\frac{1}{4}", r"\frac14", "0.25", "B、1/4", r"B \frac14")),
+    *((FRACTIONS, "B", answer, "wrong") for answer in (r"\frac{1}{5}", r"\frac12", "0.4", "C、1/5")),
+    *((FRACTIONS, "B", answer, "undecided") for answer in (r"\frac{3}{4}", "C、1/4", "B、1/5")),
+    *((AREAS, "D", answer, "correct") for answer in (r"16\text{平方厘米}", "16 cm^2", "D、16平方厘米", "D 16平方厘米")),
+    *((AREAS, "D", answer, "wrong") for answer in (r"16\text{厘米}", "4 cm^2", "B、16厘米")),
+    *((AREAS, "D", answer, "undecided") for answer in ("16", "A、16平方厘米", "D 17平方厘米", r"17\text{平方厘米}")),
+    *((PERCENT, "A", answer, verdict) for answer, verdict in ((r"25\%", "correct"), (r"20\%", "wrong"))),
+    *((PERCENT, "C", answer, "undecided") for answer in (r"\frac12", r"0.50")),
+]
+
+
+@pytest.mark.parametrize(("choices", "reference", "answer", "expected"), VALUES_OF_OPTIONS)
+def test_the_value_of_one_option_alone_is_that_option(
+    choices: tuple[str, ...], reference: str, answer: str, expected: str
+) -> None:
+    asked = question(reference, kind="choice", choices=choices)
+    assert grade(asked, sample(rf"\boxed{{{answer}}}")).verdict == expected

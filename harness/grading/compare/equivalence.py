@@ -146,7 +146,7 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
     if kind != "choice":
         reference, answer = numeral_as_digits(reference), numeral_as_digits(answer)
     if kind == "choice" or _names_choice(reference):
-        choice = _same_choice(reference, answer, choices)
+        choice = _same_choice(reference, answer, choices, rules)
         # The reference `C. 1-i` states the value of its option, which an answer without a letter may give.
         if choice is not None and choice.equal is None and (value := _value_under_letter(reference)) is not None:
             return _compare_trees(value, answer, kind, rules)
@@ -355,7 +355,7 @@ def _names_choice(reference: str) -> bool:
     return letter is not None and letter <= LAST_LETTER
 
 
-def _same_choice(reference: str, answer: str, choices: tuple[str, ...]) -> Comparison | None:
+def _same_choice(reference: str, answer: str, choices: tuple[str, ...], rules: GradeRules) -> Comparison | None:
     """Compare option letters, or the answer with the texts of the options; None if the reference has no letter."""
     last = chr(ord("A") + len(choices) - 1) if choices else "Z"
     # A model may write its letter small; a small letter as reference is a variable.
@@ -363,14 +363,34 @@ def _same_choice(reference: str, answer: str, choices: tuple[str, ...]) -> Compa
     if reference_letter is not None and answer_letter is not None:
         return Comparison(reference_letter == answer_letter, "choice")
     if reference_letter is not None and choices:
-        texts = [
-            text
-            for text in choices
-            if without_layout(text) == without_layout(answer) or words_of(text) == words_of(answer)
-        ]
-        # If two options have the same text, the text does not say which was chosen.
-        if len(texts) == 1:
-            return Comparison(texts[0] == choices[ord(reference_letter) - ord("A")], "choice text")
+        if (labelled := _LETTER_AND_TEXT.fullmatch(answer)) is not None:
+            # A letter and the text of another option do not say which was chosen.
+            chosen = _option_of(labelled["text"], choices, rules)
+            chosen = chosen if chosen == labelled["letter"] else None
+        else:
+            chosen = _option_of(answer, choices, rules)
+        if chosen is not None:
+            return Comparison(chosen == reference_letter, "choice text")
     if reference_letter is not None:
         return Comparison(None, "choice")
     return None
+
+
+_LETTER_AND_TEXT = re.compile(r"\s*(?P<letter>[A-J])(?:\s*[、．:：,，)）]|(?=\s))\s*(?P<text>\S.*)", re.DOTALL)
+
+
+def _option_of(answer: str, choices: tuple[str, ...], rules: GradeRules) -> str | None:
+    """Return the letter of the option whose text the answer is, or whose value it has; None if none, or several, fit.
+
+    A value counts only if the options are values: 1/4 is the option `\\frac{1}{4}`.
+    """
+    signs, words = without_layout(answer), words_of(answer)
+    fitting = [at for at, text in enumerate(choices) if without_layout(text) == signs or words_of(text) == words]
+    if not fitting and not is_words(answer):
+        digits = numeral_as_digits(answer)
+        fitting = [
+            at
+            for at, text in enumerate(choices)
+            if _compare_trees(numeral_as_digits(text), digits, "expression", rules).equal
+        ]
+    return chr(ord("A") + fitting[0]) if len(fitting) == 1 else None
