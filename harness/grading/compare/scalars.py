@@ -484,7 +484,7 @@ def _drops_percent_below_one(reference: Node, answer: Node) -> bool:
     except NotNumeric:
         return False
     # The value of the percentage itself is a hundredth of its number.
-    return 0 < abs(values[1]) < 1 and abs(values[0]) < _MAX_DROPPED * abs(values[1])
+    return bool(0 < abs(values[1]) < 1 and abs(values[0]) < _MAX_DROPPED * abs(values[1]))
 
 
 _MAX_DROPPED = 10
