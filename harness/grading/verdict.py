@@ -83,6 +83,9 @@ _RULES = {
     "vectors": "equal if the letters are numbers; if they are vectors, a product's sign and the order of factors count",
     "rounded": "the answer rounds to the reference, which may be rounded or exact",
     "percent": "equal if the percent sign is left out, which a number below 1 leaves open: 0.3% is 0.003",
+    "restated": "the answer states a quantity twice, with two values",
+    "conclusion": "the answer as a whole and its conclusion get two verdicts",
+    "conditions": "conditions between commas may hold together or be alternatives, which get two verdicts",
     "decimal comma": "equal if the comma is a decimal comma; otherwise the answer is a list of two numbers",
     "alternatives": "one side leaves open by “or” what the other one states together",
     "tolerance": "within the tolerance that the benchmark states",
@@ -99,11 +102,9 @@ _RULES = {
 }
 """Rule of a grade → its meaning in words."""
 
-_REASONS = (
-    frozenset(
-        ("prose", "unreadable", "endless", "matrices", "vectors", "percent", "decimal comma", "alternatives", UNSTATED)
-    )
-    | EXHAUSTED
+_REASONS = EXHAUSTED.union(
+    ("prose", "unreadable", "endless", "matrices", "vectors", "percent", "restated", "conclusion", "conditions"),
+    ("decimal comma", "alternatives", UNSTATED),
 )
 """Rules whose words say why an answer is undecided; the others only say how it was compared."""
 

@@ -476,7 +476,10 @@ class _AnswerParser(Powers):
                 if token.kind == "num" and before.kind == "num" and not (token.spaced and _ends_in_power(node)):
                     node = self.spaced_mixed(node)
                     continue
-                node = self.join_factors(node, self.power(), mixed=before.kind == "num" and token.text == "frac")
+                right = self.power()
+                if token.text == "(" and node.op == right.op == "quantity":
+                    raise Unreadable("a quantity in brackets behind another one")  # 60 L (60000 mL) is no sum
+                node = self.join_factors(node, right, mixed=before.kind == "num" and token.text == "frac")
             else:
                 return node
 

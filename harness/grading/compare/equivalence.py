@@ -25,6 +25,7 @@ from harness.core.records import Form, GradeRules, NearMiss
 from harness.grading.bounds import MIN_ROUNDED
 from harness.grading.compare.alternatives import items_of
 from harness.grading.compare.assignments import names_several
+from harness.grading.compare.claims import compare_claims, with_further_claims
 from harness.grading.compare.dates import as_times, same_days
 from harness.grading.compare.equations import is_equation
 from harness.grading.compare.forms import has_form
@@ -92,7 +93,10 @@ def equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: tu
 
     choices: the texts of the options of a choice question, A first.
     """
-    result = _equal(reference, answer, kind, rules, choices)
+    if kind in ("choice", "text"):
+        result = _equal(reference, answer, kind, rules, choices)
+    else:
+        result = compare_claims(reference, answer, rules, lambda left, right: _equal(left, right, kind, rules, choices))
     if result.equal and rules.form is not None and kind not in ("choice", "text"):
         reference_node, answer_node = _read(without_boxes(reference), False), _read(without_boxes(answer), False)
         both_read = isinstance(reference_node, Node) and isinstance(answer_node, Node)
@@ -227,6 +231,7 @@ def _compare_trees(reference: str, answer: str, kind: str, rules: GradeRules) ->
     if isinstance(answer_node, str):
         return Comparison(None, "unreadable", (f"the answer is not mathematics: {answer_node}",))
     result = same(reference_node, answer_node, rules)
+    result = with_further_claims(result, reference_node, answer_node, rules, joined=bool(connectives(answer)))
     if result.equal is False and _unread_words(answer_node) - _unread_words(reference_node):
         return Comparison(None, "words")
     if result.equal is False and _is_number_of_angle(reference, answer_node, listed, rules):
