@@ -315,6 +315,8 @@ class _AnswerParser(Powers):
         if parts[0].op == "text" or (parts[0].op == "sym" and len(parts) == 2 and parts[1].op == "rel"):
             return Node("rel", ((parts[0], parts[-1]), ("=",)))
         last = parts[-1]
+        if len(parts) > 2 and any(part.op == "add" and all(term.op == "num" for term in part.args) for part in parts):
+            raise Unreadable("a sum of times of day")  # 10:40 + 3:35
         if len(parts) == 2 and parts[1].op == "rel":  # `11:21 = k`: the parts are 11 and (21 = k)
             operands, signs = parts[1].args
             return Node("rel", ((Node("ratio", (parts[0], operands[0])), *operands[1:]), signs))
@@ -476,7 +478,10 @@ class _AnswerParser(Powers):
                 if token.kind == "num" and before.kind == "num" and not (token.spaced and _ends_in_power(node)):
                     node = self.spaced_mixed(node)
                     continue
-                node = self.join_factors(node, self.power(), mixed=before.kind == "num" and token.text == "frac")
+                right = self.power()
+                if token.text == "(" and node.op == right.op == "quantity":
+                    raise Unreadable("1 hour (60 minutes): a quantity in brackets may repeat the one before it")
+                node = self.join_factors(node, right, mixed=before.kind == "num" and token.text == "frac")
             else:
                 return node
 
