@@ -1,6 +1,6 @@
 r"""Units per a further unit: a price for a kilogram beside a price, a speed beside a distance.
 
-For: harness.grading.compare.scalars, harness.answers.grammar.units.
+For: harness.grading.compare.scalars, harness.answers.grammar.rates.
 """
 
 from __future__ import annotations

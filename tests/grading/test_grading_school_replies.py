@@ -107,3 +107,36 @@ def test_marks_around_a_number_in_a_chinese_sentence_change_nothing(form: str, n
 def test_a_heading_in_chinese_brackets_announces_the_answer(heading: str) -> None:
     assert [outcome("C", heading.format(letter)) for letter in "CB"] == ["correct", "wrong"]
     assert [outcome("5", heading.format(number)) for number in (5, 6)] == ["correct", "wrong"]
+
+
+@pytest.mark.parametrize("word", ["约", "约为", "大约是"])
+def test_an_answer_called_rough_is_wrong_only_if_it_is_no_rounding(word: str) -> None:
+    for reference, rounded, other in (("1/3", "33.3%", "34%"), ("1/3", "0.33", "0.35"), ("2/3", "0.67", "0.7")):
+        assert outcome(reference, rf"\boxed{{{word}{rounded}}}") == "undecided", (reference, rounded)
+        assert outcome(reference, rf"\boxed{{{word}1{other}}}") == "wrong", (reference, other)
+
+
+def test_what_stands_before_a_conclusion_is_no_item_of_a_list() -> None:
+    for reference in ("x=2或x=3", "x=1或x=6"):
+        assert outcome(reference, "(x-2)(x-3)=0，所以x=2或x=3。") == "undecided"
+    assert [outcome(reference, "3x=15，所以x=5") for reference in ("5", "15")] == ["correct", "wrong"]
+
+
+def test_a_sum_of_times_of_day_is_no_ratio() -> None:
+    for reply in ("10:40+3:35=14:15", r"\boxed{10:40+3:35=14:15}"):
+        assert outcome("14:15", reply) == "undecided"
+    assert [outcome(reference, r"\boxed{2:4:6}") for reference in ("1:2:3", "1:2:4")] == ["correct", "wrong"]
+
+
+def test_a_total_behind_one_other_quantity_is_not_taken_for_the_answer() -> None:
+    for reference in ("500元", "10500元"):
+        assert outcome(reference, "利息是500元，本息共10500元。") == "undecided"
+    for total in ("苹果是12元，梨是24元，一共36元。", "每份12元，一共36元。", "苹果是12元，所以一共36元。"):
+        assert [outcome(reference, total) for reference in ("36元", "12元")] == ["correct", "wrong"], total
+
+
+@pytest.mark.parametrize(("size", "repeated"), [("60升", "60000毫升"), ("0.5小时", "30分钟"), ("60 L", "60000 mL")])
+@pytest.mark.parametrize("place", [r"\boxed{{{}（{}）}}", "答：一共是{}（即{}）。"])
+def test_a_quantity_in_brackets_may_repeat_the_one_before_it(size: str, repeated: str, place: str) -> None:
+    assert outcome(size, place.format(size, repeated)) == "undecided"
+    assert outcome("80分钟", r"\boxed{1小时20分钟}") == "correct"  # side by side they are one quantity

@@ -174,7 +174,7 @@ def unit_of(words: str) -> Unit | None:
     if not text or len(text) > 60 or _PURE.fullmatch(text) is None:
         return None
     text = _ELECTRONVOLT.sub("electronvolt", _DEGREES_OF.sub("", text))
-    text = _SQUARE.sub(lambda m: f"{m[1] or m[3]}^2", _with_slashes(text))
+    text = _SQUARE.sub(lambda m: f"{m[1] or m[3]}^2", with_slashes(text))
     text = _CUBIC.sub(lambda m: f"{m[1] or m[3]}^3", text).replace("squared", "^2").replace("cubed", "^3")
     dimension: dict[str, int] = {}
     factor = Fraction(1)
@@ -199,22 +199,8 @@ def unit_of(words: str) -> Unit | None:
     return Unit(exponents, factor)
 
 
-_PER = re.compile(r"/|[\s*·.]*[a-zA-Z一-鿿]+\s*\^?\s*\{?\s*-\d")
-"""A slash, or the first unit with a negative exponent: the h^-1 of "km*h^-1"."""
-
-_SPEEDS = {"mph": "mile/h", "kph": "km/h", "kmh": "km/h"}
-
-
-def unit_before_per(words: str) -> Unit | None:
-    """Return the unit before the first "per" of a unit ("元/千克", "meters per second", "mph", "km*h^-1"); None if
-    `words` name none.
-    """
-    spelled = _with_slashes(_SPEEDS.get(words.lower(), words))
-    per = _PER.search(spelled)
-    return unit_of(spelled[: per.start()]) if per is not None and unit_of(words) is not None else None
-
-
-def _with_slashes(words: str) -> str:
+def with_slashes(words: str) -> str:
+    """Return the name of a unit with a slash for each "per": 元/千克 for 元每千克."""
     return words.replace(" per ", "/").replace("每", "/")
 
 

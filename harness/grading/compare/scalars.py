@@ -24,6 +24,7 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import Any, NamedTuple
 
+from harness.answers.grammar.rates import unit_before_per
 from harness.answers.grammar.tree import INFINITY, PI, Node, is_scalar, neg, num, sym, symbols, walk
 from harness.answers.grammar.units import (
     Unit,
@@ -33,7 +34,6 @@ from harness.answers.grammar.units import (
     noun_of,
     numeral,
     share_classifier,
-    unit_before_per,
     unit_of,
 )
 from harness.core.records import GradeRules

@@ -238,6 +238,9 @@ def _compare_under_conditions(reference: Node, answer: Node, rules: GradeRules) 
     result = same(value, answer_value, rules)
     if result.equal is False and symbols(answer_value):
         return Comparison(None, "condition")  # the condition may say what the letters are
+    if result.equal is False and answer_condition == "approximately" and is_scalar(value) and is_scalar(answer_value):
+        rounds = _is_consistent(Statement((), (value, answer_value)))
+        return result if rounds is False else Comparison(None, "condition")  # about 33.3% beside 1/3
     if not result.equal or answer_condition in (None, condition):
         return result
     rounded = answer_condition == "approximately" and any(here.op == "num" and here.args[1] > 0 for here in walk(value))

@@ -255,9 +255,15 @@ def _concludes(head: re.Match[str], earlier: str) -> bool:
     it says how many there are and no clause before it does.
     """
     counts = head["counts"]
-    if head["lead"] is not None or (counts is not None and counts[0] in "一总共"):
+    if head["lead"] is not None:
         return True
+    if counts is not None and counts[0] in "一总共":
+        return _NAMED_VALUE.fullmatch(earlier) is None
     return counts is not None and _STATES_A_VALUE.search(earlier) is None
+
+
+_NAMED_VALUE = re.compile(rf"[^，,。；;：:\d{NUMERAL_SIGNS}]+[是为][^，,。；;：:]*[，,]\s*")
+"""One clause with the value of a quantity. A total behind it has no second addend, and is another quantity."""
 
 
 def _states(head: re.Match[str], quantity: _Quantity, announced: bool) -> bool:
