@@ -133,10 +133,3 @@ def test_a_total_behind_one_other_quantity_is_not_taken_for_the_answer() -> None
         assert outcome(reference, "利息是500元，本息共10500元。") == "undecided"
     for total in ("苹果是12元，梨是24元，一共36元。", "每份12元，一共36元。", "苹果是12元，所以一共36元。"):
         assert [outcome(reference, total) for reference in ("36元", "12元")] == ["correct", "wrong"], total
-
-
-@pytest.mark.parametrize(("size", "repeated"), [("60升", "60000毫升"), ("0.5小时", "30分钟"), ("60 L", "60000 mL")])
-@pytest.mark.parametrize("place", [r"\boxed{{{}（{}）}}", "答：一共是{}（即{}）。"])
-def test_a_quantity_in_brackets_may_repeat_the_one_before_it(size: str, repeated: str, place: str) -> None:
-    assert outcome(size, place.format(size, repeated)) == "undecided"
-    assert outcome("80分钟", r"\boxed{1小时20分钟}") == "correct"  # side by side they are one quantity

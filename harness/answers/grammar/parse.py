@@ -315,7 +315,7 @@ class _AnswerParser(Powers):
         if parts[0].op == "text" or (parts[0].op == "sym" and len(parts) == 2 and parts[1].op == "rel"):
             return Node("rel", ((parts[0], parts[-1]), ("=",)))
         last = parts[-1]
-        if len(parts) > 2 and any(part.op == "add" and all(term.op == "num" for term in part.args) for part in parts):
+        if any(part.op == "add" and all(term.op == "num" for term in part.args) for part in parts[1:-1]):
             raise Unreadable("a sum of times of day")  # 10:40 + 3:35
         if len(parts) == 2 and parts[1].op == "rel":  # `11:21 = k`: the parts are 11 and (21 = k)
             operands, signs = parts[1].args

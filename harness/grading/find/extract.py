@@ -220,9 +220,6 @@ _HTML = re.compile(
     r"(?i)</?(?:b|strong|i|em|u|p|span|div|center|font|code|h[1-6]|br|hr)(?:\s+[a-z-]+=[^<>]{0,80})?\s*/?>"
 )
 _COMMA = re.compile("[,，;；]")
-_CONCLUDED = re.compile("[,，;；]\\s*(?:所以|因此|因而|故|∴)")
-"""A conclusion behind a comma: its line is no list of values."""
-
 _CHINESE_HEADING = re.compile("【((?:正确|参考|标准|最终)?答案|解析|分析|解答|详解|点评|点拨|解|答)】")
 """A heading of Chinese textbooks, read as the beginning of a line: 【答案】C is 答案：C."""
 
@@ -782,7 +779,7 @@ def _whole_line(tail: str, kind: str) -> Extraction | None:
     if begin < 0:
         return None
     # This test comes last, since it takes longest.
-    states = kind in ("text", "choice") or (_CONCLUDED.search(line) is None and _line_states(tail, line))
+    states = kind in ("text", "choice") or _line_states(tail, line)
     return Extraction(answer, begin, begin + len(answer), "line" if states else UNSTATED)
 
 
