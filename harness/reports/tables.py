@@ -401,18 +401,16 @@ def breakdown_table(label: str, score: Score, by: str) -> Table:
         *(("by a person", "still undecided") if by_hand else ()),
     )
     title = f"{short(label)}, {short(score.benchmark)} by {short(by)}, in %, with 95 % intervals ({MEANINGS})"
-    unanswered = any(group.n_answered is not msgspec.UNSET for _, group in groups)
-    notes = (*((_UNANSWERED,) if unanswered else ()), *((_BY_A_PERSON,) if by_hand else ()))
+    unanswered = (_UNANSWERED,) if any(group.n_answered is not msgspec.UNSET for _, group in groups) else ()
+    notes = (*unanswered, *((_BY_A_PERSON,) if by_hand else ()))
     return Table(title, columns, rows, notes, frozenset(range(1, len(columns))))
 
 
 def _by_hand_cells(group: GroupScore) -> tuple[str, str]:
     """The accuracy of a group and its number of undecided samples, if the verdicts by hand count."""
     accuracy, undecided = group.accuracy_overridden, group.n_undecided_overridden
-    return (
-        percent(None if accuracy is msgspec.UNSET else accuracy),
-        ABSENT if undecided is msgspec.UNSET else str(undecided),
-    )
+    unset = undecided is msgspec.UNSET
+    return percent(None if accuracy is msgspec.UNSET else accuracy), ABSENT if unset else str(undecided)
 
 
 def _questions_cell(group: GroupScore) -> str:

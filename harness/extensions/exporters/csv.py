@@ -39,7 +39,7 @@ def csv_tables(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]
 
 
 _PREFIX = "metadata."
-"""What the name of a metadata field's column begins with."""
+"""Beginning of the name of a metadata field's column."""
 
 
 def _plain(value: Any) -> Any:

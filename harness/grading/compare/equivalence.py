@@ -369,13 +369,13 @@ def _same_choice(reference: str, answer: str, choices: tuple[str, ...], rules: G
         return Comparison(reference_letter == answer_letter, "choice")
     if reference_letter is not None and choices:
         if (labelled := _LETTER_AND_TEXT.fullmatch(answer)) is not None:
-            # A letter and the text of another option do not say which was chosen.
-            chosen = _option_of(labelled["text"], choices, rules)
-            chosen = chosen if chosen == labelled["letter"] else None
+            # A letter and the text of another option do not say which was option.
+            option = _option_of(labelled["text"], choices, rules)
+            option = option if option == labelled["letter"] else None
         else:
-            chosen = _option_of(answer, choices, rules)
-        if chosen is not None:
-            return Comparison(chosen == reference_letter, "choice text")
+            option = _option_of(answer, choices, rules)
+        if option is not None:
+            return Comparison(option == reference_letter, "choice text")
     if reference_letter is not None:
         return Comparison(None, "choice")
     return None
@@ -390,12 +390,12 @@ def _option_of(answer: str, choices: tuple[str, ...], rules: GradeRules) -> str 
     A value counts only if the options are values: 1/4 is the option `\\frac{1}{4}`.
     """
     signs, words = without_layout(answer), words_of(answer)
-    fitting = [at for at, text in enumerate(choices) if without_layout(text) == signs or words_of(text) == words]
+    fitting = [index for index, text in enumerate(choices) if without_layout(text) == signs or words_of(text) == words]
     if not fitting and not is_words(answer):
         digits = numeral_as_digits(answer)
         fitting = [
-            at
-            for at, text in enumerate(choices)
+            index
+            for index, text in enumerate(choices)
             if _compare_trees(numeral_as_digits(text), digits, "expression", rules).equal
         ]
     return chr(ord("A") + fitting[0]) if len(fitting) == 1 else None

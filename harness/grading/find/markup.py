@@ -71,10 +71,10 @@ class Plain(NamedTuple):
     def answer(self, start: int, end: int) -> str:
         """Return text[start:end] with the formulas that numbers stand for."""
         pieces, position = [], start
-        for at, formula in self.formulas.items():
-            if start <= at < end:
-                pieces += [self.text[position:at], formula]
-                position = at + len(_STANDS_FOR_FORMULA)
+        for index, formula in self.formulas.items():
+            if start <= index < end:
+                pieces += [self.text[position:index], formula]
+                position = index + len(_STANDS_FOR_FORMULA)
         return "".join((*pieces, self.text[position:end]))
 
 
@@ -84,10 +84,10 @@ _Cell = tuple[str, int, int]
 
 def without_markup(sentence: str) -> Plain:
     """Return the sentence without bold marks and dollar signs; one longer than `MAX_CHARS` as it is."""
-    cells: list[_Cell] = [(character, at, at + 1) for at, character in enumerate(sentence)]
+    cells: list[_Cell] = [(character, index, index + 1) for index, character in enumerate(sentence)]
     formulas: dict[int, str] = {}
     if len(cells) <= MAX_CHARS and ("$" in sentence or "*" in sentence or "__" in sentence or "\\" in sentence):
-        cells = _kept(_kept(cells, _BOLD), _HALF)
+        cells = _without(_without(cells, _BOLD), _HALF)
         cells, formulas = _without_dollars(cells)
     return Plain(
         _text(cells), tuple(begin for _, begin, _ in cells), tuple(end for *_, end in cells), len(sentence), formulas
@@ -102,9 +102,9 @@ def _without_dollars(cells: list[_Cell]) -> tuple[list[_Cell], dict[int, str]]:
     for match in _FORMULA.finditer(_text(cells)):
         written += cells[position : match.start()]
         position = match.end()
-        inner = _kept(cells[slice(*_span_kept(match))], _TEXT)
+        inner = _without(cells[slice(*_span_inside(match))], _TEXT)
         for pattern, write in _WRITTEN:
-            inner = _rewritten(inner, pattern, write)
+            inner = _replace(inner, pattern, write)
         if _LATEX.search(_text(inner)) is None:
             written += inner
         elif _ONE_TERM.fullmatch(formula := _text(inner)) is not None:
@@ -120,24 +120,24 @@ def _text(cells: list[_Cell]) -> str:
     return "".join(character for character, _, _ in cells)
 
 
-def _span_kept(match: re.Match[str]) -> tuple[int, int]:
+def _span_inside(match: re.Match[str]) -> tuple[int, int]:
     """Return the span of what stands between two marks."""
     return match.span("kept") if match["kept"] is not None else match.span("kept2")
 
 
-def _kept(cells: list[_Cell], marks: re.Pattern[str]) -> list[_Cell]:
+def _without(cells: list[_Cell], marks: re.Pattern[str]) -> list[_Cell]:
     """Return the characters without the marks, of which the pattern keeps its groups."""
-    kept: list[_Cell] = []
+    rest: list[_Cell] = []
     position = 0
     for match in marks.finditer(_text(cells)):
-        kept += cells[position : match.start()]
+        rest += cells[position : match.start()]
         for name in marks.groupindex:
-            kept += cells[slice(*match.span(name))] if match[name] is not None else []
+            rest += cells[slice(*match.span(name))] if match[name] is not None else []
         position = match.end()
-    return kept + cells[position:]
+    return rest + cells[position:]
 
 
-def _rewritten(cells: list[_Cell], pattern: re.Pattern[str], write: Callable[[re.Match[str]], str]) -> list[_Cell]:
+def _replace(cells: list[_Cell], pattern: re.Pattern[str], write: Callable[[re.Match[str]], str]) -> list[_Cell]:
     """Return the characters with what `write` returns in place of each match."""
     written: list[_Cell] = []
     position = 0
