@@ -66,7 +66,7 @@ def shared_replies(questions: Iterable[Sequence[tuple[Sample, Sample]]], *, gree
     by_length, by_number = _ByLength(), _ByNumber()
     n_pairs, n_equal, varies = 0, 0, False
     for pairs in questions:
-        ours, theirs = ([_Reply.of(sample) for sample in side] for side in zip(*pairs, strict=True))
+        ours, theirs = ([_ReplyText.of(sample) for sample in side] for side in zip(*pairs, strict=True))
         chances = [math.exp2(-COPY_BITS * min(len(a.text), len(b.text))) for a, b in zip(ours, theirs, strict=True)]
         equal = np.array([[a.equals(b) for b in theirs] for a in ours], dtype=float)
         by_length.add(chances)
@@ -74,27 +74,27 @@ def shared_replies(questions: Iterable[Sequence[tuple[Sample, Sample]]], *, gree
         n_pairs += len(pairs)
         n_equal += int(np.trace(equal))
         varies = varies or any(not side[0].equals(reply) for side in (ours, theirs) for reply in side)
-    allowed = max(by_length.allowed, by_number.allowed) if varies and not greedy else by_length.allowed
+    allowed = max(by_length.limit, by_number.limit) if varies and not greedy else by_length.limit
     return SharedReplies(n_pairs=n_pairs, n_equal=n_equal, n_excess=max(0.0, n_equal - allowed))
 
 
 @dataclass(frozen=True)
-class _Reply:
+class _ReplyText:
     """text: reasoning and text. cut: max_tokens ended the reply."""
 
     text: str
     cut: bool
 
     @classmethod
-    def of(cls, sample: Sample) -> _Reply:
+    def of(cls, sample: Sample) -> _ReplyText:
         # The zero byte tells reasoning "a" with text "b" from no reasoning with text "ab".
         return cls("\0".join(filter(None, (sample.reasoning, sample.text))), sample.finish_reason == "length")
 
-    def equals(self, other: _Reply) -> bool:
+    def equals(self, reply: _ReplyText) -> bool:
         """Whether the texts are equal, as far as max_tokens let them be written."""
-        if len(self.text) > len(other.text):
-            return other.equals(self)
-        return other.text.startswith(self.text) if self.cut else other.text == self.text
+        if len(self.text) > len(reply.text):
+            return reply.equals(self)
+        return reply.text.startswith(self.text) if self.cut else reply.text == self.text
 
 
 class _ByLength:
@@ -109,7 +109,7 @@ class _ByLength:
         self.variance += math.fsum(chance * (1 - chance) for chance in chances)
 
     @property
-    def allowed(self) -> float:
+    def limit(self) -> float:
         """The expected number and three standard deviations; at least one pair."""
         return max(1.0, self.expected + 3 * math.sqrt(self.variance))
 
@@ -138,7 +138,7 @@ class _ByNumber:
         self._n_equal_others += int(equal.sum() - np.trace(equal))
 
     @property
-    def allowed(self) -> float:
+    def limit(self) -> float:
         """The expected number and three standard deviations."""
         expected, variance = self._expected, self._variance
         if self._n_others and not self._n_equal_others:
