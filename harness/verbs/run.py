@@ -73,7 +73,7 @@ def doubts_without_a_judge(sets: Sequence[QuestionSet]) -> Iterator[Sentence]:
 def _unread(sets: Sequence[QuestionSet]) -> Iterator[Sentence]:
     """Yield a warning for each file of the user's questions with references that no rule reads.
 
-    This is the check of `harness doctor --benchmark`, which ends here after `MAX_READING_S`.
+    This is the check that `harness doctor` makes of a file, and it ends after `MAX_READING_S`.
     """
     ends = time.monotonic() + MAX_READING_S
     for question_set in sets:

@@ -262,7 +262,7 @@ class _Limit:
     account: Account
 
     @property
-    def used(self) -> float:
+    def spending(self) -> float:
         """The amount used by all requests of the command."""
         return self.account.usd if self.unit == "USD" else self.account.spent.completion_tokens
 
@@ -358,7 +358,7 @@ class Budget:
         """
         n_first = self._first_round if self._round_sizes and self._max_tokens is not None else 0
         return all(
-            limit.used + limit.cost(prompt, completion) + n_first * self._reserve(limit) <= ROUNDING * limit.total
+            limit.spending + limit.cost(prompt, completion) + n_first * self._reserve(limit) <= ROUNDING * limit.total
             for limit in self._limits
         )
 
@@ -399,7 +399,7 @@ class Budget:
         """Say why `limit` allows no request, and the smallest budget that would."""
         each, n = self._reserve(limit), self._first_round
         # USD: a little more, so that no rounding to the printed digits makes the amount too small.
-        smallest = (limit.used + n * each) * (1 if limit.unit == "tokens" else 1.0005)
+        smallest = (limit.spending + n * each) * (1 if limit.unit == "tokens" else 1.0005)
         longest = self._billing.longest_prompt
         with_prompt = f" with its prompt of up to {count_noun(longest, 'token')}" if limit.unit == "USD" else ""
         return (
@@ -411,18 +411,20 @@ class Budget:
 
     def _used(self, limit: _Limit) -> str:
         """How much of `limit` is used, as the beginning of the sentence about the end."""
-        used, total = limit.amount(limit.used), limit.amount(limit.total)
+        used, total = limit.amount(limit.spending), limit.amount(limit.total)
         return f"stopped by the budget: {self._account.spent.hedge}{used} of {total} {limit.unit} used"
 
     def _exceeded_by(self, n_requests: int, each: Callable[[_Limit], float]) -> list[_Limit]:
         """The limits that `n_requests` more requests of this cost would exceed."""
-        return [limit for limit in self._limits if limit.used + n_requests * each(limit) > ROUNDING * limit.total]
+        return [limit for limit in self._limits if limit.spending + n_requests * each(limit) > ROUNDING * limit.total]
 
     def _round_exceeds(self, number: int) -> list[_Limit]:
         """The limits that round `number`, together with the requests in flight, is expected to exceed."""
         n_requests = self._in_flight + self._round_sizes[number]
         return [
-            limit for limit in self._limits if limit.used + self._round_cost(limit, n_requests) > ROUNDING * limit.total
+            limit
+            for limit in self._limits
+            if limit.spending + self._round_cost(limit, n_requests) > ROUNDING * limit.total
         ]
 
     def _round_cost(self, limit: _Limit, n_requests: int) -> float:
@@ -442,4 +444,4 @@ class Budget:
             return max(most, limit.cost(prompt + self._max_tokens, 0)) if self._continues else most
         if self._run.n_finished:
             return limit.cost(prompt, self._run.longest)
-        return max(limit.cost(prompt, 0), min(limit.total - limit.used, limit.cost(prompt, UNKNOWN_LENGTH)))
+        return max(limit.cost(prompt, 0), min(limit.total - limit.spending, limit.cost(prompt, UNKNOWN_LENGTH)))

@@ -133,8 +133,8 @@ class Arrivals:
     def finished(self, task: Task, tokens: int, events: int) -> None:
         """Note that the request became a sample of `tokens` tokens in `events` events. Called instead of `ended`."""
         flight = self._flights[task]
-        # The events may have been counted as more tokens than the server states; what was counted stays.
-        self._streams[flight.lane_number].tokens += max(0.0, tokens - flight.tokens)
+        # The server's number replaces what the events were counted as, so that the end agrees with the server's books.
+        self._streams[flight.lane_number].tokens += tokens - flight.tokens
         self._lengths.setdefault((task.benchmark, task.question_id), []).append(float(tokens))
         # A reply in one piece does not say how many tokens an event has.
         if events > 1:
@@ -178,7 +178,8 @@ class Arrivals:
     def rate_now(self) -> float | None:
         """Recent tokens per second; None before the first token."""
         (then, tokens_then), (now, tokens_now) = self._looks[0], self._looks[-1]
-        return (tokens_now - tokens_then) / (now - then) if tokens_now and now > then else None
+        # Fewer tokens than at the last look are a correction of the count.
+        return max(0.0, tokens_now - tokens_then) / (now - then) if tokens_now and now > then else None
 
     @property
     def oldest(self) -> tuple[Task, float, float] | None:
