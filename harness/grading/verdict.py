@@ -28,6 +28,7 @@ from harness.core.records import AnswerKind, Grade, GradeRules, NearMiss, Questi
 from harness.grading import verifier
 from harness.grading.bounds import MAX_CANDIDATES, MAX_WHOLE_REPLY_CHARS, MIN_ROUNDED
 from harness.grading.compare.plain_numbers import plain_number
+from harness.grading.find.chinese_answers import quantities_before
 from harness.grading.find.extract import UNSTATED, Extraction, candidates, extract_from, shorten_answer, word_stated
 from harness.grading.find.reasoning import final_part
 from harness.grading.find.several import parts_of
@@ -84,6 +85,7 @@ _RULES = {
     "rounded": "the answer rounds to the reference, which may be rounded or exact",
     "percent": "equal if the percent sign is left out, which a number below 1 leaves open: 0.3% is 0.003",
     "restated": "the answer states a quantity twice, with two values",
+    "before": "the sentence of the answer also states the reference, as another quantity",
     "conclusion": "the answer as a whole and its conclusion get two verdicts",
     "conditions": "conditions between commas may hold together or be alternatives, which get two verdicts",
     "decimal comma": "equal if the comma is a decimal comma; otherwise the answer is a list of two numbers",
@@ -102,8 +104,22 @@ _RULES = {
 }
 """Rule of a grade → its meaning in words."""
 
+BEFORE = "before"
+"""Rule of a grade that is undecided since a quantity before the answer in its sentence is the reference."""
+
 _REASONS = EXHAUSTED.union(
-    ("prose", "unreadable", "endless", "matrices", "vectors", "percent", "restated", "conclusion", "conditions"),
+    (
+        "prose",
+        "unreadable",
+        "endless",
+        "matrices",
+        "vectors",
+        "percent",
+        "restated",
+        "conclusion",
+        "conditions",
+        BEFORE,
+    ),
     ("decimal comma", "alternatives", UNSTATED),
 )
 """Rules whose words say why an answer is undecided; the others only say how it was compared."""
@@ -308,8 +324,8 @@ def grade(
         decision = no_answer(decide(question, ""))
     elif searched.extraction is not None:
         answer = searched.extraction.answer
-        behind = (decide(question, value) for value in searched.extraction.behind)
-        decision = searched.unasked or as_stated(searched.extraction, decide(question, answer), behind)
+        beside = [decide(question, value) for value in searched.extraction.beside]
+        decision = searched.unasked or as_stated(searched.extraction, decide(question, answer), beside)
         if decision.outcome == "undecided" and judge is not None:
             ruling = judge(question, answer)
             if ruling is not None:
@@ -398,7 +414,17 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
     # A reference that is such a sentence itself is compared with the whole box.
     if extraction.method == "box" and question.kind == "text" and not any(map(word_stated, question.references)):
         extraction = extraction._replace(answer=word_stated(extraction.answer) or extraction.answer)
-    return extraction._replace(answer=shorten_answer(extraction.answer))
+    return extraction._replace(
+        answer=shorten_answer(extraction.answer), before=_stated_before(question, text, extraction)
+    )
+
+
+def _stated_before(question: Question, text: str, extraction: Extraction) -> tuple[str, ...]:
+    """Return the quantities before an answer in its sentence, which may be the asked ones: 男生有15人，一共有40人."""
+    is_sentence = extraction.method in ("phrase", "line") and question.rules.grader == verifier.RULES
+    if not is_sentence or question.kind not in _ONE_VALUE or text.isascii():
+        return ()
+    return quantities_before(text, extraction.start)
 
 
 def _parts(question: Question) -> int | None:
@@ -462,7 +488,7 @@ def simple_outcome(question: Question, extraction: Extraction) -> VerdictName | 
     """
     if extraction.method == UNSTATED:
         return "undecided"
-    if not _is_simple(question) or extraction.behind:
+    if not _is_simple(question) or extraction.beside:
         return None
     if extraction.answer in question.references:
         return "correct"
@@ -580,14 +606,19 @@ def no_answer(empty: AnswerVerdict) -> AnswerVerdict:
     return NO_ANSWER if empty.parts is None else NO_ANSWER._replace(parts=verifier.Parts(0, empty.parts.total))
 
 
-def as_stated(extraction: Extraction, decision: AnswerVerdict, behind: Iterable[AnswerVerdict] = ()) -> AnswerVerdict:
+def as_stated(extraction: Extraction, decision: AnswerVerdict, beside: Iterable[AnswerVerdict] = ()) -> AnswerVerdict:
     """Return `decision`, the verdict on the text of an extracted answer, but undecided if the sentence around the
-    answer has no form that states an answer, or if the text behind it states a value with another verdict.
+    answer has no form that states an answer, if the text behind it states a value with another verdict, or if a
+    quantity before it in its sentence is the right one.
 
     A value in such a sentence may be a number mentioned in passing, so it proves neither that the response is right nor
-    that it is wrong. Every verdict on a response passes here. behind: the verdicts on `extraction.behind`.
+    that it is wrong. Every verdict on a response passes here. beside: the verdicts on `extraction.beside`.
     """
+    beside = tuple(beside)
+    behind, before = beside[: len(extraction.behind)], beside[len(extraction.behind) :]
     agree = all(verdict.outcome == decision.outcome for verdict in behind)
+    if decision.outcome == "wrong" and any(verdict.outcome == "correct" for verdict in before):
+        return decision._replace(outcome="undecided", rule=BEFORE, near_miss=None)
     if (extraction.method != UNSTATED and agree) or decision.outcome == "undecided":
         return decision
     return decision._replace(outcome="undecided", rule=UNSTATED, near_miss=None)
@@ -646,7 +677,7 @@ def _steps_of_search(question: Question, text: str, extraction: Extraction | Non
         steps.append(f"the reasoning ends at character {part[0]:,}; only what follows is searched")
     if extraction is None:
         return [*steps, "no box, phrase, formula or number was found"]
-    answer, start, end, method, _, values, _ = extraction
+    answer, start, end, method, _, values, *_ = extraction
     steps.append(f"answer found by {method} at characters {start:,}–{end:,}: {quoted(answer)}")
     steps += [f"behind it, the text states {quoted(value)}, which must get the same verdict" for value in values]
     passed_over = sum(1 for box in boxes_from_end(text) if not start <= box.start <= end)

@@ -133,8 +133,13 @@ def test_a_step_before_a_conclusion_is_no_part_of_the_answer(
 ) -> None:
     assert _grade(conclusion, f"${step}${comma}${conclusion}$") != "wrong"
     assert _grade(conclusion, f"${step}${comma}${wrong}$") != "correct"
-    if "所以" in comma and "^" not in conclusion:  # a sentence with a formula in LaTeX may be undecided
-        assert _grade(conclusion, f"${step}${comma}${conclusion}$") == "correct"
+
+
+@pytest.mark.parametrize("link", [r"，所以", r" \text{ so } ", r",\ \text{所以}", "，因此，"])
+@pytest.mark.parametrize(("step", "conclusion", "wrong"), _WORK)
+def test_a_conclusion_in_a_box_replaces_the_step_before_it(step: str, conclusion: str, wrong: str, link: str) -> None:
+    assert _grade(conclusion, rf"\boxed{{{step}{link}{conclusion}}}") == "correct"
+    assert _grade(conclusion, rf"\boxed{{{step}{link}{wrong}}}") != "correct"
 
 
 @pytest.mark.parametrize(("condition", "reference", "conclusion"), [
@@ -157,3 +162,18 @@ def test_the_condition_of_the_question_does_not_rescue_a_wrong_conclusion(
 ])  # fmt: skip
 def test_a_comma_between_inequalities_is_neither_and_nor_or(answer: str, reference: str, outcome: str) -> None:
     assert _grade(reference, rf"\boxed{{{answer}}}") == outcome
+
+
+@pytest.mark.parametrize("total", ["全班一共有40人", "一共40人", "总共有40人", "所以全班有40人"])
+@pytest.mark.parametrize("part", ["男生有15人", "参加的有15人", "女生25人，男生15人"])
+def test_a_quantity_before_the_total_may_be_the_asked_one(part: str, total: str) -> None:
+    answer = f"答：{part}，{total}。"
+    assert _grade("15人", answer) == "undecided"
+    assert _grade("40人", answer) != "wrong"
+    assert _grade("16人", answer) != "correct"
+
+
+def test_the_total_is_the_answer_and_other_numbers_are_wrong() -> None:
+    answer = "答：男生有15人，全班一共有40人。"
+    assert [_grade(f"{count}人", answer) for count in (40, 15, 14)] == ["correct", "undecided", "wrong"]
+    assert _grade("40人", "上一题有40人。\n答：男生有15人，全班一共有41人。") == "wrong"

@@ -166,6 +166,22 @@ def stated_quantity(sentence: str, *, announced: bool = False, earlier: str = ""
     return begin + span[0], begin + span[1]
 
 
+def quantities_before(text: str, start: int) -> tuple[str, ...]:
+    """Return the quantities, with their units, in the clauses of a sentence before the one of text[start:]."""
+    first = max(0, start - MAX_CHARS)
+    begin = max((stop.end() for stop in _STOPS.finditer(text, first, start)), default=first)
+    end = max(text.rfind(comma, begin, start) for comma in "，,")
+    quantities = _WITH_UNIT.finditer(text, begin, end) if end >= 0 else ()
+    return tuple(dict.fromkeys(quantity.group() for quantity in quantities))[-_MAX_BEFORE:]
+
+
+_MAX_BEFORE = 4
+"""Number of quantities before an answer that are compared, at most."""
+
+_STOPS = re.compile("[。！？\n]")
+_WITH_UNIT = re.compile(rf"(?<![\d.])[-−]?\d+(?:\.\d+)?(?:/\d+)?\s*(?:[%％]|{UNIT}|{CLASSIFIER})")
+
+
 def unread_conclusion(sentence: str) -> tuple[int, int] | None:
     """Return the span of the last quantity of a conclusion behind a calculation; None if no conclusion stands there."""
     begin = _conclusion(sentence)

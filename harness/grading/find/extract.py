@@ -71,7 +71,7 @@ class Extraction(NamedTuple):
 
     opened_by: the sentence behind the answer that leaves it open; empty if none does. behind: further values that the
     text behind it states as an answer; each must get the same verdict (`as_stated`). stated_in: the last sentence that
-    states one of them.
+    states one of them. before: quantities that its sentence states before it; one of them may be the asked one.
     """
 
     answer: str
@@ -81,6 +81,12 @@ class Extraction(NamedTuple):
     opened_by: str = ""
     behind: tuple[str, ...] = ()
     stated_in: str = ""
+    before: tuple[str, ...] = ()
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """The further values on which the verdict depends, as `as_stated` takes them."""
+        return (*self.behind, *self.before)
 
 
 _PHRASE = re.compile(
