@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.core.records import Grade, Question, Sample, Timing
-from harness.scoring import allocation, audit, differences, intervals
+from harness.scoring import allocation, audit, audit_order, differences, intervals
 from harness.scoring.anomalies import Texts
 from harness.scoring.estimators import (
     VoteGroup,
@@ -929,7 +929,7 @@ def _audited(
     )
     sizes = {verdict: int((by_judge & (called == verdict)).sum()) for verdict in (True, False)}
     filled = [verdict for verdict, size in sizes.items() if size]
-    shares = audit.shares_of([sizes[verdict] for verdict in filled])
+    shares = audit_order.shares_of([sizes[verdict] for verdict in filled])
     parts = []
     for verdict, share in zip(filled, shares, strict=True):
         drawn = min(sizes[verdict], max(1, round(n_audits * share)))

@@ -128,10 +128,7 @@ def _print(audit: Audit) -> None:
     if older := audit.older:
         click.echo(f"  {older}")
     if audit.estimate is None:
-        click.echo(
-            "  no estimate yet: it needs verdicts on samples that were graded correct and on others, where there are "
-            "both; go on judging, in the order in which they are drawn"
-        )
+        click.echo(f"  {audit.why}")
     else:
         click.echo(f"  {audit.estimate.sentence}")
         if audit.estimate.n_undecided:

@@ -24,12 +24,7 @@ person's verdicts are scored like a grader's, and nothing is moved or stretched.
 The three sources are independent, so that their distances to the estimate add as squares on each side (Zou and Donner
 2008, Statistics in Medicine 27:1693). `make simulate` prints the coverage, docs/statistics.md shows it.
 
-The audited population is the samples that a judge decided: it gave a verdict on them, and this verdict counts, whether
-or not the rules agree (`second.judge.apply_ruling`). Where no judge decided any, it is all samples. The draw is no
-file: it is the order of the samples by a checksum of their keys, which knows nothing of their texts and verdicts. Of
-each stratum the estimate takes the samples from the beginning of this order up to the first without a verdict by hand.
-So a person may stop at any sample. A verdict counts only if an audit stored it (`audits`): one that somebody gave for
-another reason, on a sample that looked wrong say, is no random draw and would bias the estimate.
+Which samples are drawn, and which of a person's verdicts count, is `audit_order`.
 
 Samples that neither the rules nor the judge decided are outside the population. Nothing is estimated of them: those on
 which a person has given a verdict, for whatever reason, count by it; the estimate states its value if the others are
@@ -39,33 +34,25 @@ wrong, and if they are right.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
-from harness.core.codec import digest
 from harness.core.nouns import are, count_noun
 from harness.core.records import Key
-from harness.grading.verdict import JUDGE_RULE
 from harness.runs.overrides import Override, apply, is_older
+from harness.scoring.audit_order import Population
 from harness.scoring.intervals import Interval, wilson
 from harness.scoring.tally import QuestionTally
 from harness.scoring.uncertainty import Intervals, rate_intervals
-
-MIN_SHARE = 0.25
-"""Share of the audits that the smaller of the two strata gets at least, while it has samples."""
 
 MIN_DISCERNMENT = 0.5
 """Smallest sensitivity + specificity − 1 of a grader by which the question interval is stretched. A smaller value
 counts as this one, so that the interval at most doubles.
 """
-
-WHY = "audit"
-"""The reason (`Override.why`) of a verdict by hand that an audit stored."""
 
 
 class JudgeErrors(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,16 +68,18 @@ class JudgeErrors(msgspec.Struct, frozen=True, kw_only=True):
     n_differing: int
 
     @property
+    def opening(self) -> str:
+        """How the warning begins, of a score without an estimate of these errors."""
+        return f"{self.n_judged:,} of {self.n_samples:,} verdicts are a judge's, and the intervals leave its errors out"
+
+    @property
     def sentence(self) -> str:
         """The warning of a score that nobody has audited."""
         beside = "no sample was decided by both the rules and the judge, so nothing here shows how often it errs"
         if self.n_both:
             share = 100 * self.n_differing / self.n_both
             beside = f"it differs from the rules on {self.n_differing:,} of {self.n_both:,} ({share:.1f} %)"
-        return (
-            f"{self.n_judged:,} of {self.n_samples:,} verdicts are a judge's, and the intervals leave its errors out: "
-            f"{beside}. `harness audit` measures them"
-        )
+        return f"{self.opening}: {beside}. `harness audit` measures them"
 
 
 class Audited(msgspec.Struct, frozen=True, kw_only=True):
@@ -166,113 +155,6 @@ def _between(interval: Interval) -> str:
     return f"{100 * interval.low:.1f}–{100 * interval.high:.1f}"
 
 
-@dataclass(slots=True)
-class _Stratum:
-    """The samples that the grader called correct, or those that it did not. weight_of: key → weight in the accuracy."""
-
-    called_correct: bool
-    weight_of: dict[Key, float] = field(default_factory=dict)
-
-    @property
-    def order(self) -> list[Key]:
-        """The samples in the order of the draw."""
-        return sorted(self.weight_of, key=_checksum)
-
-    def audits(self, by_hand: Mapping[Key, Override]) -> Iterator[tuple[Key, bool]]:
-        """Yield (sample, whether the person calls it correct) in order, up to the first sample without a verdict."""
-        for key in self.order:
-            override = by_hand.get(key)
-            if override is None:
-                return
-            yield key, override.verdict == "correct"
-
-
-@dataclass(frozen=True, slots=True)
-class _Population:
-    """What is audited. certain: the part of the accuracy that comes from samples which no judge decided. undecided:
-    the samples beside the strata that the grader left undecided, each with its weight in the accuracy. of_judge: the
-    strata hold the verdicts of a judge.
-    """
-
-    strata: tuple[_Stratum, ...]
-    certain: float
-    n: int
-    undecided: Mapping[Key, float]
-    of_judge: bool
-
-    @classmethod
-    def of(cls, items: Sequence[QuestionTally]) -> _Population:
-        """The samples that can be drawn, in two strata, and the part of the accuracy that no judge decided."""
-        present = [item for item in items if item.n]
-        by_judge = any(grade.rule == JUDGE_RULE for item in present for grade in item.grades)
-        strata = {verdict: _Stratum(verdict) for verdict in (True, False)}
-        certain: list[float] = []
-        undecided: dict[Key, float] = {}
-        for item in present:
-            weight = 1 / (item.n * len(present))
-            for grade in item.grades:
-                correct = grade.verdict == "correct"
-                if by_judge and grade.rule != JUDGE_RULE:
-                    certain.append(weight * correct)
-                    if grade.verdict == "undecided":
-                        undecided[grade.key] = weight
-                else:
-                    strata[correct].weight_of[grade.key] = weight
-        filled = tuple(stratum for stratum in strata.values() if stratum.weight_of)
-        n = sum(len(stratum.weight_of) for stratum in filled)
-        return cls(filled, math.fsum(certain), n, undecided, by_judge)
-
-
-def audits(overrides: Iterable[Override]) -> dict[Key, Override]:
-    """The person's verdicts on the samples that an audit asked about.
-
-    overrides: all of a benchmark, in order. A correction of an audited sample counts, whatever its reason; a withdrawn
-    verdict does not.
-    """
-    in_force: dict[Key, Override] = {}
-    for override in overrides:
-        if override.verdict is None:
-            in_force.pop(override.key, None)
-        elif override.why == WHY or override.key in in_force:
-            in_force[override.key] = override
-    return in_force
-
-
-def shares_of(sizes: Sequence[int]) -> list[float]:
-    """Return the shares of an audit's samples for the two strata: samples that the grader called correct, and others.
-
-    The shares add up to 1. sizes: samples of each stratum.
-    """
-    if len(sizes) < 2:
-        return [1.0] * len(sizes)
-    first = min(1 - MIN_SHARE, max(MIN_SHARE, sizes[0] / sum(sizes)))
-    return [first, 1 - first]
-
-
-def draw(items: Sequence[QuestionTally], n: int) -> list[Key]:
-    """Draw at most `n` samples for a person to check; return them in the order to show them.
-
-    items: `tally(…).questions`. Of the two strata (samples that the grader called correct, and others) each gets a part
-    in proportion to its size, but at least `MIN_SHARE`. The order is that of checksums, so that it does not give the
-    grader's verdict away.
-    """
-    population = _Population.of(items)
-    left = [len(stratum.weight_of) for stratum in population.strata]
-    shares = shares_of(left)
-    parts = [0] * len(left)
-    for _ in range(min(n, population.n)):
-        # The stratum farthest behind its share is next, so that a small draw is part of each larger one.
-        turn = min((i for i, rest in enumerate(left) if rest), key=lambda i: (parts[i] + 1) / shares[i])
-        parts[turn] += 1
-        left[turn] -= 1
-    drawn = [key for stratum, part in zip(population.strata, parts, strict=True) for key in stratum.order[:part]]
-    return sorted(drawn, key=_checksum)
-
-
-def _checksum(key: Key) -> str:
-    return digest(["audit", key.question_id, key.sample_index])
-
-
 class AuditedPart(NamedTuple):
     """The audit of one stratum (the samples called correct, or the others).
 
@@ -297,16 +179,16 @@ def audited(
     in_force: Mapping[Key, Override] | None = None,
     since: datetime | None = None,
 ) -> Audited | None:
-    """The accuracy by a person, estimated from the audited samples; None while nothing is audited in one of the strata.
+    """The accuracy by a person, estimated from the audited samples; None while no verdict counts in one of the strata.
 
     items: `tally(…).questions`. by_hand: `audits(…)`. intervals: of the accuracy by the grades. in_force: all verdicts
     by hand, whatever their reason; they count on samples that the grader left undecided beside the judge's; None: the
     audit's alone. since: when the judge's rubric was first used; None: it has none.
     """
-    population = _Population.of(items)
+    population = Population.of(items)
     parts, n_differing, n_accepted, n_older = [], 0, 0, 0
     for stratum in population.strata:
-        verdicts = list(stratum.audits(by_hand))
+        verdicts = stratum.verdicts(by_hand)
         if not verdicts:
             return None
         n_differing += (differing := sum(correct != stratum.called_correct for _, correct in verdicts))

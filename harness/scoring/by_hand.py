@@ -15,7 +15,8 @@ import msgspec
 from harness.core.records import Key
 from harness.runs import overrides
 from harness.runs.overrides import Override
-from harness.scoring.audit import Audited, audited, audits
+from harness.scoring.audit import Audited, audited
+from harness.scoring.audit_order import NO_ESTIMATE, audits, why_no_estimate
 from harness.scoring.score import GroupScore, Score, groups_by_field, intervals_of
 from harness.scoring.tally import QuestionTally
 from harness.scoring.uncertainty import rate
@@ -45,14 +46,28 @@ def beside_verdicts_by_hand(
     if in_force and score.accuracy is not None:
         score, sentence = _with_corrected(score, items, in_force)
         warnings += [sentence] if sentence else []
-    remark = score.audited or score.judge_errors
-    warnings += [] if remark is None else [remark.sentence]
+    remark = _remark(score, items, audits(corrections))
+    warnings += [remark] if remark else []
     return msgspec.structs.replace(score, warnings=tuple(warnings))
+
+
+def _remark(score: Score, items: Sequence[QuestionTally], by_hand: Mapping[Key, Override]) -> str:
+    """The warning on the errors of the grader: what an audit estimates, why it estimates nothing, or that there is
+    none; empty if no judge decided and nothing is audited. by_hand: what is audited.
+    """
+    if score.audited is not None:
+        return score.audited.sentence
+    why = why_no_estimate(items, by_hand) if by_hand else ""
+    if score.judge_errors is None:
+        return why
+    return f"{score.judge_errors.opening}: {why}" if why else score.judge_errors.sentence
 
 
 def _is_on_verdicts_by_hand(score: Score, warning: str) -> bool:
     """Whether the warning is one that this module added to the stored `score`."""
     if warning in {remark.sentence for remark in (score.judge_errors, score.audited) if remark is not None}:
+        return True
+    if NO_ESTIMATE in warning:
         return True
     # The score does not state how many samples were judged, the number with which these sentences begin.
     former = overrides.Corrected(0, score.n_overridden)

@@ -22,7 +22,8 @@ from harness.core.records import Key, VerdictName
 from harness.runs import RunFolder, overrides
 from harness.runs.layout import OutputsFolder
 from harness.runs.line_file import write_lines
-from harness.scoring.audit import WHY, Audited
+from harness.scoring.audit import Audited
+from harness.scoring.audit_order import WHY
 from harness.verbs.outputs import is_outputs
 from harness.viewer import auditing
 from harness.viewer.auditing import AuditItem
@@ -41,11 +42,11 @@ class Audit:
 
     accuracy: by the grader, a fraction. n_drawn: number of samples drawn for the audit. items: the drawn samples that
     the person has not judged since the judge's rubric was first used; older: a sentence that counts those with an older
-    verdict, empty without any. estimate: the accuracy that follows from the person's verdicts; None until the person
-    has judged samples that the grader called correct and samples that it did not. rubric: the user's rubric that the
-    judge got; empty without one. by_hand: the accuracies with and without the person's verdicts in words, if the person
-    was asked about undecided samples, which estimates nothing; empty without such verdicts. undecided: whether the
-    samples are the undecided ones, not drawn at random.
+    verdict, empty without any. estimate: the accuracy that follows from the person's verdicts; None while too few count
+    in the random order of the present samples. why: why there is none; empty if there is one. rubric: the rubric that
+    the judge got; empty without one. by_hand: the accuracies with and without the person's verdicts in words, if the
+    person was asked about undecided samples, which estimates nothing; empty without such verdicts. undecided: whether
+    the samples are the undecided ones, not drawn at random.
     """
 
     benchmark: str
@@ -53,6 +54,7 @@ class Audit:
     n_drawn: int
     items: list[AuditItem]
     estimate: Audited | None
+    why: str = ""
     rubric: str = ""
     older: str = ""
     by_hand: str = ""
@@ -166,6 +168,7 @@ def _audit(benchmark: OpenBenchmark, samples: int) -> Audit:
         n_drawn=len(keys),
         items=[auditing.item(benchmark, key) for key in left.keys],
         estimate=score.audited,
+        why="" if score.audited else auditing.why_unknown(benchmark),
         rubric="" if rubric is None else rubric.text,
         older=left.sentence,
     )

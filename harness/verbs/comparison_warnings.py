@@ -29,6 +29,7 @@ from harness.runs.layout import BenchmarkFolder, RunFolder
 from harness.runs.manifest import BenchmarkRecord
 from harness.runs.recorded_settings import NAMED_BY, setting_differences
 from harness.scoring import PairedComparison, QuestionTally
+from harness.scoring.audit_order import NO_ESTIMATE
 from harness.scoring.comparison import MAX_NAMED_QUESTIONS
 from harness.scoring.moves import pairs
 from harness.scoring.score import MAX_GRADER_CHARS, Score
@@ -251,7 +252,8 @@ def _judge_warnings(scores: Mapping[str, Score]) -> list[str]:
     for which, score in judged.items():
         errors, audit = score.judge_errors, score.audited
         assert errors is not None
-        by_hand = "nobody has audited them"
+        begun = any(NO_ESTIMATE in warning for warning in score.warnings)
+        by_hand = "their audit gives no estimate yet" if begun else "nobody has audited them"
         if audit is not None:
             share = f"{audit.n_audited:,} of {audit.n_population:,} verdicts"
             by_hand = f"a person audited {share}: {audit.words} by a person"

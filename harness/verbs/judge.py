@@ -536,7 +536,7 @@ def judge_grades(
             "" if mute else _silent_warning(benchmark.grades, benchmark_cases, replies),
             not_asked.warning(benchmark_cases.benchmark),
             _missing_warning(replies, len(benchmark_cases.questions), outcome),
-            _unshown(benchmark.grades, judge.scope),
+            _unshown(benchmark, graded, judge.scope, samples_of),
             _from_elsewhere(replies.from_server, judge.addresses),
         ]
         scores.append(publish(dataclasses.replace(after, warnings=(*after.warnings, *filter(None, warnings)))))
@@ -685,18 +685,33 @@ def _agreeable(stored: Sequence[_Replies]) -> str:
     )
 
 
-def _unshown(grades: Iterable[Grade], scope: Scope) -> str:
+def _unshown(of: GradedBenchmark, run: Sequence[GradedBenchmark], scope: Scope, samples_of: SamplesOf) -> str:
     """A warning if the judge's scope leaves out replies in which the rules found no answer; else empty.
 
-    A reply that max_tokens cut is not counted: it has no end that the judge could be shown.
+    Only replies with an end that the judge could be shown are counted: not those that max_tokens cut, nor empty ones.
+    of: the benchmark. run: all benchmarks that the judge rules on, with the grades before it.
     """
-    n = sum(grade.verdict == "no_answer" and not grade.truncated for grade in grades)
-    if scope == "all" or not n:
+    unanswered = {grade.key for grade in of.grades if grade.verdict == "no_answer" and not grade.truncated}
+    if scope == "all" or not unanswered:
         return ""
+    n = sum(ending_for_judge(sample) is not None for sample in samples_of(of, unanswered))
+    if not n:
+        return ""
+    here, elsewhere = (
+        sum(grade.verdict in ("correct", "wrong") for each in benchmarks for grade in each.grades)
+        for benchmarks in ([of], [each for each in run if each is not of])
+    )
+    advice = "the judge's scope `all` shows it the end of such replies, and with `override` its verdict counts"
+    if elsewhere:
+        advice = (
+            f"{advice}, but both hold for the whole run and would replace {here + elsewhere:,} other verdicts; give "
+            "this benchmark a run folder of its own first"
+        )
+    elif here:
+        advice = f"{advice}, but its verdicts would replace {here:,} others of this benchmark, too"
     return (
         f"{count_noun(n, 'reply', 'replies')} without an answer {'was' if n == 1 else 'were'} not shown to the judge "
-        f"and {'counts' if n == 1 else 'count'} as wrong: the judge's scope `all` shows it the end of such replies, "
-        "and with `override` its verdict counts"
+        f"and {'counts' if n == 1 else 'count'} as wrong: {advice}"
     )
 
 

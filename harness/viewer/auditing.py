@@ -12,7 +12,7 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.records import Key, SampleRecord, VerdictName
 from harness.runs.overrides import is_older
-from harness.scoring.audit import draw
+from harness.scoring.audit_order import draw, why_no_estimate
 from harness.scoring.by_hand import beside_verdicts_by_hand
 from harness.scoring.rubrics import Rubric, rubric_of
 from harness.scoring.score import Score, counted_copies
@@ -51,6 +51,11 @@ def draw_keys(benchmark: OpenBenchmark, n: int) -> list[Key]:
     """The keys of the first `n` samples of the random draw, judged or not. Raises `StoreError` if the benchmark is not
     scored."""
     return draw(_counted_questions(benchmark), n)
+
+
+def why_unknown(benchmark: OpenBenchmark) -> str:
+    """Why the audit gives no estimate yet, in a sentence; empty if it gives one."""
+    return why_no_estimate(_counted_questions(benchmark), benchmark.audits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from harness.runs.opinions import Opinion
 from harness.runs.overrides import Override
 from harness.runs.survey import count_entries
 from harness.scoring import QuestionTally, Score
-from harness.scoring.audit import audits
+from harness.scoring.audit_order import audits
 from harness.scoring.tally import tally
 from harness.viewer.offsets import SampleOffsets
 

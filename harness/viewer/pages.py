@@ -392,6 +392,7 @@ def audit_page(benchmark: OpenBenchmark) -> AuditPage:
     keys = auditing.draw_keys(benchmark, auditing.SAMPLES)
     left = auditing.samples_left(benchmark, keys)
     estimate = None if left.keys else auditing.renewed_score(benchmark).audited
+    why = "" if left.keys or estimate else auditing.why_unknown(benchmark)
     page = AuditPage(
         n_drawn=len(keys),
         n_left=len(left.keys),
@@ -402,7 +403,7 @@ def audit_page(benchmark: OpenBenchmark) -> AuditPage:
         question=None,
         answer=None,
         text=None,
-        result="" if estimate is None else estimate.sentence,
+        result=why if estimate is None else estimate.sentence,
     )
     if not left.keys:
         return page

@@ -12,7 +12,8 @@ import pytest
 from harness.core.records import Grade, Key
 from harness.grading.second.judge import apply_ruling
 from harness.runs.overrides import Override
-from harness.scoring.audit import Audited, AuditedPart, audited, draw, estimate
+from harness.scoring.audit import Audited, AuditedPart, audited, estimate
+from harness.scoring.audit_order import draw, why_no_estimate
 from harness.scoring.intervals import Z_95, Interval, question_limits, sampling_limits, wilson
 from harness.scoring.tally import QuestionTally, tally
 from harness.scoring.uncertainty import Intervals, accuracy_intervals
@@ -216,9 +217,58 @@ def test_words_out_of_the_order_count_for_nothing() -> None:
     correct = [key for key in order if key.sample_index == 0]
     wrong = [key for key in order if key.sample_index == 1]
     honest = {**dict.fromkeys(correct[:10], True), **dict.fromkeys(wrong[:10], False)}
-    picked = dict.fromkeys(wrong[11:40], True)
+    picked = dict.fromkeys(wrong[11:20], True)
     assert estimated(items, {**honest, **picked}) == estimated(items, honest)
     assert estimated(items, picked) is None
+
+
+def test_fewer_than_half_of_the_verdicts_at_the_beginning_of_the_order_give_no_estimate() -> None:
+    """The judge was shown 90 of 120 samples, and 60 of them are audited; then its verdicts are gone. The first samples
+    of all are such ones alone, but the order ends at the first that it was not shown.
+    """
+    names = [f"q{i}" for i in range(120)]
+    shown = items_of(dict.fromkeys(names[:90], "w"), **dict.fromkeys(names[90:], "n"))
+    verdicts = dict.fromkeys(draw(shown, 60), True)
+    assert why_no_estimate(shown, by_hand(verdicts)) == ""
+    gone = items_of({}, **dict.fromkeys(names[:90], "w"), **dict.fromkeys(names[90:], "n"))
+    order = draw(gone, 120)
+    first = next(i for i, key in enumerate(order) if key not in verdicts)
+    assert 0 < first < 30
+    assert estimated(gone, verdicts) is None
+    why = why_no_estimate(gone, by_hand(verdicts))
+    assert f"of 60 verdicts by hand on samples that were not graded correct, {first} are at the beginning" in why
+    needed = int(why.partition(" more verdict")[0].rpartition(" ")[2])
+    assert needed > 1
+    missing = [key for key in order if key not in verdicts][:needed]
+    assert estimated(gone, {**verdicts, **dict.fromkeys(missing[:-1], False)}) is None
+    found = estimated(gone, {**verdicts, **dict.fromkeys(missing, False)})
+    assert found is not None
+    assert found.n_audited >= (60 + needed) / 2
+    assert found.accuracy < 1
+
+
+def test_the_reason_for_no_estimate_is_the_first_sample_of_the_order() -> None:
+    """All samples but the first of those graded correct are judged; such a draw of more than 100 names its size."""
+    items = items_of({}, **{f"q{i}": "cw" for i in range(150)})
+    order = draw(items, 300)
+    correct = [key for key in order if key.sample_index == 0]
+    why = why_no_estimate(items, by_hand(dict.fromkeys([key for key in order if key != correct[0]], True)))
+    assert "of 149 verdicts by hand on samples that were graded correct, 0 are at the beginning" in why
+    assert "go on with the audit. At least 1 more verdict is needed, on samples that `harness audit` asks about" in why
+    assert "not graded" not in why
+    deep = by_hand(dict.fromkeys([key for key in order if key not in correct[:80]], True))
+    why = why_no_estimate(items, deep)
+    assert "At least 70 more verdicts are needed, on samples that `harness audit` with `samples` 139 asks about" in why
+    assert correct[69] in draw(items, 139)
+    assert correct[69] not in draw(items, 138)
+
+
+def test_an_audit_needs_a_verdict_of_each_kind() -> None:
+    items = items_of({}, q1="cw", q2="cc")
+    assert why_no_estimate(items, {}).endswith("yet: no drawn sample is judged by hand")
+    why = why_no_estimate(items, by_hand(dict.fromkeys([key for key in draw(items, 4) if key != Key("q1", 1)], True)))
+    assert "yet: none of the samples that were not graded correct is judged by hand. At least 1 more verdict is" in why
+    assert "go on" not in why
 
 
 def test_the_interval_holds_where_the_raw_one_does_not() -> None:

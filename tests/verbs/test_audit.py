@@ -167,6 +167,44 @@ def test_an_audit_states_both_accuracies_while_the_judge_left_samples_undecided(
     assert score.audited.intervals == score.accuracy_overridden_intervals, "scored by the person's verdicts alone"
 
 
+def test_an_audit_of_a_judge_estimates_nothing_in_a_score_without_the_judge(tmp_path: Path, judge: FaultServer) -> None:
+    """The judge was not shown the replies without an answer, so those that were audited are no draw of all samples."""
+    rows = {f"q{i}": (PROSE, [GOOD, BAD, "", "", GOOD]) for i in range(8)}
+    folder = write_run(tmp_path / "run", rows)
+    judge_run(folder, serve(judge))
+    front.audit(folder.path, out=tmp_path / "todo.jsonl")
+    filled(tmp_path / "todo.jsonl", lambda row: "correct" if "making" in row["text"] else "wrong")
+    (audit,) = front.audit(folder.path, verdicts=tmp_path / "todo.jsonl")
+    assert audit.estimate is not None
+    assert (audit.estimate.n_audited, audit.estimate.accuracy, audit.why) == (24, pytest.approx(0.4), "")
+    score_run(folder, GradingOptions(workers=1))  # the judge is forgotten
+    assert "the accuracy by a person" not in warnings(folder).replace("no estimate of the accuracy by a person", "")
+    assert "no estimate of the accuracy by a person yet: of 24 verdicts by hand on samples that" in warnings(folder)
+    assert "if a judge decided, score with it again, or go on with the audit. " in warnings(folder)
+    (audit,) = front.audit(folder.path)
+    assert audit.estimate is None
+    assert audit.why in warnings(folder)
+    assert warnings(folder).count("no estimate of") == 1
+    judge_run(folder, serve(judge))
+    assert "no estimate" not in warnings(folder)
+    assert "the accuracy by a person is 40.0 %" in warnings(folder)
+
+
+def test_a_judged_score_says_why_its_audit_estimates_nothing(tmp_path: Path, judged: RunFolder) -> None:
+    """Nothing shows how often the judge errs: so it said though two samples were judged, of the wrong ones alone."""
+    front.audit(judged.path, out=tmp_path / "todo.jsonl")
+    filled(tmp_path / "todo.jsonl", lambda row: "wrong" if "burning" in row["text"] else None)
+    front.audit(judged.path, verdicts=tmp_path / "todo.jsonl")
+    assert "leave its errors out: no estimate of the accuracy by a person yet: none of the samples that" in warnings(
+        judged
+    )
+    assert "nothing here shows how often it errs" not in warnings(judged)
+    front.audit(judged.path, out=tmp_path / "rest.jsonl")
+    filled(tmp_path / "rest.jsonl", lambda row: "correct")
+    front.audit(judged.path, verdicts=tmp_path / "rest.jsonl")
+    assert "no estimate" not in warnings(judged)
+
+
 # --- by a file ---
 def test_by_a_file(tmp_path: Path, judged: RunFolder) -> None:
     written = harness(tmp_path, "audit", "run", "--out", "todo.jsonl")
@@ -429,7 +467,7 @@ def test_what_is_left_open_is_asked_again(tmp_path: Path, judged: RunFolder) -> 
     rows = filled(tmp_path / "todo.jsonl", lambda row: None)
     filled(tmp_path / "todo.jsonl", lambda row: "correct" if row == {**rows[0], "verdict": None} else None)
     read = harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl", "--out", "left.jsonl")
-    assert "1 of 4 drawn samples are judged by hand\n  no estimate yet" in read.out
+    assert "1 of 4 drawn samples are judged by hand\n  no estimate of the accuracy by a person yet: none of" in read.out
     assert "3 samples to judge: left.jsonl" in read.out
 
 

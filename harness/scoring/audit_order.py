@@ -1,0 +1,225 @@
+"""Which samples an audit draws, in which order, and which of a person's verdicts count in its estimate.
+
+The audited population is the samples that a judge decided: it gave a verdict on them, and this verdict counts, whether
+or not the rules agree (`second.judge.apply_ruling`). Where no judge decided any, it is all samples. It has two strata:
+the samples that were called correct, and the others. The draw is no file: it is the order of the samples by a checksum
+of their keys, which knows nothing of their texts and verdicts. Of each stratum the estimate takes the samples from the
+beginning of this order up to the first without a verdict by hand. So a person may stop at any sample. A verdict counts
+only if an audit stored it (`audits`): one that somebody gave for another reason, on a sample that looked wrong say, is
+no random draw and would bias the estimate.
+
+The population and its strata follow from the grades, which change: a score without the judge counts all samples. The
+verdicts given before stay, but the order then stops at the first sample that the former audit could not draw, such as
+one that the judge was not shown, and all before it are of the other kind: a biased draw. If such samples are a share p
+of a stratum, none is among the first m with the chance (1 − p)^m; so a small m is no reason to take p for 0. The
+estimate therefore needs that at least `MIN_COUNTED` of a stratum's audits count; else `why_no_estimate` says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from harness.core.codec import digest
+from harness.core.nouns import are
+from harness.core.records import Key
+from harness.grading.verdict import JUDGE_RULE
+from harness.runs.overrides import Override
+from harness.scoring.tally import QuestionTally
+
+MIN_SHARE = 0.25
+"""Share of the audits that the smaller of the two strata gets at least, while it has samples."""
+
+MIN_COUNTED = 0.5
+"""Share of a stratum's audits that must stand before its first sample without a verdict, or none of them counts."""
+
+WHY = "audit"
+"""The reason (`Override.why`) of a verdict by hand that an audit stored."""
+
+NO_ESTIMATE = "no estimate of the accuracy by a person yet: "
+"""The words before the reasons of `why_no_estimate`."""
+
+_SAMPLES = 100
+"""The audit's samples of a benchmark where no option says otherwise."""
+
+
+@dataclass(slots=True)
+class Stratum:
+    """The samples that the grader called correct, or those that it did not. weight_of: key → weight in the accuracy."""
+
+    called_correct: bool
+    weight_of: dict[Key, float] = field(default_factory=dict)
+
+    @property
+    def order(self) -> list[Key]:
+        """The samples in the order of the draw."""
+        return sorted(self.weight_of, key=_checksum)
+
+    def verdicts(self, by_hand: Mapping[Key, Override]) -> list[tuple[Key, bool]]:
+        """Return (sample, whether the person calls it correct) in order, for each audit that counts; often none."""
+        if self.missing(by_hand):
+            return []
+        return [(key, by_hand[key].verdict == "correct") for key in self.beginning(by_hand)]
+
+    def beginning(self, by_hand: Mapping[Key, Override]) -> list[Key]:
+        """The samples before the first without a verdict, in order."""
+        order = self.order
+        return order[: next((i for i, key in enumerate(order) if key not in by_hand), len(order))]
+
+    def missing(self, by_hand: Mapping[Key, Override]) -> list[Key]:
+        """The next samples in order that need a verdict before any audit of this stratum counts."""
+        n_audited = len(self.weight_of.keys() & by_hand.keys())
+        missing: list[Key] = []
+        for n_before, key in enumerate(self.order):
+            if key in by_hand:
+                continue
+            if n_before and n_before >= MIN_COUNTED * (n_audited + len(missing)):
+                break
+            missing.append(key)
+        return missing
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """What is audited. certain: the part of the accuracy that comes from samples which no judge decided. undecided:
+    the samples beside the strata that the grader left undecided, each with its weight in the accuracy. of_judge: the
+    strata hold the verdicts of a judge.
+    """
+
+    strata: tuple[Stratum, ...]
+    certain: float
+    n: int
+    undecided: Mapping[Key, float]
+    of_judge: bool
+
+    @classmethod
+    def of(cls, items: Sequence[QuestionTally]) -> Population:
+        """The samples that can be drawn, in two strata, and the part of the accuracy that no judge decided."""
+        present = [item for item in items if item.n]
+        by_judge = any(grade.rule == JUDGE_RULE for item in present for grade in item.grades)
+        strata = {verdict: Stratum(verdict) for verdict in (True, False)}
+        certain: list[float] = []
+        undecided: dict[Key, float] = {}
+        for item in present:
+            weight = 1 / (item.n * len(present))
+            for grade in item.grades:
+                correct = grade.verdict == "correct"
+                if by_judge and grade.rule != JUDGE_RULE:
+                    certain.append(weight * correct)
+                    if grade.verdict == "undecided":
+                        undecided[grade.key] = weight
+                else:
+                    strata[correct].weight_of[grade.key] = weight
+        filled = tuple(stratum for stratum in strata.values() if stratum.weight_of)
+        n = sum(len(stratum.weight_of) for stratum in filled)
+        return cls(filled, math.fsum(certain), n, undecided, by_judge)
+
+    def turns(self) -> Iterator[int]:
+        """Yield, for one sample of the draw after the other, the number of the stratum that it comes from."""
+        left = [len(stratum.weight_of) for stratum in self.strata]
+        shares = shares_of(left)
+        parts = [0] * len(left)
+        while any(left):
+            # The stratum farthest behind its share is next, so that a small draw is part of each larger one.
+            turn = min((i for i, rest in enumerate(left) if rest), key=lambda i: (parts[i] + 1) / shares[i])
+            parts[turn] += 1
+            left[turn] -= 1
+            yield turn
+
+
+def audits(overrides: Iterable[Override]) -> dict[Key, Override]:
+    """The person's verdicts on the samples that an audit asked about.
+
+    overrides: all of a benchmark, in order. A correction of an audited sample counts, whatever its reason; a withdrawn
+    verdict does not.
+    """
+    in_force: dict[Key, Override] = {}
+    for override in overrides:
+        if override.verdict is None:
+            in_force.pop(override.key, None)
+        elif override.why == WHY or override.key in in_force:
+            in_force[override.key] = override
+    return in_force
+
+
+def shares_of(sizes: Sequence[int]) -> list[float]:
+    """Return the shares of an audit's samples for the two strata: samples that the grader called correct, and others.
+
+    The shares add up to 1. sizes: samples of each stratum.
+    """
+    if len(sizes) < 2:
+        return [1.0] * len(sizes)
+    first = min(1 - MIN_SHARE, max(MIN_SHARE, sizes[0] / sum(sizes)))
+    return [first, 1 - first]
+
+
+def draw(items: Sequence[QuestionTally], n: int) -> list[Key]:
+    """Draw at most `n` samples for a person to check; return them in the order to show them.
+
+    items: `tally(…).questions`. Of the two strata (samples that the grader called correct, and others) each gets a part
+    in proportion to its size, but at least `MIN_SHARE`. The order is that of checksums, so that it does not give the
+    grader's verdict away.
+    """
+    population = Population.of(items)
+    parts = Counter(islice(population.turns(), n))
+    drawn = [key for number, stratum in enumerate(population.strata) for key in stratum.order[: parts[number]]]
+    return sorted(drawn, key=_checksum)
+
+
+def why_no_estimate(items: Sequence[QuestionTally], by_hand: Mapping[Key, Override]) -> str:
+    """A sentence that says why the audits give no estimate, and what to do; empty if they give one.
+
+    items: `tally(…).questions`. by_hand: `audits(…)`.
+    """
+    population = Population.of(items)
+    missing = [stratum.missing(by_hand) for stratum in population.strata]
+    n_missing = sum(map(len, missing))
+    if not n_missing:
+        return ""
+    if not any(stratum.weight_of.keys() & by_hand.keys() for stratum in population.strata):
+        return f"{NO_ESTIMATE}no drawn sample is judged by hand"
+    causes, changed, regraded = [], False, False
+    for stratum, keys in zip(population.strata, missing, strict=True):
+        which = "samples that were graded correct" if stratum.called_correct else "samples that were not graded correct"
+        audited = [by_hand[key] for key in stratum.weight_of if key in by_hand]
+        n_audited, n_before = len(audited), len(stratum.beginning(by_hand))
+        regraded |= any((override.graded == "correct") != stratum.called_correct for override in audited)
+        if keys and not n_audited:
+            causes.append(f"none of the {which} is judged by hand")
+        elif keys:
+            changed = True
+            causes.append(
+                f"of {n_audited:,} verdicts by hand on {which}, {n_before:,} "
+                f"{are(n_before)} at the beginning of the random order, before the first sample without one, and at "
+                "least half must be"
+            )
+    judge = "if a judge decided, score with it again, or " * (regraded and not population.of_judge)
+    advice = f"Since then, the samples or the grader changed: {judge}go on with the audit. " if changed else ""
+    n_samples = _n_samples(population, missing)
+    more = f" with `samples` {n_samples:,}" if n_samples > _SAMPLES else ""
+    verdicts = "verdict is" if n_missing == 1 else "verdicts are"
+    return (
+        f"{NO_ESTIMATE}{'; '.join(causes)}. {advice}At least {n_missing:,} more {verdicts} needed, on samples that "
+        f"`harness audit`{more} asks about in this order"
+    )
+
+
+def _n_samples(population: Population, missing: Sequence[Sequence[Key]]) -> int:
+    """The number of samples of the smallest draw that holds the missing ones. missing: by stratum."""
+    depths = [
+        stratum.order.index(keys[-1]) + 1 if keys else 0
+        for stratum, keys in zip(population.strata, missing, strict=True)
+    ]
+    parts = [0] * len(depths)
+    for n, turn in enumerate(population.turns(), 1):
+        parts[turn] += 1
+        if all(part >= depth for part, depth in zip(parts, depths, strict=True)):
+            return n
+    return population.n
+
+
+def _checksum(key: Key) -> str:
+    return digest(["audit", key.question_id, key.sample_index])
