@@ -416,7 +416,7 @@ def shared(rng: np.random.Generator, repeats: int) -> Table:
     """
     rows = []
     size = max(repeats // 20, 10)
-    for n_questions, n in ((5, 2), (30, 2), (30, 4), (30, 16), (198, 4)):
+    for n_questions, n in ((30, 2), (30, 4), (30, 16), (198, 4)):
         for copied_share in (0.5, 1.0):
             rates = []
             for chance_of, length in itertools.product(REPLY_MODELS.values(), (57, 600)):
