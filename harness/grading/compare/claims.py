@@ -65,7 +65,7 @@ def compare_claims(reference: str, answer: str, rules: GradeRules, equal: Equal)
     """Compare by `equal`, with a quantity that a side states twice as one quantity, and a conclusion by itself."""
     sides: list[tuple[str, ...]] = []
     for text in (reference, answer):
-        twice = _restated(text)
+        twice = _restatement(text)
         if twice is not None and same(twice.first, twice.second, rules).equal is not True:
             return Comparison(None, "restated")
         sides.append((text,) if twice is None else twice.spellings)
@@ -74,7 +74,7 @@ def compare_claims(reference: str, answer: str, rules: GradeRules, equal: Equal)
 
 
 # --- a quantity in two units ---
-def _restated(text: str) -> _Restated | None:
+def _restatement(text: str) -> _Restated | None:
     """Read an answer whose quantity is stated again in brackets, behind 即 or an equals sign; None for any other."""
     if len(text) > MAX_CHARS or not any(mark in text for mark in ("(", "（", "即", "就是", "=")):
         return None
@@ -126,10 +126,10 @@ def _conclusion(answer: str) -> str | None:
     """
     if len(answer) > MAX_CHARS:
         return None
-    found = list(_CONCLUDES.finditer(answer, 1))
-    if not found:
+    conclusions = list(_CONCLUDES.finditer(answer, 1))
+    if not conclusions:
         return None
-    premise, conclusion = answer[: found[-1].start()].rstrip(" ,，;；。."), answer[found[-1].end() :]
+    premise, conclusion = answer[: conclusions[-1].start()].rstrip(" ,，;；。."), answer[conclusions[-1].end() :]
     try:
         steps, concluded = items_of(parse(premise)), items_of(parse(conclusion))
     except (Unreadable, RecursionError):
@@ -210,11 +210,11 @@ def _is_about_other(item: Node, part: tuple[Node, ...]) -> bool:
     label = _label(item)
     if label is None:
         return True
-    named = [other for other in part if _label(other) is not None]
+    named = [claim for claim in part if _label(claim) is not None]
     if len(named) < len(part):
         # A number without a name beside `x = 3` may be a further solution; an inequality is none.
-        return all(_label(other) is not None or other.op in ("rel", "member") for other in part)
-    return all(_stem(label) != _stem(_label(other)) or _value(item) == _value(other) for other in named)
+        return all(_label(claim) is not None or claim.op in ("rel", "member") for claim in part)
+    return all(_stem(label) != _stem(_label(claim)) or _value(item) == _value(claim) for claim in named)
 
 
 def _label(item: Node) -> Node | None:
