@@ -34,7 +34,12 @@ OF_PROCESSES = (
 )
 """Beginnings of the names of tests whose workers are not kept."""
 
-NOT_FORKED = ("tests/system/", "tests/grading/test_grading_pool.py::test_a_worker_that_is_killed")
+NOT_FORKED = (
+    "tests/grading/test_grading_pool.py::test_a_worker_that_is_killed",
+    "tests/system/test_isolated_children.py",
+    "tests/system/test_no_dumps.py",
+    "tests/system/test_secrets_everywhere.py",
+)
 """Beginnings of the names of tests whose workers are children of the tests' process, each a new interpreter."""
 
 MAX_KEPT = 4
