@@ -73,7 +73,7 @@ from harness.showing.collecting import Collecting, OnProgress
 from harness.verbs import race as races
 from harness.verbs import repeats as experiments
 from harness.verbs import score as scoring
-from harness.verbs.again import options_again, python_call
+from harness.verbs.again import lines_again, python_call
 from harness.verbs.audit import Audit
 from harness.verbs.audit import audit as audit_run
 from harness.verbs.compare import Comparisons, Verified
@@ -270,7 +270,9 @@ def report(
     sources = [Path(source) for source in ([runs] if isinstance(runs, Run | str | os.PathLike) else runs)]
     if not sources:
         raise UsageError("name at least one run", field="runs")
-    built = report_of(sources, report_options, lambda *run: [python_call(call) for call in options_again(*run)])
+    built = report_of(
+        sources, report_options, lambda manifest, run, scores: lines_again(manifest, run, scores, python_call)
+    )
     if report_options.plots is not None:
         draw.write_plots(built.plots(), report_options.plots)
     if report_options.out is not None:

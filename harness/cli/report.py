@@ -31,11 +31,11 @@ def command(runs: tuple[Path, ...], **given: Any) -> None:
     from harness.reports.plots import draw
     from harness.reports.report import BREAKDOWNS
     from harness.reports.settings import cost_of_sessions
-    from harness.verbs.again import options_again
+    from harness.verbs.again import lines_again
     from harness.verbs.report import default_folder, report
 
     options = ReportOptions.of(**given)
-    table = report(runs, options, lambda *run: [run_command(call) for call in options_again(*run)])
+    table = report(runs, options, lambda manifest, run, scores: lines_again(manifest, run, scores, run_command))
     if options.plots is not None:
         n_plots = len(draw.write_plots(table.plots(), options.plots)) // len(draw.FORMATS)
         click.echo(f"plots: {n_plots} in {options.plots}, each as {', '.join(draw.FORMATS)}")

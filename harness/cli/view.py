@@ -28,7 +28,7 @@ def command(runs: tuple[Path, ...], port: int | None, no_open: bool) -> None:
     """
     from harness.cli.again import run_command
     from harness.runs.layout import RunFolder
-    from harness.verbs.again import options_again
+    from harness.verbs.again import lines_again
     from harness.verbs.compare import published_beside
     from harness.verbs.report import run_facts
     from harness.viewer.library import Library
@@ -48,7 +48,7 @@ def command(runs: tuple[Path, ...], port: int | None, no_open: bool) -> None:
 
     def facts(folder: RunFolder) -> RunFacts:
         """What the page of a run shows, with the commands that repeat the run."""
-        return run_facts(folder, lambda *run: [run_command(call) for call in options_again(*run)])
+        return run_facts(folder, lambda manifest, run, scores: lines_again(manifest, run, scores, run_command))
 
     ports = (port,) if port is not None else (DEFAULT_PORT, 0)
     serve(library, announce, published=published_beside, facts=facts, ports=ports)

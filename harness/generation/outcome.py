@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from harness.core.errors import Sentence, option
 from harness.core.nouns import are, count_noun
 from harness.generation.comparing import UNLIKE
+from harness.generation.dispatch.canary import MIN_DUPLICATE_CHARS
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.snapshot import Cause
 from harness.generation.progress import Progress
@@ -81,6 +82,7 @@ def doubts(dispatcher: Dispatcher, *, seeded: bool) -> Iterator[str]:
         yield f"{counts.loops} of {counts.finished} samples ({loops:.0%}) end in a loop of the same words."
     if seeded and dispatcher.duplicates.n / counts.finished > MANY_DUPLICATES:
         yield (
-            f"{dispatcher.duplicates.n} of {counts.finished} replies repeat another one to the same question word by "
-            "word, under different seeds: the server ignores seeds, or a cache answers."
+            f"{dispatcher.duplicates.n} of {counts.finished} replies have {MIN_DUPLICATE_CHARS} characters or more and "
+            "repeat another one to the same question word by word, under different seeds: the server ignores seeds, a "
+            "cache answers, or the model has few ways to word such a reply, as a judge its verdict."
         )

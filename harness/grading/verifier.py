@@ -207,6 +207,12 @@ def _is_shipped(grader: str) -> bool:
     return grader.startswith("harness.")
 
 
+def own_module(grader: str) -> str:
+    """The module that the user trusts for a verifier of his own, named as in a grade; empty for another grader."""
+    verifier = grader.partition("@")[0]
+    return verifier.partition(":")[0] if _SPELLING.fullmatch(verifier) and not _is_shipped(verifier) else ""
+
+
 def _trusted(grader: str) -> bool:
     """Whether the user trusts the module of `grader`."""
     if _is_shipped(grader) or grader.partition(":")[0] in _trusted_modules():

@@ -46,8 +46,8 @@ from harness.scoring import (
     compare_runs,
 )
 
-Repeat: TypeAlias = Callable[[Manifest, str], Sequence[str]]
-"""(a run's manifest, its name) → the command that repeats the run, one line or several."""
+Repeat: TypeAlias = Callable[[Manifest, str, Sequence[Score]], Sequence[str]]
+"""(a run's manifest, its name, its scores) → the commands that repeat the run and its grading, line by line."""
 
 BREAKDOWNS = "report_breakdowns.csv"
 """The file of a report's folder with the breakdowns as CSV; `report.csv` has one line for each score."""
@@ -152,7 +152,9 @@ class Report:
 
         tables = Tables(summary_table(self.runs), self._comparisons, self._numbers)
         commands = [
-            (run.label, line) for run in self.runs for line in (self.repeat or _no_lines)(run.manifest, run.label)
+            (run.label, line)
+            for run in self.runs
+            for line in (self.repeat or _no_lines)(run.manifest, run.label, run.scores)
         ]
         view = shlex.join(["harness", "view", *self.folders]) if self.folders else ""
         folders = [os.path.relpath(path, folder) for path in self.folders] if folder is not None else []
@@ -241,7 +243,7 @@ class Report:
         return [*([reported_table(sources)] if sources else []), *([published_table(rows)] if rows else [])]
 
 
-def _no_lines(_manifest: Manifest, _run: str) -> Sequence[str]:
+def _no_lines(_manifest: Manifest, _run: str, _scores: Sequence[Score]) -> Sequence[str]:
     """The `repeat` of a report whose caller gave none: returns no command."""
     return ()
 

@@ -73,6 +73,11 @@ class ScoredRun:
     remarks: tuple[str, ...] = ()
     sweep: Path | None = None
 
+    @property
+    def scores(self) -> list[Score]:
+        """The scores of the run's benchmarks that are scored."""
+        return [benchmark.score for benchmark in self.benchmarks.values() if benchmark.score is not None]
+
     def stored_name(self, benchmark: ScoredBenchmark) -> str:
         """The benchmark's name in the run's files, where a comparison may have given it another."""
         stored = (name for name, record in self.manifest.benchmarks.items() if record is benchmark.record)

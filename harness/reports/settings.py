@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from harness.core.inert import visible
+from harness.grading.verifier import RULES
 from harness.presets.sampling import sampling_fields
 from harness.reports.tables import Table, short
 from harness.runs import setting_names
@@ -28,7 +29,7 @@ from harness.runs.recorded_settings import (
 from harness.scoring.workload import Workload
 
 if TYPE_CHECKING:
-    from harness.reports.scored import ScoredRun
+    from harness.reports.scored import ScoredBenchmark, ScoredRun
 
 _BY_WEIGHT = (
     "attention_budget",
@@ -194,10 +195,24 @@ def _settings(title: str, runs: Sequence[ScoredRun], benchmark: str, *, checksum
     words = [{setting_names.in_words(path): value for path, value in column.items()} for column in columns]
     named = set(map(setting_names.in_words, starred))
     if not checksums:
-        rubrics = [{RUBRIC: run.benchmarks[benchmark].rubric or None} for run in present]
-        named |= _unlike(rubrics)
-        words = [column | rubric for column, rubric in zip(words, rubrics, strict=True)]
+        grading = [_grading(run.benchmarks[benchmark]) for run in present]
+        named |= _unlike(grading)
+        words = [column | graded for column, graded in zip(words, grading, strict=True)]
     return _side_by_side(title, "setting", present, words, named)
+
+
+def _grading(benchmark: ScoredBenchmark) -> dict[str, object]:
+    """Who graded a benchmark, by name, if not the rules alone: its graders, the judge's options, and the rubric."""
+    score = benchmark.score
+    if score is None or all(grader.startswith(f"{RULES}/") and "+" not in grader for grader in score.graders):
+        return {}
+    judge = {} if score.judge_errors is None else score.judge_errors.settings
+    return {
+        "graders": [*score.graders],
+        **{f"judge: {name}": value for name, value in judge.items()},
+        # In one line, as each value of the table.
+        RUBRIC: " ".join(benchmark.rubric.split()),
+    }
 
 
 def _unlike(columns: Sequence[Mapping[str, object]]) -> set[str]:

@@ -36,7 +36,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -59,13 +59,15 @@ class JudgeErrors(msgspec.Struct, frozen=True, kw_only=True):
     """What a score that no person has audited can say about the errors of its judge, a model that decides verdicts.
 
     n_judged: number of the n_samples whose verdict is the judge's. n_both: number of samples that both the rules and
-    the judge decided. n_differing: number of these on which rules and judge differ.
+    the judge decided. n_differing: number of these on which rules and judge differ. settings: the judge's options by
+    name, without keys; base_url: the addresses that its replies came from. Empty in scores of former versions.
     """
 
     n_judged: int
     n_samples: int
     n_both: int
     n_differing: int
+    settings: dict[str, Any] = {}
 
     @property
     def opening(self) -> str:

@@ -1,8 +1,9 @@
-"""Derives from a run's manifest the options that ask for the same samples again."""
+"""Derives from a run's manifest the options that ask for the same samples again, and from its scores the grading."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.asking.options.what import OF_DATA
@@ -10,8 +11,12 @@ from harness.benchmarks import catalogue, prompts
 from harness.benchmarks.card import Card
 from harness.client.asker import SERVER_FILLED
 from harness.core.errors import UsageError
+from harness.grading.second.judge import without_judge
+from harness.grading.second.judge_prompts import RUBRIC
+from harness.grading.verifier import TRUST_VARIABLE, own_module
 from harness.presets.sampling import DEFAULT_SAMPLING, sampling_fields
 from harness.runs.manifest import ASKED_WITH, SELECTED, SHARD, BenchmarkRecord, Manifest
+from harness.scoring.score import Score
 
 FILLED_BY_SERVER = "filled_by_server"
 """Key of a setting in a run's record that says which sampling values the server filled in. Records without this key
@@ -27,6 +32,42 @@ UNKNOWN_DATA = "QUESTIONS_FILE"
 
 AGAIN = "-again"
 """Ends the name of the folder to which a run is repeated."""
+
+
+def lines_again(
+    manifest: Manifest, run: str, scores: Sequence[Score], spell: Callable[[Mapping[str, Any]], str]
+) -> list[str]:
+    """The lines that repeat a run and its grading, where it was not graded by the rules alone: the shell's line that
+    trusts graders of one's own, the runs, and the commands that score them with the judge.
+
+    spell: the line of a run with the given fields of `RunOptions`.
+    """
+    runs = [spell(options) for options in options_again(manifest, run)]
+    return [*_trusting(scores), *runs, *_judging(f"{run}{AGAIN}", scores)]
+
+
+def _trusting(scores: Iterable[Score]) -> Iterator[str]:
+    """Yield the line that trusts the modules of the scores' graders; none for the graders of the harness."""
+    graders = {without_judge(grader) for score in scores for grader in score.graders}
+    if modules := ",".join(sorted(set(filter(None, map(own_module, graders))))):
+        yield f"export {TRUST_VARIABLE}={shlex.quote(modules)}"
+
+
+def _judging(run: str, scores: Iterable[Score]) -> Iterator[str]:
+    """Yield the command for each judge of the scores; a rubric is a file `rubric.txt` with the text in the settings."""
+    lines: dict[str, None] = {}
+    for score in scores:
+        judge = {} if score.judge_errors is None else score.judge_errors.settings
+        words = []
+        for name, value in judge.items():
+            flag = "--judge" if name == "model" else f"--judge-{name.replace('_', '-')}"
+            if name == "prompt" and str(value).startswith(RUBRIC):
+                value = "./rubric.txt"
+            for each in value if isinstance(value, list) else [value]:
+                words += [flag] if each is True else [flag, str(each)] if each is not False else []
+        if words:
+            lines[shlex.join(["harness", "score", run, *words])] = None
+    yield from lines
 
 
 def options_again(manifest: Manifest, run: str = "") -> list[dict[str, Any]]:

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import msgspec
 
@@ -106,6 +107,15 @@ class JudgeSettings:
     def name(self) -> str:
         """The name of this judge in the grades that it decides, and in its opinions."""
         return judge_name(self.model, self.prompt, self.votes)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of `JudgeOptions` that decide verdicts, by name."""
+        sent = {"temperature": self.sampling.temperature, "max_tokens": self.max_tokens}
+        return {
+            "model": self.model, "prompt": self.prompt.name, "scope": self.scope, "override": self.override,
+            "votes": self.votes, **sent,
+        }  # fmt: skip
 
     def folder(self, run: RunFolder) -> RunFolder:
         """The folder of this judge's replies for the run: one for each model, prompt wording and sampling."""
@@ -935,7 +945,7 @@ def _apply(
         prompt_tokens=replies.prompt_tokens,
         completion_tokens=replies.completion_tokens,
     )
-    errors = _errors(compared, report.n_decided, len(grades))
+    errors = _errors(compared, report.n_decided, len(grades), judge.options | {"base_url": [*replies.from_server]})
     failures = _failures(graded.counted(graded.grades), graded.counted(grades))
     judged = dataclasses.replace(
         graded, grades=grades, from_reasoning=None, judge_errors=errors, judged_failures=failures
@@ -943,10 +953,10 @@ def _apply(
     return judged, report
 
 
-def _errors(compared: Agreement, n_judged: int, n_samples: int) -> JudgeErrors | None:
+def _errors(compared: Agreement, n_judged: int, n_samples: int, settings: dict[str, Any]) -> JudgeErrors | None:
     """Count how often the judge differs from the rules, for the score; None if the judge decided no sample.
 
-    n_judged: samples whose verdict is the judge's, of n_samples.
+    n_judged: samples whose verdict is the judge's, of n_samples. settings: as in `JudgeErrors`.
     """
     if not n_judged:
         return None
@@ -961,4 +971,5 @@ def _errors(compared: Agreement, n_judged: int, n_samples: int) -> JudgeErrors |
         n_samples=n_samples,
         n_both=sum(n for n, _ in both),
         n_differing=sum(n for n, differs in both if differs),
+        settings=settings,
     )

@@ -68,7 +68,7 @@ def run_facts(folder: RunFolder, repeat: Repeat) -> RunFacts:
             for table in tables
         ],
         warnings=run.history.warnings,
-        commands=repeat(run.manifest, run.label),
+        commands=repeat(run.manifest, run.label, run.scores),
     )
 
 

@@ -8,6 +8,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import harness
@@ -19,8 +20,10 @@ from harness.cli.flags import with_server
 from harness.cli.run import command
 from harness.runs import RunFolder
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan, differences
-from harness.verbs.again import UNKNOWN_DATA, options_again, python_call
+from harness.scoring.score import score_benchmark
+from harness.verbs.again import UNKNOWN_DATA, lines_again, options_again, python_call
 from tests.faults.server import FaultServer
+from tests.scoring.graded import graded
 from tests.system.old_runs import FOLDERS, answer
 
 OLD_RUNS = sorted(path for path in FOLDERS.glob("*/*") if path.is_dir())
@@ -204,3 +207,16 @@ def test_a_hostile_name_is_one_word_of_the_command(hostile: str) -> None:
     line = run_command(options_again(hostile_manifest)[0])
     words = shlex.split(line)
     assert words[words.index("--system-prompt") + 1] == hostile
+
+
+def test_the_line_that_trusts_graders_of_ones_own_comes_first() -> None:
+    """The verifiers of the harness, the rules and a judge need none."""
+    manifest = Manifest.load(RunFolder(FOLDERS / "0.1.0" / "own-file"))
+    score = score_benchmark(*graded(q1="cw"), 2)
+
+    def lines(*graders: str) -> list[str]:
+        return lines_again(manifest, "run", [msgspec.structs.replace(score, graders=graders)], run_command)
+
+    assert len(lines("rules/24", "harness.extensions.answers.code:verify@0123456789ab")) == 1
+    named = lines("own.words:exact@0123456789ab+judge:m@verdict", "other:f@0123456789ab", "rules/24+judge:m:n@verdict")
+    assert named == ["export HARNESS_GRADERS=other,own.words", *lines("rules/24")]

@@ -322,7 +322,17 @@ def test_replies_that_repeat_under_different_seeds_are_counted_and_named(tmp_pat
         settings = run_settings(tmp_path / "run", server.base_url, samples=4)
         outcome = run(settings, question_set(tmp_path, 6))
     assert outcome.n_duplicates == 18
-    assert any("word by word" in w for w in outcome.warnings)
+    (warning,) = (warning for warning in outcome.warnings if "word by word" in warning)
+    assert warning.startswith("18 of 24 replies have 80 characters or more and repeat another one to the same question")
+    assert "or the model has few ways to word such a reply, as a judge its verdict" in warning
+
+
+def test_equal_replies_that_are_short_are_not_counted(tmp_path: Path) -> None:
+    with FaultServer(lambda _request: completion("VERDICT: CORRECT")) as server:
+        settings = replace(run_settings(tmp_path / "run", server.base_url, samples=4), canary=False)
+        outcome = run(settings, question_set(tmp_path, 6))
+    assert outcome.n_duplicates == 0
+    assert not any("word by word" in w for w in outcome.warnings)
 
 
 def test_equal_replies_that_are_loops_accuse_no_server(tmp_path: Path) -> None:

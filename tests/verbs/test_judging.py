@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from hashlib import sha256
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -246,6 +248,42 @@ def test_a_decided_rule_is_overridden_only_when_asked_and_disagreement_is_counte
     assert {key for key, grade in graded(run).items() if grade.rule == "judge"} == {
         ("q1", 0), ("q1", 1), ("q1", 2), ("q1", 3), *((("q2", 0), ("q2", 1), ("q2", 2)) if override else ()),
     }  # fmt: skip
+
+
+def test_a_report_names_all_graders_and_repeats_the_judging(tmp_path: Path, run: RunFolder) -> None:
+    (tmp_path / "rubric.txt").write_text("It names the cause.\nAnother wording is fine.\n", "utf-8")
+    with FaultServer(ruling_by(RULING)) as server:
+        words = ["--judge", "judge", "--judge-base-url", server.base_url, "--judge-prompt", "./rubric.txt"]
+        words += ["--judge-votes", "2", "--judge-scope", "all", "--judge-override"]
+        assert harness(tmp_path, "score", "run", *words).code == 0
+    assert harness(tmp_path, "report", "run", "--out", "reported").code == 0
+    page = unescape((tmp_path / "reported" / "report.html").read_text("utf-8"))
+    cells = dict(re.findall(r"<tr>\s*<t[hd][^>]*>([^<]*)</t[hd]>\s*<td[^>]*>([^<]*)</td>\s*</tr>", page))
+    score = Score.load(run.benchmark("prose"))
+    assert score is not None
+    assert cells["graders"] == "; ".join(score.graders)
+    assert len(score.graders) == 2
+    assert cells["rubric by which the judge decided"] == "It names the cause. Another wording is fine."
+    shown = {name.removeprefix("judge: "): value for name, value in cells.items() if name.startswith("judge: ")}
+    assert shown.pop("prompt").startswith("rubric-")
+    assert shown == {
+        "model": "judge", "scope": "all", "override": "yes", "votes": "2", "temperature": "0.6",
+        "max_tokens": "4,096", "base_url": server.base_url,
+    }  # fmt: skip
+    (line,) = re.findall(r"harness (score run-again [^<]*)</code>", page)
+    run.path.rename(tmp_path / "run-again")
+    again = harness(tmp_path, *shlex.split(line))  # the judge's server is gone: every reply is stored
+    assert again.code == 0, again.err
+    repeated = Score.load(RunFolder(tmp_path / "run-again").benchmark("prose"))
+    assert repeated is not None
+    for name in ("accuracy", "n_correct", "graders", "judge_errors"):
+        assert getattr(repeated, name) == getattr(score, name), name
+    # By the rules alone, no grader is named.
+    assert harness(tmp_path, "score", "run-again").code == 0
+    assert harness(tmp_path, "report", "run-again", "--out", "plain").code == 0
+    plain = (tmp_path / "plain" / "report.html").read_text("utf-8")
+    assert "graders" not in plain
+    assert "harness score" not in plain
 
 
 def test_a_score_names_the_judge_also_if_it_decided_everything(run: RunFolder) -> None:
