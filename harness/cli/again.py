@@ -22,6 +22,18 @@ def run_command(options: Mapping[str, Any]) -> str:
     return shlex.join(words)
 
 
+def score_command(run: str, judge: Mapping[str, Any]) -> str:
+    """The command `harness score RUN` by a judge with these fields of `JudgeOptions`."""
+    from harness.cli.score import command
+
+    parameters = {parameter.name: parameter for parameter in command.params}
+    words = ["harness", "score", run]
+    for name, value in judge.items():
+        if value is not False and (parameter := parameters.get(f"judge_{name}")):
+            words += _words(parameter, value)
+    return shlex.join(words)
+
+
 def _words(parameter: click.Parameter, value: Any) -> Iterator[str]:
     """Yield the words of the command line that give `parameter` this value."""
     flag = parameter.opts[-1]

@@ -35,15 +35,27 @@ AGAIN = "-again"
 
 
 def lines_again(
-    manifest: Manifest, run: str, scores: Sequence[Score], spell: Callable[[Mapping[str, Any]], str]
+    manifest: Manifest,
+    run: str,
+    scores: Sequence[Score],
+    spell_run: Callable[[Mapping[str, Any]], str],
+    spell_score: Callable[[str, Mapping[str, Any]], str],
 ) -> list[str]:
     """The lines that repeat a run and its grading, where it was not graded by the rules alone: the shell's line that
-    trusts graders of one's own, the runs, and the commands that score them with the judge.
+    trusts graders of one's own, the runs, and the scorings by each judge.
 
-    spell: the line of a run with the given fields of `RunOptions`.
+    spell_run: the line of a run with the given fields of `RunOptions`. spell_score: the line that scores a run by a
+    judge with the given fields of `JudgeOptions`. A rubric is a file `rubric.txt`.
     """
-    runs = [spell(options) for options in options_again(manifest, run)]
-    return [*_trusting(scores), *runs, *_judging(f"{run}{AGAIN}", scores)]
+    judges: list[dict[str, Any]] = []
+    for score in scores:
+        judge = {} if score.judge_errors is None else score.judge_errors.settings
+        if str(judge.get("prompt", "")).startswith(RUBRIC):
+            judge = judge | {"prompt": "./rubric.txt"}
+        if judge and judge not in judges:
+            judges.append(judge)
+    runs = [spell_run(options) for options in options_again(manifest, run)]
+    return [*_trusting(scores), *runs, *(spell_score(f"{run}{AGAIN}", judge) for judge in judges)]
 
 
 def _trusting(scores: Iterable[Score]) -> Iterator[str]:
@@ -51,23 +63,6 @@ def _trusting(scores: Iterable[Score]) -> Iterator[str]:
     graders = {without_judge(grader) for score in scores for grader in score.graders}
     if modules := ",".join(sorted(set(filter(None, map(own_module, graders))))):
         yield f"export {TRUST_VARIABLE}={shlex.quote(modules)}"
-
-
-def _judging(run: str, scores: Iterable[Score]) -> Iterator[str]:
-    """Yield the command for each judge of the scores; a rubric is a file `rubric.txt` with the text in the settings."""
-    lines: dict[str, None] = {}
-    for score in scores:
-        judge = {} if score.judge_errors is None else score.judge_errors.settings
-        words = []
-        for name, value in judge.items():
-            flag = "--judge" if name == "model" else f"--judge-{name.replace('_', '-')}"
-            if name == "prompt" and str(value).startswith(RUBRIC):
-                value = "./rubric.txt"
-            for each in value if isinstance(value, list) else [value]:
-                words += [flag] if each is True else [flag, str(each)] if each is not False else []
-        if words:
-            lines[shlex.join(["harness", "score", run, *words])] = None
-    yield from lines
 
 
 def options_again(manifest: Manifest, run: str = "") -> list[dict[str, Any]]:
@@ -114,6 +109,12 @@ def python_call(options: Mapping[str, Any]) -> str:
     benchmarks = given.pop("benchmarks", None)
     first = [repr(",".join(benchmarks))] if benchmarks else []
     return f"harness.run({', '.join([*first, *(f'{name}={value!r}' for name, value in given.items())])})"
+
+
+def python_scoring(run: str, judge: Mapping[str, Any]) -> str:
+    """The Python call of `harness.score` by a judge with these fields of `JudgeOptions`, as source text."""
+    given = ", ".join(f"{name}={value!r}" for name, value in judge.items())
+    return f"harness.score({run!r}, judge=harness.Judge({given}))"
 
 
 def _without_benchmarks(group: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import harness
 from harness.asking.options import RunOptions
 from harness.asking.options.what import OF_DATA
 from harness.asking.prepare import prepare
-from harness.cli.again import run_command
+from harness.cli.again import run_command, score_command
 from harness.cli.flags import with_server
 from harness.cli.run import command
 from harness.runs import RunFolder
@@ -215,7 +215,9 @@ def test_the_line_that_trusts_graders_of_ones_own_comes_first() -> None:
     score = score_benchmark(*graded(q1="cw"), 2)
 
     def lines(*graders: str) -> list[str]:
-        return lines_again(manifest, "run", [msgspec.structs.replace(score, graders=graders)], run_command)
+        return lines_again(
+            manifest, "run", [msgspec.structs.replace(score, graders=graders)], run_command, score_command
+        )
 
     assert len(lines("rules/24", "harness.extensions.answers.code:verify@0123456789ab")) == 1
     named = lines("own.words:exact@0123456789ab+judge:m@verdict", "other:f@0123456789ab", "rules/24+judge:m:n@verdict")
