@@ -155,9 +155,10 @@ def fields(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 def hold(command: str, value: Any) -> None:
     """Every field that the schema requires is missed; none that it does not know goes unseen."""
     assert valid(command, value)
-    missed = {path for path in fields(value) if not valid(command, without(value, path))}
     outermost = value[0] if isinstance(value, list) else value
-    assert {path[-1] for path in missed} >= set(outermost)
+    for name in outermost:
+        paths = (path for path in fields(value) if path[-1] == name)
+        assert any(not valid(command, without(value, path)) for path in paths), f"{name} may be missing"
     more = {**outermost, "no such field": 1}
     longer = [more, *value[1:]] if isinstance(value, list) else more
     assert valid(command, longer)  # as of a later version
