@@ -24,6 +24,8 @@ OTHERS = {"--data-raw"}
 
 def named_flags(source: str) -> Iterator[tuple[int, str]]:
     """(line, flag) of every flag in the string literals of a module, docstrings and f-strings included."""
+    if FLAG.search(source) is None:
+        return  # at once: most files name none, and it takes long to parse all
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield from ((node.lineno, flag) for flag in FLAG.findall(node.value) if flag not in OTHERS)

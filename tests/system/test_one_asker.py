@@ -301,6 +301,8 @@ TEMPLATES = {
 
 def prompts_written(source: str) -> list[int]:
     """Lines in which a body's prompt is written: a key of a mapping, or within a text that is to be JSON."""
+    if not any(name in source for name in PROMPTS):
+        return []  # at once: it takes long to parse all files
     lines = []
     for node in ast.walk(ast.parse(source)):
         named: list[ast.expr | None] = []
@@ -322,6 +324,8 @@ def prompts_written(source: str) -> list[int]:
 
 def templates_made(source: str) -> list[int]:
     """Lines in which a `RequestTemplate` is made."""
+    if "RequestTemplate" not in source:
+        return []
     calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
     return [one.lineno for one in calls if ast.unparse(one.func).endswith("RequestTemplate")]
 
