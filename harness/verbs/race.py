@@ -123,6 +123,14 @@ def race(
     for name in ("budget_tokens", "budget_usd"):
         if len({getattr(candidate.options, name) for candidate in candidates}) > 1:
             raise UsageError("a budget is for all candidates together: give it for the whole race", field=name)
+    for candidate in candidates:
+        options = candidate.options
+        if options.budget_usd is not None and options.prices is None and options.price_in is None:
+            raise UsageError(
+                f"the candidate {visible(candidate.name, 80)} has no prices, and the budget is for all candidates "
+                "together; if its tokens cost nothing, give it price_in=0 price_out=0",
+                field="budget_usd",
+            )
     with contextlib.ExitStack() as stack:
         entered = {candidate.name: stack.enter_context(prepare(candidate.options, watcher)) for candidate in candidates}
         account = Account()  # A budget is for all candidates together.

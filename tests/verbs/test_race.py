@@ -285,3 +285,13 @@ def test_a_budget_of_one_candidate_alone_is_refused(tmp_path: Path) -> None:
     given[-1] += " budget_tokens=2000"
     done = harness(tmp_path, *given, "--samples", "4")
     assert (done.code, "all candidates together" in done.err) == (2, True), done.err
+
+
+@pytest.mark.usefixtures("questions")
+def test_a_budget_in_usd_needs_the_prices_of_each_candidate_and_names_the_one_without(tmp_path: Path) -> None:
+    given = words("http://127.0.0.1:1", "http://127.0.0.1:1")
+    given[-1] += " price_in=1 price_out=2"
+    done = harness(tmp_path, *given, "--samples", "4", "--budget-usd", "1")
+    assert (done.code, "has no prices" in done.err, "give it price_in=0 price_out=0" in done.err) == (2, True, True)
+    given[-3] += " price_in=0 price_out=0"
+    assert "price" not in harness(tmp_path, *given, "--samples", "4", "--budget-usd", "1").err
