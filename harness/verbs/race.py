@@ -5,6 +5,7 @@ baseline (the first candidate), or equal to it within a margin.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from harness.asking.prepare import Prepared, prepare
 from harness.asking.session import generate
 from harness.asking.watching import Watcher
 from harness.core import codec
-from harness.core.errors import StoreError, UsageError, option
+from harness.core.errors import Sentence, StoreError, UsageError, option
 from harness.core.files import read_record, write_atomically
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
@@ -94,6 +95,8 @@ def _candidate(name: str, own: Mapping[str, Any], common: Mapping[str, Any], out
             raise UsageError(f"candidate {visible(name, 80)}: {error.sentence}") from error
         raise
 
+
+_NUMBER = re.compile(r"\d[\d,.]*")
 
 OnLook = Callable[[Mapping[str, RaceState]], None]
 """A callback that receives the standings after each look (a comparison of all candidates with the baseline)."""
@@ -248,11 +251,18 @@ def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | N
     benchmark = _one_benchmark(entered)
     graded = {name: GradedRounds(prepared.folder, prepared.sets) for name, prepared in entered.items()}
     n_owed: dict[str, int] = {}
+    warned: set[str] = set()
 
     def sample_to(name: str, n: int) -> NDArray[np.bool_]:
         """Sample and grade a candidate up to round `n`, and note how many of its samples are missing."""
         outcome = _sample(entered[name], benchmark, n, watcher, first=name not in n_owed)
         n_owed[name] = outcome.n_owed or outcome.n_missing
+        # Each look is a session, and later ones warn of the same with larger numbers.
+        for sentence in outcome.warnings:
+            warning = Sentence(f"{visible(name, 80)}: {sentence.marked}")
+            if watcher is not None and (without_numbers := _NUMBER.sub("", warning)) not in warned:
+                warned.add(without_numbers)
+                watcher.warn(warning)
         return graded[name].of(benchmark)
 
     have = {name: graded[name].of(benchmark) for name in entered}

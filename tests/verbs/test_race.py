@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -295,3 +296,17 @@ def test_a_budget_in_usd_needs_the_prices_of_each_candidate_and_names_the_one_wi
     assert (done.code, "has no prices" in done.err, "give it price_in=0 price_out=0" in done.err) == (2, True, True)
     given[-3] += " price_in=0 price_out=0"
     assert "price" not in harness(tmp_path, *given, "--samples", "4", "--budget-usd", "1").err
+
+
+@pytest.mark.usefixtures("questions")
+def test_the_sessions_of_a_race_warn_once_under_the_name_of_their_candidate(tmp_path: Path) -> None:
+    with FaultServer(able(0.5)) as one, FaultServer(able(0.5, shift=1)) as two:
+        # The replies have 50 tokens: the first round may take 12 × 60, which leaves no room for a fingerprint.
+        given = ["--fingerprint", "--samples", "1", "--max-tokens", "60", "--budget-tokens"]
+        done = harness(tmp_path, *words(one.base_url, two.base_url), *given, "1400")
+        assert done.code == 1, done.err
+        warnings = [line for line in done.err.splitlines() if "no room for the fingerprint" in line]
+        assert [line.partition(" the budget")[0] for line in warnings] == ["harness: warning: tuned:"], done.err
+        shutil.rmtree(tmp_path / "out")
+        enough = harness(tmp_path, *words(one.base_url, two.base_url), *given, "5000")
+        assert "no room for the fingerprint" not in enough.err
