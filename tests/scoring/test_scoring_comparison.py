@@ -18,7 +18,7 @@ from harness.scoring import PublishedScore, compare_published, compare_runs, loa
 from harness.scoring.deciding import RunPair, decide
 from harness.scoring.differences import SampleSpread, samples_to_detect
 from harness.scoring.intervals import normal_two_sided, power_factor, t_two_sided
-from harness.scoring.published import Source, matching
+from harness.scoring.published import Source, matching, published_folder, short_name
 from harness.scoring.tally import QuestionTally, tally
 from tests.scoring.graded import grade, graded, question
 
@@ -352,6 +352,18 @@ def test_a_shipped_score_has_the_digits_and_the_model_of_its_source(
 ) -> None:
     rows = [s for s in load_published() if source in s.source.title and (s.model, s.benchmark) == (model, benchmark)]
     assert [(row.value, row.unit) for row in rows if not row.quoted] == [pytest.approx((percent / 100, unit / 100))]
+
+
+def test_a_model_s_shipped_scores_are_read_once_and_by_any_spelling_of_its_name() -> None:
+    first, again = (load_published(models=[name]) for name in ("Qwen/QwQ-32B", "models/qwq-32b"))
+    assert first
+    assert {short_name(score.model) for score in first} == {"qwq-32b"}
+    assert all(one is other for one, other in zip(first, again, strict=True))
+    elsewhere = load_published(published_folder(), ["qwq-32b"])  # a folder of a person's own may change
+    assert elsewhere == first
+    assert elsewhere[0] is not first[0]
+    first.clear()  # a caller's own list
+    assert load_published(models=["QwQ-32B"]) == again
 
 
 def test_shipped_scores_have_the_settings_of_the_command_in_their_source() -> None:
