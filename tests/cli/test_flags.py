@@ -9,7 +9,10 @@ import pytest
 
 from harness.asking.options import RunOptions
 from harness.asking.options.verbs import VERBS
+from harness.asking.servers import spec_without_download
+from harness.cli.flags import SERVER_SCOPE, judge_options_of
 from harness.cli.run import command as run
+from harness.cli.score import command as score
 from harness.core.options import SEED, options_of
 from tests.cli.test_verbs_options import command_of
 
@@ -86,3 +89,13 @@ def test_what_may_be_repeated_is_kept_whole() -> None:
     given = parsed(run, ["--header", "A:1", "--header", "B:2", "--drop", "top_p", "--drop", "top_k"])
     assert [name for name, _ in RunOptions.of(header=given["header"]).header] == ["A", "B"]
     assert given["drop"] == ("top_p", "top_k")
+
+
+def test_the_server_of_a_judge_is_started_with_its_own_flags() -> None:
+    words = ["run", "--judge", "m", "--serve", "llama_cpp", "--threads", "3", "--max-model-len", "2048"]
+    flags = {name: value for name, value in parsed(score, words).items() if name.startswith(("judge_", SERVER_SCOPE))}
+    judge = judge_options_of(flags)
+    assert judge is not None
+    assert judge.serve is not None
+    spec = spec_without_download(model=judge.model, **judge.serve)
+    assert (spec.model, spec.engine, spec.threads, spec.context) == ("m", "llama_cpp", 3, 2048)

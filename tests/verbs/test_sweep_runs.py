@@ -34,10 +34,11 @@ from harness.verbs.sweep import running, table, training
 from harness.verbs.sweep import whole as sweeps
 from harness.verbs.sweep.results import results
 from harness.verbs.sweep.scorer import CellScore
+from tests import warm
 from tests.conftest import CHECKOUT
 from tests.faults.server import FaultServer, Request, Step, completion, models
-from tests.patience import PATIENCE_SECONDS
-from tests.system.command import Result, harness, start
+from tests.patience import PATIENCE_SECONDS, until
+from tests.system.command import Result, environment, harness, start
 from tests.verbs import judged_runs
 
 SERVER = CHECKOUT / "tests" / "verbs" / "able_server.py"
@@ -274,6 +275,20 @@ def test_several_servers_at_once_end_with_the_sweep_and_go_on(tmp_path: Path) ->
     assert len(scores(out)) == 2
     n_asked = len(log.read_text("utf-8").splitlines())
     assert 128 <= n_asked <= 128 + 8
+
+
+def test_a_process_of_several_servers_ends_with_the_sweep_that_started_it(tmp_path: Path) -> None:
+    words = command("--budget", "40", "--thinks", "0.05", "--log", str(tmp_path / "log"))
+    benchmarks = [{"data": "a.jsonl", "samples": 100}]
+    name = write(tmp_path, "s.yaml", {"servers": [{"name": "x", "command": words}], "benchmarks": benchmarks})
+    lane = warm.started(
+        ["harness", "sweep", name, "--lane", "able+x", "--no-progress"],
+        cwd=tmp_path, env=environment(tmp_path), stdin=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    until(lambda: (tmp_path / "log").exists() or lane.poll() is not None, "the first request")
+    _, err = lane.communicate(timeout=PATIENCE_S)  # it closes our end, as the kernel does when a sweep is gone
+    assert lane.returncode == 143, err
+    no_server_is_left(tmp_path)
 
 
 def test_a_judge_with_a_server_of_its_own_is_started_once_at_the_end(tmp_path: Path) -> None:
