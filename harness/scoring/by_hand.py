@@ -137,7 +137,7 @@ def _with_group_corrected(
     """
     if not in_force:
         return msgspec.structs.replace(group, accuracy_overridden=msgspec.UNSET, n_undecided_overridden=msgspec.UNSET)
-    corrected = [overrides.apply(item.grades, in_force) for item in items]
+    corrected = [list(overrides.apply(item.grades, in_force)) for item in items]
     hits = [sum(grade.verdict == "correct" for grade in grades) for grades in corrected]
     return msgspec.structs.replace(
         group,

@@ -280,6 +280,7 @@ MAKERS = {
     "client/protocol/http1.py": "looks for where a body's prompt begins",
     "generation/settings.py": "the name of a prompt in an identity; a price",
     "verbs/again.py": "the name of a prompt, as an option",
+    "verbs/judge.py": "the name of the judge's prompt, for the record",
     "verbs/comparison_warnings.py": "the fields of a stored question, for a warning",
     "verbs/probe/protocol.py": "a body that is no JSON, on purpose",
     "verbs/probe/bare.py": "the asker's own body with other messages, to see which of them reach the model",

@@ -6,6 +6,7 @@ For: harness.verbs.report, harness.viewer.app, harness.viewer.pages, harness.rep
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from harness.benchmarks.prompts import BOXED, PROMPTS
 from harness.core import codec
 from harness.runs import RunFolder
 from harness.runs.manifest import Manifest
+from harness.scoring import Score
 from harness.verbs.report import run_facts
 from harness.viewer.app import Viewer
 from harness.viewer.beside import PublishedBeside
@@ -27,7 +29,7 @@ TOKEN = "secret"
 PORT = 9
 
 
-def repeat(manifest: Manifest, run: str) -> list[str]:
+def repeat(manifest: Manifest, run: str, _scores: Sequence[Score]) -> list[str]:
     return [f"harness run --model {manifest.model} --out {run}"]
 
 
