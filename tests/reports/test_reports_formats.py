@@ -316,7 +316,7 @@ def test_a_breakdown_has_a_second_accuracy_that_counts_the_verdicts_by_hand(tmp_
     score_run(run, GradingOptions())
     made = report([run])
     assert re.search(r"\| a \| 1 \| 33\.3 \|.*\| 1 \| 66\.7 \| 0 \|", made.markdown())
-    assert re.search(r"\| b \| 2 \| 33\.3 \|.*\| 1 \| 33\.3 \| 1 \|", made.markdown()), (
+    assert re.search(r"\| b \| 2 \| 16\.7 \|.*\| 1 \| 16\.7 \| 1 \|", made.markdown()), (
         "the grader's, where nobody judged"
     )
     assert "by a person: the accuracy if the verdicts given by hand count" in made.markdown()
