@@ -296,7 +296,7 @@ def test_the_list_is_filtered_and_ordered_and_its_address_says_so(browser: Brows
     assert fractions == sorted(fractions)
     browser.open(viewer, "/run/a/demo?show=near")
     browser.wait(lambda: ids() == ["q1"])
-    browser.one("select[data-key=near]").send_keys("another box")
+    browser.one("select[data-key=near]").send_keys("a box that")
     browser.wait(lambda: browser.path() == "/run/a/demo?show=near&near=another+box" and ids() == ["q1"])
     browser.open(viewer, "/run/a/demo?show=cut")
     browser.wait(lambda: ids() == ["q2/odd id"])
