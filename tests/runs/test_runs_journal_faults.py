@@ -166,7 +166,10 @@ def test_a_sync_that_the_kernel_fails_is_final(tmp_path: Path) -> None:
 def test_a_full_disk_keeps_every_acknowledged_sample(mount_small_disk: Callable[[str], Path]) -> None:
     folder = RunFolder(mount_small_disk("size=64k") / "run").benchmark(BENCHMARK)
     opened = Journal.open(folder)
-    futures = [opened.append(sample(f"q{i}", 0, "x" * 3000)) for i in range(40)]
+    futures = []
+    with contextlib.suppress(StoreError):  # the writer may meet the full disk before the last sample is handed over
+        for i in range(40):
+            futures.append(opened.append(sample(f"q{i}", 0, "x" * 3000)))
     with pytest.raises(StoreError, match=r"No space left on device \(0 MB free at"):
         opened.close()
     acknowledged = {Key(f"q{i}", 0) for i, future in enumerate(futures) if future.exception(10) is None}
