@@ -12,7 +12,7 @@ from harness.reports.plots.questions import question_plot, scatter_plot
 from harness.reports.plots.samples import sample_plots
 from harness.reports.plots.speed import speed_plots
 from harness.reports.scored import ScoredBenchmark, ScoredRun
-from harness.reports.series import Step, series_plot
+from harness.reports.series import Step, benchmark_plot
 from harness.scoring.moves import pairs
 
 MAX_PAIRS = 24
@@ -51,17 +51,25 @@ def overview(runs: Sequence[ScoredRun]) -> list[Plot]:
 
 def _trainings(runs: Sequence[ScoredRun]) -> list[Plot]:
     """For each benchmark, the accuracy over the training steps that the sweep of the runs has noted."""
-    plots = []
-    for name in names(runs)[:MAX_PAIRS]:
-        steps = [
-            Step(f"{name} {run.suite.curve}".strip(), run.suite.step, benchmark.score)
-            for run, benchmark in parts(runs, name)
-            if run.suite.step is not None
+    return _present(
+        [
+            benchmark_plot(
+                name,
+                [
+                    Step(_curve(run, name), run.suite.step, benchmark.score)
+                    for run, benchmark in parts(runs, name)
+                    if run.suite.step is not None
+                ],
+            )
+            for name in names(runs)[:MAX_PAIRS]
         ]
-        if (plot := series_plot(steps)) is not None:
-            title = f"{name}: {plot.title[0].lower()}{plot.title[1:]}"
-            plots.append(dataclasses.replace(plot, name=f"series-{name}", title=title))
-    return plots
+    )
+
+
+def _curve(run: ScoredRun, benchmark: str) -> str:
+    """The name of the curve that the run is a point of; runs of several sweeps have curves of their own."""
+    sweep, _, _ = run.label.rpartition("/")
+    return " ".join(filter(None, (sweep, benchmark, run.suite.curve)))
 
 
 def of_benchmark(present: Sequence[RunBenchmark]) -> list[Plot]:

@@ -83,6 +83,15 @@ def series_plot(steps: Sequence[Step]) -> Plot | None:
     return _plot([_point(step) for step in steps])
 
 
+def benchmark_plot(benchmark: str, steps: Sequence[Step]) -> Plot | None:
+    """The `series_plot` of one benchmark, with the benchmark in its title and its file name."""
+    plot = series_plot(steps)
+    if plot is None:
+        return None
+    title = f"{short(benchmark)}: {plot.title[0].lower()}{plot.title[1:]}"
+    return replace(plot, name=f"series-{benchmark}", title=title)
+
+
 def _point(step: Step) -> CurvePoint:
     if step.score is None:
         return CurvePoint(step.series, step.step, None)

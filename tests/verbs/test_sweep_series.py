@@ -564,6 +564,11 @@ def test_a_report_of_the_sweep_draws_each_curve_that_its_table_draws(training: P
     (curve,) = [plot for plot in report([training], ReportOptions(), lambda *_: []).plots() if "series" in plot.name]
     assert curve.rows == table.plots(results(planned))[0].rows
     assert (curve.rows[1][2], "samples are missing: step 20." in curve.summary) == (None, True)
+    # Two trainings have two curves.
+    shutil.copytree(training, training.parent / "twin")
+    both = report([training, training.parent / "twin"], ReportOptions(), lambda *_: [])
+    (curve,) = (plot for plot in both.plots() if "series" in plot.name)
+    assert [row[0] for row in curve.rows] == ["s demo ck"] * 3 + ["twin demo ck"] * 3
     # Wrong twin: runs that no sweep has placed in a training.
     for note in training.glob("*/suite.json"):
         note.unlink()

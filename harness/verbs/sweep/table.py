@@ -22,7 +22,7 @@ from harness.reports.formats import to_latex, to_markdown
 from harness.reports.plots import draw
 from harness.reports.plots.plot import Plot
 from harness.reports.published import differences
-from harness.reports.series import late_table, series_plot, series_table
+from harness.reports.series import benchmark_plot, late_table, series_table
 from harness.reports.tables import ABSENT, Table, interval_cell, percent, short
 from harness.scoring.columns import ends
 from harness.scoring.deciding import LEVEL
@@ -68,15 +68,8 @@ def tables(results: Results) -> list[Table]:
 
 def plots(results: Results) -> list[Plot]:
     """The plots of accuracy against training step, where the sweep has checkpoints; last that of a suite's means."""
-    from dataclasses import replace
-
-    means = curves.plot_of_means(results)
-    drawn = ((name, series_plot(steps)) for name, steps in curves.series(results).items())
-    return [
-        replace(plot, name=f"series-{name}", title=f"{short(name)}: {plot.title[0].lower()}{plot.title[1:]}")
-        for name, plot in drawn
-        if plot is not None
-    ] + ([] if means is None else [means])
+    drawn = [benchmark_plot(name, steps) for name, steps in curves.series(results).items()]
+    return [plot for plot in (*drawn, curves.plot_of_means(results)) if plot is not None]
 
 
 def write(results: Results) -> list[Path]:
