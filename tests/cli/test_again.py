@@ -122,10 +122,10 @@ def test_a_file_that_has_the_name_of_a_benchmark_is_repeated_without_its_card(tm
     data = tmp_path / "demo.jsonl"
     data.write_text('{"id": "a", "question": "1 + 1?", "answer": "2"}', "utf-8")
     with FaultServer(answer) as server:
-        asked = {"data": data, "samples": 2, "max_tokens": 512, "base_url": server.base_url}
-        made = harness.run(out=tmp_path / "run", **asked)
-        with_card = harness.run("demo", out=tmp_path / "with_card", **asked)
-    (options,) = options_again(Manifest.load(RunFolder(made.path)))
+        given = {"data": data, "samples": 2, "max_tokens": 512, "base_url": server.base_url}
+        without_card = harness.run(out=tmp_path / "run", **given)
+        with_card = harness.run("demo", out=tmp_path / "with_card", **given)
+    (options,) = options_again(Manifest.load(RunFolder(without_card.path)))
     assert ("benchmarks" in options, options["data"], options["samples"]) == (False, str(data), 2)
     # Wrong twin: the same file in place of the data of the card.
     (options,) = options_again(Manifest.load(RunFolder(with_card.path)))

@@ -32,6 +32,7 @@ MAX_CHARS = 400
 
 # Every pattern ends at a sign that the part before it excludes, so that no answer can make it backtrack for long.
 _RESTATES = r"(?:即|也就是|也即|或|=|or\b|that is,?|i\.e\.,?)"
+_STATES_TWICE = re.compile("[(（即=]|就是")
 _BRACKET = re.compile(rf"([^()（）]+)[(（]\s*{_RESTATES}?\s*([^()（）]+)[)）]\s*\}}?\s*[.。]?\s*")
 _BEHIND_COMMA = re.compile(r"([^,，=]+)[,，]\s*(?:即|也就是|也即)(?:是|为)?\s*([^,，=]+?)[.。]?\s*")
 _EQUATION = re.compile(r"([^=]+)=([^=]+)")
@@ -76,7 +77,7 @@ def compare_claims(reference: str, answer: str, rules: GradeRules, equal: Equal)
 # --- a quantity in two units ---
 def _restatement(text: str) -> _Restated | None:
     """Read an answer whose quantity is stated again in brackets, behind 即 or an equals sign; None for any other."""
-    if len(text) > MAX_CHARS or not any(mark in text for mark in ("(", "（", "即", "就是", "=")):
+    if len(text) > MAX_CHARS or _STATES_TWICE.search(text) is None:
         return None
     plain = without_text_commands(text).strip(_MATH_SIGNS)
     for form in (_BRACKET, _BEHIND_COMMA, _EQUATION):
