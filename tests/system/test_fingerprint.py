@@ -170,7 +170,7 @@ def refusing(n: int) -> Callable[[Request], Iterator[Step]]:
 def test_refused_requests_of_a_fingerprint_cost_nothing_and_the_others_count(
     ask: Any, monkeypatch: pytest.MonkeyPatch, n: int
 ) -> None:
-    monkeypatch.setattr(fingerprint, "SECONDS", 1.0)
+    monkeypatch.setattr(fingerprint, "SECONDS", 4.0)
     with FaultServer(refusing(n)) as server:
         run = ask(server, **PRICES)
     spent = run.outcome.spent
