@@ -438,14 +438,17 @@ def _reply_pairs(
     same = rng.random(n) < copied_share
     texts[1][same] = texts[0][same]
 
-    def sample(number: int) -> Sample:
-        text, timing = f"{number} ".ljust(length, "x"), Timing(started=0.0, total=1.0)
-        return Sample(
-            benchmark="", question_id="", sample_index=0, text=text, reasoning=None, finish_reason="stop",
-            timing=timing, endpoint="",
-        )  # fmt: skip
+    return [(_reply(a, length), _reply(b, length)) for a, b in texts.T.tolist()]
 
-    return [(sample(a), sample(b)) for a, b in texts.T.tolist()]
+
+@functools.cache
+def _reply(number: int, length: int) -> Sample:
+    """The sample with this one of a model's texts."""
+    text, timing = f"{number} ".ljust(length, "x"), Timing(started=0.0, total=1.0)
+    return Sample(
+        benchmark="", question_id="", sample_index=0, text=text, reasoning=None, finish_reason="stop",
+        timing=timing, endpoint="",
+    )  # fmt: skip
 
 
 # pass@k, pass^k, maj@k

@@ -68,7 +68,7 @@ def shared_replies(questions: Iterable[Sequence[tuple[Sample, Sample]]], *, gree
     for pairs in questions:
         ours, theirs = ([_ReplyText.of(sample) for sample in side] for side in zip(*pairs, strict=True))
         chances = [math.exp2(-COPY_BITS * min(len(a.text), len(b.text))) for a, b in zip(ours, theirs, strict=True)]
-        equal = np.array([[a.equals(b) for b in theirs] for a in ours], dtype=float)
+        equal = _equal(ours, theirs)
         by_length.add(chances)
         by_number.add(equal, chances)
         n_pairs += len(pairs)
@@ -95,6 +95,22 @@ class _ReplyText:
         if len(self.text) > len(reply.text):
             return reply.equals(self)
         return reply.text.startswith(self.text) if self.cut else reply.text == self.text
+
+
+def _equal(
+    ours: Sequence[_ReplyText], theirs: Sequence[_ReplyText]
+) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+    """Which replies of A, the rows, equal which of B: 1 or 0. Only a cut reply is compared with each of the others."""
+    numbers: dict[str, int] = {}
+    rows, columns = ([numbers.setdefault(reply.text, len(numbers)) for reply in side] for side in (ours, theirs))
+    equal = np.equal.outer(rows, columns).astype(float)
+    for row, reply in enumerate(ours):
+        if reply.cut:
+            equal[row] = [reply.equals(other) for other in theirs]
+    for column, reply in enumerate(theirs):
+        if reply.cut:
+            equal[:, column] = [reply.equals(other) for other in ours]
+    return equal
 
 
 class _ByLength:
@@ -130,12 +146,13 @@ class _ByNumber:
         if n == 1:
             self._single.add(chances)
             return
-        centred = equal - equal.mean(axis=0) - equal.mean(axis=1, keepdims=True) + equal.mean()
-        self._expected += float(equal.sum()) / n
-        self._variance += float((centred**2).sum()) / (n - 1)
+        rows, columns, total = equal.sum(axis=1), equal.sum(axis=0), float(equal.sum())
+        squares = total - float(rows @ rows + columns @ columns) / n + (total / n) ** 2  # Σ d², multiplied out
+        self._expected += total / n
+        self._variance += max(0.0, squares) / (n - 1)
         self._n_pairs += n
         self._n_others += n * (n - 1)
-        self._n_equal_others += int(equal.sum() - np.trace(equal))
+        self._n_equal_others += int(total - np.trace(equal))
 
     @property
     def limit(self) -> float:
