@@ -591,7 +591,7 @@ def test_a_file_that_nobody_filled_in_holds_no_verdict(tmp_path: Path, judged: R
     harness(tmp_path, "audit", "run", "--out", "todo.jsonl")
     refused = harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl")
     assert refused.code == 2
-    assert 'todo.jsonl holds no verdict: fill in "verdict": "correct", "wrong" or "undecided"' in refused.err
+    assert "todo.jsonl holds no verdict: fill in `verdict`" in refused.err
 
 
 def test_only_the_benchmarks_of_a_file_are_told(tmp_path: Path) -> None:
