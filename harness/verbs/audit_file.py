@@ -183,7 +183,7 @@ def _bare(cell: str) -> str:
 
 def _table_rows(path: Path, data: bytes) -> Iterator[FileRow]:
     """Yield the samples of a table. Raises `UsageError` that names the line."""
-    for row in tables.csv_rows(_decoded(path, data), visible(str(path))):
+    for row in tables.csv_rows(_table_text(path, data), visible(str(path))):
         cells = row.value
         if missing := [column for column in _COLUMNS if column not in cells]:
             raise UsageError(
@@ -211,7 +211,7 @@ def _wrong_cell(where: str, column: str, cell: str, expected: str) -> UsageError
     )
 
 
-def _decoded(path: Path, data: bytes) -> str:
+def _table_text(path: Path, data: bytes) -> str:
     """The text of a table, in the first of `ENCODINGS` that fits. Raises `UsageError`."""
     for encoding in ENCODINGS:
         try:
