@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from harness.cli.help import SpelledCommand
 from harness.cli.json_output import json_option, say
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, EXIT_UNJUDGED, UsageError
 from harness.core.inert import visible
+from harness.core.nouns import count_noun
 from harness.core.options import options_of
 
 if TYPE_CHECKING:
@@ -79,6 +81,8 @@ def command(sources: tuple[Path, ...], as_json: bool, follow: bool, **flags: Any
         say(_records(named))
     else:
         _print_tables(named, options.k)
+        for given, (label, source) in zip(sources, named, strict=True):
+            _print_open(given, label if len(named) > 1 else "", source)
     for label, source in named:
         _print_more(label if len(named) > 1 else "", source, options, trackers, stderr=as_json)
     sys.exit(_exit_code(scored))
@@ -203,6 +207,23 @@ def _show_opinions(label: str, scored: Scored, grader: str, python: Path | None,
         click.echo(f"{visible(title)}: rules {ours:.1f} %, {grader} {theirs:.1f} %", err=stderr)
         for line in (*matrix_lines(agreement, grader), *disagreement_lines(agreement, grader, _RULES_COUNT)):
             click.echo(line, err=stderr)
+
+
+def _print_open(path: Path, label: str, scored: Scored) -> None:
+    """Print how many undecided samples no person has judged, and the commands that show them and ask about them.
+
+    path: of the source. label: names the source; empty for the only one.
+    """
+    from harness.runs import RunFolder
+
+    n, name = scored.n_open, shlex.quote(visible(str(path)))
+    if not n:
+        return
+    of = f" of {visible(label)}" if label else ""
+    click.echo(f"{count_noun(n, 'undecided sample')}{of} {'has' if n == 1 else 'have'} no verdict by hand")
+    click.echo(f"  to read:   harness show {name} --undecided")
+    if isinstance(scored.source, RunFolder):
+        click.echo(f"  to decide: harness audit {name} --undecided")
 
 
 def _records(named: list[tuple[str, Scored]]) -> list[RunScore]:

@@ -11,19 +11,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-import msgspec
-
 from harness.asking.options import AuditOptions
-from harness.core import codec
 from harness.core.errors import StoreError, UsageError, option
-from harness.core.files import read_named
 from harness.core.inert import quoted, visible
 from harness.core.records import Key, VerdictName
 from harness.runs import RunFolder, overrides
 from harness.runs.layout import OutputsFolder
-from harness.runs.line_file import write_lines
 from harness.scoring.audit import Audited
 from harness.scoring.audit_order import WHY
+from harness.verbs import audit_file
+from harness.verbs.audit_file import FileRow, VerdictLine
 from harness.verbs.outputs import is_outputs
 from harness.viewer import auditing
 from harness.viewer.auditing import AuditItem
@@ -31,9 +28,6 @@ from harness.viewer.library import OpenBenchmark, OpenRun
 
 WHY_UNDECIDED = "undecided by the grader"
 """The reason of a verdict by hand on a sample that was chosen because the grader could not decide."""
-
-MAX_FILE_BYTES = 1 << 30
-"""Largest file of verdicts, in bytes; a larger file is refused."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,18 +55,6 @@ class Audit:
     undecided: bool = False
 
 
-class _VerdictLine(msgspec.Struct, frozen=True):
-    """The fields of a line in a file of verdicts that are read here, with the meaning of `AuditItem`."""
-
-    benchmark: str
-    question_id: str
-    sample_index: int
-    text: str
-    answer: str | None
-    verdict: VerdictName | None = None
-    undecided: bool = False
-
-
 def audit(source: Path, options: AuditOptions) -> list[Audit]:
     """Return the audits of a scored run's benchmarks. If the options name a file of verdicts, store its verdicts first.
 
@@ -88,7 +70,7 @@ def audit(source: Path, options: AuditOptions) -> list[Audit]:
         _check_replaceable(options.out, options.verdicts)
     if options.verdicts is not None:
         # Read into a list, so that every line is checked before the first verdict is stored.
-        rows = [*_rows(options.verdicts)]
+        rows = [*audit_file.read(options.verdicts)]
         lines = [*_verdicts(options.verdicts, rows, opened, options.benchmark)]
         judged = {benchmark.name: benchmark for benchmark, _ in lines}
         rubrics = {name: auditing.rubric_used(benchmark) for name, benchmark in judged.items()}
@@ -97,16 +79,16 @@ def audit(source: Path, options: AuditOptions) -> list[Audit]:
             key = Key(row.question_id, row.sample_index)
             why = WHY_UNDECIDED if row.undecided else WHY
             _store(benchmark, key, row.verdict, options.who, rubric and rubric.since, why)
-        in_file = {row.benchmark for _, row in rows}
+        in_file = {row.line.benchmark for row in rows}
         names = [name for name in names if name in in_file]
-        if all(row.undecided for _, row in rows):  # The file was written with `undecided`.
+        if all(row.line.undecided for row in rows):  # The file was written with `undecided`.
             undecided = True
     if options.benchmark is not None:
         names = [options.benchmark]
     audit_of = _audit_of_undecided if undecided else _audit
     audits = [audit_of(opened.benchmark(name), options.samples) for name in names]
     if options.out is not None:
-        write_lines(options.out, (item for one_audit in audits for item in one_audit.items))
+        audit_file.write(options.out, (item for one_audit in audits for item in one_audit.items))
     return audits
 
 
@@ -198,9 +180,8 @@ def _check_replaceable(out: Path, verdicts: Path | None) -> None:
     if not out.is_file() or (verdicts is not None and verdicts.is_file() and out.samefile(verdicts)):
         return
     try:
-        rows = [codec.decode(line, _VerdictLine) for line in _file_lines(out, "out") if line.strip()]
-        unfilled = all(row.verdict is None for row in rows)
-    except codec.DecodeError:
+        unfilled = all(row.line.verdict is None for row in audit_file.read(out))
+    except UsageError:
         unfilled = False
     if not unfilled:
         raise UsageError(
@@ -210,63 +191,17 @@ def _check_replaceable(out: Path, verdicts: Path | None) -> None:
         )
 
 
-def _file_lines(path: Path, field: str) -> list[bytes]:
-    """The lines of a file of verdicts. Raises `UsageError`, of the option `field`."""
-    try:
-        data = read_named(path, MAX_FILE_BYTES)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror or error}", field=field) from error
-    if len(data) > MAX_FILE_BYTES:
-        raise UsageError(f"{path} is larger than {MAX_FILE_BYTES:,} bytes: it is no file of verdicts", field=field)
-    return data.splitlines()
-
-
-def _rows(path: Path) -> Iterator[tuple[str, _VerdictLine]]:
-    """Yield (file and line in words, row) for each line of a file of verdicts. Raises `UsageError` that names the
-    line."""
-    for number, line in enumerate(_file_lines(path, "verdicts"), 1):
-        if not line.strip():
-            continue
-        where = f"{path}, line {number}"
-        try:
-            yield where, codec.decode(line, _VerdictLine)
-        except codec.DecodeError as error:
-            raise UsageError(
-                f"{where}: {quoted(str(error))}. This must be a line that `harness audit` wrote; fill in its field "
-                "`verdict` alone"
-            ) from error
-
-
-def _check_judged(where: str, row: _VerdictLine, stored: AuditItem, run: str) -> None:
-    """Raise `UsageError` if the person judged another reply or answer than that of the sample `stored`, as when the
-    file was written for another run of the same questions.
-
-    where: the line in words.
-    """
-    if row.text != stored.text:
-        what = "was given on another reply than the one"
-    elif row.answer != stored.answer:
-        what = "was given when the grader took another answer from the reply than now,"
-    else:
-        return
-    raise UsageError(
-        f"{where}: the verdict on sample {row.sample_index} of question {quoted(row.question_id)} {what} in "
-        f"{visible(run, 200)}; no verdict was stored. Expected a file that `harness audit` wrote for this run as it is "
-        f"scored now: write one by {option('out')}, and fill in its verdicts",
-        field="verdicts",
-    )
-
-
 def _verdicts(
-    path: Path, rows: Iterable[tuple[str, _VerdictLine]], opened: OpenRun, only: str | None
-) -> Iterator[tuple[OpenBenchmark, _VerdictLine]]:
-    """Yield (benchmark, row) for each row of the file `path` that has a verdict.
+    path: Path, rows: Iterable[FileRow], opened: OpenRun, only: str | None
+) -> Iterator[tuple[OpenBenchmark, VerdictLine]]:
+    """Yield (benchmark, line) for each row of the file `path` that has a verdict.
 
     only: the benchmark that is audited; None: all of the run. Raises `UsageError` that names the line, for a verdict on
     another reply than the stored one, too, and for a file without a verdict.
     """
     benchmarks: dict[str, OpenBenchmark] = {}
-    for where, row in rows:
+    for file_row in rows:
+        where, row = file_row.where, file_row.line
         if row.verdict is None:
             continue
         if only not in (None, row.benchmark):
@@ -283,10 +218,10 @@ def _verdicts(
                 f"{where}: {visible(row.benchmark, 80)} has no graded sample {row.sample_index} of question "
                 f"{quoted(row.question_id)}; expected a sample of {visible(opened.label, 200)}"
             )
-        _check_judged(where, row, auditing.item(benchmark, key), opened.label)
+        audit_file.check_unchanged(file_row, auditing.item(benchmark, key), opened.label)
         yield benchmark, row
     if not benchmarks:
         raise UsageError(
-            f'{path} holds no verdict: fill in "verdict": "correct", "wrong" or "undecided" in its lines',
+            f"{path} holds no verdict: fill in `verdict` in its lines, as correct, wrong or undecided",
             field="verdicts",
         )

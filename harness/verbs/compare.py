@@ -25,7 +25,6 @@ from harness.runs.layout import RunFolder
 from harness.runs.manifest import UNKNOWN_MODEL, Difference
 from harness.runs.recorded_settings import server_differences, setting_differences
 from harness.scoring import (
-    PairedComparison,
     PublishedComparison,
     PublishedScore,
     QuestionTally,
@@ -142,11 +141,9 @@ def cautions(folders: Sequence[RunFolder]) -> dict[Path, Caution]:
     for pairing in pair_benchmarks(runs, only_first=True)[0]:
         run, benchmark, base, first = pairing
         paired = compare_runs(counted_questions(run, benchmark), counted_questions(base, first))
-        shared = list(pairs(first.questions, benchmark.questions))
-        by_folder[folder_of[run.label].path] = Caution(
-            _warnings(folder_of, pairing, paired),
-            undecided_range([item for _, item in shared], [item for item, _ in shared]),
-        )
+        sides = _sides(folder_of, pairing)
+        caution = Caution(tuple(comparison_warnings(*sides, paired)), undecided_range(*sides))
+        by_folder[folder_of[run.label].path] = caution
     return by_folder
 
 
@@ -165,15 +162,14 @@ def _run_pair(folder_of: Mapping[str, RunFolder], pairing: BenchmarkPair) -> Run
         baseline=base.label,
         paired=paired,
         samples=min(item.n for scored in (benchmark, first) for item in scored.questions if item.n),
-        warnings=(*_warnings(folder_of, pairing, paired), *growth_warnings(histories)),
+        warnings=(*comparison_warnings(*_sides(folder_of, pairing), paired), *growth_warnings(histories)),
     )
 
 
-def _warnings(folder_of: Mapping[str, RunFolder], pairing: BenchmarkPair, paired: PairedComparison) -> tuple[str, ...]:
-    """What makes the comparison mean less than its numbers say."""
+def _sides(folder_of: Mapping[str, RunFolder], pairing: BenchmarkPair) -> tuple[Side, Side]:
+    """The run and its baseline. folder_of: the runs' folders by label."""
     run, benchmark, base, first = pairing
-    sides = Side.of(folder_of[run.label], run, benchmark), Side.of(folder_of[base.label], base, first)
-    return tuple(comparison_warnings(*sides, paired))
+    return Side.of(folder_of[run.label], run, benchmark), Side.of(folder_of[base.label], base, first)
 
 
 def _kinds_of(questions: Sequence[QuestionTally]) -> SampleKinds:

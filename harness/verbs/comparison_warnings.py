@@ -14,16 +14,18 @@ from __future__ import annotations
 
 import contextlib
 import random
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.core.errors import StoreError, option
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.core.records import Key, Question, Sample
 from harness.reports.scored import ScoredBenchmark, ScoredRun
+from harness.runs import overrides
 from harness.runs import questions as stored_questions
 from harness.runs.layout import BenchmarkFolder, RunFolder
 from harness.runs.manifest import BenchmarkRecord
@@ -110,7 +112,7 @@ def comparison_warnings(ours: Side, first: Side, paired: PairedComparison) -> li
     # If groups of questions, such as variants of one problem, have very unequal sizes, the question interval is wide.
     shared = list(pairs(first.benchmark.questions, ours.benchmark.questions))
     warnings += filter(None, [unequal_clusters([item for item, _ in shared])])
-    warnings += _undecided_warnings([item for _, item in shared], [item for item, _ in shared])
+    warnings += _undecided_warnings(ours, first)
     for which, record in (("the run", ours.record), ("the baseline", first.record)):
         if record.imported:
             warnings.append(f"{which} was made by another tool: its settings are unknown")
@@ -265,35 +267,74 @@ def _judge_warnings(scores: Mapping[str, Score]) -> list[str]:
     return [f"{'; '.join(parts)}. The difference and its intervals leave the judge's errors out{advice}"]
 
 
-def undecided_range(ours: Sequence[QuestionTally], theirs: Sequence[QuestionTally]) -> tuple[float, float] | None:
-    """The least and the largest difference in points that undecided answers allow, which count as wrong; None if there
-    are none.
-
-    ours, theirs: the shared questions in the run and in the baseline.
+class UndecidedAnswers(NamedTuple):
+    """What the undecided answers of one run leave open. n: its samples. undecided: those on which the grader could not
+    decide. open: those of them on which no person's verdict in force says right or wrong. low, high: the accuracy in
+    points if all open ones are wrong, or right, and the persons' verdicts on the others hold.
     """
-    if not any(item.undecided for items in (ours, theirs) for item in items):
+
+    n: int
+    undecided: int
+    open: int
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, side: Side, items: Sequence[QuestionTally]) -> UndecidedAnswers:
+        """Count the undecided answers to the questions `items` of a run. Raises `StoreError` for a damaged file of
+        verdicts by hand."""
+        n_undecided = sum(item.undecided for item in items)
+        by_hand = overrides.in_force(overrides.read(side.folder)) if n_undecided else {}
+        judged = {key.question_id for key in by_hand}
+        low, high, n_open = [], [], 0
+        for item in items:
+            right, still_open = item.correct, item.undecided
+            if item.question.question_id in judged:
+                verdicts = Counter(
+                    override.verdict
+                    for grade in item.grades
+                    if grade.verdict == "undecided" and (override := by_hand.get(grade.key)) is not None
+                )
+                right += verdicts["correct"]
+                still_open -= verdicts.total() - verdicts["undecided"]
+            n_open += still_open
+            low.append(100 * right / item.n)
+            high.append(100 * (right + still_open) / item.n)
+        return cls(sum(item.n for item in items), n_undecided, n_open, fmean(low), fmean(high))
+
+    def words(self, run: str) -> str:
+        """The counts in words, such as `3 of 480 of the run (2 decided by hand)`."""
+        by_hand = f" ({self.undecided - self.open:,} decided by hand)" if self.open < self.undecided else ""
+        return f"{self.undecided:,} of {self.n:,} of {run}{by_hand}"
+
+
+def undecided_answers(ours: Side, first: Side) -> tuple[UndecidedAnswers, UndecidedAnswers]:
+    """What undecided answers to the shared questions leave open in the run and in the baseline."""
+    shared = list(pairs(first.benchmark.questions, ours.benchmark.questions))
+    return UndecidedAnswers.of(ours, [item for _, item in shared]), UndecidedAnswers.of(first, [x for x, _ in shared])
+
+
+def undecided_range(ours: Side, first: Side) -> tuple[float, float] | None:
+    """The least and the largest difference in points that undecided answers allow, which count as wrong; None if there
+    are none. On answers that persons decided, their verdicts count."""
+    run, baseline = undecided_answers(ours, first)
+    if not run.undecided + baseline.undecided:
         return None
-
-    def highest(items: Sequence[QuestionTally]) -> float:
-        """The accuracy in points if all undecided answers are right."""
-        return 100 * fmean((item.correct + item.undecided) / item.n for item in items)
-
-    lowest = [100 * fmean(item.correct / item.n for item in items) for items in (ours, theirs)]
-    return lowest[0] - highest(theirs), highest(ours) - lowest[1]
+    return run.low - baseline.high, run.high - baseline.low
 
 
-def _undecided_warnings(ours: Sequence[QuestionTally], theirs: Sequence[QuestionTally]) -> list[str]:
-    """One warning with the range of the difference if some answers are undecided; else none. Arguments as above."""
-    between = undecided_range(ours, theirs)
-    if between is None:
+def _undecided_warnings(ours: Side, first: Side) -> list[str]:
+    """One warning with the range of the difference if some answers are undecided; else none."""
+    run, baseline = undecided_answers(ours, first)
+    if not run.undecided + baseline.undecided:
         return []
-    counts = [sum(item.undecided for item in items) for items in (ours, theirs)]
-    samples = [sum(item.n for item in items) for items in (ours, theirs)]
+    counts = f"undecided answers count as wrong: {run.words('the run')}, {baseline.words('the baseline')}."
+    if not run.open + baseline.open:
+        return [f"{counts} With the verdicts by hand on them the difference is {run.low - baseline.low:+.1f} points"]
     return [
-        f"undecided answers count as wrong: {counts[0]:,} of {samples[0]:,} of the run, {counts[1]:,} of "
-        f"{samples[1]:,} of the baseline. By them the difference may lie anywhere from "
-        f"{between[0]:+.1f} to {between[1]:+.1f} points, for which the intervals "
-        "above do not allow: read them with `harness show`, or let a judge decide"
+        f"{counts} By the open ones the difference may lie anywhere from {run.low - baseline.high:+.1f} to "
+        f"{run.high - baseline.low:+.1f} points, for which the intervals above do not allow: read them with "
+        "`harness show`, decide them by hand with `harness audit` (both take `undecided`), or let a judge decide"
     ]
 
 

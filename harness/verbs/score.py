@@ -16,7 +16,7 @@ from harness.asking.options import GradingOptions, JudgeOptions, ScoreOptions
 from harness.asking.watching import Watcher
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, EXIT_UNJUDGED, Sentence, StoreError, UsageError, option
 from harness.core.inert import visible
-from harness.runs import Manifest, RunFolder
+from harness.runs import Manifest, RunFolder, grades, overrides
 from harness.scoring import Score
 from harness.scoring.pipeline import OnGraded, score_run
 from harness.verbs.outputs import ScoredFile, is_outputs, score_file
@@ -57,6 +57,19 @@ class Scored:
     def verifier_errors(self) -> list[str]:
         """Errors of the benchmarks' own verifiers."""
         return [error for score in self.scores for error in score.verifier_errors]
+
+    @property
+    def n_open(self) -> int:
+        """The number of samples that the grader left undecided and no person has judged by hand."""
+        n_open = 0
+        for score in self.scores:
+            n_open += score.n_undecided
+            if score.n_undecided and isinstance(self.source, RunFolder):  # Only runs have verdicts by hand.
+                benchmark = self.source.benchmark(score.benchmark)
+                if by_hand := overrides.in_force(overrides.read(benchmark)):
+                    stored = grades.read(benchmark)
+                    n_open -= sum(grade.verdict == "undecided" and grade.key in by_hand for grade in stored)
+        return max(0, n_open)
 
     @property
     def exit_code(self) -> int:

@@ -8,12 +8,13 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 from urllib.parse import quote
 
 import pytest
 
 from harness.core.codec import digest
-from harness.core.records import Key
+from harness.core.records import Key, VerdictName
 from harness.grading.second.judge_prompts import with_rubric
 from harness.presets.grading import GradingOptions
 from harness.runs import Manifest, opinions, overrides
@@ -411,6 +412,16 @@ def test_a_verdict_is_corrected_by_hand_and_never_silently(browser: Browser, vie
     browser.wait(lambda: "correct by Ada <b> at " in browser.text("details[data-key=correct]"))
     (override,) = overrides.read(run.benchmark("demo"))
     assert (override.verdict, override.who, override.why) == ("correct", "Ada <b>", "<img src=x onerror=alert(1)>")
+    for chosen, why in ("undecided", "I cannot say"), ("correct", "now I can"):
+        browser.open(viewer, "/run/hand/demo/q1/s1")
+        browser.one("details[data-key=correct] summary").click()
+        offered = browser.script("return [...document.querySelector('select[name=verdict]').options].map(o => o.value)")
+        assert offered == [*get_args(VerdictName), ""], "each verdict that an override can hold; none takes it back"
+        browser.one("select[name=verdict]").send_keys(chosen)
+        browser.one("form.correct textarea").send_keys(why)
+        browser.one("form.correct button").click()
+        browser.wait(lambda chosen=chosen, why=why: f"{chosen} by " in browser.text() and f": {why}" in browser.text())
+        assert overrides.read(run.benchmark("demo"))[-1].verdict == chosen
     browser.open(viewer, "/run/hand/demo")
     note = browser.wait(lambda: [element.text for element in browser.all(".note") if "by hand" in element.text])
     words = "1 sample judged by hand, 1 otherwise than the grader"

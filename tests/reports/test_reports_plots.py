@@ -25,11 +25,13 @@ from harness.core.inert import visible
 from harness.reports import Report
 from harness.reports.plots import draw
 from harness.reports.plots.plot import LABEL_CHARS, MAX_LABEL_CHARS, Plot, label
+from harness.reports.plots.questions import question_plot, scatter_plot
 from harness.reports.report import report
-from harness.scoring import PublishedScore
+from harness.scoring import PublishedScore, QuestionTally
 from harness.scoring.published import Source
 from tests.reports.payloads import PAYLOADS
 from tests.reports.run_folders import write_run
+from tests.scoring import graded
 
 pytestmark = pytest.mark.slow
 
@@ -127,6 +129,18 @@ def test_questions_stand_from_the_hardest_to_the_easiest_inside_their_intervals(
     assert rates == sorted(rates)  # type: ignore[type-var]
     for rate, low, high in zip(rates, column(plot, "low"), column(plot, "high"), strict=True):
         assert 0 <= low <= rate <= high <= 1  # type: ignore[operator]
+
+
+def test_one_question_is_never_answered_right_and_two_are() -> None:
+    zero, one, two = (
+        QuestionTally(graded.question(name), [graded.grade(name, i, letter) for i, letter in enumerate(letters)], 4)
+        for name, letters in (("a", "wwww"), ("b", "wwww"), ("c", "ccww"))
+    )
+    for questions, words in (([zero, two], "1 of 2 questions is never"), ([zero, one], "2 of 2 questions are never")):
+        plot = question_plot(questions)
+        assert plot is not None
+        assert plot.summary.startswith(words)
+    assert "1 is answered right more often by the second" in scatter_plot("x", "y", [(zero, two)]).summary
 
 
 def test_the_scatter_pairs_each_question_with_itself(made: Report, plots: dict[str, Plot]) -> None:

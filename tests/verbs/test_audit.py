@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -122,6 +124,37 @@ def test_only_the_undecided_samples_are_asked_about_and_estimate_nothing(tmp_pat
     assert front.audit(folder.path, undecided=True)[0].items == []
     (drawn,) = front.audit(folder.path)
     assert len(drawn.items) == drawn.n_drawn == 8, "the random draw asks about them, too"
+
+
+def test_a_score_names_the_commands_that_show_and_decide_the_undecided_samples(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "my run", ROWS)
+    first = harness(tmp_path, "score", "my run", "--workers", "1")
+    said = re.search(
+        r"(\d+) undecided samples have no verdict by hand\n  to read: +(.*)\n  to decide: +(.*)\n", first.out
+    )
+    assert said is not None, first.out
+    n, *commands = said.groups()
+    read, decide = (shlex.split(command)[1:] for command in commands)
+    assert f"prose: {n} samples" in harness(tmp_path, *read).out
+    assert f"0 of {n} undecided samples are judged" in harness(tmp_path, *decide, "--out", "todo.jsonl").out
+    filled(tmp_path / "todo.jsonl", lambda row: "wrong" if "burning" in row["text"] else None)
+    harness(tmp_path, *decide, "--verdicts", "todo.jsonl")
+    n_judged = len(overrides.read(folder.benchmark("prose")))
+    assert 0 < n_judged < int(n)
+    assert f"{int(n) - n_judged} undecided samples have no" in harness(tmp_path, "score", "my run").out
+    harness(tmp_path, *decide, "--out", "rest.jsonl")
+    filled(tmp_path / "rest.jsonl", lambda _: "undecided")
+    harness(tmp_path, *decide, "--verdicts", "rest.jsonl")
+    assert "no verdict by hand" not in harness(tmp_path, "score", "my run").out, "a person looked at all of them"
+
+
+def test_no_audit_is_named_for_a_file_whose_verdicts_nobody_can_store(tmp_path: Path) -> None:
+    row = {"question": "1+1", "answer": "2", "response": "There are 2 left to check."}
+    (tmp_path / "theirs.jsonl").write_text(json.dumps(row) + "\n")
+    said = harness(tmp_path, "score", "theirs.jsonl").out
+    assert said.endswith(
+        "1 undecided sample has no verdict by hand\n  to read:   harness show theirs.jsonl --undecided\n"
+    )
 
 
 def test_a_verdict_on_an_undecided_sample_counts_in_no_audit_though_the_option_is_left_out(tmp_path: Path) -> None:
@@ -558,7 +591,7 @@ def test_a_file_that_nobody_filled_in_holds_no_verdict(tmp_path: Path, judged: R
     harness(tmp_path, "audit", "run", "--out", "todo.jsonl")
     refused = harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl")
     assert refused.code == 2
-    assert 'todo.jsonl holds no verdict: fill in "verdict": "correct", "wrong" or "undecided"' in refused.err
+    assert "todo.jsonl holds no verdict: fill in `verdict`" in refused.err
 
 
 def test_only_the_benchmarks_of_a_file_are_told(tmp_path: Path) -> None:

@@ -19,16 +19,19 @@ import pytest
 import harness as reasoning_harness
 from harness.asking.options.deciding import CompareOptions, PlanOptions, VerifyOptions
 from harness.core.errors import StoreError, UsageError
-from harness.core.records import Grade, Message, ServerFacts
+from harness.core.records import Grade, Key, Message, ServerFacts, VerdictName
+from harness.presets.grading import GradingOptions
 from harness.runs import Manifest, RunFolder, grades, questions, record
 from harness.runs.layout import RunLog
 from harness.runs.line_file import write_lines
 from harness.runs.manifest import Provenance
+from harness.runs.overrides import correct
 from harness.runs.recorded_settings import difference_in_words
 from harness.runs.setting_names import in_words
 from harness.scoring.deciding import RunPair, decide
 from harness.scoring.differences import holm, questions_to_detect
 from harness.scoring.intervals import normal_two_sided
+from harness.scoring.pipeline import score_run
 from harness.verbs.compare import compare, verify
 from harness.verbs.plan import plan
 from harness.verbs.plan_sources import PlanSource
@@ -457,6 +460,35 @@ def test_undecided_answers_widen_what_a_difference_may_be(tmp_path: Path) -> Non
     assert "1 of 8 of the run, 1 of 8 of the baseline" in " ".join(part.err.split())
     two_runs(tmp_path)
     assert "undecided" not in harness(tmp_path, "compare", "base", "tuned").err.replace(str(tmp_path), "")
+
+
+def test_undecided_answers_that_a_person_decided_are_no_longer_open(tmp_path: Path) -> None:
+    rows = {"q1": ("4", [r"\boxed{4}", r"\boxed{4 or so}"]), "q2": ("4", [r"\boxed{4}", r"\boxed{4 or more}"])}
+    for name in ("base", "tuned"):
+        score_run(judged_runs.write_run(tmp_path / name, rows), GradingOptions(workers=1))
+
+    def said_after(**verdicts: VerdictName | None) -> str:
+        for name, verdict in verdicts.items():
+            correct(RunFolder(tmp_path / "tuned").benchmark("prose"), Key(name, 1), verdict, graded="undecided",
+                    who="Ann", why="read")  # fmt: skip
+        return " ".join(harness(tmp_path, "compare", "base", "tuned").err.split())
+
+    open_ones = "By the open ones the difference may lie anywhere from"
+    nobody = said_after()
+    assert f"wrong: 2 of 4 of the run, 2 of 4 of the baseline. {open_ones} -50.0 to +50.0 points" in nobody
+    assert "decide them by hand with `harness audit` (both take `undecided`), or let a judge decide" in nobody
+    one = said_after(q1="correct")
+    assert f"2 of 4 of the run (1 decided by hand), 2 of 4 of the baseline. {open_ones} -25.0 to +50.0 points" in one
+    assert said_after(q2="undecided") == one, "a person who cannot decide leaves the answer open"
+    assert f"(2 decided by hand), 2 of 4 of the baseline. {open_ones} -25.0 to +25.0 points" in said_after(q2="wrong")
+    assert f"2 of 4 of the run, 2 of 4 of the baseline. {open_ones} -50.0" in said_after(q1=None, q2=None)
+    for name in ("base", "tuned"):
+        for question in ("q1", "q2"):
+            folder = RunFolder(tmp_path / name).benchmark("prose")
+            correct(folder, Key(question, 1), "correct", graded="undecided", who="Ann", why="read")
+    closed = said_after(q2="wrong")
+    assert "With the verdicts by hand on them the difference is -25.0 points" in closed
+    assert "harness audit" not in closed
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,8 @@ class AuditOptions(Options):
     benchmark: Annotated[str | None, Option("Only this benchmark of the run. Default: each.")] = None
     who: Annotated[str | None, Option("Name stored with the verdicts. Default: the user's.", chars=1)] = None
     out: Annotated[
-        Path | None, Option("Write the samples left to judge to FILE (JSON lines), each with `verdict: null`.")
+        Path | None,
+        Option("Write the samples left to judge to FILE: JSON lines, or a table for Excel if FILE ends in .csv."),
     ] = None
     verdicts: Annotated[
         Path | None, Option(f"Take the verdicts from FILE, which {option('out')} wrote and a person filled in.")

@@ -92,7 +92,7 @@ def read(
     shown = visible(shown or str(path))
     if path.is_dir():
         return [row for part in _split_files(path, split) for row in read(part, responses=responses)]
-    _refuse_unread(path, shown)
+    refuse_unread(path, shown)
     suffix, compression = _suffixes(path)
     if suffix == ".parquet":
         rows = _parquet_rows(path, shown)
@@ -100,7 +100,7 @@ def read(
         data = _read_bytes(path, compression, shown)
         if suffix in (".csv", ".tsv"):
             text = _text(data, shown)
-            rows = _csv_rows(text, shown, "\t" if suffix == ".tsv" else _delimiter(text), damaged_rows)
+            rows = csv_rows(text, shown, "\t" if suffix == ".tsv" else None, damaged_rows)
         elif suffix == ".json":
             rows = _json_rows(data, shown, split, responses)
         else:
@@ -320,7 +320,7 @@ any size.
 """
 
 
-def _refuse_unread(path: Path, shown: str) -> None:
+def refuse_unread(path: Path, shown: str) -> None:
     """Raise `UsageError` for a file in a format that another program must convert first."""
     todo = _CONVERTED.get(path.suffix.lower())
     if todo is not None:
@@ -493,10 +493,11 @@ def _delimiter(text: str) -> str:
     return "," if "," in header else next((sign for sign in "\t;" if sign in header), ",")
 
 
-def _csv_rows(text: str, shown: str, delimiter: str, damaged_rows: int = 0) -> Iterator[Row]:
+def csv_rows(text: str, shown: str, delimiter: str | None = None, damaged_rows: int = 0) -> Iterator[Row]:
     """The rows of a CSV or TSV file. Raises `UsageError`.
 
-    shown: the file's name in messages. delimiter: the character between two cells. damaged_rows: number of rows with a
+    shown: the file's name in messages. delimiter: the character between two cells; None: as the header has it.
+    damaged_rows: number of rows with a
     wrong number of cells that the card expects; they are left out.
     """
     if text.lstrip().startswith("{"):
@@ -504,6 +505,7 @@ def _csv_rows(text: str, shown: str, delimiter: str, damaged_rows: int = 0) -> I
     # csv's own limit of a cell is 128 KiB; it can be set only for the whole process.
     csv.field_size_limit(MAX_RESPONSE_CHARS)
     # newline="": csv itself has to see the line ends inside quoted cells.
+    delimiter = delimiter or _delimiter(text)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=not damaged_rows)
     damaged, read_to = 0, 0  # read_to: last line of the row that was read last; a row may have several
     try:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from harness.core.nouns import are
 from harness.reports.plots.plot import AXIS, SERIES, SHARE, SHARE_AXIS, Cell, Plot, axis
 from harness.scoring import QuestionTally
 from harness.scoring.intervals import wilson
@@ -63,7 +64,7 @@ def question_plot(questions: Sequence[QuestionTally]) -> Plot | None:
     return Plot(
         name="questions",
         title="Questions",
-        summary=f"{never} of {len(present)} questions are never answered right, {always} always. "
+        summary=f"{never} of {len(present)} questions {are(never)} never answered right, {always} always. "
         f"Lines: 95 % intervals of each question, if it were asked again.",
         columns=("place", "question", "correct", "low", "high", "samples"),
         rows=rows,
@@ -110,8 +111,8 @@ def scatter_plot(baseline: str, second: str, pairs: Sequence[tuple[QuestionTally
     return Plot(
         name="scatter",
         title="Question by question",
-        summary=f"Across: {baseline}. Up: {second}. Of {len(pairs)} questions {better} are answered right more often "
-        f"by the second, {worse} by the first. A larger dot stands for several questions.",
+        summary=f"Across: {baseline}. Up: {second}. Of {len(pairs)} questions {better} {are(better)} answered right "
+        f"more often by the second, {worse} by the first. A larger dot stands for several questions.",
         columns=("question", "baseline", "other", "baseline_samples", "other_samples"),
         rows=rows,
         drawing=drawing,

@@ -1,5 +1,5 @@
 // One question: what was asked, its samples as a strip, the votes, and one sample in full.
-import { address, chip, count, foreign, h, plain, queryOf, shortId, verdictOf } from "./dom.js";
+import { VERDICTS, address, chip, count, foreign, h, plain, queryOf, shortId, verdictOf } from "./dom.js";
 import { Panel, facts } from "./facts.js";
 import { excerpt, rendered } from "./mathtext.js";
 import { NEAR_MISSES, chosen, labelCounts, rowsById } from "./questions.js";
@@ -236,7 +236,7 @@ function corrections(value, where, who, refresh) {
     h("p", { class: "quiet" }, "The grade stays as it is. Your verdict is stored beside it, with your name, and scores are shown with and without it."),
     value.history.length ? h("ol", {}, value.history.map((one) => h("li", {}, one.verdict === null ? "taken back" : verdictOf(one.verdict).word, " by ", foreign(plain(one.who, 100)), " at ", foreign(plain(one.when, 40)), ": ", foreign(plain(one.why, 2000))))) : null,
     h("form", { class: "correct", submit: send },
-      h("label", {}, "Verdict ", h("select", { name: "verdict", "data-key": "verdict" }, ["correct", "wrong", "no_answer"].map((name) => h("option", { value: name }, verdictOf(name).word)), h("option", { value: "" }, "as the grader said"))),
+      h("label", {}, "Verdict ", h("select", { name: "verdict", "data-key": "verdict" }, Object.keys(VERDICTS).filter((name) => name !== "none").map((name) => h("option", { value: name }, verdictOf(name).word)), h("option", { value: "" }, "as the grader said"))),
       h("label", {}, "Your name ", h("input", { name: "who", required: true, maxlength: 100, value: who, autocomplete: "name" })),
       h("label", {}, "Why ", h("textarea", { name: "why", "data-key": "why-text", required: true, maxlength: 2000, rows: 2 })),
       h("button", { type: "submit" }, "Store")), said);
