@@ -106,10 +106,10 @@ def _equal(
     equal = np.equal.outer(rows, columns).astype(float)
     for row, reply in enumerate(ours):
         if reply.cut:
-            equal[row] = [reply.equals(other) for other in theirs]
+            equal[row] = list(map(reply.equals, theirs))
     for column, reply in enumerate(theirs):
         if reply.cut:
-            equal[:, column] = [reply.equals(other) for other in ours]
+            equal[:, column] = list(map(reply.equals, ours))
     return equal
 
 

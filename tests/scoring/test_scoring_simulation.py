@@ -38,7 +38,7 @@ simulate = bench("simulate")
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two sizes of sets, four of samples, three accuracies, models and kinds of pilots, and quantiles of fewer draws."""
+    """Two sizes of sets, four of samples; three accuracies, models and kinds of pilots; quantiles of fewer draws."""
     monkeypatch.setattr(simulate, "DRAWS_PER_QUESTION", 50)
     monkeypatch.setattr(simulate, "QUESTIONS", (30, 198))
     monkeypatch.setattr(simulate, "ACCURACIES", (0.02, 0.3, 0.9))
