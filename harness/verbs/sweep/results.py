@@ -23,9 +23,9 @@ from harness.scoring.differences import holm
 from harness.scoring.intervals import Interval
 from harness.scoring.mean_difference import MeanComparison, mean_comparison
 from harness.scoring.mean_score import mean_score
-from harness.verbs import former_files
 from harness.verbs.compare import verify_run
 from harness.verbs.known_questions import known_as
+from harness.verbs.run_remarks import remarks
 from harness.verbs.sweep import records
 from harness.verbs.sweep.cells import AXES, Cell, ServerGroup, Sweep
 
@@ -47,7 +47,7 @@ class CellResult:
     the nearest settings first, as `harness.scoring.beside` orders them. standing: the verdict over all of them; None
     without any. suite: address of the suite's own source; empty without one. other_questions: why scores published
     under the benchmark's name are not compared; empty if they are. remark: that the files of the model are no longer
-    those that made the samples; empty if they are.
+    those that made the samples, or that the step repeats the step before; often empty.
     """
 
     cell: Cell
@@ -228,7 +228,7 @@ def _read_run(sweep: Sweep, cell: Cell, reason: str) -> CellResult:
     folder = RunFolder(sweep.folder(cell))
     if not folder.manifest.is_file():
         return CellResult(cell=cell, reason=reason or "its run folder is missing")
-    (run,) = read_runs([folder], known_as=known_as, remarks=former_files.remarks)
+    (run,) = read_runs([folder], known_as=known_as, remarks=remarks)
     benchmark = next(iter(run.benchmarks.values()), None)
     if benchmark is None or benchmark.score is None or not benchmark.questions:
         return CellResult(cell=cell, reason=reason or "not scored")
