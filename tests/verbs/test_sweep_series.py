@@ -240,6 +240,24 @@ def test_each_step_is_compared_with_the_scored_step_before_it_and_all_p_are_corr
     assert series.rows[1][-1] == "<0.001"
 
 
+@pytest.mark.parametrize(("missing", "passed_over"), [(0.7, True), (0.002, False)])
+def test_a_change_is_counted_from_the_last_step_that_does_not_lack_samples(
+    training: Path, missing: float, passed_over: bool
+) -> None:
+    write_runs(training, {"demo": {10: 0.2, 30: 0.4}})
+    write_runs(training, {"demo": {20: 0.45}}, missing=missing)
+    swept = results(sweeps.plan_of("s.yaml", {}, {}))
+    accuracy = [row.accuracy or 0 for row in table.records(swept) if row.benchmarks == "demo"]
+    change = [row.change for row in table.records(swept) if row.benchmarks == "demo"]
+    (lost,) = (40 * 8 - (row.samples or 0) for row in table.records(swept) if row.cell == "ck-step_20+demo")
+    assert lost, "samples of step 20 are missing in both cases"
+    before = 0 if passed_over else 1
+    assert change[2] == pytest.approx(accuracy[2] - accuracy[before], abs=0.01)
+    (series,) = (one for one in table.tables(swept) if one.title.startswith("demo: accuracy against step"))
+    assert float(series.rows[2][-2]) == pytest.approx(100 * (change[2] or 0), abs=1.0), "one change in both"
+    assert ("a row with more than 1 % of its samples missing is passed over" in series.title) == passed_over
+
+
 def test_the_last_three_steps_together_are_compared_with_the_three_before(training: Path) -> None:
     strengths = {10: 0.1, 20: 0.1, 30: 0.1, 40: 0.1, 50: 0.45, 60: 0.45, 70: 0.45}
     for step in strengths:
