@@ -727,7 +727,43 @@ def test_a_checkpoint_that_was_overwritten_is_named_with_what_to_delete(tmp_path
     refused = harness(tmp_path, "sweep", "s.yaml", "--no-progress")
     for text in (refused.err, (out / "table.csv").read_text("utf-8")):
         assert "for new scores, delete results/s/ck-step_30+x+a and give the same command. " in text
-        assert "accept_server_change" not in text
+        assert "`run: {accept_server_change: true}` mixes the samples of both models all the same" in text
+
+
+def test_a_finished_cell_starts_no_server_and_sends_nothing_once_the_entry_of_its_server_is_edited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Scores are sent where cells are scored, so a cell that is not scored sends nothing."""
+    for step in (10, 20):
+        (tmp_path / f"ck/step_{step}").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+
+    def swept(budget: int, **more: Any) -> tuple[list[str], bool]:
+        servers = [{"name": "x", "command": command("--model", "{model}", "--budget", str(budget))}]
+        content = {"checkpoints": "ck/step_*", "servers": servers, "benchmarks": [{"data": "a.jsonl", "samples": 1}]}
+        path = tmp_path / write(tmp_path, "s.yaml", content | more)
+        text = json.loads(path.read_text())
+        path.write_text(json.dumps({key: value for key, value in text.items() if key != "models"}))
+        done = harness(tmp_path, "sweep", "s.yaml", "--no-progress")
+        assert done.code == 0, done.err
+        lines = done.err.splitlines()
+        return [
+            line for line in lines if " answers at " in line or ": scored" in line
+        ], "described it before" in done.err
+
+    lines, warned = swept(50)
+    assert (len(lines), warned) == (4, False), "two servers, two scored cells"
+    assert swept(50) == ([], False)
+    assert swept(60) == ([], True)
+    # Scored again by other rules, the samples stay those of the former server.
+    lines, warned = swept(60, score={"workers": 1, "k": [1]})
+    assert ([line for line in lines if " answers at " in line], len(lines), warned) == ([], 2, True)
+    # Wrong twin: a cell without its run is sampled by the new server, and no warning is left.
+    for folder in tmp_path.glob("results/s/ck-*"):
+        shutil.rmtree(folder)
+    lines, warned = swept(60)
+    assert (len(lines), warned) == (4, False)
+    assert swept(50) == ([], True)
 
 
 def test_cells_of_deleted_checkpoints_are_not_promised_again(tmp_path: Path) -> None:
