@@ -283,6 +283,6 @@ def _undecided_warnings(ours: Sequence[QuestionTally], theirs: Sequence[Question
     return [
         f"undecided answers count as wrong: {counts[0]:,} of {samples[0]:,} of the run, {counts[1]:,} of "
         f"{samples[1]:,} of the baseline. By them the difference may lie anywhere from "
-        f"{between[0]:+.1f} to {between[1]:+.1f} points, for which the intervals "
+        f"{between[0]:+z.1f} to {between[1]:+z.1f} points, for which the intervals "
         "above do not allow: read them with `harness show`, or let a judge decide"
     ]
