@@ -233,8 +233,8 @@ def _long_stream(subject: Subject) -> Seen:
         came = f"{n_equal} of {len(replies)} replies end after exactly {n:,} tokens, none is longer ({counts})"
         return untested(
             sent,
-            f"{came}: possibly a cap, since different replies seldom have equal lengths; to decide, repeat this check "
-            "alone with another seed, or let replies of a run grow longer than that",
+            f"{came}: possibly a cap, since different replies seldom have equal lengths. A longer reply of a run "
+            f"(max_tokens above {n:,}) rules it out; many replies of exactly this length confirm it",
         )
     return untested(sent, f"the replies end by themselves after {counts} tokens; no longer reply was tried")
 
