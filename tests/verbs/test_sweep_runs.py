@@ -10,6 +10,7 @@ import csv
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -277,6 +278,20 @@ def test_several_servers_at_once_end_with_the_sweep_and_go_on(tmp_path: Path) ->
     assert 128 <= n_asked <= 128 + 8
 
 
+@pytest.mark.parametrize("edited", ["{", '{"models": ["else"], "benchmarks": ["demo"], "slots": 2}'])
+def test_several_servers_at_once_are_those_of_the_file_as_it_was_read(tmp_path: Path, edited: str) -> None:
+    # The servers themselves play the editor: the third one starts after the first two have written the file.
+    (tmp_path / "edited").write_text(edited)
+    editing = ["sh", "-c", f"cp edited s.yaml; exec {shlex.join(command('--budget', '{budget}'))}"]
+    servers = [{"name": "b{budget}", "command": editing, "values": {"budget": [40, 60, 90]}}]
+    benchmarks = [{"data": "a.jsonl", "samples": 1}]
+    name = write(tmp_path, "s.yaml", {"servers": servers, "benchmarks": benchmarks, "slots": 2})
+    done = harness(tmp_path, "sweep", name, "--no-progress")
+    assert done.code == 0, done.err
+    assert (tmp_path / name).read_text() == edited
+    assert len(scores(tmp_path / "results/s")) == 3
+
+
 def test_a_process_of_several_servers_ends_with_the_sweep_that_started_it(tmp_path: Path) -> None:
     words = command("--budget", "40", "--thinks", "0.05", "--log", str(tmp_path / "log"))
     benchmarks = [{"data": "a.jsonl", "samples": 100}]
@@ -285,6 +300,9 @@ def test_a_process_of_several_servers_ends_with_the_sweep_that_started_it(tmp_pa
         ["harness", "sweep", name, "--lane", "able+x", "--no-progress"],
         cwd=tmp_path, env=environment(tmp_path), stdin=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
+    assert lane.stdin is not None
+    lane.stdin.write((tmp_path / name).read_text("utf-8") + "\n")  # what a sweep hands to its processes
+    lane.stdin.flush()
     until(lambda: (tmp_path / "log").exists() or lane.poll() is not None, "the first request")
     _, err = lane.communicate(timeout=PATIENCE_S)  # it closes our end, as the kernel does when a sweep is gone
     assert lane.returncode == 143, err
