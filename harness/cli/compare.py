@@ -75,12 +75,12 @@ def command(
     if as_json:
         say(decisions)
     else:
-        for pair, following in zip(pairs, [*pairs[1:], None], strict=True):
+        for number, pair in enumerate(pairs, 1):
             _print(pair)
-            if following is None or following.decision.run != pair.decision.run:
-                _print_means(pairs, pair.decision.run)
+            if all(later.sides[0] != pair.sides[0] for later in pairs[number:]):
+                _print_means(pairs, pair.sides[0])
         if any(map(_decided_by_correction, pairs)):
-            means = {(decision.run, decision.baseline) for decision in decisions if decision.mean is not None}
+            means = {pair.sides for pair in pairs if pair.decision.mean is not None}
             n_lines = len(means) + sum(1 + (pair.decision.p_question is not None) for pair in pairs)
             click.echo(
                 "  an interval above excludes 0 where no difference is seen: each interval is for its line alone; p is "
@@ -148,7 +148,7 @@ def _print(pair: RunComparison) -> None:
     run, baseline = visible(decision.run), visible(decision.baseline)
     click.echo(
         f"{visible(paired.benchmark)}: {run} {100 * paired.first_accuracy:.1f} %, {baseline} "
-        f"{100 * paired.second_accuracy:.1f} %: {100 * paired.difference:+.1f} points over "
+        f"{100 * paired.second_accuracy:.1f} %: {100 * paired.difference:+z.1f} points over "
         f"{count_noun(paired.n_questions, 'question')}"
     )
     at_most = "at most " if paired.at_most else ""
@@ -194,26 +194,29 @@ def _print(pair: RunComparison) -> None:
 
 
 def _print_means(pairs: Sequence[RunComparison], run: str) -> None:
-    """Print the mean over the benchmarks of a run with each of its baselines, if they share several."""
-    by_baseline: dict[str, list[Decision]] = {}
+    """Print the mean over the benchmarks of a run with each of its baselines, if they share several.
+
+    run: its name in `RunComparison.sides`.
+    """
+    by_baseline: dict[str, list[RunComparison]] = {}
     for pair in pairs:
-        if pair.decision.run == run:
-            by_baseline.setdefault(pair.decision.baseline, []).append(pair.decision)
+        if pair.sides[0] == run:
+            by_baseline.setdefault(pair.sides[1], []).append(pair)
     for of_run in by_baseline.values():
         if len(of_run) > 1:
             _print_mean(of_run)
 
 
-def _print_mean(of_run: Sequence[Decision]) -> None:
+def _print_mean(of_run: Sequence[RunComparison]) -> None:
     """Print the mean over the benchmarks that a run shares with one baseline; each has the same weight."""
-    decision = of_run[0]
+    decision, (run, baseline) = of_run[0].decision, of_run[0].sides
     if decision.mean is None:
         click.echo(f"mean of {len(of_run)} benchmarks: not compared, since samples are missing")
         return
     mean = decision.mean.compared
     click.echo(
-        f"mean of {len(of_run)} benchmarks: {visible(decision.run)} {100 * mean.first_accuracy:.1f} %, "
-        f"{visible(decision.baseline)} {100 * mean.second_accuracy:.1f} %: {100 * mean.difference:+.1f} points"
+        f"mean of {len(of_run)} benchmarks: {visible(run)} {100 * mean.first_accuracy:.1f} %, "
+        f"{visible(baseline)} {100 * mean.second_accuracy:.1f} %: {100 * mean.difference:+z.1f} points"
     )
     at_most = "at most " if mean.at_most else ""
     click.echo(
@@ -262,7 +265,7 @@ def _print_spending(decision: Decision) -> None:
 
 def _points(interval: Interval | None) -> str:
     """The interval of a difference in points, with signs."""
-    return "unknown" if interval is None else f"{100 * interval.low:+.1f} to {100 * interval.high:+.1f}"
+    return "unknown" if interval is None else f"{100 * interval.low:+z.1f} to {100 * interval.high:+z.1f}"
 
 
 def _p(value: float) -> str:

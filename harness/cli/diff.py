@@ -62,7 +62,7 @@ def _print(compared: Compared, questions: int) -> None:
             f"{count_noun(paired.n_questions, 'question')}; B better on {paired.worse}, worse on {paired.better}"
         )
         click.echo(
-            f"  B − A = {0 - 100 * paired.difference:+.1f} points; 95 %: {_points(paired.sampling_interval)} if both "
+            f"  B − A = {-100 * paired.difference:+z.1f} points; 95 %: {_points(paired.sampling_interval)} if both "
             f"ran again, {_points(paired.question_interval)} on other questions of this kind"
         )
     for reason in compared.narrower:
@@ -104,10 +104,10 @@ def _by_hand(compared: Compared) -> str:
     graded = compared.as_graded
     return (
         f"{sentence}; as graded A {100 * graded.first_accuracy:.1f} %, B {100 * graded.second_accuracy:.1f} %, "
-        f"B − A = {0 - 100 * graded.difference:+.1f} points"
+        f"B − A = {-100 * graded.difference:+z.1f} points"
     )
 
 
 def _points(interval: Interval | None) -> str:
     """The interval of A − B as one of B − A, in points."""
-    return "unknown" if interval is None else f"{-100 * interval.high:+.1f} to {-100 * interval.low:+.1f}"
+    return "unknown" if interval is None else f"{-100 * interval.high:+z.1f} to {-100 * interval.low:+z.1f}"

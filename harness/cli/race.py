@@ -125,9 +125,9 @@ def _look(standings: Mapping[str, RaceState]) -> None:
 
 def _in_words(state: RaceState) -> str:
     """A comparison in words: `+1.2 points after 16 rounds, between -0.4 and +2.8: undecided`."""
-    between = " and ".join(f"{100 * end:+.1f}" for end in state.interval)
+    between = " and ".join(f"{100 * end:+z.1f}" for end in state.interval)
     why = f" ({state.withheld})" if state.withheld else ""
-    return f"{100 * state.difference:+.1f} points after {state.rounds} rounds, between {between}: {state.verdict}{why}"
+    return f"{100 * state.difference:+z.1f} points after {state.rounds} rounds, between {between}: {state.verdict}{why}"
 
 
 def _record(raced: Raced, code: int) -> RaceEnd:

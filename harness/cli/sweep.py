@@ -114,7 +114,7 @@ def command(
     harness sweep limo10 --model GAIR/LIMO --serve vllm --tp 8 --judge org/judge --judge-base-url URL
     """
     from harness.asking.watching import Watcher
-    from harness.cli import sweep_plan
+    from harness.cli import sweep_plan, sweep_processes
     from harness.verbs.sweep import expected, running, whole
 
     without_cells = {"--schema": schema, "--list": list_suites, "--dry-run": dry_run}
@@ -139,7 +139,8 @@ def command(
         with _says_how_to_go_on():
             sys.exit(_follow(file, checked.out, later, 60 * follow, verify=verify))
     # A child carries out one group of its parent's plan, whatever has appeared since.
-    planned = plan(run_given(words), judge_given(words), as_they_come=lane is not None)
+    content = None if lane is None else sweep_processes.content_from_parent()
+    planned = plan(run_given(words), judge_given(words), as_they_come=lane is not None, content=content)
     if dry_run:
         n_without_score = sweep_plan.show(planned)
         sys.exit(EXIT_OWED if n_without_score else EXIT_COMPLETE)

@@ -1,7 +1,12 @@
-"""The processes of a sweep with several servers at once: a child process runs the cells of each server."""
+"""The processes of a sweep with several servers at once: a child process runs the cells of each server.
+
+A child makes the plan of its parent: it gets the content of the sweep's file from the parent, by standard input, since
+the file may be edited, or half written, by the time the child starts.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -9,8 +14,9 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from harness.core import codec
 from server_launchers import isolated
 
 if TYPE_CHECKING:
@@ -21,6 +27,17 @@ LOOK_SECONDS = 0.1
 
 END_SECONDS = 60.0
 """Seconds that a child process has to stop its server after it was told to end; then the child is killed."""
+
+
+def content_from_parent() -> dict[str, Any]:
+    """The content of the sweep's file as the parent read it: the first line of standard input, JSON."""
+    line = b""
+    while not line.endswith(b"\n"):
+        part = os.read(0, 65536)
+        if not part:  # The parent has ended.
+            sys.exit(128 + signal.SIGTERM)
+        line += part
+    return codec.decode(line, dict[str, Any])
 
 
 def end_with_parent() -> None:
@@ -65,8 +82,13 @@ class SweepLanes:
         flags = ["--lane", group.name, "--no-progress"]
         if devices:
             flags += ["--lane-devices", ",".join(devices)]
+        child = subprocess.Popen(isolated.command("harness", *sys.argv[1:], *flags), stdin=subprocess.PIPE)
         # The pipe stays open as long as this process lives; its end ends the child (`end_with_parent`).
-        return subprocess.Popen(isolated.command("harness", *sys.argv[1:], *flags), stdin=subprocess.PIPE)
+        assert child.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # The child has ended already.
+            child.stdin.write(codec.encode(self._sweep.file.content) + b"\n")
+            child.stdin.flush()
+        return child
 
     def _end(self, slot: int) -> None:
         """Wait for the child process in this slot to end; after `END_SECONDS` kill it."""

@@ -188,6 +188,7 @@ def _plot(points: Sequence[CurvePoint]) -> Plot | None:
 def series_table(steps: Sequence[Step], legend: str = "", subject: str = "") -> Table:
     """One row per step: accuracy, both 95 % intervals, number of samples, and the change since the step before.
 
+    A change is counted from the last step before that does not lack samples (`lacks_samples`).
     legend: what the title says of the mark `*`. subject: what the title begins with, such as the benchmark. If a step
     states the p of its change, the last column shows it.
     """
@@ -203,7 +204,8 @@ def series_table(steps: Sequence[Step], legend: str = "", subject: str = "") -> 
             rows.append((short(name), step_text(step), missing, *[ABSENT] * (4 + with_p)))
             continue
         before = reached.get(name)
-        reached[name] = score.accuracy
+        if not lacks_samples(score):
+            reached[name] = score.accuracy
         rows.append(
             (
                 short(name),
@@ -225,6 +227,8 @@ def series_table(steps: Sequence[Step], legend: str = "", subject: str = "") -> 
     columns = ("series", "step", "accuracy", "sampling interval", "question interval", "samples", "change")
     title = f"{subject}: accuracy" if subject else "Accuracy"
     change = "change: from the row before" + (", with its p" if with_p else "")
+    if any(step.score is not None and lacks_samples(step.score) for step in steps):
+        change += f"; a row with more than {MAX_MISSING_SHARE * 100:g} % of its samples missing is passed over"
     return Table(
         f"{title} against step, in %, with 95 % intervals ({MEANINGS}); {change}{legend}",
         (*columns, *(["p"] if with_p else [])),

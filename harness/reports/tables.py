@@ -67,7 +67,7 @@ def percent(value: float | None) -> str:
 
 def points(value: float) -> str:
     """A difference of fractions in points, with its sign."""
-    return f"{100 * value:+.1f}"
+    return f"{100 * value:+z.1f}"
 
 
 def points_interval(interval: Interval | None) -> str:
@@ -263,7 +263,7 @@ def endpoint_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
             percent(endpoint.accuracy),
             interval_cell(endpoint.sampling_interval, at_most=endpoint.at_most),
             percent(endpoint.expected_accuracy),
-            ABSENT if endpoint.z_accuracy is None else f"{endpoint.z_accuracy:+.1f}",
+            ABSENT if endpoint.z_accuracy is None else f"{endpoint.z_accuracy:+z.1f}",
             percent(endpoint.truncated),
             percent(endpoint.no_answer),
             ABSENT if endpoint.tokens_per_s is None else f"{endpoint.tokens_per_s:.1f}",

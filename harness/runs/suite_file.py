@@ -18,13 +18,15 @@ class SuiteNote(msgspec.Struct, frozen=True, kw_only=True):
     source: URL of the published scores that the suite repeats; empty for a run outside a suite. conditions: settings of
     the server that no request carries, by the names in published scores: `attention_budget`, in tokens. step: the
     training step of the run's checkpoint; None for a model that is no checkpoint. curve: the name of the curve
-    (accuracy over steps) that the step is a point of, without the benchmark; often empty.
+    (accuracy over steps) that the step is a point of, without the benchmark; often empty. before: name of the run
+    folder, beside this one, of the step before on the curve; empty without one.
     """
 
     source: str = ""
     conditions: dict[str, str | int | float | bool] = {}
     step: int | None = None
     curve: str = ""
+    before: str = ""
 
 
 def read(folder: RunFolder) -> SuiteNote:

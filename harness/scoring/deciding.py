@@ -88,13 +88,23 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunPair(msgspec.Struct, frozen=True, kw_only=True):
-    """A run and its baseline before the decision; the fields are those of `Decision`."""
+    """A run and its baseline before the decision; the fields are those of `Decision`.
+
+    sides: the names under which run and baseline are joined to a mean over benchmarks, where these are not their own:
+    the cells of a sweep that differ in the benchmark only are one side.
+    """
 
     run: str
     baseline: str
     paired: PairedComparison
     samples: int
     warnings: tuple[str, ...] = ()
+    sides: tuple[str, str] | None = None
+
+    @property
+    def of_mean(self) -> tuple[str, str]:
+        """The two sides of the mean that the comparison is part of."""
+        return self.sides or (self.run, self.baseline)
 
 
 def decide(comparisons: Sequence[RunPair]) -> list[Decision]:
@@ -130,7 +140,7 @@ def decide(comparisons: Sequence[RunPair]) -> list[Decision]:
                 settling=_settling(comparison.paired, comparison.paired.difference, n_tests),
                 settling_range=_settling_range(comparison.paired, n_tests),
                 settling_questions=_settling_questions(comparison.paired, n_tests),
-                mean=decided_means.get((comparison.run, comparison.baseline)),
+                mean=decided_means.get(comparison.of_mean),
                 warnings=comparison.warnings,
             )
         )
@@ -138,12 +148,12 @@ def decide(comparisons: Sequence[RunPair]) -> list[Decision]:
 
 
 def _means(comparisons: Sequence[RunPair]) -> dict[tuple[str, str], MeanComparison]:
-    """By (run, baseline), the mean over the benchmarks that both have; only if these are several, and without missing
+    """By both sides, the mean over the benchmarks that both have; only if these are several, and without missing
     samples.
     """
     by_runs: dict[tuple[str, str], list[PairedComparison]] = {}
     for comparison in comparisons:
-        by_runs.setdefault((comparison.run, comparison.baseline), []).append(comparison.paired)
+        by_runs.setdefault(comparison.of_mean, []).append(comparison.paired)
     means = {runs: mean_comparison(pairs) for runs, pairs in by_runs.items() if len(pairs) > 1}
     return {runs: mean for runs, mean in means.items() if mean is not None}
 

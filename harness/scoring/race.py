@@ -297,7 +297,7 @@ def confirm(state: RaceState, candidate: NDArray[np.bool_], baseline: NDArray[np
         if -sign * change > DRIFT_ERRORS * error:
             why = (
                 f"{state.verdict} after {state.called} rounds, but after the first {split} the difference changes by "
-                f"{100 * change:+.1f} points: a server or a model may have changed, or the first rounds were "
+                f"{100 * change:+z.1f} points: a server or a model may have changed, or the first rounds were "
                 "luck; if further rounds do not settle it, a new race into another folder does"
             )
     return state._replace(verdict="undecided", withheld=why) if why else state

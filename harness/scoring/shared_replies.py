@@ -49,6 +49,11 @@ class SharedReplies:
         return self.n_excess >= 1 and self.n_excess > MAX_COPIES_SHARE * self.n_pairs
 
     @property
+    def most(self) -> bool:
+        """Whether more than half of the pairs are equal."""
+        return 2 * self.n_equal > self.n_pairs
+
+    @property
     def sentence(self) -> str:
         """How many replies are equal."""
         return (

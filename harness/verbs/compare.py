@@ -24,6 +24,7 @@ from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import UNKNOWN_MODEL, Difference
 from harness.runs.recorded_settings import server_differences, setting_differences
+from harness.runs.sweep_cell import JOIN
 from harness.scoring import (
     PublishedComparison,
     PublishedScore,
@@ -70,7 +71,8 @@ class RunComparison:
     """One comparison: the decision, the questions whose results changed, and the settings that differ.
 
     baseline_samples, samples: counts of the baseline's and of the run's samples, over the questions that both have.
-    moved: the questions whose results changed, the largest fall first. settings: the settings that differ.
+    moved: the questions whose results changed, the largest fall first. settings: the settings that differ. sides: the
+    names of run and baseline over all their benchmarks; those of a sweep's cells are without the benchmark.
     """
 
     decision: Decision
@@ -78,6 +80,7 @@ class RunComparison:
     samples: SampleKinds
     moved: Sequence[Move]
     settings: Sequence[Difference]
+    sides: tuple[str, str]
 
 
 class Comparisons(list[RunComparison]):
@@ -112,8 +115,9 @@ def compare(sources: Sequence[Path], options: CompareOptions) -> Comparisons:
                 *setting_differences(first.record, benchmark.record),
                 *server_differences(base.manifest.provenance, run.manifest.provenance),
             ],
+            sides=pair.of_mean,
         )
-        for decision, (run, benchmark, base, first) in zip(decide(compared), compared_to, strict=True)
+        for decision, pair, (run, benchmark, base, first) in zip(decide(compared), compared, compared_to, strict=True)
     ]
     return Comparisons(comparisons, uncompared)
 
@@ -163,7 +167,13 @@ def _run_pair(folder_of: Mapping[str, RunFolder], pairing: BenchmarkPair) -> Run
         paired=paired,
         samples=min(item.n for scored in (benchmark, first) for item in scored.questions if item.n),
         warnings=(*comparison_warnings(*_sides(folder_of, pairing), paired), *growth_warnings(histories)),
+        sides=(_over_benchmarks(run, benchmark), _over_benchmarks(base, first)),
     )
+
+
+def _over_benchmarks(run: ScoredRun, benchmark: ScoredBenchmark) -> str:
+    """The name of a run for a mean over benchmarks: of a sweep's cell without the benchmark, which ends its name."""
+    return run.label if run.sweep is None else run.label.removesuffix(f"{JOIN}{benchmark.name}")
 
 
 def _sides(folder_of: Mapping[str, RunFolder], pairing: BenchmarkPair) -> tuple[Side, Side]:

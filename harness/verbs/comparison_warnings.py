@@ -4,26 +4,20 @@
 | --- | --- |
 | other questions | the stored questions of both runs are compared, id by id |
 | other graders, missing samples, groups of questions, undecided answers | from the grades |
-| one run repeats the other | from the replies: of the samples with the same question and number, how many are equal |
-
-Equal replies are counted in the stored texts, because no setting shows them: a run may repeat another one after a
-change of settings that has no effect, and a server that ignores seeds repeats nothing at equal settings.
+| one run repeats the other | from the replies, by `harness.verbs.same_replies` |
 """
 
 from __future__ import annotations
 
-import contextlib
-import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from harness.core.errors import StoreError, option
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
-from harness.core.records import Key, Question, Sample
+from harness.core.records import Question
 from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.runs import overrides
 from harness.runs import questions as stored_questions
@@ -35,12 +29,8 @@ from harness.scoring.audit_order import NO_ESTIMATE
 from harness.scoring.comparison import MAX_NAMED_QUESTIONS
 from harness.scoring.moves import pairs
 from harness.scoring.score import MAX_GRADER_CHARS, Score
-from harness.scoring.shared_replies import shared_replies
 from harness.scoring.uncertainty import unequal_clusters
-from harness.viewer.offsets import SampleOffsets
-
-MAX_REPLIES = 2_000
-"""Largest number of pairs of replies that are read; if there are more, this many are drawn at random."""
+from harness.verbs import same_replies
 
 MAX_ANSWER_CHARS = 20
 """A reference answer is cut to this length in a warning."""
@@ -116,7 +106,9 @@ def comparison_warnings(ours: Side, first: Side, paired: PairedComparison) -> li
     for which, record in (("the run", ours.record), ("the baseline", first.record)):
         if record.imported:
             warnings.append(f"{which} was made by another tool: its settings are unknown")
-    return [*warnings, *_repeat_warnings(ours, first, [item.question.question_id for item, _ in shared])]
+    records = ours.record, first.record
+    folders = ours.folder, first.folder
+    return [*warnings, *same_replies.warnings(folders, records, [item.question.question_id for item, _ in shared])]
 
 
 # ---- settings
@@ -330,71 +322,9 @@ def _undecided_warnings(ours: Side, first: Side) -> list[str]:
         return []
     counts = f"undecided answers count as wrong: {run.words('the run')}, {baseline.words('the baseline')}."
     if not run.open + baseline.open:
-        return [f"{counts} With the verdicts by hand on them the difference is {run.low - baseline.low:+.1f} points"]
+        return [f"{counts} With the verdicts by hand on them the difference is {run.low - baseline.low:+z.1f} points"]
     return [
-        f"{counts} By the open ones the difference may lie anywhere from {run.low - baseline.high:+.1f} to "
-        f"{run.high - baseline.low:+.1f} points, for which the intervals above do not allow: read them with "
+        f"{counts} By the open ones the difference may lie anywhere from {run.low - baseline.high:+z.1f} to "
+        f"{run.high - baseline.low:+z.1f} points, for which the intervals above do not allow: read them with "
         "`harness show`, decide them by hand with `harness audit` (both take `undecided`), or let a judge decide"
     ]
-
-
-# ---- replies
-
-
-def _repeat_warnings(ours: Side, first: Side, ids: Sequence[str]) -> list[str]:
-    """One warning if more replies of the two runs are equal than independent samples would be; else none.
-
-    ids: of the shared questions. Replies that are not stored, as those of another tool's outputs, are not compared.
-    """
-    mine, theirs = ours.record.identity, first.record.identity
-    greedy = _temperature(mine) == _temperature(theirs) == 0
-    shared = shared_replies(_sample_pairs(ours.folder, first.folder, ids), greedy=greedy)
-    if not shared.many:
-        return []
-    if greedy:
-        why = (
-            "At temperature 0 a reply repeats itself, whatever the run seed: where replies are equal, the settings "
-            "that differ have no effect, and the second run is no further evidence"
-        )
-    elif mine.get("seed") is not None and mine.get("seed") == theirs.get("seed"):
-        why = (
-            f"Both runs have the run seed {mine['seed']}, so one run is a copy of the other as far as their settings "
-            f"agree, and no further evidence: sample one of the two again with another {option('seed')}"
-        )
-    else:
-        why = (
-            "The server ignores seeds or answers from a cache, or one run took over the samples of the other: the "
-            "second run is no further evidence"
-        )
-    return [f"{shared.sentence}. {why}"]
-
-
-def _temperature(identity: Mapping[str, Any]) -> object:
-    """The temperature of an identity; None if it records none."""
-    sampling = identity.get("sampling")
-    return sampling.get("temperature") if isinstance(sampling, dict) else None
-
-
-def _sample_pairs(
-    ours: BenchmarkFolder, theirs: BenchmarkFolder, ids: Sequence[str]
-) -> Iterator[list[tuple[Sample, Sample]]]:
-    """Of each question, the samples of both runs with the same number.
-
-    Of more than `MAX_REPLIES` pairs in all, so many are drawn at random, at least two of a question if it has them.
-    """
-    sides = SampleOffsets(ours), SampleOffsets(theirs)
-    for side in sides:
-        side.refresh()
-    numbers = {name: sorted(sides[0].of(name).keys() & sides[1].of(name).keys()) for name in ids}
-    if sum(map(len, numbers.values())) > MAX_REPLIES:
-        draw = random.Random(0)  # noqa: S311 -- equal runs, equal warnings
-        most = max(2, MAX_REPLIES // len(numbers))
-        names = draw.sample([*numbers], min(len(numbers), MAX_REPLIES // most))
-        numbers = {name: draw.sample(numbers[name], min(most, len(numbers[name]))) for name in names}
-    for name, indices in numbers.items():
-        pairs = []
-        for key in (Key(name, index) for index in indices):
-            with contextlib.suppress(StoreError):  # a damaged record, which the score leaves out, too
-                pairs.append((sides[0].read(key), sides[1].read(key)))
-        if pairs:
-            yield pairs

@@ -324,7 +324,7 @@ def _withhold_equal(state: RaceState, caution: Caution, margin: float) -> RaceSt
     low, high = caution.undecided_range
     if max(-low, high) <= margin:
         return state
-    why = f"undecided answers may carry the difference from {low:+.1f} to {high:+.1f} points, beyond the margin"
+    why = f"undecided answers may carry the difference from {low:+z.1f} to {high:+z.1f} points, beyond the margin"
     return state._replace(verdict="undecided", withheld=why)
 
 

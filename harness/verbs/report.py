@@ -14,9 +14,9 @@ from harness.reports.settings import checksum_table, decided_table, failure_tabl
 from harness.runs import Manifest
 from harness.runs.layout import RunFolder, runs_in
 from harness.scoring.published.index import scores_of_models
-from harness.verbs import former_files
 from harness.verbs.known_questions import known_as
 from harness.verbs.outputs import open_scored
+from harness.verbs.run_remarks import remarks
 from harness.viewer.pages import RunFacts, ShownTable
 
 
@@ -36,7 +36,7 @@ def report(sources: Sequence[Path], options: ReportOptions, repeat: Repeat) -> R
         show_withheld=options.show_withheld,
         ks=options.k,
         known_as=known_as,
-        remarks=former_files.remarks,
+        remarks=remarks,
         title=visible(sources[0].resolve().name, 200) if of_one_folder else "",
     )
 

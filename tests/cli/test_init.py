@@ -71,6 +71,14 @@ def test_training_gets_data_settings_rewards_and_lines_for_one_node_and_several(
     for settings in (yaml.safe_load((folder / name).read_text("utf-8")) for name in FIELDS):
         for path in settings.get("reward_funcs", ()):
             assert callable(getattr(harness_rewards, path.rpartition(".")[2], None)) or path in open_r1_names(folder)
+    # The file of its checkpoints is one that the sweep takes, for the folder that the trainer writes.
+    content = lines.partition("<<'END'\n")[2].partition("END\n")[0]
+    (tmp_path / "checkpoints.yaml").write_text(content, encoding="utf-8")
+    saved = yaml.safe_load((folder / "sft.yaml").read_text("utf-8"))["output_dir"]
+    (tmp_path / saved / "checkpoint-500").mkdir(parents=True)
+    planned = harness(tmp_path, "sweep", "checkpoints.yaml", "--dry-run")
+    assert "checkpoint-500" in planned.out, planned.err
+    assert "harness sweep checkpoints.yaml --follow " in lines
     again = harness(tmp_path, "init", "train", "--for", "training")
     assert (again.code, "exists already" in again.err) == (3, True)
 

@@ -682,6 +682,44 @@ def test_the_mean_of_several_benchmarks_has_a_line_and_a_p_value_of_its_own(tmp_
     assert printed[0]["mean"]["compared"]["difference"] == mean.difference
 
 
+def test_the_cells_of_two_steps_have_a_line_for_the_mean_over_their_benchmarks(tmp_path: Path) -> None:
+    names = [f"ck-step_{step}+{name}" for step in (10, 20) for name in ("demo", "sums")]
+    for name in names:
+        benchmark = name.rpartition("+")[2]
+        write_run(tmp_path / name, benchmarks=[(benchmark, 30, 16)], strength=0.5 if "10" in name else 0.44)
+    alone = harness(tmp_path, "compare", *names)
+    assert "mean of" not in alone.out, "no sweep has made these runs: the names mean nothing"
+    (tmp_path / "cells").mkdir()
+    for name in names:
+        (tmp_path / f"cells/{name}.json").touch()
+    done = harness(tmp_path, "compare", *names)
+    assert done.out.count("mean of 2 benchmarks: ck-step_20 ") == 1
+    assert done.out.index("sums: ck-step_20+sums") < done.out.index("mean of 2 benchmarks")
+    (first, second) = compare([RunFolder(tmp_path / name) for name in names], CompareOptions())
+    assert first.decision.mean == second.decision.mean
+    assert first.decision.mean is not None
+    mean = first.decision.mean.compared.difference
+    assert mean == pytest.approx((first.decision.paired.difference + second.decision.paired.difference) / 2)
+    assert first.decision.detectable == first.decision.paired.smallest(5), "the mean is one of five lines"
+    # Wrong twin: one benchmark of the later step is left out.
+    assert "mean of" not in harness(tmp_path, "compare", *names[:3]).out
+
+
+def test_a_difference_that_rounds_to_zero_has_no_minus_sign(tmp_path: Path) -> None:
+    base = write_run(tmp_path / "base", benchmarks=[("demo", 300, 16)], strength=0.5)
+    tuned = write_run(tmp_path / "tuned", benchmarks=[("demo", 300, 16)], strength=0.5)
+    file = tuned.benchmark("demo").grades
+    lines = file.read_text("utf-8").splitlines(keepends=True)
+    number = next(number for number, line in enumerate(lines) if '"verdict":"correct"' in line)
+    lines[number] = lines[number].replace("correct", "wrong", 1)
+    file.write_text("".join(lines), encoding="utf-8")
+    (pair,) = compare([base, tuned], CompareOptions())
+    assert -0.0005 < pair.decision.paired.difference < 0
+    out = harness(tmp_path, "compare", "base", "tuned").out
+    assert ": +0.0 points over" in out
+    assert "-0.0" not in out.splitlines()[0]
+
+
 def test_a_single_benchmark_has_no_mean_and_missing_samples_leave_it_out(tmp_path: Path) -> None:
     two_runs(tmp_path)
     assert "mean of" not in harness(tmp_path, "compare", "base", "tuned").out

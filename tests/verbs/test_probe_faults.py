@@ -221,6 +221,7 @@ def test_a_possible_cap_is_named_where_the_budget_pays_for_no_further_prompt() -
     assert unsure.outcome == "untested"
     assert "2 of 3 replies end after exactly 900 tokens" in unsure.came
     assert "possibly a cap" in unsure.came
+    assert "A longer reply of a run (max_tokens above 900) rules it out" in unsure.came
 
 
 def test_a_server_that_draws_at_temperature_0_is_not_accused_of_another_kernel() -> None:

@@ -10,6 +10,7 @@ import csv
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -277,6 +278,20 @@ def test_several_servers_at_once_end_with_the_sweep_and_go_on(tmp_path: Path) ->
     assert 128 <= n_asked <= 128 + 8
 
 
+@pytest.mark.parametrize("edited", ["{", '{"models": ["else"], "benchmarks": ["demo"], "slots": 2}'])
+def test_several_servers_at_once_are_those_of_the_file_as_it_was_read(tmp_path: Path, edited: str) -> None:
+    # The servers themselves play the editor: the third one starts after the first two have written the file.
+    (tmp_path / "edited").write_text(edited)
+    editing = ["sh", "-c", f"cp edited s.yaml; exec {shlex.join(command('--budget', '{budget}'))}"]
+    servers = [{"name": "b{budget}", "command": editing, "values": {"budget": [40, 60, 90]}}]
+    benchmarks = [{"data": "a.jsonl", "samples": 1}]
+    name = write(tmp_path, "s.yaml", {"servers": servers, "benchmarks": benchmarks, "slots": 2})
+    done = harness(tmp_path, "sweep", name, "--no-progress")
+    assert done.code == 0, done.err
+    assert (tmp_path / name).read_text() == edited
+    assert len(scores(tmp_path / "results/s")) == 3
+
+
 def test_a_process_of_several_servers_ends_with_the_sweep_that_started_it(tmp_path: Path) -> None:
     words = command("--budget", "40", "--thinks", "0.05", "--log", str(tmp_path / "log"))
     benchmarks = [{"data": "a.jsonl", "samples": 100}]
@@ -285,6 +300,9 @@ def test_a_process_of_several_servers_ends_with_the_sweep_that_started_it(tmp_pa
         ["harness", "sweep", name, "--lane", "able+x", "--no-progress"],
         cwd=tmp_path, env=environment(tmp_path), stdin=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
+    assert lane.stdin is not None
+    lane.stdin.write((tmp_path / name).read_text("utf-8") + "\n")  # what a sweep hands to its processes
+    lane.stdin.flush()
     until(lambda: (tmp_path / "log").exists() or lane.poll() is not None, "the first request")
     _, err = lane.communicate(timeout=PATIENCE_S)  # it closes our end, as the kernel does when a sweep is gone
     assert lane.returncode == 143, err
@@ -727,7 +745,43 @@ def test_a_checkpoint_that_was_overwritten_is_named_with_what_to_delete(tmp_path
     refused = harness(tmp_path, "sweep", "s.yaml", "--no-progress")
     for text in (refused.err, (out / "table.csv").read_text("utf-8")):
         assert "for new scores, delete results/s/ck-step_30+x+a and give the same command. " in text
-        assert "accept_server_change" not in text
+        assert "`run: {accept_server_change: true}` mixes the samples of both models all the same" in text
+
+
+def test_a_finished_cell_starts_no_server_and_sends_nothing_once_the_entry_of_its_server_is_edited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Scores are sent where cells are scored, so a cell that is not scored sends nothing."""
+    for step in (10, 20):
+        (tmp_path / f"ck/step_{step}").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+
+    def swept(budget: int, **more: Any) -> tuple[list[str], bool]:
+        servers = [{"name": "x", "command": command("--model", "{model}", "--budget", str(budget))}]
+        content = {"checkpoints": "ck/step_*", "servers": servers, "benchmarks": [{"data": "a.jsonl", "samples": 1}]}
+        path = tmp_path / write(tmp_path, "s.yaml", content | more)
+        text = json.loads(path.read_text())
+        path.write_text(json.dumps({key: value for key, value in text.items() if key != "models"}))
+        done = harness(tmp_path, "sweep", "s.yaml", "--no-progress")
+        assert done.code == 0, done.err
+        lines = done.err.splitlines()
+        return [
+            line for line in lines if " answers at " in line or ": scored" in line
+        ], "described it before" in done.err
+
+    lines, warned = swept(50)
+    assert (len(lines), warned) == (4, False), "two servers, two scored cells"
+    assert swept(50) == ([], False)
+    assert swept(60) == ([], True)
+    # Scored again by other rules, the samples stay those of the former server.
+    lines, warned = swept(60, score={"workers": 1, "k": [1]})
+    assert ([line for line in lines if " answers at " in line], len(lines), warned) == ([], 2, True)
+    # Wrong twin: a cell without its run is sampled by the new server, and no warning is left.
+    for folder in tmp_path.glob("results/s/ck-*"):
+        shutil.rmtree(folder)
+    lines, warned = swept(60)
+    assert (len(lines), warned) == (4, False)
+    assert swept(50) == ([], True)
 
 
 def test_cells_of_deleted_checkpoints_are_not_promised_again(tmp_path: Path) -> None:

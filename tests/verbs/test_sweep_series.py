@@ -16,6 +16,7 @@ import pytest
 from harness.asking.options import ReportOptions
 from harness.core.errors import UsageError
 from harness.reports.tables import Table
+from harness.runs import RunFolder
 from harness.scoring.differences import holm
 from harness.verbs.report import report
 from harness.verbs.sweep import records, running, table
@@ -24,6 +25,7 @@ from harness.verbs.sweep import whole as sweeps
 from harness.verbs.sweep.records import CellRecord
 from harness.verbs.sweep.results import Results, results
 from tests.reports.run_folders import write_run
+from tests.verbs.test_comparing import long_reply, with_replies
 from tests.verbs.test_sweep_following import Told
 
 BENCHMARKS = ("demo", "aime24")
@@ -236,6 +238,24 @@ def test_each_step_is_compared_with_the_scored_step_before_it_and_all_p_are_corr
     assert [row[-3] for row in series.rows] == ["320"] * 3
     assert series.rows[0][-1] == "–"
     assert series.rows[1][-1] == "<0.001"
+
+
+@pytest.mark.parametrize(("missing", "passed_over"), [(0.7, True), (0.002, False)])
+def test_a_change_is_counted_from_the_last_step_that_does_not_lack_samples(
+    training: Path, missing: float, passed_over: bool
+) -> None:
+    write_runs(training, {"demo": {10: 0.2, 30: 0.4}})
+    write_runs(training, {"demo": {20: 0.45}}, missing=missing)
+    swept = results(sweeps.plan_of("s.yaml", {}, {}))
+    accuracy = [row.accuracy or 0 for row in table.records(swept) if row.benchmarks == "demo"]
+    change = [row.change for row in table.records(swept) if row.benchmarks == "demo"]
+    (lost,) = (40 * 8 - (row.samples or 0) for row in table.records(swept) if row.cell == "ck-step_20+demo")
+    assert lost, "samples of step 20 are missing in both cases"
+    before = 0 if passed_over else 1
+    assert change[2] == pytest.approx(accuracy[2] - accuracy[before], abs=0.01)
+    (series,) = (one for one in table.tables(swept) if one.title.startswith("demo: accuracy against step"))
+    assert float(series.rows[2][-2]) == pytest.approx(100 * (change[2] or 0), abs=1.0), "one change in both"
+    assert ("a row with more than 1 % of its samples missing is passed over" in series.title) == passed_over
 
 
 def test_the_last_three_steps_together_are_compared_with_the_three_before(training: Path) -> None:
@@ -573,3 +593,42 @@ def test_a_report_of_the_sweep_draws_each_curve_that_its_table_draws(training: P
     for note in training.glob("*/suite.json"):
         note.unlink()
     assert not [plot for plot in report([training], ReportOptions(), lambda *_: []).plots() if "series" in plot.name]
+
+
+@pytest.mark.parametrize(
+    ("texts", "repeats"),
+    [
+        (dict.fromkeys((10, 20, 30), long_reply), [False, True, True]),
+        # The server loaded the weights of the last step only.
+        ({10: long_reply, 20: long_reply, 30: lambda *key: f"Else: {long_reply(*key)}"}, [False, True, False]),
+        # Less than half of the replies, such as those of two steps that hardly differ.
+        (
+            {
+                10: long_reply,
+                20: lambda name, index: long_reply(name, index) + "!" * (index > 2),
+                30: lambda name, index: long_reply(name, index) + "?" * (index > 2),
+            },
+            [False, False, False],
+        ),
+        # Wrong twin: every step answers by a letter, which independent steps do, too.
+        ({step: lambda *_: "B" for step in (10, 20, 30)}, [False, False, False]),
+    ],
+    ids=["one model", "two steps", "some", "short"],
+)
+def test_a_step_that_repeats_the_step_before_is_named_with_it(
+    training: Path, texts: dict[int, Any], repeats: list[bool]
+) -> None:
+    write_runs(training, {"demo": {10: 0.2, 20: 0.2, 30: 0.2}}, identity={"seed": 0})
+    for step, text_of in texts.items():
+        with_replies(RunFolder(training / f"ck-step_{step}+demo"), text_of)
+    planned = sweeps.plan_of("s.yaml", {}, {})
+    running.note_cells(planned)
+    (shown,) = (one for one in table.tables(results(planned)) if "demo: accuracy against step" in one.title)
+    page = report([training], ReportOptions(), lambda *_: []).markdown().replace("\\_", "_")
+    for (former, step), repeated in zip(((0, 10), (10, 20), (20, 30)), repeats, strict=True):
+        sentence = f"step {step} repeats step {former}: 200 of 200 replies that were compared are the same"
+        notes = [number for number, note in enumerate(shown.notes, 1) if sentence in note]
+        row = next(row for row in shown.rows if row[1] == str(step))
+        assert [f" [{number}]" in row[2] for number in notes] == [True] * repeated
+        assert (sentence in page) == repeated
+    assert all("the `command` of the server holds {model}" in note for note in shown.notes if "repeats" in note)

@@ -231,7 +231,11 @@ def _long_stream(subject: Subject) -> Seen:
     if n is not None:
         n_equal = sum(reply.n_tokens == n for reply in replies)
         came = f"{n_equal} of {len(replies)} replies end after exactly {n:,} tokens, none is longer ({counts})"
-        return untested(sent, f"{came}: possibly a cap, since different replies seldom have equal lengths")
+        return untested(
+            sent,
+            f"{came}: possibly a cap, since different replies seldom have equal lengths. A longer reply of a run "
+            f"(max_tokens above {n:,}) rules it out; many replies of exactly this length confirm it",
+        )
     return untested(sent, f"the replies end by themselves after {counts} tokens; no longer reply was tried")
 
 

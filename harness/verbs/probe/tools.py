@@ -251,7 +251,7 @@ def against(server: ProbedServer, named: str) -> Check:
         low, high = exact.difference(ours, CALLS, true, CALLS)
         came = (
             f"{ours} of {CALLS} replies call rightly, {true} of {CALLS} of {named}: "
-            f"{100 * (ours - true) / CALLS:+.1f} points ({100 * low:+.1f} to {100 * high:+.1f})"
+            f"{100 * (ours - true) / CALLS:+z.1f} points ({100 * low:+z.1f} to {100 * high:+z.1f})"
         )
         # More right calls than the reference makes are odd, but lower no score.
         outcome: Outcome = "spoils" if ours < true else "warns"

@@ -72,14 +72,16 @@ class ServerGroup:
 class Sweep:
     """The plan of a sweep.
 
-    axes: every entry of every axis in the file, in order. slots: one tuple of devices for each server that may run at
-    the same time; an empty tuple leaves the devices to the server's own entry. suite: the published suite that the
-    sweep repeats; None for a file without one. track: names of the trackers that get each cell's scores. left_out: path
-    that matches a pattern of checkpoints now or did before, but is no checkpoint of this sweep → the reason. postponed:
-    path of a checkpoint that has a run and whose running is left for later → the reason. unchanged: paths of the
-    checkpoints whose files are those of the last try: a server that did not start is not started again for them.
+    file: what the plan was made from. axes: every entry of every axis in the file, in order. slots: one tuple of
+    devices for each server that may run at the same time; an empty tuple leaves the devices to the server's own
+    entry. suite: the published suite that the sweep repeats; None for a file without one. track: names of the
+    trackers that get each cell's scores. left_out: path that matches a pattern of checkpoints now or did before,
+    but is no checkpoint of this sweep → the reason. postponed: path of a checkpoint that has a run and whose
+    running is left for later → the reason. unchanged: paths of the checkpoints whose files are those of the last
+    try: a server that did not start is not started again for them.
     """
 
+    file: SweepFile
     name: str
     out: Path
     axes: Mapping[str, Sequence[Entry]]
@@ -222,6 +224,7 @@ def plan(
     table = schema.TableOptions(**content.get("table", {}))
     _check_base(file, table, axes, as_they_come=as_they_come)
     return Sweep(
+        file=file,
         name=file.name,
         out=out,
         axes={axis: entries for axis, entries in axes.items() if entries},

@@ -160,7 +160,7 @@ def _our_improvement(result: CellResult, _k: int, _notes: Notes) -> str:
     nearest, score = result.nearest("pass@1"), result.score
     if nearest is None or not nearest.published.previous or score is None or score.accuracy is None:
         return ABSENT
-    return f"{100 * score.accuracy - float(nearest.published.previous):+.1f}"
+    return f"{100 * score.accuracy - float(nearest.published.previous):+z.1f}"
 
 
 COLUMNS: Mapping[str, TableColumn] = MappingProxyType(

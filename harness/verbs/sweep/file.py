@@ -69,6 +69,11 @@ def read(path: Path) -> SweepFile:
     return SweepFile(path=path, content=content, where=position)
 
 
+def handed(path: Path, content: dict[str, Any]) -> SweepFile:
+    """A sweep's file with the content that another process read from it: it may have been edited since."""
+    return SweepFile(path=path, content=content, where=lambda _keys: str(path))
+
+
 def _extend(content: dict[str, Any], where_of: Callable[[Keys], str]) -> dict[str, Any]:
     """The content with the keys of the file that it extends added; for `run`, `score`, `judge` and `table`, key by key.
 

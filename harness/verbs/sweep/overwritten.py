@@ -1,4 +1,5 @@
-"""Finds checkpoints whose files changed after their samples were made, so that the curve shows scores of other weights.
+"""Finds cells whose samples are of something else than the sweep would run now: the files of a checkpoint changed, so
+that the curve shows scores of other weights, or the server's entry in the sweep's file.
 
 A run on a server that the harness started records checksums of the model's files. They are compared with those of the
 files that lie there now. A training that is started again, for example, writes the same folders once more.
@@ -21,7 +22,7 @@ from harness.verbs.sweep.cells import Sweep
 
 
 def warnings(sweep: Sweep) -> list[Sentence]:
-    """A sentence for each checkpoint whose files are not those of its samples.
+    """A sentence for each checkpoint whose files are not those of its samples, and one for all cells of other servers.
 
     Cells with samples missing are left out: their runs go on, and refuse other files. So are cells on servers that the
     harness did not start, cells with damaged files, and checkpoints that are still being written.
@@ -42,7 +43,26 @@ def warnings(sweep: Sweep) -> list[Sentence]:
                 present[path] = model_files.fingerprints(str(path))
             if others := former_files.changed_files(facts, path, present[path]):
                 changed.setdefault(cell.point["models"], (path, {}))[1].update(dict.fromkeys(others))
-    return [_sentence(path, list(names), sweep.out / entry) for entry, (path, names) in changed.items()]
+    overwritten = [_sentence(path, list(names), sweep.out / entry) for entry, (path, names) in changed.items()]
+    return [*overwritten, *_of_another_server(sweep)]
+
+
+def _of_another_server(sweep: Sweep) -> list[Sentence]:
+    """One sentence about the finished cells whose server the sweep's file describes otherwise now; none without any."""
+    names = []
+    for group in sweep.groups:
+        for cell in group.cells:
+            with contextlib.suppress(StoreError):
+                names += [cell.name] if records.of_another_server(sweep, group, cell) else []
+    if not names:
+        return []
+    others = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
+    return [
+        Sentence(
+            f"{visible(names[0], 200)}{others}: the samples are of the server as the sweep's file described it before, "
+            "and the scores stay. For new scores, delete the run folder and give the same command"
+        )
+    ]
 
 
 def _sentence(path: Path, names: Sequence[str], runs: Path) -> Sentence:

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -40,16 +40,18 @@ _NO_MATTER = (
 class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The record of one cell.
 
-    stage: the last stage that ended. of_samples: checksum of everything that determines the samples. scoring: checksum
-    of everything that determines the scores. tracked: names of the trackers that got the scores. reason: why samples
-    are missing, or the run or its scoring failed; empty if nothing is wrong. code: the exit code that this run or
-    scoring would have had as a command.
+    stage: the last stage that ended. of_samples: checksum of everything that determined the samples, the file's entry
+    of the server among it. of_options: the same without the server; empty in records of earlier versions. scoring:
+    checksum of everything that determines the scores. tracked: names of the trackers that got the scores. reason:
+    why samples are missing, or the run or its scoring failed; empty if nothing is wrong. code: the exit code that
+    this run or scoring would have had as a command.
     """
 
     cell: str
     stage: Stage
     # The file's key keeps the name under which earlier versions wrote it.
     of_samples: str = msgspec.field(name="asked")
+    of_options: str = ""
     scoring: str
     tracked: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
     reason: str = ""
@@ -93,13 +95,26 @@ def write(sweep: Sweep, record: CellRecord) -> None:
 
 
 def of_samples(group: ServerGroup, cell: Cell) -> str:
-    """Checksum of everything that determines the cell's samples; if it changes, the cell is sampled again."""
+    """Checksum of everything that determines the cell's samples, the server among it."""
+    options, contents = _options(cell)
+    # Where a server runs and what it is called change no sample.
+    spec = {name: value for name, value in (group.spec or {}).items() if name not in ("port", "devices", "name")}
+    return digest([options, spec, contents])
+
+
+def of_options(cell: Cell) -> str:
+    """Checksum of everything but the server that determines the cell's samples; if it changes, the cell is sampled
+    again.
+    """
+    return digest([*_options(cell)])
+
+
+def _options(cell: Cell) -> tuple[dict[str, Any], list[str]]:
+    """The cell's options that determine its samples, and the checksums of the files that these name."""
     options = {name: value for name, value in cell.options.plain.items() if name not in _NO_MATTER}
     if "target_error" in options:  # A fraction, because the checksums of sweeps begun earlier hold fractions.
         options["target_error"] = round(options["target_error"] / 100, 12)
-    # Where a server runs and what it is called change no sample.
-    spec = {name: value for name, value in (group.spec or {}).items() if name not in ("port", "devices", "name")}
-    return digest([options, spec, [_content(path) for path in (cell.options.data, *cell.options.benchmarks) if path]])
+    return options, [_content(path) for path in (cell.options.data, *cell.options.benchmarks) if path]
 
 
 def _content(path: str) -> str:
@@ -124,14 +139,25 @@ def scoring(sweep: Sweep) -> str:
 def sampled_record(sweep: Sweep, group: ServerGroup, cell: Cell) -> CellRecord | None:
     """The record of the cell if it has all samples that the sweep plans now; else None.
 
-    Also None if the cell's options name a running server and no model: only the server can say whether it still serves
-    the same model. Raises `StoreError` for a damaged record.
+    They may be of a server that the sweep's file describes otherwise now (`of_another_server`): a finished cell starts
+    no server to be asked who it is. Also None if the cell's options name a running server and no model: only the
+    server can say whether it still serves the same model. Raises `StoreError` for a damaged record.
     """
     if group.spec is None and cell.options.model is None:
         return None
     record = read(sweep, cell)
-    whole = record is not None and record.stage != "failed" and record.of_samples == of_samples(group, cell)
+    if record is None or record.stage == "failed":
+        return None
+    whole = record.of_options == of_options(cell) or record.of_samples == of_samples(group, cell)
     return record if whole and sweep.folder(cell).joinpath("manifest.json").is_file() else None
+
+
+def of_another_server(sweep: Sweep, group: ServerGroup, cell: Cell) -> bool:
+    """Whether the cell has all its samples, and the sweep's file described their server otherwise. Raises
+    `StoreError` for a damaged record.
+    """
+    record = sampled_record(sweep, group, cell)
+    return record is not None and record.of_samples != of_samples(group, cell)
 
 
 def scored_record(sweep: Sweep, group: ServerGroup, cell: Cell) -> CellRecord | None:

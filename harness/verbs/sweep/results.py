@@ -15,6 +15,7 @@ from harness.core.errors import HarnessError, StoreError, UsageError
 from harness.core.inert import quoted
 from harness.core.nouns import are, count_noun
 from harness.reports.scored import ScoredBenchmark, read_runs
+from harness.reports.series import lacks_samples
 from harness.runs import RunFolder
 from harness.scoring import PairedComparison, PublishedComparison, Score, beside, compare_runs
 from harness.scoring.comparison_published import PublishedVerdict
@@ -23,9 +24,9 @@ from harness.scoring.differences import holm
 from harness.scoring.intervals import Interval
 from harness.scoring.mean_difference import MeanComparison, mean_comparison
 from harness.scoring.mean_score import mean_score
-from harness.verbs import former_files
 from harness.verbs.compare import verify_run
 from harness.verbs.known_questions import known_as
+from harness.verbs.run_remarks import remarks
 from harness.verbs.sweep import records
 from harness.verbs.sweep.cells import AXES, Cell, ServerGroup, Sweep
 
@@ -40,14 +41,15 @@ class CellResult:
     reason: why the cell has no score, or a score with samples missing; empty if nothing is wrong. damaged: a file of
     the cell cannot be read, and the reason says what to do. up_to_date: the run has all samples that the sweep now
     plans, which may be more than the run was asked for. base: the cell that it is compared with; None for the base
-    itself, and without a base. against_base: the cell minus its base cell; None without a comparison. uncompared: why a
-    scored cell with a base is not compared; else empty. before: of a checkpoint's cell, the cell of the step before
-    that has a score; None for the first step. since_before: the cell minus that cell. p, p_since_before: of these
-    differences, for the same questions asked again, corrected by Holm. published: comparisons with published scores,
-    the nearest settings first, as `harness.scoring.beside` orders them. standing: the verdict over all of them; None
-    without any. suite: address of the suite's own source; empty without one. other_questions: why scores published
-    under the benchmark's name are not compared; empty if they are. remark: that the files of the model are no longer
-    those that made the samples; empty if they are.
+    itself, and without a base. against_base: the cell minus its base cell; None without a comparison. uncompared:
+    why a scored cell with a base is not compared; else empty. before: of a checkpoint's cell, the cell of the last
+    step before that has a score and does not lack samples; None without one. since_before: the cell minus that
+    cell. p, p_since_before: of these differences, for the same questions asked again, corrected by Holm. published:
+    comparisons with published scores, the nearest settings first, as `harness.scoring.beside` orders them.
+    standing: the verdict over all of them; None without any. suite: address of the suite's own source; empty
+    without one. other_questions: why scores published under the benchmark's name are not compared; empty if they
+    are. remark: that the files of the model are no longer those that made the samples, or that the step repeats the
+    step before; often empty.
     """
 
     cell: Cell
@@ -228,7 +230,7 @@ def _read_run(sweep: Sweep, cell: Cell, reason: str) -> CellResult:
     folder = RunFolder(sweep.folder(cell))
     if not folder.manifest.is_file():
         return CellResult(cell=cell, reason=reason or "its run folder is missing")
-    (run,) = read_runs([folder], known_as=known_as, remarks=former_files.remarks)
+    (run,) = read_runs([folder], known_as=known_as, remarks=remarks)
     benchmark = next(iter(run.benchmarks.values()), None)
     if benchmark is None or benchmark.score is None or not benchmark.questions:
         return CellResult(cell=cell, reason=reason or "not scored")
@@ -297,7 +299,9 @@ def _base_of(sweep: Sweep, base: tuple[str, str], row: Sequence[Sequence[CellRes
 
 
 def _since_before(sweep: Sweep, cells: Sequence[CellResult]) -> list[CellResult]:
-    """Compare each checkpoint's cell with the cell of the step before that has a score, on the same curve."""
+    """Compare each checkpoint's cell with the cell of the step before on the same curve: the last that has a score and
+    does not lack samples (`lacks_samples`), since one that ended early would show a change where only its run ended.
+    """
     latest: dict[tuple[str, str], CellResult] = {}
     before: dict[str, CellResult] = {}
     steps = [
@@ -307,7 +311,8 @@ def _since_before(sweep: Sweep, cells: Sequence[CellResult]) -> list[CellResult]
         key = result.cell.benchmark, line
         if key in latest:
             before[result.cell.name] = latest[key]
-        latest[key] = result
+        if result.score is not None and not lacks_samples(result.score):
+            latest[key] = result
     return [
         replace(result, before=earlier.cell, since_before=_compare_pair(result, earlier))
         if (earlier := before.get(result.cell.name)) is not None

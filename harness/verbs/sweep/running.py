@@ -19,7 +19,16 @@ from harness.asking import prepare, servers
 from harness.asking.options import GradingOptions, JudgeOptions, ScoreOptions
 from harness.asking.watching import Watcher
 from harness.core import codec
-from harness.core.errors import EXIT_OWED, HarnessError, Interrupted, OtherModel, Sentence, ServerError, UsageError
+from harness.core.errors import (
+    EXIT_OWED,
+    HarnessError,
+    Interrupted,
+    OtherModel,
+    Sentence,
+    ServerError,
+    UsageError,
+    option,
+)
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.runs import RunFolder, suite_file
@@ -56,17 +65,22 @@ OnCell = Callable[[CellRecord], None]
 
 def note_cells(sweep: Sweep) -> None:
     """Note in each run folder what only the sweep knows of the run: the suite it belongs to, the conditions (such as an
-    attention budget) that the suite states for its server, and the training step. A run may be read without its sweep.
+    attention budget) that the suite states for its server, the training step, and the run of the step before. A run may
+    be read without its sweep.
 
     Raises `StoreError`.
     """
     source = (sweep.suite.source or "") if sweep.suite is not None else ""
-    for cell in sweep.cells:
+    latest: dict[tuple[str, str], str] = {}
+    for cell in sorted(sweep.cells, key=lambda cell: (sweep.step_of(cell) or ("", 0))[1]):
         folder = RunFolder(sweep.folder(cell))
         if folder.manifest.is_file():
             conditions = sweep.suite.conditions.get(cell.point.get("servers", ""), {}) if sweep.suite else {}
             curve, step = sweep.step_of(cell) or ("", None)
-            suite_file.write(folder, SuiteNote(source=source, conditions=conditions, step=step, curve=curve))
+            before = "" if step is None else latest.get((cell.benchmark, curve), "")
+            note = SuiteNote(source=source, conditions=conditions, step=step, curve=curve, before=before)
+            suite_file.write(folder, note)
+            latest[cell.benchmark, curve] = folder.path.name
 
 
 @contextmanager
@@ -303,15 +317,18 @@ class _Group:
     def __init__(self, sweep: Sweep, group: ServerGroup, score: Scorer, watcher: Watcher, on_cell: OnCell) -> None:
         self._sweep, self._group, self._score, self._watcher, self._on_cell = sweep, group, score, watcher, on_cell
 
-    def ended(self, cell: Cell, stage: Stage, reason: str = "", code: int = 0) -> None:
+    def ended(self, cell: Cell, stage: Stage, reason: str = "", code: int = 0, *, asked: bool = False) -> None:
         """Record the stage that the cell reached, and report it.
 
-        code: exit code that this run or scoring would have had as a command.
+        code: exit code that this run or scoring would have had as a command. asked: the server has just given samples.
         """
+        # Scoring a finished cell again asks no server: its samples stay those of the server that made them.
+        stored = None if asked or stage == "failed" else records.sampled_record(self._sweep, self._group, cell)
         record = CellRecord(
             cell=cell.name,
             stage=stage,
-            of_samples=records.of_samples(self._group, cell),
+            of_samples=records.of_samples(self._group, cell) if stored is None else stored.of_samples,
+            of_options=records.of_options(cell),
             scoring=records.scoring(self._sweep),
             tracked=self._sweep.track if stage in ("scored", "judged") and self._sweep.track else msgspec.UNSET,
             reason=_whole_sentences(_in_one_line(files.as_keys(reason))),
@@ -385,8 +402,10 @@ class _Group:
         except OtherModel as error:
             runs = visible(str(self._sweep.folder(cell)), 120)
             remedy = f"for new scores, delete {runs} and give the same command"
+            mixed = f"`{option('accept_server_change', True)}` mixes the samples of both models all the same"
             # The difference comes last: a reason is cut at its end.
-            reason, code = f"another model made its samples; {remedy}. Found: {error.difference}", error.exit_code
+            reason = Sentence(f"another model made its samples; {remedy}. {mixed}. Found: {error.difference}")
+            code = error.exit_code
         except HarnessError as error:
             reason, code = error.sentence, error.exit_code
         if reason:
@@ -394,7 +413,7 @@ class _Group:
                 self._score(self._sweep.folder(cell), self._sweep.score, None, ())
             self.ended(cell, "failed", reason, code)
             return
-        self.ended(cell, "sampled")
+        self.ended(cell, "sampled", asked=True)
         self.scored(cell)
 
     def scored(self, cell: Cell, judge: JudgeOptions | None = None) -> None:

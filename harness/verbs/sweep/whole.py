@@ -41,6 +41,7 @@ def plan_of(
     *,
     before_checkpoints: bool = False,
     as_they_come: bool = False,
+    content: dict[str, Any] | None = None,
 ) -> Sweep:
     """The plan of a sweep's file, or of a suite.
 
@@ -48,14 +49,16 @@ def plan_of(
     judge: options of a judge that override the file's. In `given` and `judge`, an option that is None stays as the file
     has it, except a seed. k: of pass@k in the tables, in place of the file's. track: names of the trackers that get
     each cell's scores. before_checkpoints: plan with a made-up checkpoint, to check everything else before the first
-    checkpoint exists. as_they_come: as in `cells.plan`. Raises `UsageError` with file and line, or with the option.
+    checkpoint exists. as_they_come: as in `cells.plan`. content: what the file held when another process made its plan;
+    None: the file is read. Raises `UsageError` with file and line, or with the option.
     """
     over = SweepOptions.without_unset(given)
     try:
         serve = SERVED.parse(over.pop("serve", None))
     except ValueError as error:
         raise UsageError(str(error), field="serve", value=given["serve"]) from error
-    file = files.read(files.find(name))
+    path = files.find(name)
+    file = files.read(path) if content is None else files.handed(path, content)
     if before_checkpoints:
         file = cells.before_checkpoints(file)
     as_they_come = as_they_come or before_checkpoints
