@@ -63,6 +63,16 @@ def filled(path: Path, verdict_of: Any) -> list[dict[str, Any]]:
     return rows
 
 
+def told_of_open(folder: Path) -> set[str]:
+    """What `harness report` and `harness audit` say of samples that nobody has decided."""
+    said = [
+        harness(folder, "report", "run", "--out", "table").out,
+        harness(folder, "audit", "run", "--out", "more.jsonl").out,
+    ]
+    assert not any("undecided` asks" in text or "by `harness audit` with" in text for text in said)
+    return {line for text in said for line in text.splitlines() if line.startswith("to decide")}
+
+
 # --- before an audit ---
 def test_a_judged_score_says_that_its_interval_leaves_the_judge_out(judged: RunFolder) -> None:
     assert "4 of 8 verdicts are a judge's, and the intervals leave its errors out: no sample" in warnings(judged)
@@ -148,18 +158,20 @@ def test_an_audit_states_both_accuracies_while_the_judge_left_samples_undecided(
     assert len(filled(tmp_path / "todo.jsonl", lambda row: "correct" if "making" in row["text"] else "wrong")) == 5
     read = harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl")
     assert "the accuracy by a person is 37.5 % if the 3 undecided samples are wrong (same questions " in read.out
-    assert ", and 75.0 % if they are right (`harness audit` with `undecided` asks a person about them)" in read.out
-    assert "to judge the undecided samples, too: harness audit RUN --undecided" in read.out
+    assert ", and 75.0 % if they are right; the intervals" in read.out
+    assert told_of_open(tmp_path) == {"to decide the 3 undecided samples by hand: harness audit run --undecided"}
     front.audit(folder.path, undecided=True, out=tmp_path / "rest.jsonl")
     filled(tmp_path / "rest.jsonl", lambda row: "correct" if row["sample_index"] else None)
     front.audit(folder.path, undecided=True, verdicts=tmp_path / "rest.jsonl")
     assert "differs on 0, and judged 2 samples that the grader left undecided: the accuracy by" in warnings(folder)
     assert "a person is 62.5 % if the 1 undecided sample is wrong (same" in warnings(folder)
-    assert ", and 75.0 % if it is right (`harness audit` with `undecided` asks a person about it)" in warnings(folder)
+    assert ", and 75.0 % if it is right; the intervals" in warnings(folder)
+    assert told_of_open(tmp_path) == {"to decide the 1 undecided sample by hand: harness audit run --undecided"}
     front.audit(folder.path, undecided=True, out=tmp_path / "last.jsonl")
     assert len(filled(tmp_path / "last.jsonl", lambda _: "wrong")) == 1
     front.audit(folder.path, undecided=True, verdicts=tmp_path / "last.jsonl")
     assert "the accuracy by a person is 62.5 % (same" in warnings(folder)
+    assert told_of_open(tmp_path) == set(), "a person has decided every sample"
     assert "judged by hand, " not in warnings(folder), "every verdict by hand stands in the audit's sentence"
     score = Score.load(folder.benchmark("prose"))
     assert score is not None
