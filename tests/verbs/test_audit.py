@@ -5,6 +5,7 @@ For: harness.cli.audit, harness.scoring.by_hand, harness.verbs.audit, harness.vi
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import pty
@@ -241,6 +242,27 @@ def test_by_a_file(tmp_path: Path, judged: RunFolder) -> None:
     assert score.audited.accuracy == 0.875
     assert "leave its errors out" not in warnings(judged)
     assert "the accuracy by a person is 87.5 %" in warnings(judged)
+
+
+def test_the_csv_of_a_report_has_the_accuracy_by_a_person_and_its_intervals(tmp_path: Path, judged: RunFolder) -> None:
+    def row() -> dict[str, str]:
+        assert harness(tmp_path, "report", "run", "--out", "table").code == 0
+        (row,) = csv.DictReader((tmp_path / "table" / "report.csv").read_text("utf-8-sig").splitlines())
+        return row
+
+    assert not any("audited" in name for name in row())
+    front.audit(judged.path, out=tmp_path / "todo.jsonl")
+    filled(tmp_path / "todo.jsonl", lambda _: "correct")
+    (audit,) = front.audit(judged.path, verdicts=tmp_path / "todo.jsonl")
+    assert audit.estimate is not None
+    sampling, question = audit.estimate.intervals.sampling_interval, audit.estimate.intervals.question_interval
+    assert sampling is not None
+    assert question is not None
+    columns = row()
+    assert (float(columns["accuracy"]), float(columns["audited_accuracy"])) == (0.625, 0.875)
+    assert float(columns["audited_sampling_low"]) == pytest.approx(sampling.low)
+    assert float(columns["audited_question_high"]) == pytest.approx(question.high)
+    assert (columns["audited_n_audited"], columns["audited_n_differing"]) == ("4", "2")
 
 
 def test_the_next_judging_keeps_the_audit(tmp_path: Path, judged: RunFolder, judge: FaultServer) -> None:
