@@ -35,9 +35,10 @@ def check_template(text: str) -> str:
     Raises `ValueError` for an unknown field, and for a control character other than newline and tab.
     """
     check_text(text)
-    for command, name in _FIELD.findall(text):
-        if not command and name not in FIELDS:
-            raise ValueError(f"unknown field {{{name}}}; a template has {{question}} and {{choices}}")
+    unknown = [name for command, name in _FIELD.findall(text) if not command and name not in FIELDS]
+    if names := ", ".join(f"{{{name}}}" for name in dict.fromkeys(unknown)):
+        several = ", " in names
+        raise ValueError(f"unknown field{'s' if several else ''} {names}; a template has {{question}} and {{choices}}")
     return text
 
 

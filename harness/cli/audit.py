@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -65,8 +66,21 @@ def command(run: Path, **given: Any) -> None:
         audits = audit(run, options)
     for each in audits:
         _print(each)
+    say_left_open(run)
     if options.out is not None:
         click.echo(f"{count_noun(sum(len(each.items) for each in audits), 'sample')} to judge: {options.out}")
+
+
+def say_left_open(run: Path, *, stderr: bool = False) -> None:
+    """Print the command by which a person decides the samples that the judge of the run left undecided, if any are open.
+
+    stderr: print on standard error, since standard output holds JSON.
+    """
+    from harness.verbs.audit import n_left_open
+
+    if n := n_left_open(run):
+        samples = count_noun(n, "undecided sample")
+        click.echo(f"to decide the {samples} by hand: harness audit {shlex.quote(str(run))} --undecided", err=stderr)
 
 
 def _judge(run: Path, audits: list[Audit], who: str | None) -> None:
@@ -132,5 +146,3 @@ def _print(audit: Audit) -> None:
         click.echo(f"  {audit.why}")
     else:
         click.echo(f"  {audit.estimate.sentence}")
-        if audit.estimate.n_undecided:
-            click.echo("  to judge the undecided samples, too: harness audit RUN --undecided")

@@ -10,6 +10,7 @@ import click
 
 from harness.asking.options import ReportOptions
 from harness.cli import terminal
+from harness.cli.audit import say_left_open
 from harness.cli.flags import takes
 from harness.cli.help import SpelledCommand
 from harness.core.errors import EXIT_OWED, StoreError, option
@@ -50,6 +51,8 @@ def command(runs: tuple[Path, ...], **given: Any) -> None:
         if (cost := cost_of_sessions(run)) is not None:
             click.echo(f"all sessions of {visible(run.label)}: {cost}")
     click.echo(f"report: {page} (also .md, .csv, .tex{f', and {BREAKDOWNS}' if table.breakdowns else ''})")
+    for run in runs:
+        say_left_open(run)
     if not draw.installed():
         click.echo(f"the report has no plots; to get them: {install_line(draw.EXTRA)}")
     if not table.scores:

@@ -15,6 +15,7 @@ import click
 from harness.asking.options import MergeOptions, ScoreOptions
 from harness.cli import judge as judges
 from harness.cli import terminal
+from harness.cli.audit import say_left_open
 from harness.cli.flags import judge_options, judge_options_of, takes
 from harness.cli.help import SpelledCommand
 from harness.cli.json_output import json_option, say
@@ -136,6 +137,7 @@ def _print_more(
         click.echo(sent_in_words(name, send_scores(scored, tracker, options)), err=True)
     if scored.judged is not None and scored.judge is not None:
         judges.show(scored.judged, scored.judge, stderr=stderr)
+        say_left_open(scored.folder.path, stderr=stderr)
 
 
 def _load_numpy() -> None:

@@ -50,7 +50,12 @@ def numbers(score: Score) -> dict[str, object]:
         row |= _both(f"{name}_cut_text", budget.accuracy_of_cut_text_intervals)
         row[f"{name}_first_right"] = budget.accuracy_of_first_right
         row |= _both(f"{name}_first_right", budget.accuracy_of_first_right_intervals)
-    for name, record in (("first_right", score.first_right), ("tokens", score.tokens), ("speed", score.speed)):
+    for name, record in (
+        ("audited", score.audited),
+        ("first_right", score.first_right),
+        ("tokens", score.tokens),
+        ("speed", score.speed),
+    ):
         row |= {} if record is None else _flat(name, record)
     return row
 
@@ -101,6 +106,7 @@ def column_order(name: str) -> tuple[int, int, str]:
         "accuracy_finished_",
         "accuracy_from_reasoning_",
         "accuracy_overridden_",
+        "audited_",
         "accuracy_within_",
         "first_right_",
         "tokens_",

@@ -92,6 +92,25 @@ def audit(source: Path, options: AuditOptions) -> list[Audit]:
     return audits
 
 
+def n_left_open(run: Path) -> int:
+    """The number of samples in a judged run that neither the graders nor a person has decided.
+
+    0 for outputs of another tool, and for benchmarks that no judge decided.
+    """
+    if not RunFolder(run).manifest.is_file():
+        return 0
+    opened = open_run(run)
+    benchmarks = [opened.benchmark(name) for name in opened.benchmarks]
+    return sum(
+        len([key for key in auditing.undecided_keys(benchmark) if key not in benchmark.overrides])
+        for benchmark in benchmarks
+        if (score := benchmark.score) is not None
+        and score.judge_errors is not None
+        and score.n_undecided
+        and auditing.is_scored(benchmark)
+    )
+
+
 def open_run(source: Path) -> OpenRun:
     """Open the run folder `source` and read its manifest. Raises `StoreError`, for outputs of another tool, too."""
     if OutputsFolder.scored_at(source) is not None or is_outputs(source, tool=None, described=False):

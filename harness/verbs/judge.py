@@ -665,10 +665,10 @@ def _silent_warning(grades: Iterable[Grade], cases: _Cases, replies: _Replies) -
     named = ", ".join(f"{visible(key.question_id, 60)} sample {key.sample_index}" for key in keys[:MAX_NAMED_SILENT])
     more = f", {len(keys) - MAX_NAMED_SILENT:,} more" if len(keys) > MAX_NAMED_SILENT else ""
     them = "it" if len(keys) == 1 else "them"
-    again = "the same command asks the judge again, or " if replies.silent else ""
+    again = ": the same command asks the judge again" if replies.silent else ""
     return (
         f"the judge was asked about {count_noun(len(keys), 'undecided sample')} and gave no verdict on {them} "
-        f"({named}{more}): {again}a person decides {them} by `harness audit` with `undecided`"
+        f"({named}{more}){again}"
     )
 
 

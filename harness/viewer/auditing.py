@@ -40,9 +40,9 @@ class AuditItem(SampleRecord, frozen=True, kw_only=True):
     undecided: bool | msgspec.UnsetType = msgspec.UNSET
 
 
-def undecided_keys(benchmark: OpenBenchmark, n: int) -> list[Key]:
-    """The keys of the first `n` samples that the grader left undecided, judged or not. Raises `StoreError` if the
-    benchmark is not scored."""
+def undecided_keys(benchmark: OpenBenchmark, n: int | None = None) -> list[Key]:
+    """The keys of the first `n` samples that the grader left undecided, judged or not; None: of all. Raises
+    `StoreError` if the benchmark is not scored."""
     counted = _counted_questions(benchmark)
     return [grade.key for item in counted for grade in item.grades if grade.verdict == "undecided"][:n]
 

@@ -197,7 +197,11 @@ def test_a_folder_of_cards_that_is_not_there_is_one_sentence(tmp_path: Path, mon
         (MINIMAL + "checksum: abc\n", "checksum"),
         (MINIMAL + "id_rule: column\n", "`id_rule: column` needs `columns.id`"),
         (MINIMAL + 'prompts: [{name: x, template: "{question} \\b"}]\n', r"control character \\x08"),
-        (MINIMAL + 'prompts: [{name: x, template: "{qestion}"}]\n', r"unknown field \{qestion\}"),
+        (MINIMAL + 'prompts: [{name: x, template: "{qestion}"}]\n', r"unknown field \{qestion\}; a template"),
+        (
+            MINIMAL + 'prompts: [{name: x, template: "{question} {qestion} {answer}"}]\n',
+            r"unknown fields \{qestion\}, \{answer\}; a template has \{question\} and \{choices\}",
+        ),
         (MINIMAL + "prompts: [{name: x}, {name: x}]\n", "two prompt variants have the same name"),
         (MINIMAL + "choices: {correct: c, incorrect: [d]}\n", "every answer would be A"),
         (MINIMAL + "choices: {correct: c}\n", "give either `options`, or `correct` with `incorrect`"),

@@ -146,7 +146,8 @@ def test_a_rubric_of_ones_own_takes_the_place_of_the_rule(tmp_path: Path) -> Non
         (b" \n", "has 0 characters"),
         (b"x" * 20_001, "expected 1 to 20,000"),
         (b"\xff", "is not UTF-8"),
-        (b"Compare {answer} with {references}.", r"has the field \{answer\}; leave it out"),
+        (b"Compare {answer} with a set {x}, {answer}.", r"has the field \{answer\}; leave it out"),
+        (b"Is {answer} right for {question}?", r"has the fields \{answer\}, \{question\}; leave them out"),
     ],
 )
 def test_what_is_no_rubric_is_refused(tmp_path: Path, content: bytes | None, reason: str) -> None:

@@ -5,6 +5,7 @@ For: harness.cli.audit, harness.scoring.by_hand, harness.verbs.audit, harness.vi
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import pty
@@ -63,6 +64,16 @@ def filled(path: Path, verdict_of: Any) -> list[dict[str, Any]]:
         row["verdict"] = verdict_of(row)
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     return rows
+
+
+def told_of_open(folder: Path) -> set[str]:
+    """What `harness report` and `harness audit` say of samples that nobody has decided."""
+    said = [
+        harness(folder, "report", "run", "--out", "table").out,
+        harness(folder, "audit", "run", "--out", "more.jsonl").out,
+    ]
+    assert not any("undecided` asks" in text or "by `harness audit` with" in text for text in said)
+    return {line for text in said for line in text.splitlines() if line.startswith("to decide")}
 
 
 # --- before an audit ---
@@ -181,18 +192,20 @@ def test_an_audit_states_both_accuracies_while_the_judge_left_samples_undecided(
     assert len(filled(tmp_path / "todo.jsonl", lambda row: "correct" if "making" in row["text"] else "wrong")) == 5
     read = harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl")
     assert "the accuracy by a person is 37.5 % if the 3 undecided samples are wrong (same questions " in read.out
-    assert ", and 75.0 % if they are right (`harness audit` with `undecided` asks a person about them)" in read.out
-    assert "to judge the undecided samples, too: harness audit RUN --undecided" in read.out
+    assert ", and 75.0 % if they are right; the intervals" in read.out
+    assert told_of_open(tmp_path) == {"to decide the 3 undecided samples by hand: harness audit run --undecided"}
     front.audit(folder.path, undecided=True, out=tmp_path / "rest.jsonl")
     filled(tmp_path / "rest.jsonl", lambda row: "correct" if row["sample_index"] else None)
     front.audit(folder.path, undecided=True, verdicts=tmp_path / "rest.jsonl")
     assert "differs on 0, and judged 2 samples that the grader left undecided: the accuracy by" in warnings(folder)
     assert "a person is 62.5 % if the 1 undecided sample is wrong (same" in warnings(folder)
-    assert ", and 75.0 % if it is right (`harness audit` with `undecided` asks a person about it)" in warnings(folder)
+    assert ", and 75.0 % if it is right; the intervals" in warnings(folder)
+    assert told_of_open(tmp_path) == {"to decide the 1 undecided sample by hand: harness audit run --undecided"}
     front.audit(folder.path, undecided=True, out=tmp_path / "last.jsonl")
     assert len(filled(tmp_path / "last.jsonl", lambda _: "wrong")) == 1
     front.audit(folder.path, undecided=True, verdicts=tmp_path / "last.jsonl")
     assert "the accuracy by a person is 62.5 % (same" in warnings(folder)
+    assert told_of_open(tmp_path) == set(), "a person has decided every sample"
     assert "judged by hand, " not in warnings(folder), "every verdict by hand stands in the audit's sentence"
     score = Score.load(folder.benchmark("prose"))
     assert score is not None
@@ -262,6 +275,27 @@ def test_by_a_file(tmp_path: Path, judged: RunFolder) -> None:
     assert score.audited.accuracy == 0.875
     assert "leave its errors out" not in warnings(judged)
     assert "the accuracy by a person is 87.5 %" in warnings(judged)
+
+
+def test_the_csv_of_a_report_has_the_accuracy_by_a_person_and_its_intervals(tmp_path: Path, judged: RunFolder) -> None:
+    def row() -> dict[str, str]:
+        assert harness(tmp_path, "report", "run", "--out", "table").code == 0
+        (row,) = csv.DictReader((tmp_path / "table" / "report.csv").read_text("utf-8-sig").splitlines())
+        return row
+
+    assert not any("audited" in name for name in row())
+    front.audit(judged.path, out=tmp_path / "todo.jsonl")
+    filled(tmp_path / "todo.jsonl", lambda _: "correct")
+    (audit,) = front.audit(judged.path, verdicts=tmp_path / "todo.jsonl")
+    assert audit.estimate is not None
+    sampling, question = audit.estimate.intervals.sampling_interval, audit.estimate.intervals.question_interval
+    assert sampling is not None
+    assert question is not None
+    columns = row()
+    assert (float(columns["accuracy"]), float(columns["audited_accuracy"])) == (0.625, 0.875)
+    assert float(columns["audited_sampling_low"]) == pytest.approx(sampling.low)
+    assert float(columns["audited_question_high"]) == pytest.approx(question.high)
+    assert (columns["audited_n_audited"], columns["audited_n_differing"]) == ("4", "2")
 
 
 def test_the_next_judging_keeps_the_audit(tmp_path: Path, judged: RunFolder, judge: FaultServer) -> None:

@@ -181,10 +181,11 @@ def _read_rubric(name: str) -> str:
             f"the judge's rubric {shown} has {len(rubric.strip())} characters; expected 1 to {MAX_RUBRIC_CHARS:,}",
             field="prompt",
         )
-    if field := _FIELD.search(rubric):
+    if fields := [*dict.fromkeys(field[0] for field in _FIELD.finditer(rubric))]:
+        several = len(fields) > 1
         raise UsageError(
-            f"the judge's rubric {shown} has the field {field[0]}; leave it out: question, reference answers and "
-            "answer are shown before the rubric",
+            f"the judge's rubric {shown} has the field{'s' if several else ''} {', '.join(fields)}; leave "
+            f"{'them' if several else 'it'} out: question, reference answers and answer are shown before the rubric",
             field="prompt",
         )
     return rubric
