@@ -602,7 +602,7 @@ def _ask_again(
         if dropped:
             keys = _put_back(folder, dropped)
     if outcome is not None:
-        why = next((str(why) for why in (*outcome.causes, outcome.stopped) if str(why)), "no reply came")
+        why = _why_unanswered(outcome) or "no reply came"
         n_owed = outcome.n_owed - len(keys)
         outcome = dataclasses.replace(
             outcome, n_done=outcome.n_expected - n_owed, n_owed=n_owed, complete=n_owed <= outcome.n_missing
@@ -676,12 +676,19 @@ def _missing_warning(replies: _Replies, n_answers: int, outcome: Outcome | None)
     """A warning if replies of the judge are missing, with the cause; else empty. outcome: of the judge's session."""
     if not replies.owed:
         return ""
-    causes = [] if outcome is None else [*(cause.example for cause in outcome.causes), str(outcome.stopped)]
-    why = next((f" ({cause})" for cause in causes if cause), "")
+    why = "" if outcome is None else _why_unanswered(outcome)
     return (
-        f"the judge has not replied about {len(replies.owed):,} of {count_noun(n_answers, 'answer')}{why}: "
+        f"the judge has not replied about {len(replies.owed):,} of {count_noun(n_answers, 'answer')}"
+        f"{f' ({why})' if why else ''}: "
         f"{'it keeps' if len(replies.owed) == 1 else 'they keep'} the rules' verdict, and the same command asks again"
     )
+
+
+def _why_unanswered(outcome: Outcome) -> str:
+    """Why replies of the judge's session are missing: the first cause without its count, which holds for all benchmarks
+    and all warnings together; empty if none is known.
+    """
+    return next(filter(None, (*(cause.example for cause in outcome.causes), str(outcome.stopped))), "")
 
 
 def _agreeable(stored: Sequence[_Replies]) -> str:
