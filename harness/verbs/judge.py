@@ -52,8 +52,9 @@ from harness.grading.second.judge import (
     judge_name,
     judge_question,
     majority,
+    vote,
 )
-from harness.grading.second.judge_prompts import JudgePrompt, verdict
+from harness.grading.second.judge_prompts import JudgePrompt
 from harness.grading.second.second_opinion import Agreement, agreement
 from harness.grading.verdict import JUDGE_RULE
 from harness.presets.grading import GradingOptions
@@ -256,7 +257,7 @@ def try_judge(options: JudgeOptions, watcher: Watcher, *, may_start: bool = Fals
         watcher.warn(wait.incomplete)
         return
     seconds = max(reply.timing.total for reply in replies)
-    right, wrong = (_vote(reply, judge.prompt) for reply in replies)
+    right, wrong = (vote(reply, judge.prompt) for reply in replies)
     watcher.standing(
         Sentence(
             f"the judge {name} took {seconds:.1f} s for the slower of two replies; it called the right answer "
@@ -384,7 +385,7 @@ def _trial(judge: JudgeSettings, server: Server, folder: RunFolder, wait: _Trial
 
 def _no_verdict(judge: JudgeSettings, reply: Sample) -> str:
     """Why a reply of the judge has no verdict; empty if it has one."""
-    if _vote(reply, judge.prompt) is not None:
+    if vote(reply, judge.prompt) is not None:
         return ""
     if reply.truncated:
         return f"its reply was cut at {count_noun(judge.max_tokens, 'token')} ({option('judge.max_tokens')})"
@@ -394,11 +395,6 @@ def _no_verdict(judge: JudgeSettings, reply: Sample) -> str:
         f"the last line of its reply is {last_line!r}, and the prompt asks for "
         f"{prompt.label}: {prompt.correct} or {prompt.label}: {prompt.incorrect} (a rubric must not ask for another)"
     )
-
-
-def _vote(reply: Sample, prompt: JudgePrompt) -> bool | None:
-    """The verdict of a judge's reply; None without a verdict, and for a truncated reply, whose last word may be cut."""
-    return None if reply.truncated else verdict(prompt, reply.text)
 
 
 def _of_judge(model: str, error: ServerError) -> ServerError:
@@ -618,7 +614,7 @@ def _drop_silent(folder: RunFolder, stored: Sequence[_Replies], judge: JudgeSett
 
             def still_silent(reply: Sample, silent: Collection[Key] = replies.silent) -> bool:
                 # The reply is looked at once more: another process may have asked for it again since.
-                return reply.key in silent and _vote(reply, judge.prompt) is None
+                return reply.key in silent and vote(reply, judge.prompt) is None
 
             with hold(folder) as held:
                 dropped[replies.benchmark] = drop_samples(folder.benchmark(replies.benchmark), still_silent)
@@ -819,8 +815,8 @@ def _replies(folder: RunFolder, cases: _Cases, judge: JudgeSettings) -> _Replies
             keys.add(sample.key)
             usages.append(sample.usage)
             from_server[sample.endpoint] += 1
-            votes[sample.question_id].append(vote := _vote(sample, judge.prompt))
-            if vote is None:
+            votes[sample.question_id].append(ruling := vote(sample, judge.prompt))
+            if ruling is None:
                 without.append(sample.key)
     missing = frozenset(row.question_id for row in missing_samples(cases.benchmark, cases.questions, judge.votes, keys))
     decided = {case for case, ruling in votes.items() if case not in missing and majority(ruling) is not None}
