@@ -69,7 +69,7 @@ def read(path: Path) -> SweepFile:
     return SweepFile(path=path, content=content, where=position)
 
 
-def handed(path: Path, content: dict[str, Any]) -> SweepFile:
+def with_content(path: Path, content: dict[str, Any]) -> SweepFile:
     """A sweep's file with the content that another process read from it: it may have been edited since."""
     return SweepFile(path=path, content=content, where=lambda _keys: str(path))
 
