@@ -71,7 +71,7 @@ def command(run: Path, **given: Any) -> None:
 
 
 def say_left_open(run: Path, *, stderr: bool = False) -> None:
-    """Print the command by which a person decides the samples that the judge of the run left undecided, if any are open.
+    """Print the command by which a person decides what the judge of the run left undecided, if anything is open.
 
     stderr: print on standard error, since standard output holds JSON.
     """

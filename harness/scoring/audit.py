@@ -139,9 +139,7 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
         if self.accuracy_undecided_right is not None:
             single = self.n_undecided == 1
             if_wrong = f" if the {count_noun(self.n_undecided, 'undecided sample')} {'is' if single else 'are'} wrong"
-            if_right = (
-                f", and {100 * self.accuracy_undecided_right:.1f} % if {'it is' if single else 'they are'} right"
-            )
+            if_right = f", and {100 * self.accuracy_undecided_right:.1f} % if {'it is' if single else 'they are'} right"
         whose = "the judge's " if self.of_judge else ""
         left_out = "; the intervals of the score leave the judge's errors out" if self.of_judge else ""
         return (
