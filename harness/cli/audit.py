@@ -58,8 +58,10 @@ def command(run: Path, **given: Any) -> None:
             "them by --verdicts FILE"
         )
     audits = audit(run, options)
-    for rubric in dict.fromkeys(each.rubric for each in audits if each.rubric and each.items):
-        click.echo(f"The judge decided by this rubric:\n\n{lines(rubric)}\n")
+    asked = [each for each in audits if each.rubric and each.items]
+    for rubric in dict.fromkeys(each.rubric for each in asked):
+        names = ", ".join(visible(each.benchmark, 80) for each in asked if each.rubric == rubric)
+        click.echo(f"The judge decided {names} by this rubric:\n\n{lines(rubric)}\n")
     if not by_file and any(each.items for each in audits):
         _judge(run, audits, options.who)
         audits = audit(run, options)

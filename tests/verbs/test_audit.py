@@ -445,7 +445,7 @@ def test_an_audit_shows_the_rubric_once(tmp_path: Path, judge: FaultServer) -> N
     assert "by this rubric" not in harness(tmp_path, "audit", "run", "--out", "todo.jsonl").out
     judge_run(folder, serve(judge), prompt=with_rubric("It names all three points.\n\nNothing else matters.\x1b[1m"))
     shown = harness(tmp_path, "audit", "run", "--out", "todo.jsonl").out
-    rubric = "The judge decided by this rubric:\n\nIt names all three points.\n\nNothing else matters.\\x1b[1m\n"
+    rubric = "The judge decided prose by this rubric:\n\nIt names all three points.\n\nNothing else matters.\\x1b[1m\n"
     assert shown.count(rubric) == 1
     (audit,) = front.audit(folder.path)
     with viewing(tmp_path, "run") as viewer, viewer.client() as visitor:
