@@ -39,8 +39,9 @@ def command(runs: tuple[Path, ...], benchmarks: tuple[str, ...]) -> None:
 
     A card passes if the grader accepts each of its reference answers, written in a box, and refuses it with other
     numbers. If a card names a function of its own that decides, a reference need not be an answer, so only the import
-    and the parameters of the function are checked. With --benchmark, a reference that no rule
-    reads, or with words that none reads, gets a warning, and references that need a judge, too. Exit code 1 if a card does not pass, 3 if a run is damaged.
+    and the parameters of the function are checked. With --benchmark, a reference that no rule reads, or with words
+    that none reads, gets a warning, and references that need a judge, too. Exit code 1 if a card does not pass, 3 if
+    a run is damaged.
     """
     if runs:
         damaged = [path for path in runs if _damaged(path)]
