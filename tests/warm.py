@@ -67,6 +67,9 @@ STARTED_WITH: dict[str, tuple[list[str], dict[str, str]]] = {
 AT_HAND = hasattr(os, "pidfd_open") and not any(name.startswith("COVERAGE_") for name in os.environ)
 """Whether there is a warm process: coverage begins with an interpreter."""
 
+PYTHONPATH = os.environ.get("PYTHONPATH", "")
+"""The folders of modules before any test: those of the test that starts a warm process must not stay in its forks."""
+
 MAX_REQUEST_BYTES = 1 << 18
 
 
@@ -184,7 +187,7 @@ def _begun(kind: str) -> str:
     code = f"from tests.warm import serve; serve({kind!r}, {address!r}, {theirs}, {workers!r})()"
     flags, variables = STARTED_WITH[kind]
     child = subprocess.Popen(
-        [sys.executable, *flags, "-c", code], env={**os.environ, **variables},
+        [sys.executable, *flags, "-c", code], env={**os.environ, "PYTHONPATH": PYTHONPATH, **variables},
         cwd=CHECKOUT, stdin=subprocess.PIPE, pass_fds=[theirs], start_new_session=True,
     )  # fmt: skip
     os.close(theirs)

@@ -59,8 +59,10 @@ def command(run: Path, **given: Any) -> None:
             "them by --verdicts FILE"
         )
     audits = audit(run, options)
-    for rubric in dict.fromkeys(each.rubric for each in audits if each.rubric and each.items):
-        click.echo(f"The judge decided by this rubric:\n\n{lines(rubric)}\n")
+    asked = [each for each in audits if each.rubric and each.items]
+    for rubric in dict.fromkeys(each.rubric for each in asked):
+        names = ", ".join(visible(each.benchmark, 80) for each in asked if each.rubric == rubric)
+        click.echo(f"The judge decided {names} by this rubric:\n\n{lines(rubric)}\n")
     if not by_file and any(each.items for each in audits):
         _judge(run, audits, options.who)
         audits = audit(run, options)
@@ -72,7 +74,7 @@ def command(run: Path, **given: Any) -> None:
 
 
 def say_left_open(run: Path, *, stderr: bool = False) -> None:
-    """Print the command by which a person decides the samples that the judge of the run left undecided, if any are open.
+    """Print the command by which a person decides what the judge of the run left undecided, if anything is open.
 
     stderr: print on standard error, since standard output holds JSON.
     """

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.cli import terminal
-from harness.cli.help import SpelledCommand
+from harness.cli.help import SpelledCommand, spell
 from harness.core import plugins
 from harness.core.errors import HarnessError, StoreError
 from harness.core.inert import quoted, visible
@@ -39,8 +39,9 @@ def command(runs: tuple[Path, ...], benchmarks: tuple[str, ...]) -> None:
 
     A card passes if the grader accepts each of its reference answers, written in a box, and refuses it with other
     numbers. If a card names a function of its own that decides, a reference need not be an answer, so only the import
-    and the parameters of the function are checked. With --benchmark, a reference that no rule
-    reads, or with words that none reads, gets a warning. Exit code 1 if a card does not pass, 3 if a run is damaged.
+    and the parameters of the function are checked. With --benchmark, a reference that no rule reads, or with words
+    that none reads, gets a warning, and references that need a judge, too. Exit code 1 if a card does not pass, 3 if
+    a run is damaged.
     """
     if runs:
         damaged = [path for path in runs if _damaged(path)]
@@ -104,13 +105,16 @@ def _test_card(card: Card, needed: set[str], warnings: list[str]) -> tuple[tuple
     function cannot be used.
 
     needed: gets the extensions that decide its answers. warnings: gets sentences on references that hardly a reply
-    equals.
+    equals, and what a run warns of if most references are sentences.
     """
     from harness.benchmarks import questions
     from harness.grading.processes.pool import grader_names
     from harness.grading.selftest import self_test
+    from harness.verbs.run import doubts_of_sentences
 
-    card_questions = questions.build(card).questions
+    question_set = questions.build(card)
+    card_questions = question_set.questions
+    warnings += map(spell, doubts_of_sentences([question_set]))
     needed.update(question.rules.grader for question in card_questions if is_elsewhere(question.rules.grader))
     grader_names(question for question in card_questions if not is_elsewhere(question.rules.grader))
     result = self_test(card_questions)

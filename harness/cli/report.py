@@ -51,8 +51,8 @@ def command(runs: tuple[Path, ...], **given: Any) -> None:
         if (cost := cost_of_sessions(run)) is not None:
             click.echo(f"all sessions of {visible(run.label)}: {cost}")
     click.echo(f"report: {page} (also .md, .csv, .tex{f', and {BREAKDOWNS}' if table.breakdowns else ''})")
-    for run in runs:
-        say_left_open(run)
+    for source in runs:
+        say_left_open(source)
     if not draw.installed():
         click.echo(f"the report has no plots; to get them: {install_line(draw.EXTRA)}")
     if not table.scores:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple, cast
 
 from harness.core import plugins
-from harness.core.errors import UsageError
+from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted, visible
 from harness.core.records import Question
 
@@ -170,6 +170,8 @@ def ask(question: Question, answer: str) -> Ruling:
         returned = visible(type(correct).__name__, 40)
         or_parts = " nor harness.grading.verifier.Parts(right, total)" if isinstance(correct, Number) else ""
         step = f"the verifier returned a value of type {returned}, neither True nor False{or_parts}"
+        if correct is None:
+            step = "the verifier returned None, which leaves the answer to a judge"
         return Ruling(None, f"{_RETURNED}{returned}", (step,))
     return Ruling(bool(correct), "verifier")
 
@@ -225,8 +227,10 @@ def _trusted_modules() -> list[str]:
 
 
 def _to_trust(grader: str) -> str:
-    """The end of a refusal: how the user trusts the module of `grader`, too."""
+    """The end of a refusal: how the user trusts the module of `grader`, too, and which trusted module may be meant."""
     trusted = [module for module in _trusted_modules() if _MODULE.fullmatch(module)]
-    modules = ",".join([*trusted, grader.partition(":")[0]])
+    module = grader.partition(":")[0]
+    modules = ",".join([*trusted, module])
     form = " (modules with commas between them)" if os.environ.get(TRUST_VARIABLE) else ""
-    return f"to trust it, set {TRUST_VARIABLE}={quoted(modules)}{form}"
+    near = near_names(module, trusted)
+    return f"to trust it, set {TRUST_VARIABLE}={quoted(modules)}{form}{near and f'.{near}'}"

@@ -25,7 +25,7 @@ from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.core.records import SCHEMA_VERSION, Grade, NearMiss, Question
 from harness.grading.verdict import EXHAUSTED, NEAR_MISSES
-from harness.grading.verifier import failure, is_late
+from harness.grading.verifier import LEFT_OPEN, failure, is_late
 from harness.runs.layout import BenchmarkFolder
 from harness.runs.line_file import refuse_link
 from harness.runs.record import Plan
@@ -566,9 +566,10 @@ def _failure_sentences(failures: Mapping[str, int], consequence: str) -> tuple[s
     """
     ranked = sorted(failures.items(), key=lambda item: (-item[1], item[0]))
     slower = "; to allow more time, score again with a longer deadline for an answer"
+    left_open = "; by None a verifier leaves an answer to a judge"
     sentences = [
         f"the verifier {visible(rule.removeprefix('verifier '))} on {count_noun(count, 'sample')}{consequence}"
-        f"{slower if is_late(rule) else ''}"
+        f"{slower if is_late(rule) else left_open if rule == LEFT_OPEN else ''}"
         for rule, count in ranked[:MAX_NAMED_ERRORS]
     ]
     if others := ranked[MAX_NAMED_ERRORS:]:

@@ -25,6 +25,7 @@ from harness.runs.layout import BenchmarkFolder, RunFolder
 from harness.runs.manifest import BenchmarkRecord
 from harness.runs.recorded_settings import NAMED_BY, setting_differences
 from harness.scoring import PairedComparison, QuestionTally
+from harness.scoring.audit import Audited
 from harness.scoring.audit_order import NO_ESTIMATE
 from harness.scoring.comparison import MAX_NAMED_QUESTIONS
 from harness.scoring.moves import pairs
@@ -84,7 +85,7 @@ def comparison_warnings(ours: Side, first: Side, paired: PairedComparison) -> li
             "again by the same version, card and judge"
         )
     scores = {"the run": ours.benchmark.score, "the baseline": first.benchmark.score}
-    warnings += _judge_warnings(scores)
+    warnings += [*_judge_warnings(scores), *_by_hand_warnings(scores)]
     for which, score in scores.items():
         if score.copies is not None and score.copies.many:
             warnings.append(f"{which}: {score.copies.sentence}")
@@ -249,14 +250,37 @@ def _judge_warnings(scores: Mapping[str, Score]) -> list[str]:
         begun = any(NO_ESTIMATE in warning for warning in score.warnings)
         by_hand = "their audit gives no estimate yet" if begun else "nobody has audited them"
         if audit is not None:
-            share = f"{audit.n_audited:,} of {audit.n_population:,} verdicts"
-            by_hand = f"a person audited {share}: {audit.words} by a person"
+            by_hand = _audited(audit)
         parts.append(f"{errors.n_judged:,} of {errors.n_samples:,} verdicts of {which} are a judge's ({by_hand})")
     if not parts:
         return []
     unaudited = any(score.audited is None for score in judged.values())
     advice = ": `harness audit` measures them" if unaudited else ""
     return [f"{'; '.join(parts)}. The difference and its intervals leave the judge's errors out{advice}"]
+
+
+def _by_hand_warnings(scores: Mapping[str, Score]) -> list[str]:
+    """One warning if verdicts by hand differ from the grader's; else none. Arguments as above.
+
+    The audit of a judge stands in the warning about the judge.
+    """
+    parts = []
+    for which, score in scores.items():
+        if score.audited is not None and score.judge_errors is None:
+            parts.append(f"{which}: {_audited(score.audited)}")
+        elif score.audited is None and score.accuracy_overridden is not None:
+            samples = count_noun(score.n_overridden, "sample")
+            parts.append(
+                f"{which}: a person judged {samples} otherwise than the grader, and with these verdicts the accuracy "
+                f"is {100 * score.accuracy_overridden:.1f} %"
+            )
+    return [f"{'; '.join(parts)}. The comparison counts the grader's verdicts"] if parts else []
+
+
+def _audited(audit: Audited) -> str:
+    """The accuracy that an audit estimates, in words."""
+    share = f"{audit.n_audited:,} of {audit.n_population:,} verdicts"
+    return f"a person audited {share}: {audit.words} by a person"
 
 
 class UndecidedAnswers(NamedTuple):

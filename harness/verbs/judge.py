@@ -488,7 +488,12 @@ def score_with_judge(
 
 
 def mark_unfinished(graded: GradedBenchmark, judge: JudgeSettings) -> GradedBenchmark:
-    """The benchmark with the rules' grades, and a warning that stands as long as the judge has not ended."""
+    """The benchmark with the rules' grades, and a warning that stands as long as the judge has not ended.
+
+    No warning if no sample is in the judge's scope: the rules' verdicts are then the final ones.
+    """
+    if not any(in_scope(grade, judge.scope) for grade in graded.grades):
+        return graded
     name = visible(judge.name.removeprefix("judge:"), 100)
     warning = (
         f"the judging by {name} has not ended: these are the rules' verdicts, and the same `harness score` command "

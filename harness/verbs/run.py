@@ -66,7 +66,7 @@ def run(options: RunOptions, watcher: Watcher, judge: JudgeOptions | None = None
 
 def doubts_without_a_judge(sets: Sequence[QuestionSet]) -> Iterator[Sentence]:
     """Yield a warning for each benchmark with references that the rules cannot compare, which a judge could decide."""
-    yield from _sentences(sets)
+    yield from doubts_of_sentences(sets)
     yield from _unread(sets)
 
 
@@ -101,7 +101,7 @@ def _unread(sets: Sequence[QuestionSet]) -> Iterator[Sentence]:
             )
 
 
-def _sentences(sets: Sequence[QuestionSet]) -> Iterator[Sentence]:
+def doubts_of_sentences(sets: Sequence[QuestionSet]) -> Iterator[Sentence]:
     """Yield a warning for each benchmark most of whose references are sentences, which the rules can seldom grade."""
     for question_set in sets:
         graded = [
@@ -113,7 +113,7 @@ def _sentences(sets: Sequence[QuestionSet]) -> Iterator[Sentence]:
             yield Sentence(
                 f"{visible(question_set.name, 80)}: the answers of {len(sentences)} of {n_questions} are sentences. "
                 "The rules accept only a reply that repeats the answer, and leave all other replies undecided. A judge "
-                f"can decide these replies, now or when you score ({as_typed('judge_model')})"
+                f"can decide these replies, if you name it when you run or score ({as_typed('judge_model')})"
             )
 
 

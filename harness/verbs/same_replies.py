@@ -41,7 +41,7 @@ def warnings(
     those of another tool's outputs, are not compared.
     """
     mine, theirs = (record.identity for record in records)
-    shared = _shared(folders, records, ids, MAX_REPLIES)
+    shared = _equal_replies(folders, records, ids, MAX_REPLIES)
     if not shared.many:
         return []
     if _greedy(records):
@@ -75,7 +75,7 @@ def remarks(folder: RunFolder) -> list[str]:
         pairs = (Manifest.load(folder).benchmarks, Manifest.load(before).benchmarks)
         for name in pairs[0].keys() & pairs[1].keys():
             folders = folder.benchmark(name), before.benchmark(name)
-            shared = _shared(folders, (pairs[0][name], pairs[1][name]), None, MAX_STEP_REPLIES)
+            shared = _equal_replies(folders, (pairs[0][name], pairs[1][name]), None, MAX_STEP_REPLIES)
             if shared.many and shared.most:
                 step, former = (step_text(item) for item in (note.step, suite_file.read(before).step or 0))
                 return [
@@ -98,7 +98,7 @@ def _temperature(identity: Mapping[str, Any]) -> object:
     return sampling.get("temperature") if isinstance(sampling, dict) else None
 
 
-def _shared(
+def _equal_replies(
     folders: tuple[BenchmarkFolder, BenchmarkFolder],
     records: tuple[BenchmarkRecord, BenchmarkRecord],
     ids: Sequence[str] | None,

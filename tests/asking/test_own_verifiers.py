@@ -81,7 +81,13 @@ def warnings_of(folder: Path, function: str, *, judged: bool = False) -> list[st
         ("", "right", "to trust it, set HARNESS_GRADERS=own_words"),
         ("mine, my.other", "right", "set HARNESS_GRADERS=mine,my.other,own_words (modules with commas between them)"),
         ("mine:own_words", "right", "set HARNESS_GRADERS=own_words (modules with commas between them)"),
-        ("own_words", "nothing", "the verifier own_words:nothing cannot be used"),
+        ("own_words", "nothing", "has no attribute 'nothing'. Correct its module"),
+        ("own_words", "acepts", "has no attribute 'acepts'. Did you mean accepts? Correct its module"),
+        (
+            "own_word",
+            "right",
+            "set HARNESS_GRADERS=own_word,own_words (modules with commas between them). Did you mean own_word?",
+        ),
         ("own_words", "raises", "the verifier raised AttributeError"),
         (
             "own_words",
@@ -89,7 +95,8 @@ def warnings_of(folder: Path, function: str, *, judged: bool = False) -> list[st
             "type float, neither True nor False nor harness.grading.verifier.Parts(right, total) (on the answers "
             '"2" and "no such answer")',
         ),
-        ("own_words", "prints", "type NoneType, neither True nor False (on"),
+        ("own_words", "prints", "None, which leaves the answer to a judge (on the answers"),
+        ("own_words", "prints", "Correct it, or name the judge (judge_model='MODEL')"),
         pytest.param("own_words", "ends", "it ended its process", marks=pytest.mark.slow),
         ("own_words", "loops", 'it took longer than 0.2 s on the answer "2". Make it faster'),
     ],
@@ -131,7 +138,7 @@ def test_a_verifier_that_decides_only_some_answers_is_a_warning(
     own: Path, function: str, answer: str, other: str
 ) -> None:
     (warning,) = warnings_of(own, function)
-    assert f'(on the answer "{answer}"); they count as wrong' in warning
+    assert f'(on the answer "{answer}"); they count as wrong, unless a judge decides them (judge_model=' in warning
     assert f'"{other}"' not in warning
 
 
@@ -141,14 +148,22 @@ def test_a_verifier_may_leave_the_trials_answers_to_a_judge_that_is_named(own: P
 
 
 def test_a_judge_mends_no_verifier_that_returns_something_else(own: Path) -> None:
-    with pytest.raises(UsageError, match="type float, neither True nor False"):
+    with pytest.raises(UsageError, match=r"type float, neither True nor False.*Correct it$"):
         warnings_of(own, "scores", judged=True)
 
 
 def test_a_relative_folder_of_modules_is_named_as_the_cause(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", ".")
     monkeypatch.chdir(own)
-    with pytest.raises(UsageError, match="its folder must be in PYTHONPATH, as an absolute path"):
+    with pytest.raises(UsageError, match=r"its folder must be in PYTHONPATH, as an absolute path\. Correct"):
+        warnings_of(own, "right")
+
+
+def test_a_misspelt_module_is_told_which_module_of_the_path_has_a_similar_name(
+    own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (own / "own_words.py").rename(own / "own_wards.py")
+    with pytest.raises(UsageError, match=r"as an absolute path\. Did you mean own_wards\? Correct its module"):
         warnings_of(own, "right")
 
 

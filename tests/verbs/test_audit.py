@@ -460,6 +460,35 @@ def test_a_comparison_says_whose_verdicts_it_compares(tmp_path: Path, judged: Ru
     assert "judge" not in said("by_rules", "more_rules").replace("let a judge decide", "")
 
 
+def test_a_comparison_and_a_list_say_what_a_person_decided(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        score_run(write_run(tmp_path / name, ROWS), GradingOptions(workers=1))
+
+    def said() -> str:
+        return " ".join(harness(tmp_path, "compare", "one", "two").err.split())
+
+    def listed() -> str:
+        return harness(tmp_path, "show", "two").out.splitlines()[1]
+
+    assert "a person" not in said()
+    front.audit(tmp_path / "two", undecided=True, out=tmp_path / "todo.jsonl")
+    n = len(filled(tmp_path / "todo.jsonl", lambda _: "correct"))
+    front.audit(tmp_path / "two", undecided=True, verdicts=tmp_path / "todo.jsonl")
+    score = Score.load(RunFolder(tmp_path / "two").benchmark("prose"))
+    assert score is not None
+    assert score.accuracy_overridden is not None
+    percent = f"{100 * score.accuracy_overridden:.1f} %"
+    assert f"the run: a person judged {n} samples otherwise than the grader, and with these verdicts the" in said()
+    assert f"accuracy is {percent}. The comparison counts the grader's verdicts" in said()
+    assert "by a person" not in listed()
+    front.audit(tmp_path / "two", out=tmp_path / "drawn.jsonl")
+    assert len(filled(tmp_path / "drawn.jsonl", lambda _: "correct")) == 8
+    front.audit(tmp_path / "two", verdicts=tmp_path / "drawn.jsonl")
+    estimate = "a person audited 8 of 8 verdicts: 100.0 % by a person. The comparison counts the grader's verdicts"
+    assert f"the run: {estimate}" in said()
+    assert "; the audit gives 100.0 % by a person; this list has these verdicts" in listed()
+
+
 def test_a_verdict_that_is_taken_back_leaves_the_score_at_once(tmp_path: Path, judged: RunFolder) -> None:
     before = Score.load(judged.benchmark("prose"))
     body = {"run": "run", "benchmark": "prose", "question": "q2", "sample": 1, "who": "Ann", "why": "a slip"}
@@ -478,7 +507,7 @@ def test_an_audit_shows_the_rubric_once(tmp_path: Path, judge: FaultServer) -> N
     assert "by this rubric" not in harness(tmp_path, "audit", "run", "--out", "todo.jsonl").out
     judge_run(folder, serve(judge), prompt=with_rubric("It names all three points.\n\nNothing else matters.\x1b[1m"))
     shown = harness(tmp_path, "audit", "run", "--out", "todo.jsonl").out
-    rubric = "The judge decided by this rubric:\n\nIt names all three points.\n\nNothing else matters.\\x1b[1m\n"
+    rubric = "The judge decided prose by this rubric:\n\nIt names all three points.\n\nNothing else matters.\\x1b[1m\n"
     assert shown.count(rubric) == 1
     (audit,) = front.audit(folder.path)
     with viewing(tmp_path, "run") as viewer, viewer.client() as visitor:

@@ -310,7 +310,9 @@ def test_references_in_sentences_are_warned_of_before_sampling_without_a_judge(
         (tmp_path / "prose.jsonl").write_text("\n".join(rows), encoding="utf-8")
         alone = harness(tmp_path, *words[: words.index("--judge")])
         judged = harness(tmp_path, *words)
-        assert ("are sentences" in alone.err) == bool(warned)
+        looked = harness(tmp_path, "doctor", "--benchmark", "./prose.jsonl")
+        assert ("are sentences" in looked.out) == ("are sentences" in alone.err) == bool(warned)
+        assert warned in looked.out
         assert warned in alone.err
         assert "are sentences" not in judged.err
 

@@ -492,6 +492,24 @@ def test_when_the_judge_fails_the_rules_grades_stand(run: RunFolder) -> None:
     assert json.loads(run.benchmark("prose").scores.read_bytes())["n_undecided"] == 4
 
 
+def test_only_a_benchmark_with_samples_for_the_judge_says_that_its_judging_has_not_ended(
+    tmp_path: Path, run: RunFolder
+) -> None:
+    other = write_run(tmp_path / "other", {"p": ("4", [r"\boxed{4}", r"\boxed{5}"] * 2)}, benchmark="sums")
+    shutil.copytree(other.path / "sums", run.path / "sums")
+    manifest = Manifest.load(run)
+    manifest.extend("sums", Manifest.load(other).benchmarks["sums"]).save(run)
+
+    def unfinished(**settings: Any) -> list[str]:
+        with FaultServer(lambda _: iter([KEY_REFUSED])) as server, pytest.raises(ServerError, match="no such key"):
+            judge_run(run, serve(server), **settings)
+        scores = {name: Score.load(run.benchmark(name)) for name in ("prose", "sums")}
+        return [name for name, score in scores.items() if score and "has not ended" in "\n".join(score.warnings)]
+
+    assert unfinished() == ["prose"]
+    assert unfinished(scope="wrong") == ["prose", "sums"]
+
+
 KINDS = ("making", "burning", "storing", "losing")
 RULED = {"making": True, "burning": False}
 """The verdicts of a judge that says nothing about the other kinds."""

@@ -20,7 +20,7 @@ from harness.asking.options import VerifyOptions
 from harness.core.errors import StoreError, UsageError
 from harness.reports.tables import Table
 from harness.verbs.compare import published_beside, verify
-from harness.verbs.sweep import running, table, whole
+from harness.verbs.sweep import run_notes, table, whole
 from harness.verbs.sweep.results import Results, results
 from harness.viewer.beside import PublishedBeside
 from harness.viewer.library import Library
@@ -48,7 +48,7 @@ def swept(name: str, given: dict[str, Any], **runs: tuple[str, int, int, float])
                     identity={"model": cell.model, "sampling": sampling},
                     settings=prompt,
                 )
-    running.note_cells(sweep)
+    run_notes.note_cells(sweep)
     return results(sweep)
 
 

@@ -19,7 +19,7 @@ from harness.reports.tables import Table
 from harness.runs import RunFolder
 from harness.scoring.differences import holm
 from harness.verbs.report import report
-from harness.verbs.sweep import records, running, table
+from harness.verbs.sweep import records, run_notes, table
 from harness.verbs.sweep import training as sweep_training
 from harness.verbs.sweep import whole as sweeps
 from harness.verbs.sweep.records import CellRecord
@@ -572,7 +572,7 @@ def test_the_mean_has_a_curve_that_names_the_steps_of_which_a_score_is_missing(t
 def test_a_report_of_the_sweep_draws_each_curve_that_its_table_draws(training: Path) -> None:
     write_runs(training, {"demo": {10: 0.1, 20: 0.2, 30: 0.45}, "aime24": {30: 0.45}})
     planned = sweeps.plan_of("s.yaml", {}, {})
-    running.note_cells(planned)
+    run_notes.note_cells(planned)
     curves = [plot for plot in report([training], ReportOptions(), lambda *_: []).plots() if "series" in plot.name]
     assert [plot.name for plot in curves] == ["series-demo"], "one step of aime24 is no curve"
     drawn = table.plots(results(planned))
@@ -580,7 +580,7 @@ def test_a_report_of_the_sweep_draws_each_curve_that_its_table_draws(training: P
     # A step whose run ended early is no point of either.
     shutil.rmtree(training / "ck-step_20+demo")
     write_runs(training, {"demo": {20: 0.2}}, missing=0.7)
-    running.note_cells(planned)
+    run_notes.note_cells(planned)
     (curve,) = [plot for plot in report([training], ReportOptions(), lambda *_: []).plots() if "series" in plot.name]
     assert curve.rows == table.plots(results(planned))[0].rows
     assert (curve.rows[1][2], "samples are missing: step 20." in curve.summary) == (None, True)
@@ -622,7 +622,7 @@ def test_a_step_that_repeats_the_step_before_is_named_with_it(
     for step, text_of in texts.items():
         with_replies(RunFolder(training / f"ck-step_{step}+demo"), text_of)
     planned = sweeps.plan_of("s.yaml", {}, {})
-    running.note_cells(planned)
+    run_notes.note_cells(planned)
     (shown,) = (one for one in table.tables(results(planned)) if "demo: accuracy against step" in one.title)
     page = report([training], ReportOptions(), lambda *_: []).markdown().replace("\\_", "_")
     for (former, step), repeated in zip(((0, 10), (10, 20), (20, 30)), repeats, strict=True):

@@ -381,8 +381,8 @@ def _identity(grader: str) -> str:
         # A worker starts in a folder of its own, where a relative entry would name another module.
         where = "; its folder must be in PYTHONPATH, as an absolute path" if checked.not_found else ""
         raise UsageError(
-            f"the verifier {quoted(grader)} cannot be used: {checked.error}{where}. Correct its module, or name "
-            "another grader"
+            f"the verifier {quoted(grader)} cannot be used: {checked.error}{where}.{checked.near} Correct its module, "
+            "or name another grader"
         )
     return checked.identity
 

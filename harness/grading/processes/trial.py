@@ -23,6 +23,9 @@ TRIAL_SECONDS = WARMING_SECONDS
 WRONG_ANSWER = "no such answer"
 """The second answer of the trial: a model may give it to any question, and it is wrong for nearly every question."""
 
+JUDGE = option("judge_model", "MODEL")
+"""The option that names a judge."""
+
 _MAX_CAUSE_CHARS = 240
 
 
@@ -49,6 +52,7 @@ def try_verifier(question: Question, *, judged: bool = False) -> Trial:
     subject = f'question {visible(question.question_id, 60)} ("{visible(" ".join(words), 60)}")'
     causes: dict[str, str] = {}
     slow: list[str] = []
+    left_open = False
     for answer in answers:
         verdict = _verdict(question, answer, DEADLINE_SECONDS)
         if verifier.is_late(verdict.rule):
@@ -62,6 +66,7 @@ def try_verifier(question: Question, *, judged: bool = False) -> Trial:
             )
         if judged and verdict.rule == verifier.LEFT_OPEN:
             continue
+        left_open |= verdict.rule == verifier.LEFT_OPEN
         if (cause := _cause(verdict)) is not None:
             causes[answer] = cause
     warnings = []
@@ -80,10 +85,13 @@ def try_verifier(question: Question, *, judged: bool = False) -> Trial:
         for cause, by_cause in _by_cause(causes).items()
     )
     if len(causes) == len(answers):
-        raise UsageError(f"the verifier {grader} gives no verdict on {subject}: {why}. Correct it")
+        raise UsageError(
+            f"the verifier {grader} gives no verdict on {subject}: {why}. Correct it"
+            f"{f', or name the judge ({JUDGE})' if left_open else ''}"
+        )
     warnings.append(
         f"the verifier {grader} gives no verdict on some answers to {subject}: {why}; they count as wrong, unless a "
-        "judge decides them"
+        f"judge decides them ({JUDGE})"
     )
     return Trial(warnings, deadline)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import pkgutil
 import resource
 import struct
 import sys
@@ -21,6 +22,8 @@ from typing import Any, BinaryIO
 import msgspec
 
 from harness.core import codec
+from harness.core.errors import near_names
+from harness.core.inert import visible
 from harness.core.records import NearMiss, Question
 from harness.grading import verifier
 from harness.grading.bounds import MAX_FRAME_BYTES, WORKER_MEMORY_BYTES
@@ -28,6 +31,7 @@ from harness.grading.verdict import decide
 
 _HEADER = struct.Struct(">I")
 
+_MAX_NEAR_CHARS = 200
 
 WARMING = "warming"
 """Note to the parent: an import is under way, so the answer may take longer than its deadline."""
@@ -78,12 +82,14 @@ def frame(message: Any) -> bytes:
 class Checked(msgspec.Struct):
     """The result of importing a verifier: its identity, or the error in words.
 
-    not_found: whether the verifier's own module was not found, not one that it imports.
+    not_found: whether the verifier's own module was not found, not one that it imports. near: a question that names
+    functions or modules with a similar name; empty without any.
     """
 
     identity: str = ""
     error: str = ""
     not_found: bool = False
+    near: str = ""
 
 
 def check(grader: str) -> None:
@@ -97,9 +103,23 @@ def check(grader: str) -> None:
     except (Exception, SystemExit) as error:  # noqa: BLE001  foreign code is imported
         module = grader.partition(":")[0]
         not_found = isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}.")
-        checked = Checked(error=verifier.describe(error), not_found=not_found)
+        checked = Checked(error=verifier.describe(error), not_found=not_found, near=_near(grader, not_found=not_found))
     reply.write(codec.encode(checked))
     reply.close()
+
+
+def _near(grader: str, *, not_found: bool) -> str:
+    """A question that names what may be meant by a misspelt verifier; empty if no name is near.
+
+    Candidates are the functions of its module, or, if this was `not_found`, the modules in the folders of PYTHONPATH.
+    """
+    module, _, name = grader.partition(":")
+    if not_found:
+        folders = [folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
+        return visible(near_names(module, [found.name for found in pkgutil.iter_modules(folders)]), _MAX_NEAR_CHARS)
+    names = vars(sys.modules[module]) if module in sys.modules else {}
+    functions = [word for word, value in names.items() if callable(value)]
+    return "" if name in names else visible(near_names(name, functions), _MAX_NEAR_CHARS)
 
 
 def main(deadline: float) -> None:

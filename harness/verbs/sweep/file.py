@@ -6,7 +6,7 @@ The shipped files are the suites: sweeps of a named set of benchmarks.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,7 +69,7 @@ def read(path: Path) -> SweepFile:
     return SweepFile(path=path, content=content, where=position)
 
 
-def handed(path: Path, content: dict[str, Any]) -> SweepFile:
+def with_content(path: Path, content: dict[str, Any]) -> SweepFile:
     """A sweep's file with the content that another process read from it: it may have been edited since."""
     return SweepFile(path=path, content=content, where=lambda _keys: str(path))
 
@@ -159,9 +159,8 @@ def _belongs_where(key: str, beside: Collection[str]) -> str:
     A key that is a word of a longer key, as `url` is of `base_url`, stands for the longer one. beside: the keys that
     are allowed where it was found.
     """
-    definitions = schema.json_schema()["$defs"]
     parts = {"run": "Run", "servers": "Server", "score": "Score", "judge": "Judge"}
-    allowed = {part: definitions[name]["properties"] for part, name in parts.items()}
+    allowed = {part: _keys_of(name) for part, name in parts.items()}
     for part, keys in allowed.items():
         if key in keys:
             return f"{key!r} belongs under '{part}'."
@@ -171,6 +170,12 @@ def _belongs_where(key: str, beside: Collection[str]) -> str:
         if longer := _with_word(key, keys):
             return f"Did you mean {', '.join(longer)} under '{part}'?"
     return f"The keys there are {', '.join(beside)}."
+
+
+def _keys_of(part: str) -> Collection[str]:
+    """The keys of a part of the file, named as the schema names it, such as `Run`."""
+    properties: Mapping[str, object] = schema.json_schema()["$defs"][part]["properties"]
+    return properties.keys()
 
 
 def _with_word(word: str, keys: Iterable[str]) -> list[str]:
@@ -198,10 +203,10 @@ def at_line(where: str, error: UsageError) -> UsageError:
 
 def as_keys(sentence: str) -> str:
     """A sentence about a run, with its options as a sweep's file has them: `max_tokens`, `run: {canary: false}`."""
-    options = schema.json_schema()["$defs"]["Run"]["properties"]
 
     def spell(name: str, value: object) -> str:
-        return _as_key(name, value) if value is UNSET or name not in options else f"run: {{{_as_key(name, value)}}}"
+        key = _as_key(name, value)
+        return f"run: {{{key}}}" if value is not UNSET and name in _keys_of("Run") else key
 
     return spell_options(sentence.marked, spell) if isinstance(sentence, Sentence) else sentence
 

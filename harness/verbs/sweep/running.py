@@ -31,9 +31,8 @@ from harness.core.errors import (
 )
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
-from harness.runs import RunFolder, suite_file
+from harness.runs import RunFolder
 from harness.runs.lock import RunLock
-from harness.runs.suite_file import SuiteNote
 from harness.verbs.run import sample
 from harness.verbs.sweep import file as files
 from harness.verbs.sweep import records, training
@@ -61,26 +60,6 @@ MAX_REASON_CHARS = 600
 
 OnCell = Callable[[CellRecord], None]
 """A callback that receives the record of each cell that ended, with or without success."""
-
-
-def note_cells(sweep: Sweep) -> None:
-    """Note in each run folder what only the sweep knows of the run: the suite it belongs to, the conditions (such as an
-    attention budget) that the suite states for its server, the training step, and the run of the step before. A run may
-    be read without its sweep.
-
-    Raises `StoreError`.
-    """
-    source = (sweep.suite.source or "") if sweep.suite is not None else ""
-    latest: dict[tuple[str, str], str] = {}
-    for cell in sorted(sweep.cells, key=lambda cell: (sweep.step_of(cell) or ("", 0))[1]):
-        folder = RunFolder(sweep.folder(cell))
-        if folder.manifest.is_file():
-            conditions = sweep.suite.conditions.get(cell.point.get("servers", ""), {}) if sweep.suite else {}
-            curve, step = sweep.step_of(cell) or ("", None)
-            before = "" if step is None else latest.get((cell.benchmark, curve), "")
-            note = SuiteNote(source=source, conditions=conditions, step=step, curve=curve, before=before)
-            suite_file.write(folder, note)
-            latest[cell.benchmark, curve] = folder.path.name
 
 
 @contextmanager
@@ -317,13 +296,14 @@ class _Group:
     def __init__(self, sweep: Sweep, group: ServerGroup, score: Scorer, watcher: Watcher, on_cell: OnCell) -> None:
         self._sweep, self._group, self._score, self._watcher, self._on_cell = sweep, group, score, watcher, on_cell
 
-    def ended(self, cell: Cell, stage: Stage, reason: str = "", code: int = 0, *, asked: bool = False) -> None:
+    def ended(self, cell: Cell, stage: Stage, reason: str = "", code: int = 0, *, sampled_now: bool = False) -> None:
         """Record the stage that the cell reached, and report it.
 
-        code: exit code that this run or scoring would have had as a command. asked: the server has just given samples.
+        code: exit code that this run or scoring would have had as a command. sampled_now: the server has just given
+        samples.
         """
         # Scoring a finished cell again asks no server: its samples stay those of the server that made them.
-        stored = None if asked or stage == "failed" else records.sampled_record(self._sweep, self._group, cell)
+        stored = None if sampled_now or stage == "failed" else records.sampled_record(self._sweep, self._group, cell)
         record = CellRecord(
             cell=cell.name,
             stage=stage,
@@ -413,7 +393,7 @@ class _Group:
                 self._score(self._sweep.folder(cell), self._sweep.score, None, ())
             self.ended(cell, "failed", reason, code)
             return
-        self.ended(cell, "sampled", asked=True)
+        self.ended(cell, "sampled", sampled_now=True)
         self.scored(cell)
 
     def scored(self, cell: Cell, judge: JudgeOptions | None = None) -> None:

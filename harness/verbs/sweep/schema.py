@@ -253,8 +253,9 @@ def sweep_model() -> type[BaseModel]:
     )
 
 
-def json_schema() -> dict[str, Any]:
-    """JSON schema of a sweep's file, for editors."""
+@cache
+def json_schema() -> Mapping[str, Any]:
+    """JSON schema of a sweep's file, for editors. It is made once, in a quarter of a second."""
     schema = sweep_model().model_json_schema()
     for part in ("Server", "ServerVariant"):
         properties = schema["$defs"][part]["properties"]

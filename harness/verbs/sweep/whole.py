@@ -18,7 +18,7 @@ from harness.core.errors import Sentence, UsageError
 from harness.core.inert import visible
 from harness.verbs.judge import try_judge
 from harness.verbs.score import trackers_named
-from harness.verbs.sweep import cells, overwritten, running, table, training
+from harness.verbs.sweep import cells, overwritten, run_notes, running, table, training
 from harness.verbs.sweep import file as files
 from harness.verbs.sweep.cells import ServerGroup, Sweep
 from harness.verbs.sweep.checkpoints import in_different_words
@@ -58,7 +58,7 @@ def plan_of(
     except ValueError as error:
         raise UsageError(str(error), field="serve", value=given["serve"]) from error
     path = files.find(name)
-    file = files.read(path) if content is None else files.handed(path, content)
+    file = files.read(path) if content is None else files.with_content(path, content)
     if before_checkpoints:
         file = cells.before_checkpoints(file)
     as_they_come = as_they_come or before_checkpoints
@@ -124,7 +124,7 @@ def carry_out(
             _warn_left_out(gone, watcher)
             sweep = remaining
         running.judge_late(sweep, score, watcher, on_cell)
-        running.note_cells(sweep)
+        run_notes.note_cells(sweep)
         for sentence in overwritten.warnings(sweep):
             watcher.warn(sentence)
         cell_results = results(sweep)
