@@ -86,7 +86,9 @@ def comparison_warnings(ours: Side, first: Side, paired: PairedComparison) -> li
             "again by the same version, card and judge"
         )
     elif unlike := _other_judging(ours.benchmark, first.benchmark):
-        warnings.append(f"the judge graded the two runs with other settings ({unlike}). Score both again with the same")
+        warnings.append(
+            f"the judge graded the two runs with other settings (baseline → run: {unlike}). Score both again with the same"
+        )
     scores = {"the run": ours.benchmark.score, "the baseline": first.benchmark.score}
     warnings += [*_judge_warnings(scores), *_by_hand_warnings(scores)]
     for which, score in scores.items():

@@ -41,8 +41,8 @@ def test_another_temperature_of_one_judge_is_named_by_diff_and_compare(tmp_path:
     judged(tmp_path, "a", VERDICT)
     judged(tmp_path, "b", VERDICT, temperature=0.7)
     assert "judge: temperature: 0 → 0.7" in said(tmp_path, "diff", "a", "b")
-    compared = said(tmp_path, "compare", "b", "a")
-    assert "the judge graded the two runs with other settings (judge: temperature: 0 → 0.7)" in compared
+    compared = said(tmp_path, "compare", "a", "b")
+    assert "the judge graded the two runs with other settings (baseline → run: judge: temperature: 0 → 0.7)" in compared
     assert "different graders" not in compared
 
 
