@@ -171,3 +171,19 @@ def test_a_sign_in_a_box_judges(sign: str, word: str) -> None:
     other = "错" if word == "对" else "正确"
     assert outcome(word, rf"\boxed{{{sign}}}") == "correct"
     assert outcome(other, rf"\boxed{{{sign}}}") == "wrong"
+
+
+@pytest.mark.parametrize(("reference", "sentence"), [
+    ("24人", "有24人参加不了合唱"), ("24人", "有24人参加合唱和舞蹈"), ("18元", "买6本练习本每本要18元"),
+    ("10厘米", "根据小明的看法，斜边长为10厘米"), ("10厘米", "没有根据，斜边长为10厘米"),
+    ("5元", "吃了5块蛋糕"), ("24", "6和8的最小公倍数减1是24"), ("3/4", "不会游泳的占四分之三"),
+])  # fmt: skip
+def test_a_sentence_near_to_a_form_states_nothing(reference: str, sentence: str) -> None:
+    for place in PLACES:
+        assert outcome(reference, place.format(sentence)) != "correct", (sentence, place)
+
+
+def test_what_persons_take_part_in_does_not_change_their_number() -> None:
+    for place in PLACES:
+        assert outcome("24人", place.format("有24人参加合唱")) == "correct"
+        assert outcome("25人", place.format("有24人参加合唱")) == "wrong"

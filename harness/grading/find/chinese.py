@@ -61,7 +61,7 @@ _VERBS_BEHIND = names(
 )
 """Verbs that may end a sentence behind its quantity and do not change it: 有十五人参加, 需5天完成."""
 
-_TAKES_PART = re.compile(rf"(?:报名)?参加了?(?:(?![{NUMERAL_SIGNS}\d的])[\u3400-\u9fff]){{1,6}}")
+_TAKES_PART = re.compile(rf"(?:报名)?参加了?(?:(?![{NUMERAL_SIGNS}\d的和与及或])[\u3400-\u9fff]){{1,6}}")
 """What persons take part in, behind their number: 有24人参加合唱."""
 
 _HAS = (
@@ -239,7 +239,7 @@ def quantity_of(body: str) -> _Quantity | None:
     if in_words and value != "半" and number_in_words(value) is None:
         return None
     if (counted := match["counted"]) is not None:
-        if counted[1:] in _VERBS_BEHIND or _TAKES_PART.fullmatch(counted, 1) is not None:
+        if counted[1:] in _VERBS_BEHIND or (_TAKES_PART.fullmatch(counted, 1) is not None and not limits(counted)):
             return _Quantity(len(body) - len(counted) + 1)
         is_noun = is_counted(counted) and _VERBS.search(counted, 1) is None
         return _Quantity(len(body), counted[1:]) if is_noun else None
