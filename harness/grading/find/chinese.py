@@ -62,7 +62,7 @@ _VERBS_BEHIND = names(
 """Verbs that may end a sentence behind its quantity and do not change it: 有十五人参加, 需5天完成."""
 
 _TAKES_PART = re.compile(rf"(?:报名)?参加了?(?:(?![{NUMERAL_SIGNS}\d的和与及或])[\u3400-\u9fff]){{1,6}}")
-"""What persons take part in, behind their number: 有24人参加合唱."""
+"""An event in which persons take part, behind their number: 有24人参加合唱."""
 
 _HAS = (
     r"(?:一共|总共|共|还|只)?(?:有|剩下?|用了?|(?:需要|应该|应|要)付|需要?|要|付|花了?|花费|相距|参加|卖了|买了|行了"

@@ -705,7 +705,7 @@ def _chinese(tail: str, kind: str) -> Extraction | None:
     return None if unread is None else _at(begin + unread[0], sentence[slice(*unread)], UNSTATED)
 
 
-class Stated(NamedTuple):
+class StatedInChinese(NamedTuple):
     """The answer that a sentence states, without markup, and its span in the sentence."""
 
     answer: str
@@ -717,7 +717,9 @@ class Stated(NamedTuple):
         return Extraction(self.answer, begin + self.start, begin + self.end, method)
 
 
-def _stated_in_chinese(sentence: str, kind: str, *, announced: bool = False, earlier: str = "") -> Stated | None:
+def _stated_in_chinese(
+    sentence: str, kind: str, *, announced: bool = False, earlier: str = ""
+) -> StatedInChinese | None:
     """Return the answer that a Chinese sentence states; None if it states none.
 
     announced: a label such as 答： stands before it. earlier: the text before it, where there is no label.
@@ -728,7 +730,7 @@ def _stated_in_chinese(sentence: str, kind: str, *, announced: bool = False, ear
         span = judgement(plain.text) or answering_weekday(plain.text) or (yes_or_no(plain.text) if is_whole else None)
     else:
         span = stated_quantity(plain.text, announced=announced, earlier=earlier)
-    return None if span is None else Stated(plain.answer(*span), *plain.source(*span))
+    return None if span is None else StatedInChinese(plain.answer(*span), *plain.source(*span))
 
 
 def limits_box(content: str) -> bool:
@@ -737,7 +739,7 @@ def limits_box(content: str) -> bool:
     return sentence is not None and is_limited(_ABOUT_IN_CHINESE.sub("", sentence[1]))
 
 
-def stated_in_box(content: str, kind: str) -> Stated | None:
+def stated_in_box(content: str, kind: str) -> StatedInChinese | None:
     """Return the word or the quantity that a Chinese sentence in a box states, read as behind 答：. None for any other
     content: 是的 of 是的，7是质数, 160元 of 现价160元.
     """
@@ -745,7 +747,7 @@ def stated_in_box(content: str, kind: str) -> Stated | None:
     stated = None if sentence is None else _stated_in_chinese(sentence[1], kind, announced=True)
     if sentence is None or stated is None or (stated.answer == sentence[1].strip()):
         return None
-    return Stated(stated.answer, stated.start + sentence.start(1), stated.end + sentence.start(1))
+    return StatedInChinese(stated.answer, stated.start + sentence.start(1), stated.end + sentence.start(1))
 
 
 def _unstated_in_chinese(tail: str, kind: str) -> Extraction | None:
