@@ -24,18 +24,18 @@ _ALONE_IN_ANY_CASE = re.compile(r"[(\[（]?([A-Za-z])[)\]）]?[.:、．。]?", r
 _WITH_TEXT = re.compile(r"(?:[(\[（]([A-Z])[)\]）]|([A-Z])(?:[).、．]\s*|[:：]\s+))\s*\S", re.ASCII)
 _LOWER_WITH_TEXT = re.compile(r"(?:[(\[（]([a-z])[)\]）]|([a-z])(?:[)、．]\s*|[.:：]\s+))\s*\S", re.ASCII)
 _NAMED_OPTION = re.compile(
-    r"(?i:the\s+)?(?i:(?:correct|right|final|best)\s+)?(?i:option|choice|answer|选项|选择|选)\s*(?i:is|为|是|[-–—])?\s*[:：]?\s*[(\[（]?([A-Z])[)\]）]?(?![A-Za-z0-9'])"
+    r"(?:(?:所以|因此|故)?[，,]?(?:本题|此题|正确)?的?(?:答案|选项)?(?:[是为应]|应该|对应)?的?(?=选))?(?i:the\s+)?(?i:(?:correct|right|final|best)\s+)?(?i:option|choice|answer|选项|选择|选)\s*(?i:is|为|是|[-–—])?\s*[:：]?\s*[(\[（]?([A-Z])[)\]）]?(?![A-Za-z0-9'])"
     r"(?!(?<=[AI])\s+(?!(?:is|because|since|and|or)\b)[a-z])",
     re.ASCII,
 )
 _SECOND_LETTER = re.compile(
-    r"\s*[)\]）]?\s*[.．]?\s*(?:[,，、;/&]|or\b|and\b|和|或|及)[\s,]*(?:or\b|and\b)?\s*"
+    r"\s*[)\]）]?\s*[.．]?\s*(?:[,，、;/&]|or\b|and\b|和|或|及|还是选?|以?及)[\s,]*(?:or\b|and\b)?\s*"
     r"(?:[(\[（]\s*([A-Za-z])\s*[)\]）]|([A-Z])(?![A-Za-z0-9'’]))",
     re.ASCII,
 )
 _SAYS_OF_IT = re.compile(
-    r"(?i)[)\]）.:、．\s]*(?:is|are|was|were|has|have|had|does|do|did|can|could|will|would|shall|should|may|might|must|cannot"
-    r"|isn['’]t|doesn['’]t|can['’]t|or|and|not|nor|but|if|unless)\b(?!\s+(?:therefore\s+|thus\s+)?(?:the\s+)?(?:only\s+)?"
+    r"(?i)[)\]）.:、．\s]*(?:选项)?(?:是|均|都)?(?:[不非错否]|有误|(?:is|are|was|were|has|have|had|does|do|did|can|could|will|would|shall|should|may|might|must|cannot"
+    r"|isn['’]t|doesn['’]t|can['’]t|or|and|not|nor|but|if|unless)\b)(?!\s+(?:therefore\s+|thus\s+)?(?:the\s+)?(?:only\s+)?"
     r"(?:correct|right|best|answer)\b)"
 )
 """An auxiliary verb or a conjunction behind a letter: "A is wrong" speaks about the option and does not choose it."""

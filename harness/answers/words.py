@@ -53,8 +53,8 @@ _SYNONYM_GROUPS = (
     ("infinity", "infinite", "infinitely many", "infinitely many solutions", "infinite solutions",
      "infinite number of solutions", r"\infty", r"+\infty", "∞", "无穷", "无穷大"),
     ("yes", "是", "是的"), ("no", "否", "不是", "不是的"),
-    ("true", "t", "正确", "对", "正确的", "对的", "没错", "√", "✓", "✔"),
-    ("false", "f", "错误", "错", "错误的", "错的", "不对", "不对的", "不正确", "×", "✗", "✘"),
+    ("true", "t", "正确", "对", "正确的", "对的", "没错", "√", "✓", "✔", r"\checkmark"),
+    ("false", "f", "错误", "错", "错误的", "错的", "不对", "不对的", "不正确", "×", "✗", "✘", r"\times"),
     ("all real numbers", "all reals", "real numbers", "r", r"\mathbb r", "ℝ", "全体实数"),
 )  # fmt: skip
 _SYNONYMS = {word: group[0] for group in _SYNONYM_GROUPS for word in group}

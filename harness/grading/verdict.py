@@ -28,13 +28,21 @@ from harness.core.records import AnswerKind, Grade, GradeRules, NearMiss, Questi
 from harness.grading import verifier
 from harness.grading.bounds import MAX_CANDIDATES, MAX_WHOLE_REPLY_CHARS, MIN_ROUNDED
 from harness.grading.compare.plain_numbers import plain_number
-from harness.grading.find.chinese_answers import quantities_before
-from harness.grading.find.extract import UNSTATED, Extraction, candidates, extract_from, shorten_answer, word_stated
+from harness.grading.find.chinese_answers import of_clause, quantities_before
+from harness.grading.find.extract import (
+    UNSTATED,
+    Extraction,
+    candidates,
+    extract_from,
+    limits_box,
+    shorten_answer,
+    stated_in_box,
+)
 from harness.grading.find.reasoning import final_part
 from harness.grading.find.several import parts_of
 from harness.grading.find.stated import StatedValue, statements
 
-VERSION = "25"
+VERSION = "26"
 """Version of the rules. It goes up whenever any pair of reference and response may get another verdict."""
 
 GRADER = f"rules/{VERSION}"
@@ -411,20 +419,36 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
     )  # fmt: skip
     if extraction is None:
         return None
-    # A reference that is such a sentence itself is compared with the whole box.
-    if extraction.method == "box" and question.kind == "text" and not any(map(word_stated, question.references)):
-        extraction = extraction._replace(answer=word_stated(extraction.answer) or extraction.answer)
-    return extraction._replace(
-        answer=shorten_answer(extraction.answer), before=_stated_before(question, text, extraction)
-    )
+    extraction = _of_sentence(question, text, extraction)
+    return extraction._replace(answer=shorten_answer(extraction.answer))
 
 
-def _stated_before(question: Question, text: str, extraction: Extraction) -> tuple[str, ...]:
-    """Return the quantities before an answer in its sentence, which may be the asked ones: 男生有15人，一共有40人."""
-    is_sentence = extraction.method in ("phrase", "line") and question.rules.grader == verifier.RULES
-    if not is_sentence or question.kind not in _ONE_VALUE or text.isascii():
-        return ()
-    return quantities_before(text, extraction.start)
+def _of_sentence(question: Question, text: str, extraction: Extraction) -> Extraction:
+    """Return the answer of a sentence in Chinese with the quantities before it, which may be the asked ones:
+    男生有15人，一共有40人. Any other answer is returned as it is.
+
+    A sentence in a box is read as behind 答：. If a reference is a sentence itself, all of the box is compared.
+    """
+    kind, start = question.kind, extraction.start
+    has_one_value = kind in _ONE_VALUE and question.rules.grader == verifier.RULES
+    if extraction.method not in ("phrase", "line", "box") or not (has_one_value or kind == "text"):
+        return extraction
+    if extraction.method == "box":
+        text = extraction.answer
+        stated = stated_in_box(text, kind)
+        if any(stated_in_box(reference, kind) for reference in question.references):
+            return extraction
+        if stated is None:
+            is_limited = kind != "text" and limits_box(text) and not any(map(limits_box, question.references))
+            return extraction._replace(method=UNSTATED) if is_limited else extraction
+        start = stated.start
+        extraction = extraction._replace(answer=stated.answer)
+    if kind == "text" or text.isascii():
+        return extraction
+    answer = of_clause(extraction.answer, text[max(0, start - MAX_QUOTED_CHARS) : start], question.references)
+    if answer is None:
+        return extraction._replace(method=UNSTATED)
+    return extraction._replace(answer=answer, before=quantities_before(text, start))
 
 
 def _parts(question: Question) -> int | None:

@@ -1141,4 +1141,10 @@ PAIRS: dict[str, list[tuple[str, str, bool]]] = {
         (r"\frac{1}{3}", r"0.\overline{33}", True),
         (r"\frac{1}{3}", r".\overline{3}", True),
     ],
+    "Chinese choices and judgements": [
+        ("D", "答案对应选项D", True),
+        ("D", "选项D错误", False),
+        ("对", r"\checkmark", True),
+        ("对", r"\times", False),
+    ],
 }

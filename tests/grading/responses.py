@@ -404,4 +404,18 @@ RESPONSES: dict[str, list[tuple[str, str, bool]]] = {
         ("18", "答え：18", True),
         ("18", "答え：19", False),
     ],
+    "Chinese sentences in a box": [
+        ("350千米", r"\boxed{5小时行驶350千米}", True),
+        ("350千米", r"\boxed{5小时行驶70千米}", False),
+        ("350千米", r"\boxed{5小时行驶350米}", False),
+        ("160元", r"\boxed{现价160元}", True),
+        ("160元", r"\boxed{原来比160元便宜}", False),
+        ("3/4", r"\boxed{会游泳的占四分之三}", True),
+        ("3/4", r"\boxed{不会游泳的占四分之三的一半}", False),
+        ("1/2", r"\boxed{可能性是1/2}", True),
+        ("1/2", r"\boxed{小明说可能性是1/2}", False),
+        ("10厘米", r"\boxed{根据勾股定理，斜边长为10厘米}", True),
+        ("10厘米", r"\boxed{根据勾股定理，斜边长为10米}", False),
+        ("3:5", r"\boxed{男生占全班的3/5}", False),
+    ],
 }

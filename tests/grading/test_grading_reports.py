@@ -42,7 +42,7 @@ def test_grade_names_the_grader_the_rule_and_the_vote() -> None:
 @pytest.mark.parametrize(
     ("reference", "answer", "obstacle"),
     [
-        ("100千克", "100千克大米", "no rule reads “大米” in the answer “100千克大米”"),
+        ("100千克", "100千克石块", "no rule reads “石块” in the answer “100千克石块”"),
         ("100 kg", r"\text{100 kg of rice}", "no rule reads “of rice” in the answer “100 kg of rice”"),
         ("是", "0是偶数", "no rule reads “是偶数” in the answer “0是偶数”"),
         ("30平方米地面", "30米", "no rule reads “地面” in the reference “30平方米地面”"),

@@ -257,7 +257,7 @@ _NOUNS_OF_ONE_SIGN = frozenset(
 """Chinese nouns of one sign that may stand behind a classifier; any other sign may change the number: 36个强."""
 
 _PART_OF_NOUN = re.compile(
-    r"[一二两三四五六七八九十]{1,2}(?=角形|边形|位数|面体|棱柱|棱锥|棱台|年级)|方[法案式格形体块程向阵]"
+    r"[一二两三四五六七八九十]{1,2}(?=角形|边形|位数|面体|棱柱|棱锥|棱台|年级)|方[法案式格形体块程向阵砖]"
     r"|[初高]?中学?生|[加减乘除]法|次品|成人|零[件食]"
 )
 """Signs of `_NOT_COUNTED` or numerals inside the name of what was counted: 5个三角形, 24个三位数, 36种方法."""
@@ -417,7 +417,7 @@ _INSIDE_NAMES = names(
 _SUPPOSING = names(
     "assuming assume suppose supposing provided given maybe possibly probably wrong incorrect false guess not"
 )
-_CHINESE_QUALIFIERS = re.compile(r"可能|也许|大概|如果|若|假设|除非|不是|不对|错|猜|吗|当")
+_CHINESE_QUALIFIERS = re.compile(r"可能(?!性)|也许|大概|如果|若|假设|除非|不是|不对|错|猜|吗|当")
 _CHINESE_BOUND = re.compile(r"(?:至少|至多|最少|最多|不|非|[大小多少高低]于|超过|不足|约|接?近)[有是为]?\s*\Z")
 _FORMS_OF_BE = names("is are was were be")
 

@@ -61,6 +61,9 @@ _VERBS_BEHIND = names(
 )
 """Verbs that may end a sentence behind its quantity and do not change it: 有十五人参加, 需5天完成."""
 
+_TAKES_PART = re.compile(rf"(?:报名)?参加了?(?:(?![{NUMERAL_SIGNS}\d的和与及或])[\u3400-\u9fff]){{1,6}}")
+"""An event in which persons take part, behind their number: 有24人参加合唱."""
+
 _HAS = (
     r"(?:一共|总共|共|还|只)?(?:有|剩下?|用了?|(?:需要|应该|应|要)付|需要?|要|付|花了?|花费|相距|参加|卖了|买了|行了"
     r"|走了|得到|分到|分得|今年|重|高|长|宽)了?|一共|总共|共"
@@ -91,7 +94,7 @@ _CLAUSE_WORDS = re.compile(
 """Chinese characters of conditions, denials, bounds, guesses and questions."""
 
 _PASSED = re.compile(
-    r"当[天时日地年月]|相当|应当|可能的|不同的?|不等式|未知数|无理数|非[负零]|半[径圆夜]|对称|节约|约会|公?约数|原来(?=[有长重高])|[参增]加|减少|加工"
+    r"当[天时日地年月]|相当|应当|可能[的性]|余下|会(?=[\u3400-\u9fff]{1,6}的)|[机班晚]会|会[员议场]|不同的?|不等式|未知数|无理数|非[负零]|半[径圆夜]|对称|节约|约会|公?约数|原来(?=[有长重高])|[参增]加|减少|加工"
     r"|加速|乘积|被?[除减]数|假分数|余[弦数]|反比例|反函数|相反数|倒数|几何|条件概率|比例|计算结果|[本该此]题|这道?题|剩余|分别|超市|假期"
     r"|考试|测试|运动会|设计|之[后和差积商比]"
 )
@@ -236,12 +239,14 @@ def quantity_of(body: str) -> _Quantity | None:
     if in_words and value != "半" and number_in_words(value) is None:
         return None
     if (counted := match["counted"]) is not None:
-        if counted[1:] in _VERBS_BEHIND:
+        if counted[1:] in _VERBS_BEHIND or (_TAKES_PART.fullmatch(counted, 1) is not None and not limits(counted)):
             return _Quantity(len(body) - len(counted) + 1)
         is_noun = is_counted(counted) and _VERBS.search(counted, 1) is None
         return _Quantity(len(body), counted[1:]) if is_noun else None
     if (measured := match["measured"] or "") and measured not in _MEASURED and measured not in _VERBS_BEHIND:
-        return None
+        # 块 is money, and else counts: 300块方砖.
+        is_noun = match["unit"] == "块" and measured != "钱" and _VERBS.search(measured) is None
+        return _Quantity(len(body), measured) if is_noun and is_counted("个" + measured) else None
     return _Quantity(len(body) - len(measured), is_plain=not in_words)
 
 

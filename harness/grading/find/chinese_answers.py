@@ -11,21 +11,27 @@ Such a sentence states its quantity if all of this holds:
 
     it is one clause, and the quantity has a form of `chinese` and ends it           每辆车运4箱
       or is a time, behind which stands only what can be done in it                 3天能看完这本书
-    it holds no second quantity, unless that says which things are meant            第三个角 · 这三个数
+    it holds no second quantity, unless that says which things are meant            第三个角 · 6和8的最大公因数
+      or is, behind a label or 所以, a time or the counted subject before the verb   5小时行驶350千米 · 3袋大米重4千克
     directly before the quantity stands a verb of a closed list, a comparison or 每  运4箱 · 贵8元 · 每本3元
     no word `limits` the quantity, nor makes it a part of another one               不是12元 · 比12元
     before a number without a unit, a ratio or an equation stands 是, 为 or 等于       两个数的比是2:3
 
-Behind a calculation and a comma, a conclusion with its result is such a sentence, too: 24+21=45，所以一共有45人.
+Behind a comma, such a sentence may follow from a clause without a quantity that limits nothing (根据勾股定理，…),
+from an equation in letters that it solves (3x=15，所以x的值是5), or from a calculation whose result it repeats
+(24+21=45，所以一共有45人). A label may be a box, too: a sentence in a box is read as behind 答：.
 
 These suffice: a sentence denies or limits its only quantity by a word of a closed class (negations, adverbs of doubt,
-conjunctions of condition, verbs of speech), and one with no second quantity has no other value to give. Whether the
-quantity is the one that was asked for is not read: 答：女生有12人 states 12人, too, where boys were asked for.
+conjunctions of condition, verbs of speech), and one with no second quantity has no other value to give. A time or a
+count before the verb may be the asked one only if it equals the reference, which leaves the answer undecided
+(`quantities_before`). Whether the quantity is the one that was asked for is not read: 答：女生有12人 states 12人, too,
+where boys were asked for.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from fractions import Fraction
 
 from harness.answers.grammar.numerals import number_in_words
@@ -60,11 +66,23 @@ _MEANT = re.compile(
 )
 """Words with a numeral that say which things are meant, and are no quantity: 第三个, 这三个, 两个分数的, 一支."""
 
+_NUMBERS_OF = re.compile(
+    r"\d+(?:[、,，]\d+)*[和与]\d+的(?:最[大小]公[约因倍]数|和|差|积|商|平均数)(?=是|为|等于|[=＝])"
+)
+"""Numbers of which the answer is a function: 6和8的最小公倍数."""
+
+_COUNTED_SUBJECT = re.compile(
+    rf"\A(?P<head>(?:(?:买|用|装|做|修|种)了?)?|[^\d{NUMERAL_SIGNS}的比每]{{0,8}}(?={_NUMBER}(?:\.\d+)?(?:天|个?小时|分钟|秒|年|周|个月)))"
+    rf"{_NUMBER}(?:\.\d+)?(?P<unit>{CLASSIFIER}|块|天|个?小时|分钟|秒钟?|年|周|个月)"
+    rf"(?P<rest>[^\d{NUMERAL_SIGNS}的比每]{{1,10}}(?:全[长书程部]的)?)\Z"
+)
+"""A clause of which a time or the counted subject is no answer, up to its verb: 汽车5小时行驶, 买6本练习本要."""
+
 _CLASSIFIER_OF_ANIMALS = re.compile(rf"(?<=[每这那\d{NUMERAL_SIGNS}])只")
 """只 as a classifier; elsewhere it is "only", which limits a quantity."""
 
 _OF_ANOTHER = re.compile(
-    r"(?:[比第每各按在从自由以近去到隔与和跟的被占]|(?<![装灌坐填盛])满|[大小多少高低]了?到|[加减乘除][去上以]?)\s*\Z"
+    r"(?:[比第每各按从自由以近到隔与和跟的被占]|(?<!住)在|(?<![用花剪截])去|(?<![装灌坐填盛])满|[大小多少高低]了?到|[加减乘除][去上以]?)\s*\Z"
 )
 """Words directly before a quantity that make it a part of another, or its measure."""
 
@@ -74,7 +92,9 @@ _OF_QUANTITY = re.compile(rf"{_NUMBER}{_COUNTED}[^\d{NUMERAL_SIGNS}的]{{0,8}}�
 _OF_FRACTION = re.compile(r"(?:的|占|[一总]共|共)\s*\Z")
 _VERBS = re.compile(
     r"(?:(?:是|[^以认作成]为|等于|[共有要付行走跑看读写做修挖织铺买卖分借还收挣赚亏剪切截锯喝吃放住坐站排骑飞游爬跳用花找需得装运种栽剩植养打获值能占]"
-    r"|余下|需要|树木?|加工|生产|盈利|[降涨]价|增加|减少|增长|增产|减产|节[约省]|提高|降低|下降|上升|完成|相[距差]|距离?|利息|参加|经过|相当于"
+    r"|余下|需要|树木?|加工|生产|盈利|[降涨]价|增加|减少|增长|增产|减产|节[约省]|提高|降低|下降|上升|完成|相[距差]|距离?|利息|参加|经过|相当于|取|退|行驶|航行|骑行|步行|付给[\u3400-\u9fff]{1,4}|住在"
+    r"|(?<![原前])(?:现|售|定|单|总|票|进)价|(?:表?面|占地|底面|侧面)积|[体容]积|周长|[边棱斜]长|半径|直径|高度|长度|宽度|深度|时速|速度|身高|体重|利润|本息|得分"
+    r"|(?:距离?|离)[\u3400-\u9fff]{1,5}?"
     r"|[长宽高深厚重远差]|占地|(?:共|(?<![\u3400-\u9fff])|[校班队园厂店村])有(?:学生|男生|女生|人口|座位|图书|果树|树|书))(?:了|过|去|出|回|成|下|掉|完|满|好|上|进|起|着|给)*)\s*\Z"
 )
 """Verbs that may stand directly before a quantity: a copula, or a verb of having, measuring, doing or changing."""
@@ -85,19 +105,30 @@ _EACH = re.compile(rf"(?:平均)?每(?:{UNIT}|{CLASSIFIER})[\u3400-\u9fff]{{0,6}
 
 _COPULA = re.compile(r"(?:是|[^以认作成]为|等于|[=＝:：])\s*\Z")
 _DONE_IN_TIME = re.compile(r"(?:就|便)?(?:能|可以|可)(?:全部|刚好|正好)?(?P<deed>[\u3400-\u9fff]{1,12})")
+_TIME_OF_DAY = re.compile(
+    r"(?P<head>[^，,。；;：:]{1,20}?)[在于]?(?P<time>(?:上午|下午|早上|晚上|中午)?\d{1,2}(?:[:：]\d\d|[时点](?:\d{1,2}分|整|半)?))"
+    r"(?:结束|开始|出发|到达|放学|上课|下课|开会|散会|相遇|起床|完成|开门|关门|开车|发车|到站|放映|开演)"
+)
 _TIME = re.compile(rf"{_NUMBER}(?:\.\d+)?\s*(?:天|个?小时|分钟|秒|年|个月|周)")
 _FRACTION = re.compile(rf"(?:\d+/\d+|[{NUMERAL_SIGNS}]+分之[{NUMERAL_SIGNS}]+|\d+(?:\.\d+)?\s*[%％])")
+_NAMED_FRACTION = re.compile(rf"[^\d{NUMERAL_SIGNS}/:：∶%％半负−-]*(?P<value>{_FRACTION.pattern})")
 _VALUE_WITH_UNIT = re.compile(rf"[\d{NUMERAL_SIGNS}半]\s*(?:[%％点时分折成]|{UNIT}|{CLASSIFIER})")
 _RATIO = re.compile(r"\d+(?:\.\d+)?(?:\s*[:：∶]\s*\d+(?:\.\d+)?){1,3}")
 _SIGNED = r"[-−－]?\d+(?:\.\d+)?(?:/\d+)?"
 _EQUATION = r"[a-zA-Z][₁₂12]?\s*[=＝]\s*[-−]?\d+(?:\.\d+)?(?:/\d+)?"
 _BOUND = rf"(?:[a-zA-Z]\s*[<>＜＞≤≥]\s*{_SIGNED}|{_SIGNED}\s*[<>＜＞≤≥]\s*[a-zA-Z](?:\s*[<>＜＞≤≥]\s*{_SIGNED})?)"
-_SOLUTION_SET = re.compile(rf"(?P<head>[^，,。；;=＝<>]{{0,20}}解集[是为])\s*(?P<list>{_BOUND}(?:\s*或\s*{_BOUND})?)")
+_SOLUTION_SET = re.compile(
+    rf"(?P<head>[^，,。；;=＝<>]{{0,20}}(?:解集?|取值范围)[是为]|解得)\s*(?P<list>{_BOUND}(?:\s*或\s*{_BOUND})?)"
+)
 _POINT = re.compile(
     rf"(?P<head>[^，,。；;=＝]{{0,20}}坐标[是为])\s*(?P<list>[(（]\s*{_SIGNED}\s*[,，]\s*{_SIGNED}\s*[)）])"
 )
+_FUNCTION = re.compile(
+    r"(?P<head>[^，,。；;=＝]{0,20}(?:解析式|表达式|关系式)[是为])\s*(?P<list>[a-zA-Z]\s*[=＝][-−+*/^²³().\da-zA-Z\s]{1,30})"
+)
+_UNKNOWN = re.compile(rf"(?P<head>[a-zA-Z](?:的值)?(?:是|为|等于))\s*(?P<list>{_SIGNED})")
 _SOLUTIONS = re.compile(
-    rf"(?P<head>[^，,。；;=＝]{{0,20}}(?:解|根)(?:分别)?[是为])\s*(?P<list>{_EQUATION}(?:\s*(?:[，,、和]|或者?)\s*{_EQUATION}){{0,3}})"
+    rf"(?P<head>[^，,。；;=＝]{{0,20}}(?:解|根)(?:分别)?[是为]|解得)\s*(?P<list>{_EQUATION}(?:\s*(?:[，,、和]|或者?)\s*{_EQUATION}){{0,3}})"
 )
 _WEEKDAY = re.compile(r"(?P<head>[^，,。；;]{0,20}[是为])\s*(?P<day>(?:星期|周|礼拜)[一二三四五六日天])")
 _ANY_QUANTITY = re.compile(
@@ -109,17 +140,29 @@ _HAN = re.compile(r"[\u3400-\u9fff]")
 _MIN_HAN = 2
 """Number of Chinese characters beside its quantities that make a text a sentence, at least."""
 
-_EXPRESSION = r"[\d.\s+×÷*/()（）−-]"
+_EXPRESSION = r"[\d.\s+×÷*/()（）%％√²−-]"
+_VALUE = r"\d+(?:\.\d+)?(?:/\d+)?\s*[%％]?"
 _CALCULATION = re.compile(
     r"(?:\s*(?:解|列式|列式计算)[：:]\s*)?"
     rf"(?:\s*(?={_EXPRESSION}{{0,80}}\d\s*[+×÷*/−-])(?:{_EXPRESSION}{{1,80}}[=＝])+"
-    rf"\s*(?P<result>\d+(?:\.\d+)?)\s*(?:(?P<bracket>[（(])?(?P<unit>{UNIT}|{CLASSIFIER})(?(bracket)[)）]))?\s*"
+    rf"\s*(?P<result>{_VALUE})\s*(?:(?P<bracket>[（(])?(?P<unit>{UNIT}|{CLASSIFIER})(?(bracket)[)）]))?\s*"
     r"[，,；;])+\s*"
 )
 """Equations in numbers before a conclusion, with the result of the last one: `24+21=45（人），`."""
 
 _CHANGES_NUMBER = re.compile(r"[-−/:：∶%％半负]|\d\s*[百千万亿]|分之")
 """Signs by which an answer has another value than its one number."""
+
+_WORK = re.compile(
+    rf"(?=[^，,。；;]*[a-zA-Z])[-−+×÷*/^²³()（）.\da-zA-Z\s]{{1,40}}[=＝<>＜＞≤≥][-−+×÷*/^²³()（）.\da-zA-Z\s]{{1,40}}[，,](?={LEAD})"
+)
+"""An equation or inequality in letters before its solution: 3x=15，所以x的值是5."""
+
+_REASON = re.compile(
+    r"(?:根据|由(?!于)|利用|运用)[^，,。；;：:？?！!\d]{0,16}(?:定理|公式|题意|性质|定义|法则|意义|关系|原理|规律)(?:可得|可知|得|知)?[，,]\s*"
+    rf"|[^，,。；;：:？?！!\d{NUMERAL_SIGNS}]{{1,30}}(?<![看做想说][法])(?<!意见|观点|回答)[，,]\s*(?={LEAD})"
+)
+"""A clause before the statement, without a number, which it follows from: 根据勾股定理，斜边长是10厘米."""
 
 _TOTALS = re.compile("[一总]?共")
 _CONCLUDES = re.compile(rf"(?:(?<![^。！？\n]){LEAD}|答案)[^。！？\n]*")
@@ -138,7 +181,12 @@ def answering_quantity(sentence: str, *, announced: bool = False, earlier: str =
     if end - begin > MAX_CHARS:
         return None
     concludes = begin > 0 or _TOTAL.match(sentence, begin) is not None
-    span = _solutions(sentence, begin, end) or _timed(sentence, begin, end) or _last_quantity(sentence, begin, end)
+    span = (
+        _solutions(sentence, begin, end)
+        or _timed(sentence, begin, end)
+        or _at_time_of_day(sentence, begin, end)
+        or _last_quantity(sentence, begin, end, answers=announced or concludes)
+    )
     if span is None:
         return None
     if not announced:
@@ -157,21 +205,56 @@ def stated_quantity(sentence: str, *, announced: bool = False, earlier: str = ""
     announced, earlier: see `answering_quantity`.
     """
     begin = _conclusion(sentence)
-    conclusion = sentence[begin:]
-    span = chinese_statement(conclusion, announced=announced) or answering_quantity(
-        conclusion, announced=announced, earlier=earlier
+    if not begin and (work := _WORK.match(sentence)) is not None:
+        lead = _LEADS.match(sentence, work.end())
+        if lead is not None and (solved := _solutions(sentence, lead.end(), len(sentence.rstrip(ENDS)))) is not None:
+            return solved
+    conclusion = sentence[begin or _end_of_reason(sentence) :]
+    # The name in x的值是5 adds nothing, so the value is tried before `chinese_statement`, which takes the name with it.
+    lead = _LEADS.match(conclusion)
+    unknown = _UNKNOWN.fullmatch(conclusion, 0 if lead is None else lead.end(), len(conclusion.rstrip(ENDS)))
+    span = (
+        (None if unknown is None else unknown.span("list"))
+        or chinese_statement(conclusion, announced=announced)
+        or answering_quantity(conclusion, announced=announced, earlier=earlier)
     )
     if span is None or (begin and not _repeats_result(sentence, conclusion[slice(*span)])):
         return None
+    begin = len(sentence) - len(conclusion)
     return begin + span[0], begin + span[1]
 
 
+def of_clause(answer: str, head: str, references: Sequence[str]) -> str | None:
+    """Return an answer with the "per" of its clause, if a reference is a rate; None for a share beside a ratio.
+
+    Beside 40千米/小时 the answer of 汽车每小时行40千米 is 每小时40千米. 男生占全班的3/5 states no ratio, such as 3:5.
+    head: the text before the answer.
+    """
+    if _SHARE.search(head) is not None and any(map(_RATIO.fullmatch, references)):
+        return None
+    rate = _PER.search(head) if any("/" in reference or "每" in reference for reference in references) else None
+    return answer if rate is None or _WITH_UNIT.fullmatch(answer) is None else f"每{rate['of']}{answer}"
+
+
+_PER = re.compile(
+    r"每(?P<of>小时|时|分钟?|秒钟?|天)(?:能|可以?)?(?:行驶?|走|跑|骑|飞行?|生产|加工|修|做|织|流|抽水|注水)?了?\s*\Z"
+)
+_SHARE = re.compile(r"占[^，,。；;]*\Z")
+
+
+def _end_of_reason(sentence: str) -> int:
+    """Return where the clause behind a reason begins; 0 without a reason, or if it limits what follows from it."""
+    reason = _REASON.match(sentence)
+    if reason is None or not _is_plain(reason.group().rstrip("，, ").removeprefix("根据").replace("题意", "")):
+        return 0
+    return reason.end()
+
+
 def quantities_before(text: str, start: int) -> tuple[str, ...]:
-    """Return the quantities, with their units, in the clauses of a sentence before the one of text[start:]."""
+    """Return the quantities, with their units, in a sentence before text[start:]: 5小时 in 5小时行驶350千米."""
     first = max(0, start - MAX_CHARS)
     begin = max((stop.end() for stop in _STOPS.finditer(text, first, start)), default=first)
-    end = max(text.rfind(comma, begin, start) for comma in "，,")
-    quantities = _WITH_UNIT.finditer(text, begin, end) if end >= 0 else ()
+    quantities = _WITH_UNIT.finditer(text, begin, start)
     return tuple(dict.fromkeys(quantity.group() for quantity in quantities))[-_MAX_BEFORE:]
 
 
@@ -203,13 +286,31 @@ def _conclusion(sentence: str) -> int:
 def _repeats_result(sentence: str, answer: str) -> bool:
     """Whether an answer is the result of the calculation with which its sentence begins, in the same unit."""
     calculation = _CALCULATION.match(sentence)
+    if calculation is None:
+        return False
+    if (fraction := _NAMED_FRACTION.fullmatch(answer)) is not None:
+        return _fraction(fraction["value"]) == _fraction(calculation["result"])
     numbers = list(_IN_DIGITS_OR_WORDS.finditer(answer))
-    if calculation is None or len(numbers) != 1 or _CHANGES_NUMBER.search(answer) is not None:
+    if len(numbers) != 1 or _CHANGES_NUMBER.search(answer) is not None:
         return False
     number = numbers[0].group()
     digits = number_in_words(number) if number[0] in NUMERAL_SIGNS else number
     has_unit = answer[numbers[0].end() :].lstrip().startswith(calculation["unit"] or "")
-    return digits is not None and has_unit and Fraction(digits) == Fraction(calculation["result"])
+    return digits is not None and has_unit and Fraction(digits) == _fraction(calculation["result"])
+
+
+def _fraction(text: str) -> Fraction | None:
+    """Return the value of a number, a fraction or a percentage, in digits or in words; None for any other text."""
+    number = text.rstrip(" %％")
+    under, _, over = (
+        number.partition("分之")
+        if "分之" in number
+        else (number.partition("/")[2] or "1", "", number.partition("/")[0])
+    )
+    top, bottom = (number_in_words(part) if part[0] in NUMERAL_SIGNS else part for part in (over, under))
+    if top is None or bottom is None or Fraction(bottom) == 0:
+        return None
+    return Fraction(top) / Fraction(bottom) / (100 if number != text.rstrip() else 1)
 
 
 def answering_weekday(sentence: str) -> tuple[int, int] | None:
@@ -255,8 +356,11 @@ def obstacle(sentence: str, *, announced: bool) -> str:
     return f"before {quantity} stands no verb of having, measuring or doing that is known: {before}"
 
 
-def _last_quantity(sentence: str, begin: int, end: int) -> tuple[int, int] | None:
-    """Return the span of the quantity that ends a clause, if the words before it leave it standing."""
+def _last_quantity(sentence: str, begin: int, end: int, *, answers: bool) -> tuple[int, int] | None:
+    """Return the span of the quantity that ends a clause, if the words before it leave it standing.
+
+    answers: a label or a word such as 所以 says that the clause is no premise, as 5小时行驶350千米 may be.
+    """
     for start in starts_of(sentence, begin, end):
         body = sentence[start:end]
         ratio = _RATIO.fullmatch(body)
@@ -268,6 +372,9 @@ def _last_quantity(sentence: str, begin: int, end: int) -> tuple[int, int] | Non
         fraction = _FRACTION.fullmatch(body) is not None
         has_unit = fraction or (ratio is None and _VALUE_WITH_UNIT.search(body[:size]) is not None)
         noun = "" if quantity is None else quantity.noun
+        counted = _COUNTED_SUBJECT.match(before) if answers else None
+        if counted is not None and counted["unit"] not in body:
+            before = counted["head"] + counted["rest"]
         if not before or limits(noun) or not _is_plain(before) or not (has_unit or _COPULA.search(before)):
             return None
         leads = (_VERBS, _COMPARED, _EACH, *((_OF_FRACTION,) if fraction else ()))
@@ -296,9 +403,15 @@ def _timed(sentence: str, begin: int, end: int) -> tuple[int, int] | None:
     return None
 
 
+def _at_time_of_day(sentence: str, begin: int, end: int) -> tuple[int, int] | None:
+    """Return the span of the time of day at which a clause says that something begins or ends: 电影9:40结束."""
+    stated = _TIME_OF_DAY.fullmatch(sentence, begin, end)
+    return None if stated is None or not _is_plain(stated["head"]) else stated.span("time")
+
+
 def _solutions(sentence: str, begin: int, end: int) -> tuple[int, int] | None:
     """Return the span of the equations, inequalities or point by which a clause states the solutions: 解集是x>3."""
-    forms = (_SOLUTIONS, _SOLUTION_SET, _POINT)
+    forms = (_SOLUTIONS, _SOLUTION_SET, _POINT, _FUNCTION, _UNKNOWN)
     stated = next((match for form in forms if (match := form.fullmatch(sentence, begin, end)) is not None), None)
     return None if stated is None or not _is_plain(stated["head"].replace("分别", "")) else stated.span("list")
 
@@ -307,7 +420,7 @@ def _is_plain(words: str) -> bool:
     """Whether the words beside a quantity are one clause, with no second quantity and nothing that `limits` it."""
     if "答案" in words or limits(_CLASSIFIER_OF_ANIMALS.sub("", words)):
         return False
-    words = _MEANT.sub("", words)
+    words = _MEANT.sub("", _NUMBERS_OF.sub("", words))
     return re.search(rf"[，,。；;：:！!\n\d{NUMERAL_SIGNS}]", words) is None
 
 

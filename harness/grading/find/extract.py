@@ -190,6 +190,7 @@ _DATE = re.compile(
     r"|october|november|december)(?:\s+\d{1,2}(?:st|nd|rd|th)?)?(?:,?\s+\d{4})?"
 )
 _ABOUT = re.compile(r"(?i)(?:\b(?:about|approximately|roughly|around)\s+|≈\s*)\Z")
+_ABOUT_IN_CHINESE = re.compile("大?约")
 _ALTERNATIVE = re.compile(r"\s*(?:or\b|或)\s*\d")
 _LINK = re.compile(r"\b(?:is|are|equals)\s+(?:therefore\s+|thus\s+|then\s+)?(?=\S)")
 _PLAIN_FORMULA = re.compile(
@@ -704,7 +705,7 @@ def _chinese(tail: str, kind: str) -> Extraction | None:
     return None if unread is None else _at(begin + unread[0], sentence[slice(*unread)], UNSTATED)
 
 
-class _Stated(NamedTuple):
+class StatedInChinese(NamedTuple):
     """The answer that a sentence states, without markup, and its span in the sentence."""
 
     answer: str
@@ -716,7 +717,9 @@ class _Stated(NamedTuple):
         return Extraction(self.answer, begin + self.start, begin + self.end, method)
 
 
-def _stated_in_chinese(sentence: str, kind: str, *, announced: bool = False, earlier: str = "") -> _Stated | None:
+def _stated_in_chinese(
+    sentence: str, kind: str, *, announced: bool = False, earlier: str = ""
+) -> StatedInChinese | None:
     """Return the answer that a Chinese sentence states; None if it states none.
 
     announced: a label such as 答： stands before it. earlier: the text before it, where there is no label.
@@ -727,17 +730,24 @@ def _stated_in_chinese(sentence: str, kind: str, *, announced: bool = False, ear
         span = judgement(plain.text) or answering_weekday(plain.text) or (yes_or_no(plain.text) if is_whole else None)
     else:
         span = stated_quantity(plain.text, announced=announced, earlier=earlier)
-    return None if span is None else _Stated(plain.answer(*span), *plain.source(*span))
+    return None if span is None else StatedInChinese(plain.answer(*span), *plain.source(*span))
 
 
-def word_stated(content: str) -> str | None:
-    """Return the word that a Chinese sentence in a box states, read as outside of a box: 是的 of 是的，7是质数.
+def limits_box(content: str) -> bool:
+    """Whether a Chinese sentence in a box limits what it states: 小明说概率是1/2. The comparison reads 约 itself."""
+    sentence = None if content.isascii() else _SENTENCE_IN_BOX.fullmatch(content)
+    return sentence is not None and is_limited(_ABOUT_IN_CHINESE.sub("", sentence[1]))
 
-    None for any other content.
+
+def stated_in_box(content: str, kind: str) -> StatedInChinese | None:
+    """Return the word or the quantity that a Chinese sentence in a box states, read as behind 答：. None for any other
+    content: 是的 of 是的，7是质数, 160元 of 现价160元.
     """
     sentence = None if content.isascii() else _SENTENCE_IN_BOX.fullmatch(content)
-    stated = None if sentence is None else _stated_in_chinese(sentence[1], "text", announced=True)
-    return None if stated is None else stated.answer
+    stated = None if sentence is None else _stated_in_chinese(sentence[1], kind, announced=True)
+    if sentence is None or stated is None or (stated.answer == sentence[1].strip()):
+        return None
+    return StatedInChinese(stated.answer, stated.start + sentence.start(1), stated.end + sentence.start(1))
 
 
 def _unstated_in_chinese(tail: str, kind: str) -> Extraction | None:
@@ -954,4 +964,4 @@ def _last_words(tail: str) -> Extraction | None:
     return Extraction(spoken[group], spoken.start(group), spoken.end(group), "line")
 
 
-__all__ = ["NUMBER", "Extraction", "Method", "candidates", "extract", "extract_from", "word_stated"]
+__all__ = ["NUMBER", "Extraction", "Method", "candidates", "extract", "extract_from", "limits_box", "stated_in_box"]
