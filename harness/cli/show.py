@@ -282,7 +282,7 @@ def _texts(
             yield f"{style.title(visible(benchmark.name))}: {count_noun(len(rows), 'question')}; {LEGEND}\n"
             if (by_hand := benchmark.by_hand()) is not None:
                 audited = None if benchmark.score is None else benchmark.score.audited
-                estimate = "" if audited is None else f"; the audit gives {audited.words} by a person"
+                estimate = "" if audited is None else f"; the audited accuracy is {audited.words}"
                 yield f"{by_hand.sentence}{estimate}; this list has these verdicts\n"
             yield from (printed.question_line(row, style) for row in rows)
 

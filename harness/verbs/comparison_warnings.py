@@ -87,7 +87,8 @@ def comparison_warnings(ours: Side, first: Side, paired: PairedComparison) -> li
         )
     elif unlike := _other_judging(ours.benchmark, first.benchmark):
         warnings.append(
-            f"the judge graded the two runs with other settings (baseline → run: {unlike}). Score both again with the same"
+            f"the judge graded the two runs with other settings (baseline → run: {unlike}). Score both again with "
+            "equal settings"
         )
     scores = {"the run": ours.benchmark.score, "the baseline": first.benchmark.score}
     warnings += [*_judge_warnings(scores), *_by_hand_warnings(scores)]
@@ -295,7 +296,7 @@ def _by_hand_warnings(scores: Mapping[str, Score]) -> list[str]:
 def _audited(audit: Audited) -> str:
     """The accuracy that an audit estimates, in words."""
     share = f"{audit.n_audited:,} of {audit.n_population:,} verdicts"
-    return f"a person audited {share}: {audit.words} by a person"
+    return f"a person audited {share}: the audited accuracy is {audit.words}"
 
 
 class UndecidedAnswers(NamedTuple):
