@@ -341,37 +341,42 @@ def _known_folder(options: RunOptions) -> RunFolder | None:
 
 
 def _check_verifiers(sets: Sequence[QuestionSet], watcher: Watcher, *, judged: bool) -> float | None:
-    """Try each benchmark's own verifier on two answers. Raise `UsageError` for a verifier that could not grade: not
-    trusted, not found, broken, too slow, or without a verdict on either answer (None is one if the run is `judged`).
+    """Try each benchmark's own verifier on two answers, then on all references.
+
+    Raise `UsageError` for a verifier that could not grade: not trusted, not found, broken, too slow, or without a
+    verdict on either answer (None is one if the run is `judged`).
 
     Without this check, `harness score` would say so after hours of sampling. Returns the seconds for an answer that a
     slow verifier needs; None if grading's default is enough.
     """
-    # One question of each benchmark is enough: all questions of a card have the card's verifier.
-    first = [question_set.questions[0] for question_set in sets if question_set.questions]
-    if all(question.rules.grader == GradeRules().grader for question in first):
+    # All questions of a card have the card's verifier.
+    own = [
+        question_set.questions
+        for question_set in sets
+        if question_set.questions and question_set.questions[0].rules.grader != GradeRules().grader
+    ]
+    if not own:
         return None
     # Imported late: without a verifier, a run grades nothing.
     from harness.grading.elsewhere import is_elsewhere
     from harness.grading.processes.pool import grader_names
-    from harness.grading.processes.trial import TRIAL_SECONDS, WRONG_ANSWER, try_verifier
+    from harness.grading.processes.trial import WRONG_ANSWER, try_references, try_verifier
 
-    verified = [question for question in first if not is_elsewhere(question.rules.grader)]
-    grader_names(verified)
+    verified = [of_card for of_card in own if not is_elsewhere(of_card[0].rules.grader)]
+    grader_names([of_card[0] for of_card in verified])
     deadline = None
-    for question in verified:
-        if question.rules.grader == GradeRules().grader:
-            continue
+    for of_card in verified:
+        question = of_card[0]
         watcher.standing(
             Sentence(
                 f"trying the verifier {visible(question.rules.grader, 80)} on two answers to question "
                 f'{visible(question.question_id, 60)}: "{visible(question.references[0], 60)}" and "{WRONG_ANSWER}" '
-                f"(at most {TRIAL_SECONDS:g} s each; a slow one is tried again)"
+                "(some seconds; at most 2 minutes if it does not end), and on every reference answer"
             )
         )
         trial = try_verifier(question, judged=judged)
         deadline = trial.deadline or deadline
-        for doubt in trial.warnings:
+        for doubt in (*trial.warnings, *(try_references(of_card, judged=judged) if len(of_card) > 1 else ())):
             watcher.warn(Sentence(doubt))
     return deadline
 

@@ -18,12 +18,13 @@ _RULES = ("correct", "wrong", "no_answer", "undecided")
 _OTHER = ("correct", "wrong", "no opinion")
 
 
-def matrix_lines(agreement: Agreement, grader: str) -> Iterator[str]:
+def matrix_lines(agreement: Agreement, grader: str, first: str = "rules") -> Iterator[str]:
     """The lines of the matrix: a row for each verdict of the rules, a column for each opinion of the other grader.
 
-    Each number counts samples; rows without samples are left out. grader: the other grader's name.
+    Each number counts samples; rows without samples are left out. grader: the other grader's name. first: who graded
+    before it.
     """
-    corner = f"rules | {grader}"
+    corner = f"{first} | {grader}"
     yield f"  {corner}" + "".join(f"{word:>12}" for word in _OTHER)
     for rules in _RULES:
         counts = [agreement.matrix.get((rules, opinion), 0) for opinion in _OTHER]
@@ -31,10 +32,10 @@ def matrix_lines(agreement: Agreement, grader: str) -> Iterator[str]:
             yield f"  {rules:<{len(corner)}}" + "".join(f"{count:>12}" for count in counts)
 
 
-def disagreement_lines(agreement: Agreement, grader: str, note: str) -> Iterator[str]:
+def disagreement_lines(agreement: Agreement, grader: str, note: str, first: str = "rules") -> Iterator[str]:
     """The lines on answers that the graders judge differently, those with the largest effect on the score first.
 
-    note: the end of the first line, such as which verdict counts.
+    note: the end of the first line, such as which verdict counts. grader, first: as in `matrix_lines`.
     """
     cases = agreement.disagreements
     if not cases:
@@ -45,6 +46,6 @@ def disagreement_lines(agreement: Agreement, grader: str, note: str) -> Iterator
         opinion = "correct" if case.theirs else "wrong"
         effect = f"{100 * case.effect:.2f} points"
         where = f"{quoted(case.question_id)}: {answer}"
-        yield f"    {where}: rules {case.ours}, {grader} {opinion} (×{case.n_samples}, {effect})"
+        yield f"    {where}: {first} {case.ours}, {grader} {opinion} (×{case.n_samples}, {effect})"
     if len(cases) > SHOWN_DISAGREEMENTS:
         yield f"    and {len(cases) - SHOWN_DISAGREEMENTS} more"

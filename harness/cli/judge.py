@@ -57,7 +57,7 @@ def _lines(report: JudgeReport, judge: JudgeSettings) -> Iterator[str]:
         yield f"{name}: the judge has nothing to rule on: no sample is in its scope (--judge-scope {judge.scope})"
         return
     yield f"{name}: judged by {visible(judge.model, 100)}, prompt {judge.prompt.name}"
-    yield from matrix_lines(report.agreement, "judge")
+    yield from matrix_lines(report.agreement, "judge", report.first_grader)
     parts = [count_noun(report.n_answers, "distinct answer")]
     if report.n_silent:
         parts.append(f"{report.n_silent} without a verdict")
@@ -70,9 +70,10 @@ def _lines(report: JudgeReport, judge: JudgeSettings) -> Iterator[str]:
     counts = (
         "the judge's verdict counts"
         if judge.override
-        else "where judge and rules differ, the rules count (see --judge-override)"
+        else f"where judge and {report.first_grader} differ, the {report.first_grader} "
+        f"{'count' if report.first_grader == 'rules' else 'counts'} (see --judge-override)"
     )
-    yield from disagreement_lines(report.agreement, "judge", counts)
+    yield from disagreement_lines(report.agreement, "judge", counts, report.first_grader)
 
 
 def _cost(report: JudgeReport) -> str:

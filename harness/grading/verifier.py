@@ -107,6 +107,12 @@ def load(grader: str) -> Verifier:
     function = getattr(importlib.import_module(module), name)
     if not callable(function):
         raise TypeError(f"{name} is no function")
+    code = inspect.unwrap(function)
+    if not (inspect.isroutine(code) or inspect.isclass(code)):
+        raise TypeError(
+            f"{name} is no function but an object of {type(code).__name__}, and the grades name the file of a "
+            f"function; write a function (def) that calls {name}"
+        )
     if problem := plugins.uncallable(function, plugins.ARGUMENTS["grader"]):
         raise TypeError(problem)
     return cast(Verifier, function)

@@ -77,10 +77,10 @@ class JudgeErrors(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def sentence(self) -> str:
         """The warning of a score that nobody has audited."""
-        beside = "no sample was decided by both the rules and the judge, so nothing here shows how often it errs"
+        beside = "no sample was decided by both the grader and the judge, so nothing here shows how often it errs"
         if self.n_both:
             share = 100 * self.n_differing / self.n_both
-            beside = f"it differs from the rules on {self.n_differing:,} of {self.n_both:,} ({share:.1f} %)"
+            beside = f"it differs from the grader on {self.n_differing:,} of {self.n_both:,} ({share:.1f} %)"
         return f"{self.opening}: {beside}. `harness audit` measures them"
 
 

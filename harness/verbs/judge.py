@@ -429,10 +429,12 @@ class JudgeReport:
     out samples that the rules left undecided or the judge had no opinion of. n_answers: distinct answers in scope.
     n_silent: answers without a majority for either verdict. n_owed: answers with replies missing. n_decided: samples
     whose verdict is now the judge's. n_hidden: samples in scope that have no text to show to the judge. prompt_tokens,
-    completion_tokens: of all replies that count, as the server states them; None if it states none.
+    completion_tokens: of all replies that count, as the server states them; None if it states none. first_grader: who
+    graded before the judge, the rules or a function of the user's own.
     """
 
     benchmark: str
+    first_grader: str
     agreement: Agreement
     n_answers: int
     n_silent: int
@@ -942,8 +944,10 @@ def _apply(
         for disagreement in compared.disagreements
         if disagreement.ours != "undecided" and disagreement.theirs is not None
     ]
+    by_rules = all(question.rules.grader == verifier.RULES for question in graded.questions)
     report = JudgeReport(
         benchmark=graded.folder.name,
+        first_grader=verifier.RULES if by_rules else "own grader",
         agreement=msgspec.structs.replace(compared, disagreements=decided),
         n_answers=len(cases.questions),
         n_silent=sum(ruling is None for ruling in rulings.values()),

@@ -40,6 +40,7 @@ def raises(answer, question): return answer == question.reference
 def scores(answer, question): return 0.2
 def prints(answer, question): print(answer)
 def only_sure(answer, question): return True if answer == "2" else None
+def none_on_letters(answer, question): return None if answer in ("x", "y", "z") else answer == question.references[0]
 def ends(answer, question): os._exit(3)
 def loops(answer, question):
     while True: pass
@@ -70,8 +71,7 @@ def warnings_of(folder: Path, function: str, *, judged: bool = False) -> list[st
     warned: list[str] = []
     watcher = Watcher()
     watcher.warn = warned.append  # type: ignore[method-assign, assignment]
-    asked = prepare.questions_of(RunOptions.of(benchmarks=(str(folder / "own.yaml"),)), watcher, judged=judged)
-    assert len(asked.sets[0].questions) == 1
+    prepare.questions_of(RunOptions.of(benchmarks=(str(folder / "own.yaml"),)), watcher, judged=judged)
     return warned
 
 
@@ -121,8 +121,8 @@ def test_the_run_says_on_which_answers_it_tries_a_verifier(own: Path) -> None:
     asked = prepare.questions_of(RunOptions.of(benchmarks=(str(own / "own.yaml"),)), watcher)
     first = asked.sets[0].questions[0].question_id
     assert (
-        f'trying the verifier own_words:right on two answers to question {first}: "2" and "no such answer" (at most '
-        "30 s each; a slow one is tried again)"
+        f'trying the verifier own_words:right on two answers to question {first}: "2" and "no such answer" (some '
+        "seconds; at most 2 minutes if it does not end), and on every reference answer"
     ) in told
 
 
@@ -140,6 +140,24 @@ def test_a_verifier_that_decides_only_some_answers_is_a_warning(
     (warning,) = warnings_of(own, function)
     assert f'(on the answer "{answer}"); they count as wrong, unless a judge decides them (judge_model=' in warning
     assert f'"{other}"' not in warning
+
+
+SEVERAL = "".join(f'{{"problem": "What is {n}?", "answer": "{answer}"}}\n' for n, answer in enumerate("2x3yz4"))
+
+
+def test_a_verifier_that_gives_no_verdict_on_references_of_later_questions_is_a_warning_with_the_count(
+    own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (own / "set.jsonl").write_text(SEVERAL)
+    *_, warning = warnings_of(own, "counts")
+    assert "gives no verdict on 3 of 6 reference answers; on that of question " in warning
+    assert '("x"): the verifier raised ValueError: invalid literal for int()' in warning
+    (warning,) = warnings_of(own, "none_on_letters")
+    assert "no verdict on 3 of 6 reference answers" in warning
+    assert warnings_of(own, "none_on_letters", judged=True) == [], "a judge decides them"
+    assert warnings_of(own, "right") == []
+    monkeypatch.setattr(trial, "REFERENCES_SECONDS", 0.0)
+    assert warnings_of(own, "none_on_letters") == [], "the time for the others was up"
 
 
 @pytest.mark.parametrize("function", ["prints", "only_sure"])

@@ -240,6 +240,10 @@ def own(folder: Path, monkeypatch: pytest.MonkeyPatch, source: str, name: str = 
         ("def judge(answer, question)\n", r"SyntaxError: [^()]*\(mine\.py, line 1\)(?! \()"),
         ("judges = None\n", r"AttributeError.*judge"),
         ("judge = 5\n", r"TypeError: judge is no function"),
+        (
+            "class G:\n    def __call__(self, answer, question): return True\njudge = G()\n",
+            r"TypeError: judge is no function but an object of G, .*; write a function \(def\) that calls judge",
+        ),
         ("def judge(answer): return True\n", r"TypeError: judge\(answer\) cannot be called with \(answer, question\)"),
         ("def judge(a, q, *, strict): return True\n", r"TypeError: judge\(a, q, \*, strict\) cannot be called"),
         ("import sys\nsys.exit('bye')\n", r"SystemExit: bye"),

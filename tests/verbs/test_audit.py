@@ -86,7 +86,7 @@ def test_it_says_how_far_judge_and_rules_differ(tmp_path: Path) -> None:
     with FaultServer(ruling_by({"making sugar": True, "burning sugar": False, "5": True, "4": True})) as server:
         folder = write_run(tmp_path / "run", ROWS)
         judge_run(folder, serve(server), scope="all")
-        assert "it differs from the rules on 1 of 4 (25.0 %)" in warnings(folder)
+        assert "it differs from the grader on 1 of 4 (25.0 %)" in warnings(folder)
 
 
 def test_a_score_by_rules_says_nothing_of_a_judge(tmp_path: Path) -> None:

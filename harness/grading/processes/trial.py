@@ -1,11 +1,14 @@
 """The trial of a benchmark's own verifier before a run: it must give a verdict on at least one of two answers.
 
 Which verdict it gives proves nothing, since a reference may say what a reply must fulfil and be no right answer itself.
-A verifier that gives no verdict on the reference nor on a wrong answer would leave every sample undecided.
+A verifier that gives no verdict on the reference nor on a wrong answer would leave every sample undecided. Afterwards
+the verifier is called on the reference of each further question, since a benchmark may have several kinds of questions.
 """
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from harness.core.errors import UsageError, option
@@ -19,6 +22,9 @@ from harness.presets.grading import DEADLINE_SECONDS
 
 TRIAL_SECONDS = WARMING_SECONDS
 """Deadline of one answer in the trial, in seconds; longer than the default of grading, which an option can raise."""
+
+REFERENCES_SECONDS = 5.0
+"""The references of further questions are tried for about this many seconds in all: a person waits for them."""
 
 WRONG_ANSWER = "no such answer"
 """The second answer of the trial: a model may give it to any question, and it is wrong for nearly every question."""
@@ -96,6 +102,37 @@ def try_verifier(question: Question, *, judged: bool = False) -> Trial:
     return Trial(warnings, deadline)
 
 
+def try_references(questions: Sequence[Question], *, judged: bool = False) -> list[str]:
+    """Call the verifier of these questions on the reference of each, until `REFERENCES_SECONDS` have passed.
+
+    All questions have one verifier, and `try_verifier` has tried the first. Return a warning if the verifier gives no
+    verdict on the reference of a further one. judged: as in `try_verifier`.
+    """
+    causes: dict[int, str] = {}
+    n, ends = 0, float("inf")
+    with Pool(1, DEADLINE_SECONDS) as pool:
+        for n, question in enumerate(questions, 1):
+            answer = question.references[0]
+            verdict = verdict_with(pool, question, sample_of(_reply(question, answer)), with_steps=True)
+            cause = None if judged and verdict.rule == verifier.LEFT_OPEN else _cause(verdict)
+            if cause is not None:
+                causes[n - 1] = cause
+            # The first verdict includes the start of a worker.
+            ends = min(ends, time.monotonic() + REFERENCES_SECONDS)
+            if time.monotonic() >= ends:
+                break
+    if not causes.keys() - {0}:
+        return []
+    first = min(causes)
+    of = f"{n:,}" if n == len(questions) else f"the first {n:,} of {len(questions):,}"
+    return [
+        f"the verifier {quoted(questions[first].rules.grader)} gives no verdict on {len(causes):,} of {of} reference "
+        f"answers; on that of question {visible(questions[first].question_id, 60)} "
+        f'("{visible(questions[first].references[0], 60)}"): {causes[first]}. Samples without a verdict count as '
+        f"wrong, unless a judge decides them ({JUDGE})"
+    ]
+
+
 def _by_cause(causes: dict[str, str]) -> dict[str, list[str]]:
     """Return cause → the answers, in quotes, that got no verdict for this cause. causes: answer → cause."""
     return {
@@ -106,9 +143,13 @@ def _by_cause(causes: dict[str, str]) -> dict[str, list[str]]:
 
 def _verdict(question: Question, answer: str, seconds: float) -> Verdict:
     """Return the verdict on this answer by a new worker, which is stopped after `seconds`."""
-    text = answer if question.rules.whole_reply else f"\\boxed{{{answer}}}"
     with Pool(1, seconds) as pool:
-        return verdict_with(pool, question, sample_of(text), with_steps=True)
+        return verdict_with(pool, question, sample_of(_reply(question, answer)), with_steps=True)
+
+
+def _reply(question: Question, answer: str) -> str:
+    """A reply that gives this answer, in the form that the verifier is asked about."""
+    return answer if question.rules.whole_reply else f"\\boxed{{{answer}}}"
 
 
 def _cause(verdict: Verdict) -> str | None:
