@@ -124,7 +124,9 @@ class Report:
 
     def markdown(self) -> str:
         """The report in Markdown, for an issue, a README or a model card."""
-        return to_markdown(self.tables)
+        lines = [line for _, line in self._commands]
+        again = "\n".join(["", "**To have it again**", "", "```", *lines, "```", ""]) if lines else ""
+        return f"{to_markdown(self.tables)}{again}"
 
     def latex(self) -> str:
         """The tables in LaTeX, for a paper."""
@@ -151,14 +153,15 @@ class Report:
         from harness.reports.page import Tables, page  # Imported late: it needs Jinja, and no other format does.
 
         tables = Tables(summary_table(self.runs), self._comparisons, self._numbers)
-        commands = [
-            (run.label, line)
-            for run in self.runs
-            for line in (self.repeat or _no_lines)(run.manifest, run.label, run.scores)
-        ]
         view = shlex.join(["harness", "view", *self.folders]) if self.folders else ""
         folders = [os.path.relpath(path, folder) for path in self.folders] if folder is not None else []
-        return page(self.runs, tables, commands, self._strips(), view=view, title=self.title, folders=folders)
+        return page(self.runs, tables, self._commands, self._strips(), view=view, title=self.title, folders=folders)
+
+    @property
+    def _commands(self) -> list[tuple[str, str]]:
+        """(run label, a line of the commands that repeat the run and its grading) of every run."""
+        repeat = self.repeat or _no_lines
+        return [(run.label, line) for run in self.runs for line in repeat(run.manifest, run.label, run.scores)]
 
     def plots(self) -> Iterator[Plot]:
         """Every plot, each with its own name; `plots.draw.write_plots` writes them to files."""

@@ -105,7 +105,7 @@ SETTINGS: Mapping[str, SettingName] = {
     "selected": SettingName("questions of all parts", OPTIONS),
     "questions_digest": SettingName("digest of the stored questions", CHECKSUM),
     "questions_made.recipe": SettingName("digest of data, card, prompt and selection", CHECKSUM),
-    "questions_made.file": SettingName("digest of the file of questions", CHECKSUM),
+    "questions_made.file": SettingName("SHA-256 of questions.jsonl in the run folder", CHECKSUM),
     "questions_made.n_all": SettingName("questions in the data", DATA),
     "questions_made.rows_digest": SettingName("digest of the rows", CHECKSUM),
     "questions_made.dataset_digest": SettingName("digest of the questions, as first stored", CHECKSUM),

@@ -11,10 +11,12 @@ from harness.benchmarks import catalogue, prompts
 from harness.benchmarks.card import Card
 from harness.client.asker import SERVER_FILLED
 from harness.core.errors import UsageError
+from harness.core.inert import visible
 from harness.grading.second.judge import without_judge
 from harness.grading.second.judge_prompts import RUBRIC
 from harness.grading.verifier import TRUST_VARIABLE, own_module
 from harness.presets.sampling import DEFAULT_SAMPLING, sampling_fields
+from harness.runs import questions
 from harness.runs.manifest import ASKED_WITH, SELECTED, SHARD, BenchmarkRecord, Manifest
 from harness.scoring.score import Score
 
@@ -41,8 +43,8 @@ def lines_again(
     spell_run: Callable[[Mapping[str, Any]], str],
     spell_score: Callable[[str, Mapping[str, Any]], str],
 ) -> list[str]:
-    """The lines that repeat a run and its grading, where it was not graded by the rules alone: the shell's line that
-    trusts graders of one's own, the runs, and the scorings by each judge.
+    """The lines that repeat a run and its grading, where it was not graded by the rules alone: a comment that lists the
+    user's files, the shell's line that trusts graders of one's own, the runs, and the scorings by each judge.
 
     spell_run: the line of a run with the given fields of `RunOptions`. spell_score: the line that scores a run by a
     judge with the given fields of `JudgeOptions`. A rubric is a file `rubric.txt`.
@@ -55,7 +57,32 @@ def lines_again(
         if judge and judge not in judges:
             judges.append(judge)
     runs = [spell_run(options) for options in options_again(manifest, run)]
-    return [*_trusting(scores), *runs, *(spell_score(f"{run}{AGAIN}", judge) for judge in judges)]
+    files = _files_line(manifest, scores)
+    return [*files, *_trusting(scores), *runs, *(spell_score(f"{run}{AGAIN}", judge) for judge in judges)]
+
+
+def _files_line(manifest: Manifest, scores: Sequence[Score]) -> Iterator[str]:
+    """Yield a comment that lists the user's files that the commands need; none if they need none.
+
+    A card and a file of questions are named by their paths, the questions of a card by the name in the card.
+    """
+    files: dict[str, None] = {}
+    for record in manifest.benchmarks.values():
+        card, data = record.settings.get(catalogue.CARD), record.settings.get(catalogue.DATA)
+        made = record.settings.get(questions.MADE)
+        origin = made.get("origin") if card and isinstance(made, Mapping) else None
+        files |= dict.fromkeys(str(file) for file in (card, data or origin) if file)
+    for grader in sorted({without_judge(grader) for score in scores for grader in score.graders}):
+        if module := own_module(grader):
+            files[
+                f"{module.replace('.', '/')}.py (SHA-256 begins {grader.rpartition('@')[2]}; its folder in PYTHONPATH)"
+            ] = None
+    judges = (score.judge_errors.settings for score in scores if score.judge_errors is not None)
+    if any(str(judge.get("prompt", "")).startswith(RUBRIC) for judge in judges):
+        files["rubric.txt (its text is among the settings in report.html)"] = None
+    if files:
+        names = ", ".join(map(visible, files))
+        yield f"# needs these files, send them along: {names}. Change the paths below to where they lie"
 
 
 def _trusting(scores: Iterable[Score]) -> Iterator[str]:

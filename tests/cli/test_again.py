@@ -20,6 +20,7 @@ from harness.cli.flags import with_server
 from harness.cli.run import command
 from harness.runs import RunFolder
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan, differences
+from harness.scoring.audit import JudgeErrors
 from harness.scoring.score import score_benchmark
 from harness.verbs.again import UNKNOWN_DATA, lines_again, options_again, python_call
 from tests.faults.server import FaultServer
@@ -221,4 +222,20 @@ def test_the_line_that_trusts_graders_of_ones_own_comes_first() -> None:
 
     assert len(lines("rules/24", "harness.extensions.answers.code:verify@0123456789ab")) == 1
     named = lines("own.words:exact@0123456789ab+judge:m@verdict", "other:f@0123456789ab", "rules/24+judge:m:n@verdict")
-    assert named == ["export HARNESS_GRADERS=other,own.words", *lines("rules/24")]
+    assert named[1:] == ["export HARNESS_GRADERS=other,own.words", *lines("rules/24")]
+    for file in ("other.py (SHA-256 begins 0123456789ab; its folder in PYTHONPATH)", "own/words.py (SHA-256 begins "):
+        assert file in named[0]
+
+
+def test_the_files_to_send_along_are_the_card_its_questions_and_the_rubric() -> None:
+    of_card = manifest(demo={})
+    record = of_card.benchmarks["demo"]
+    settings = {**record.settings, "card": "/mine/demo.yaml", "questions_made": {"origin": "demo.jsonl"}}
+    own = msgspec.structs.replace(of_card, benchmarks={"demo": msgspec.structs.replace(record, settings=settings)})
+    errors = JudgeErrors(
+        n_judged=1, n_samples=2, n_both=0, n_differing=0, settings={"model": "m", "prompt": "rubric-1"}
+    )
+    score = msgspec.structs.replace(score_benchmark(*graded(q1="cw"), 2), judge_errors=errors)
+    first, *_ = lines_again(own, "run", [score], run_command, score_command)
+    assert "send them along: /mine/demo.yaml, demo.jsonl, rubric.txt (" in first
+    assert not any("send them along" in line for line in lines_again(of_card, "run", [], run_command, score_command))
