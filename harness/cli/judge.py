@@ -75,23 +75,23 @@ def _lines(report: JudgeReport, judge: JudgeSettings) -> Iterator[str]:
         else "where judge and rules differ, the rules count (see --judge-override)"
     )
     yield from disagreement_lines(report.agreement, "judge", counts)
-    for other in report.others:
-        yield from _beside(other)
+    for agreement in report.others:
+        yield from _beside(agreement)
 
 
-def _beside(other: JudgesAgreement) -> Iterator[str]:
+def _beside(agreement: JudgesAgreement) -> Iterator[str]:
     """The lines to print on the agreement with the judge of a former score."""
-    share = f"{100 * other.n_equal / other.n_answers:.1f} %"
-    if other.interval is not None:
-        share += f", new questions {100 * other.interval.low:.1f}–{100 * other.interval.high:.1f}"
-    kappa = "" if other.kappa is None else f"; Cohen's kappa {other.kappa:.2f}"
-    name = visible(other.other.removeprefix("judge:"), 100)
-    n_answers = count_noun(other.n_answers, "distinct answer")
-    yield f"  agrees with the judge {name} on {other.n_equal:,} of {n_answers} ({share}){kappa}"
-    for key, (correct, n) in islice(other.differing.items(), SHOWN_DISAGREEMENTS):
+    share = f"{100 * agreement.n_equal / agreement.n_answers:.1f} %"
+    if agreement.interval is not None:
+        share += f", new questions {100 * agreement.interval.low:.1f}–{100 * agreement.interval.high:.1f}"
+    kappa = "" if agreement.kappa is None else f"; Cohen's kappa {agreement.kappa:.2f}"
+    name = visible(agreement.name.removeprefix("judge:"), 100)
+    n_answers = count_noun(agreement.n_answers, "distinct answer")
+    yield f"  agrees with the judge {name} on {agreement.n_equal:,} of {n_answers} ({share}){kappa}"
+    for key, (correct, n) in islice(agreement.differing.items(), SHOWN_DISAGREEMENTS):
         ours, theirs = ("correct", "wrong") if correct else ("wrong", "correct")
         yield f"    {quoted(key.question_id)} sample {key.sample_index}: {ours}, by {name} {theirs} (×{n})"
-    if (left := len(other.differing) - SHOWN_DISAGREEMENTS) > 0:
+    if (left := len(agreement.differing) - SHOWN_DISAGREEMENTS) > 0:
         yield f"    and {left:,} more"
 
 

@@ -24,13 +24,13 @@ JUDGE = "judge:"
 class JudgesAgreement:
     """How far a judge agrees with another one on the distinct answers on which both gave a verdict.
 
-    other: the other judge's name. n_answers: such answers; n_equal: those with the same verdict. interval: 95 %, of the
+    name: of the other judge. n_answers: such answers; n_equal: those with the same verdict. interval: 95 %, of the
     agreement on answers to other questions of this kind; None with answers to one question only. kappa: Cohen's (1960),
     the agreement beyond chance, at most 1; None if each judge has one verdict for all. differing: the first sample of
     each answer on which they differ → whether this judge calls it correct, and the number of samples with this answer.
     """
 
-    other: str
+    name: str
     n_answers: int
     n_equal: int
     interval: Interval | None
@@ -58,7 +58,7 @@ def agreements(
             yield _agreement(name, answers)
 
 
-def _agreement(other: str, answers: Iterable[tuple[Key, object, bool, bool]]) -> JudgesAgreement:
+def _agreement(name: str, answers: Iterable[tuple[Key, object, bool, bool]]) -> JudgesAgreement:
     """The agreement over `answers`: (sample, its answer, verdict of this judge, verdict of the other)."""
     first: dict[tuple[str, object, bool, bool], Key] = {}
     n_samples = Counter[Key]()
@@ -77,7 +77,7 @@ def _agreement(other: str, answers: Iterable[tuple[Key, object, bool, bool]]) ->
         weights = np.array([float(len(equal)) for equal in questions.values()])
         interval = weighted_limits(shares, weights, np.arange(len(questions))).interval()
     return JudgesAgreement(
-        other=other,
+        name=name,
         n_answers=n,
         n_equal=n_equal,
         interval=interval,

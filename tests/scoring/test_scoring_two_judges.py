@@ -41,7 +41,7 @@ def test_agreement_and_kappa_are_those_of_cohens_table() -> None:
     """20 both right, 5 and 10 differing, 15 both wrong: 0.7 of 50, of which 0.5 by chance."""
     table = [(True, True)] * 20 + [(True, False)] * 5 + [(False, True)] * 10 + [(False, False)] * 15
     (result,) = agreed([(f"q{number}", "x", *verdicts) for number, verdicts in enumerate(table)])
-    assert (result.other, result.n_answers, result.n_equal) == (THEIRS, 50, 35)
+    assert (result.name, result.n_answers, result.n_equal) == (THEIRS, 50, 35)
     assert result.kappa == pytest.approx(0.4)
     assert result.interval is not None
     assert 0.5 < result.interval.low < 0.58
