@@ -37,8 +37,8 @@ def check_template(text: str) -> str:
     check_text(text)
     unknown = [name for command, name in _FIELD.findall(text) if not command and name not in FIELDS]
     if names := ", ".join(f"{{{name}}}" for name in dict.fromkeys(unknown)):
-        several = ", " in names
-        raise ValueError(f"unknown field{'s' if several else ''} {names}; a template has {{question}} and {{choices}}")
+        fields = "fields" if ", " in names else "field"
+        raise ValueError(f"unknown {fields} {names}; a template has {{question}} and {{choices}}")
     return text
 
 

@@ -182,10 +182,10 @@ def _read_rubric(name: str) -> str:
             field="prompt",
         )
     if fields := [*dict.fromkeys(field[0] for field in _FIELD.finditer(rubric))]:
-        several = len(fields) > 1
+        single = len(fields) == 1
         raise UsageError(
-            f"the judge's rubric {shown} has the field{'s' if several else ''} {', '.join(fields)}; leave "
-            f"{'them' if several else 'it'} out: question, reference answers and answer are shown before the rubric",
+            f"the judge's rubric {shown} has the field{'' if single else 's'} {', '.join(fields)}; leave "
+            f"{'it' if single else 'them'} out: question, reference answers and answer are shown before the rubric",
             field="prompt",
         )
     return rubric
