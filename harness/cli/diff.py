@@ -57,8 +57,9 @@ def _print(compared: Compared, questions: int) -> None:
         click.echo(f"  {visible(compared.reason)}")
     else:
         paired = compared.paired
+        by_hand = " with the verdicts by hand" if any(compared.n_overridden) else ""
         click.echo(
-            f"  A {100 * paired.first_accuracy:.1f} %, B {100 * paired.second_accuracy:.1f} % over "
+            f"  A {100 * paired.first_accuracy:.1f} %, B {100 * paired.second_accuracy:.1f} %{by_hand} over "
             f"{count_noun(paired.n_questions, 'question')}; B better on {paired.worse}, worse on {paired.better}"
         )
         click.echo(

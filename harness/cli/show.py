@@ -258,7 +258,7 @@ def _texts(
             yield "\n"
             yield from printed.sample_text(benchmark, question, stored, style, reasoning=reasoning)
             yield f"\n{style.title('why')}\n"
-            yield from (f"  {visible(step)}\n" for step in why(question, stored))
+            yield from (f"  {visible(step)}\n" for step in why(benchmark, question, stored))
             if not stored.foreign:
                 yield f"\n{style.title('request')}\n{printed.lines(curl(benchmark.record, question, stored))}\n"
         elif not choice.everything:
@@ -282,7 +282,7 @@ def _texts(
             yield f"{style.title(visible(benchmark.name))}: {count_noun(len(rows), 'question')}; {LEGEND}\n"
             if (by_hand := benchmark.by_hand()) is not None:
                 audited = None if benchmark.score is None else benchmark.score.audited
-                estimate = "" if audited is None else f"; the audit gives {audited.words} by a person"
+                estimate = "" if audited is None else f"; the audited accuracy is {audited.words}"
                 yield f"{by_hand.sentence}{estimate}; this list has these verdicts\n"
             yield from (printed.question_line(row, style) for row in rows)
 

@@ -93,7 +93,8 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 
     Time. elapsed_s: seconds since the session began. eta: time until it ends; None while unknown. paused: by the user.
     stopping: no further request is sent, for the reason `why`; grace_s: seconds that requests in flight still have,
-    None for as long as they take.
+    None for as long as they take. patience_s: seconds until the session ends by itself, while no endpoint answers; else
+    None.
     """
 
     elapsed_s: float
@@ -121,3 +122,4 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     continued: Continued = NOTHING_CONTINUED
     why: str = ""
     grace_s: float | None = None
+    patience_s: float | None = None

@@ -26,6 +26,7 @@ from harness.runs.recorded_settings import (
     setting_differences,
     settings_by_path,
 )
+from harness.scoring.graded_by import grading_settings
 from harness.scoring.workload import Workload
 
 if TYPE_CHECKING:
@@ -49,9 +50,6 @@ _BY_WEIGHT = (
 """Settings, ordered by how much they tend to move a score: a budget that cuts replies costs the most points; then
 thinking, prompt, and the kind of sampling. A setting that is not listed here comes last.
 """
-
-RUBRIC = "rubric by which the judge decided"
-"""Name of the row with the text by which a judge model decided verdicts."""
 
 
 def settings_table(runs: Sequence[ScoredRun], benchmark: str) -> Table:
@@ -202,17 +200,11 @@ def _settings(title: str, runs: Sequence[ScoredRun], benchmark: str, *, checksum
 
 
 def _grading(benchmark: ScoredBenchmark) -> dict[str, object]:
-    """Who graded a benchmark, by name, if not the rules alone: its graders, the judge's options, and the rubric."""
+    """Who graded a benchmark, by name; empty if the rules alone did."""
     score = benchmark.score
     if score is None or all(grader.startswith(f"{RULES}/") and "+" not in grader for grader in score.graders):
         return {}
-    judge = {} if score.judge_errors is None else score.judge_errors.settings
-    return {
-        "graders": [*score.graders],
-        **{f"judge: {name}": value for name, value in judge.items()},
-        # In one line, as each value of the table.
-        RUBRIC: " ".join(benchmark.rubric.split()),
-    }
+    return grading_settings(score, benchmark.rubric)
 
 
 def _unlike(columns: Sequence[Mapping[str, object]]) -> set[str]:

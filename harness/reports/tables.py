@@ -37,9 +37,10 @@ AT_MOST = (
 _UNANSWERED = "1 of 4 questions: only one of the four has a sample, and the accuracy is that of this one"
 """The footnote of a breakdown in which some questions have no sample."""
 
-_BY_A_PERSON = (
-    "accuracy and intervals count the grader's verdicts; by a person: the accuracy if the verdicts given by hand count "
-    "in place of the grader's, and the samples that are undecided then"
+_WITH_VERDICTS_BY_HAND = (
+    "accuracy and intervals count the grader's verdicts; with verdicts by hand: the accuracy if the verdicts given by "
+    "hand count in place of the grader's, and the samples that are undecided then. This is not the audited accuracy, "
+    "which estimates the errors on all samples from those of an audit"
 )
 """The footnote of a breakdown with verdicts by hand."""
 
@@ -378,7 +379,8 @@ def breakdown_table(label: str, score: Score, by: str) -> Table:
     """The score for each value of the metadata field `by`, such as a level or a subject.
 
     questions: `1 of 4` in a group of which only one question has a sample; a note says what the accuracy covers.
-    undecided, by a person: only where the grader left samples undecided, or where verdicts by hand differ from its own.
+    undecided, with verdicts by hand: only where the grader left samples undecided, or where they
+    differ from its own.
     """
     groups = score.breakdowns[by].items()
     undecided = any(group.n_undecided is not msgspec.UNSET for _, group in groups)
@@ -398,11 +400,11 @@ def breakdown_table(label: str, score: Score, by: str) -> Table:
     columns = (
         *(short(by), "questions", "accuracy", "sampling interval", "question interval"),
         *(("undecided",) if undecided else ()),
-        *(("by a person", "still undecided") if by_hand else ()),
+        *(("with verdicts by hand", "still undecided") if by_hand else ()),
     )
     title = f"{short(label)}, {short(score.benchmark)} by {short(by)}, in %, with 95 % intervals ({MEANINGS})"
     unanswered = (_UNANSWERED,) if any(group.n_answered is not msgspec.UNSET for _, group in groups) else ()
-    notes = (*unanswered, *((_BY_A_PERSON,) if by_hand else ()))
+    notes = (*unanswered, *((_WITH_VERDICTS_BY_HAND,) if by_hand else ()))
     return Table(title, columns, rows, notes, frozenset(range(1, len(columns))))
 
 

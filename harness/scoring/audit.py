@@ -144,7 +144,7 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
         left_out = "; the intervals of the score leave the judge's errors out" if self.of_judge else ""
         return (
             f"a person audited {self.n_audited:,} of {whose}{self.n_population:,} verdicts and differs on "
-            f"{self.n_differing:,}{which}{decided if self.n_decided else ''}: the accuracy by a person is "
+            f"{self.n_differing:,}{which}{decided if self.n_decided else ''}: the audited accuracy is "
             f"{100 * self.accuracy:.1f} %{if_wrong} (same questions {_between(sampling)}{new}){if_right}{left_out}; "
             f"{more}{older if self.n_older else ''}"
         )
@@ -178,7 +178,7 @@ def audited(
     in_force: Mapping[Key, Override] | None = None,
     since: datetime | None = None,
 ) -> Audited | None:
-    """The accuracy by a person, estimated from the audited samples; None while no verdict counts in one of the strata.
+    """The audited accuracy, estimated from the audited samples; None while no verdict counts in one of the strata.
 
     items: `tally(…).questions`. by_hand: `audits(…)`. intervals: of the accuracy by the grades. in_force: all verdicts
     by hand, whatever their reason; they count on samples that the grader left undecided beside the judge's; None: the

@@ -39,7 +39,7 @@ MIN_COUNTED = 0.5
 WHY = "audit"
 """The reason (`Override.why`) of a verdict by hand that an audit stored."""
 
-NO_ESTIMATE = "no estimate of the accuracy by a person yet: "
+NO_ESTIMATE = "no estimate of the audited accuracy yet: "
 """The words before the reasons of `why_no_estimate`."""
 
 _SAMPLES = 100

@@ -1,7 +1,7 @@
 """The rubric by which a judge decided a run's samples: its text, and since when it is used.
 
-Both are read from the folders of the judges' replies, `<run>/judge/<model>-<prompt>-<digest>/`. A person's verdict that
-is older than the rubric was given under other rules.
+Both are read from the folders of the judges' replies (`judge_replies`). A person's verdict that is older than
+the rubric was given under other rules.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from harness.core.records import Grade
 from harness.grading.second.judge import prompt_of
 from harness.grading.second.judge_prompts import RUBRIC, rule_in
 from harness.grading.verdict import JUDGE_RULE
-from harness.runs import Manifest, RunFolder
 from harness.runs import questions as question_file
 from harness.runs.layout import BenchmarkFolder
+from harness.scoring.judge_replies import judges_of
 
 
 class Rubric(NamedTuple):
@@ -40,12 +40,9 @@ def rubric_of(folder: BenchmarkFolder, grades: Iterable[Grade]) -> Rubric | None
 
 def _stored_rubrics(folder: BenchmarkFolder, prompt: str) -> Iterator[Rubric]:
     """Yield the rubric named `prompt` of each judge of the run that was asked by it."""
-    for path in sorted((folder.path.parent / "judge").glob("*/manifest.json")):
-        judge = RunFolder(path.parent)
+    for judge, manifest in judges_of(folder):
         try:
-            manifest = Manifest.load(judge)
-            record = manifest.benchmarks.get(folder.name)
-            if record is None or record.identity.get("prompt") != prompt:
+            if manifest.benchmarks[folder.name].identity.get("prompt") != prompt:
                 continue
             first = next(iter(question_file.read(judge.benchmark(folder.name))), None)
             since = datetime.fromisoformat(manifest.created).astimezone(UTC)

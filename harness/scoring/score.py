@@ -158,7 +158,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     accuracy_from_reasoning: if answers were also taken from reasoning that no final answer follows; None = the option
     was not given. It is no score, but shows what the budget cost. accuracy_overridden: if the n_overridden verdicts
     that a person corrected counted, which they do nowhere else in this score; None without any. judge_errors: what is
-    known of the judge that decided some verdicts; None without one. audited: the accuracy by a person, estimated from
+    known of the judge that decided some verdicts; None without one. audited: the audited accuracy, estimated from
     audits (`harness audit`); None without any. twins: by how much the accuracy of the originals exceeds that of these
     questions, if they are twins of a benchmark of the same run; else None. measures: what else the benchmark's authors
     report (`harness.scoring.measures`); unset where they report nothing else.

@@ -94,10 +94,16 @@ def line(progress: Progress, scores: Mapping[str, RunningScore] | None = None, c
 
 
 def _ending(progress: Progress) -> str:
-    """Return what an ending run waits for, how long, and what Ctrl-C does; how to resume a paused run; else ""."""
+    """Return what an ending run waits for, how long, and what Ctrl-C does; how to resume a paused run; when a run that
+    no endpoint answers gives up; else "".
+    """
     n, grace = progress.in_flight, progress.grace_s
+    if not progress.stopping and progress.paused:
+        return "paused: `harness ctl … resume` continues the run"
+    if not progress.stopping and progress.patience_s is not None:
+        return f"gives up in {duration(progress.patience_s)} without an answer; Ctrl-C ends it now and loses no reply"
     if not progress.stopping:
-        return "paused: `harness ctl … resume` continues the run" if progress.paused else ""
+        return ""
     if not n:
         return "ending"
     if grace is None:

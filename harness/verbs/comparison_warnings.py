@@ -28,6 +28,7 @@ from harness.scoring import PairedComparison, QuestionTally
 from harness.scoring.audit import Audited
 from harness.scoring.audit_order import NO_ESTIMATE
 from harness.scoring.comparison import MAX_NAMED_QUESTIONS
+from harness.scoring.graded_by import JUDGE, grading_differences, grading_settings
 from harness.scoring.moves import pairs
 from harness.scoring.score import MAX_GRADER_CHARS, Score
 from harness.scoring.uncertainty import unequal_clusters
@@ -83,6 +84,11 @@ def comparison_warnings(ours: Side, first: Side, paired: PairedComparison) -> li
         warnings.append(
             f"the two runs were graded by different graders: the run by {run}; the baseline by {baseline}. Score both "
             "again by the same version, card and judge"
+        )
+    elif unlike := _other_judging(ours.benchmark, first.benchmark):
+        warnings.append(
+            f"the judge graded the two runs with other settings (baseline → run: {unlike}). Score both again with "
+            "equal settings"
         )
     scores = {"the run": ours.benchmark.score, "the baseline": first.benchmark.score}
     warnings += [*_judge_warnings(scores), *_by_hand_warnings(scores)]
@@ -237,6 +243,16 @@ def _graders(benchmark: ScoredBenchmark) -> set[str]:
     return {grade.grader for item in benchmark.questions for grade in item.grades}
 
 
+def _other_judging(ours: ScoredBenchmark, first: ScoredBenchmark) -> str:
+    """What differs in the settings of the same graders, in words: the baseline's value, then the run's; else empty.
+
+    The address of a judge's server decides no verdict.
+    """
+    settings = [grading_settings(side.score, side.rubric) for side in (first, ours) if side.score is not None]
+    differences = grading_differences(*settings)
+    return "; ".join(f"{name}: {old} → {new}" for name, old, new in differences if name != f"{JUDGE}base_url")
+
+
 def _judge_warnings(scores: Mapping[str, Score]) -> list[str]:
     """One warning if a judge decided verdicts, whose errors no interval knows; else none.
 
@@ -280,7 +296,7 @@ def _by_hand_warnings(scores: Mapping[str, Score]) -> list[str]:
 def _words_of_audit(audit: Audited) -> str:
     """The accuracy that an audit estimates, in words."""
     share = f"{audit.n_audited:,} of {audit.n_population:,} verdicts"
-    return f"a person audited {share}: {audit.words} by a person"
+    return f"a person audited {share}: the audited accuracy is {audit.words}"
 
 
 class UndecidedAnswers(NamedTuple):

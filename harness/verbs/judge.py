@@ -52,8 +52,9 @@ from harness.grading.second.judge import (
     judge_name,
     judge_question,
     majority,
+    vote,
 )
-from harness.grading.second.judge_prompts import JudgePrompt, verdict
+from harness.grading.second.judge_prompts import JudgePrompt
 from harness.grading.second.second_opinion import Agreement, agreement
 from harness.grading.verdict import JUDGE_RULE
 from harness.presets.grading import GradingOptions
@@ -257,7 +258,7 @@ def try_judge(options: JudgeOptions, watcher: Watcher, *, may_start: bool = Fals
         watcher.warn(wait.incomplete)
         return
     seconds = max(reply.timing.total for reply in replies)
-    right, wrong = (_vote(reply, judge.prompt) for reply in replies)
+    right, wrong = (vote(reply, judge.prompt) for reply in replies)
     watcher.standing(
         Sentence(
             f"the judge {name} took {seconds:.1f} s for the slower of two replies; it called the right answer "
@@ -385,7 +386,7 @@ def _trial(judge: JudgeSettings, server: Server, folder: RunFolder, wait: _Trial
 
 def _no_verdict(judge: JudgeSettings, reply: Sample) -> str:
     """Why a reply of the judge has no verdict; empty if it has one."""
-    if _vote(reply, judge.prompt) is not None:
+    if vote(reply, judge.prompt) is not None:
         return ""
     if reply.truncated:
         return f"its reply was cut at {count_noun(judge.max_tokens, 'token')} ({option('judge.max_tokens')})"
@@ -395,11 +396,6 @@ def _no_verdict(judge: JudgeSettings, reply: Sample) -> str:
         f"the last line of its reply is {last_line!r}, and the prompt asks for "
         f"{prompt.label}: {prompt.correct} or {prompt.label}: {prompt.incorrect} (a rubric must not ask for another)"
     )
-
-
-def _vote(reply: Sample, prompt: JudgePrompt) -> bool | None:
-    """The verdict of a judge's reply; None without a verdict, and for a truncated reply, whose last word may be cut."""
-    return None if reply.truncated else verdict(prompt, reply.text)
 
 
 def _of_judge(model: str, error: ServerError) -> ServerError:
@@ -610,7 +606,7 @@ def _ask_again(
         if dropped:
             keys = _put_back(folder, dropped)
     if outcome is not None:
-        why = next((str(why) for why in (*outcome.causes, outcome.stopped) if str(why)), "no reply came")
+        why = _why_unanswered(outcome) or "no reply came"
         n_owed = outcome.n_owed - len(keys)
         outcome = dataclasses.replace(
             outcome, n_done=outcome.n_expected - n_owed, n_owed=n_owed, complete=n_owed <= outcome.n_missing
@@ -626,7 +622,7 @@ def _drop_silent(folder: RunFolder, stored: Sequence[_Replies], judge: JudgeSett
 
             def still_silent(reply: Sample, silent: Collection[Key] = replies.silent) -> bool:
                 # The reply is looked at once more: another process may have asked for it again since.
-                return reply.key in silent and _vote(reply, judge.prompt) is None
+                return reply.key in silent and vote(reply, judge.prompt) is None
 
             with hold(folder) as held:
                 dropped[replies.benchmark] = drop_samples(folder.benchmark(replies.benchmark), still_silent)
@@ -684,12 +680,19 @@ def _missing_warning(replies: _Replies, n_answers: int, outcome: Outcome | None)
     """A warning if replies of the judge are missing, with the cause; else empty. outcome: of the judge's session."""
     if not replies.owed:
         return ""
-    causes = [] if outcome is None else [*(cause.example for cause in outcome.causes), str(outcome.stopped)]
-    why = next((f" ({cause})" for cause in causes if cause), "")
+    why = "" if outcome is None else _why_unanswered(outcome)
     return (
-        f"the judge has not replied about {len(replies.owed):,} of {count_noun(n_answers, 'answer')}{why}: "
+        f"the judge has not replied about {len(replies.owed):,} of {count_noun(n_answers, 'answer')}"
+        f"{f' ({why})' if why else ''}: "
         f"{'it keeps' if len(replies.owed) == 1 else 'they keep'} the rules' verdict, and the same command asks again"
     )
+
+
+def _why_unanswered(outcome: Outcome) -> str:
+    """Why replies of the judge's session are missing: the first cause without its count, which holds for all benchmarks
+    and all warnings together; empty if none is known.
+    """
+    return next(filter(None, (*(cause.example for cause in outcome.causes), str(outcome.stopped))), "")
 
 
 def _agreeable(stored: Sequence[_Replies]) -> str:
@@ -820,8 +823,8 @@ def _replies(folder: RunFolder, cases: _Cases, judge: JudgeSettings) -> _Replies
             keys.add(sample.key)
             usages.append(sample.usage)
             from_server[sample.endpoint] += 1
-            votes[sample.question_id].append(vote := _vote(sample, judge.prompt))
-            if vote is None:
+            votes[sample.question_id].append(ruling := vote(sample, judge.prompt))
+            if ruling is None:
                 without.append(sample.key)
     missing = frozenset(row.question_id for row in missing_samples(cases.benchmark, cases.questions, judge.votes, keys))
     decided = {case for case, ruling in votes.items() if case not in missing and majority(ruling) is not None}

@@ -254,7 +254,7 @@ class Viewer:
 
         def steps() -> list[str]:
             benchmark = self._opened(request)
-            return why(benchmark.question(key.question_id), benchmark.offsets.read(key))
+            return why(benchmark, benchmark.question(key.question_id), benchmark.offsets.read(key))
 
         return _json({"steps": await asyncio.to_thread(steps)})
 

@@ -15,8 +15,10 @@ from harness.runs import setting_names
 from harness.runs.recorded_settings import in_words, server_differences, setting_differences
 from harness.scoring import PairedComparison, compare_runs
 from harness.scoring.comparison import MAX_NAMED_QUESTIONS
+from harness.scoring.graded_by import grading_differences, grading_settings
 from harness.scoring.intervals import why_narrower
 from harness.scoring.moves import pairs
+from harness.viewer.auditing import rubric_used
 from harness.viewer.library import OpenBenchmark, OpenRun
 from harness.viewer.rows import excerpt, title
 
@@ -61,7 +63,8 @@ class Compared:
     n_overridden: number of verdicts corrected by hand in each run. They count everywhere except in `as_graded`, which
     is `paired` without corrections; None without any. moved: the questions that are asked alike in both, in order.
     flips: changed verdicts over samples of equal index, the most frequent first. n_same: number of samples of equal
-    index with equal verdicts. settings: (name, the first run's, the second's) of those that differ, all in words.
+    index with equal verdicts. settings: (name, the first run's, the second's) of those that differ, all in words;
+    those of the grading come last.
     """
 
     benchmark: str
@@ -108,6 +111,11 @@ def compare(first_run: OpenRun, second_run: OpenRun, name: str) -> Compared:
     changed = setting_differences(first.record, second.record)
     if first_run.manifest is not None and second_run.manifest is not None:
         changed += server_differences(first_run.manifest.provenance, second_run.manifest.provenance)
+    grading = [
+        grading_settings(run.score, "" if (rubric := rubric_used(run)) is None else rubric.text)
+        for run in (first, second)
+        if run.score is not None
+    ]
     return Compared(
         benchmark=first.name,
         paired=paired,
@@ -125,7 +133,8 @@ def compare(first_run: OpenRun, second_run: OpenRun, name: str) -> Compared:
             if field == _QUESTIONS
             else (setting_names.in_words(field), in_words(old), in_words(new))
             for field, old, new in changed
-        ],
+        ]
+        + (grading_differences(*grading) if len(grading) == 2 else []),
     )
 
 

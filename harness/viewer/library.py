@@ -91,12 +91,13 @@ class Remembered:
 class ByHand:
     """The verdicts that persons gave to samples of a benchmark. words: how many samples, and how many verdicts differ
     from the grader's. sentence: the same with both accuracies, or the same alone beside the estimate of an audit.
-    accuracy: as an audit estimates it, else with these verdicts; None without grades.
+    accuracy: as an audit estimates it, else with these verdicts; None without grades. measure: which of the two.
     """
 
     words: str
     sentence: str
     accuracy: float | None
+    measure: str
 
 
 class OpenBenchmark:
@@ -216,10 +217,10 @@ class OpenBenchmark:
         numbers = override_file.count_corrected((grade for item in graded for grade in item.grades), self.overrides)
         if self.score is not None and self.score.audited is not None:
             # The verdicts of an unfinished audit, put in place of the grader's, estimate nothing.
-            return ByHand(numbers.words, numbers.words, self.score.audited.accuracy)
+            return ByHand(numbers.words, numbers.words, self.score.audited.accuracy, "audited accuracy")
         accuracy = _mean_rate(graded) if self.score is None else self.score.accuracy
         with_them = _mean_rate(corrected)
-        return ByHand(numbers.words, numbers.beside(accuracy, with_them), with_them)
+        return ByHand(numbers.words, numbers.beside(accuracy, with_them), with_them, "accuracy with these verdicts")
 
     def override_history(self) -> list[Override]:
         """Return all overrides in the order they were made, including withdrawn ones."""

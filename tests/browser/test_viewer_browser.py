@@ -439,11 +439,11 @@ def test_samples_are_judged_by_keyboard_without_their_verdicts(browser: Browser,
         assert "grader said" not in browser.text()
         browser.one("body").send_keys("y")
         browser.wait(lambda n=n: f"{n} of 6 samples are judged" in browser.text())
-    browser.wait(lambda: "the accuracy by a person is 100.0 %" in browser.text())
+    browser.wait(lambda: "the audited accuracy is 100.0 %" in browser.text())
     assert {override.why for override in overrides.read(run.benchmark("demo"))} == {"audit"}
     # Without another score, the page of the benchmark has the audit's sentence.
     browser.open(viewer, "/run/hand/demo")
-    browser.wait(lambda: any("the accuracy by a person is 100.0 %" in note.text for note in browser.all(".note")))
+    browser.wait(lambda: any("the audited accuracy is 100.0 %" in note.text for note in browser.all(".note")))
     assert "with these verdicts" not in browser.text()
 
 

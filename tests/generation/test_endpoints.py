@@ -140,8 +140,10 @@ def test_patience_ends_sooner_before_the_first_answer_than_after() -> None:
         if answered:
             answer(lanes, 0)
         fail(lanes, clock, 0, "connect", SET_ASIDE_AFTER)
+        assert lanes.patience_left == pytest.approx(patience)
         clock.now += patience - 0.1
         assert lanes.gave_up() is None
+        assert lanes.patience_left == pytest.approx(0.1)
         clock.now += 0.2
         message = lanes.gave_up()
         assert message is not None
@@ -154,12 +156,14 @@ def test_one_endpoint_that_lives_is_hope_enough() -> None:
     fail(lanes, clock, 0, "connect", 50)
     clock.now += 10_000
     assert lanes.gave_up() is None
+    assert lanes.patience_left is None
 
 
 def test_a_server_that_asks_for_a_long_pause_gets_it() -> None:
     lanes, clock = two(1, weights=(1.0,))
     for _ in range(SET_ASIDE_AFTER + 1):
         fail(lanes, clock, 0, "rate_limited", after=3600.0)
+    assert (lanes.patience_left or 0.0) >= 3600.0, "longer than the patience"
     clock.now += 3599
     assert lanes.gave_up() is None
     change = lanes.next_change()

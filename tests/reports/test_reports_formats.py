@@ -302,7 +302,7 @@ def test_a_breakdown_has_a_second_accuracy_that_counts_the_verdicts_by_hand(tmp_
         "q3": RunQuestion("?", "7", [boxed[0], *boxed[2:] * 2], metadata={"unit": "b"}),
     }
     run = write_viewed_run(tmp_path / "run", {"demo": questions})
-    assert "by a person" not in report([run]).markdown()
+    assert "verdicts by hand" not in report([run]).markdown()
     made_before = {group["value"]: group for group in csv.DictReader(io.StringIO(report([run]).breakdown_csv()))}
     assert [(made_before[unit]["accuracy_overridden"], made_before[unit]["n_undecided"]) for unit in "ab"] == [
         ("", "1"),
@@ -319,7 +319,7 @@ def test_a_breakdown_has_a_second_accuracy_that_counts_the_verdicts_by_hand(tmp_
     assert re.search(r"\| b \| 2 \| 16\.7 \|.*\| 1 \| 16\.7 \| 1 \|", made.markdown()), (
         "the grader's, where nobody judged"
     )
-    assert "by a person: the accuracy if the verdicts given by hand count" in made.markdown()
+    assert "with verdicts by hand: the accuracy if the verdicts given by hand count" in made.markdown()
     groups = {group["value"]: group for group in csv.DictReader(io.StringIO(made.breakdown_csv()))}
     assert float(groups["a"]["accuracy"]) == pytest.approx(1 / 3), "the grader's score stays"
     assert float(groups["a"]["accuracy_overridden"]) == pytest.approx(2 / 3)

@@ -1,4 +1,4 @@
-"""The accuracy by a person from audits: hand-worked values, the draw, what biases nothing, coverage."""
+"""The audited accuracy from audits: hand-worked values, the draw, what biases nothing, coverage."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_hand_worked_estimate() -> None:
     )
     assert found.accuracy == pytest.approx(0.6 * 0.8 + 0.4 * 0.2)
     assert (found.n_population, found.n_audited, found.n_differing) == (100, 15, 3)
-    assert "differs on 3 (2 of them the grader called correct, 1 it did not): the accuracy" in found.sentence
+    assert "differs on 3 (2 of them the grader called correct, 1 it did not): the audited accuracy" in found.sentence
     interval = found.intervals.sampling_interval
     assert interval is not None
     assert interval.low < 0.4  # wider than the raw one, around another middle
@@ -141,7 +141,7 @@ def test_a_grader_that_levels_questions_has_a_wider_question_interval() -> None:
 def test_an_audit_of_a_former_version_does_not_say_in_which_direction_it_differs() -> None:
     now = estimate([AuditedPart(True, 1.0, 60, 10, 0.8, 10.0)], 0.0, RAW, 2, 2)
     former = msgspec.convert({**msgspec.to_builtins(now), "n_accepted": None}, Audited)
-    assert "differs on 2: the accuracy" in former.sentence
+    assert "differs on 2: the audited accuracy" in former.sentence
 
 
 def test_only_what_a_judge_decided_is_audited() -> None:

@@ -166,6 +166,15 @@ def test_ctrl_c_says_what_is_waited_for_how_long_and_what_a_second_one_does() ->
     assert "ending: 1 request may finish, without a limit" in line(progress(stopping=True, grace_s=None, in_flight=1))
 
 
+def test_a_run_that_no_endpoint_answers_says_when_it_gives_up() -> None:
+    words = "gives up in 6 min without an answer; Ctrl-C ends it now and loses no reply"
+    for shown in (line(progress(patience_s=360.0)), text(panel(progress(patience_s=360.0), 79, 30))):
+        assert words in shown
+    assert "gives up" not in line(progress())
+    assert "gives up" not in line(progress(patience_s=360.0, paused=True)), "a pause uses up no patience"
+    assert "gives up" not in line(progress(patience_s=360.0, stopping=True))
+
+
 @pytest.mark.parametrize("width", [80, 200])
 def test_foreign_words_reach_the_terminal_inert(width: int) -> None:
     hostile = progress(

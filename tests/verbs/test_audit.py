@@ -191,20 +191,20 @@ def test_an_audit_states_both_accuracies_while_the_judge_left_samples_undecided(
     front.audit(folder.path, out=tmp_path / "todo.jsonl")
     assert len(filled(tmp_path / "todo.jsonl", lambda row: "correct" if "making" in row["text"] else "wrong")) == 5
     read = harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl")
-    assert "the accuracy by a person is 37.5 % if the 3 undecided samples are wrong (same questions " in read.out
+    assert "the audited accuracy is 37.5 % if the 3 undecided samples are wrong (same questions " in read.out
     assert ", and 75.0 % if they are right; the intervals" in read.out
     assert told_of_open(tmp_path) == {"to decide the 3 undecided samples by hand: harness audit run --undecided"}
     front.audit(folder.path, undecided=True, out=tmp_path / "rest.jsonl")
     filled(tmp_path / "rest.jsonl", lambda row: "correct" if row["sample_index"] else None)
     front.audit(folder.path, undecided=True, verdicts=tmp_path / "rest.jsonl")
-    assert "differs on 0, and judged 2 samples that the grader left undecided: the accuracy by" in warnings(folder)
+    assert "differs on 0, and judged 2 samples that the grader left undecided: the audited accuracy" in warnings(folder)
     assert "a person is 62.5 % if the 1 undecided sample is wrong (same" in warnings(folder)
     assert ", and 75.0 % if it is right; the intervals" in warnings(folder)
     assert told_of_open(tmp_path) == {"to decide the 1 undecided sample by hand: harness audit run --undecided"}
     front.audit(folder.path, undecided=True, out=tmp_path / "last.jsonl")
     assert len(filled(tmp_path / "last.jsonl", lambda _: "wrong")) == 1
     front.audit(folder.path, undecided=True, verdicts=tmp_path / "last.jsonl")
-    assert "the accuracy by a person is 62.5 % (same" in warnings(folder)
+    assert "the audited accuracy is 62.5 % (same" in warnings(folder)
     assert told_of_open(tmp_path) == set(), "a person has decided every sample"
     assert "judged by hand, " not in warnings(folder), "every verdict by hand stands in the audit's sentence"
     score = Score.load(folder.benchmark("prose"))
@@ -224,8 +224,8 @@ def test_an_audit_of_a_judge_estimates_nothing_in_a_score_without_the_judge(tmp_
     assert audit.estimate is not None
     assert (audit.estimate.n_audited, audit.estimate.accuracy, audit.why) == (24, pytest.approx(0.4), "")
     score_run(folder, GradingOptions(workers=1))  # the judge is forgotten
-    assert "the accuracy by a person" not in warnings(folder).replace("no estimate of the accuracy by a person", "")
-    assert "no estimate of the accuracy by a person yet: of 24 verdicts by hand on samples that" in warnings(folder)
+    assert "the audited accuracy" not in warnings(folder).replace("no estimate of the audited accuracy", "")
+    assert "no estimate of the audited accuracy yet: of 24 verdicts by hand on samples that" in warnings(folder)
     assert "if a judge decided, score with it again, or go on with the audit. " in warnings(folder)
     (audit,) = front.audit(folder.path)
     assert audit.estimate is None
@@ -233,7 +233,7 @@ def test_an_audit_of_a_judge_estimates_nothing_in_a_score_without_the_judge(tmp_
     assert warnings(folder).count("no estimate of") == 1
     judge_run(folder, serve(judge))
     assert "no estimate" not in warnings(folder)
-    assert "the accuracy by a person is 40.0 %" in warnings(folder)
+    assert "the audited accuracy is 40.0 %" in warnings(folder)
 
 
 def test_a_judged_score_says_why_its_audit_estimates_nothing(tmp_path: Path, judged: RunFolder) -> None:
@@ -241,9 +241,7 @@ def test_a_judged_score_says_why_its_audit_estimates_nothing(tmp_path: Path, jud
     front.audit(judged.path, out=tmp_path / "todo.jsonl")
     filled(tmp_path / "todo.jsonl", lambda row: "wrong" if "burning" in row["text"] else None)
     front.audit(judged.path, verdicts=tmp_path / "todo.jsonl")
-    assert "leave its errors out: no estimate of the accuracy by a person yet: none of the samples that" in warnings(
-        judged
-    )
+    assert "leave its errors out: no estimate of the audited accuracy yet: none of the samples that" in warnings(judged)
     assert "nothing here shows how often it errs" not in warnings(judged)
     front.audit(judged.path, out=tmp_path / "rest.jsonl")
     filled(tmp_path / "rest.jsonl", lambda row: "correct")
@@ -265,7 +263,7 @@ def test_by_a_file(tmp_path: Path, judged: RunFolder) -> None:
         "audited 4 of the judge's 4 verdicts and differs on 2 (0 of them the grader called correct, 2 it did not)"
         in read.out
     )
-    assert "the accuracy by a person is 87.5 %" in read.out
+    assert "the audited accuracy is 87.5 %" in read.out
     overridden = overrides.read(judged.benchmark("prose"))
     assert {(one.who, one.why, one.verdict) for one in overridden} == {("Ann", "audit", "correct")}
     score = Score.load(judged.benchmark("prose"))
@@ -274,7 +272,7 @@ def test_by_a_file(tmp_path: Path, judged: RunFolder) -> None:
     assert score.audited is not None
     assert score.audited.accuracy == 0.875
     assert "leave its errors out" not in warnings(judged)
-    assert "the accuracy by a person is 87.5 %" in warnings(judged)
+    assert "the audited accuracy is 87.5 %" in warnings(judged)
 
 
 def test_the_csv_of_a_report_has_the_accuracy_by_a_person_and_its_intervals(tmp_path: Path, judged: RunFolder) -> None:
@@ -452,7 +450,7 @@ def test_a_comparison_says_whose_verdicts_it_compares(tmp_path: Path, judged: Ru
         harness(tmp_path, "audit", run, "--out", f"{run}.jsonl")
         filled(tmp_path / f"{run}.jsonl", lambda row: "correct")
         harness(tmp_path, "audit", run, "--verdicts", f"{run}.jsonl")
-    audited = "4 of 8 verdicts of {} are a judge's (a person audited 4 of 4 verdicts: 87.5 % by a person)"
+    audited = "4 of 8 verdicts of {} are a judge's (a person audited 4 of 4 verdicts: the audited accuracy is 87.5 %)"
     words = said("run", "other")
     assert f"{audited.format('the run')}; {audited.format('the baseline')}. {left_out}" in words
     assert "harness audit" not in words
@@ -480,13 +478,15 @@ def test_a_comparison_and_a_list_say_what_a_person_decided(tmp_path: Path) -> No
     percent = f"{100 * score.accuracy_overridden:.1f} %"
     assert f"the run: a person judged {n} samples otherwise than the grader, and with these verdicts the" in said()
     assert f"accuracy is {percent}. The comparison counts the grader's verdicts" in said()
-    assert "by a person" not in listed()
+    assert "audited accuracy" not in listed()
     front.audit(tmp_path / "two", out=tmp_path / "drawn.jsonl")
     assert len(filled(tmp_path / "drawn.jsonl", lambda _: "correct")) == 8
     front.audit(tmp_path / "two", verdicts=tmp_path / "drawn.jsonl")
-    estimate = "a person audited 8 of 8 verdicts: 100.0 % by a person. The comparison counts the grader's verdicts"
+    estimate = (
+        "a person audited 8 of 8 verdicts: the audited accuracy is 100.0 %. The comparison counts the grader's verdicts"
+    )
     assert f"the run: {estimate}" in said()
-    assert "; the audit gives 100.0 % by a person; this list has these verdicts" in listed()
+    assert "; the audited accuracy is 100.0 %; this list has these verdicts" in listed()
 
 
 def test_a_verdict_that_is_taken_back_leaves_the_score_at_once(tmp_path: Path, judged: RunFolder) -> None:
@@ -563,7 +563,7 @@ def test_what_is_left_open_is_asked_again(tmp_path: Path, judged: RunFolder) -> 
     rows = filled(tmp_path / "todo.jsonl", lambda row: None)
     filled(tmp_path / "todo.jsonl", lambda row: "correct" if row == {**rows[0], "verdict": None} else None)
     read = harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl", "--out", "left.jsonl")
-    assert "1 of 4 drawn samples are judged by hand\n  no estimate of the accuracy by a person yet: none of" in read.out
+    assert "1 of 4 drawn samples are judged by hand\n  no estimate of the audited accuracy yet: none of" in read.out
     assert "3 samples to judge: left.jsonl" in read.out
 
 

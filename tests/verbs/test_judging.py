@@ -584,11 +584,22 @@ def test_a_judge_that_cannot_be_asked_at_all_is_an_error_as_long_as_a_reply_is_m
             return iter([http(400, {"error": {"message": "not this one"}})])
         return ruling_by(RULED)(request)
 
+    def half_of_both(request: Request) -> Iterator[Step]:
+        if "losing" in shown_to(request)[1]:
+            return iter([http(400, {"error": {"message": "not this one"}})])
+        return half(request)
+
     with FaultServer(judging(half)) as server:
         assert judge_run(four, serve(server)).reports[0].n_owed == 1
     with FaultServer(refusing) as server, pytest.raises(ServerError, match="no such key"):
         judge_run(four, serve(server))
     assert verdicts(four) == ["undecided"] * 4
+    with FaultServer(judging(half_of_both)) as server:
+        warnings = " ".join(judge_run(four, serve(server)).scores[0].warnings)
+    assert "asked again about 1 answer on which it gave no verdict (HTTP 400: not this one)" in warnings, (
+        "no other's count"
+    )
+    assert "not replied about 1 of 4 answers (HTTP 400: not this one)" in warnings
     with FaultServer(ruling_by(RULED)) as server:
         judge_run(four, serve(server))
     assert kinds_asked(server) == ["burning", "losing", "storing"]

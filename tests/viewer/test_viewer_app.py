@@ -261,7 +261,7 @@ def test_an_audit_shows_one_sample_after_the_other_without_its_verdict(results: 
     assert (
         "audited 6 of 6 verdicts and differs on 4 (0 of them the grader called correct, 4 it did not)" in page["result"]
     )
-    assert "the accuracy by a person is 100.0 %" in page["result"]
+    assert "the audited accuracy is 100.0 %" in page["result"]
 
 
 def test_what_is_not_scored_has_no_audit(results: Path, viewer: Viewer) -> None:

@@ -292,7 +292,7 @@ def test_verdicts_by_hand_count_in_a_comparison_and_it_says_so_beside_the_grades
     )  # fmt: skip
     overrides.append(RunFolder(tmp_path / "b").benchmark("demo"), override)
     lines = [line.strip() for line in harness(tmp_path, "diff", "a", "b").out.splitlines()]
-    assert "A 33.3 %, B 50.0 % over 2 questions; B better on 1, worse on 0" in lines
+    assert "A 33.3 %, B 50.0 % with the verdicts by hand over 2 questions; B better on 1, worse on 0" in lines
     assert "verdicts by hand count: 0 in A, 1 in B; as graded A 33.3 %, B 33.3 %, B − A = +0.0 points" in lines
 
 

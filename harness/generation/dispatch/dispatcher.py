@@ -569,7 +569,7 @@ class Dispatcher:
         retrying = [*self._retries.postponed, *self._scheduler.returned]
         return snapshot(
             self._clock(), self._started, counts=self.counts, causes=self.causes, arrivals=self._arrivals,
-            ending=self.ending, endpoints=self._lanes.progress(), in_flight=self._flights, retrying=retrying,
+            ending=self.ending, lanes=self._lanes, in_flight=self._flights, retrying=retrying,
             n_waiting=self._scheduler.n_waiting + self._retries.n_postponed, concurrency=self._concurrency,
             paused=self._paused,
         )  # fmt: skip

@@ -303,6 +303,14 @@ class Lanes:
         last = "; ".join(f"{lane.endpoint.base_url}: {lane.last_failure}" for lane in present)
         return f"no request has been answered for {now - self._down_since:.0f} s ({last})"
 
+    @property
+    def patience_left(self) -> float | None:
+        """Seconds until `gave_up` ends the session if nothing is answered; None while an endpoint is not set aside."""
+        if self._down_since is None:
+            return None
+        tries = (lane.until for lane in self._present() if lane.try_owed)
+        return max(0.0, max((self._down_since + self.patience, *tries)) - self._clock())
+
     def may_still_answer(self) -> set[int]:
         """Lanes that may still answer: neither left nor set aside beyond the patience."""
         alive_since = self._clock() - self.patience

@@ -20,12 +20,12 @@ from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.records import Sample
 from harness.generation.dispatch.budget import Ending
 from harness.generation.dispatch.canary import ends_in_loop
+from harness.generation.dispatch.lanes import Lanes
 from harness.generation.forecast import Outlook, QuestionKey, Streaming
 from harness.generation.lengths import completion_tokens, tokens_before
 from harness.generation.progress import (
     BenchmarkProgress,
     Continued,
-    EndpointProgress,
     FailureProgress,
     OldestInFlight,
     Progress,
@@ -368,7 +368,7 @@ def snapshot(
     causes: Causes,
     arrivals: Arrivals,
     ending: Ending,
-    endpoints: tuple[EndpointProgress, ...],
+    lanes: Lanes,
     in_flight: Collection[Task],
     retrying: Collection[Task],
     n_waiting: int,
@@ -408,7 +408,7 @@ def snapshot(
             )
             for name, total in counts.total.items()
         ),
-        endpoints=endpoints,
+        endpoints=lanes.progress(),
         failed=tuple(
             FailureProgress(kind=kind, count=n, latest=message, ago_s=now - failed_at)
             for kind, (n, message, failed_at) in sorted(counts.failed.items(), key=lambda item: -item[1][2])
@@ -420,6 +420,7 @@ def snapshot(
         continued=Continued(counts.continued, counts.kept_tokens),
         why=ending.why,
         grace_s=None if ending.grace_ends is None or ending.asking else max(0.0, ending.grace_ends - now),
+        patience_s=lanes.patience_left,
     )
 
 

@@ -14,7 +14,7 @@ from harness.core.codec import digest
 from harness.core.records import Grade, Question, Sample
 from harness.grading.find.extract import UNSTATED
 from harness.grading.find.reasoning import final_part
-from harness.grading.second.judge_prompts import JudgePrompt, render, shown_answer, shown_ending
+from harness.grading.second.judge_prompts import JudgePrompt, render, shown_answer, shown_ending, verdict
 from harness.grading.verdict import JUDGE_RULE
 
 Scope = Literal["undecided", "wrong", "all"]
@@ -65,6 +65,11 @@ def judge_question(prompt: JudgePrompt, question: Question, answer: str) -> Ques
         row_digest=question.row_digest,
         prompt_digest=sent,
     )
+
+
+def vote(reply: Sample, prompt: JudgePrompt) -> bool | None:
+    """The verdict of a judge's reply; None without a verdict, and for a truncated reply, whose last word may be cut."""
+    return None if reply.truncated else verdict(prompt, reply.text)
 
 
 def majority(votes: Sequence[bool | None]) -> bool | None:

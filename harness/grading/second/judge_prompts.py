@@ -162,6 +162,16 @@ def with_rubric(rubric: str) -> JudgePrompt:
     )
 
 
+def form_of(name: str) -> JudgePrompt:
+    """Return a prompt with the form of verdict that the prompt `name` asks for. A rubric asks as `verdict` does."""
+    return PROMPTS.get(name, VERDICT)
+
+
+def is_about(request: str, answer: str) -> bool:
+    """Whether a request to a judge shows this answer, which `shown_answer` or `shown_ending` returned."""
+    return _tag("answer", answer) in request
+
+
 def rule_in(request: str) -> str:
     """Return the rule of what is correct in a request to a judge by the prompt `verdict` or by a rubric."""
     ending = VERDICT.template.partition(_RULE)[2]

@@ -59,7 +59,7 @@ export function overview({ query, only, go, set }) {
     const planned = one.n_questions === null ? null : one.n_questions * one.n_planned;
     if (planned !== null && one.n_stored < planned) notes.push(`${count(one.n_stored)} of ${count(planned)} samples`);
     if (one.n_truncated) notes.push(`${percent(one.n_truncated / one.n_samples, 1)} % cut`);
-    if (one.by_hand) notes.push(`${one.by_hand.words}: ${percent(one.by_hand.accuracy, 1)} %`);
+    if (one.by_hand) notes.push(`${one.by_hand.words}: ${one.by_hand.measure} ${percent(one.by_hand.accuracy, 1)} %`);
     const main = one.accuracy === null ? `${count(one.n_stored)} samples, no score` : withInterval(one.accuracy, one.sampling_interval);
     return [
       h("a", { class: "row", href: link, "data-key": link }, main),

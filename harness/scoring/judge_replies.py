@@ -1,0 +1,72 @@
+"""The stored replies of the judges that a run has had, `<run>/judge/<model>-<prompt>-<digest>/`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from harness.core.errors import StoreError
+from harness.core.records import Grade, Key, Question, Sample
+from harness.grading.second.judge import ending_for_judge, vote
+from harness.grading.second.judge_prompts import form_of, is_about, shown_answer
+from harness.runs import Manifest, RunFolder, read_samples
+from harness.runs import questions as question_file
+from harness.runs.layout import BenchmarkFolder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeReply:
+    """A judge's reply about the answer of one sample. vote: its verdict; None without one. judge: model@prompt, as in
+    the grades. folder, key: where it lies.
+    """
+
+    judge: str
+    vote: bool | None
+    text: str
+    folder: RunFolder
+    key: Key
+
+
+def judges_of(folder: BenchmarkFolder) -> Iterator[tuple[RunFolder, Manifest]]:
+    """Yield each judge that was asked about a benchmark: the folder of its replies, and its manifest.
+
+    folder: of the benchmark in the run. A damaged judge's folder is left out: `harness score` reports the damage.
+    """
+    for path in sorted((folder.path.parent / "judge").glob("*/manifest.json")):
+        judge = RunFolder(path.parent)
+        try:
+            manifest = Manifest.load(judge)
+        except StoreError:
+            continue
+        if folder.name in manifest.benchmarks:
+            yield judge, manifest
+
+
+def replies_about(folder: BenchmarkFolder, question: Question, sample: Sample, grade: Grade) -> list[JudgeReply]:
+    """The stored replies of every judge about the answer of a sample; those of the judge that decided it come last.
+
+    folder: of the benchmark in the run. Raises `StoreError`.
+    """
+    # The end of a reply is shown to a judge only if the answer cannot be.
+    shown = list(filter(None, (grade.extracted and shown_answer(grade.extracted), ending_for_judge(sample))))
+    by_judge: list[tuple[tuple[bool, str], list[JudgeReply]]] = []
+    for judge, manifest in judges_of(folder):
+        record, asked_in = manifest.benchmarks[folder.name], judge.benchmark(folder.name)
+        requests = {
+            case.question_id: case.messages[-1].content
+            for case in question_file.iterate(asked_in)
+            if case.metadata.get("question_id") == question.question_id and case.messages
+        }
+        ids = next(filter(None, ([id_ for id_, text in requests.items() if is_about(text, one)] for one in shown)), [])
+        prompt = str(record.identity.get("prompt"))
+        name = f"{manifest.model}@{prompt}"
+        keys = {Key(id_, index) for id_ in ids for index in range(record.plan.of(id_))}
+        replies = [
+            JudgeReply(
+                judge=name, vote=vote(reply, form_of(prompt)), text=reply.text or "", folder=judge, key=reply.key
+            )
+            for reply in (read_samples(asked_in, keys=keys) if keys else ())
+        ]
+        by_judge.append(((f"+judge:{name}" in grade.grader, manifest.created), replies))
+    by_judge.sort(key=lambda item: item[0])
+    return [reply for _, replies in by_judge for reply in replies]

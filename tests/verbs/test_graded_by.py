@@ -1,0 +1,56 @@
+"""`harness diff` and `harness compare` name what differs in the grading of two runs.
+
+For: harness.scoring.graded_by.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness.grading.second.judge_prompts import VERDICT, JudgePrompt, with_rubric
+from tests.faults.server import FaultServer
+from tests.system.command import harness
+from tests.verbs.judged_runs import PROSE, judge_run, ruling_by, serve, write_run
+
+ROWS = {"q1": (PROSE, [r"\boxed{\text{plants making sugar}}"]), "q2": ("4", [r"\boxed{4}"])}
+COMMON = "Sugar is right."
+
+
+def judged(folder: Path, name: str, prompt: JudgePrompt, temperature: float = 0.0) -> None:
+    with FaultServer(ruling_by({"making": True})) as server:
+        judge_run(write_run(folder / name, ROWS), serve(server), prompt=prompt, temperature=temperature)
+
+
+def said(folder: Path, verb: str, first: str, second: str) -> str:
+    done = harness(folder, verb, first, second)
+    return " ".join((done.out + done.err).split())
+
+
+def test_another_judge_or_rubric_is_named_by_diff_and_compare(tmp_path: Path) -> None:
+    judged(tmp_path, "a", VERDICT)
+    judged(tmp_path, "b", with_rubric(COMMON))
+    told = said(tmp_path, "diff", "a", "b")
+    assert f"judge: prompt: verdict → {with_rubric(COMMON).name}" in told
+    assert f"rubric by which the judge decided: not set → {COMMON}" in told
+    assert "+judge:judge@verdict → " in told
+    assert "no setting differs" not in told
+    assert "were graded by different graders" in said(tmp_path, "compare", "b", "a")
+
+
+def test_another_temperature_of_one_judge_is_named_by_diff_and_compare(tmp_path: Path) -> None:
+    judged(tmp_path, "a", VERDICT)
+    judged(tmp_path, "b", VERDICT, temperature=0.7)
+    assert "judge: temperature: 0 → 0.7" in said(tmp_path, "diff", "a", "b")
+    compared = said(tmp_path, "compare", "a", "b")
+    assert "the judge graded the two runs with other settings (baseline → run: judge: temperature: 0 → 0.7)" in compared
+    assert "different graders" not in compared
+
+
+def test_an_equal_grading_is_not_named(tmp_path: Path) -> None:
+    """The wrong twin: the judge's server had another port, which decides no verdict."""
+    judged(tmp_path, "a", VERDICT)
+    judged(tmp_path, "b", VERDICT)
+    told = said(tmp_path, "diff", "a", "b")
+    assert "graders:" not in told
+    assert "prompt" not in told
+    assert "other settings" not in said(tmp_path, "compare", "b", "a")
