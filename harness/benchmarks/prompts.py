@@ -1,8 +1,8 @@
 """Prompt templates, and the prompts that papers and tools use, by name.
 
-A template has the fields `{question}` and `{choices}`. Other braces are text, which LaTeX needs; but `{name}` with
-another name is refused as a misspelt field, unless it is the argument of a LaTeX command as in `\\boxed{answer}`. The
-text of a question cannot act as a template, since substituted text is never searched for fields again.
+A template has the fields `{question}` and `{choices}`. Braces of LaTeX are text; any other placeholder is refused as a
+misspelt field. The text of a question cannot act as a template, since substituted text is never searched for fields
+again.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import check_text, visible
 from harness.core.part import Part
+from harness.core.placeholders import placeholders
 from harness.core.records import Message, Question
 from harness.core.validation import first_problem
 
 FIELDS = ("question", "choices")
 """The fields of a template."""
 
-_FIELD = re.compile(r"(\\[A-Za-z]+\s*)?\{([A-Za-z_][A-Za-z_0-9.!:\[\]]*)\}")
 _SUBSTITUTED = re.compile(r"\{(?:question|choices)\}")
 
 
@@ -35,10 +35,10 @@ def check_template(text: str) -> str:
     Raises `ValueError` for an unknown field, and for a control character other than newline and tab.
     """
     check_text(text)
-    unknown = [name for command, name in _FIELD.findall(text) if not command and name not in FIELDS]
-    if names := ", ".join(f"{{{name}}}" for name in dict.fromkeys(unknown)):
-        fields = "fields" if ", " in names else "field"
-        raise ValueError(f"unknown {fields} {names}; a template has {{question}} and {{choices}}")
+    known = {f"{{{name}}}" for name in FIELDS}
+    if unknown := [field for field in placeholders(text) if field not in known]:
+        fields = "fields" if len(unknown) > 1 else "field"
+        raise ValueError(f"unknown {fields} {', '.join(unknown)}; a template has {{question}} and {{choices}}")
     return text
 
 

@@ -139,6 +139,22 @@ def test_a_rubric_of_ones_own_takes_the_place_of_the_rule(tmp_path: Path) -> Non
     assert prompt_named(str(file)).name != prompt.name
 
 
+def test_a_folder_is_no_rubric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rub").mkdir()
+    for name in ("rub", "./rub"):
+        with pytest.raises(
+            UsageError, match=r"rubric (\./)?rub: not a regular file but a folder; expected a text file"
+        ):
+            prompt_named(name)
+
+
+def test_a_rubric_from_windows_is_the_same_rubric(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"One.\nTwo.\n")
+    (tmp_path / "b.txt").write_bytes(b"One.\r\nTwo.\r\n")
+    assert prompt_named(str(tmp_path / "a.txt")) == prompt_named(str(tmp_path / "b.txt"))
+
+
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
@@ -146,8 +162,12 @@ def test_a_rubric_of_ones_own_takes_the_place_of_the_rule(tmp_path: Path) -> Non
         (b" \n", "has 0 characters"),
         (b"x" * 20_001, "expected 1 to 20,000"),
         (b"\xff", "is not UTF-8"),
-        (b"Compare {answer} with a set {x}, {answer}.", r"has the field \{answer\}; leave it out"),
-        (b"Is {answer} right for {question}?", r"has the fields \{answer\}, \{question\}; leave them out"),
+        (b"Right\0 or wrong", "control character .* at position 5 of the text; expected a text file"),
+        (
+            b"Compare {response} with \\frac{ab}{c}.",
+            r"has the placeholder \{response\}; leave it out: nothing is filled in",
+        ),
+        (b"Is {{ gold }} in {question}?", r"has the placeholders \{\{ gold \}\}, \{question\}; leave them out"),
     ],
 )
 def test_what_is_no_rubric_is_refused(tmp_path: Path, content: bytes | None, reason: str) -> None:

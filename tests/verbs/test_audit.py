@@ -198,7 +198,7 @@ def test_an_audit_states_both_accuracies_while_the_judge_left_samples_undecided(
     filled(tmp_path / "rest.jsonl", lambda row: "correct" if row["sample_index"] else None)
     front.audit(folder.path, undecided=True, verdicts=tmp_path / "rest.jsonl")
     assert "differs on 0, and judged 2 samples that the grader left undecided: the audited accuracy" in warnings(folder)
-    assert "a person is 62.5 % if the 1 undecided sample is wrong (same" in warnings(folder)
+    assert "the audited accuracy is 62.5 % if the 1 undecided sample is wrong (same" in warnings(folder)
     assert ", and 75.0 % if it is right; the intervals" in warnings(folder)
     assert told_of_open(tmp_path) == {"to decide the 1 undecided sample by hand: harness audit run --undecided"}
     front.audit(folder.path, undecided=True, out=tmp_path / "last.jsonl")

@@ -17,7 +17,8 @@ from pathlib import Path
 from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names
 from harness.core.files import read_named
-from harness.core.inert import visible
+from harness.core.inert import check_text, visible
+from harness.core.placeholders import placeholders
 from harness.core.records import Message
 from harness.grading.find.reasoning import final_part
 
@@ -132,14 +133,14 @@ PROMPTS = {prompt.name: prompt for prompt in (VERDICT, LIMO)}
 
 
 def prompt_named(name: str) -> JudgePrompt:
-    """Return the built-in prompt `name`; if `name` has a `/` or a `.`, the prompt made of the rubric in that file.
+    """Return the built-in prompt `name`, else the prompt made of the rubric in the file of this name.
 
     Raises `UsageError`: there is no such prompt (the message lists all, and suggests names with a similar spelling), or
     the file is no rubric (the message says why).
     """
     if name in PROMPTS:
         return PROMPTS[name]
-    if "/" in name or "." in name:
+    if "/" in name or "." in name or Path(name).exists():
         return with_rubric(_read_rubric(name))
     raise UsageError(
         f"unknown judge prompt {visible(name, 60)!r}; expected one of {', '.join(PROMPTS)}, or a file with a rubric "
@@ -183,22 +184,35 @@ def _read_rubric(name: str) -> str:
     shown = visible(name, 200)
     try:
         rubric = read_named(Path(name).expanduser(), 4 * MAX_RUBRIC_CHARS + 1).decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = "is not UTF-8" if isinstance(error, UnicodeDecodeError) else (error.strerror or "cannot be read")
-        raise UsageError(f"the judge's rubric {shown}: {reason}; expected a text file", field="prompt") from error
+        rubric = check_text(rubric.replace("\r\n", "\n"))
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"the judge's rubric {shown}: {_unreadable(error)}; expected a text file", field="prompt"
+        ) from error
     if not rubric.strip() or len(rubric) > MAX_RUBRIC_CHARS:
         raise UsageError(
             f"the judge's rubric {shown} has {len(rubric.strip())} characters; expected 1 to {MAX_RUBRIC_CHARS:,}",
             field="prompt",
         )
-    if fields := [*dict.fromkeys(field[0] for field in _FIELD.finditer(rubric))]:
-        single = len(fields) == 1
+    if fields := placeholders(rubric):
+        words, them = ("placeholders", "them") if len(fields) > 1 else ("placeholder", "it")
         raise UsageError(
-            f"the judge's rubric {shown} has the field{'' if single else 's'} {', '.join(fields)}; leave "
-            f"{'it' if single else 'them'} out: question, reference answers and answer are shown before the rubric",
+            f"the judge's rubric {shown} has the {words} {visible(', '.join(fields), 400)}; leave {them} out: nothing "
+            "is filled in, and question, reference answers and answer are shown before the rubric",
             field="prompt",
         )
     return rubric
+
+
+def _unreadable(error: OSError | ValueError) -> str:
+    """Why a file is no text, in words."""
+    match error:
+        case OSError():
+            return error.strerror or "cannot be read"
+        case UnicodeDecodeError():
+            return "is not UTF-8"
+        case _:
+            return str(error)
 
 
 def shown_answer(text: str) -> str:
