@@ -35,10 +35,10 @@ def check_template(text: str) -> str:
     Raises `ValueError` for an unknown field, and for a control character other than newline and tab.
     """
     check_text(text)
-    fields = {f"{{{name}}}" for name in FIELDS}
-    if unknown := [field for field in placeholders(text) if field not in fields]:
-        several = "s" if len(unknown) > 1 else ""
-        raise ValueError(f"unknown field{several} {', '.join(unknown)}; a template has {{question}} and {{choices}}")
+    known = {f"{{{name}}}" for name in FIELDS}
+    if unknown := [field for field in placeholders(text) if field not in known]:
+        fields = "fields" if len(unknown) > 1 else "field"
+        raise ValueError(f"unknown {fields} {', '.join(unknown)}; a template has {{question}} and {{choices}}")
     return text
 
 

@@ -59,9 +59,9 @@ def command(run: Path, **given: Any) -> None:
             "them by --verdicts FILE"
         )
     audits = audit(run, options)
-    asked = [each for each in audits if each.rubric and each.items]
-    for rubric in dict.fromkeys(each.rubric for each in asked):
-        names = ", ".join(visible(each.benchmark, 80) for each in asked if each.rubric == rubric)
+    by_rubric = [each for each in audits if each.rubric and each.items]
+    for rubric in dict.fromkeys(each.rubric for each in by_rubric):
+        names = ", ".join(visible(each.benchmark, 80) for each in by_rubric if each.rubric == rubric)
         click.echo(f"The judge decided {names} by this rubric:\n\n{lines(rubric)}\n")
     if not by_file and any(each.items for each in audits):
         _judge(run, audits, options.who)

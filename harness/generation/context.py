@@ -50,7 +50,7 @@ class PromptTokens(msgspec.Struct, frozen=True):
 def prompt_tokens(question: Question) -> PromptTokens:
     """Bounds of the length of the question's prompt, in tokens."""
     text = question.prompt or "".join(m.content for m in question.messages)
-    plain = sum(c.isascii() for c in text)
+    plain = len(text.encode("ascii", "ignore"))
     wide = len(text) - plain
     least = plain / MAX_CHARS_PER_TOKEN + wide * MIN_TOKENS_PER_WIDE_CHAR
     most = plain / MIN_CHARS_PER_TOKEN + wide * MAX_TOKENS_PER_WIDE_CHAR + TEMPLATE_TOKENS

@@ -243,6 +243,7 @@ def for_model(model: str) -> Preset | None:
     return load(max(fitting)[1]) if fitting else None
 
 
+@cache
 def _models(name: str) -> tuple[str, ...]:
     """The patterns of a preset; none if it has no line `models:`.
 

@@ -266,7 +266,7 @@ def _judge_warnings(scores: Mapping[str, Score]) -> list[str]:
         begun = any(NO_ESTIMATE in warning for warning in score.warnings)
         by_hand = "their audit gives no estimate yet" if begun else "nobody has audited them"
         if audit is not None:
-            by_hand = _audited(audit)
+            by_hand = _words_of_audit(audit)
         parts.append(f"{errors.n_judged:,} of {errors.n_samples:,} verdicts of {which} are a judge's ({by_hand})")
     if not parts:
         return []
@@ -283,7 +283,7 @@ def _by_hand_warnings(scores: Mapping[str, Score]) -> list[str]:
     parts = []
     for which, score in scores.items():
         if score.audited is not None and score.judge_errors is None:
-            parts.append(f"{which}: {_audited(score.audited)}")
+            parts.append(f"{which}: {_words_of_audit(score.audited)}")
         elif score.audited is None and score.accuracy_overridden is not None:
             samples = count_noun(score.n_overridden, "sample")
             parts.append(
@@ -293,7 +293,7 @@ def _by_hand_warnings(scores: Mapping[str, Score]) -> list[str]:
     return [f"{'; '.join(parts)}. The comparison counts the grader's verdicts"] if parts else []
 
 
-def _audited(audit: Audited) -> str:
+def _words_of_audit(audit: Audited) -> str:
     """The accuracy that an audit estimates, in words."""
     share = f"{audit.n_audited:,} of {audit.n_population:,} verdicts"
     return f"a person audited {share}: the audited accuracy is {audit.words}"

@@ -68,6 +68,7 @@ from harness.runs.record import missing_samples
 from harness.scoring import Score
 from harness.scoring.audit import JudgeErrors
 from harness.scoring.pipeline import GradedBenchmark, OnGraded, grade_run, publish
+from harness.scoring.two_judges import JudgesAgreement, agreements
 from server_launchers.engines import table as engines
 
 MAX_TOKENS = 4096
@@ -430,7 +431,8 @@ class JudgeReport:
     n_silent: answers without a majority for either verdict. n_owed: answers with replies missing. n_decided: samples
     whose verdict is now the judge's. n_hidden: samples in scope that have no text to show to the judge. prompt_tokens,
     completion_tokens: of all replies that count, as the server states them; None if it states none. first_grader: who
-    graded before the judge, the rules or a function of the user's own.
+    graded before the judge, the rules or a function of the user's own. others: how far the judge agrees with each judge
+    of a former score of the run.
     """
 
     benchmark: str
@@ -443,6 +445,7 @@ class JudgeReport:
     n_hidden: int
     prompt_tokens: int | None
     completion_tokens: int | None
+    others: tuple[JudgesAgreement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -936,7 +939,9 @@ def _apply(
     grades: list[Grade] = [
         apply_ruling(grade, by_key.get(grade.key), judge.name, override=judge.override) for grade in graded.grades
     ]
+    others: tuple[JudgesAgreement, ...] = ()
     if graded.folder.path.is_dir():
+        others = tuple(agreements(judge.name, by_key, opinions.read(graded.folder), graded.grades))
         opinions.replace(graded.folder, judge.name, by_key)
     compared = agreement(graded.grades, by_key)
     decided = [
@@ -956,6 +961,7 @@ def _apply(
         n_hidden=cases.n_hidden,
         prompt_tokens=replies.prompt_tokens,
         completion_tokens=replies.completion_tokens,
+        others=others,
     )
     errors = _errors(compared, report.n_decided, len(grades), judge.options | {"base_url": [*replies.from_server]})
     failures = _failures(graded.counted(graded.grades), graded.counted(grades))

@@ -371,6 +371,10 @@ def test_scoring_tells_what_a_function_returned_that_is_neither_right_nor_wrong(
     rules = own(tmp_path, monkeypatch, "def judge(answer, question):\n    return 0.2 if answer == '5' else True\n")
     score = score_benchmark([question("4", kind="text", rules=rules)], graded(["4", "5"], rules), None)
     assert score.verifier_errors == ("the verifier returned float on 1 sample: undecided, and counted as wrong",)
+    rules = own(tmp_path, monkeypatch, "def judge(answer, question):\n    return None\n", "other")
+    score = score_benchmark([question("4", kind="text", rules=rules)], graded(["4"], rules), None)
+    (error,) = score.verifier_errors
+    assert error.endswith("undecided, and counted as wrong; by None a verifier leaves an answer to a judge")
 
 
 def test_a_verifier_is_not_called_on_a_value_that_no_sentence_states(

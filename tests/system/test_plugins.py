@@ -53,7 +53,7 @@ def harness(folder: Path, site: Path, *words: str) -> command.Result:
         finally:
             plugins._points.cache_clear()
             for name, module in [*sys.modules.items()]:
-                if Path(getattr(module, "__file__", None) or CHECKOUT).is_relative_to(site):
+                if str(getattr(module, "__file__", None)).startswith(f"{site}{os.sep}"):
                     del sys.modules[name]
 
 

@@ -116,7 +116,7 @@ def _near(grader: str, *, not_found: bool) -> str:
     module, _, name = grader.partition(":")
     if not_found:
         folders = [folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
-        return visible(near_names(module, [found.name for found in pkgutil.iter_modules(folders)]), _MAX_NEAR_CHARS)
+        return visible(near_names(module, [entry.name for entry in pkgutil.iter_modules(folders)]), _MAX_NEAR_CHARS)
     names = vars(sys.modules[module]) if module in sys.modules else {}
     functions = [word for word, value in names.items() if callable(value)]
     return "" if name in names else visible(near_names(name, functions), _MAX_NEAR_CHARS)

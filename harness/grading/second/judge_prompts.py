@@ -195,10 +195,10 @@ def _read_rubric(name: str) -> str:
             field="prompt",
         )
     if fields := placeholders(rubric):
-        several, them = ("s", "them") if len(fields) > 1 else ("", "it")
+        words, them = ("placeholders", "them") if len(fields) > 1 else ("placeholder", "it")
         raise UsageError(
-            f"the judge's rubric {shown} has the placeholder{several} {visible(', '.join(fields), 400)}; leave {them} "
-            "out: nothing is filled in, and question, reference answers and answer are shown before the rubric",
+            f"the judge's rubric {shown} has the {words} {visible(', '.join(fields), 400)}; leave {them} out: nothing "
+            "is filled in, and question, reference answers and answer are shown before the rubric",
             field="prompt",
         )
     return rubric
