@@ -35,8 +35,8 @@ def check_template(text: str) -> str:
     Raises `ValueError` for an unknown field, and for a control character other than newline and tab.
     """
     check_text(text)
-    known = {f"{{{name}}}" for name in FIELDS}
-    if unknown := [field for field in placeholders(text) if field not in known]:
+    written = {f"{{{name}}}" for name in FIELDS}
+    if unknown := [field for field in placeholders(text) if field not in written]:
         fields = "fields" if len(unknown) > 1 else "field"
         raise ValueError(f"unknown {fields} {', '.join(unknown)}; a template has {{question}} and {{choices}}")
     return text

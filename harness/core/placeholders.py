@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 
+# Matched first, so that its groups are passed over; several groups in a row belong to one command (`\frac{a}{b}`).
 _LATEX = r"(?:\\[A-Za-z]+\*?\s*(?:\[[^\[\]{}]*\]\s*)?|[\\_^}])(?:\{[^{}]*\})+"
+# The class holds the space, so no `\s*` follows it: two that overlap would take a time quadratic in the spaces.
 _NAME = r"[^\W\d][\w .\-]*(?:[!:\[][^{}\s]*)?"
 _BRACED = re.compile(rf"{_LATEX}|(?P<placeholder>\{{\{{\s*[^\W\d][^{{}}]*\}}\}}|\{{\s*{_NAME}\}})")
 

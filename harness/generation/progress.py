@@ -95,6 +95,8 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     stopping: no further request is sent, for the reason `why`; grace_s: seconds that requests in flight still have,
     None for as long as they take. patience_s: seconds until the session ends by itself, while no endpoint answers; else
     None.
+
+    Wide: it is all that a display and `harness status` show of a session.
     """
 
     elapsed_s: float

@@ -107,6 +107,7 @@ def load(grader: str) -> Verifier:
     function = getattr(importlib.import_module(module), name)
     if not callable(function):
         raise TypeError(f"{name} is no function")
+    # Unwrapped, since `functools.lru_cache` makes an object of a function that has a file.
     code = inspect.unwrap(function)
     if not (inspect.isroutine(code) or inspect.isclass(code)):
         raise TypeError(

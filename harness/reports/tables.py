@@ -39,8 +39,7 @@ _UNANSWERED = "1 of 4 questions: only one of the four has a sample, and the accu
 
 _WITH_VERDICTS_BY_HAND = (
     "accuracy and intervals count the grader's verdicts; with verdicts by hand: the accuracy if the verdicts given by "
-    "hand count in place of the grader's, and the samples that are undecided then. This is not the audited accuracy, "
-    "which estimates the errors on all samples from those of an audit"
+    "hand count in place of the grader's, and the samples that are undecided then; it is not the audited accuracy"
 )
 """The footnote of a breakdown with verdicts by hand."""
 
@@ -379,8 +378,7 @@ def breakdown_table(label: str, score: Score, by: str) -> Table:
     """The score for each value of the metadata field `by`, such as a level or a subject.
 
     questions: `1 of 4` in a group of which only one question has a sample; a note says what the accuracy covers.
-    undecided, with verdicts by hand: only where the grader left samples undecided, or where they
-    differ from its own.
+    undecided, with verdicts by hand: only where the grader left samples undecided, or where they differ.
     """
     groups = score.breakdowns[by].items()
     undecided = any(group.n_undecided is not msgspec.UNSET for _, group in groups)

@@ -57,7 +57,9 @@ def replies_about(folder: BenchmarkFolder, question: Question, sample: Sample, g
             for case in question_file.iterate(asked_in)
             if case.metadata.get("question_id") == question.question_id and case.messages
         }
-        ids = next(filter(None, ([id_ for id_, text in requests.items() if is_about(text, one)] for one in shown)), [])
+        ids = next(
+            filter(None, ([id_ for id_, text in requests.items() if is_about(text, answer)] for answer in shown)), []
+        )
         prompt = str(record.identity.get("prompt"))
         name = f"{manifest.model}@{prompt}"
         keys = {Key(id_, index) for id_ in ids for index in range(record.plan.of(id_))}
@@ -67,6 +69,7 @@ def replies_about(folder: BenchmarkFolder, question: Question, sample: Sample, g
             )
             for reply in (read_samples(asked_in, keys=keys) if keys else ())
         ]
+        # A judge with other sampling has another folder under the same name: the later one comes last.
         by_judge.append(((f"+judge:{name}" in grade.grader, manifest.created), replies))
     by_judge.sort(key=lambda item: item[0])
     return [reply for _, replies in by_judge for reply in replies]

@@ -69,8 +69,8 @@ def _files_line(manifest: Manifest, scores: Sequence[Score]) -> Iterator[str]:
     files: dict[str, None] = {}
     for record in manifest.benchmarks.values():
         card, data = record.settings.get(catalogue.CARD), record.settings.get(catalogue.DATA)
-        made = record.settings.get(questions.MADE)
-        origin = made.get("origin") if card and isinstance(made, Mapping) else None
+        note = record.settings.get(questions.MADE)
+        origin = note.get("origin") if card and isinstance(note, Mapping) else None
         files |= dict.fromkeys(str(file) for file in (card, data or origin) if file)
     for grader in sorted({without_judge(grader) for score in scores for grader in score.graders}):
         if module := own_module(grader):

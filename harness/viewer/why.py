@@ -42,6 +42,7 @@ def why(benchmark: OpenBenchmark, question: Question, sample: Sample) -> list[st
 def _words(reply: JudgeReply) -> str:
     """What a judge replied, and the command that shows its request and its whole reply."""
     text = " ".join(reply.text.split())
+    # A judge states its verdict on the last line.
     text = text if len(text) <= MAX_JUDGE_CHARS else f"…{text[-MAX_JUDGE_CHARS:]}"
     name = f"{reply.key.question_id}:{reply.key.sample_index}"
     return (

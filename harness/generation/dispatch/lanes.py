@@ -308,6 +308,7 @@ class Lanes:
         """Seconds until `gave_up` ends the session if nothing is answered; None while an endpoint is not set aside."""
         if self._down_since is None:
             return None
+        # An endpoint that asked for a pause is tried once more after it, however long the pause is.
         tries = (lane.until for lane in self._present() if lane.try_owed)
         return max(0.0, max((self._down_since + self.patience, *tries)) - self._clock())
 
