@@ -63,7 +63,7 @@ def test_of_two_judges_the_one_that_decided_comes_last_and_a_reply_without_a_ver
     with FaultServer(ruling_by({})) as server:
         judge_run(run, serve(server))
     assert steps(run, "q1:0")[-1] == first, "the judge that decided now"
-    assert steps(run, "q1:1")[-2].startswith("  the judge judge@verdict gives no verdict")
+    assert any(step.startswith("  the judge judge@verdict gives no verdict") for step in steps(run, "q1:1"))
 
 
 def test_a_judges_reply_is_quoted_at_its_end_and_escaped(run: RunFolder) -> None:
