@@ -162,7 +162,7 @@ def test_worked_examples_are_printed_with_the_question_and_not_with_each_filtere
             "the sentence “男生有1人，女生有3人” does not state an answer: it has 2 quantities (1人, 3人), "
             "and which of them is the answer is not read",
         ),
-        (r"\boxed{1米绳子}", "no rule reads “绳子” in the answer “1米绳子”"),
+        (r"\boxed{1米蓝}", "no rule reads “蓝” in the answer “1米蓝”"),
         (r"\boxed{1 kg}", None),
         (r"\boxed{一样多}", "no rule reads “一样多” in the answer “一样多”"),
         (r"\boxed{A B C}", "no rule can tell whether the answer equals the reference"),
