@@ -29,8 +29,8 @@ from harness.verbs.probe.page import standing_table
 from harness.verbs.probe.sampling import CUTS
 from harness.verbs.probe.subject import listed
 from tests.verbs import toy_model
-from tests.verbs.toy_faults import FAULTS, SOUND, DeafToTheTail, Drops, Ends
-from tests.verbs.toy_model import Fault, Toy, ToyAsker
+from tests.verbs.toy_faults import FAULTS, MISLEADING, SOUND, DeafToTheTail, Drops, Ends, Undercounts, Unlisted
+from tests.verbs.toy_model import Body, Fault, Toy, ToyAsker
 
 
 def findings(
@@ -122,6 +122,37 @@ def test_an_odd_but_sound_server_is_not_accused(name: str) -> None:
     )
     report = findings(SOUND[name](), checks, noise=0.02)
     assert {check: finding.came for check, finding in report.items() if finding.outcome == "spoils"} == {}
+
+
+# ---- findings that rest on another fault
+
+
+@pytest.mark.parametrize("name", MISLEADING)
+def test_a_fault_that_misleads_other_checks_is_named_and_no_other_is(name: str) -> None:
+    fault = MISLEADING[name]()
+    report = findings(fault, ("protocol", "temperature 0", "other seed", "no cached replies", "load", "greedy replies"))
+    assert_named(fault, report)
+    accused = {check: item.came for check, item in report.items() if item.outcome in ("spoils", "warns")}
+    assert accused.keys() == set(fault.finds), accused
+
+
+def test_checks_that_need_true_counts_say_that_the_counts_are_false() -> None:
+    report = findings(Undercounts(0.7, ""), ("usage", "ends", "long stream"))
+    for check in ("ends", "long stream"):
+        assert report[check].outcome == "untested"
+        assert f"no evidence of a cut (`usage`: {report['usage'].came})" in report[check].came
+
+
+def test_a_cut_is_accused_without_log_probabilities_if_short_replies_have_true_counts() -> None:
+    class Capped(Ends):
+        def request(self, body: Body) -> Body:
+            return super().request(Unlisted().request(body))
+
+    found = findings(Capped("long stream", cap=512, reason="length"), ("usage", "long stream"))
+    assert [found[check].outcome for check in ("usage", "long stream")] == ["sound", "spoils"]
+    # The texts alone refute a false `stop`, whatever the counts are.
+    found = findings(Capped("ends", share=0.5), ("usage", "ends"))
+    assert (found["ends"].outcome, "goes on from there" in found["ends"].came) == ("spoils", True), found["ends"].came
 
 
 # ---- ends

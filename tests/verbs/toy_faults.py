@@ -401,6 +401,22 @@ class StreamUsage(Fault):
         )
 
 
+class Undercounts(Fault):
+    """States this share of the new tokens, and cuts nothing. listed: whether it states log-probabilities."""
+
+    finds = ("usage",)
+
+    def __init__(self, share: float, says: str, *, listed: bool = True) -> None:
+        self.share, self.says, self.listed = share, says, listed
+
+    def request(self, body: Body) -> Body:
+        return body if self.listed else Unlisted().request(body)
+
+    def whole(self, asked: Body, answer: dict[str, Any]) -> dict[str, Any]:
+        answer["usage"]["completion_tokens"] = int(self.share * answer["usage"]["completion_tokens"])
+        return answer
+
+
 # ---- odd and sound
 
 
@@ -632,3 +648,13 @@ FAULTS: dict[str, Callable[[], Fault]] = {
     "head dropped, no usage": lambda: CutsPrompt((0.5, 1), stated=False),
 }
 """By what is wrong. Faults of later kinds follow with the checks that find them."""
+
+MISLEADING: dict[str, Callable[[], Fault]] = {
+    "0.7 of the new tokens counted": lambda: Undercounts(0.7, "usage states 16 new tokens, but 24 came"),
+    "0.97 of the new tokens counted": lambda: Undercounts(0.97, "usage states 23 new tokens, but 24 came"),
+    "1.4 of the new tokens counted": lambda: Undercounts(1.4, "usage states 33 new tokens, but 24 came"),
+    "0.7 of the new tokens counted, no log-probabilities": lambda: Undercounts(
+        0.7, "usage states 16 new tokens of a reply with max_tokens 24 that says finish_reason length", listed=False
+    ),
+}
+"""Faults that spoil what many checks read: the checks in `finds` name them, and no other check may accuse the server."""

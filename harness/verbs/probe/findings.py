@@ -250,6 +250,14 @@ def untested(sent: str, came: str) -> Seen:
     return Seen(outcome="untested", sent=sent, came=came)
 
 
+def no_evidence(miscount: str) -> str:
+    """The end of a sentence of a check that counts of tokens would decide, if these counts are false.
+
+    miscount: see `Subject.miscount`.
+    """
+    return f"the server's counts of tokens are no evidence of a cut (`usage`: {miscount})"
+
+
 def too_slow(sent: str, words: str) -> Seen:
     """The observation if a time limit of the probe ended the check: untested, since a slow server may be sound."""
     return untested(sent, f"too slow for this check: {quoted(words)}")

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from harness.client.protocol.reply import Reply, RequestFailed
+from harness.core.inert import quoted
 from harness.verbs.probe import exact
 from harness.verbs.probe.asking import CHAT, COMPLETIONS, Choice, Inquiry, ProbedServer, ProbeReply, Refused
 
@@ -131,12 +132,52 @@ class Subject:
         return self.server.streamed([inquiry.body(self.server.asker, stream=True) for inquiry in inquiries], at_once)
 
     @cached_property
-    def greedy(self) -> Choice:
+    def greedy_reply(self) -> ProbeReply:
         """The greedy reply to the story prompt, with log-probabilities if the server gives them. Raises `Refused`."""
         try:
-            return self.chat(**logprob_fields(CHAT)).first
+            return self.chat(**logprob_fields(CHAT))
         except Refused:
-            return self.chat().first
+            return self.chat()
+
+    @property
+    def greedy(self) -> Choice:
+        """The choice of `greedy_reply`. Raises `Refused`."""
+        return self.greedy_reply.first
+
+    @cached_property
+    def greedy_stream(self) -> Reply | RequestFailed:
+        """The same greedy reply as a stream, without log-probabilities."""
+        (reply,) = self.streamed([Inquiry(STORY, {"max_tokens": LONG, "temperature": 0})])
+        return reply
+
+    @cached_property
+    def miscount(self) -> str:
+        """Why the numbers of new tokens that the server states are no evidence; empty if they agree with what came, or
+        if the server states none.
+
+        They agree if a reply has as many log-probabilities or, on a server without log-probabilities, ends at
+        max_tokens by the count; and if a stream of the same text states the same number. Raises `Refused`.
+        """
+        whole, stream = self.greedy_reply, self.greedy_stream
+        stated = whole.usage.completion_tokens if whole.usage else None
+        if stated is None:
+            return ""
+        n_shown = len(whole.first.tokens)
+        # Some servers count the end-of-turn token, which is not in the text or its log-probabilities.
+        counted = stated - (1 if whole.first.finish_reason == "stop" else 0)
+        if n_shown and not counted <= n_shown <= stated:
+            return f"usage states {stated} new tokens, but {n_shown} came"
+        if not n_shown and stated != LONG:
+            return (
+                f"usage states {stated} new tokens of a reply with max_tokens {LONG} that says finish_reason "
+                f"{quoted(str(whole.first.finish_reason))}; without log-probabilities nothing shows how many came"
+            )
+        if isinstance(stream, Reply) and (in_stream := stream.usage.completion_tokens) not in (None, stated):
+            # A batch may change the text of a reply, and so its number of tokens.
+            text = (stream.reasoning or "") + (stream.text or "")
+            if text.rstrip("\ufffd") == whole.first.whole.rstrip("\ufffd"):
+                return f"the stream states {in_stream} new tokens, the whole reply of the same text {stated}"
+        return ""
 
     @cached_property
     def open(self) -> Open | None:
