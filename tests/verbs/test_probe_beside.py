@@ -9,7 +9,7 @@ import json
 import math
 import random
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -40,7 +40,7 @@ from harness.verbs.probe.template import ServerTemplate
 from server_launchers.keeping.supervisor import RunningServer
 from tests.faults.server import FaultServer, Request, Step, http
 from tests.system.command import harness
-from tests.verbs.toy_faults import FAULTS
+from tests.verbs.toy_faults import FAULTS, ColdIgnored, Echoes, Silent
 from tests.verbs.toy_model import Fault, Hot, Rounded, SaysStop, Temperature, Toy, ToyAsker, answering
 
 OWN = (
@@ -225,10 +225,11 @@ def test_greedy_replies_of_other_weights_part_and_those_of_the_same_do_not() -> 
 
 def test_a_server_that_samples_at_temperature_0_is_not_called_another_model() -> None:
     hot = weights(Toy(chance=random.Random(5)), Hot(), noise=0.0)["greedy replies"]
-    assert hot.outcome == "spoils"
-    assert hot.came.startswith("asked again, ")
-    assert "the server samples at temperature 0, so nothing is known of its weights" in hot.came
-    assert "mend `temperature 0` first" in hot.mend
+    assert hot.outcome == "untested", hot.came
+    assert "the probed server repeats" in hot.came
+    assert "so nothing is known of the weights" in hot.came
+    cold = weights(Toy("b", 2.0, chance=random.Random(5)), noise=0.0)["greedy replies"]
+    assert (cold.outcome, "asked again" in cold.came) == ("spoils", False), cold.came
 
 
 # ---- what a server is held against
@@ -680,6 +681,27 @@ def test_a_wrong_path_of_an_address_is_named_by_the_argument(tmp_path: Path) -> 
     with FaultServer(lambda _request: iter([http(404)])) as server:
         done = harness(tmp_path, "probe", server.base_url.replace("/v1", "/v2"), "--quick")
     assert "(HTTP 404); URL usually ends in /v1" in done.err
+
+
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        (ColdIgnored, "of 8 greedy replies when asked again: it may sample at temperature 0"),
+        (Silent, "sent no text in 8 of 8 replies"),
+        (Echoes, "sent the prompt itself as the reply in 8 of 8 cases"),
+    ],
+)
+def test_a_reference_whose_greedy_replies_show_nothing_accuses_nobody(fault: Callable[[], Fault], says: str) -> None:
+    def beside(server: Fault, true: Fault, weights: str = "a") -> Finding:
+        theirs = reference.ServerReference(ToyAsker(Toy(), true), "the reference")
+        return examined(ToyAsker(Toy(weights, 1.0), server), reference.begun_alike(theirs))["greedy replies"]
+
+    theirs, mine = beside(Fault(), fault()), beside(fault(), Fault())
+    assert (theirs.outcome, says in theirs.came) == ("untested", True), theirs.came
+    assert theirs.came.startswith("the reference the reference ")
+    assert (mine.outcome, says in mine.came) == ("untested", True), mine.came
+    assert mine.came.startswith("the probed server ")
+    assert beside(Fault(), Fault(), "b").outcome == "spoils", "other weights, and both sides repeat themselves"
 
 
 # ---- before a run

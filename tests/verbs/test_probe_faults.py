@@ -127,10 +127,13 @@ def test_an_odd_but_sound_server_is_not_accused(name: str) -> None:
 # ---- findings that rest on another fault
 
 
+MISLED = ("protocol", "temperature 0", "other seed", "no cached replies", "load", "greedy replies")
+
+
 @pytest.mark.parametrize("name", MISLEADING)
 def test_a_fault_that_misleads_other_checks_is_named_and_no_other_is(name: str) -> None:
     fault = MISLEADING[name]()
-    report = findings(fault, ("protocol", "temperature 0", "other seed", "no cached replies", "load", "greedy replies"))
+    report = findings(fault, MISLED)
     assert_named(fault, report)
     accused = {check: item.came for check, item in report.items() if item.outcome in ("spoils", "warns")}
     assert accused.keys() == set(fault.finds), accused

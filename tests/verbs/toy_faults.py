@@ -417,6 +417,42 @@ class Undercounts(Fault):
         return answer
 
 
+class ColdIgnored(Fault):
+    """Samples at temperature 1 where 0 is asked for. listed: whether it states log-probabilities."""
+
+    finds = ("temperature 0",)
+
+    def __init__(self, says: str = "", *, listed: bool = True) -> None:
+        self.says, self.listed = says, listed
+
+    def request(self, body: Body) -> Body:
+        body = body if self.listed else Unlisted().request(body)
+        return {**body, "temperature": body.get("temperature") or 1.0}
+
+
+class Silent(Fault):
+    """Sends no text in a chat."""
+
+    def whole(self, asked: Body, answer: dict[str, Any]) -> dict[str, Any]:
+        for choice in answer["choices"]:
+            if "message" in choice:
+                choice["message"]["content"] = None
+        return answer
+
+
+class Echoes(Fault):
+    """Sends the prompt of a chat as the reply."""
+
+    finds, says = ("reply text",), "the prompt itself"
+
+    def whole(self, asked: Body, answer: dict[str, Any]) -> dict[str, Any]:
+        for choice in answer["choices"]:
+            if "message" in choice and isinstance(asked["messages"][-1]["content"], str):
+                words = asked["messages"][-1]["content"].split()[: asked.get("max_tokens", 64)]
+                choice["message"]["content"] = " ".join(words)
+        return answer
+
+
 # ---- odd and sound
 
 
@@ -656,5 +692,7 @@ MISLEADING: dict[str, Callable[[], Fault]] = {
     "0.7 of the new tokens counted, no log-probabilities": lambda: Undercounts(
         0.7, "usage states 16 new tokens of a reply with max_tokens 24 that says finish_reason length", listed=False
     ),
+    "temperature 0 ignored": lambda: ColdIgnored("not the likeliest"),
+    "temperature 0 ignored, no log-probabilities": lambda: ColdIgnored("differ from the first token on", listed=False),
 }
-"""Faults that spoil what many checks read: the checks in `finds` name them, and no other check may accuse the server."""
+"""Faults that spoil what many checks read: the checks in `finds` name them, and no other may accuse the server."""

@@ -318,8 +318,8 @@ CHECKS = (
         name="usage", group="protocol", look=_usage,
         why="Lengths, budgets and prices are computed from the server's token counts.",
         mend="Switch on usage at the server, also in streams. Without it, a budget and the cost count each reply "
-        "with the most tokens possible, a score states no lengths, and the progress of a run counts stream events. Where "
-        "counts are false, ask the provider: a bill by them is false, too.",
+        "with the most tokens possible, a score states no lengths, and the progress of a run counts stream events. "
+        "Where counts are false, ask the provider: a bill by them is false, too.",
     ),
     Check(
         name="length", group="protocol", look=_length,

@@ -45,6 +45,13 @@ OPEN_PROMPTS: tuple[tuple[str, str], ...] = (
 MIN_ENTROPY = 0.5
 """Smallest entropy of a prompt's first token, in nats; with a smaller entropy, draws show hardly anything."""
 
+MIN_REPEATED = 0.5
+"""Smallest fraction of greedy replies that must repeat when asked for again, before greedy replies that differ
+are called a fault.
+"""
+
+MIN_ECHO = 12
+"""Smallest number of characters of a reply that counts as a repetition of the prompt."""
 
 FLOOR_NATS = 1e-6
 """Log-probabilities that lie closer together than this are the same number."""
@@ -172,12 +179,27 @@ class Subject:
                 f"usage states {stated} new tokens of a reply with max_tokens {LONG} that says finish_reason "
                 f"{quoted(str(whole.first.finish_reason))}; without log-probabilities nothing shows how many came"
             )
-        if isinstance(stream, Reply) and (in_stream := stream.usage.completion_tokens) not in (None, stated):
-            # A batch may change the text of a reply, and so its number of tokens.
-            text = (stream.reasoning or "") + (stream.text or "")
-            if text.rstrip("\ufffd") == whole.first.whole.rstrip("\ufffd"):
-                return f"the stream states {in_stream} new tokens, the whole reply of the same text {stated}"
+        in_stream = stream.usage.completion_tokens if isinstance(stream, Reply) else None
+        # A batch may change the text of a reply, and so its number of tokens.
+        same_text = text_of(stream).rstrip("\ufffd") == whole.first.whole.rstrip("\ufffd")
+        if same_text and in_stream not in (None, stated):
+            return f"the stream states {in_stream} new tokens, the whole reply of the same text {stated}"
         return ""
+
+    def unrepeated(self, inquiries: Sequence[Inquiry]) -> str:
+        """Why equal replies to these greedy requests are not to be expected; empty if they repeat when asked for again.
+
+        inquiries: requests that have been sent before, so that a prefix cache treats both of their further replies
+        alike.
+        """
+        again = [[text_of(reply) for reply in self.streamed(inquiries)] for _ in range(2)]
+        n_same = sum(first == second for first, second in zip(*again, strict=True))
+        if n_same >= MIN_REPEATED * len(inquiries):
+            return ""
+        return (
+            f"asked again twice, one by one, {n_same} of {len(inquiries)} greedy replies repeat: the server may sample "
+            "at temperature 0 (see `temperature 0`), so replies that differ show nothing else"
+        )
 
     @cached_property
     def open(self) -> Open | None:
@@ -223,6 +245,17 @@ class Subject:
         least = min(opened.logprobs.values())
         unlisted = [c for c in choices if drawn(c) not in opened.logprobs and (c.first_logprob or 0.0) < least]
         return Draws(counts=Counter(map(drawn, choices)), n_unlisted=len(unlisted))
+
+
+def is_echo(text: str, prompt: str) -> bool:
+    """Whether a reply repeats the beginning of its prompt and nothing else. A few characters may do so by chance."""
+    text = text.strip()
+    return len(text) >= min(MIN_ECHO, len(prompt)) and prompt.strip().startswith(text)
+
+
+def text_of(reply: Reply | RequestFailed) -> str:
+    """Reasoning and text of a reply; empty for a failure."""
+    return (reply.reasoning or "") + (reply.text or "") if isinstance(reply, Reply) else ""
 
 
 @dataclass(frozen=True, kw_only=True)
