@@ -704,6 +704,26 @@ def test_a_reference_whose_greedy_replies_show_nothing_accuses_nobody(fault: Cal
     assert beside(Fault(), Fault(), "b").outcome == "spoils", "other weights, and both sides repeat themselves"
 
 
+class Thinking(Fault):
+    """All text of a chat comes in a field that no client reads."""
+
+    def answer(self, asked: dict[str, Any], content: bytes) -> bytes:
+        return content.replace(b'{"content": "', b'{"thinking": "').replace(b', "content": "', b', "thinking": "')
+
+
+def test_a_field_that_is_not_read_is_named_and_no_check_accuses_by_texts(tmp_path: Path) -> None:
+    checks = "reply text,streaming,reasoning,other seed,no cached replies"
+    with FaultServer(answering(Toy(), Thinking())) as odd, FaultServer(answering(Toy(), Fault())) as plain:
+        words = ("--checks", checks, "--quiet", "--json")
+        reports = [json.loads(harness(tmp_path, "probe", server.base_url, *words).out) for server in (odd, plain)]
+    ill, well = ({one["check"]: one for one in report[0]["findings"]} for report in reports)
+    assert ill["reply text"]["outcome"] == "warns"
+    assert "a field of the message that is not read: thinking" in ill["reply text"]["came"]
+    assert {name for name, one in ill.items() if one["outcome"] != "untested"} == {"reply text"}
+    assert "thinking" in ill["reasoning"]["came"]
+    assert {one["outcome"] for name, one in well.items() if name != "reasoning"} == {"sound"}
+
+
 # ---- before a run
 
 

@@ -29,7 +29,18 @@ from harness.verbs.probe.page import standing_table
 from harness.verbs.probe.sampling import CUTS
 from harness.verbs.probe.subject import listed
 from tests.verbs import toy_model
-from tests.verbs.toy_faults import FAULTS, MISLEADING, SOUND, DeafToTheTail, Drops, Ends, Undercounts, Unlisted
+from tests.verbs.toy_faults import (
+    FAULTS,
+    MISLEADING,
+    SOUND,
+    DeafToTheTail,
+    Drops,
+    Ends,
+    Silent,
+    Undercounts,
+    Unfinished,
+    Unlisted,
+)
 from tests.verbs.toy_model import Body, Fault, Toy, ToyAsker
 
 
@@ -127,7 +138,7 @@ def test_an_odd_but_sound_server_is_not_accused(name: str) -> None:
 # ---- findings that rest on another fault
 
 
-MISLED = ("protocol", "temperature 0", "other seed", "no cached replies", "load", "greedy replies")
+MISLED = ("protocol", "temperature 0", "same seed", "other seed", "no cached replies", "load", "greedy replies")
 
 
 @pytest.mark.parametrize("name", MISLEADING)
@@ -144,6 +155,24 @@ def test_checks_that_need_true_counts_say_that_the_counts_are_false() -> None:
     for check in ("ends", "long stream"):
         assert report[check].outcome == "untested"
         assert f"no evidence of a cut (`usage`: {report['usage'].came})" in report[check].came
+
+
+def test_no_check_reads_texts_that_did_not_come() -> None:
+    report = findings(Silent(), MISLED)
+    assert {check for check, item in report.items() if item.outcome in ("spoils", "warns")} == set()
+    for check in ("temperature 0", "same seed", "other seed", "no cached replies", "load", "prefix cache", "streaming"):
+        if check in report:
+            assert (report[check].outcome, "no text came in" in report[check].came) == ("untested", True), check
+    assert report["reply text"].outcome == "untested"
+
+
+def test_a_single_unfinished_stream_is_a_warning_and_one_under_load_is_a_finding_of_load() -> None:
+    (found,) = probe.examine(ToyAsker(Toy(), Unfinished(8)), probe.select(["finished streams"]), seed=1).findings
+    assert (found.outcome, found.came) == ("warns", "1 of 8 streams ended without a finish reason")
+    (found,) = probe.examine(ToyAsker(Toy(), Unfinished(4)), probe.select(["finished streams"]), seed=1).findings
+    assert found.outcome == "spoils"
+    (found,) = probe.examine(ToyAsker(Toy(), Unfinished(40)), probe.select(["load"])[:1], seed=1).findings
+    assert (found.outcome, "1 failed" in found.came) == ("warns", True), found.came
 
 
 def test_a_cut_is_accused_without_log_probabilities_if_short_replies_have_true_counts() -> None:

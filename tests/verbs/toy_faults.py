@@ -445,12 +445,31 @@ class Echoes(Fault):
 
     finds, says = ("reply text",), "the prompt itself"
 
+    def request(self, body: Body) -> Body:
+        return Unlisted().request(body)
+
     def whole(self, asked: Body, answer: dict[str, Any]) -> dict[str, Any]:
         for choice in answer["choices"]:
             if "message" in choice and isinstance(asked["messages"][-1]["content"], str):
                 words = asked["messages"][-1]["content"].split()[: asked.get("max_tokens", 64)]
                 choice["message"]["content"] = " ".join(words)
         return answer
+
+
+class Unfinished(Fault):
+    """Every n-th stream ends in the middle, without a finish reason."""
+
+    finds = ("finished streams",)
+
+    def __init__(self, n: int, says: str = "ended without a finish reason") -> None:
+        self.n, self.says, self.streams = n, says, 0
+
+    def answer(self, asked: Body, content: bytes) -> bytes:
+        if not asked.get("stream"):
+            return content
+        self.streams += 1
+        events = content.split(b"\n\n")
+        return content if self.streams % self.n else b"\n\n".join(events[: len(events) // 2])
 
 
 # ---- odd and sound
@@ -692,6 +711,9 @@ MISLEADING: dict[str, Callable[[], Fault]] = {
     "0.7 of the new tokens counted, no log-probabilities": lambda: Undercounts(
         0.7, "usage states 16 new tokens of a reply with max_tokens 24 that says finish_reason length", listed=False
     ),
+    "the prompt as the reply": Echoes,
+    "every second stream unfinished": lambda: Unfinished(2),
+    "every third stream unfinished": lambda: Unfinished(3),
     "temperature 0 ignored": lambda: ColdIgnored("not the likeliest"),
     "temperature 0 ignored, no log-probabilities": lambda: ColdIgnored("differ from the first token on", listed=False),
 }

@@ -39,6 +39,7 @@ from harness.verbs.probe import (
     template,
     thinking,
     tools,
+    whole_replies,
     worth,
 )
 from harness.verbs.probe.asking import ProbedServer, Refused
@@ -52,6 +53,7 @@ from harness.verbs.probe.findings import (
     ProbeInterrupted,
     ProbeReport,
     Seen,
+    beside_the_fault,
     too_slow,
     untested,
     without_lost,
@@ -65,6 +67,7 @@ if TYPE_CHECKING:
     from harness.asking.prepare import Prepared
 
 CHECKS: tuple[Check, ...] = (
+    *whole_replies.FIRST_CHECKS,
     *protocol.CHECKS,
     *ends.CHECKS,
     *thinking.CHECKS,
@@ -78,6 +81,7 @@ CHECKS: tuple[Check, ...] = (
     *context.CHECKS,
     *load.CHECKS,
     *tools.CHECKS,
+    *whole_replies.LAST_CHECKS,
 )
 
 MAX_SEED = 2**30
@@ -322,14 +326,14 @@ def _observation(check: Check, subject: Subject) -> Seen:
 
     A check is untested if the server was asked no more before its end, because of a limit on requests or an empty
     account: such a refusal is no answer to what the check asks, whatever the check made of it. The requests that it
-    lost otherwise are named (`without_lost`).
+    lost otherwise are named (`without_lost`). What another fault explains is untested (`beside_the_fault`).
     """
     server = subject.server
     if server.ended:
         return untested(NOTHING, f"the server is asked no more: {quoted(server.ended)}")
-    before = server.n_requests - server.n_refused
+    before, tallied = server.n_requests - server.n_refused, subject.tally.copy()
     subject.lost = Lost()
-    seen = _look(check, subject)
+    seen = beside_the_fault(check, _look(check, subject), subject.tally - tallied)
     if ended := subject.server.ended:
         n = server.n_requests - server.n_refused - before
         return untested(

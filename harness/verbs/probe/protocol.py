@@ -310,7 +310,7 @@ def _rendered(subject: Subject, text: str) -> list[int] | None:
 
 CHECKS = (
     Check(
-        name="streaming", group="protocol", look=_streaming,
+        name="streaming", group="protocol", look=_streaming, by_text=True,
         why="A run reads streams: text that a stream drops is missing from the answer that is graded.",
         mend="Look for a proxy or a reasoning parser that drops events; ask for whole replies until it is mended.",
     ),
@@ -332,12 +332,12 @@ CHECKS = (
         mend="Look at the model's end-of-turn tokens (generation_config.json, eos_token_id) and at its template.",
     ),
     Check(
-        name="stop texts", group="protocol", look=_stop,
+        name="stop texts", group="protocol", look=_stop, by_text=True,
         why="Benchmarks with stop texts grade the text before the stop text.",
         mend="Use a server that obeys `stop`, or a card without stop texts.",
     ),
     Check(
-        name="several choices", group="protocol", look=_choices,
+        name="several choices", group="protocol", look=_choices, by_text=True,
         why="A run asks for each sample in a request of its own, so it needs no `n`; other tools use `n`.",
         mend="Nothing is to be done for a run of this harness.",
     ),
@@ -347,7 +347,7 @@ CHECKS = (
         mend="Start the server so that it returns log-probabilities from before sampling (raw).",
     ),
     Check(
-        name="characters", group="protocol", look=_utf8, tokens=280,
+        name="characters", group="protocol", look=_utf8, by_text=True, tokens=280,
         why="A character lost between two tokens changes an answer.",
         mend="Update the engine, or look for a proxy that decodes and encodes each chunk by itself.",
     ),

@@ -656,8 +656,7 @@ def begun_alike(reference: Begun, as_run: RunSpelling | None = None) -> Check:
     return Check(
         name=GREEDY_REPLIES, group="reference", look=look, quick=False, tokens=600,
         why="Other weights, another chat template, or sampling where temperature 0 is asked for gives other scores.",
-        mend="If its own replies do not repeat, mend `temperature 0` first. Else compare the chat template (reference: "
-        "the model's folder), then weights and engine.",
+        mend="Compare the chat template (reference: the model's folder), then weights and engine.",
     )  # fmt: skip
 
 

@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.inert import quoted
+from harness.core.reply_notes import UNREAD_TEXT
 from harness.verbs.probe import exact
 from harness.verbs.probe.asking import CHAT, COMPLETIONS, Choice, Inquiry, ProbedServer, ProbeReply, Refused
 
@@ -92,6 +93,12 @@ def logprob_fields(path: str) -> dict[str, Any]:
     return {"logprobs": True, "top_logprobs": TOP} if path == CHAT else {"logprobs": TOP}
 
 
+Kind = Literal["reply", "blank", "echo", "stream", "cut"]
+"""What a reply counts as: each reply, one without text, one that is its prompt; each stream that was sent alone, and
+one of these that ended without a finish reason.
+"""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Lost:
     """Requests of a check that brought nothing to judge: n of all its `of`. why: of one of them; empty if none is."""
@@ -111,7 +118,9 @@ class Subject:
     counted. room: tokens that the check under way may cost; None: as many as it takes. warm: first tokens drawn at
     temperature 1 so far → how often each came. draw_tokens: about how many tokens one such draw costs; None until
     `open` has found its prompt. lost: the requests of the check under way that
-    brought nothing to judge. beside: the server that is the reference; None without one.
+    brought nothing to judge. beside: the server that is the reference; None without one. tally: of the replies that the
+    checks asked for by `whole` and `streamed`, one at a time. unread: the client's note on a field of the
+    replies that it does not read; empty without one.
     """
 
     server: ProbedServer
@@ -125,6 +134,8 @@ class Subject:
     draw_tokens: int | None = None
     lost: Lost = Lost()
     beside: ProbedServer | None = None
+    tally: Counter[Kind] = field(default_factory=Counter)
+    unread: str = ""
 
     def chat(self, text: str = STORY, **fields: Any) -> ProbeReply:
         """The whole reply to one message. Raises `Refused`."""
@@ -132,11 +143,29 @@ class Subject:
 
     def whole(self, inquiry: Inquiry) -> ProbeReply:
         """The whole reply to one request. Raises `Refused`."""
-        return self.server.whole(inquiry.body(self.server.asker), inquiry.path)
+        reply = self.server.whole(inquiry.body(self.server.asker), inquiry.path)
+        if not reply.first.calls:
+            self._count(reply.first.whole, inquiry.text)
+        return reply
 
     def streamed(self, inquiries: Sequence[Inquiry], at_once: int = 1) -> list[Reply | RequestFailed]:
         """The streamed replies to several requests, in order; a failure stands in place of its reply."""
-        return self.server.streamed([inquiry.body(self.server.asker, stream=True) for inquiry in inquiries], at_once)
+        replies = self.server.streamed([inquiry.body(self.server.asker, stream=True) for inquiry in inquiries], at_once)
+        for inquiry, reply in zip(inquiries, replies, strict=True):
+            if at_once > 1:
+                continue  # What many requests at once do to replies is a finding of the load.
+            self.tally["stream"] += 1
+            self.tally["cut"] += isinstance(reply, RequestFailed) and reply.kind == "cut"
+            if isinstance(reply, Reply):
+                self._count(text_of(reply), inquiry.text)
+                self.unread = self.unread or next((note for note in reply.notes if note.startswith(UNREAD_TEXT)), "")
+        return replies
+
+    def _count(self, text: str, prompt: str) -> None:
+        """Add a reply with this text to the tally."""
+        self.tally["reply"] += 1
+        self.tally["blank"] += not text.strip()
+        self.tally["echo"] += is_echo(text, prompt)
 
     @cached_property
     def greedy_reply(self) -> ProbeReply:
