@@ -40,7 +40,7 @@ from harness.verbs.probe.template import ServerTemplate
 from server_launchers.keeping.supervisor import RunningServer
 from tests.faults.server import FaultServer, Request, Step, http
 from tests.system.command import harness
-from tests.verbs.toy_faults import FAULTS, ColdIgnored, Echoes, Silent
+from tests.verbs.toy_faults import FAULTS, ColdIgnored, Echoes, Silent, Unlisted
 from tests.verbs.toy_model import Fault, Hot, Rounded, SaysStop, Temperature, Toy, ToyAsker, answering
 
 OWN = (
@@ -722,6 +722,31 @@ def test_a_field_that_is_not_read_is_named_and_no_check_accuses_by_texts(tmp_pat
     assert {name for name, one in ill.items() if one["outcome"] != "untested"} == {"reply text"}
     assert "thinking" in ill["reasoning"]["came"]
     assert {one["outcome"] for name, one in well.items() if name != "reasoning"} == {"sound"}
+
+
+def test_a_reference_that_is_the_probed_server_shows_nothing(tmp_path: Path) -> None:
+    with FaultServer(answering(Toy(), Fault())) as server, FaultServer(answering(Toy(), Fault())) as other:
+        words = ("probe", server.base_url.removesuffix("/v1"), "--checks", "greedy replies,length", "--quiet")
+        itself = harness(tmp_path, *words, "--reference", server.base_url)
+        two = harness(tmp_path, *words, "--reference", other.base_url)
+    assert "the reference is the probed server itself" in itself.err
+    assert f"NOT compared with {server.base_url}: weights" not in itself.out
+    assert f"NOT compared with {server.base_url}: greedy replies could not be made" in " ".join(itself.out.split())
+    assert "itself" not in two.out + two.err
+    assert "NOT compared" not in two.out
+
+
+def test_the_last_lines_say_what_was_not_compared_and_which_limits_were_not_looked_for(tmp_path: Path) -> None:
+    with FaultServer(answering(Toy(), Unlisted())) as mine, FaultServer(answering(Toy(), Fault())) as theirs:
+        words = ("probe", mine.base_url, "--reference", theirs.base_url, "--quiet", "--checks")
+        partly = harness(tmp_path, *words, "reference,long stream")
+        wholly = harness(tmp_path, *words, "greedy replies")
+    last = " ".join(partly.out.split())
+    assert f"NOT compared with {theirs.base_url}: weights, draws (the table, or a line above, says why)" in last
+    assert "compared by greedy replies" in last
+    assert "hidden limits of a reply's length beyond the reply of `long stream` (at most 2,000 tokens) were not" in last
+    assert "NOT compared" not in wholly.out
+    assert "hidden limits" not in wholly.out
 
 
 # ---- before a run

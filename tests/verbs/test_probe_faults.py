@@ -11,7 +11,7 @@ import random
 import tracemalloc
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from harness.client.protocol.reply import Reply
 from harness.core.errors import UsageError
 from harness.core.records import Timing, Usage
 from harness.verbs.probe import bare, ends, exact, later, league, load, mixture, probe, reference, tools, worth
-from harness.verbs.probe.asking import Token, _Likely
+from harness.verbs.probe.asking import CHAT, ProbeReply, Refused, Token, _Likely
 from harness.verbs.probe.effect import Shift, effect
 from harness.verbs.probe.ends import Ended
 from harness.verbs.probe.findings import Finding
@@ -187,6 +187,37 @@ def test_a_cut_is_accused_without_log_probabilities_if_short_replies_have_true_c
     assert (found["ends"].outcome, "goes on from there" in found["ends"].came) == ("spoils", True), found["ends"].came
 
 
+@dataclass
+class Refusing(ToyAsker):
+    """Refuses requests with this field."""
+
+    field: str = ""
+
+    def whole(self, fields: Mapping[str, Any], path: str = CHAT) -> ProbeReply:
+        if self.field in fields:
+            raise Refused(400, f"{self.field} is not supported")
+        return super().whole(fields, path)
+
+
+def test_a_cut_is_called_refused_only_if_the_request_without_it_is_accepted() -> None:
+    def later_cuts(field: str) -> Finding:
+        asker = Refusing(Toy(), field=field)
+        return probe.examine(asker, probe.select(["later cuts"]), seed=1).findings[0]
+
+    hidden, cut = later_cuts("logprobs"), later_cuts("top_k")
+    assert (hidden.outcome, "refused without a cut, too: HTTP 400: logprobs" in hidden.came) == ("untested", True)
+    assert "top_k" not in hidden.came
+    assert "top_k is refused (top_k is not supported)" in cut.came
+    assert "top_p is obeyed" in cut.came
+
+
+def test_a_name_of_no_check_is_answered_by_near_names_or_by_all() -> None:
+    with pytest.raises(UsageError, match=r"no such check\. Did you mean weights\?"):
+        probe.select(["wieghts"])
+    with pytest.raises(UsageError, match=r"The groups are protocol, .* the checks are reply text, "):
+        probe.select(["xyzzy"])
+
+
 # ---- ends
 
 
@@ -268,7 +299,10 @@ def long_stream(fault: Fault, budget: int | None = None) -> Finding:
 def test_two_equal_lengths_are_a_possible_cap_and_further_prompts_decide() -> None:
     # One reply of the first three is short; the replies to the further prompts are cut, too.
     found = long_stream(EndsEarly(300, List=192))
-    assert (found.outcome, "3 different replies of 4 end there" in found.came) == ("spoils", True), found.came
+    assert (found.outcome, "3 different replies of 4 end there and say stop" in found.came) == ("spoils", True), (
+        found.came
+    )
+    assert long_stream(Ends(cap=300, reason="length")).came.endswith("the reply ends there and says length")
     # The replies to the further prompts are short, too: nothing decides.
     unsure = long_stream(EndsEarly(300, List=192, For=150, Starting=170))
     assert unsure.outcome == "untested"

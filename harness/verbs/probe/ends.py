@@ -230,7 +230,8 @@ def _long_stream(subject: Subject) -> Seen:
         n_there = sum((reply.n_tokens or 0) >= n - 1 for reply in replies)
         which = "all end" if n_there == len(replies) else f"of {len(replies)} end"
         many = f"{n_there} different replies {which}" if len(replies) > 1 else "the reply ends"
-        return spoils(sent, f"a cap at {n:,} tokens: {many} there and say {quoted(reasons)}")
+        say = "say" if len(replies) > 1 else "says"
+        return spoils(sent, f"a cap at {n:,} tokens: {many} there and {say} {quoted(reasons)}")
     counts = ", ".join(f"{reply.n_tokens:,}" for reply in replies)
     n = possible_cap(replies)
     if n is not None:

@@ -17,7 +17,7 @@ from harness.asking.watching import Watcher
 from harness.client.facts.page import SlowAnswer
 from harness.core import codec
 from harness.core.about import __version__
-from harness.core.errors import ServerError, StoppedByRule, UsageError, near_names, option
+from harness.core.errors import Sentence, ServerError, StoppedByRule, UsageError, near_names, option
 from harness.core.files import write_atomically
 from harness.core.inert import quoted
 from harness.core.nouns import count_noun
@@ -108,12 +108,20 @@ def select(names: Sequence[str] = (), *, quick: bool = False, checks: Sequence[C
                 field="checks", value=name,
             )  # fmt: skip
         if name not in words:
-            raise UsageError(f"no such check.{near_names(name, words)}", field="checks", value=name)
+            # The checks against a reference may be meant, too; without a reference they are not among `checks`.
+            near = near_names(name, words | {*reference.NAMES})
+            raise UsageError(f"no such check.{near or _names(checks)}", field="checks", value=name)
     return [
         check
         for check in checks
         if (not names or check.name in names or check.group in names) and (check.quick or not quick)
     ]
+
+
+def _names(checks: Sequence[Check]) -> str:
+    """The end of a message that lists the names of all groups and checks."""
+    groups = ", ".join(dict.fromkeys(check.group for check in checks))
+    return f" The groups are {groups}; the checks are {', '.join(check.name for check in checks)}."
 
 
 def examine(
@@ -403,6 +411,9 @@ def probe(options: ProbeOptions, watcher: Watcher | None = None, *, shared_key: 
         address = server.endpoint.base_url
         server.ledger.budget = options.budget
         with counterparts.counterpart(options, watcher) as counterpart:
+            if counterpart.is_same_model(server):
+                watcher.warn(Sentence(f"{option('reference')} {options.reference}: {counterparts.ITSELF}."))
+                counterpart = counterpart.of_itself()
             selected = select(options.checks, quick=options.quick, checks=(*CHECKS, *counterpart.checks))
             # Saved first: a reference that cannot be saved is an error before minutes are spent.
             if options.save_reference is not None:
