@@ -231,16 +231,37 @@ def _table(report: ProbeReport, reference: str | None, *, stopped: bool) -> None
             f"{visible(reference)} is the reference: its sampling, cuts, prompts and context were not examined; to "
             "examine them, give it as URL"
         )
+    if line := _unknown_caps(report):
+        click.echo(line)
+
+
+def _unknown_caps(report: ProbeReport) -> str:
+    """The line that says up to which length a hidden limit of the replies was looked for; empty if one was found, or if
+    no check looked for them.
+    """
+    from harness.verbs.probe.ends import LONG_REPLY
+
+    looked = [finding for finding in report.findings if finding.check == "long stream"]
+    if not looked or looked[0].outcome == "spoils":
+        return ""
+    if looked[0].outcome == "untested":
+        return (
+            "hidden limits of a reply's length are unknown (`long stream` is untested); long replies of a run show them"
+        )
+    reach = f"beyond the reply of `long stream` (at most {LONG_REPLY:,} tokens)"
+    return f"hidden limits of a reply's length {reach} were not looked for; long replies of a run show them"
 
 
 def _why_not_compared(report: ProbeReport, reference: str) -> str:
-    """Why no check compared the server with the reference; empty if one did, or if a file or folder is the reference
-    and none was asked for.
+    """What was not compared with the reference, and why; empty if all was, or if a file or folder is the reference and
+    no comparison was asked for.
     """
     beside = [finding for finding in report.findings if finding.group == "reference"]
-    if any(finding.outcome != "untested" for finding in beside):
-        return ""
-    names = ", ".join(finding.check for finding in beside)
+    missing = [finding.check for finding in beside if finding.outcome == "untested"]
+    names = ", ".join(missing)
+    if len(missing) < len(beside):
+        compared = ", ".join(finding.check for finding in beside if finding.outcome != "untested")
+        return f"{names} (the table, or a line above, says why); compared by {compared}" if missing else ""
     if not beside:
         if Path(reference).exists():
             return ""

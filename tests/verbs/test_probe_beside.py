@@ -9,7 +9,7 @@ import json
 import math
 import random
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -40,7 +40,7 @@ from harness.verbs.probe.template import ServerTemplate
 from server_launchers.keeping.supervisor import RunningServer
 from tests.faults.server import FaultServer, Request, Step, http
 from tests.system.command import harness
-from tests.verbs.toy_faults import FAULTS
+from tests.verbs.toy_faults import FAULTS, ColdIgnored, Echoes, Silent, Unlisted
 from tests.verbs.toy_model import Fault, Hot, Rounded, SaysStop, Temperature, Toy, ToyAsker, answering
 
 OWN = (
@@ -225,10 +225,11 @@ def test_greedy_replies_of_other_weights_part_and_those_of_the_same_do_not() -> 
 
 def test_a_server_that_samples_at_temperature_0_is_not_called_another_model() -> None:
     hot = weights(Toy(chance=random.Random(5)), Hot(), noise=0.0)["greedy replies"]
-    assert hot.outcome == "spoils"
-    assert hot.came.startswith("asked again, ")
-    assert "the server samples at temperature 0, so nothing is known of its weights" in hot.came
-    assert "mend `temperature 0` first" in hot.mend
+    assert hot.outcome == "untested", hot.came
+    assert "the probed server repeats" in hot.came
+    assert "so nothing is known of the weights" in hot.came
+    cold = weights(Toy("b", 2.0, chance=random.Random(5)), noise=0.0)["greedy replies"]
+    assert (cold.outcome, "asked again" in cold.came) == ("spoils", False), cold.came
 
 
 # ---- what a server is held against
@@ -680,6 +681,72 @@ def test_a_wrong_path_of_an_address_is_named_by_the_argument(tmp_path: Path) -> 
     with FaultServer(lambda _request: iter([http(404)])) as server:
         done = harness(tmp_path, "probe", server.base_url.replace("/v1", "/v2"), "--quick")
     assert "(HTTP 404); URL usually ends in /v1" in done.err
+
+
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        (ColdIgnored, "of 8 greedy replies when asked again: it may sample at temperature 0"),
+        (Silent, "sent no text in 8 of 8 replies"),
+        (Echoes, "sent the prompt itself as the reply in 8 of 8 cases"),
+    ],
+)
+def test_a_reference_whose_greedy_replies_show_nothing_accuses_nobody(fault: Callable[[], Fault], says: str) -> None:
+    def beside(server: Fault, true: Fault, weights: str = "a") -> Finding:
+        theirs = reference.ServerReference(ToyAsker(Toy(), true), "the reference")
+        return examined(ToyAsker(Toy(weights, 1.0), server), reference.begun_alike(theirs))["greedy replies"]
+
+    theirs, mine = beside(Fault(), fault()), beside(fault(), Fault())
+    assert (theirs.outcome, says in theirs.came) == ("untested", True), theirs.came
+    assert theirs.came.startswith("the reference the reference ")
+    assert (mine.outcome, says in mine.came) == ("untested", True), mine.came
+    assert mine.came.startswith("the probed server ")
+    assert beside(Fault(), Fault(), "b").outcome == "spoils", "other weights, and both sides repeat themselves"
+
+
+class Thinking(Fault):
+    """All text of a chat comes in a field that no client reads."""
+
+    def answer(self, asked: dict[str, Any], content: bytes) -> bytes:
+        return content.replace(b'{"content": "', b'{"thinking": "').replace(b', "content": "', b', "thinking": "')
+
+
+def test_a_field_that_is_not_read_is_named_and_no_check_accuses_by_texts(tmp_path: Path) -> None:
+    checks = "reply text,streaming,reasoning,other seed,no cached replies"
+    with FaultServer(answering(Toy(), Thinking())) as odd, FaultServer(answering(Toy(), Fault())) as plain:
+        words = ("--checks", checks, "--quiet", "--json")
+        reports = [json.loads(harness(tmp_path, "probe", server.base_url, *words).out) for server in (odd, plain)]
+    ill, well = ({one["check"]: one for one in report[0]["findings"]} for report in reports)
+    assert ill["reply text"]["outcome"] == "warns"
+    assert "a field of the message that is not read: thinking" in ill["reply text"]["came"]
+    assert {name for name, one in ill.items() if one["outcome"] != "untested"} == {"reply text"}
+    assert "thinking" in ill["reasoning"]["came"]
+    assert {one["outcome"] for name, one in well.items() if name != "reasoning"} == {"sound"}
+
+
+def test_a_reference_that_is_the_probed_server_shows_nothing(tmp_path: Path) -> None:
+    with FaultServer(answering(Toy(), Fault())) as server, FaultServer(answering(Toy(), Fault())) as other:
+        words = ("probe", server.base_url.removesuffix("/v1"), "--checks", "greedy replies,length", "--quiet")
+        itself = harness(tmp_path, *words, "--reference", server.base_url)
+        two = harness(tmp_path, *words, "--reference", other.base_url)
+    assert "the reference is the probed server itself" in itself.err
+    assert f"NOT compared with {server.base_url}: weights" not in itself.out
+    assert f"NOT compared with {server.base_url}: greedy replies could not be made" in " ".join(itself.out.split())
+    assert "itself" not in two.out + two.err
+    assert "NOT compared" not in two.out
+
+
+def test_the_last_lines_say_what_was_not_compared_and_which_limits_were_not_looked_for(tmp_path: Path) -> None:
+    with FaultServer(answering(Toy(), Unlisted())) as mine, FaultServer(answering(Toy(), Fault())) as theirs:
+        words = ("probe", mine.base_url, "--reference", theirs.base_url, "--quiet", "--checks")
+        partly = harness(tmp_path, *words, "reference,long stream")
+        wholly = harness(tmp_path, *words, "greedy replies")
+    last = " ".join(partly.out.split())
+    assert f"NOT compared with {theirs.base_url}: weights, draws (the table, or a line above, says why)" in last
+    assert "compared by greedy replies" in last
+    assert "hidden limits of a reply's length beyond the reply of `long stream` (at most 2,000 tokens) were not" in last
+    assert "NOT compared" not in wholly.out
+    assert "hidden limits" not in wholly.out
 
 
 # ---- before a run

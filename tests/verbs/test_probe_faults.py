@@ -11,7 +11,7 @@ import random
 import tracemalloc
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from harness.client.protocol.reply import Reply
 from harness.core.errors import UsageError
 from harness.core.records import Timing, Usage
 from harness.verbs.probe import bare, ends, exact, later, league, load, mixture, probe, reference, tools, worth
-from harness.verbs.probe.asking import Token, _Likely
+from harness.verbs.probe.asking import CHAT, ProbeReply, Refused, Token, _Likely
 from harness.verbs.probe.effect import Shift, effect
 from harness.verbs.probe.ends import Ended
 from harness.verbs.probe.findings import Finding
@@ -29,8 +29,19 @@ from harness.verbs.probe.page import standing_table
 from harness.verbs.probe.sampling import CUTS
 from harness.verbs.probe.subject import listed
 from tests.verbs import toy_model
-from tests.verbs.toy_faults import FAULTS, SOUND, DeafToTheTail, Drops, Ends
-from tests.verbs.toy_model import Fault, Toy, ToyAsker
+from tests.verbs.toy_faults import (
+    FAULTS,
+    MISLEADING,
+    SOUND,
+    DeafToTheTail,
+    Drops,
+    Ends,
+    Silent,
+    Undercounts,
+    Unfinished,
+    Unlisted,
+)
+from tests.verbs.toy_model import Body, Fault, Toy, ToyAsker
 
 
 def findings(
@@ -124,6 +135,89 @@ def test_an_odd_but_sound_server_is_not_accused(name: str) -> None:
     assert {check: finding.came for check, finding in report.items() if finding.outcome == "spoils"} == {}
 
 
+# ---- findings that rest on another fault
+
+
+MISLED = ("protocol", "temperature 0", "same seed", "other seed", "no cached replies", "load", "greedy replies")
+
+
+@pytest.mark.parametrize("name", MISLEADING)
+def test_a_fault_that_misleads_other_checks_is_named_and_no_other_is(name: str) -> None:
+    fault = MISLEADING[name]()
+    report = findings(fault, MISLED)
+    assert_named(fault, report)
+    accused = {check: item.came for check, item in report.items() if item.outcome in ("spoils", "warns")}
+    assert accused.keys() == set(fault.finds), accused
+
+
+def test_checks_that_need_true_counts_say_that_the_counts_are_false() -> None:
+    report = findings(Undercounts(0.7, ""), ("usage", "ends", "long stream"))
+    for check in ("ends", "long stream"):
+        assert report[check].outcome == "untested"
+        assert f"no evidence of a cut (`usage`: {report['usage'].came})" in report[check].came
+
+
+def test_no_check_reads_texts_that_did_not_come() -> None:
+    report = findings(Silent(), MISLED)
+    assert {check for check, item in report.items() if item.outcome in ("spoils", "warns")} == set()
+    for check in ("temperature 0", "same seed", "other seed", "no cached replies", "load", "prefix cache", "streaming"):
+        if check in report:
+            assert (report[check].outcome, "no text came in" in report[check].came) == ("untested", True), check
+    assert report["reply text"].outcome == "untested"
+
+
+def test_a_single_unfinished_stream_is_a_warning_and_one_under_load_is_a_finding_of_load() -> None:
+    (found,) = probe.examine(ToyAsker(Toy(), Unfinished(8)), probe.select(["finished streams"]), seed=1).findings
+    assert (found.outcome, found.came) == ("warns", "1 of 8 streams ended without a finish reason")
+    (found,) = probe.examine(ToyAsker(Toy(), Unfinished(4)), probe.select(["finished streams"]), seed=1).findings
+    assert found.outcome == "spoils"
+    (found,) = probe.examine(ToyAsker(Toy(), Unfinished(40)), probe.select(["load"])[:1], seed=1).findings
+    assert (found.outcome, "1 failed" in found.came) == ("warns", True), found.came
+
+
+def test_a_cut_is_accused_without_log_probabilities_if_short_replies_have_true_counts() -> None:
+    class Capped(Ends):
+        def request(self, body: Body) -> Body:
+            return super().request(Unlisted().request(body))
+
+    found = findings(Capped("long stream", cap=512, reason="length"), ("usage", "long stream"))
+    assert [found[check].outcome for check in ("usage", "long stream")] == ["sound", "spoils"]
+    # The texts alone refute a false `stop`, whatever the counts are.
+    found = findings(Capped("ends", share=0.5), ("usage", "ends"))
+    assert (found["ends"].outcome, "goes on from there" in found["ends"].came) == ("spoils", True), found["ends"].came
+
+
+@dataclass
+class Refusing(ToyAsker):
+    """Refuses requests with this field."""
+
+    field: str = ""
+
+    def whole(self, fields: Mapping[str, Any], path: str = CHAT) -> ProbeReply:
+        if self.field in fields:
+            raise Refused(400, f"{self.field} is not supported")
+        return super().whole(fields, path)
+
+
+def test_a_cut_is_called_refused_only_if_the_request_without_it_is_accepted() -> None:
+    def later_cuts(field: str) -> Finding:
+        asker = Refusing(Toy(), field=field)
+        return probe.examine(asker, probe.select(["later cuts"]), seed=1).findings[0]
+
+    hidden, cut = later_cuts("logprobs"), later_cuts("top_k")
+    assert (hidden.outcome, "refused without a cut, too: HTTP 400: logprobs" in hidden.came) == ("untested", True)
+    assert "top_k" not in hidden.came
+    assert "top_k is refused (top_k is not supported)" in cut.came
+    assert "top_p is obeyed" in cut.came
+
+
+def test_a_name_of_no_check_is_answered_by_near_names_or_by_all() -> None:
+    with pytest.raises(UsageError, match=r"no such check\. Did you mean weights\?"):
+        probe.select(["wieghts"])
+    with pytest.raises(UsageError, match=r"The groups are protocol, .* the checks are reply text, "):
+        probe.select(["xyzzy"])
+
+
 # ---- ends
 
 
@@ -205,7 +299,10 @@ def long_stream(fault: Fault, budget: int | None = None) -> Finding:
 def test_two_equal_lengths_are_a_possible_cap_and_further_prompts_decide() -> None:
     # One reply of the first three is short; the replies to the further prompts are cut, too.
     found = long_stream(EndsEarly(300, List=192))
-    assert (found.outcome, "3 different replies of 4 end there" in found.came) == ("spoils", True), found.came
+    assert (found.outcome, "3 different replies of 4 end there and say stop" in found.came) == ("spoils", True), (
+        found.came
+    )
+    assert long_stream(Ends(cap=300, reason="length")).came.endswith("the reply ends there and says length")
     # The replies to the further prompts are short, too: nothing decides.
     unsure = long_stream(EndsEarly(300, List=192, For=150, Starting=170))
     assert unsure.outcome == "untested"

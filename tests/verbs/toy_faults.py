@@ -401,6 +401,77 @@ class StreamUsage(Fault):
         )
 
 
+class Undercounts(Fault):
+    """States this share of the new tokens, and cuts nothing. listed: whether it states log-probabilities."""
+
+    finds = ("usage",)
+
+    def __init__(self, share: float, says: str, *, listed: bool = True) -> None:
+        self.share, self.says, self.listed = share, says, listed
+
+    def request(self, body: Body) -> Body:
+        return body if self.listed else Unlisted().request(body)
+
+    def whole(self, asked: Body, answer: dict[str, Any]) -> dict[str, Any]:
+        answer["usage"]["completion_tokens"] = int(self.share * answer["usage"]["completion_tokens"])
+        return answer
+
+
+class ColdIgnored(Fault):
+    """Samples at temperature 1 where 0 is asked for. listed: whether it states log-probabilities."""
+
+    finds = ("temperature 0",)
+
+    def __init__(self, says: str = "", *, listed: bool = True) -> None:
+        self.says, self.listed = says, listed
+
+    def request(self, body: Body) -> Body:
+        body = body if self.listed else Unlisted().request(body)
+        return {**body, "temperature": body.get("temperature") or 1.0}
+
+
+class Silent(Fault):
+    """Sends no text in a chat."""
+
+    def whole(self, asked: Body, answer: dict[str, Any]) -> dict[str, Any]:
+        for choice in answer["choices"]:
+            if "message" in choice:
+                choice["message"]["content"] = None
+        return answer
+
+
+class Echoes(Fault):
+    """Sends the prompt of a chat as the reply."""
+
+    finds, says = ("reply text",), "the prompt itself"
+
+    def request(self, body: Body) -> Body:
+        return Unlisted().request(body)
+
+    def whole(self, asked: Body, answer: dict[str, Any]) -> dict[str, Any]:
+        for choice in answer["choices"]:
+            if "message" in choice and isinstance(asked["messages"][-1]["content"], str):
+                words = asked["messages"][-1]["content"].split()[: asked.get("max_tokens", 64)]
+                choice["message"]["content"] = " ".join(words)
+        return answer
+
+
+class Unfinished(Fault):
+    """Every n-th stream ends in the middle, without a finish reason."""
+
+    finds = ("finished streams",)
+
+    def __init__(self, n: int, says: str = "ended without a finish reason") -> None:
+        self.n, self.says, self.streams = n, says, 0
+
+    def answer(self, asked: Body, content: bytes) -> bytes:
+        if not asked.get("stream"):
+            return content
+        self.streams += 1
+        events = content.split(b"\n\n")
+        return content if self.streams % self.n else b"\n\n".join(events[: len(events) // 2])
+
+
 # ---- odd and sound
 
 
@@ -632,3 +703,18 @@ FAULTS: dict[str, Callable[[], Fault]] = {
     "head dropped, no usage": lambda: CutsPrompt((0.5, 1), stated=False),
 }
 """By what is wrong. Faults of later kinds follow with the checks that find them."""
+
+MISLEADING: dict[str, Callable[[], Fault]] = {
+    "0.7 of the new tokens counted": lambda: Undercounts(0.7, "usage states 16 new tokens, but 24 came"),
+    "0.97 of the new tokens counted": lambda: Undercounts(0.97, "usage states 23 new tokens, but 24 came"),
+    "1.4 of the new tokens counted": lambda: Undercounts(1.4, "usage states 33 new tokens, but 24 came"),
+    "0.7 of the new tokens counted, no log-probabilities": lambda: Undercounts(
+        0.7, "usage states 16 new tokens of a reply with max_tokens 24 that says finish_reason length", listed=False
+    ),
+    "the prompt as the reply": Echoes,
+    "every second stream unfinished": lambda: Unfinished(2),
+    "every third stream unfinished": lambda: Unfinished(3),
+    "temperature 0 ignored": lambda: ColdIgnored("not the likeliest"),
+    "temperature 0 ignored, no log-probabilities": lambda: ColdIgnored("differ from the first token on", listed=False),
+}
+"""Faults that spoil what many checks read: the checks in `finds` name them, and no other may accuse the server."""

@@ -494,6 +494,8 @@ class ToyAsker:
             if said := value.get("usage"):
                 usage = Usage(prompt_tokens=said["prompt_tokens"], completion_tokens=said["completion_tokens"])
         self.n_tokens += (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
+        if not reason:
+            return RequestFailed("cut", "the reply ended without a finish reason")
         timing = Timing(started=0.0, first_token=0.1, last_token=0.2, total=0.2)
         return Reply(text=text, reasoning=thought or None, finish_reason=reason, usage=usage, timing=timing)
 

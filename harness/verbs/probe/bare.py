@@ -228,7 +228,7 @@ CHECKS = (
         "provider for a route that adds none.",
     ),
     Check(
-        name="copied text", group="protocol", look=_copied, quick=False, tokens=1_500,
+        name="copied text", group="protocol", look=_copied, by_text=True, quick=False, tokens=1_500,
         why="A run reads streams: a backslash or a line end that a stream loses breaks LaTeX, code and answers.",
         mend="Look for a proxy that decodes and encodes each chunk by itself; ask for whole replies until then.",
     ),

@@ -33,7 +33,7 @@ from harness.runs.manifest import Manifest
 from harness.verbs.probe import overlap, reference, template, tools
 from harness.verbs.probe.asking import Refused
 from harness.verbs.probe.connecting import probed
-from harness.verbs.probe.findings import Check
+from harness.verbs.probe.findings import Check, untested
 from harness.verbs.probe.probed_endpoint import ProbedEndpoint
 from harness.verbs.probe.reference import Likely, ProbeReference, RunSpelling, ServerReference
 from harness.verbs.probe.subject import TOP
@@ -227,6 +227,10 @@ class _ChildOutput(msgspec.Struct):
     failure: str = ""
 
 
+ITSELF = "the reference is the probed server itself, with the same model, so nothing is compared; name another server"
+"""Why the checks against a reference are untested if it is the probed server."""
+
+
 @dataclass(frozen=True)
 class Counterpart:
     """The checks against a reference. true: the reference if next-token distributions of it are known; else None.
@@ -236,6 +240,17 @@ class Counterpart:
     checks: tuple[Check, ...] = ()
     true: ProbeReference | None = None
     server: ProbedEndpoint | None = None
+
+    def is_same_model(self, server: ProbedEndpoint) -> bool:
+        """Whether the reference is `server` itself, by its address and model."""
+        own = self.server
+        same_address = own is not None and own.endpoint.base_url == server.endpoint.base_url
+        return own is not None and same_address and own.asker.model == server.asker.model
+
+    def of_itself(self) -> Counterpart:
+        """The same checks, all untested: the reference is the probed server."""
+        checks = tuple(replace(check, look=lambda _: untested("no request", ITSELF), tokens=0) for check in self.checks)
+        return Counterpart(checks)
 
     @classmethod
     def weights(cls, true: ProbeReference, *further: Check) -> Counterpart:

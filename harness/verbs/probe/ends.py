@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.inert import quoted
 from harness.verbs.probe.asking import Inquiry
-from harness.verbs.probe.findings import Check, Seen, sound, spoils, untested
+from harness.verbs.probe.findings import Check, Seen, no_evidence, sound, spoils, untested
 from harness.verbs.probe.subject import STORY, Subject
 from server_launchers.engines import table as engines
 
@@ -162,6 +162,9 @@ def _ends(subject: Subject) -> Seen:
         # A first round without a false end ends the check; after a false end, the other rounds decide.
         if lie is None and not lies:
             break
+        # Only a lie that counts show needs true counts; the texts of two replies show the other kind by themselves.
+        if lie is not None and subject.miscount and unnatural([replace(end, n_tokens=None) for end in ends]) is None:
+            return untested(sent, f"{lie}, but {no_evidence(subject.miscount)}")
         lies += [lie] if lie is not None else []
         if len(lies) == 2:
             return spoils(sent, f"{lies[-1]} (seen twice)")
@@ -194,6 +197,8 @@ def _long_stream(subject: Subject) -> Seen:
     if isinstance(first, RequestFailed):
         return untested("a long stream", f"a stream failed: {quoted(first.message)}")
     # Without usage, the speed is estimated from characters, usually four a token.
+    if first.n_tokens is not None and subject.miscount:
+        return untested("a long stream", no_evidence(subject.miscount))
     n_new = first.n_tokens or max(1, len(first.text) // 4)
     seconds = time.monotonic() - begun - (subject.server.seconds_waited - waited)
     in_time = int(n_new / max(seconds, 1e-3) * SECONDS)
@@ -225,7 +230,8 @@ def _long_stream(subject: Subject) -> Seen:
         n_there = sum((reply.n_tokens or 0) >= n - 1 for reply in replies)
         which = "all end" if n_there == len(replies) else f"of {len(replies)} end"
         many = f"{n_there} different replies {which}" if len(replies) > 1 else "the reply ends"
-        return spoils(sent, f"a cap at {n:,} tokens: {many} there and say {quoted(reasons)}")
+        say = "say" if len(replies) > 1 else "says"
+        return spoils(sent, f"a cap at {n:,} tokens: {many} there and {say} {quoted(reasons)}")
     counts = ", ".join(f"{reply.n_tokens:,}" for reply in replies)
     n = possible_cap(replies)
     if n is not None:

@@ -15,7 +15,9 @@ from harness.core.inert import quoted
 from harness.core.nouns import count_noun
 
 if TYPE_CHECKING:
-    from harness.verbs.probe.subject import Lost, Subject
+    from collections import Counter
+
+    from harness.verbs.probe.subject import Kind, Lost, Subject
 
 Outcome = Literal["sound", "spoils", "warns", "untested"]
 """spoils: a score from this server would be wrong, or belong to another model or setting.
@@ -61,6 +63,29 @@ def without_lost(seen: Seen, lost: Lost) -> Seen:
     if lost.n <= MAX_LOST * lost.of or shows_fault:
         return msgspec.structs.replace(seen, came=came)
     return untested(seen.sent, f"too few requests are left to judge by: {came}")
+
+
+REPLY_TEXT, FINISHED = "reply text", "finished streams"
+"""Names of the checks that name the faults behind which other checks cannot be made."""
+
+
+def beside_the_fault(check: Check, seen: Seen, tally: Counter[Kind]) -> Seen:
+    """The observation of a check; untested if a fault that `REPLY_TEXT` or `FINISHED` names explains it.
+
+    tally: of the replies of the check.
+    """
+    if check.name in (REPLY_TEXT, FINISHED):
+        return seen
+    n = count_noun(tally["reply"], "reply", "replies")
+    if check.by_text and 2 * tally["blank"] > tally["reply"]:
+        return untested(seen.sent, f"no text came in {tally['blank']} of {n}; see `{REPLY_TEXT}`")
+    if check.by_text and 2 * tally["echo"] > tally["reply"]:
+        return untested(seen.sent, f"the prompt itself came in {tally['echo']} of {n}; see `{REPLY_TEXT}`")
+    if tally["cut"] and seen.outcome in ("spoils", "warns"):
+        streams = count_noun(tally["stream"], "stream")
+        cut = f"{tally['cut']} of {streams} ended without a finish reason; see `{FINISHED}`"
+        return untested(seen.sent, f"{cut} ({seen.came})")
+    return seen
 
 
 NOTHING = "nothing"
@@ -210,6 +235,7 @@ class Check:
     draws: int = 0
     unstated: int | None = None
     rereads: str = ""
+    by_text: bool = False
 
     @property
     def least_tokens(self) -> int:
@@ -248,6 +274,14 @@ def warns(sent: str, came: str) -> Seen:
 def untested(sent: str, came: str) -> Seen:
     """An observation that shows nothing, since the server lacks what the check needs."""
     return Seen(outcome="untested", sent=sent, came=came)
+
+
+def no_evidence(miscount: str) -> str:
+    """The end of a sentence of a check that counts of tokens would decide, if these counts are false.
+
+    miscount: see `Subject.miscount`.
+    """
+    return f"the server's counts of tokens are no evidence of a cut (`usage`: {miscount})"
 
 
 def too_slow(sent: str, words: str) -> Seen:

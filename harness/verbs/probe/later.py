@@ -230,8 +230,13 @@ def _later_cuts(subject: Subject) -> Seen:
     for name, value, smallest in CUTS:
         try:
             tokens = _later(_sampled(subject, CUT_REPLIES, **{name: value}))
-        except Refused:
-            unknown.append(f"{name} is refused")
+        except Refused as refused:
+            # The cut is to blame only if the same request without it is accepted.
+            try:
+                _sampled(subject, 1)
+            except Refused as plain:
+                return untested(sent, f"refused without a cut, too: {quoted(plain.sentence)}")
+            unknown.append(f"{name} is refused ({quoted(refused.words)})")
             continue
         n_outside, chance_of_any = outside(tokens, smallest)
         if n_outside:

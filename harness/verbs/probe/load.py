@@ -14,8 +14,8 @@ from os.path import commonprefix
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.inert import quoted
 from harness.verbs.probe.asking import Inquiry
-from harness.verbs.probe.findings import Check, Seen, sound, spoils, too_slow, warns
-from harness.verbs.probe.subject import PROMPTS, Subject
+from harness.verbs.probe.findings import Check, Seen, sound, spoils, too_slow, untested, warns
+from harness.verbs.probe.subject import PROMPTS, Subject, text_of
 
 TOKENS = 12
 """Number of new tokens of each reply."""
@@ -73,10 +73,10 @@ def crowd(alone: Sequence[Reply], together: Sequence[tuple[int, Reply]]) -> Crow
 
     alone: one reply of each prompt. together: (number of the prompt, reply) of each request of the crowd.
     """
-    own = [_text(reply) for reply in alone]
+    own = [text_of(reply) for reply in alone]
     counts = Counter[str]()
     for i, reply in together:
-        text, expected = _text(reply), own[i]
+        text, expected = text_of(reply), own[i]
         if text == expected:
             counts["same"] += 1
         elif not text:
@@ -138,6 +138,8 @@ def _under_load(subject: Subject) -> Seen:
     if subject.server.deterministic and result.same < result.n:
         return warns(sent, f"{came}; the server promises texts independent of other requests, but breaks this")
     if result.n and result.same < MIN_SAME * result.n:
+        if unrepeated := subject.unrepeated(requests):
+            return untested(sent, f"{came}; {unrepeated}")
         begun_otherwise = f"; {result.strange} begin otherwise: another model may answer under load"
         return warns(sent, came + (begun_otherwise if result.strange else ""))
     return sound(sent, came)
@@ -166,7 +168,7 @@ def _prefix_cache(subject: Subject) -> Seen:
         if failed.kind == "timeout":
             return too_slow(sent, failed.message)
         return warns(sent, f"{len(PROMPTS) - len(pairs)} of them failed: {quoted(failed.message)}")
-    same = sum(_text(a) == _text(b) for a, b in pairs)
+    same = sum(text_of(a) == text_of(b) for a, b in pairs)
     hits = [sum(reply.usage.cached_tokens or 0 for reply in side) for side in zip(*pairs, strict=True)]
     counted = any(reply.usage.cached_tokens is not None for pair in pairs for reply in pair)
     n_prompt = sum(reply.usage.prompt_tokens or 0 for reply, _ in pairs)
@@ -198,9 +200,11 @@ def _prefix_cache(subject: Subject) -> Seen:
                 f"{came}; replies to {len(PROMPTS)} questions with a common {where} have {share:.0%} of their text in "
                 f"common, and {apart:.0%} where nothing is: each gets the reply to another prompt (seen three times)",
             )
-    if same <= MAX_ODD_SAME:
-        return spoils(sent, came)
-    return warns(sent, came) if same < MIN_SAME * len(pairs) else sound(sent, came)
+    if same >= MIN_SAME * len(pairs):
+        return sound(sent, came)
+    if unrepeated := subject.unrepeated(requests[: len(PROMPTS)]):
+        return untested(sent, f"{came}; {unrepeated}")
+    return spoils(sent, came) if same <= MAX_ODD_SAME else warns(sent, came)
 
 
 SUSPICIOUS, COPIED = 0.3, 0.6
@@ -241,15 +245,10 @@ def alike(replies: Sequence[Reply | RequestFailed]) -> float:
     Only the beginning is compared, since a batch that changes one token of a copy changes all that follows. Failed and
     empty replies are left out.
     """
-    texts = [text for text in map(_text, replies) if text]
+    texts = [text for text in map(text_of, replies) if text]
     # `commonprefix` compares characters, which is wrong for paths and right here.
     shares = [len(commonprefix(pair)) / max(map(len, pair)) for pair in combinations(texts, 2)]  # noqa: RUF071
     return statistics.fmean(shares) if shares else 0.0
-
-
-def _text(reply: Reply | RequestFailed) -> str:
-    """Reasoning and text of a reply; empty for a failure."""
-    return (reply.reasoning or "") + (reply.text or "") if isinstance(reply, Reply) else ""
 
 
 def _median(replies: list[Reply | RequestFailed]) -> float:
@@ -259,12 +258,12 @@ def _median(replies: list[Reply | RequestFailed]) -> float:
 
 CHECKS = (
     Check(
-        name="load", group="load", look=_under_load, quick=False, tokens=3_000,
+        name="load", group="load", look=_under_load, by_text=True, quick=False, tokens=3_000,
         why="Replies that fail or come empty under load are lost samples; changed texts show that runs differ.",
         mend="Lower the concurrency; use the engine's deterministic mode where greedy text has to repeat.",
     ),
     Check(
-        name="prefix cache", group="load", look=_prefix_cache, quick=False, tokens=3_500,
+        name="prefix cache", group="load", look=_prefix_cache, by_text=True, quick=False, tokens=3_500,
         why="The second sample of a question reuses the cached prompt of the first: a cache that mixes prompts up "
         "answers another question.",
         mend="Start the engine without prefix caching and probe again; update the engine.",

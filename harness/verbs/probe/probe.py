@@ -17,7 +17,7 @@ from harness.asking.watching import Watcher
 from harness.client.facts.page import SlowAnswer
 from harness.core import codec
 from harness.core.about import __version__
-from harness.core.errors import ServerError, StoppedByRule, UsageError, near_names, option
+from harness.core.errors import Sentence, ServerError, StoppedByRule, UsageError, near_names, option
 from harness.core.files import write_atomically
 from harness.core.inert import quoted
 from harness.core.nouns import count_noun
@@ -39,6 +39,7 @@ from harness.verbs.probe import (
     template,
     thinking,
     tools,
+    whole_replies,
     worth,
 )
 from harness.verbs.probe.asking import ProbedServer, Refused
@@ -52,6 +53,7 @@ from harness.verbs.probe.findings import (
     ProbeInterrupted,
     ProbeReport,
     Seen,
+    beside_the_fault,
     too_slow,
     untested,
     without_lost,
@@ -65,6 +67,7 @@ if TYPE_CHECKING:
     from harness.asking.prepare import Prepared
 
 CHECKS: tuple[Check, ...] = (
+    *whole_replies.FIRST_CHECKS,
     *protocol.CHECKS,
     *ends.CHECKS,
     *thinking.CHECKS,
@@ -78,6 +81,7 @@ CHECKS: tuple[Check, ...] = (
     *context.CHECKS,
     *load.CHECKS,
     *tools.CHECKS,
+    *whole_replies.LAST_CHECKS,
 )
 
 MAX_SEED = 2**30
@@ -104,12 +108,20 @@ def select(names: Sequence[str] = (), *, quick: bool = False, checks: Sequence[C
                 field="checks", value=name,
             )  # fmt: skip
         if name not in words:
-            raise UsageError(f"no such check.{near_names(name, words)}", field="checks", value=name)
+            # The checks against a reference may be meant, too; without a reference they are not among `checks`.
+            near = near_names(name, words | {*reference.NAMES})
+            raise UsageError(f"no such check.{near or _names(checks)}", field="checks", value=name)
     return [
         check
         for check in checks
         if (not names or check.name in names or check.group in names) and (check.quick or not quick)
     ]
+
+
+def _names(checks: Sequence[Check]) -> str:
+    """The end of a message that lists the names of all groups and checks."""
+    groups = ", ".join(dict.fromkeys(check.group for check in checks))
+    return f" The groups are {groups}; the checks are {', '.join(check.name for check in checks)}."
 
 
 def examine(
@@ -322,14 +334,14 @@ def _observation(check: Check, subject: Subject) -> Seen:
 
     A check is untested if the server was asked no more before its end, because of a limit on requests or an empty
     account: such a refusal is no answer to what the check asks, whatever the check made of it. The requests that it
-    lost otherwise are named (`without_lost`).
+    lost otherwise are named (`without_lost`). What another fault explains is untested (`beside_the_fault`).
     """
     server = subject.server
     if server.ended:
         return untested(NOTHING, f"the server is asked no more: {quoted(server.ended)}")
-    before = server.n_requests - server.n_refused
+    before, tallied = server.n_requests - server.n_refused, subject.tally.copy()
     subject.lost = Lost()
-    seen = _look(check, subject)
+    seen = beside_the_fault(check, _look(check, subject), subject.tally - tallied)
     if ended := subject.server.ended:
         n = server.n_requests - server.n_refused - before
         return untested(
@@ -399,6 +411,9 @@ def probe(options: ProbeOptions, watcher: Watcher | None = None, *, shared_key: 
         address = server.endpoint.base_url
         server.ledger.budget = options.budget
         with counterparts.counterpart(options, watcher) as counterpart:
+            if counterpart.is_same_model(server):
+                watcher.warn(Sentence(f"{option('reference')} {options.reference}: {counterparts.ITSELF}."))
+                counterpart = counterpart.of_itself()
             selected = select(options.checks, quick=options.quick, checks=(*CHECKS, *counterpart.checks))
             # Saved first: a reference that cannot be saved is an error before minutes are spent.
             if options.save_reference is not None:

@@ -12,7 +12,7 @@ from harness.core.errors import ServerError
 from harness.core.inert import quoted
 from harness.core.records import Message
 from harness.verbs.probe.asking import CHAT, Inquiry, ProbeReply, Refused
-from harness.verbs.probe.findings import Check, Seen, broken_stream, sound, spoils, untested, warns
+from harness.verbs.probe.findings import Check, Seen, broken_stream, no_evidence, sound, spoils, untested, warns
 from harness.verbs.probe.subject import LONG, PROMPTS, STORY, Subject, logprob_fields
 from server_launchers.engines import table as engines
 
@@ -80,8 +80,7 @@ def _stream_beside_whole(subject: Subject, prompt: str) -> tuple[Seen, str]:
 def _usage(subject: Subject) -> Seen:
     """Check that the server counts the tokens of a reply rightly, in a stream and in a whole reply."""
     sent = f"a chat request of {LONG} tokens, streamed and whole, with log-probabilities"
-    (streamed,) = subject.streamed([Inquiry(STORY, {"max_tokens": LONG, "temperature": 0})])
-    whole = _with_logprobs(subject)
+    streamed, whole = subject.greedy_stream, subject.greedy_reply
     usage = whole.usage
     if usage is None or usage.completion_tokens is None or usage.prompt_tokens is None:
         return warns(sent, "the whole reply states no usage")
@@ -98,11 +97,8 @@ def _usage(subject: Subject) -> Seen:
                 f"the stream counts {counts[0]} and {counts[1]} tokens, the whole reply of the same text "
                 f"{usage.prompt_tokens} and {usage.completion_tokens}",
             )
-    n = len(whole.first.tokens)
-    # Some servers count the end-of-turn token, which is not in the text or its log-probabilities.
-    counted = usage.completion_tokens - (1 if whole.first.finish_reason == "stop" else 0)
-    if n and not counted <= n <= usage.completion_tokens:
-        return warns(sent, f"usage states {usage.completion_tokens} new tokens, but {n} came")
+    if subject.miscount:
+        return warns(sent, subject.miscount)
     rendered = _rendered(subject, STORY)
     if rendered is not None and len(rendered) != usage.prompt_tokens:
         return warns(
@@ -133,6 +129,8 @@ def _length(subject: Subject) -> Seen:
         return untested(
             sent, "finish_reason length; without usage and log-probabilities nothing shows how many tokens came"
         )
+    if n != CUT and not choice.tokens and subject.miscount:
+        return untested(sent, f"finish_reason length after {n} tokens, but {no_evidence(subject.miscount)}")
     if n != CUT:
         return spoils(sent, f"finish_reason length after {n} tokens instead of {CUT}")
     return sound(sent, f"finish_reason length after exactly {n} tokens")
@@ -148,6 +146,8 @@ def _ending(subject: Subject) -> Seen:
         return sound(sent, f"finish_reason stop after {n} tokens: {quoted(answer.first.whole[-60:])!r}")
     if reason == "length" and (n is None or n >= 400):
         return untested(sent, "the model had not ended after 400 tokens")
+    if reason == "length" and subject.miscount:
+        return untested(sent, f"finish_reason length after {n} tokens, but {no_evidence(subject.miscount)}")
     return spoils(sent, f"finish_reason {quoted(str(reason))!r} after {n} tokens of 400")
 
 
@@ -310,7 +310,7 @@ def _rendered(subject: Subject, text: str) -> list[int] | None:
 
 CHECKS = (
     Check(
-        name="streaming", group="protocol", look=_streaming,
+        name="streaming", group="protocol", look=_streaming, by_text=True,
         why="A run reads streams: text that a stream drops is missing from the answer that is graded.",
         mend="Look for a proxy or a reasoning parser that drops events; ask for whole replies until it is mended.",
     ),
@@ -318,7 +318,8 @@ CHECKS = (
         name="usage", group="protocol", look=_usage,
         why="Lengths, budgets and prices are computed from the server's token counts.",
         mend="Switch on usage at the server, also in streams. Without it, a budget and the cost count each reply "
-        "with the most tokens possible, a score states no lengths, and the progress of a run counts stream events.",
+        "with the most tokens possible, a score states no lengths, and the progress of a run counts stream events. "
+        "Where counts are false, ask the provider: a bill by them is false, too.",
     ),
     Check(
         name="length", group="protocol", look=_length,
@@ -331,12 +332,12 @@ CHECKS = (
         mend="Look at the model's end-of-turn tokens (generation_config.json, eos_token_id) and at its template.",
     ),
     Check(
-        name="stop texts", group="protocol", look=_stop,
+        name="stop texts", group="protocol", look=_stop, by_text=True,
         why="Benchmarks with stop texts grade the text before the stop text.",
         mend="Use a server that obeys `stop`, or a card without stop texts.",
     ),
     Check(
-        name="several choices", group="protocol", look=_choices,
+        name="several choices", group="protocol", look=_choices, by_text=True,
         why="A run asks for each sample in a request of its own, so it needs no `n`; other tools use `n`.",
         mend="Nothing is to be done for a run of this harness.",
     ),
@@ -346,7 +347,7 @@ CHECKS = (
         mend="Start the server so that it returns log-probabilities from before sampling (raw).",
     ),
     Check(
-        name="characters", group="protocol", look=_utf8, tokens=280,
+        name="characters", group="protocol", look=_utf8, by_text=True, tokens=280,
         why="A character lost between two tokens changes an answer.",
         mend="Update the engine, or look for a proxy that decodes and encodes each chunk by itself.",
     ),

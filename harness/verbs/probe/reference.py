@@ -38,7 +38,7 @@ from harness.verbs.probe import exact
 from harness.verbs.probe.asking import COMPLETIONS, Choice, Inquiry, ProbedServer, ProbeReply, Refused, first_top
 from harness.verbs.probe.findings import Check, Outcome, Seen, sound, spoils, untested, warns
 from harness.verbs.probe.overlap import COVERED, coarse, covered, divergence
-from harness.verbs.probe.subject import Lost, Subject, drawn, listed, logprob_fields
+from harness.verbs.probe.subject import Lost, Subject, drawn, is_echo, listed, logprob_fields
 
 PASSAGES: tuple[str, ...] = (
     "The old bridge was closed because the river had risen overnight, and nobody in the village could reach "
@@ -638,22 +638,42 @@ def begun_alike(reference: Begun, as_run: RunSpelling | None = None) -> Check:
         n_agreed, n_tokens = sum(agreed for agreed, _ in counts), sum(n for _, n in counts)
         share = f", {n_agreed} of {n_tokens} tokens before the first difference" if n_tokens else ""
         came = f"{n_same} of {len(theirs)} replies begin as those of {reference.named}{share}"
-        if n_same <= MAX_ODD_SAME:
-            n_own = fingerprint.same(begun, _beginnings(_greedy(subject.server, template_of)))
-            if n_own <= MAX_ODD_SAME:
-                came = (
-                    f"asked again, {n_own} of {len(begun)} replies begin as before: the server samples at temperature "
-                    f"0, so nothing is known of its weights; {came}"
-                )
-            return spoils(sent, came)
-        return warns(sent, came) if n_same < fingerprint.MIN_SAME else sound(sent, came)
+        if n_same >= fingerprint.MIN_SAME:
+            return sound(sent, came)
+        # Before a difference is called one of weights, both sides must be shown to repeat themselves.
+        for whose, before, ask_again in (
+            (f"the reference {reference.named}", theirs, reference.beginnings),
+            ("the probed server", begun, lambda: _beginnings(_greedy(subject.server, template_of))),
+        ):
+            try:
+                why = _incomparable(before, ask_again)
+            except Refused as refused:
+                why = refused.whose
+            if why:
+                return untested(sent, f"{whose} {why}, so nothing is known of the weights; {came}")
+        return spoils(sent, came) if n_same <= MAX_ODD_SAME else warns(sent, came)
 
     return Check(
         name=GREEDY_REPLIES, group="reference", look=look, quick=False, tokens=600,
         why="Other weights, another chat template, or sampling where temperature 0 is asked for gives other scores.",
-        mend="If its own replies do not repeat, mend `temperature 0` first. Else compare the chat template (reference: "
-        "the model's folder), then weights and engine.",
+        mend="Compare the chat template (reference: the model's folder), then weights and engine.",
     )  # fmt: skip
+
+
+def _incomparable(begun: Sequence[str], ask_again: Callable[[], Sequence[str]]) -> str:
+    """Why the beginnings of greedy replies of one side cannot be compared, with the side as the subject; empty if they
+    can: they have text, are not the prompts, and come again when they are asked for again.
+    """
+    n_blank = sum(not text.strip() for text in begun)
+    if 2 * n_blank > len(begun):
+        return f"sent no text in {n_blank} of {len(begun)} replies"
+    n_echoes = sum(is_echo(text, prompt) for text, prompt in zip(begun, fingerprint.PROMPTS, strict=True))
+    if 2 * n_echoes > len(begun):
+        return f"sent the prompt itself as the reply in {n_echoes} of {len(begun)} cases"
+    n_same = fingerprint.same(begun, ask_again())
+    if n_same < fingerprint.MIN_SAME:
+        return f"repeats {n_same} of {len(begun)} greedy replies when asked again: it may sample at temperature 0"
+    return ""
 
 
 def _agreeing(ours: Choice, theirs: str) -> tuple[int, int]:

@@ -254,7 +254,7 @@ _REWRITTEN = "Look for a proxy that rewrites the field, or a server whose sampli
 
 CHECKS = (
     Check(
-        name="temperature 0", group="sampling", look=_greedy, tokens=270,
+        name="temperature 0", group="sampling", look=_greedy, by_text=True, tokens=270,
         why="A greedy score comes from the likeliest tokens; sampled replies are another setting.",
         mend=_REWRITTEN,
     ),
@@ -290,22 +290,22 @@ CHECKS = (
         mend="Use a server that obeys it, or leave it out and say so beside the score.",
     ),
     Check(
-        name="penalties", group="sampling", look=_penalties, quick=False, tokens=600,
+        name="penalties", group="sampling", look=_penalties, by_text=True, quick=False, tokens=600,
         why="If penalties are ignored, a run has another setting than it states.",
         mend="Leave penalties out, or use a server that obeys them.",
     ),
     Check(
-        name="same seed", group="sampling", look=_same_seed, tokens=400,
+        name="same seed", group="sampling", look=_same_seed, by_text=True, tokens=400,
         why="A seed makes a sample repeatable; a score does not depend on seeds.",
         mend="Nothing to do for a score; to repeat samples, use an engine that obeys seeds.",
     ),
     Check(
-        name="other seed", group="sampling", look=_other_seed, tokens=270,
+        name="other seed", group="sampling", look=_other_seed, by_text=True, tokens=270,
         why="Samples that are copies of one another make pass@k and every error bar wrong.",
         mend="Look for a cache between here and the engine, or a server with a fixed seed.",
     ),
     Check(
-        name="no cached replies", group="sampling", look=_cache, tokens=270,
+        name="no cached replies", group="sampling", look=_cache, by_text=True, tokens=270,
         why="Samples that are copies of one another make pass@k and every error bar wrong.",
         mend="Look for a cache between here and the engine, or a server with a fixed seed; send seeds.",
     ),

@@ -7,9 +7,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from harness.client.protocol.reply import Reply, RequestFailed
+from harness.core.inert import quoted
+from harness.core.reply_notes import UNREAD_TEXT
 from harness.verbs.probe import exact
 from harness.verbs.probe.asking import CHAT, COMPLETIONS, Choice, Inquiry, ProbedServer, ProbeReply, Refused
 
@@ -44,6 +46,13 @@ OPEN_PROMPTS: tuple[tuple[str, str], ...] = (
 MIN_ENTROPY = 0.5
 """Smallest entropy of a prompt's first token, in nats; with a smaller entropy, draws show hardly anything."""
 
+MIN_REPEATED = 0.5
+"""Smallest fraction of greedy replies that must repeat when asked for again, before greedy replies that differ
+are called a fault.
+"""
+
+MIN_ECHO = 12
+"""Smallest number of characters of a reply that counts as a repetition of the prompt."""
 
 FLOOR_NATS = 1e-6
 """Log-probabilities that lie closer together than this are the same number."""
@@ -84,6 +93,12 @@ def logprob_fields(path: str) -> dict[str, Any]:
     return {"logprobs": True, "top_logprobs": TOP} if path == CHAT else {"logprobs": TOP}
 
 
+Kind = Literal["reply", "blank", "echo", "stream", "cut"]
+"""What a reply counts as: each reply, one without text, one that is its prompt; each stream that was sent alone, and
+one of these that ended without a finish reason.
+"""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Lost:
     """Requests of a check that brought nothing to judge: n of all its `of`. why: of one of them; empty if none is."""
@@ -103,7 +118,9 @@ class Subject:
     counted. room: tokens that the check under way may cost; None: as many as it takes. warm: first tokens drawn at
     temperature 1 so far → how often each came. draw_tokens: about how many tokens one such draw costs; None until
     `open` has found its prompt. lost: the requests of the check under way that
-    brought nothing to judge. beside: the server that is the reference; None without one.
+    brought nothing to judge. beside: the server that is the reference; None without one. tally: of the replies that the
+    checks asked for by `whole` and `streamed`, one at a time. unread: the client's note on a field of the
+    replies that it does not read; empty without one.
     """
 
     server: ProbedServer
@@ -117,6 +134,8 @@ class Subject:
     draw_tokens: int | None = None
     lost: Lost = Lost()
     beside: ProbedServer | None = None
+    tally: Counter[Kind] = field(default_factory=Counter)
+    unread: str = ""
 
     def chat(self, text: str = STORY, **fields: Any) -> ProbeReply:
         """The whole reply to one message. Raises `Refused`."""
@@ -124,19 +143,92 @@ class Subject:
 
     def whole(self, inquiry: Inquiry) -> ProbeReply:
         """The whole reply to one request. Raises `Refused`."""
-        return self.server.whole(inquiry.body(self.server.asker), inquiry.path)
+        reply = self.server.whole(inquiry.body(self.server.asker), inquiry.path)
+        if not reply.first.calls:
+            self._count(reply.first.whole, inquiry.text)
+        return reply
 
     def streamed(self, inquiries: Sequence[Inquiry], at_once: int = 1) -> list[Reply | RequestFailed]:
         """The streamed replies to several requests, in order; a failure stands in place of its reply."""
-        return self.server.streamed([inquiry.body(self.server.asker, stream=True) for inquiry in inquiries], at_once)
+        replies = self.server.streamed([inquiry.body(self.server.asker, stream=True) for inquiry in inquiries], at_once)
+        for inquiry, reply in zip(inquiries, replies, strict=True):
+            if at_once > 1:
+                continue  # What many requests at once do to replies is a finding of the load.
+            self.tally["stream"] += 1
+            self.tally["cut"] += isinstance(reply, RequestFailed) and reply.kind == "cut"
+            if isinstance(reply, Reply):
+                self._count(text_of(reply), inquiry.text)
+                self.unread = self.unread or next((note for note in reply.notes if note.startswith(UNREAD_TEXT)), "")
+        return replies
+
+    def _count(self, text: str, prompt: str) -> None:
+        """Add a reply with this text to the tally."""
+        self.tally["reply"] += 1
+        self.tally["blank"] += not text.strip()
+        self.tally["echo"] += is_echo(text, prompt)
 
     @cached_property
-    def greedy(self) -> Choice:
+    def greedy_reply(self) -> ProbeReply:
         """The greedy reply to the story prompt, with log-probabilities if the server gives them. Raises `Refused`."""
         try:
-            return self.chat(**logprob_fields(CHAT)).first
+            return self.chat(**logprob_fields(CHAT))
         except Refused:
-            return self.chat().first
+            return self.chat()
+
+    @property
+    def greedy(self) -> Choice:
+        """The choice of `greedy_reply`. Raises `Refused`."""
+        return self.greedy_reply.first
+
+    @cached_property
+    def greedy_stream(self) -> Reply | RequestFailed:
+        """The same greedy reply as a stream, without log-probabilities."""
+        (reply,) = self.streamed([Inquiry(STORY, {"max_tokens": LONG, "temperature": 0})])
+        return reply
+
+    @cached_property
+    def miscount(self) -> str:
+        """Why the numbers of new tokens that the server states are no evidence; empty if they agree with what came, or
+        if the server states none.
+
+        They agree if a reply has as many log-probabilities or, on a server without log-probabilities, ends at
+        max_tokens by the count; and if a stream of the same text states the same number. Raises `Refused`.
+        """
+        whole, stream = self.greedy_reply, self.greedy_stream
+        stated = whole.usage.completion_tokens if whole.usage else None
+        if stated is None:
+            return ""
+        n_shown = len(whole.first.tokens)
+        # Some servers count the end-of-turn token, which is not in the text or its log-probabilities.
+        counted = stated - (1 if whole.first.finish_reason == "stop" else 0)
+        if n_shown and not counted <= n_shown <= stated:
+            return f"usage states {stated} new tokens, but {n_shown} came"
+        if not n_shown and stated != LONG:
+            return (
+                f"usage states {stated} new tokens of a reply with max_tokens {LONG} that says finish_reason "
+                f"{quoted(str(whole.first.finish_reason))}; without log-probabilities nothing shows how many came"
+            )
+        in_stream = stream.usage.completion_tokens if isinstance(stream, Reply) else None
+        # A batch may change the text of a reply, and so its number of tokens.
+        same_text = text_of(stream).rstrip("\ufffd") == whole.first.whole.rstrip("\ufffd")
+        if same_text and in_stream not in (None, stated):
+            return f"the stream states {in_stream} new tokens, the whole reply of the same text {stated}"
+        return ""
+
+    def unrepeated(self, inquiries: Sequence[Inquiry]) -> str:
+        """Why equal replies to these greedy requests are not to be expected; empty if they repeat when asked for again.
+
+        inquiries: requests that have been sent before, so that a prefix cache treats both of their further replies
+        alike.
+        """
+        again = [[text_of(reply) for reply in self.streamed(inquiries)] for _ in range(2)]
+        n_same = sum(first == second for first, second in zip(*again, strict=True))
+        if n_same >= MIN_REPEATED * len(inquiries):
+            return ""
+        return (
+            f"asked again twice, one by one, {n_same} of {len(inquiries)} greedy replies repeat: the server may sample "
+            "at temperature 0 (see `temperature 0`), so replies that differ show nothing else"
+        )
 
     @cached_property
     def open(self) -> Open | None:
@@ -182,6 +274,17 @@ class Subject:
         least = min(opened.logprobs.values())
         unlisted = [c for c in choices if drawn(c) not in opened.logprobs and (c.first_logprob or 0.0) < least]
         return Draws(counts=Counter(map(drawn, choices)), n_unlisted=len(unlisted))
+
+
+def is_echo(text: str, prompt: str) -> bool:
+    """Whether a reply repeats the beginning of its prompt and nothing else. A few characters may do so by chance."""
+    text = text.strip()
+    return len(text) >= min(MIN_ECHO, len(prompt)) and prompt.strip().startswith(text)
+
+
+def text_of(reply: Reply | RequestFailed) -> str:
+    """Reasoning and text of a reply; empty for a failure."""
+    return (reply.reasoning or "") + (reply.text or "") if isinstance(reply, Reply) else ""
 
 
 @dataclass(frozen=True, kw_only=True)

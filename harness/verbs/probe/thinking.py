@@ -34,6 +34,8 @@ def _reasoning(subject: Subject) -> Seen:
     sent = f"a sum at temperature 0, cut after {SHORT} tokens"
     choice = subject.chat(QUESTION, max_tokens=SHORT).first
     opened = _ends_open(subject)
+    if not choice.whole and subject.unread:
+        return untested(sent, f"no text came; {subject.unread}")
     if not _thinks(choice) and not opened:
         return untested(sent, "the model does not think, or does not show it")
     if choice.thought:
@@ -122,7 +124,7 @@ CHECKS = (
         mend="Use the switch that the model's template knows (see its chat template).",
     ),
     Check(
-        name="effort", group="protocol", look=_effort, tokens=200,
+        name="effort", group="protocol", look=_effort, by_text=True, tokens=200,
         why="Scores at low and at high effort are two different scores; a server that ignores the effort makes them "
             "equal.",
         mend="Use the field that the model's template or provider knows; state the score without an effort.",

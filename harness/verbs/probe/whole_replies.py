@@ -1,0 +1,82 @@
+"""Checks that replies come at all: with a text that is not the prompt, and with a finish reason at a stream's end.
+
+Many other checks look wrong behind such a fault. They are then untested (`findings.beside_the_fault`), and only these
+two checks name it.
+"""
+
+from __future__ import annotations
+
+from harness.client.protocol.reply import RequestFailed
+from harness.core.inert import quoted
+from harness.core.nouns import count_noun
+from harness.verbs.probe.asking import Inquiry
+from harness.verbs.probe.findings import (
+    FINISHED,
+    MAX_LOST,
+    REPLY_TEXT,
+    Check,
+    Seen,
+    sound,
+    spoils,
+    too_slow,
+    untested,
+    warns,
+)
+from harness.verbs.probe.subject import LONG, PROMPTS, STORY, Subject, is_echo, text_of
+
+TOKENS = 12
+"""Number of new tokens of each stream that is sent for the count of finished streams."""
+
+MIN_STREAMS = 8
+"""Smallest number of streams by which a server is judged; if the checks before have sent fewer, more are sent."""
+
+MIN_CUT = 2
+"""Smallest number of unfinished streams that spoil a score; a single one may be chance."""
+
+
+def _reply_text(subject: Subject) -> Seen:
+    """Look at the text of one greedy reply, whole and as a stream: it must have one, and not be the prompt."""
+    sent = f"a prompt for a short story, whole and as a stream of {LONG} tokens"
+    whole, stream = subject.greedy.whole, subject.greedy_stream
+    streamed = text_of(stream)
+    if is_echo(whole, STORY) and (is_echo(streamed, STORY) or isinstance(stream, RequestFailed)):
+        return spoils(sent, f"the reply is the prompt itself: {quoted(whole)!r}")
+    if subject.unread:
+        text = "the rest of the reply has text" if whole.strip() or streamed.strip() else "no other text came"
+        return warns(sent, f"{subject.unread}; {text}")
+    if isinstance(stream, RequestFailed) and stream.kind == "timeout":
+        return too_slow(sent, stream.message)
+    if not whole.strip() and not streamed.strip():
+        return untested(sent, "no text came: the reply is empty, or the server hides the reasoning that came first")
+    return sound(sent, f"text came: {quoted((whole or streamed)[:60])!r}")
+
+
+def _finished_streams(subject: Subject) -> Seen:
+    """Count the streams of the probe that ended without a finish reason; too few are made more."""
+    n_more = MIN_STREAMS - subject.tally["stream"]
+    if n_more > 0:
+        subject.streamed([Inquiry(text, {"max_tokens": TOKENS, "temperature": 0}) for text in PROMPTS[:n_more]])
+    n, n_cut = subject.tally["stream"], subject.tally["cut"]
+    sent = f"the {count_noun(n, 'stream')} that the probe sent one by one"
+    if not n_cut:
+        return sound(sent, "none of them ended without a finish reason")
+    came = f"{n_cut} of {count_noun(n, 'stream')} ended without a finish reason"
+    return spoils(sent, came) if n_cut >= MIN_CUT and n_cut > MAX_LOST * n else warns(sent, came)
+
+
+FIRST_CHECKS = (
+    Check(
+        name=REPLY_TEXT, group="protocol", look=_reply_text, tokens=140,
+        why="Only text in the fields `content`, `reasoning` and `reasoning_content` of a reply is read and graded.",
+        mend="If the reply is the prompt, look for a gateway or a test server in between. If a field is not read, ask "
+        "the provider for one of these fields, or start the engine with the model's reasoning parser.",
+    ),
+)  # fmt: skip
+
+LAST_CHECKS = (
+    Check(
+        name=FINISHED, group="protocol", look=_finished_streams, tokens=280,
+        why="A run asks again for a reply whose stream breaks, pays for both, and loses the sample in the end.",
+        mend="Look for a proxy with a limit on the time or the bytes of a reply; ask the provider.",
+    ),
+)  # fmt: skip
