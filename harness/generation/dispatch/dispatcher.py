@@ -278,7 +278,7 @@ class Dispatcher:
 
     def failed(self, task: Task, failure: RequestFailed) -> None:
         """Handle the failure of the request for `task`, by the first table of `retry`."""
-        flight = self._landed(task)
+        flight = self._landed(task, failure)
         self._rate.settle(flight.expected_tokens, 0)
         self.counts.fail(failure, self._clock())
         lane = self._lanes[flight.ticket.lane_number]
@@ -368,10 +368,18 @@ class Dispatcher:
         else:
             self.fail(error if isinstance(error, HarnessError) else StoreError(str(error)))
 
-    def _landed(self, task: Task) -> _Flight:
-        """Take the request for `task`, which ended without a sample, off those in flight; return it."""
-        self._arrivals.ended(task)
-        self._budget.failed()
+    def _landed(self, task: Task, failure: RequestFailed | None = None) -> _Flight:
+        """Take the request for `task`, which ended without a sample, off those in flight; return it.
+
+        failure: how it ended, if the server or the transport ended it.
+        """
+        n_events = self._arrivals.ended(task)
+        billed = None
+        # The server may have begun a reply, and bills it though it never states its tokens.
+        if failure is None or not failure.free:
+            billed = self._billing.most(task, failure.n_events if failure is not None else n_events)
+            self.counts.beside.add(billed)
+        self._budget.failed(billed)
         return self._flights.pop(task)
 
     # ---- what a failure leads to
