@@ -25,7 +25,7 @@ from harness.generation.plan import SessionPlan
 from harness.generation.settings import BenchmarkSettings
 from harness.generation.spending import Prices, Spent
 from harness.presets.sampling import Sampling
-from tests.faults.server import FaultServer, Request, delta, event_stream, http
+from tests.faults.server import FaultServer, Request, completion, delta, event_stream, http
 from tests.generation.small_runs import expected_keys, keys_of, question_set, run, run_settings, samples_of, well
 
 PRICES = Prices(1.0, 10.0)
@@ -181,10 +181,10 @@ def test_nothing_unknown_is_counted_as_zero(usages: list[tuple[int | None, int |
     settings = run_settings(Path("nowhere"), prices=PRICES, benchmarks=benchmarks)
     plan = SessionPlan(owed=[], done={}, total={}, prompt_bytes={("sums", "q"): 10**6})
     billing, spent = Billing(settings, plan), Spent()
-    for index, (prompt, completion) in enumerate(usages):
+    for index, (n_prompt, n_new) in enumerate(usages):
         sample = Sample(
             benchmark="sums", question_id="q", sample_index=index, text="", reasoning=None, finish_reason="stop",
-            usage=Usage(prompt_tokens=prompt, completion_tokens=completion), timing=Timing(started=0, total=1),
+            usage=Usage(prompt_tokens=n_prompt, completion_tokens=n_new), timing=Timing(started=0, total=1),
             endpoint="http://a/v1",
         )  # fmt: skip
         spent.add(billing.billed(sample))
@@ -203,6 +203,15 @@ def test_a_budget_in_money_ends_at_a_whole_round_and_says_what_was_spent(tmp_pat
         with pytest.raises(StoppedByRule, match=r"0.00158 of .* USD used.* \(180 tokens in, 140 out\).* 20 of 50"):
             run(settings, question_set(tmp_path, 5))
     assert set(Counter(s.question_id for s in samples_of(settings)).values()) == {4}
+
+
+def test_a_run_that_the_canary_stops_states_its_cost(tmp_path: Path) -> None:
+    with FaultServer(lambda _: completion("no", 7)) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, concurrency=1, prices=PRICES)
+        with pytest.raises(
+            StoppedByRule, match=r"all the same.* This session: 0\.0013 USD for 144 tokens in, 112 out\.$"
+        ):
+            run(settings, question_set(tmp_path, 10))
 
 
 @pytest.mark.parametrize(

@@ -24,11 +24,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 
 from harness.client.address.endpoint import Endpoint
+from harness.client.address.providers import suggestion
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.errors import HarnessError, ServerError, StoppedByRule, StoreError, option
 from harness.core.hidden_limit import ReplyLengths, reply_checksum
 from harness.core.inert import quoted
 from harness.core.records import Sample
+from harness.generation.context import smaller_max_tokens
 from harness.generation.dispatch.actions import Action, Ask, Cancel, Done, Log, Store, Wait
 from harness.generation.dispatch.budget import Billing, Budget, Ending, RateLimit
 from harness.generation.dispatch.canary import Answered, Builds, Canary, Duplicates, ModelName
@@ -492,7 +494,19 @@ class Dispatcher:
             return
         self._refused_questions.add((task.benchmark, task.question_id))
         if not self.counts.finished and len(self._refused_questions) >= HOPELESS_QUESTIONS:
-            self.fail(ServerError(f"{endpoint} rejects every request: {failure.message}"))
+            cure = self._cure(task, failure)
+            self.fail(ServerError(f"{endpoint} rejects every request: {failure.message}{cure and f' ({cure})'}"))
+
+    def _cure(self, task: Task, failure: RequestFailed) -> str:
+        """The option to change after this refusal; empty if the server's words name none."""
+        most = self._settings.benchmarks[task.benchmark].sampling.max_tokens
+        if failure.kind == "too_long" and most is not None:
+            fits = smaller_max_tokens(failure.message, most)
+            if fits is not None:
+                return (
+                    f"the prompt and max_tokens {most} need more than this context: give {option('max_tokens', fits)}"
+                )
+        return suggestion(failure.message) or ""
 
     # ---- the user's commands
 
