@@ -14,7 +14,7 @@ from harness.asking.prepare import Prepared, in_a_line
 from harness.asking.watching import Watcher
 from harness.benchmarks.questions import QuestionsById, QuestionSet
 from harness.client.address.providers import suggestion
-from harness.core.errors import Sentence, ServerError
+from harness.core.errors import Sentence
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.generation import lengths, runner
@@ -75,7 +75,7 @@ def with_suggestion(message: str) -> str:
 def generate(prepared: Prepared, settings: RunSettings, watcher: Watcher | None) -> Outcome:
     """Call `runner.generate` for a prepared run with `settings`, and return its outcome.
 
-    Raises what `runner.generate` raises; the error of a server that refused a field names the option to change.
+    Raises what `runner.generate` raises.
     """
     watcher = watcher or Watcher()
     former = prepared.options.lengths_from
@@ -88,35 +88,32 @@ def generate(prepared: Prepared, settings: RunSettings, watcher: Watcher | None)
     prepared.folder.refuse_foreign()
     prepared.folder.create()
     watcher.sampling(in_a_line(settings, prepared.sets), prepared.folder)
-    try:
-        with _listening(options, settings, watcher) as progressed:
-            return runner.generate(
-                settings,
-                prepared.sets,
-                servers=runner.ServerSide(
-                    facts=prepared.looks.facts,
-                    environment=prepared.about,
-                    context_of=prepared.looks.context_of,
-                    describe=prepared.describe,
-                    endpoints_file=prepared.endpoints_file,
-                    lost=_loss_of(prepared),
-                ),
-                listener=runner.Listener(
-                    on_progress=progressed,
-                    # A stage plans fewer samples than the run on purpose, so stored samples beyond them are no surplus.
-                    on_surplus=watcher.warn if settings.benchmarks == prepared.settings.benchmarks else None,
-                    on_status=watcher.standing,
-                    on_warning=watcher.warn,
-                    resume_command=watcher.resume_command,
-                ),
-                answered=answer_finder(prepared.sets),
-                prior_lengths=prior,
-                taken_over=tuple if continued is None else continued.samples,
-                break_lock=options.break_lock,
-                account=prepared.account,
-            )
-    except ServerError as error:
-        raise ServerError(with_suggestion(error.sentence.marked)) from error
+    with _listening(options, settings, watcher) as progressed:
+        return runner.generate(
+            settings,
+            prepared.sets,
+            servers=runner.ServerSide(
+                facts=prepared.looks.facts,
+                environment=prepared.about,
+                context_of=prepared.looks.context_of,
+                describe=prepared.describe,
+                endpoints_file=prepared.endpoints_file,
+                lost=_loss_of(prepared),
+            ),
+            listener=runner.Listener(
+                on_progress=progressed,
+                # A stage plans fewer samples than the run on purpose, so stored samples beyond them are no surplus.
+                on_surplus=watcher.warn if settings.benchmarks == prepared.settings.benchmarks else None,
+                on_status=watcher.standing,
+                on_warning=watcher.warn,
+                resume_command=watcher.resume_command,
+            ),
+            answered=answer_finder(prepared.sets),
+            prior_lengths=prior,
+            taken_over=tuple if continued is None else continued.samples,
+            break_lock=options.break_lock,
+            account=prepared.account,
+        )
 
 
 def _listening(

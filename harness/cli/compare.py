@@ -76,7 +76,7 @@ def command(
         say(decisions)
     else:
         for number, pair in enumerate(pairs, 1):
-            _print(pair)
+            _print(pair, several=len(pairs) > 1)
             if all(later.sides[0] != pair.sides[0] for later in pairs[number:]):
                 _print_means(pairs, pair.sides[0])
         if any(map(_decided_by_correction, pairs)):
@@ -136,8 +136,8 @@ def _gate(decisions: Sequence[Decision], uncompared: Sequence[str], margin: floa
     return StoppedByRule.exit_code if refused else EXIT_OWED if unseen or uncompared else EXIT_COMPLETE
 
 
-def _print(pair: RunComparison) -> None:
-    """Print the comparison of one run with the baseline on one benchmark."""
+def _print(pair: RunComparison, *, several: bool) -> None:
+    """Print the comparison of one run with the baseline on one benchmark. several: more comparisons are printed."""
     from harness.benchmarks.prompts import name_of
     from harness.reports.unsettled import open_points
     from harness.runs.recorded_settings import difference_in_words, is_checksum
@@ -189,8 +189,10 @@ def _print(pair: RunComparison) -> None:
     for difference in pair.settings:
         if not is_checksum(difference.field):  # A warning says in words what it stands for.
             click.echo(f"  differs: {difference_in_words(difference)}")
+    # A warning is read apart from the comparison, whose lines are on standard output.
+    named = f"{visible(paired.benchmark)}, {run} against {baseline}: " if several else ""
     for warning in decision.warnings:
-        terminal.warn(warning)
+        terminal.warn(f"{named}{warning}")
 
 
 def _print_means(pairs: Sequence[RunComparison], run: str) -> None:

@@ -6,6 +6,7 @@ bound does not fit. Where `may_lower` allows it, max_tokens is lowered instead, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -64,6 +65,23 @@ def may_lower(origins: Mapping[str, str], *, fit_context: bool) -> bool:
     origins: sampling parameter → where its value comes from, as in `BenchmarkSettings`.
     """
     return fit_context or origins.get("max_tokens") == "default"
+
+
+_STATED_CONTEXT = re.compile(r"context[ _-]?(?:length|window|size)\D{0,40}(\d{3,9})(?!\d)", re.IGNORECASE)
+
+
+def smaller_max_tokens(words: str, max_tokens: int) -> int | None:
+    """The max_tokens to try after a server has refused `max_tokens` with these words; None if they state no context.
+
+    It leaves a sixteenth of the context, or more, for the prompt.
+    """
+    stated = _STATED_CONTEXT.search(words.replace(",", ""))
+    if stated is None:
+        return None
+    context = int(stated.group(1))
+    step = context // FIT_STEPS
+    smaller = (min(context, max_tokens) - 1) // step * step if step else 0
+    return smaller or None
 
 
 def fitted_max_tokens(

@@ -325,12 +325,7 @@ async def _reply(
         if not reply.text and not reply.reasoning:
             raise RequestFailed("cut", "an empty reply")
     except RequestFailed as failed:
-        if _is_free(failed):
+        if failed.free:
             del replies.billed[bill]
         raise
     return reply
-
-
-def _is_free(failed: RequestFailed) -> bool:
-    """Whether the server made no reply: it could not be reached, or refused the request by an HTTP status."""
-    return failed.kind in ("connect", "out_of_files") or (failed.status is not None and failed.status >= 400)

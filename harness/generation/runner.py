@@ -387,6 +387,8 @@ class Runner:
         # The session's own error first: a signal or a full disk may have followed from it.
         if isinstance(ending.error, ServerError) and (outcome.n_done or spent) and not outcome.complete:
             return ServerError(f"{ending.error.sentence.marked.rstrip('.')}. {state} in {where}.{spent}{resume}")
+        if isinstance(ending.error, StoppedByRule) and spent:
+            return StoppedByRule(f"{ending.error.sentence.marked.rstrip('.')}.{spent}")
         if ending.error is not None or outcome.complete:
             return ending.error
         if caught is not None:

@@ -30,20 +30,26 @@ bounds the reply.
 
 @dataclass(frozen=True, slots=True)
 class Billed:
-    """Tokens that one request was billed for. sure: of the less sure of both counts."""
+    """Tokens that one request was billed for. sure: of the less sure of both counts.
+
+    unsure_prompt, unsure_completion: how many of the tokens are there only because nothing rules them out.
+    """
 
     prompt: int
     completion: int
     sure: Sure = "stated"
+    unsure_prompt: int = 0
+    unsure_completion: int = 0
 
 
 @dataclass(slots=True)
 class Spent:
     """Tokens that a session was billed for: as the replies state them, else the most that they can be.
 
-    n_stated: replies of samples that state both numbers. n_bounded: replies that do not, and count with the most that
-    they can be; n_estimated: those that nothing bounds. fingerprint_tokens: those of the tokens that became no sample:
-    prompts and replies of the servers' fingerprints.
+    n_stated: replies of samples that state both numbers. n_bounded: requests without them (one that failed may have
+    brought a part of a reply), which count with the most that they can be; n_estimated: those that nothing bounds.
+    fingerprint_tokens: those of the servers' fingerprints. unsure_prompt_tokens, unsure_completion_tokens: as in
+    `Billed`.
     """
 
     prompt_tokens: int = 0
@@ -52,6 +58,8 @@ class Spent:
     n_bounded: int = 0
     n_estimated: int = 0
     fingerprint_tokens: int = 0
+    unsure_prompt_tokens: int = 0
+    unsure_completion_tokens: int = 0
 
     @classmethod
     def of_all(cls, counts: Iterable[Mapping[str, int]]) -> Spent:
@@ -83,6 +91,8 @@ class Spent:
     def _add(self, billed: Billed) -> None:
         self.prompt_tokens += billed.prompt
         self.completion_tokens += billed.completion
+        self.unsure_prompt_tokens += billed.unsure_prompt
+        self.unsure_completion_tokens += billed.unsure_completion
         self.n_bounded += billed.sure == "at most"
         self.n_estimated += billed.sure == "about"
 
@@ -100,9 +110,11 @@ class Spent:
         """Return a sentence on the tokens, on the cost in USD if there are prices, and on how exact the count is."""
         if prices is None:
             return f"{self.hedge}{self.in_tokens}"
-        usd = prices.usd(self.prompt_tokens, self.completion_tokens)
-        amount = f"{usd:,.2f}" if usd >= 1 else f"{usd:.4f}"
-        return f"{self.hedge}{amount} USD for {self.in_tokens}"
+        most = prices.usd(self.prompt_tokens, self.completion_tokens)
+        unsure = prices.usd(self.unsure_prompt_tokens, self.unsure_completion_tokens)
+        # A log of an older version does not say which tokens are unsure.
+        least = f"at least {_amount(most - unsure)}, " if unsure and self.sure == "at most" else ""
+        return f"{least}{self.hedge}{_amount(most)} USD for {self.in_tokens}"
 
     @property
     def in_tokens(self) -> str:
@@ -111,12 +123,17 @@ class Spent:
         if self.fingerprint_tokens:
             text += f"; {self.fingerprint_tokens:,} of these tokens are the fingerprint's"
         if self.n_bounded:
-            replies = count_noun(self.n_bounded, "reply", "replies")
-            text += f"; {replies} without stated usage count with the most tokens possible"
+            requests = count_noun(self.n_bounded, "request")
+            text += f"; {requests} without stated usage count with the most tokens possible"
         if self.n_estimated:
-            replies = count_noun(self.n_estimated, "reply", "replies")
-            text += f"; {replies} without stated usage and without max_tokens are estimated"
+            requests = count_noun(self.n_estimated, "request")
+            text += f"; {requests} without stated usage and without max_tokens are estimated"
         return text
+
+
+def _amount(usd: float) -> str:
+    """An amount of money, without its unit."""
+    return f"{usd:,.2f}" if usd >= 1 else f"{usd:.4f}"
 
 
 @dataclass(slots=True)

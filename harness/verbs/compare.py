@@ -26,6 +26,7 @@ from harness.runs.manifest import UNKNOWN_MODEL, Difference
 from harness.runs.recorded_settings import server_differences, setting_differences
 from harness.runs.sweep_cell import JOIN
 from harness.scoring import (
+    PairedComparison,
     PublishedComparison,
     PublishedScore,
     QuestionTally,
@@ -143,11 +144,10 @@ def cautions(folders: Sequence[RunFolder]) -> dict[Path, Caution]:
     folder_of = _folders_by_label(runs, folders)
     by_folder = {}
     for pairing in pair_benchmarks(runs, only_first=True)[0]:
-        run, benchmark, base, first = pairing
-        paired = compare_runs(counted_questions(run, benchmark), counted_questions(base, first))
+        paired = _paired(pairing)
         sides = _sides(folder_of, pairing)
         caution = Caution(tuple(comparison_warnings(*sides, paired)), undecided_range(*sides))
-        by_folder[folder_of[run.label].path] = caution
+        by_folder[folder_of[pairing.run.label].path] = caution
     return by_folder
 
 
@@ -156,10 +156,23 @@ def _folders_by_label(runs: Sequence[ScoredRun], folders: Sequence[RunFolder]) -
     return {run.label: folder for run, folder in zip(runs, folders, strict=True)}
 
 
+def _paired(pairing: BenchmarkPair) -> PairedComparison:
+    """The two runs of one benchmark, compared question by question. Raises `StoreError` if one has no samples."""
+    both = []
+    for run, benchmark in (pairing[:2], pairing[2:]):
+        both.append(counted_questions(run, benchmark))
+        if not any(item.n for item in both[-1]):
+            raise StoreError(
+                f"{visible(benchmark.name, 80)} of {visible(run.label, 80)} has no samples; complete the run first, by "
+                "the same `harness run` command, and score it."
+            )
+    return compare_runs(*both)
+
+
 def _run_pair(folder_of: Mapping[str, RunFolder], pairing: BenchmarkPair) -> RunPair:
     """The comparison of one benchmark, with its warnings. folder_of: the runs' folders by label."""
     run, benchmark, base, first = pairing
-    paired = compare_runs(counted_questions(run, benchmark), counted_questions(base, first))
+    paired = _paired(pairing)
     histories = {f"the run {visible(run.label)}": run.history, f"the baseline {visible(base.label)}": base.history}
     return RunPair(
         run=run.label,

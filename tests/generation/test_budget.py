@@ -69,7 +69,7 @@ def test_requests_in_flight_are_as_many_as_their_max_tokens_fit() -> None:
     assert len(sent) == 5
     finish(limits, sent[0], 27)
     assert not limits.fits(), "27 + 5 × 100 is too much"
-    limits.failed()
+    limits.failed(None)
     assert limits.fits(), "27 + 4 × 100 is not"
 
 

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from harness.core.errors import ServerError
 from harness.core.records import Message, Question
-from harness.generation.context import fitted_max_tokens, may_lower, prompt_tokens
+from harness.generation.context import fitted_max_tokens, may_lower, prompt_tokens, smaller_max_tokens
 from harness.generation.runner import stated_context
 from harness.generation.settings import BenchmarkSettings, RunSettings
+from harness.generation.spending import Prices
 from harness.presets.sampling import Sampling
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import Manifest
@@ -150,3 +151,35 @@ def test_the_advice_of_a_preset_is_about_the_max_tokens_that_is_sent(tmp_path: P
     assert "max_tokens 30720: the model card gives a reply 32,768" in fitted.err
     assert "leaves no room" not in fitted.err
     assert "leaves no room" in given.err
+
+
+@pytest.mark.parametrize(
+    ("words", "max_tokens", "smaller"),
+    [
+        ("This model's maximum context length is 32768 tokens. However, you requested 32803 tokens.", 32768, 30720),
+        ("maximum context length is 32,768 tokens", 30720, 28672),
+        ("the context window of 200000 tokens is exceeded", 262144, 187500),
+        ("context_length_exceeded", 32768, None),
+        ("prompt is too long: 32768 tokens", 32768, None),
+        ("maximum context length is 32768 tokens", 1000, None),
+    ],
+)
+def test_the_max_tokens_to_try_is_read_from_the_refusal(words: str, max_tokens: int, smaller: int | None) -> None:
+    assert smaller_max_tokens(words, max_tokens) == smaller
+
+
+def test_a_run_whose_max_tokens_no_context_holds_names_the_value_to_give(tmp_path: Path) -> None:
+    words = "This model's maximum context length is 8192 tokens. However, you requested 8230 tokens."
+    refusal = http(400, {"error": {"message": words, "type": "invalid_request_error"}})
+    benchmarks = {"sums": BenchmarkSettings(samples=1, sampling=Sampling(max_tokens=8192))}
+    with FaultServer(lambda _: [refusal]) as server, pytest.raises(ServerError) as refused:
+        # The command to resume with names options that the server has not refused.
+        run(
+            run_settings(tmp_path / "run", server.base_url, benchmarks=benchmarks, prices=Prices(1.0, 1.0)),
+            question_set(tmp_path, 4),
+            resume_command="harness run sums --seed 1",
+        )
+    message = str(refused.value)
+    assert "rejects every request" in message
+    assert "give max_tokens=7680)" in message
+    assert "rejects seed" not in message

@@ -25,7 +25,7 @@ from harness.generation.plan import SessionPlan
 from harness.generation.settings import BenchmarkSettings
 from harness.generation.spending import Prices, Spent
 from harness.presets.sampling import Sampling
-from tests.faults.server import FaultServer, Request, delta, event_stream, http
+from tests.faults.server import FaultServer, Request, completion, delta, event_stream, http
 from tests.generation.small_runs import expected_keys, keys_of, question_set, run, run_settings, samples_of, well
 
 PRICES = Prices(1.0, 10.0)
@@ -54,7 +54,7 @@ def test_samples_without_usage_count_with_the_most_that_they_can_cost(tmp_path: 
     assert len(text.encode()) * 6 <= spent.prompt_tokens <= sum(map(len, bodies)) + 6 * TEMPLATE_TOKENS
     assert (spent.completion_tokens, spent.n_stated, spent.n_bounded) == (6 * 30, 0, 6)
     assert re.match(
-        r"at most 0\.00\d\d USD for [\d,]+ tokens in, 180 out; 6 replies without stated usage count with the most",
+        r"at least 0.0001, at most 0\.00\d\d USD for [\d,]+ tokens in, 180 out; 6 requests without stated usage ",
         spent.sentence(PRICES),
     )
 
@@ -64,7 +64,7 @@ def test_without_usage_and_without_max_tokens_the_cost_is_an_estimate(tmp_path: 
         outcome = run(run_settings(tmp_path / "run", server.base_url, prices=PRICES), question_set(tmp_path, 3))
     sentence = outcome.spent.sentence(PRICES)
     assert sentence.startswith("about 0.00")
-    assert sentence.endswith("6 replies without stated usage and without max_tokens are estimated")
+    assert sentence.endswith("6 requests without stated usage and without max_tokens are estimated")
 
 
 def test_a_server_without_usage_is_billed_no_more_than_the_budget(tmp_path: Path) -> None:
@@ -81,6 +81,50 @@ def test_a_server_without_usage_is_billed_no_more_than_the_budget(tmp_path: Path
     # A tokenizer that makes a token of each letter, a template of 60 tokens, and replies as long as they can be.
     most = sum(prices.usd(len(body["messages"][0]["content"]) + 60, 48) for body in requests)
     assert 0 < most <= total
+
+
+def broken_off(request: Request) -> Iterator[bytes]:
+    """A reply of 30 tokens that ends without a finish reason, and so without usage."""
+    return event_stream(*(delta("word ") for _ in range(30)), end=())
+
+
+def test_a_reply_that_breaks_off_is_billed(tmp_path: Path) -> None:
+    benchmarks = {"sums": BenchmarkSettings(samples=1, sampling=Sampling(max_tokens=48))}
+    numbers = itertools.count()
+    with FaultServer(lambda request: broken_off(request) if next(numbers) < 2 else well(request)) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, prices=PRICES, benchmarks=benchmarks, concurrency=1)
+        spent = run(settings, question_set(tmp_path, 3)).spent
+    assert (spent.n_stated, spent.n_bounded) == (3, 2)
+    assert spent.completion_tokens == 3 * 7 + 2 * 48
+    assert spent.unsure_completion_tokens == 2 * (48 - 30)
+    assert spent.prompt_tokens - spent.unsure_prompt_tokens == 3 * 9, "no reply had stated a prompt before"
+    assert re.match(r"at least 0\.0008, at most 0\.00\d\d USD .*; 2 requests without", spent.sentence(PRICES))
+
+
+def test_a_request_that_the_server_refuses_is_free(tmp_path: Path) -> None:
+    benchmarks = {"sums": BenchmarkSettings(samples=1, sampling=Sampling(max_tokens=48))}
+    numbers = itertools.count()
+    busy = [http(503, {"error": {"message": "no worker"}}), http(429, {"error": {"message": "slow down"}})]
+    with FaultServer(lambda request: [busy[n]] if (n := next(numbers)) < 2 else well(request)) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, prices=PRICES, benchmarks=benchmarks, concurrency=1)
+        outcome = run(settings, question_set(tmp_path, 3))
+    assert next(numbers) == 5
+    assert outcome.spent == Spent(prompt_tokens=3 * 9, completion_tokens=3 * 7, n_stated=3)
+
+
+def test_a_server_whose_replies_break_off_bills_no_more_than_the_budget(tmp_path: Path) -> None:
+    total, prices = 0.04, Prices(20.0, 2.0)
+    benchmarks = {"sums": BenchmarkSettings(samples=30, sampling=Sampling(max_tokens=48))}
+    numbers = itertools.count()
+    with FaultServer(lambda request: broken_off(request) if next(numbers) % 2 else well(request)) as server:
+        settings = run_settings(
+            tmp_path / "run", server.base_url, prices=prices, budget_usd=total, benchmarks=benchmarks, concurrency=4
+        )
+        with pytest.raises(StoppedByRule, match=r"at most [\d.]+ of 0.04 USD used"):
+            run(settings, question_set(tmp_path, 6))
+        requests = [request for request in server.requests if request.method == "POST"]
+    n_broken = len(requests) // 2
+    assert 0 < prices.usd(9, 48) * n_broken + prices.usd(9, 7) * (len(requests) - n_broken) <= total
 
 
 def test_the_cost_of_all_sessions_is_summed(tmp_path: Path) -> None:
@@ -137,10 +181,10 @@ def test_nothing_unknown_is_counted_as_zero(usages: list[tuple[int | None, int |
     settings = run_settings(Path("nowhere"), prices=PRICES, benchmarks=benchmarks)
     plan = SessionPlan(owed=[], done={}, total={}, prompt_bytes={("sums", "q"): 10**6})
     billing, spent = Billing(settings, plan), Spent()
-    for index, (prompt, completion) in enumerate(usages):
+    for index, (n_prompt, n_new) in enumerate(usages):
         sample = Sample(
             benchmark="sums", question_id="q", sample_index=index, text="", reasoning=None, finish_reason="stop",
-            usage=Usage(prompt_tokens=prompt, completion_tokens=completion), timing=Timing(started=0, total=1),
+            usage=Usage(prompt_tokens=n_prompt, completion_tokens=n_new), timing=Timing(started=0, total=1),
             endpoint="http://a/v1",
         )  # fmt: skip
         spent.add(billing.billed(sample))
@@ -159,6 +203,15 @@ def test_a_budget_in_money_ends_at_a_whole_round_and_says_what_was_spent(tmp_pat
         with pytest.raises(StoppedByRule, match=r"0.00158 of .* USD used.* \(180 tokens in, 140 out\).* 20 of 50"):
             run(settings, question_set(tmp_path, 5))
     assert set(Counter(s.question_id for s in samples_of(settings)).values()) == {4}
+
+
+def test_a_run_that_the_canary_stops_states_its_cost(tmp_path: Path) -> None:
+    with FaultServer(lambda _: completion("no", 7)) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, concurrency=1, prices=PRICES)
+        with pytest.raises(
+            StoppedByRule, match=r"all the same.* This session: 0\.0013 USD for 144 tokens in, 112 out\.$"
+        ):
+            run(settings, question_set(tmp_path, 10))
 
 
 @pytest.mark.parametrize(

@@ -126,8 +126,8 @@ PLANTED = {
     ),
     "the budget counts failed requests as still in flight": Bug(
         "budget",
-        "self._in_flight -= 1\n        self.holds_round = False\n\n",
-        "self.holds_round = False\n\n",
+        "self._in_flight -= 1\n        self.holds_round = False\n        if billed",
+        "self.holds_round = False\n        if billed",
         "budget|crash",
         rare=True,
     ),
@@ -193,7 +193,7 @@ PLANTED = {
         "dispatcher",
         "self.causes.gave_up(task, kind, message, status)\n\n    def _leave_out",
         "pass\n\n    def _leave_out",
-        "causes|places",
+        "causes|places|order",
     ),
     "the budget of retries is counted and not obeyed": Bug(
         "retry", "if not self.budget.take():", "if not (self.budget.take() or True):", "retry budget"
@@ -250,7 +250,16 @@ PLANTED = {
     ),
     "another model's samples are stored": Bug("canary", "if self.name == name:", "if True:", "one model|accounts"),
     "what a reply used is not counted": Bug(
-        "budget", "self._account.add(Spent.of(billed), self._prices)", "pass", "budget"
+        "budget",
+        "self._first.discard(task)\n        self._run.n_finished += 1",
+        "self._first.discard(task)\n        self._run.n_finished += 1\n        return",
+        "budget",
+    ),
+    "a request that broke off is free": Bug(
+        "dispatcher", "if failure is None or not failure.free:", "if False:", "budget|accounts"
+    ),
+    "a request that broke off costs what came of it": Bug(
+        "budget", "new = max(most or 0, n_events)", "new = n_events", "budget|accounts"
     ),
     "a prompt that no reply has stated yet is reserved as the longest stated": Bug(
         "budget", "if not self._unstated:", "if True:", "budget", rare=True

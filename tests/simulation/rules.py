@@ -17,7 +17,7 @@ speaks only where every permitted behaviour is broken.
 | idle | no slot stays free beside a sample that is ready and an endpoint that is surely open |
 | budget | with max_tokens, no request is sent if the first round at its reserve exceeds the budget |
 | budget | used + reserve × requests in flight ≤ budget, with every request; the end names what was used |
-| budget | with max_tokens the true bill never exceeds the budget, also where replies state no usage |
+| budget | with max_tokens the true bill never exceeds the budget, also of replies without usage or that break off |
 | answered | an endpoint that answered is not set aside |
 | patience | a session gives up after its patience, not before, and a pause does not count |
 | accounts | tokens, money, failures, truncated and repeated replies, and builds, add up to what the servers said |
@@ -104,12 +104,13 @@ class Endpoint(msgspec.Struct, eq=False):
 
 
 class Request(msgspec.Struct, eq=False):
-    """One in flight. charged: tokens that it counts for at the limit per minute."""
+    """One in flight. charged: tokens that it counts for at the limit per minute. n_events: token events seen so far."""
 
     url: str
     endpoint: Endpoint
     sent_at: float
     charged: float
+    n_events: int = 0
 
 
 class Asked(msgspec.Struct, eq=False):
@@ -158,7 +159,10 @@ class Level(msgspec.Struct, eq=False):
 
 
 class Sums(msgspec.Struct):
-    """What the replies of a session add up to. prompt, completion: as billed, else the most that they can be."""
+    """What the replies of a session add up to. prompt, completion: as billed, else the most that they can be.
+
+    beside: requests that ended without a sample and are billed; prompt_beside, completion_beside: the most for them.
+    """
 
     finished: int = 0
     truncated: int = 0
@@ -166,6 +170,9 @@ class Sums(msgspec.Struct):
     prompt: int = 0
     completion: int = 0
     unstated: int = 0
+    beside: int = 0
+    prompt_beside: int = 0
+    completion_beside: int = 0
     failures: int = 0
     repeated: int = 0
 
@@ -336,6 +343,10 @@ class Rules:
         request, now = self._over(task), self.world.now
         self.calm = False
         self.sums.failures += 1
+        # A server bills whatever it has generated; it has generated nothing where nobody reached it, and where it
+        # refused with its first word.
+        if failure.kind not in ("connect", "out_of_files") and (failure.n_events or not self._is_refusal(failure)):
+            self._unstated(task, failure.n_events)
         if self.tokens:
             self.tokens.look(self.world.now)
             self.tokens.take(-request.charged)
@@ -354,6 +365,24 @@ class Rules:
             self.waiting[task] = self.samples[task]
             self._sample_failed(self.samples[task], request, failure)
 
+    @staticmethod
+    def _is_refusal(failure: RequestFailed) -> bool:
+        return failure.status is not None or failure.kind in ("too_long", "rejected", "refused", "rate_limited")
+
+    def _unstated(self, task: Task, n_events: int) -> None:
+        """A request that the server has begun ended without a sample: it is billed, and states nothing."""
+        prompt, new = self._most_prompt(task[:2]), self.max_tokens if self.max_tokens is not None else n_events
+        self.bill.used_tokens += new
+        self.bill.used_usd += PRICES.usd(prompt, new)
+        self.bill.sure = min(self.bill.sure, 0 if self.max_tokens is None else 1)
+        true = self.world.lengths.randint(0, 5000)
+        self.bill.true_tokens += true
+        self.bill.true_usd += PRICES.usd(self.world.prompts[task[:2]][0], true)
+        self._look_at_budget_is_kept()
+        self.sums.beside += 1
+        self.sums.prompt_beside += prompt
+        self.sums.completion_beside += new
+
     def _look_at_files(self, *, given_up: bool) -> None:
         """A machine without a file descriptor left gets fewer requests at a time, and ends the session at last."""
         if given_up:
@@ -368,14 +397,20 @@ class Rules:
     def broke(self, task: Task) -> None:
         """A request met a mistake of ours: its sample is given up."""
         request = self._over(task)
+        self._unstated(task, request.n_events)
         self.calm = False
         if self.tokens:
             self.tokens.look(self.world.now)
             self.tokens.take(-request.charged)
 
+    def arrived(self, events: dict[Task, int]) -> None:
+        """So many token events of the requests in flight are seen."""
+        for task, n in events.items():
+            self.in_flight[task].n_events = max(n, self.in_flight[task].n_events)
+
     def cancelled(self, task: Task) -> None:
         """A request was ended by us: its tokens stay charged."""
-        self._over(task)
+        self._unstated(task, self._over(task).n_events)
         self.calm = False
 
     def given_up(self, task: Task) -> None:
@@ -654,10 +689,11 @@ class Rules:
         ending, counts, sums = self.dispatcher.ending, self.dispatcher.counts, self.sums
         if ending.rule:
             self._look_at_end_by_budget(ending.rule)
-        spent = counts.spent
+        spent, beside = counts.spent, counts.beside
         theirs = Sums(
             counts.finished, counts.truncated, counts.tokens, spent.prompt_tokens, spent.completion_tokens,
-            spent.n_bounded + spent.n_estimated, counts.failures, self.dispatcher.duplicates.n,
+            spent.n_bounded + spent.n_estimated, beside.n_bounded + beside.n_estimated, beside.prompt_tokens,
+            beside.completion_tokens, counts.failures, self.dispatcher.duplicates.n,
         )  # fmt: skip
         builds = {url: set(seen) for url, seen in self.dispatcher.builds.seen.items()}
         if builds != self.builds:

@@ -498,7 +498,9 @@ class Session:
     def _check_outlook(self) -> None:
         """What is told of the end counts the samples that are in flight, and those to come, once."""
         dispatcher, chance = self.dispatcher, self.world.manners
-        dispatcher.arrived({task: chance.randint(1, 400) for task in self.flights})
+        events = {task: chance.randint(1, 400) for task in self.flights}
+        self.rules.arrived(events)
+        dispatcher.arrived(events)
         outlook = dispatcher.outlook()
         n_waiting = sum(outlook.waiting.values())
         if dispatcher.n_unwritten != self.n_unwritten:

@@ -143,7 +143,15 @@ def _flaky(server: Server, chance: random.Random) -> tuple[float, End]:
             return ROUND_TRIP_S, RequestFailed("server", f"fault {seconds:.3f}", status=500)
         case 3:
             return DEADLINE_S, RequestFailed("timeout", "no token came")
+        case 4:
+            return seconds / 2, _within_a_stream(RequestFailed("server", f"lost at {seconds:.3f} s", status=502))
     return seconds, end
+
+
+def _within_a_stream(failure: RequestFailed) -> RequestFailed:
+    """As an error event that follows some tokens of a reply of status 200."""
+    failure.n_events = 7
+    return failure
 
 
 def _dead(server: Server, chance: random.Random) -> tuple[float, End]:

@@ -182,6 +182,25 @@ def test_a_run_alone_or_without_scores_is_refused_in_one_sentence(tmp_path: Path
         compare([base, write_run(tmp_path / "fresh", scored=False)], CompareOptions())
 
 
+def test_a_run_without_samples_is_named(tmp_path: Path) -> None:
+    write_run(tmp_path / "base")
+    write_run(tmp_path / "empty", missing=1.0)
+    for order in (("base", "empty"), ("empty", "base")):
+        refused = harness(tmp_path, "compare", *order)
+        assert refused.code != 0
+        assert "demo of empty has no samples; complete the run first" in refused.err
+
+
+def test_a_warning_names_its_runs_if_there_are_several(tmp_path: Path) -> None:
+    write_run(tmp_path / "base")
+    write_run(tmp_path / "half", missing=0.5)
+    write_run(tmp_path / "whole")
+    three = harness(tmp_path, "compare", "base", "whole", "half").err
+    assert "warning: demo, half against base: the run is unfinished" in three
+    assert "whole against base: the run is unfinished" not in three
+    assert "warning: the run is unfinished" in harness(tmp_path, "compare", "base", "half").err
+
+
 def test_what_must_be_equal_and_is_not_is_named(tmp_path: Path) -> None:
     base = write_run(tmp_path / "base", identity={"dataset_digest": "aaa", "seed": 0}, strength=0.5)
     other = write_run(tmp_path / "other", identity={"dataset_digest": "bbb", "seed": 0}, missing=0.5)

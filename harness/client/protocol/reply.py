@@ -85,7 +85,7 @@ class RequestFailed(Exception):
     nonsense. unanswered: whether the connection ended
     before any byte of a reply. If the connection had served an earlier request, the server has closed it since then,
     and the transport sends the request again on a new connection. going_on: whether the request was to continue a
-    half-written answer and brought no token; set by the sender.
+    half-written answer and brought no token; n_events: token events that had come before; both are set by the sender.
     """
 
     def __init__(
@@ -104,6 +104,16 @@ class RequestFailed(Exception):
         self.retry_after = retry_after
         self.unanswered = unanswered
         self.going_on = False
+        self.n_events = 0
+
+    @property
+    def free(self) -> bool:
+        """Whether the server made no reply, which alone is sure to cost nothing.
+
+        It could not be reached, or refused the request by an error status before the first token.
+        """
+        refused = self.status is not None or self.kind in ("too_long", "rejected", "refused", "rate_limited")
+        return self.kind in ("connect", "out_of_files") or (refused and not self.n_events)
 
     @property
     def retryable(self) -> bool:

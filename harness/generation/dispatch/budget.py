@@ -9,10 +9,11 @@ What one request may still use is its *reserve*, a prompt and a reply:
 | reply, one benchmark has none | the longest so far; before the first, `UNKNOWN_LENGTH` or the rest of the budget |
 
 Invariant, whenever a request is sent: used + reserve × (requests in flight + 1) ≤ budget. Once a request has ended, the
-tokens that the server states replace its reserve; without them, the most that it can have used (`Billing`). So with
-max_tokens neither the tokens of replies nor the cost exceeds the budget, whatever the lengths: no later reply is judged
-by the earlier ones, which may be those of easier questions. Without max_tokens nothing bounds a reply. A failed request
-counts as free.
+tokens that the server states replace its reserve; without them, the most that it can have used (`Billing`), also if it
+failed or was cancelled: a server bills the part of a reply that it has written. Only what made no reply is free
+(`RequestFailed.free`). So with max_tokens neither the tokens of replies nor the cost exceeds the budget, whatever the
+lengths: no later reply is judged by the earlier ones, which may be those of easier questions. Without max_tokens
+nothing bounds a reply.
 
 The session asks in rounds (one sample of every question), so that a score of a stopped run is not biased. A round
 starts only if all of it is expected to fit: its last request at the reserve, the others at the mean cost so far. The
@@ -236,7 +237,22 @@ class Billing:
         sure: Sure = "stated"
         if usage.prompt_tokens is None or stated is None:
             sure = "about" if stated is None and most is None else "at most"
-        return Billed(prompt + n_before, max(0, completion - n_before), sure)
+        new = max(0, completion - n_before)
+        unsure = 0 if stated is not None else max(0, new - (sample.timing.events or 0))
+        return Billed(prompt + n_before, new, sure, 0 if self._bounds.knows(question) else prompt, unsure)
+
+    def most(self, task: Task, n_events: int) -> Billed:
+        """The most that a request for `task` can be billed for that ended without a sample.
+
+        n_events: token events that had come: the server wrote as many tokens at least, and read the prompt. Without
+        max_tokens they are the only sign of how much it wrote.
+        """
+        question = (task.benchmark, task.question_id)
+        most = self._max_tokens.get(task.benchmark)
+        prompt = self._bounds.most(question, self._bytes.get(question, 0))
+        new = max(most or 0, n_events)
+        sure: Sure = "at most" if most else "about"
+        return Billed(prompt, new, sure, 0 if n_events and self._bounds.knows(question) else prompt, new - n_events)
 
 
 # ---- the budget
@@ -317,12 +333,16 @@ class Budget:
             self._run.n_begun += 1
             self._first.add(task)
 
-    def failed(self) -> None:
-        """Count a request that failed. It costs nothing, since servers state no usage for it."""
+    def failed(self, billed: Billed | None) -> None:
+        """Count a request that ended without a sample. billed: the most that it can cost; None if it was free."""
         if not self._limits:
             return
         self._in_flight -= 1
         self.holds_round = False
+        if billed is not None:
+            # The samples of the next round may need such requests, too.
+            self._run.spent.add(billed)
+            self._account.add(Spent.of(billed), self._prices)
 
     def finished(self, task: Task, billed: Billed) -> None:
         """Subtract from the budget what the request for `task`, which became a sample, was billed for."""

@@ -24,11 +24,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 
 from harness.client.address.endpoint import Endpoint
+from harness.client.address.providers import suggestion
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.errors import HarnessError, ServerError, StoppedByRule, StoreError, option
 from harness.core.hidden_limit import ReplyLengths, reply_checksum
 from harness.core.inert import quoted
 from harness.core.records import Sample
+from harness.generation.context import smaller_max_tokens
 from harness.generation.dispatch.actions import Action, Ask, Cancel, Done, Log, Store, Wait
 from harness.generation.dispatch.budget import Billing, Budget, Ending, RateLimit
 from harness.generation.dispatch.canary import Answered, Builds, Canary, Duplicates, ModelName
@@ -278,7 +280,7 @@ class Dispatcher:
 
     def failed(self, task: Task, failure: RequestFailed) -> None:
         """Handle the failure of the request for `task`, by the first table of `retry`."""
-        flight = self._landed(task)
+        flight = self._landed(task, failure)
         self._rate.settle(flight.expected_tokens, 0)
         self.counts.fail(failure, self._clock())
         lane = self._lanes[flight.ticket.lane_number]
@@ -368,10 +370,18 @@ class Dispatcher:
         else:
             self.fail(error if isinstance(error, HarnessError) else StoreError(str(error)))
 
-    def _landed(self, task: Task) -> _Flight:
-        """Take the request for `task`, which ended without a sample, off those in flight; return it."""
-        self._arrivals.ended(task)
-        self._budget.failed()
+    def _landed(self, task: Task, failure: RequestFailed | None = None) -> _Flight:
+        """Take the request for `task`, which ended without a sample, off those in flight; return it.
+
+        failure: how it ended, if the server or the transport ended it.
+        """
+        n_events = self._arrivals.ended(task)
+        billed = None
+        # The server may have begun a reply, and bills it though it never states its tokens.
+        if failure is None or not failure.free:
+            billed = self._billing.most(task, failure.n_events if failure is not None else n_events)
+            self.counts.beside.add(billed)
+        self._budget.failed(billed)
         return self._flights.pop(task)
 
     # ---- what a failure leads to
@@ -484,7 +494,19 @@ class Dispatcher:
             return
         self._refused_questions.add((task.benchmark, task.question_id))
         if not self.counts.finished and len(self._refused_questions) >= HOPELESS_QUESTIONS:
-            self.fail(ServerError(f"{endpoint} rejects every request: {failure.message}"))
+            cure = self._cure(task, failure)
+            self.fail(ServerError(f"{endpoint} rejects every request: {failure.message}{cure and f' ({cure})'}"))
+
+    def _cure(self, task: Task, failure: RequestFailed) -> str:
+        """The option to change after this refusal; empty if the server's words name none."""
+        most = self._settings.benchmarks[task.benchmark].sampling.max_tokens
+        if failure.kind == "too_long" and most is not None:
+            fits = smaller_max_tokens(failure.message, most)
+            if fits is not None:
+                return (
+                    f"the prompt and max_tokens {most} need more than this context: give {option('max_tokens', fits)}"
+                )
+        return suggestion(failure.message) or ""
 
     # ---- the user's commands
 

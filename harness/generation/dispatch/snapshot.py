@@ -123,12 +123,16 @@ class Arrivals:
         stream.advance(now)
         stream.n += 1
 
-    def ended(self, task: Task) -> None:
-        """Note that the request for `task` failed; the tokens that had arrived stay counted."""
+    def ended(self, task: Task) -> int:
+        """Note that the request for `task` failed; the tokens that had arrived stay counted.
+
+        Returns the token events that had come at the last look.
+        """
         flight = self._flights.pop(task)
         stream = self._streams[flight.lane_number]
         stream.advance(self._clock())
         stream.n -= 1
+        return flight.events
 
     def finished(self, task: Task, tokens: int, events: int) -> None:
         """Note that the request became a sample of `tokens` tokens in `events` events. Called instead of `ended`."""
@@ -309,7 +313,8 @@ class Counts:
     replies of this session; truncated: those cut at max_tokens; loops: those that end in a loop. tokens: completion
     tokens of the finished replies, without a part that an earlier request had written. continued: samples that
     continued such a part; kept_tokens: the tokens of these parts. spent: by the finished samples; beside: by
-    fingerprints. failures, retries: failed requests, and requests made again. notes: oddities of replies → how often.
+    fingerprints, and by requests that ended without a sample. failures, retries: failed requests, and requests made
+    again. notes: oddities of replies → how often.
     """
 
     def __init__(self, done: Mapping[str, int], total: Mapping[str, int]) -> None:

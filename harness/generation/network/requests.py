@@ -169,6 +169,9 @@ class OneByOne:
             else:
                 self._begin(task, arriving, None, checksum)
                 reply, seams = await self._send(ask.endpoint, request.template.path, request.body, arriving), ()
+        except RequestFailed as failure:
+            failure.n_events = arriving.count()
+            raise
         finally:
             del self._arriving[task]
         if note := self._unlike.pop(task, ""):
