@@ -64,6 +64,7 @@ MIN_COVERAGE = 0.93
 MIN_TOKEN_COVERAGE = 0.92
 ALL_TOKENS = intervals.Interval(0.0, math.inf)
 MAX_ALARMS = 0.07
+MAX_FALSE_MARGIN = 0.035
 
 
 class Rate(NamedTuple):
@@ -1229,6 +1230,53 @@ def planned(rng: np.random.Generator, repeats: int) -> Table:
     return Table("A planned difference is found", rows, 0.77, 1.0, "points")
 
 
+MARGIN_SIZES = ((30, 4), (30, 16), (30, 64), (500, 2), (500, 4), (500, 16), (500, 64))
+"""(questions, samples of each) for which margins are planned."""
+
+
+def margin_planned(rng: np.random.Generator, repeats: int) -> Table:
+    """Table: how often `harness compare --margin` calls an equally good model not worse, with the margin that `harness
+    plan --margin` names for a number of samples; the note is this margin.
+    """
+    rows = _margins(rng, repeats, lambda chances, _: iter([chances]))
+    return Table("A planned margin is shown by an equally good model", rows, 0.77, 1.0, "points")
+
+
+def margin_false(rng: np.random.Generator, repeats: int) -> Table:
+    """Table: how often `harness compare --margin` calls a model not worse that is worse by exactly the margin; the note
+    is the margin, as in `margin_planned`.
+    """
+
+    def worse(chances: Array, margin: float) -> Iterator[Array]:
+        return (other for other in changed_models(chances, margin) if other.mean() < chances.mean())
+
+    rows = _margins(rng, repeats, worse)
+    return Table("A model that is worse by the margin is called not worse", rows, 0.0, MAX_FALSE_MARGIN, "points")
+
+
+def _margins(rng: np.random.Generator, repeats: int, others: Callable[[Array, float], Iterator[Array]]) -> list[Row]:
+    """A row for each number of questions and samples: how often the models of `others` are called not worse.
+
+    others: the chances of the new models, by those of the baseline and the margin.
+    """
+    rows = []
+    for n_questions, n in MARGIN_SIZES:
+        rates, size = [], max(20, repeats // 2)
+        for accuracy in PLANNED_ACCURACIES:
+            for chances in question_sets(rng, n_questions, accuracy):
+                spread = differences.SampleSpread(
+                    n_questions, float(chances.mean()), float((chances * (1 - chances)).mean())
+                )
+                margin = differences.planned_margin(spread, n).smallest()
+                for other in others(chances, margin):
+                    counts = np.full(n_questions, float(n))
+                    ours, theirs = (draw(rng, np.broadcast_to(p, (size, n_questions)), n) for p in (other, chances))
+                    low = differences.sampling_difference_limits(ours, counts, theirs, counts).low
+                    rates.append(Rate(float((low > -margin).mean()), size, 100 * margin))
+        rows.append(Row(f"{n_questions} × {n}", rates))
+    return rows
+
+
 UNEQUAL_SIZES = ((64, 1), (64, 4), (64, 16), (256, 64), (1024, 64), (16, 64), (4, 64))
 """Samples of each question of a new run, and of the run or published score that is there already."""
 
@@ -1671,6 +1719,8 @@ TABLES: dict[str, Callable[[np.random.Generator, int], Table]] = {
     "two-runs": two_runs,
     "smallest": smallest,
     "smallest-planned": planned,
+    "margin-planned": margin_planned,
+    "margin-false": margin_false,
     "planned-beside-run": planned_beside_run,
     "planned-beside-score": planned_beside_score,
     "pilots": pilots,

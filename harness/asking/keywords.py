@@ -138,6 +138,7 @@ class ScoreKeywords(TypedDict, total=False):
 class PlanKeywords(TypedDict, total=False):
     """The fields of `PlanBasis`. None leaves an option at its default."""
 
+    margin: float | None
     other_samples: int | None
     published_samples: int | None
     accuracy: float | None
@@ -148,6 +149,7 @@ class PlanKeywords(TypedDict, total=False):
 class CompareKeywords(TypedDict, total=False):
     """The fields of `CompareOptions`. None leaves an option at its default."""
 
+    margin: float | None
     baseline: FilePath | None
     at_equal_tokens: bool
 

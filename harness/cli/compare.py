@@ -19,12 +19,12 @@ from harness.cli.help import SpelledCommand
 from harness.cli.json_output import json_option, say
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
 from harness.core.inert import visible
-from harness.core.nouns import are, count_noun
+from harness.core.nouns import are, count_noun, count_points
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harness.scoring.deciding import Decision
+    from harness.scoring.deciding import Decision, MarginDecision
     from harness.scoring.intervals import Interval
     from harness.verbs.compare import RunComparison
 
@@ -46,8 +46,9 @@ def _prints() -> Any:
     "--fail-if-worse",
     type=click.FloatRange(0, 100),
     metavar="POINTS",
-    help="Exit with 4 if a run is found worse than the baseline by at least POINTS; with 1 if none is, but the samples "
-    "could not have shown it, or a score was not compared. Default: no gate.",
+    help="Exit with 4 if a run is found worse than the baseline and was seen worse by at least POINTS; with 1 if none "
+    "is, but the samples could not have shown it, or a score was not compared. To rule a loss out, see --margin. "
+    "Default: no gate.",
 )
 @click.option("--pass-unseen", is_flag=True, help="With --fail-if-worse: exit with 0 instead of 1. Default: off.")
 @json_option(_prints, "a list of the decisions")
@@ -67,6 +68,7 @@ def command(
     harness compare results/base results/tuned
     harness compare results/base theirs.jsonl
     harness compare results/checkpoint-* --baseline results/base --fail-if-worse 1.0
+    harness compare results/base results/quantised --margin 1
     """
     from harness.verbs.compare import compare
 
@@ -114,6 +116,14 @@ def _gate(decisions: Sequence[Decision], uncompared: Sequence[str], margin: floa
     that could not be compared; the gate does not pass then.
     """
     refused = [decision for decision in decisions if decision.is_worse_by(margin)]
+    for decision in decisions:
+        if decision.verdict == "worse" and decision not in refused:
+            loss = count_points(f"{-100 * decision.paired.difference:.1f}")
+            terminal.warn(
+                f"on {visible(decision.paired.benchmark)}, {visible(decision.run)} is found worse by {loss} "
+                f"({_points(decision.paired.sampling_interval)}): less than the {100 * margin:g} that --fail-if-worse "
+                f"allows; --margin {100 * margin:g} says whether the true loss is surely smaller"
+            )
     for decision in refused:
         click.echo(
             f"harness: {visible(decision.run)} is worse than {visible(decision.baseline)} on "
@@ -163,6 +173,7 @@ def _print(pair: RunComparison, *, several: bool) -> None:
             f"  new questions    {_points(paired.question_interval):18} p {_p(decision.p_question)}  "
             f"{decision.kind_verdict}"
         )
+    _print_margin(decision.margin)
     for reason in why_narrower(paired.sampling_interval, paired.question_interval, at_most=paired.at_most):
         click.echo(f"  {reason}")
     same = paired.n_questions - paired.better - paired.worse
@@ -225,10 +236,19 @@ def _print_mean(of_run: Sequence[RunComparison]) -> None:
         f"  same questions   {at_most}{_points(mean.sampling_interval):18} p {_p(decision.mean.p_sampling)}  "
         f"{decision.mean.verdict}"
     )
+    _print_margin(decision.mean.margin)
     click.echo(
         f"  smallest difference that these samples find in 80 % of repetitions, if every benchmark differs by it: "
         f"{100 * decision.mean.detectable:.1f} points"
     )
+
+
+def _print_margin(decision: MarginDecision | None) -> None:
+    """Print whether the run is worse by the margin or more; nothing without a margin."""
+    if decision is not None:
+        points = count_points(f"{100 * decision.margin:g}")
+        verdict = "open" if decision.verdict == "open" else f"{decision.verdict} by {points} or more"
+        click.echo(f"  {f'margin {points}':16} {'same questions':18} p {_p(decision.p)}  {verdict}")
 
 
 def _kinds(pair: RunComparison) -> str:

@@ -15,7 +15,7 @@ from harness.cli.help import SpelledCommand
 from harness.cli.json_output import json_option, say
 from harness.core.errors import option
 from harness.core.inert import visible
-from harness.core.nouns import count_noun, count_questions
+from harness.core.nouns import count_noun, count_points, count_questions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,11 +55,15 @@ def command(runs: tuple[str, ...], as_json: bool, **given: Any) -> None:
     it. Several benchmarks are planned for one `harness compare` of all of them, and so is their mean: it corrects their
     p values together, so each benchmark needs more samples than alone.
 
+    --margin plans another verdict of `harness compare`: that a new run is not worse by so many points or more. So many
+    samples show it in 80 % of repetitions, if both models are equally good.
+
     \b
     harness run aime24:2 … && harness score results/mine && harness plan results/mine --detect 2
     harness plan aime24 --detect 2
     harness plan aime24:64
     harness plan aime24 --detect 2 --published-samples 64
+    harness plan aime24 --margin 1
     """
     from harness.verbs.plan import plan
     from harness.verbs.plan_sources import sources_of
@@ -92,11 +96,11 @@ def _print(planned: Planned, options: PlanOptions) -> None:
     """Print the plan of one benchmark."""
     if planned.needed.given_samples is not None:
         _print_detectable(planned, options)
-    if options.detect is not None:
-        _print_needed(planned, options, options.detect)
+    if options.points is not None:
+        _print_needed(planned, options, options.points)
     else:
         _print_forecasts(planned, options)
-    if not options.published_samples:
+    if not options.published_samples and options.margin is None:
         _print_new_questions(planned, options)
 
 
@@ -112,13 +116,13 @@ def _print_new_questions(planned: Planned, options: PlanOptions) -> None:
     points = 100 * needed.least_on_new_questions
     more = "how many questions it takes depends on how unevenly two models differ on them"
     if needed.least_questions > needed.n_questions:
-        size = "the difference above" if options.detect is None else f"one of {_points(f'{options.detect:g}')}"
+        size = "the difference above" if options.detect is None else f"one of {count_points(f'{options.detect:g}')}"
         clusters = needed.least_questions * needed.n_clusters / needed.n_questions
         more = f"{size} takes at least {count_questions(needed.least_questions, clusters)}"
     click.echo(
         f"{words}{count_questions(needed.n_questions, needed.n_clusters)} never "
         f"{'show' if needed.n_questions != 1 else 'shows'} a difference below "
-        f"{_points(f'{points:.1f}' if points >= 1 else f'{points:.2g}')}; {more}"
+        f"{count_points(f'{points:.1f}' if points >= 1 else f'{points:.2g}')}; {more}"
     )
 
 
@@ -127,17 +131,16 @@ def _print_mean(needed: Needed, options: PlanOptions, n_benchmarks: int) -> None
     name = f"mean of the {n_benchmarks} benchmarks"
     if needed.smallest_difference_of_mean is not None:
         click.echo(
-            f"{name}: these samples find a difference of "
-            f"{_points(_rounded_up(100 * needed.smallest_difference_of_mean))} in 80 % of repetitions, if every "
-            "benchmark differs by it"
+            f"{name}: these samples {_finds(2, _rounded_up(100 * needed.smallest_difference_of_mean), options)} in "
+            f"80 % of repetitions, {_if_of_mean(options)}"
         )
     if needed.samples_of_mean is not None:
         click.echo(
             f"{name}: {count_noun(needed.samples_of_mean, 'sample')} a question of each "
-            f"{_find(needed.samples_of_mean)} a difference of {_points(f'{options.detect:g}')} in 80 % of "
-            "repetitions, if every benchmark differs by it"
+            f"{_finds(needed.samples_of_mean, f'{options.points:g}', options)} in 80 % of repetitions, "
+            f"{_if_of_mean(options)}"
         )
-    elif options.detect is not None:
+    elif options.points is not None:
         click.echo(f"{name}: {_never(options)}")
     click.echo(
         f"The {n_benchmarks} benchmarks are planned for one `harness compare`, which corrects their p values and that "
@@ -153,52 +156,54 @@ def _print_detectable(planned: Planned, options: PlanOptions) -> None:
     name = visible(needed.benchmark, 80)
     click.echo(
         f"{name}: {count_noun(needed.given_samples, 'sample')} a question {_beside(options)} "
-        f"{_find(needed.given_samples)} a difference of {_points(_rounded_up(100 * needed.smallest_difference))} on "
-        f"the same {count_noun(needed.n_questions, 'question')} in 80 % of repetitions"
+        f"{_finds(needed.given_samples, _rounded_up(100 * needed.smallest_difference), options)} on the same "
+        f"{count_noun(needed.n_questions, 'question')} in 80 % of repetitions{_if_equal(options)}"
     )
     for points, samples in planned.listed.items():
         n = (
-            f"no number of samples finds it beside {count_noun(versus or 1, 'sample')} a question"
+            f"no number of samples is enough beside {count_noun(versus or 1, 'sample')} a question"
             if samples is None
             else f"{count_noun(samples, 'sample')} a question"
         )
-        click.echo(f"  {_points(f'{points:g}')}: {n}")
+        click.echo(f"  {count_points(f'{points:g}')}: {n}")
     if planned.steady is not None and needed.smallest_difference > MIN_GROWTH * planned.steady:
         click.echo(
             "  this allows for a worse model whose samples vary more; a model whose samples do not is found from about "
-            f"{_points(_rounded_up(100 * planned.steady))} on"
+            f"{count_points(_rounded_up(100 * planned.steady))} on"
         )
-    if 1 in (needed.given_samples, options.other_samples):
+    if 1 in (needed.given_samples, options.other_samples) and options.margin is None:
         verb = "verify" if options.published_samples else "compare"
         click.echo(
             f"  `harness {verb}` of such runs may state a larger difference: one sample of each question does not show "
             "how much its answers vary, so it assumes the most that is possible"
         )
     if planned.typical is None:
-        click.echo(f"  the spread is that of {visible(needed.run, 200)}{_between(needed.difference_range)}")
+        click.echo(
+            f"  the spread is that of {visible(needed.run, 200)}{_between(needed.difference_range, _noun(options))}"
+        )
         return
     assert planned.wide is not None
     # Near 0 and 100 % the accuracy bounds every spread.
     over = f"{100 * planned.wide:.2g}"
-    wider = f"; for one model in four, the smallest difference is over {_points(over)}"
+    wider = f"; for one model in four, the smallest {_noun(options)} is over {count_points(over)}"
     is_wider = float(over) >= float(_rounded_up(100 * needed.smallest_difference))
     click.echo(f"  {_basis(planned, planned.typical, options)}{wider if is_wider else ''}")
     name = "results/…" if planned.source.n_questions else visible(planned.source.name, 200)
-    again = " ".join([f"harness plan {name}:{needed.given_samples}", *_stored_flags(options)])
+    again = " ".join([f"harness plan {name}:{needed.given_samples}", *_flags(options)])
     click.echo(
         "  A pilot of your model, two samples a question, tells its spread, and the time and cost of the run:\n"
         f"  {_pilot(planned.source, needed.given_samples)} && {again}"
     )
 
 
-def _between(ends: tuple[float, float] | None) -> str:
-    """The words for the range of a smallest difference; empty if it is unknown."""
+def _between(ends: tuple[float, float] | None, noun: str) -> str:
+    """The words for the range of a smallest difference, or margin (`noun`); empty if it is unknown."""
     if ends is None:
         return ""
     low, high = (f"{100 * end:.1f}" for end in ends)
     if low == high:
-        return f"; by chance in its samples, the difference varies by less than 0.1 points around {low} (95 % interval)"
-    return f"; by chance in its samples, the difference is between {low} and {high} points (95 % interval)"
+        return f"; by chance in its samples, the {noun} varies by less than 0.1 points around {low} (95 % interval)"
+    return f"; by chance in its samples, the {noun} is between {low} and {high} points (95 % interval)"
 
 
 def _beside(options: PlanOptions) -> str:
@@ -213,19 +218,35 @@ def _beside(options: PlanOptions) -> str:
 def _never(options: PlanOptions) -> str:
     """The words for a difference that no number of samples finds."""
     return (
-        f"no number of samples finds {_points(f'{options.detect:g}')} beside "
+        f"no number of samples {'finds' if options.margin is None else 'shows a margin of'} "
+        f"{count_points(f'{options.points:g}')} beside "
         f"{count_noun(options.stored_samples or 1, 'sample')} a question"
     )
 
 
-def _points(number: str) -> str:
-    """A number of points with its noun."""
-    return f"{number} point{'' if number == '1' else 's'}"
+def _noun(options: PlanOptions) -> str:
+    """The noun for the points that are planned."""
+    return "difference" if options.margin is None else "margin"
 
 
-def _find(samples: int) -> str:
-    """The verb behind a number of samples."""
-    return "finds" if samples == 1 else "find"
+def _finds(samples: int, points: str, options: PlanOptions) -> str:
+    """The words for what a number of samples does."""
+    s = "s" if samples == 1 else ""
+    if options.margin is None:
+        return f"find{s} a difference of {count_points(points)}"
+    return f'show{s} "not worse by {count_points(points)} or more"'
+
+
+def _if_equal(options: PlanOptions) -> str:
+    """The condition of a planned margin, with a comma; empty for a difference."""
+    return "" if options.margin is None else ", if both are equally good"
+
+
+def _if_of_mean(options: PlanOptions) -> str:
+    """The condition of a planned mean."""
+    return (
+        "if every benchmark differs by it" if options.margin is None else "if both are equally good on every benchmark"
+    )
 
 
 def _rounded_up(points: float) -> str:
@@ -243,10 +264,14 @@ def _pilot(source: PlanSource, samples: int) -> str:
     return f"harness run {questions} … --pilot && harness score results/…"
 
 
-def _stored_flags(options: PlanOptions) -> list[str]:
-    """The options that name what the new run is compared with."""
-    given = {"--versus": options.other_samples, "--published-samples": options.published_samples}
-    return [word for flag, samples in given.items() if samples is not None for word in (flag, str(samples))]
+def _flags(options: PlanOptions) -> list[str]:
+    """The options that say what the new run is compared with, and with which margin."""
+    given = {
+        "--versus": options.other_samples,
+        "--published-samples": options.published_samples,
+        "--margin": options.margin,
+    }
+    return [word for flag, value in given.items() if value is not None for word in (flag, f"{value:g}")]
 
 
 def _basis(planned: Planned, typical: TypicalSpread, options: PlanOptions) -> str:
@@ -263,8 +288,8 @@ def _basis(planned: Planned, typical: TypicalSpread, options: PlanOptions) -> st
     return spread if planned.source.n_questions else f"results/ holds no scored run of it, and {spread}"
 
 
-def _print_needed(planned: Planned, options: PlanOptions, detect: float) -> None:
-    """Print how many samples find the difference, and what they cost."""
+def _print_needed(planned: Planned, options: PlanOptions, points: float) -> None:
+    """Print how many samples find the difference (or show the margin), and what they cost."""
     needed = planned.needed
     name = visible(needed.benchmark, 80)
     if needed.samples is None:
@@ -279,9 +304,9 @@ def _print_needed(planned: Planned, options: PlanOptions, detect: float) -> None
     else:
         accuracy = f"accuracy about {percent}{'' if needed.run else ', the median of published models'}"
     click.echo(
-        f"{name}: {count_noun(needed.samples, 'sample')} a question {_beside(options)} {_find(needed.samples)} a "
-        f"difference of {_points(f'{detect:g}')} on the same {count_noun(needed.n_questions, 'question')} in 80 % of "
-        f"repetitions ({accuracy})"
+        f"{name}: {count_noun(needed.samples, 'sample')} a question {_beside(options)} "
+        f"{_finds(needed.samples, f'{points:g}', options)} on the same {count_noun(needed.n_questions, 'question')} in "
+        f"80 % of repetitions{_if_equal(options)} ({accuracy})"
     )
     if needed.samples_range is not None:
         few, many = needed.samples_range
@@ -304,10 +329,12 @@ def _print_needed(planned: Planned, options: PlanOptions, detect: float) -> None
 
 
 def _print_out_of_reach(name: str, beyond: OutOfReach, options: PlanOptions) -> None:
-    """Print that no number of samples finds the difference, and which differences and stored samples could."""
-    least = _rounded_up(100 * beyond.least)
-    click.echo(f"{name}: {_never(options)}; the smallest difference that some number finds is {_points(least)}")
-    click.echo(f"  plan a larger difference (--detect {least})")
+    """Print that no number of samples is enough, and which differences (or margins) and stored samples are."""
+    least, verb = _rounded_up(100 * beyond.least), "finds" if options.margin is None else "shows"
+    click.echo(
+        f"{name}: {_never(options)}; the smallest {_noun(options)} that some number {verb} is {count_points(least)}"
+    )
+    click.echo(f"  plan a larger {_noun(options)} ({_flag(options)} {least})")
     if beyond.enough is not None:
         kind, flag = ("published score", "published-samples") if options.published_samples else ("run", "versus")
         click.echo(
@@ -320,8 +347,14 @@ def _print_new_runs(plans: Sequence[Planned], options: PlanOptions) -> None:
     """Print the command that plans two new runs for the difference that the stored samples cannot show."""
     names = [visible(name, 200) for name in dict.fromkeys(planned.source.name for planned in plans)]
     accuracy = [] if options.accuracy is None else ["--accuracy", f"{options.accuracy:g}"]
-    words = shlex.join(["harness", "plan", *names, "--detect", f"{options.detect:g}", *accuracy])
-    click.echo(f"Two new runs on the same questions, without the stored samples, find it: {words}")
+    words = shlex.join(["harness", "plan", *names, _flag(options), f"{options.points:g}", *accuracy])
+    verb = "find" if options.margin is None else "show"
+    click.echo(f"Two new runs on the same questions, without the stored samples, {verb} it: {words}")
+
+
+def _flag(options: PlanOptions) -> str:
+    """The flag of the points that are planned."""
+    return "--detect" if options.margin is None else "--margin"
 
 
 def _print_forecasts(planned: Planned, options: PlanOptions) -> None:

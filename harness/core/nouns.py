@@ -13,6 +13,11 @@ def are(n: int) -> str:
     return "is" if n == 1 else "are"
 
 
+def count_points(number: str) -> str:
+    """A number of points, already in digits, with its noun: `1 point`, `2.5 points`."""
+    return f"{number} point{'' if number == '1' else 's'}"
+
+
 def count_questions(n_questions: int, n_clusters: float) -> str:
     """The number of questions: `60 questions`; if they come in clusters, `60 questions in 15 clusters`.
 

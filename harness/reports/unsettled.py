@@ -25,6 +25,12 @@ def open_points(decision: Decision) -> list[str]:
             f"two new runs of about {count_noun(decision.settling, 'sample')} a question would find a difference of "
             f"this size{_range(decision)}; `harness race` may stop earlier"
         )
+    margin = decision.margin
+    if margin is not None and margin.verdict == "open" and margin.settling is not None:
+        lines.append(
+            f"two new runs of about {count_noun(margin.settling, 'sample')} a question would decide the margin in "
+            f"80 % of repetitions, if the true difference is the observed {100 * paired.difference:+z.1f} points"
+        )
     number = decision.settling_questions
     # The line "new questions" may show the difference already, or so many questions may be there.
     if decision.kind_verdict == "no difference seen" and number is not None and number > paired.n_questions:

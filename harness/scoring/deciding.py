@@ -13,7 +13,15 @@ from typing import Literal
 import msgspec
 
 from harness.scoring.comparison import PairedComparison
-from harness.scoring.differences import SampleSpread, holm, questions_to_detect, samples_to_detect
+from harness.scoring.differences import (
+    SampleSpread,
+    fewest,
+    holm,
+    planned_margin,
+    questions_to_detect,
+    samples_to_detect,
+)
+from harness.scoring.intervals import Z_95, Interval, normal_two_sided
 from harness.scoring.mean_difference import MeanComparison, mean_comparison
 from harness.scoring.spending import SpentPoint
 
@@ -23,15 +31,36 @@ LEVEL = 0.05
 PairedVerdict = Literal["better", "worse", "no difference seen"]
 
 
+MarginVerdict = Literal["not worse", "worse", "open"]
+
+
+class MarginDecision(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether the run is worse than its baseline by `margin` (a fraction) or more, on the same questions.
+
+    verdict: "not worse" or "worse" if p is below 5 %, by the side of −margin on which the difference lies. p: of the
+    test that the true difference is −margin, two-sided, so each verdict is false in at most 2.5 % of cases. Of a single
+    comparison p is below 5 % exactly if −margin lies outside the sampling interval. Holm's method corrects the p values
+    of all margins of a report together, apart from those of the lines. settling: samples a question in two new runs
+    that decide it in 80 % of repetitions if the true difference is the observed one; None for a mean, where nothing
+    varies, and where the observed difference is −margin.
+    """
+
+    margin: float
+    verdict: MarginVerdict
+    p: float
+    settling: int | None = None
+
+
 class MeanDecision(msgspec.Struct, frozen=True, kw_only=True):
     """One run compared with the baseline by the mean over the benchmarks that both have; compared: the run minus the
-    baseline. verdict, p_sampling, detectable: as in `Decision`, for the mean and the same questions.
+    baseline. verdict, p_sampling, detectable, margin: as in `Decision`, for the mean and the same questions.
     """
 
     compared: MeanComparison
     verdict: PairedVerdict
     p_sampling: float
     detectable: float
+    margin: MarginDecision | None = None
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +77,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     number is that of the questions in so many clusters of this size. spending: both runs' accuracy
     by the tokens of an answer, fewest first; empty where it was not asked for. mean: the decision on the mean over all
     benchmarks of this run with this baseline, the same in each of their decisions; None for a single benchmark, and if
-    counted rounds lack samples.
+    counted rounds lack samples. margin: None unless a margin is given.
     """
 
     run: str
@@ -65,6 +94,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     settling_questions: int | None = None
     spending: tuple[SpentPoint, ...] = ()
     mean: MeanDecision | None = None
+    margin: MarginDecision | None = None
     warnings: tuple[str, ...] = ()
 
     def is_worse_by(self, margin: float) -> bool:
@@ -107,9 +137,10 @@ class RunPair(msgspec.Struct, frozen=True, kw_only=True):
         return self.sides or (self.run, self.baseline)
 
 
-def decide(comparisons: Sequence[RunPair]) -> list[Decision]:
-    """A decision for each comparison, in order."""
+def decide(comparisons: Sequence[RunPair], margin: float | None = None) -> list[Decision]:
+    """A decision for each comparison, in order. margin: a fraction; None decides none."""
     means = _means(comparisons)
+    margins, margins_of_means = _margins([comparison.paired for comparison in comparisons], [*means.values()], margin)
     # The p values in the order in which they are taken back after the correction.
     both = [p for comparison in comparisons for p in (comparison.paired.p_sampling, comparison.paired.p_question)]
     listed = [*(p for p in both if p is not None), *(mean.p_sampling for mean in means.values())]
@@ -117,13 +148,19 @@ def decide(comparisons: Sequence[RunPair]) -> list[Decision]:
     n_tests = len(listed)
     decided_means = {
         pair: MeanDecision(
-            compared=mean, verdict=_verdict(mean.difference, p), p_sampling=p, detectable=mean.smallest(n_tests)
+            compared=mean,
+            verdict=_verdict(mean.difference, p),
+            p_sampling=p,
+            detectable=mean.smallest(n_tests),
+            margin=of_margin,
         )
-        for (pair, mean), p in zip(means.items(), adjusted[n_tests - len(means) :], strict=True)
+        for (pair, mean), p, of_margin in zip(
+            means.items(), adjusted[n_tests - len(means) :], margins_of_means, strict=True
+        )
     }
     p_values = iter(adjusted)
     decisions = []
-    for comparison in comparisons:
+    for comparison, of_margin in zip(comparisons, margins, strict=True):
         p_sampling = next(p_values)
         p_question = None if comparison.paired.p_question is None else next(p_values)
         decisions.append(
@@ -141,10 +178,61 @@ def decide(comparisons: Sequence[RunPair]) -> list[Decision]:
                 settling_range=_settling_range(comparison.paired, n_tests),
                 settling_questions=_settling_questions(comparison.paired, n_tests),
                 mean=decided_means.get(comparison.of_mean),
+                margin=of_margin,
                 warnings=comparison.warnings,
             )
         )
     return decisions
+
+
+def _margins(
+    pairs: Sequence[PairedComparison], means: Sequence[MeanComparison], margin: float | None
+) -> tuple[list[MarginDecision | None], list[MarginDecision | None]]:
+    """The decisions on the margin, of the pairs and of their means; None each without a margin."""
+    if margin is None:
+        return [None] * len(pairs), [None] * len(means)
+    compared = [
+        *((pair.difference, pair.sampling_interval) for pair in pairs),
+        *((mean.difference, mean.sampling_interval) for mean in means),
+    ]
+    adjusted = holm([_p_of_margin(difference, interval, margin) for difference, interval in compared])
+    settling = [*(_settling_margin(pair, margin, len(compared)) for pair in pairs), *(None for _ in means)]
+    decided: list[MarginDecision | None] = []
+    for (difference, _), p, samples in zip(compared, adjusted, settling, strict=True):
+        side: MarginVerdict = "not worse" if difference > -margin else "worse"
+        decided.append(MarginDecision(margin=margin, verdict=side if p < LEVEL else "open", p=p, settling=samples))
+    return decided[: len(pairs)], decided[len(pairs) :]
+
+
+def _p_of_margin(difference: float, interval: Interval, margin: float) -> float:
+    """The two-sided p value of the true difference −margin: below 5 % exactly if the interval lies on one side of it.
+
+    interval: 95 %, so its end towards −margin lies 1.96 standard errors from the difference.
+    """
+    if difference == -margin:
+        return 1.0
+    reach = difference - interval.low if difference > -margin else interval.high - difference
+    return normal_two_sided((difference + margin) * Z_95 / reach)
+
+
+def _settling_margin(paired: PairedComparison, margin: float, n_tests: int) -> int | None:
+    """Samples of each question in two new runs that decide the margin; None as `MarginDecision.settling`.
+
+    n_tests: margins that are corrected together.
+    """
+    spread, distance = _spread(paired), abs(paired.difference + margin)
+    if spread is None or not distance:
+        return None
+    return fewest(lambda n: planned_margin(spread, n), distance, n_tests)
+
+
+def _spread(paired: PairedComparison) -> SampleSpread | None:
+    """How the samples of both runs vary together; None where nothing varies."""
+    if not paired.single_error:
+        return None
+    mean = (paired.first_accuracy + paired.second_accuracy) / 2
+    # `single_error` is √(2 · variance of one sample / questions).
+    return SampleSpread(paired.n_questions, mean, paired.single_error**2 * paired.n_questions / 2)
 
 
 def _means(comparisons: Sequence[RunPair]) -> dict[tuple[str, str], MeanComparison]:
@@ -166,11 +254,9 @@ def _verdict(difference: float, p: float) -> PairedVerdict:
 
 def _settling(paired: PairedComparison, difference: float, n_tests: int) -> int | None:
     """Samples of each question in both runs that show a true `difference`; None for 0, or where nothing varies."""
-    if not difference or not paired.single_error:
+    spread = _spread(paired)
+    if not difference or spread is None:
         return None
-    mean = (paired.first_accuracy + paired.second_accuracy) / 2
-    # `single_error` is √(2 · variance of one sample / questions).
-    spread = SampleSpread(paired.n_questions, mean, paired.single_error**2 * paired.n_questions / 2)
     return samples_to_detect(spread, abs(difference), None, n_tests)
 
 

@@ -36,6 +36,7 @@ from harness.scoring.intervals import (
     effective_samples,
     power_factor,
     sampling_limits,
+    sampling_limits_of,
     sampling_variance_of_mean,
     t_factor,
 )
@@ -174,6 +175,25 @@ class Detection(NamedTuple):
     variance: Array
     growth: Array
 
+    def smallest(self, n_tests: int = 1) -> float:
+        """The smallest true difference that is found in 80 % of repetitions. n_tests: as in `power_factor`."""
+        return float(smallest_difference(*self, n_tests))
+
+
+class MarginReach(NamedTuple):
+    """How near to an observed difference a margin may lie, if both models are equally good.
+
+    reach: from the difference to the lower end of its 95 % interval. error: standard deviation of the difference.
+    """
+
+    reach: Array
+    error: Array
+
+    def smallest(self, n_tests: int = 1) -> float:
+        """The smallest margin that is shown in 80 % of repetitions. n_tests: margins that are corrected together."""
+        limit = (power_factor(n_tests) - Z_POWER) / Z_95
+        return min(1.0, float(limit * self.reach + Z_POWER * self.error))
+
 
 class SampleSpread(NamedTuple):
     """How the samples of a model vary on a benchmark, as a plan needs it.
@@ -217,6 +237,21 @@ def planned_detection(
     mean, variance = np.asarray(spread.mean), np.asarray(spread.variance / total)
     expected = _detection(mean, variance, np.asarray(total), np.asarray(ours), np.asarray(theirs))
     return expected._replace(variance=expected.variance + unit * unit * FIXED_ROUNDING)
+
+
+def planned_margin(spread: SampleSpread, samples: int, other_samples: int | None = None) -> MarginReach:
+    """What is to be expected of two runs of equally good models that are not sampled yet.
+
+    samples, other_samples: of each question in the two runs; None: as many.
+    """
+    sizes = [samples, other_samples or samples]
+    mean, ours, theirs = np.asarray(spread.mean), *(np.asarray(float(spread.n_questions * n)) for n in sizes)
+    total = np.minimum(spread.total, ours + theirs)
+    single = smoothed_variance(mean, spread.variance / total, total)
+    # One sample of each question does not show its variance.
+    variances = [np.asarray(np.nan if n == 1 else single / size) for n, size in zip(sizes, (ours, theirs), strict=True)]
+    our, their = (sampling_limits_of(mean, *pair) for pair in zip(variances, (ours, theirs), strict=True))
+    return MarginReach(np.hypot(mean - our.low, their.high - mean), np.sqrt(single * (1 / ours + 1 / theirs)))
 
 
 def _detection(mean: Array, variance: Array, total: Array, ours: Array, theirs: Array) -> Detection:
@@ -295,14 +330,15 @@ def samples_to_detect(
     return fewest(lambda samples: planned_detection(spread, samples, other_samples, unit), difference, n_tests)
 
 
-def fewest(planned: Callable[[int], Detection], difference: float, n_tests: int = 1) -> int | None:
-    """The fewest samples of each question whose smallest difference is at most `difference`; None if no number is.
+def fewest(planned: Callable[[int], Detection | MarginReach], difference: float, n_tests: int = 1) -> int | None:
+    """The fewest samples of each question whose smallest difference (or margin) is at most `difference`; None if no
+    number is.
 
-    planned: the variance of the difference by the samples of each question.
+    planned: what is to be expected of the difference, by the samples of each question.
     """
 
     def enough(samples: int) -> bool:
-        return float(smallest_difference(*planned(samples), n_tests)) <= difference
+        return planned(samples).smallest(n_tests) <= difference
 
     return _first_enough(enough, 1)
 

@@ -205,6 +205,15 @@ def sampling_limits(
     return _with_poisson_ends(limits, right, samples - right, total)
 
 
+def sampling_limits_of(mean: Array, variance: Array, total: Array) -> IntervalEnds:
+    """Return the sampling interval to expect of a mean with this variance over `total` samples, by `sampling_limits`.
+
+    variance: NaN where every question has one sample. Without the Poisson limits.
+    """
+    trials = np.where(np.isnan(variance), total, _trials(mean, variance, total, SAMPLING_TOSSES))
+    return wilson(mean, np.maximum(trials, total))
+
+
 def question_limits(values: Array) -> IntervalEnds:
     """Return the question interval: where the mean over all questions of this kind lies.
 

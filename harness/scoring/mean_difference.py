@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from harness.scoring.comparison import PairedComparison
-from harness.scoring.differences import Detection, mean_difference_limits, smallest_difference
+from harness.scoring.differences import Detection, MarginReach, mean_difference_limits, smallest_difference
 from harness.scoring.intervals import Interval, IntervalEnds, normal_two_sided
 
 
@@ -66,6 +66,13 @@ def mean_comparison(pairs: Sequence[PairedComparison]) -> MeanComparison | None:
         detection_variance=float(variance),
         detection_growth=float(growth),
     )
+
+
+def mean_reach(parts: Sequence[MarginReach]) -> MarginReach:
+    """How near a margin may lie to the mean difference of several benchmarks."""
+    reach, error = np.array(parts).T
+    n = len(parts)
+    return MarginReach(np.sqrt((reach**2).sum()) / n, np.sqrt((error**2).sum()) / n)
 
 
 def mean_detection(parts: Sequence[Detection]) -> Detection:

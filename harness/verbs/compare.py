@@ -106,6 +106,7 @@ def compare(sources: Sequence[Path], options: CompareOptions) -> Comparisons:
     compared_to, uncompared = pair_benchmarks(runs, only_first=options.baseline is not None)
     folder_of = _folders_by_label(runs, folders)
     compared = [_run_pair(folder_of, pairing) for pairing in compared_to]
+    decisions = decide(compared, None if options.margin is None else options.margin / 100)
     comparisons = [
         RunComparison(
             decision=_with_spending(decision, benchmark, first) if options.at_equal_tokens else decision,
@@ -118,7 +119,7 @@ def compare(sources: Sequence[Path], options: CompareOptions) -> Comparisons:
             ],
             sides=pair.of_mean,
         )
-        for decision, pair, (run, benchmark, base, first) in zip(decide(compared), compared, compared_to, strict=True)
+        for decision, pair, (run, benchmark, base, first) in zip(decisions, compared, compared_to, strict=True)
     ]
     return Comparisons(comparisons, uncompared)
 

@@ -25,18 +25,18 @@ from harness.runs.layout import RESULTS
 from harness.scoring.differences import (
     MAX_PLANNED,
     Detection,
+    MarginReach,
     SampleSpread,
     fewest,
     least_question_difference,
     least_questions,
     planned_detection,
-    samples_to_detect,
-    smallest_difference,
+    planned_margin,
     smoothed_variance,
     spreads_within,
 )
 from harness.scoring.intervals import cluster_numbers, effective_clusters
-from harness.scoring.mean_difference import mean_detection
+from harness.scoring.mean_difference import mean_detection, mean_reach
 from harness.scoring.uncertainty import accuracy
 from harness.verbs.again import options_again
 from harness.verbs.compare import counted_questions
@@ -74,7 +74,8 @@ class Needed:
     run: the folder that the plan is based on; empty if the plan is based on published runs
     (`harness.verbs.plan_typical`). basis: whose spread is taken: that of `run`, of models published on this benchmark,
     or on all benchmarks. accuracy: of that run, or of `TypicalSpread`. deviation: standard deviation of one sample
-    around its question's chance of being right. Both are fractions.
+    around its question's chance of being right. Both are fractions. With a margin, "difference" means the margin in all
+    that follows, and to find it means to show that an equally good model is not worse by so much or more.
 
     samples: number of samples of each question that the wanted difference needs; None if no
     difference is wanted, or if no number is enough. samples_range: the fewest and the most, for the accuracies and
@@ -177,14 +178,15 @@ def plan(sources: Sequence[PlanSource], options: PlanOptions) -> list[Planned]:
     """
     prices = prices_of(options.price_in, options.price_out)
     bare = [source for source in sources if source.samples is None]
-    if options.detect is None and bare:
+    if options.points is None and bare:
         raise UsageError(
-            f"give the difference to find, as {option('detect', 2)}; or a number of samples behind the name, as in "
-            f"{visible(bare[0].name, 200)}:64"
+            f"give the difference to find, as {option('detect', 2)}, or the loss to rule out, as "
+            f"{option('margin', 2)}; or a number of samples behind the name, as in {visible(bare[0].name, 200)}:64"
         )
     benchmarks = [evidence for source in sources for evidence in _evidence_of(source, options)]
     _check_each_once(benchmarks)
-    n_tests = 1 if options.published_samples else _TESTS * len(benchmarks) + (len(benchmarks) > 1)
+    of_each = 1 if options.published_samples or options.margin is not None else _TESTS
+    n_tests = 1 if options.published_samples else of_each * len(benchmarks) + (len(benchmarks) > 1)
     plans = [_plan_benchmark(evidence, options, prices, n_tests) for evidence in benchmarks]
     if len(plans) < 2 or options.published_samples:
         return plans
@@ -217,7 +219,7 @@ def _evidence_of(source: PlanSource, options: PlanOptions) -> Iterator[_Evidence
     only = source.benchmark if source.of_card else None
     folder = open_scored(source.name) if only is None else None
     # Where only a number of samples is asked about, a run that shows no spread is no reason to refuse.
-    with contextlib.suppress(*(() if options.detect is not None else (StoreError, UsageError))):
+    with contextlib.suppress(*(() if options.points is not None else (StoreError, UsageError))):
         folder = folder if only is None else former_run(only, RESULTS)
     if folder is None:
         typical = typical_spread(source.name, accuracy)
@@ -267,18 +269,20 @@ def _plan_benchmark(evidence: _Evidence, options: PlanOptions, prices: Prices | 
         """The smallest difference of the given samples; None if no number is given."""
         if given is None:
             return None
-        expected = planned_detection(of, given, options.stored_samples, unit)
-        return float(smallest_difference(expected.variance, expected.growth if growth else 0.0, n_tests))
+        expected = _expected(of, given, options, unit)
+        if isinstance(expected, Detection) and not growth:
+            expected = expected._replace(growth=np.asarray(0.0))
+        return expected.smallest(n_tests)
 
     def samples(of: SampleSpread, points: float | None) -> int | None:
         """The samples that a difference needs; None without one, and where no number is enough."""
         if points is None:
             return None
-        return samples_to_detect(of, points / 100, options.stored_samples, n_tests, unit)
+        return fewest(lambda n: _expected(of, n, options, unit), points / 100, n_tests)
 
     _check_possible(spread.mean, options)
     smallest_given = smallest(spread)
-    difference = smallest_given if options.detect is None else options.detect / 100
+    difference = smallest_given if options.points is None else options.points / 100
     needed = Needed(
         benchmark=evidence.benchmark,
         run="" if evidence.folder is None else str(evidence.folder.source),
@@ -286,14 +290,15 @@ def _plan_benchmark(evidence: _Evidence, options: PlanOptions, prices: Prices | 
         n_questions=spread.n_questions,
         accuracy=spread.mean,
         deviation=_single_variance(spread) ** 0.5,
-        samples=samples(spread, options.detect),
+        samples=samples(spread, options.points),
         forecast=None,
         concurrency=_CONCURRENCY,
         given_samples=given,
         smallest_difference=smallest_given,
         n_clusters=evidence.n_clusters,
     )
-    if evidence.n_clusters is not None and not options.published_samples:
+    # A published score and a margin are about the same questions only.
+    if evidence.n_clusters is not None and not options.published_samples and options.margin is None:
         least = least_questions(difference or 1.0) * spread.n_questions / evidence.n_clusters
         needed = replace(
             needed,
@@ -301,14 +306,14 @@ def _plan_benchmark(evidence: _Evidence, options: PlanOptions, prices: Prices | 
             least_questions=math.ceil(least),
         )
     if ends and needed.samples is not None:
-        numbers = [samples(end, options.detect) for end in ends]
+        numbers = [samples(end, options.points) for end in ends]
         most = None if None in numbers else max(n or 0 for n in (*numbers, needed.samples))
         fewest_samples = min(n for n in (*numbers, needed.samples) if n is not None)
         needed = replace(needed, samples_range=(fewest_samples, most))
     if ends and needed.smallest_difference is not None:
         values = [needed.smallest_difference, *(smallest(end) or 0.0 for end in ends)]
         needed = replace(needed, difference_range=(min(values), max(values)))
-    size = given if options.detect is None else needed.samples
+    size = given if options.points is None else needed.samples
     needed = _with_forecasts(needed, evidence, size, options, prices)
     return Planned(
         source=evidence.source,
@@ -343,11 +348,23 @@ def _out_of_reach(spread: SampleSpread, options: PlanOptions, n_tests: int, unit
 
     n_tests, unit: as in `samples_to_detect`.
     """
-    if options.detect is None:
+    if options.points is None:
         return None
-    limit = planned_detection(spread, MAX_PLANNED, options.stored_samples, unit)
-    enough = fewest(lambda n: planned_detection(spread, _MANY_TIMES * n, n, unit), options.detect / 100, n_tests)
-    return OutOfReach(float(smallest_difference(*limit, n_tests)), enough)
+    limit = _expected(spread, MAX_PLANNED, options, unit)
+
+    def beside_many(n: int) -> Detection | MarginReach:
+        if options.margin is not None:
+            return planned_margin(spread, _MANY_TIMES * n, n)
+        return planned_detection(spread, _MANY_TIMES * n, n, unit)
+
+    return OutOfReach(limit.smallest(n_tests), fewest(beside_many, options.points / 100, n_tests))
+
+
+def _expected(spread: SampleSpread, samples: int, options: PlanOptions, unit: float) -> Detection | MarginReach:
+    """What to expect of a comparison of so many samples a question. unit: as in `planned_detection`."""
+    if options.margin is not None:
+        return planned_margin(spread, samples, options.stored_samples)
+    return planned_detection(spread, samples, options.stored_samples, unit)
 
 
 def _check_possible(accuracy: float, options: PlanOptions) -> None:
@@ -402,21 +419,19 @@ def _with_forecasts(
 def _with_mean(needed: Needed, benchmarks: Sequence[_Evidence], options: PlanOptions, n_tests: int) -> Needed:
     """The plan with what the mean of all benchmarks needs and shows."""
 
-    def of_mean(numbers: Sequence[int]) -> Detection:
+    def of_mean(numbers: Sequence[int]) -> Detection | MarginReach:
         """What is to be expected of the mean, by the samples of each question of each benchmark."""
-        return mean_detection(
-            [
-                planned_detection(evidence.spread, samples, options.other_samples)
-                for evidence, samples in zip(benchmarks, numbers, strict=True)
-            ]
-        )
+        each = list(zip((evidence.spread for evidence in benchmarks), numbers, strict=True))
+        if options.margin is not None:
+            return mean_reach([planned_margin(spread, n, options.other_samples) for spread, n in each])
+        return mean_detection([planned_detection(spread, n, options.other_samples) for spread, n in each])
 
     smallest = samples = None
     numbers = [evidence.source.samples for evidence in benchmarks if evidence.source.samples is not None]
     if len(numbers) == len(benchmarks):
-        smallest = float(smallest_difference(*of_mean(numbers), n_tests))
-    if options.detect is not None:
-        samples = fewest(lambda n: of_mean([n] * len(benchmarks)), options.detect / 100, n_tests)
+        smallest = of_mean(numbers).smallest(n_tests)
+    if options.points is not None:
+        samples = fewest(lambda n: of_mean([n] * len(benchmarks)), options.points / 100, n_tests)
     return replace(needed, samples_of_mean=samples, smallest_difference_of_mean=smallest)
 
 

@@ -135,6 +135,49 @@ def test_the_gate_does_not_pass_what_it_could_not_have_seen(tmp_path: Path) -> N
     assert harness(tmp_path, "compare", "tuned", "base", "--pass-unseen").code == 2
 
 
+def test_a_margin_is_decided_by_the_interval_of_the_same_questions(tmp_path: Path) -> None:
+    two_runs(tmp_path)
+    (without,) = json.loads(harness(tmp_path, "compare", "base", "tuned", "--json").out)
+    low, high = (100 * end for end in without["paired"]["sampling_interval"])
+    assert without["margin"] is None
+    assert low < high < -0.5
+    for points, verdict in (
+        (-low + 0.01, "not worse"),
+        (-low - 0.01, "open"),
+        (-high + 0.01, "open"),
+        (-high - 0.01, "worse"),
+    ):
+        (decision,) = compare([tmp_path / "base", tmp_path / "tuned"], CompareOptions(margin=points))
+        assert decision.decision.margin is not None
+        assert decision.decision.margin.verdict == verdict, points
+        # A margin leaves the other verdicts alone.
+        assert decision.decision.p_sampling == without["p_sampling"]
+    done = harness(tmp_path, "compare", "base", "tuned", "--margin", f"{-low + 1:g}")
+    assert re.search(r"margin [\d.]+ points +same questions +p 0\.\d+  not worse by [\d.]+ points or more\n", done.out)
+    open_one = harness(tmp_path, "compare", "base", "tuned", "--margin", f"{-low - 0.2:g}").out
+    assert re.search(r"two new runs of about [\d,]+ samples a question would decide the margin", open_one)
+
+
+def test_the_margins_of_several_runs_are_corrected_together(tmp_path: Path) -> None:
+    two_runs(tmp_path)
+    alone = reasoning_harness.compare([tmp_path / "base", tmp_path / "tuned"])[0].decision.paired
+    margin = -alone.sampling_interval.low + 0.0001
+    pair = RunPair(run="tuned", baseline="base", paired=alone, samples=16)
+    assert [one.margin.verdict for one in decide([pair], margin) if one.margin] == ["not worse"]
+    assert [one.margin.verdict for one in decide([pair, pair], margin) if one.margin] == ["open", "open"]
+
+
+def test_a_gate_that_passes_a_run_which_is_found_worse_says_so(tmp_path: Path) -> None:
+    two_runs(tmp_path)
+    done = harness(tmp_path, "compare", "base", "tuned", "--fail-if-worse", "40")
+    assert done.code == 0
+    words = " ".join(done.err.split())
+    assert re.search(
+        r"tuned is found worse by [\d.]+ points \(-[\d.]+ to -[\d.]+\): less than the 40 that --fail", words
+    )
+    assert "found worse" not in harness(tmp_path, "compare", "tuned", "base", "--fail-if-worse", "40").err
+
+
 def test_two_runs_that_are_all_right_see_no_small_difference(tmp_path: Path) -> None:
     for name in ("toy", "toy-b"):
         write_run(tmp_path / name, benchmarks=[("demo", 5, 1)], strength=10)

@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,9 +20,12 @@ from harness.asking.options import PlanOptions
 from harness.core.errors import UsageError
 from harness.scoring.differences import (
     SampleSpread,
+    fewest,
     holm,
+    planned_margin,
     question_difference_variance,
     samples_to_detect,
+    sampling_difference_limits,
     score_variance,
 )
 from harness.scoring.intervals import Z_95, normal_two_sided, t_two_sided
@@ -44,6 +48,25 @@ def test_that_many_samples_find_the_difference_four_times_in_five() -> None:
     ours, theirs = (rng.binomial(n, p, size=(2000, 60)).astype(float) for p in (other, chances))
     z = (ours - theirs).mean(axis=-1) / n / np.sqrt(score_variance(ours, counts, theirs, counts))
     assert float((np.abs(z) > Z_95).mean()) == pytest.approx(0.8, abs=0.04)
+
+
+def test_a_planned_margin_is_shown_four_times_in_five_and_a_loss_of_it_passes_in_one_of_forty() -> None:
+    rng = np.random.default_rng(5)
+    chances = rng.beta(0.9, 0.9, size=60)
+    spread = SampleSpread(60, float(chances.mean()), float((chances * (1 - chances)).mean()))
+    margin = 0.05
+    n = fewest(lambda samples: planned_margin(spread, samples), margin)
+    assert n is not None
+    counts = np.full(60, float(n))
+
+    def passed(other: np.ndarray[Any, Any]) -> float:
+        ours, theirs = (rng.binomial(n, p, size=(4000, 60)).astype(float) for p in (other, chances))
+        return float((sampling_difference_limits(ours, counts, theirs, counts).low > -margin).mean())
+
+    assert passed(chances) == pytest.approx(0.8, abs=0.025)
+    assert passed(chances * (1 - margin / chances.mean())) < 0.025 + 0.01
+    # Wrong twin: a loss of half the margin passes far more often.
+    assert passed(chances * (1 - margin / 2 / chances.mean())) > 0.15
 
 
 @pytest.mark.parametrize(("n_tests", "least", "most"), [(2, 0.77, 0.9), (1, 0.6, 0.75)])

@@ -115,7 +115,7 @@ def test_the_command_answers_both_and_never_names_two_numbers(empty: Path) -> No
             "efficient-reasoning is a suite, and a plan takes benchmarks: give gsm8k:8 math500:8 aime24:8 limo:8\n",
         ),
         ("seer4 --detect 2", "seer4 is a suite, and a plan takes benchmarks: give aime24 aime25 math500 "),
-        ("aime24 --json", "give the difference to find, as --detect 2; or a number of samples"),
+        ("aime24 --json", "or the loss to rule out, as --margin 2; or a number of samples"),
         ("aime24:64 --detect 2 --price-out 2", "must be given together"),
         ("aime24:64 --accuracy 0.02", "type 2 for 2 points"),
         ("aime24:64 aime24:16", "aime24 is given twice, as aime24:64 and as aime24:16: a plan is for one comparison"),
@@ -165,6 +165,36 @@ def test_a_difference_that_no_number_of_samples_finds_is_answered_with_what_is_p
     assert "no number" not in harness(empty, *typed.split()[1:]).out
     # Wrong twin: a difference that some number finds.
     assert "plan a larger" not in harness(empty, "plan", "aime24", "--detect", "30", stored, number, *more).out
+
+
+def test_a_margin_is_planned_in_both_directions_and_for_several_benchmarks(empty: Path) -> None:
+    (needed,) = json.loads(harness(empty, "plan", "aime24", "--margin", "1", "--json").out)
+    size = needed["samples"]
+    (back,) = json.loads(harness(empty, "plan", f"aime24:{size}", "--margin", "1", "--json").out)
+    (fewer,) = json.loads(harness(empty, "plan", f"aime24:{size - 1}", "--margin", "1", "--json").out)
+    assert back["smallest_difference"] <= 0.01 < fewer["smallest_difference"]
+    # A margin is one test, and equally good models vary alike: fewer samples than a difference needs.
+    assert size < planned_of("aime24", detect=1).needed.samples
+    assert size == reasoning_harness.plan("aime24", margin=1)[0].samples
+    done = harness(empty, "plan", "aime24:64,math500:4", "--margin", "1")
+    assert 'show "not worse by 1 point or more" on the same 30 questions in 80 % of repetitions, if both' in done.out
+    assert 'mean of the 2 benchmarks: these samples show "not worse by' in done.out
+    assert done.out.count("new questions") == done.out.count("other questions") == 0
+    assert "harness plan aime24:64 --margin 1" in done.out
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("--margin 1 --detect 1", "give one of the two"),
+        ("--margin 1 --published-samples 4", "leave --published-samples out"),
+        ("--margin 0", "greater than 0"),
+    ],
+)
+def test_a_margin_beside_what_it_cannot_go_with_is_refused(empty: Path, words: str, expected: str) -> None:
+    refused = harness(empty, "plan", "aime24:64", *words.split())
+    assert refused.code == 2
+    assert expected in " ".join(refused.err.split())
 
 
 def test_both_directions_say_once_whose_spread_it_is(empty: Path) -> None:

@@ -15,8 +15,23 @@ MAX_REPEATS = 10_000
 """Largest number of repeats of an experiment; a larger number is a typing mistake."""
 
 
-class CompareOptions(Options):
-    """The baseline of a comparison, and whether the tokens of an answer count."""
+class Margin(Options):
+    """The loss that decides whether a run is not worse than another."""
+
+    margin: Annotated[
+        float | None,
+        Option(
+            "Smallest loss that matters: is the new run not worse by so many points or more, on the same questions? "
+            "Default: only differences from 0.",
+            above=0,
+            below=100,
+            kind=POINTS,
+        ),
+    ] = None
+
+
+class CompareOptions(Margin):
+    """The baseline of a comparison, the loss that matters, and whether the tokens of an answer count."""
 
     baseline: Annotated[
         Path | None,
@@ -77,8 +92,8 @@ class PublishedUpdateOptions(Options):
     ] = "hub"
 
 
-class PlanBasis(Options):
-    """The other run of a planned comparison, the model's accuracy, and the prices of tokens."""
+class PlanBasis(Margin):
+    """The other run of a planned comparison, the margin that it decides, the model's accuracy, and the prices of tokens."""
 
     other_samples: Annotated[
         int | None,
@@ -127,7 +142,7 @@ class PlanBasis(Options):
 
 
 class PlanOptions(PlanBasis):
-    """The options of a plan: its basis, and the difference to find."""
+    """The options of a plan: its basis, and the difference to find or the margin to show."""
 
     detect: Annotated[
         float | None,
@@ -139,12 +154,40 @@ class PlanOptions(PlanBasis):
         ),
     ] = None
 
+    @property
+    def points(self) -> float | None:
+        """The difference to find, or the margin to show, in points; None if neither is given."""
+        return self.margin or self.detect
+
+    def _check(self) -> None:
+        """Raise `UsageError` for a margin beside a difference to find, or beside a published score."""
+        super()._check()
+        if self.margin is None:
+            return
+        if self.detect is not None:
+            raise UsageError(
+                f"{option('detect')} plans to find a difference, {option('margin')} to show that no run is worse by so "
+                "much: give one of the two; a second command plans the other"
+            )
+        if self.published_samples is not None:
+            raise UsageError(
+                f"{option('margin')} plans for `harness compare`; a published score is compared by `harness verify`, "
+                f"which takes no margin: leave {option('published_samples')} out"
+            )
+
 
 class RaceRules(Options):
     """When a race is decided, and how often its standings are checked."""
 
     margin: Annotated[
-        float, Option("Differences below this many points count as equal. Default: 0.", least=0, most=50, kind=POINTS)
+        float,
+        Option(
+            "A race also ends, as equal, once the difference surely lies within so many points; better and worse still "
+            "mean that it is not 0. Default: 0 (never equal).",
+            least=0,
+            most=50,
+            kind=POINTS,
+        ),
     ] = 0.0
     step: Annotated[
         int, Option("Rounds of samples between two looks at the standings. Default: 2.", least=1, most=1000)
