@@ -90,6 +90,15 @@ def to_markdown(tables: Sequence[Table]) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
+def commands_in_markdown(commands: Sequence[tuple[str, str]]) -> str:
+    """The (run label, line) pairs of the commands that repeat runs, in Markdown after the tables; empty without any."""
+    if not commands:
+        return ""
+    # Indented by four: a code block, whatever the command holds.
+    lines = "".join(f"    {visible(line)}\n" for _, line in commands)
+    return f"\n**To have it again**\n\n{lines}"
+
+
 def to_latex(tables: Sequence[Table]) -> str:
     r"""Write tables as LaTeX: `tabular` environments with the rules of booktabs (`\usepackage{booktabs}`)."""
     blocks = []

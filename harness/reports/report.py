@@ -18,11 +18,12 @@ from harness.core.files import disk_error, write_atomically
 from harness.core.inert import csv_file, visible
 from harness.reports.comparison_tables import paired_table, published_table, reported_table, twin_table
 from harness.reports.figures import every_plot
-from harness.reports.formats import to_breakdown_csv, to_csv, to_latex, to_markdown, to_terminal
+from harness.reports.formats import commands_in_markdown, to_breakdown_csv, to_csv, to_latex, to_markdown, to_terminal
 from harness.reports.plots.plot import Plot
 from harness.reports.plots.published import published_plot
 from harness.reports.published import beside, label_of, other_questions, published_of, reported_by, verdict
 from harness.reports.scored import KnownAs, Remarks, ScoredBenchmark, ScoredRun, no_remarks, own_name, read_runs
+from harness.reports.settings import differing_table
 from harness.reports.tables import (
     Table,
     breakdown_table,
@@ -78,9 +79,16 @@ class Report:
         """All tables, in the order of the report.
 
         They are: summary; scores; over k; samples; measures; tokens; budgets; first right answers; speed; breakdowns by
-        columns of the questions; twins; paired differences; published scores. A table without data is left out.
+        columns of the questions; twins; paired differences; published scores; settings that differ. A table without
+        data is left out.
         """
-        return (summary_table(self.runs), *self._numbers, *self.breakdowns, *self._comparisons)
+        return (summary_table(self.runs), *self._numbers, *self.breakdowns, *self._comparisons, *self._differing)
+
+    @property
+    def _differing(self) -> tuple[Table, ...]:
+        """The settings in which the runs differ, a table for each benchmark that has some; a page has all settings."""
+        names = dict.fromkeys(name for run in self.runs for name in run.benchmarks)
+        return tuple(table for name in names if (table := differing_table(self.runs, name)) is not None)
 
     @cached_property
     def breakdowns(self) -> tuple[Table, ...]:
@@ -123,10 +131,8 @@ class Report:
         return (over_k_table(labelled, self.ks),) if self.ks and labelled else ()
 
     def markdown(self) -> str:
-        """The report in Markdown, for an issue, a README or a model card."""
-        lines = [line for _, line in self._commands]
-        again = "\n".join(["", "**To have it again**", "", "```", *lines, "```", ""]) if lines else ""
-        return f"{to_markdown(self.tables)}{again}"
+        """The report in Markdown, for an issue, a README or a model card, with the commands that repeat the runs."""
+        return to_markdown(self.tables) + commands_in_markdown(self._commands)
 
     def latex(self) -> str:
         """The tables in LaTeX, for a paper."""
@@ -139,6 +145,12 @@ class Report:
     def breakdown_csv(self) -> str:
         """The breakdowns as CSV, one line per run, benchmark, column of the questions and value in it."""
         return to_breakdown_csv(self._with_models)
+
+    @property
+    def _commands(self) -> list[tuple[str, str]]:
+        """(run label, line) of each line of the commands that repeat the runs."""
+        repeat = self.repeat or _no_lines
+        return [(run.label, line) for run in self.runs for line in repeat(run.manifest, run.label, run.scores)]
 
     @property
     def _with_models(self) -> list[tuple[str, str, Score]]:
@@ -156,12 +168,6 @@ class Report:
         view = shlex.join(["harness", "view", *self.folders]) if self.folders else ""
         folders = [os.path.relpath(path, folder) for path in self.folders] if folder is not None else []
         return page(self.runs, tables, self._commands, self._strips(), view=view, title=self.title, folders=folders)
-
-    @property
-    def _commands(self) -> list[tuple[str, str]]:
-        """(run label, a line of the commands that repeat the run and its grading) of every run."""
-        repeat = self.repeat or _no_lines
-        return [(run.label, line) for run in self.runs for line in repeat(run.manifest, run.label, run.scores)]
 
     def plots(self) -> Iterator[Plot]:
         """Every plot, each with its own name; `plots.draw.write_plots` writes them to files."""

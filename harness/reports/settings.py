@@ -52,12 +52,23 @@ thinking, prompt, and the kind of sampling. A setting that is not listed here co
 """
 
 
+STAR = " *"
+"""Ends the name of a setting in which runs differ."""
+
+
 def settings_table(runs: Sequence[ScoredRun], benchmark: str) -> Table:
     """The settings of one benchmark, one column per run; a field in which runs differ ends in an asterisk.
 
     Settings that no run has are left out, and checksums, which have a table of their own.
     """
     return _settings(f"Settings of {short(benchmark)}", runs, benchmark, checksums=False)
+
+
+def differing_table(runs: Sequence[ScoredRun], benchmark: str) -> Table | None:
+    """The rows of `settings_table` in which runs differ; None if there are none."""
+    table = settings_table(runs, benchmark)
+    rows = tuple((name.removesuffix(STAR), *values) for name, *values in table.rows if name.endswith(STAR))
+    return Table(f"Settings of {short(benchmark)} that differ", table.columns, rows) if rows else None
 
 
 def checksum_table(runs: Sequence[ScoredRun], benchmark: str) -> Table:
@@ -224,13 +235,13 @@ def _side_by_side(
     every = dict.fromkeys(name for column in columns for name in column)
     rows = [
         (
-            visible(name, MAX_SETTING_CHARS) + (" *" if name in starred else ""),
+            visible(name, MAX_SETTING_CHARS) + (STAR if name in starred else ""),
             *(in_words(column.get(name)) for column in columns),
         )
         for name in every
         if any(is_set(column.get(name)) for column in columns)
     ]
-    if any(row[0].endswith(" *") for row in rows):
+    if any(row[0].endswith(STAR) for row in rows):
         title += " (* differs between the runs)"
     return Table(title, (head, *(short(run.label) for run in runs)), tuple(rows))
 

@@ -75,6 +75,26 @@ def test_numbers_of_samples_that_differ_are_shown_as_at_most_so_many() -> None:
     assert shown(5, q1="cwwww", q2="cwwww") == "2 × 5"
 
 
+def test_the_settings_that_differ_stand_in_every_document(tmp_path: Path) -> None:
+    ours = write_run(tmp_path / "ours", settings={"sampling": {"max_tokens": 32768, "top_k": 7}})
+    theirs = write_run(tmp_path / "theirs", settings={"sampling": {"max_tokens": 4096, "top_k": 7}})
+    twin = write_run(tmp_path / "twin", settings={"sampling": {"max_tokens": 4096, "top_k": 7}})
+    made = report([ours, theirs])
+    rest = made.markdown().partition("**Settings of demo that differ**")[2]
+    assert "| setting | ours | theirs |" in rest
+    assert "32,768 | 4,096 |" in rest
+    assert "top" not in rest
+    assert re.search(r"% Settings of demo that differ.*32,768 & 4,096", made.latex(), re.DOTALL)
+    assert "that differ" not in report([theirs, twin]).markdown()
+
+
+def test_markdown_ends_with_the_commands_that_repeat_the_runs(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "ours")
+    made = Report(report([run]).runs, repeat=lambda _manifest, label, _scores: [f"harness run --out {label}-again"])
+    assert made.markdown().endswith("\n**To have it again**\n\n    harness run --out ours-again\n")
+    assert "To have it again" not in Report(made.runs).markdown()
+
+
 def test_warnings_stand_below_the_table_in_words(two_runs: Report) -> None:
     shown = terminal(two_runs.terminal())
     assert re.search(r"\[1\] base, demo: \d+ of 24 samples \(\d+\.\d%\) were cut by max_tokens", shown)
