@@ -53,10 +53,14 @@ _SYNONYM_GROUPS = (
     ("infinity", "infinite", "infinitely many", "infinitely many solutions", "infinite solutions",
      "infinite number of solutions", r"\infty", r"+\infty", "∞", "无穷", "无穷大"),
     ("yes", "是", "是的"), ("no", "否", "不是", "不是的"),
-    ("true", "t", "正确", "对", "正确的", "对的", "没错", "√", "✓", "✔", r"\checkmark"),
+    ("true", "t", "正确", "对", "正确的", "对的", "没错", "√", "✓", "✔",
+     r"\checkmark", r"\surd"),
     ("false", "f", "错误", "错", "错误的", "错的", "不对", "不对的", "不正确", "×", "✗", "✘", r"\times"),
     ("all real numbers", "all reals", "real numbers", "r", r"\mathbb r", "ℝ", "全体实数"),
 )  # fmt: skip
+_JUDGING_SIGN = re.compile(r"[√✓✔×✗✘]|\\(?:checkmark|surd|times)")
+r"""Signs by which a statement is judged right or wrong, if nothing else stands beside them: √, \times."""
+
 _SYNONYMS = {word: group[0] for group in _SYNONYM_GROUPS for word in group}
 _FIRST_SYNONYMS = frozenset(_SYNONYMS.values())
 
@@ -120,11 +124,14 @@ def without_text_commands(source: str) -> str:
 
 @lru_cache(maxsize=256)
 def is_words(source: str) -> bool:
-    """Whether `source` holds only words and punctuation, with at least one word of two letters or one Chinese sign.
+    """Whether `source` holds only words and punctuation, with at least one word of two letters or one Chinese sign, or
+    is a lone sign that judges a statement, such as √.
 
     `compare.equivalence` compares such an answer as words before it tries the grammar.
     """
     text = _LAYOUT.sub(" ", _WRAPPERS.sub(" ", _COLOURED.sub(" ", source))).strip()
+    if _JUDGING_SIGN.fullmatch(text):
+        return True
     return bool(_LETTERS_AND_PUNCTUATION.fullmatch(text)) and bool(re.search(r"[A-Za-z]{2}|[\u3400-\u9fff]", text))
 
 

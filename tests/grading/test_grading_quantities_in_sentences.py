@@ -166,11 +166,17 @@ def test_a_chinese_phrase_names_a_letter_and_a_denial_does_not(word: str) -> Non
             assert outcome("D", place.format(denied.format(word.format("D")))) != "correct", (word, denied, place)
 
 
-@pytest.mark.parametrize(("sign", "word"), [(r"\checkmark", "对"), (r"\times", "错误")])
-def test_a_sign_in_a_box_judges(sign: str, word: str) -> None:
-    other = "错" if word == "对" else "正确"
-    assert outcome(word, rf"\boxed{{{sign}}}") == "correct"
-    assert outcome(other, rf"\boxed{{{sign}}}") == "wrong"
+RIGHT = ["√", "✓", "✔", r"\checkmark", r"\surd", r"\text{√}", "对", "正确"]
+WRONG = ["×", "✗", "✘", r"\times", r"\text{×}", "错", "错误"]
+
+
+@pytest.mark.parametrize("reference", [*RIGHT, *WRONG])
+def test_all_spellings_of_right_and_wrong_are_decided_alike(reference: str) -> None:
+    for reply in (*RIGHT, *WRONG):
+        expected = "correct" if (reference in RIGHT) == (reply in RIGHT) else "wrong"
+        assert outcome(reference, rf"\boxed{{{reply}}}") == expected, reply
+    for formula in (r"\boxed{\sqrt{2}}", r"\boxed{2\times 3}", r"\boxed{x}"):
+        assert outcome(reference, formula) != "correct", formula
 
 
 @pytest.mark.parametrize(("reference", "sentence"), [
