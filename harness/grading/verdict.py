@@ -643,7 +643,7 @@ def as_stated(extraction: Extraction, decision: AnswerVerdict, beside: Iterable[
     agree = all(verdict.outcome == decision.outcome for verdict in behind)
     if decision.outcome == "wrong" and any(verdict.outcome == "correct" for verdict in before):
         return decision._replace(outcome="undecided", rule=BEFORE, near_miss=None)
-    if (extraction.method != UNSTATED and agree) or decision.outcome == "undecided":
+    if extraction.method != UNSTATED and (agree or decision.outcome == "undecided"):
         return decision
     return decision._replace(outcome="undecided", rule=UNSTATED, near_miss=None)
 

@@ -49,11 +49,14 @@ _BASE = re.compile(r"([0-9A-Za-z]+)\s*(?:\(\s*(?:in\s+)?base[ -](\d{1,2})\s*\)|(
 _DEGREES = re.compile(r"(-?\d+)\s*degrees?,?\s*(?:and\s+)?(\d+)\s*minutes?(?:,?\s*(?:and\s+)?(\d+)\s*seconds?)?")
 _CLOCK = re.compile(r"(?i)(1[0-2]|[1-9]):([0-5]\d)\s*(?:in\s+the\s+(morning|afternoon|evening)|(at\s+night))")
 _NUMERAL = r"[零〇一二两三四五六七八九十百千]{1,8}"
-_DAYTIME = re.compile(r"(上午|早上|凌晨|下午|晚上)?\s*(\d{1,2})(?:([点时])(\d{1,2})分?|(:)(\d\d))")
+PARTS_OF_DAY = "上午|早上|早晨|清晨|凌晨|下午|傍晚|晚上"
+"""Pattern of the words that say which half of the day an hour belongs to."""
+
+_DAYTIME = re.compile(rf"({PARTS_OF_DAY})?\s*(\d{{1,2}})(?:([点时])(\d{{1,2}})分?|(:)(\d\d))")
 _HOUR_PART = re.compile(
-    rf"(上午|早上|凌晨|下午|晚上)?\s*(\d{{1,2}}|{_NUMERAL})点(?:(钟|整|半|一刻|三刻)|({_NUMERAL})分)"
+    rf"({PARTS_OF_DAY})?\s*(\d{{1,2}}|{_NUMERAL})点(?:(钟|整|半|一刻|三刻)|({_NUMERAL})分)"
 )
-_HOUR_OF_PART = re.compile(rf"(上午|早上|凌晨|下午|晚上)\s*(\d{{1,2}}|{_NUMERAL})[点时]")
+_HOUR_OF_PART = re.compile(rf"({PARTS_OF_DAY})\s*(\d{{1,2}}|{_NUMERAL})[点时]")
 _COMPOUND = re.compile(r"(?:\d++\s*+[A-Za-z]++\s*+){1,3}\d++(?:\.\d++)?\s*+[A-Za-z]++")
 _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
 _PERCENT = re.compile(r"百分之(\d+(?:\.\d+)?)")
@@ -192,7 +195,7 @@ def _at(when: str | None, hour: int, minute: int) -> str | None:
         return None
     if when is None or hour > _NOON:
         return f"{hour}:{minute:02}"
-    return f"{hour}:{minute:02} {'p' if when in ('下午', '晚上') else 'a'}.m."
+    return f"{hour}:{minute:02} {'p' if when in _AFTER_NOON else 'a'}.m."
 
 
 def _compound(match: re.Match[str]) -> str | None:
@@ -306,13 +309,15 @@ def _unit_in_brackets(match: re.Match[str]) -> str | None:
 
 _HOURS, _NOON = 24, 12
 _HOURS_OF_PART = {
-    "凌晨": (*range(1, 7),), "早上": (*range(4, 12),), "上午": (*range(6, 12),),
-    "下午": (*range(1, 12), *range(13, 24)), "晚上": (*range(5, 12), *range(17, 24)),
+    "凌晨": (*range(1, 7),), "清晨": (*range(4, 9),), "早晨": (*range(4, 12),), "早上": (*range(4, 12),),
+    "上午": (*range(6, 12),), "下午": (*range(1, 12), *range(13, 24)), "傍晚": (*range(4, 8), *range(16, 20)),
+    "晚上": (*range(5, 12), *range(17, 24)),
 }  # fmt: skip
 """Part of the day → its hours, counted to 12 or to 24. 12 and 0 belong to no part, since usage differs: 晚上12点 is
 midnight to most people.
 """
 
+_AFTER_NOON = ("下午", "傍晚", "晚上")
 _SIXTY = 60
 """Minutes of a degree, and seconds of a minute."""
 

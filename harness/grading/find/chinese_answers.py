@@ -35,6 +35,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from harness.answers.grammar.numerals import number_in_words
+from harness.answers.grammar.spellings import PARTS_OF_DAY
 from harness.grading.find.chinese import (
     CLASSIFIER,
     ENDS,
@@ -105,10 +106,17 @@ _EACH = re.compile(rf"(?:平均)?每(?:{UNIT}|{CLASSIFIER})[\u3400-\u9fff]{{0,6}
 
 _COPULA = re.compile(r"(?:是|[^以认作成]为|等于|[=＝:：])\s*\Z")
 _DONE_IN_TIME = re.compile(r"(?:就|便)?(?:能|可以|可)(?:全部|刚好|正好)?(?P<deed>[\u3400-\u9fff]{1,12})")
-_TIME_OF_DAY = re.compile(
-    r"(?P<head>[^，,。；;：:]{1,20}?)[在于]?(?P<time>(?:上午|下午|早上|晚上|中午)?\d{1,2}(?:[:：]\d\d|[时点](?:\d{1,2}分|整|半)?))"
+_WHO = (
+    r"(?:[这那本该](?:[场部节列次辆个架班])?)?(?:电影|影片|节目|演出|表演|比赛|球赛|会议|大会|活动|考试|课程?|火车|列车|动车|高铁|汽车"
+    r"|客车|货车|公交车|班车|校车|地铁|飞机|航班|轮船|船|车|学校|商店|超市|图书馆|公园|银行|[他她它我]们?|大家|同学们?|学生们?|老师"
+    r"|爸爸|妈妈|爷爷|奶奶|小[明红华丽强刚军芳亮东林云兰]|[甲乙丙]车?|两车|两人)"
+)
+_AT_TIME = re.compile(
+    rf"(?:{_WHO})?[在于]?(?P<time>(?:{PARTS_OF_DAY})?\d{{1,2}}(?:[:：]\d\d|[时点](?:\d{{1,2}}分|整|半)?))"
     r"(?:结束|开始|出发|到达|放学|上课|下课|开会|散会|相遇|起床|完成|开门|关门|开车|发车|到站|放映|开演)"
 )
+"""A time of day at which something begins or ends: 电影9:40结束. No word but its half of the day stands before it."""
+
 _TIME = re.compile(rf"{_NUMBER}(?:\.\d+)?\s*(?:天|个?小时|分钟|秒|年|个月|周)")
 _FRACTION = re.compile(rf"(?:\d+/\d+|[{NUMERAL_SIGNS}]+分之[{NUMERAL_SIGNS}]+|\d+(?:\.\d+)?\s*[%％])")
 _NAMED_FRACTION = re.compile(rf"[^\d{NUMERAL_SIGNS}/:：∶%％半负−-]*(?P<value>{_FRACTION.pattern})")
@@ -405,8 +413,8 @@ def _timed(sentence: str, begin: int, end: int) -> tuple[int, int] | None:
 
 def _at_time_of_day(sentence: str, begin: int, end: int) -> tuple[int, int] | None:
     """Return the span of the time of day at which a clause says that something begins or ends: 电影9:40结束."""
-    stated = _TIME_OF_DAY.fullmatch(sentence, begin, end)
-    return None if stated is None or not _is_plain(stated["head"]) else stated.span("time")
+    stated = _AT_TIME.fullmatch(sentence, begin, end)
+    return None if stated is None else stated.span("time")
 
 
 def _solutions(sentence: str, begin: int, end: int) -> tuple[int, int] | None:
