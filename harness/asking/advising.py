@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from harness.asking.prices import doubtful
 from harness.client.facts.tokens import Tokenizer, has_token_pages
 from harness.core.errors import Sentence, ServerError
 from harness.generation.context import fitted_max_tokens
@@ -30,6 +31,8 @@ def advise(
     settings: RunSettings, sets: Sequence[QuestionSet], options: RunOptions, looks: Looks, watcher: Watcher
 ) -> None:
     """Warn of the effects of the run's settings, and of settings that the model's card advises against."""
+    if settings.prices is not None and (doubt := doubtful(settings.prices)):
+        watcher.warn(Sentence(doubt))
     preset = presets.for_model(settings.model)
     for question_set in sets:
         name = question_set.name

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from harness.asking.options import RunOptions
 
 MAX_FILE_BYTES = 1024 * 1024
+MIN_USUAL_USD, MAX_USUAL_USD = 0.001, 1000.0
+"""A price in USD per million tokens outside of these bounds is more likely a price of one token or of a thousand."""
 _EXPECTED = "expected a line `MODEL: {in: USD, out: USD}` for each model, per million tokens"
 
 
@@ -39,6 +41,17 @@ def read_prices(path: Path) -> dict[str, Prices]:
     except UsageError as error:
         raise UsageError(f"{error.sentence.marked}; {_EXPECTED}", field="prices", value=path) from error
     return {model: Prices(price.prompt, price.completion) for model, price in listed.items()}
+
+
+def doubtful(prices: Prices) -> str | None:
+    """A warning about prices that look like USD per token, or per another number of tokens; None without doubt."""
+    odd = [each for each in (prices.prompt, prices.completion) if 0 < each < MIN_USUAL_USD or each > MAX_USUAL_USD]
+    if not odd:
+        return None
+    return (
+        f"a price of {odd[0]:g} USD per million tokens is unusual ({MIN_USUAL_USD:g} to {MAX_USUAL_USD:,g}), and costs "
+        "and budgets follow from it: give prices per million tokens, as on the bill, not per token"
+    )
 
 
 def prices_of(options: RunOptions, model: str, listed: Mapping[str, Prices] | None) -> Prices | None:

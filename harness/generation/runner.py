@@ -392,8 +392,7 @@ class Runner:
         if ending.error is not None or outcome.complete:
             return ending.error
         if caught is not None:
-            name = signal.Signals(caught).name
-            return Interrupted(f"stopped by {name}: {state} in {where}.{spent}{resume}", caught)
+            return Interrupted(f"stopped by {signal.Signals(caught).name}: {state} in {where}.{spent}{resume}", caught)
         if self._room.reached:
             return StoreError(f"stopped: {state}.{spent} {self._room.sentence}")
         if self._lost is not None:
@@ -416,8 +415,7 @@ class Runner:
 
     def _of_session(self, spent: Spent) -> str:
         """The sentence on the session's cost, for an exception, which no summary follows; empty without a cost."""
-        cost = self._cost(spent)
-        return f" This session: {cost}." if cost else ""
+        return f" This session: {cost}." if (cost := self._cost(spent)) else ""
 
     def _of_all(self, spent: Spent, before: Spent) -> str:
         """The sentence on the cost of all sessions; empty if no earlier one had a cost. before: of the earlier ones."""

@@ -82,10 +82,16 @@ class Report:
         columns of the questions; twins; paired differences; published scores; settings that differ. A table without
         data is left out.
         """
-        return (summary_table(self.runs), *self._numbers, *self.breakdowns, *self._comparisons, *self._differing)
+        return (
+            summary_table(self.runs),
+            *self._numbers,
+            *self.breakdowns,
+            *self._comparisons,
+            *self._setting_differences,
+        )
 
     @property
-    def _differing(self) -> tuple[Table, ...]:
+    def _setting_differences(self) -> tuple[Table, ...]:
         """The settings in which the runs differ, a table for each benchmark that has some; a page has all settings."""
         names = dict.fromkeys(name for run in self.runs for name in run.benchmarks)
         return tuple(table for name in names if (table := differing_table(self.runs, name)) is not None)

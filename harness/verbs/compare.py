@@ -145,7 +145,7 @@ def cautions(folders: Sequence[RunFolder]) -> dict[Path, Caution]:
     folder_of = _folders_by_label(runs, folders)
     by_folder = {}
     for pairing in pair_benchmarks(runs, only_first=True)[0]:
-        paired = _paired(pairing)
+        paired = _compare_pair(pairing)
         sides = _sides(folder_of, pairing)
         caution = Caution(tuple(comparison_warnings(*sides, paired)), undecided_range(*sides))
         by_folder[folder_of[pairing.run.label].path] = caution
@@ -157,7 +157,7 @@ def _folders_by_label(runs: Sequence[ScoredRun], folders: Sequence[RunFolder]) -
     return {run.label: folder for run, folder in zip(runs, folders, strict=True)}
 
 
-def _paired(pairing: BenchmarkPair) -> PairedComparison:
+def _compare_pair(pairing: BenchmarkPair) -> PairedComparison:
     """The two runs of one benchmark, compared question by question. Raises `StoreError` if one has no samples."""
     both = []
     for run, benchmark in (pairing[:2], pairing[2:]):
@@ -173,7 +173,7 @@ def _paired(pairing: BenchmarkPair) -> PairedComparison:
 def _run_pair(folder_of: Mapping[str, RunFolder], pairing: BenchmarkPair) -> RunPair:
     """The comparison of one benchmark, with its warnings. folder_of: the runs' folders by label."""
     run, benchmark, base, first = pairing
-    paired = _paired(pairing)
+    paired = _compare_pair(pairing)
     histories = {f"the run {visible(run.label)}": run.history, f"the baseline {visible(base.label)}": base.history}
     return RunPair(
         run=run.label,

@@ -102,11 +102,12 @@ def _refuse_larger_plan(prepared: Prepared) -> None:
         return
     for name, record in Manifest.load(prepared.folder).benchmarks.items():
         if name in prepared.settings.benchmarks and record.plan.samples > PILOT_SAMPLES:
+            plans = f"{prepared.folder.path} already plans {count_noun(record.plan.samples, 'sample')} of each question"
+            if not any(read_samples(prepared.folder.benchmark(name))):
+                raise UsageError(f"{plans} of {name}, and has none of them: delete this folder to begin with a pilot")
             raise UsageError(
-                f"{prepared.folder.path} already plans {count_noun(record.plan.samples, 'sample')} of each question "
-                f"of {name}; a pilot is for a run that has not begun. Leave out "
-                f"{option('pilot')} to go on; `harness plan` says "
-                f"how many samples show a given difference"
+                f"{plans} of {name}; a pilot is for a run that has not begun. Leave out {option('pilot')} to go on; "
+                "`harness plan` says how many samples show a given difference"
             )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import shutil
 import sys
 import tempfile
 import threading
@@ -95,6 +96,48 @@ def answering(chance: float, tokens: int = 50) -> Callable[[Request], Iterator[S
 
 def keys_on_disk(folder: Path, name: str = "sums") -> set[tuple[str, int]]:
     return {(s.question_id, s.sample_index) for s in read_samples(RunFolder(folder / "run").benchmark(name))}
+
+
+def test_a_run_that_a_budget_refused_says_how_to_begin_with_a_pilot(tmp_path: Path, harness: ControlCommand) -> None:
+    data = write_questions(tmp_path, 10)
+    with FaultServer(answering(0.5)) as server:
+        words = run_words(data, "--base-url", server.base_url, "--samples", "12", "--max-tokens", "100")
+        assert harness(*words, "--budget-tokens", "50").code == 4
+        refused = harness(*words, "--pilot")
+        assert refused.code == 2
+        assert "and has none of them: delete this folder to begin with a pilot" in refused.err
+        shutil.rmtree(tmp_path / "run")
+        assert harness(*words, "--pilot").code == 0
+
+
+@pytest.mark.parametrize(
+    ("price_in", "price_out", "unusual"),
+    [("0.00000055", "2.19", "5.5e-07"), ("0.55", "550000", "550000"), ("0", "1000", None), ("0.001", "2.19", None)],
+)
+def test_a_price_of_one_token_is_doubted(
+    tmp_path: Path, harness: ControlCommand, price_in: str, price_out: str, unusual: str | None
+) -> None:
+    data = write_questions(tmp_path, 1)
+    with FaultServer(answering(0.5)) as server:
+        words = run_words(data, "--base-url", server.base_url, "--samples", "1")
+        done = harness(*words, "--price-in", price_in, "--price-out", price_out)
+    assert done.code == 0, done.err
+    assert ("USD per million tokens is unusual" in done.err) == (unusual is not None)
+    assert f"a price of {unusual} USD" in done.err or unusual is None
+
+
+def test_a_refused_key_names_no_other_variable(
+    tmp_path: Path, harness: ControlCommand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = write_questions(tmp_path, 1)
+    monkeypatch.setenv("PROVIDER_KEY", "sk-wrong")
+    with FaultServer(lambda _: [http(401, {"error": {"message": "Incorrect API key"}})]) as server:
+        words = run_words(data, "--base-url", server.base_url, "--samples", "1")
+        refused = harness(*words, "--api-key-env", "PROVIDER_KEY")
+    assert refused.code == 2
+    assert "the key was not accepted: put the right one into the variable that --api-key-env names" in refused.err
+    assert "OPENAI_API_KEY" not in refused.err
+    assert "sk-wrong" not in refused.err
 
 
 def test_a_pilot_asks_two_samples_forecasts_the_rest_and_counts(tmp_path: Path, harness: ControlCommand) -> None:

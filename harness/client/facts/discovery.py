@@ -161,8 +161,9 @@ def _refusal(endpoint: Endpoint, path: str, status: int, body: bytes) -> str:
     """The sentence for a page that answers with an error status, with what to do."""
     words = _quote_error(endpoint, body)
     if status in (401, 403):
-        problem, key = ("the key was not accepted", "the right key") if endpoint.api_key else ("no key was sent", "it")
-        cure = f"{problem}: name the variable that holds {key}, such as {option('api_key_env', 'OPENAI_API_KEY')}"
+        cure = f"no key was sent: name the variable that holds it, such as {option('api_key_env', 'OPENAI_API_KEY')}"
+        if endpoint.api_key:
+            cure = f"the key was not accepted: put the right one into the variable that {option('api_key_env')} names"
         return f"{endpoint.base_url} answers HTTP {status} ({words}); {cure}"
     if status == 404:
         return f"{endpoint.base_url}{path} does not exist (HTTP 404); {option('base_url')} usually ends in /v1"

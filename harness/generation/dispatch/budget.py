@@ -30,6 +30,8 @@ The limits on requests and on tokens a minute are two token buckets, which fill 
 bucket of requests holds at least 1 and the bucket of tokens is not below 0. It is charged the tokens that it is
 expected to cost, and the difference to its real cost once its usage is known. So no minute holds more than `requests`
 requests, and the tokens exceed `tokens` a minute, on average, only by the cost of the last requests.
+
+Long: a request is sent only if all of these allow it, and the table and the invariant above hold for them together.
 """
 
 from __future__ import annotations
