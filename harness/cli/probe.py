@@ -242,7 +242,7 @@ def _unknown_caps(report: ProbeReport) -> str:
     from harness.verbs.probe.ends import LONG_REPLY
 
     looked = [finding for finding in report.findings if finding.check == "long stream"]
-    if not looked or looked[0].outcome == "spoils":
+    if not looked or not looked[0].begun or looked[0].outcome == "spoils":
         return ""
     if looked[0].outcome == "untested":
         return (

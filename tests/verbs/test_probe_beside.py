@@ -396,7 +396,8 @@ def test_a_running_server_is_a_reference_by_its_name(
     monkeypatch.chdir(tmp_path)  # a path of that name would come first
     address = embedded_server.base_urls[0]
     named = ProbeOptions(base_url=address, reference=embedded_server.name, checks=["greedy replies"])
-    assert [finding.outcome for finding in probe.probe(named).findings] == ["sound"]
+    (finding,) = probe.probe(named).findings
+    assert finding.came == counterparts.ITSELF, "the name leads to the address of the server"
 
 
 def test_a_divergence_is_that_of_the_definition() -> None:

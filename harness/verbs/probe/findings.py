@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -254,6 +254,12 @@ class Check:
             return replace(self, tokens=self.unstated)
         shortest = None if self.shortest is None else factor * self.shortest
         return replace(self, tokens=factor * self.tokens, shortest=shortest)
+
+
+def names_of(checks: Sequence[Check]) -> str:
+    """The end of a message that lists the names of the groups and of the checks."""
+    groups = ", ".join(dict.fromkeys(check.group for check in checks))
+    return f" The groups are {groups}; the checks are {', '.join(check.name for check in checks)}."
 
 
 def sound(sent: str, came: str) -> Seen:

@@ -138,8 +138,8 @@ def _under_load(subject: Subject) -> Seen:
     if subject.server.deterministic and result.same < result.n:
         return warns(sent, f"{came}; the server promises texts independent of other requests, but breaks this")
     if result.n and result.same < MIN_SAME * result.n:
-        if unrepeated := subject.unrepeated(requests):
-            return untested(sent, f"{came}; {unrepeated}")
+        if doubt := subject.doubt_of_repeats(requests):
+            return untested(sent, f"{came}; {doubt}")
         begun_otherwise = f"; {result.strange} begin otherwise: another model may answer under load"
         return warns(sent, came + (begun_otherwise if result.strange else ""))
     return sound(sent, came)
@@ -202,8 +202,8 @@ def _prefix_cache(subject: Subject) -> Seen:
             )
     if same >= MIN_SAME * len(pairs):
         return sound(sent, came)
-    if unrepeated := subject.unrepeated(requests[: len(PROMPTS)]):
-        return untested(sent, f"{came}; {unrepeated}")
+    if doubt := subject.doubt_of_repeats(requests[: len(PROMPTS)]):
+        return untested(sent, f"{came}; {doubt}")
     return spoils(sent, came) if same <= MAX_ODD_SAME else warns(sent, came)
 
 

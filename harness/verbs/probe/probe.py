@@ -54,6 +54,7 @@ from harness.verbs.probe.findings import (
     ProbeReport,
     Seen,
     beside_the_fault,
+    names_of,
     too_slow,
     untested,
     without_lost,
@@ -89,7 +90,6 @@ MAX_SEED = 2**30
 OPENING_TOKENS = 400
 """Largest number of tokens, roughly, that `Subject.open` costs: four short prompts with their chat template."""
 
-
 RAW_DRAW_TOKENS = 7
 """About how many tokens a draw after raw text costs; see `Check.priced`."""
 
@@ -108,20 +108,13 @@ def select(names: Sequence[str] = (), *, quick: bool = False, checks: Sequence[C
                 field="checks", value=name,
             )  # fmt: skip
         if name not in words:
-            # The checks against a reference may be meant, too; without a reference they are not among `checks`.
             near = near_names(name, words | {*reference.NAMES})
-            raise UsageError(f"no such check.{near or _names(checks)}", field="checks", value=name)
+            raise UsageError(f"no such check.{near or names_of(checks)}", field="checks", value=name)
     return [
         check
         for check in checks
         if (not names or check.name in names or check.group in names) and (check.quick or not quick)
     ]
-
-
-def _names(checks: Sequence[Check]) -> str:
-    """The end of a message that lists the names of all groups and checks."""
-    groups = ", ".join(dict.fromkeys(check.group for check in checks))
-    return f" The groups are {groups}; the checks are {', '.join(check.name for check in checks)}."
 
 
 def examine(

@@ -94,8 +94,8 @@ def logprob_fields(path: str) -> dict[str, Any]:
 
 
 Kind = Literal["reply", "blank", "echo", "stream", "cut"]
-"""What a reply counts as: each reply, one without text, one that is its prompt; each stream that was sent alone, and
-one of these that ended without a finish reason.
+"""Kinds of replies that are counted: all, those without text, those that are their prompt; the streams that were sent
+alone, and those of them that ended without a finish reason.
 """
 
 
@@ -215,7 +215,7 @@ class Subject:
             return f"the stream states {in_stream} new tokens, the whole reply of the same text {stated}"
         return ""
 
-    def unrepeated(self, inquiries: Sequence[Inquiry]) -> str:
+    def doubt_of_repeats(self, inquiries: Sequence[Inquiry]) -> str:
         """Why equal replies to these greedy requests are not to be expected; empty if they repeat when asked for again.
 
         inquiries: requests that have been sent before, so that a prefix cache treats both of their further replies
