@@ -17,7 +17,7 @@ from harness.scoring.differences import (
     SampleSpread,
     fewest,
     holm,
-    planned_margin,
+    margin_reach,
     questions_to_detect,
     samples_to_detect,
 )
@@ -223,7 +223,7 @@ def _settling_margin(paired: PairedComparison, margin: float, n_tests: int) -> i
     spread, distance = _spread(paired), abs(paired.difference + margin)
     if spread is None or not distance:
         return None
-    return fewest(lambda n: planned_margin(spread, n), distance, n_tests)
+    return fewest(lambda n: margin_reach(spread, n), distance, n_tests)
 
 
 def _spread(paired: PairedComparison) -> SampleSpread | None:

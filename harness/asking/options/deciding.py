@@ -93,7 +93,7 @@ class PublishedUpdateOptions(Options):
 
 
 class PlanBasis(Margin):
-    """The other run of a planned comparison, the margin that it decides, the model's accuracy, and the prices of tokens."""
+    """The other run of a planned comparison, its margin, the accuracy of the model, and the prices of tokens."""
 
     other_samples: Annotated[
         int | None,
