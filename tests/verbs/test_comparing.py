@@ -225,6 +225,26 @@ def test_a_run_alone_or_without_scores_is_refused_in_one_sentence(tmp_path: Path
         compare([base, write_run(tmp_path / "fresh", scored=False)], CompareOptions())
 
 
+@pytest.mark.parametrize(("sessions", "by_budget"), [(1, True), (2, False)])
+def test_a_run_that_its_budget_ended_is_one_look_and_one_that_went_on_is_not(
+    tmp_path: Path, sessions: int, by_budget: bool
+) -> None:
+    base = write_run(tmp_path / "base", benchmarks=[("demo", 30, 4)])
+    ended = write_run(tmp_path / "ended", benchmarks=[("demo", 30, 4)], seed=2)
+    files = ended.benchmark("demo")
+    write_lines(files.grades, [grade for grade in grades.read(files) if grade.sample_index < 3])
+    ended.log.unlink(missing_ok=True)
+    stopped = "stopped by the budget: 54 of 60 tokens used, and the next round could take 10"
+    with RunLog(ended) as log:
+        for _ in range(sessions):
+            log.write("session_started", owed=120, done=0)
+            log.write("session_ended", done=90, stopped=stopped)
+    (comparison,) = compare([base, ended], CompareOptions())
+    warnings = " ".join(comparison.decision.warnings)
+    assert ("the run ended by its budget, after 3 rounds of all questions" in warnings) == by_budget
+    assert ("the run is unfinished" in warnings) != by_budget
+
+
 def test_what_must_be_equal_and_is_not_is_named(tmp_path: Path) -> None:
     base = write_run(tmp_path / "base", identity={"dataset_digest": "aaa", "seed": 0}, strength=0.5)
     other = write_run(tmp_path / "other", identity={"dataset_digest": "bbb", "seed": 0}, missing=0.5)
