@@ -185,12 +185,19 @@ def plan(sources: Sequence[PlanSource], options: PlanOptions) -> list[Planned]:
         )
     benchmarks = [evidence for source in sources for evidence in _evidence_of(source, options)]
     _check_each_once(benchmarks)
-    of_each = 1 if options.published_samples or options.margin is not None else _TESTS
-    n_tests = 1 if options.published_samples else of_each * len(benchmarks) + (len(benchmarks) > 1)
+    n_tests = n_tests_of(options, len(benchmarks))
     plans = [_plan_benchmark(evidence, options, prices, n_tests) for evidence in benchmarks]
     if len(plans) < 2 or options.published_samples:
         return plans
     return [replace(planned, needed=_with_mean(planned.needed, benchmarks, options, n_tests)) for planned in plans]
+
+
+def n_tests_of(options: PlanOptions, n_benchmarks: int) -> int:
+    """Number of p values that the planned comparison of two runs corrects together."""
+    if options.published_samples:
+        return 1
+    of_each = 1 if options.margin is not None else _TESTS
+    return of_each * n_benchmarks + (n_benchmarks > 1)
 
 
 def _check_each_once(benchmarks: Sequence[_Evidence]) -> None:
