@@ -1267,7 +1267,7 @@ def _margins(rng: np.random.Generator, repeats: int, others: Callable[[Array, fl
                 spread = differences.SampleSpread(
                     n_questions, float(chances.mean()), float((chances * (1 - chances)).mean())
                 )
-                margin = differences.planned_margin(spread, n).smallest()
+                margin = differences.margin_reach(spread, n).smallest()
                 for other in others(chances, margin):
                     counts = np.full(n_questions, float(n))
                     ours, theirs = (draw(rng, np.broadcast_to(p, (size, n_questions)), n) for p in (other, chances))

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from harness.verbs.plan_typical import TypicalSpread
 
 
+CANDIDATES = (3, 6)
+"""Numbers of candidates beside one baseline for which a plan says how much more they take."""
+
 MIN_GROWTH = 1.1
 """A plan says how much of its difference comes from the growth of the variance if that is more than this factor."""
 
@@ -65,7 +68,7 @@ def command(runs: tuple[str, ...], as_json: bool, **given: Any) -> None:
     harness plan aime24 --detect 2 --published-samples 64
     harness plan aime24 --margin 1
     """
-    from harness.verbs.plan import plan
+    from harness.verbs.plan import n_tests_of, plan
     from harness.verbs.plan_sources import sources_of
 
     options = PlanOptions.of(**given)
@@ -90,6 +93,8 @@ def command(runs: tuple[str, ...], as_json: bool, **given: Any) -> None:
         _print_mean(plans[0].needed, options, len(plans))
     if any(planned.beyond for planned in plans):
         _print_new_runs(plans, options)
+    if not options.published_samples:
+        _print_candidates(n_tests_of(options, len(plans)))
 
 
 def _print(planned: Planned, options: PlanOptions) -> None:
@@ -144,7 +149,24 @@ def _print_mean(needed: Needed, options: PlanOptions, n_benchmarks: int) -> None
         click.echo(f"{name}: {_never(options)}")
     click.echo(
         f"The {n_benchmarks} benchmarks are planned for one `harness compare`, which corrects their p values and that "
-        "of their mean together; compared alone, each needs fewer samples."
+        "of their mean together; compared alone, each needs fewer samples. It prints the mean if each of the two runs "
+        "has all of them: in one run folder, or in the cells of one sweep."
+    )
+
+
+def _print_candidates(n_tests: int) -> None:
+    """Print how much more it takes if one `harness compare` has several candidates beside the baseline.
+
+    n_tests: p values that are corrected together for one candidate.
+    """
+    from harness.scoring.intervals import power_factor
+
+    factors = [power_factor(n * n_tests) / power_factor(n_tests) for n in CANDIDATES]
+    few, many = CANDIDATES
+    click.echo(
+        f"Planned for one candidate beside one baseline. If one `harness compare` has {few} (or {many}) candidates, it "
+        f"takes {factors[0] ** 2:.1f} ({factors[1] ** 2:.1f}) times the samples, or shows {factors[0]:.2f} "
+        f"({factors[1]:.2f}) times the points."
     )
 
 

@@ -22,8 +22,8 @@ def open_points(decision: Decision) -> list[str]:
         return lines
     if open_line and decision.settling is not None:
         lines.append(
-            f"two new runs of about {count_noun(decision.settling, 'sample')} a question would find a difference of "
-            f"this size{_range(decision)}; `harness race` may stop earlier"
+            f"two new runs of about {count_noun(decision.settling, 'sample')} a question, compared alone, would find a "
+            f"difference of this size{_range(decision)}; `harness race` may stop earlier"
         )
     margin = decision.margin
     if margin is not None and margin.verdict == "open" and margin.settling is not None:

@@ -11,6 +11,10 @@ from harness.core import codec
 from harness.core.files import open_untrusted
 from harness.runs.layout import RunFolder
 
+STOPPED_BY_BUDGET = "stopped by the budget"
+"""The reason for the end of a session begins so if its budget ended it."""
+
+
 MAX_LINE_BYTES = 1 << 20
 """A longer line of the log is skipped."""
 

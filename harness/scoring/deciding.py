@@ -17,7 +17,7 @@ from harness.scoring.differences import (
     SampleSpread,
     fewest,
     holm,
-    planned_margin,
+    margin_reach,
     questions_to_detect,
     samples_to_detect,
 )
@@ -69,10 +69,11 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     verdict: for the same questions, asked again. kind_verdict: for other questions of this kind, None where unknown. p
     values are corrected by Holm over all lines of all decisions. detectable: the smallest true difference (same
     questions) that is found in 80 % of repetitions after this correction. samples: of each question, the fewer of both
-    runs. settling: samples a question in both runs with which a true difference of the observed size is found in 80 %
-    of repetitions; None where no difference was observed. settling_range: the same for the ends of the difference's
-    sampling interval, fewest first; None for "any number", since the interval contains 0. settling_questions: about how
-    many questions, with as many samples of each, find a true difference of the observed size on other questions of this
+    runs. settling: samples a question in two new runs, compared alone, with which a true difference of the observed
+    size is found in 80 % of repetitions; None where no difference was observed. settling_range: the same for the ends
+    of the difference's sampling interval, fewest first; None for "any number", since the interval contains 0.
+    settling_questions: about how many questions, with as many samples of each, find a true difference of the observed
+    size (two new runs, compared alone) on other questions of this
     kind in 80 % of repetitions; None as settling. If the questions come in clusters, the clusters are counted, and the
     number is that of the questions in so many clusters of this size. spending: both runs' accuracy
     by the tokens of an answer, fewest first; empty where it was not asked for. mean: the decision on the mean over all
@@ -163,6 +164,8 @@ def decide(comparisons: Sequence[RunPair], margin: float | None = None) -> list[
     for comparison, of_margin in zip(comparisons, margins, strict=True):
         p_sampling = next(p_values)
         p_question = None if comparison.paired.p_question is None else next(p_values)
+        # Two new runs would be compared alone, whatever else this report compares.
+        n_alone = 1 if p_question is None else 2
         decisions.append(
             Decision(
                 run=comparison.run,
@@ -174,9 +177,9 @@ def decide(comparisons: Sequence[RunPair], margin: float | None = None) -> list[
                 p_question=p_question,
                 detectable=comparison.paired.smallest(n_tests),
                 samples=comparison.samples,
-                settling=_settling(comparison.paired, comparison.paired.difference, n_tests),
-                settling_range=_settling_range(comparison.paired, n_tests),
-                settling_questions=_settling_questions(comparison.paired, n_tests),
+                settling=_settling(comparison.paired, comparison.paired.difference, n_alone),
+                settling_range=_settling_range(comparison.paired, n_alone),
+                settling_questions=_settling_questions(comparison.paired, n_alone),
                 mean=decided_means.get(comparison.of_mean),
                 margin=of_margin,
                 warnings=comparison.warnings,
@@ -196,7 +199,7 @@ def _margins(
         *((mean.difference, mean.sampling_interval) for mean in means),
     ]
     adjusted = holm([_p_of_margin(difference, interval, margin) for difference, interval in compared])
-    settling = [*(_settling_margin(pair, margin, len(compared)) for pair in pairs), *(None for _ in means)]
+    settling = [*(_settling_margin(pair, margin) for pair in pairs), *(None for _ in means)]
     decided: list[MarginDecision | None] = []
     for (difference, _), p, samples in zip(compared, adjusted, settling, strict=True):
         side: MarginVerdict = "not worse" if difference > -margin else "worse"
@@ -215,15 +218,12 @@ def _p_of_margin(difference: float, interval: Interval, margin: float) -> float:
     return normal_two_sided((difference + margin) * Z_95 / reach)
 
 
-def _settling_margin(paired: PairedComparison, margin: float, n_tests: int) -> int | None:
-    """Samples of each question in two new runs that decide the margin; None as `MarginDecision.settling`.
-
-    n_tests: margins that are corrected together.
-    """
+def _settling_margin(paired: PairedComparison, margin: float) -> int | None:
+    """Samples of each question in two new runs that decide the margin; None as `MarginDecision.settling`."""
     spread, distance = _spread(paired), abs(paired.difference + margin)
     if spread is None or not distance:
         return None
-    return fewest(lambda n: planned_margin(spread, n), distance, n_tests)
+    return fewest(lambda n: margin_reach(spread, n), distance)
 
 
 def _spread(paired: PairedComparison) -> SampleSpread | None:

@@ -239,7 +239,7 @@ def planned_detection(
     return expected._replace(variance=expected.variance + unit * unit * FIXED_ROUNDING)
 
 
-def planned_margin(spread: SampleSpread, samples: int, other_samples: int | None = None) -> MarginReach:
+def margin_reach(spread: SampleSpread, samples: int, other_samples: int | None = None) -> MarginReach:
     """What is to be expected of two runs of equally good models that are not sampled yet.
 
     samples, other_samples: of each question in the two runs; None: as many.

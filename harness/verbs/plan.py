@@ -30,8 +30,8 @@ from harness.scoring.differences import (
     fewest,
     least_question_difference,
     least_questions,
+    margin_reach,
     planned_detection,
-    planned_margin,
     smoothed_variance,
     spreads_within,
 )
@@ -185,12 +185,19 @@ def plan(sources: Sequence[PlanSource], options: PlanOptions) -> list[Planned]:
         )
     benchmarks = [evidence for source in sources for evidence in _evidence_of(source, options)]
     _check_each_once(benchmarks)
-    of_each = 1 if options.published_samples or options.margin is not None else _TESTS
-    n_tests = 1 if options.published_samples else of_each * len(benchmarks) + (len(benchmarks) > 1)
+    n_tests = n_tests_of(options, len(benchmarks))
     plans = [_plan_benchmark(evidence, options, prices, n_tests) for evidence in benchmarks]
     if len(plans) < 2 or options.published_samples:
         return plans
     return [replace(planned, needed=_with_mean(planned.needed, benchmarks, options, n_tests)) for planned in plans]
+
+
+def n_tests_of(options: PlanOptions, n_benchmarks: int) -> int:
+    """Number of p values that the planned comparison of two runs corrects together."""
+    if options.published_samples:
+        return 1
+    of_each = 1 if options.margin is not None else _TESTS
+    return of_each * n_benchmarks + (n_benchmarks > 1)
 
 
 def _check_each_once(benchmarks: Sequence[_Evidence]) -> None:
@@ -269,7 +276,7 @@ def _plan_benchmark(evidence: _Evidence, options: PlanOptions, prices: Prices | 
         """The smallest difference of the given samples; None if no number is given."""
         if given is None:
             return None
-        expected = _expected(of, given, options, unit)
+        expected = _forecast_of_difference(of, given, options, unit)
         if isinstance(expected, Detection) and not growth:
             expected = expected._replace(growth=np.asarray(0.0))
         return expected.smallest(n_tests)
@@ -278,7 +285,7 @@ def _plan_benchmark(evidence: _Evidence, options: PlanOptions, prices: Prices | 
         """The samples that a difference needs; None without one, and where no number is enough."""
         if points is None:
             return None
-        return fewest(lambda n: _expected(of, n, options, unit), points / 100, n_tests)
+        return fewest(lambda n: _forecast_of_difference(of, n, options, unit), points / 100, n_tests)
 
     _check_possible(spread.mean, options)
     smallest_given = smallest(spread)
@@ -350,20 +357,22 @@ def _out_of_reach(spread: SampleSpread, options: PlanOptions, n_tests: int, unit
     """
     if options.points is None:
         return None
-    limit = _expected(spread, MAX_PLANNED, options, unit)
+    limit = _forecast_of_difference(spread, MAX_PLANNED, options, unit)
 
     def beside_many(n: int) -> Detection | MarginReach:
         if options.margin is not None:
-            return planned_margin(spread, _MANY_TIMES * n, n)
+            return margin_reach(spread, _MANY_TIMES * n, n)
         return planned_detection(spread, _MANY_TIMES * n, n, unit)
 
     return OutOfReach(limit.smallest(n_tests), fewest(beside_many, options.points / 100, n_tests))
 
 
-def _expected(spread: SampleSpread, samples: int, options: PlanOptions, unit: float) -> Detection | MarginReach:
+def _forecast_of_difference(
+    spread: SampleSpread, samples: int, options: PlanOptions, unit: float
+) -> Detection | MarginReach:
     """What to expect of a comparison of so many samples a question. unit: as in `planned_detection`."""
     if options.margin is not None:
-        return planned_margin(spread, samples, options.stored_samples)
+        return margin_reach(spread, samples, options.stored_samples)
     return planned_detection(spread, samples, options.stored_samples, unit)
 
 
@@ -423,7 +432,7 @@ def _with_mean(needed: Needed, benchmarks: Sequence[_Evidence], options: PlanOpt
         """What is to be expected of the mean, by the samples of each question of each benchmark."""
         each = list(zip((evidence.spread for evidence in benchmarks), numbers, strict=True))
         if options.margin is not None:
-            return mean_reach([planned_margin(spread, n, options.other_samples) for spread, n in each])
+            return mean_reach([margin_reach(spread, n, options.other_samples) for spread, n in each])
         return mean_detection([planned_detection(spread, n, options.other_samples) for spread, n in each])
 
     smallest = samples = None

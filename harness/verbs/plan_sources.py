@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -77,7 +78,12 @@ def sources_of(arguments: Sequence[str]) -> list[PlanSource]:
         for argument in arguments
         for word in ([argument] if Path(argument).exists() else argument.split(","))
     ]
-    return [_source_of(word) for word in words if word]
+    names = [word for word in words if word]
+    for name, number in itertools.pairwise(names):
+        if number.isdecimal() and not Path(number).exists():
+            together = visible(f"{name}:{number}", 100)
+            raise UsageError(f"{number} is no benchmark: a number of samples stands behind the name, as in {together}")
+    return [_source_of(name) for name in names]
 
 
 def _source_of(word: str) -> PlanSource:

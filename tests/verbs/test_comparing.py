@@ -126,7 +126,7 @@ def test_the_gate_does_not_pass_what_it_could_not_have_seen(tmp_path: Path) -> N
     assert done.out.count("no difference seen") == 2
     assert "tuned has too few samples for this gate" in done.err
     assert re.search(
-        r"samples a question would find a difference of this size \(from [\d,]+ to any number, since the difference",
+        r"samples a question, compared alone, would find a difference of this size \(from [\d,]+ to any number, since the difference",
         done.out,
     )
     assert harness(tmp_path, "compare", "base", "tuned", "--fail-if-worse", "1.0", "--pass-unseen").code == 0
@@ -156,6 +156,18 @@ def test_a_margin_is_decided_by_the_interval_of_the_same_questions(tmp_path: Pat
     assert re.search(r"margin [\d.]+ points +same questions +p 0\.\d+  not worse by [\d.]+ points or more\n", done.out)
     open_one = harness(tmp_path, "compare", "base", "tuned", "--margin", f"{-low - 0.2:g}").out
     assert re.search(r"two new runs of about [\d,]+ samples a question would decide the margin", open_one)
+
+
+def test_the_size_of_two_new_runs_does_not_depend_on_what_else_is_compared(tmp_path: Path) -> None:
+    base, tuned = two_runs(tmp_path, second=0.45)
+    (alone,) = compare([base.path, tuned.path], CompareOptions())
+    pair = RunPair(run="tuned", baseline="base", paired=alone.decision.paired, samples=16)
+    several = decide([pair] * 6)
+    assert alone.decision.settling is not None
+    assert {one.settling for one in several} == {alone.decision.settling}
+    assert {one.settling_questions for one in several} == {alone.decision.settling_questions}
+    # What these samples find depends on it: six times the p values are corrected.
+    assert several[0].detectable > alone.decision.detectable
 
 
 def test_the_margins_of_several_runs_are_corrected_together(tmp_path: Path) -> None:
@@ -242,6 +254,27 @@ def test_a_warning_names_its_runs_if_there_are_several(tmp_path: Path) -> None:
     assert "warning: demo, half against base: the run is unfinished" in three
     assert "whole against base: the run is unfinished" not in three
     assert "warning: the run is unfinished" in harness(tmp_path, "compare", "base", "half").err
+
+
+@pytest.mark.parametrize(("sessions", "by_budget"), [(1, True), (2, False)])
+def test_a_run_that_its_budget_ended_is_one_look_and_one_that_went_on_is_not(
+    tmp_path: Path, sessions: int, by_budget: bool
+) -> None:
+    base = write_run(tmp_path / "base", benchmarks=[("demo", 30, 4)])
+    ended = write_run(tmp_path / "ended", benchmarks=[("demo", 30, 4)], seed=2)
+    files = ended.benchmark("demo")
+    score = json.loads(files.scores.read_text("utf-8"))
+    files.scores.write_text(json.dumps({**score, "n_missing": 30, "rounds": 3}), "utf-8")
+    ended.log.unlink(missing_ok=True)
+    stopped = "stopped by the budget: 54 of 60 tokens used, and the next round could take 10"
+    with RunLog(ended) as log:
+        for _ in range(sessions):
+            log.write("session_started", owed=120, done=0)
+            log.write("session_ended", done=90, stopped=stopped)
+    (comparison,) = compare([base, ended], CompareOptions())
+    warnings = " ".join(comparison.decision.warnings)
+    assert ("the run ended by its budget, after 3 rounds of all questions" in warnings) == by_budget
+    assert ("the run is unfinished" in warnings) != by_budget
 
 
 def test_what_must_be_equal_and_is_not_is_named(tmp_path: Path) -> None:

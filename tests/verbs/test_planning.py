@@ -22,7 +22,7 @@ from harness.scoring.differences import (
     SampleSpread,
     fewest,
     holm,
-    planned_margin,
+    margin_reach,
     question_difference_variance,
     samples_to_detect,
     sampling_difference_limits,
@@ -55,7 +55,7 @@ def test_a_planned_margin_is_shown_four_times_in_five_and_a_loss_of_it_passes_in
     chances = rng.beta(0.9, 0.9, size=60)
     spread = SampleSpread(60, float(chances.mean()), float((chances * (1 - chances)).mean()))
     margin = 0.05
-    n = fewest(lambda samples: planned_margin(spread, samples), margin)
+    n = fewest(lambda samples: margin_reach(spread, samples), margin)
     assert n is not None
     counts = np.full(60, float(n))
 

@@ -205,6 +205,22 @@ def test_both_directions_say_once_whose_spread_it_is(empty: Path) -> None:
     assert alone.count("the spread is the median of 65 published models") == alone.count("--pilot") == 1
 
 
+def test_a_plan_says_how_much_more_several_candidates_take(empty: Path) -> None:
+    done = harness(empty, "plan", "aime24:64")
+    assert "has 3 (or 6) candidates, it takes 1.3 (1.4) times the samples, or shows 1.13 (1.20) times" in done.out
+    # A margin is one p value for each candidate, not two.
+    assert "takes 1.3 (1.5) times the samples" in harness(empty, "plan", "aime24:64", "--margin", "3").out
+    assert "candidates" not in harness(empty, "plan", "aime24:64", "--published-samples", "4").out
+    several = harness(empty, "plan", "aime24:64", "aime25:64").out
+    assert "prints the mean if each of the two runs has all of them" in several
+
+
+def test_a_number_of_samples_that_stands_alone_is_answered_with_its_place(empty: Path) -> None:
+    refused = harness(empty, "plan", "aime24", "16")
+    assert refused.code == 2
+    assert "16 is no benchmark: a number of samples stands behind the name, as in aime24:16" in refused.err
+
+
 def test_several_benchmarks_are_planned_in_their_order(empty: Path) -> None:
     spaces, commas = (harness(empty, "plan", *words) for words in (["aime25:16", "aime24:64"], ["aime25:16,aime24:64"]))
     assert spaces.out == commas.out

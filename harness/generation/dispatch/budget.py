@@ -51,6 +51,7 @@ from harness.generation.plan import Order, SessionPlan
 from harness.generation.settings import RunSettings
 from harness.generation.spending import Account, Billed, RunCosts, Spent, Sure
 from harness.runs.record import Owed, Task
+from harness.runs.session_costs import STOPPED_BY_BUDGET
 
 # ---- the phase of a session
 
@@ -434,7 +435,7 @@ class Budget:
     def _used(self, limit: _Limit) -> str:
         """How much of `limit` is used, as the beginning of the sentence about the end."""
         used, total = limit.amount(limit.spending), limit.amount(limit.total)
-        return f"stopped by the budget: {self._account.spent.hedge}{used} of {total} {limit.unit} used"
+        return f"{STOPPED_BY_BUDGET}: {self._account.spent.hedge}{used} of {total} {limit.unit} used"
 
     def _exceeded_by(self, n_requests: int, each: Callable[[_Limit], float]) -> list[_Limit]:
         """The limits that `n_requests` more requests of this cost would exceed."""
