@@ -91,10 +91,11 @@ def command(runs: tuple[str, ...], as_json: bool, **given: Any) -> None:
         return
     if len(plans) > 1 and not options.published_samples:
         _print_mean(plans[0].needed, options, len(plans))
-    if any(planned.beyond for planned in plans):
-        _print_new_runs(plans, options)
+    # A published score is verified by a test that is corrected for nothing else.
     if not options.published_samples:
         _print_candidates(n_tests_of(options, len(plans)))
+    if any(planned.beyond for planned in plans):
+        _print_new_runs(plans, options)
 
 
 def _print(planned: Planned, options: PlanOptions) -> None:
@@ -161,6 +162,7 @@ def _print_candidates(n_tests: int) -> None:
     """
     from harness.scoring.intervals import power_factor
 
+    # The points grow as f of the formula, and the samples as its square.
     factors = [power_factor(n * n_tests) / power_factor(n_tests) for n in CANDIDATES]
     few, many = CANDIDATES
     click.echo(

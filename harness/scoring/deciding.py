@@ -198,6 +198,7 @@ def _margins(
         *((pair.difference, pair.sampling_interval) for pair in pairs),
         *((mean.difference, mean.sampling_interval) for mean in means),
     ]
+    # Apart from the lines' p values: a margin that is asked about must not weaken their verdicts.
     adjusted = holm([_p_of_margin(difference, interval, margin) for difference, interval in compared])
     settling = [*(_settling_margin(pair, margin) for pair in pairs), *(None for _ in means)]
     decided: list[MarginDecision | None] = []

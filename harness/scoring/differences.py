@@ -191,6 +191,7 @@ class MarginReach(NamedTuple):
 
     def smallest(self, n_tests: int = 1) -> float:
         """The smallest margin that is shown in 80 % of repetitions. n_tests: margins that are corrected together."""
+        # The interval is one of 95 %; several margins take a wider one.
         limit = (power_factor(n_tests) - Z_POWER) / Z_95
         return min(1.0, float(limit * self.reach + Z_POWER * self.error))
 
@@ -246,6 +247,7 @@ def margin_reach(spread: SampleSpread, samples: int, other_samples: int | None =
     """
     sizes = [samples, other_samples or samples]
     mean, ours, theirs = np.asarray(spread.mean), *(np.asarray(float(spread.n_questions * n)) for n in sizes)
+    # As in `planned_detection`: neither samples say more than they are many.
     total = np.minimum(spread.total, ours + theirs)
     single = smoothed_variance(mean, spread.variance / total, total)
     # One sample of each question does not show its variance.

@@ -1,5 +1,6 @@
-"""Answers how many samples, tokens, hours and dollars a comparison needs, from a pilot, an earlier run, or published
-runs.
+"""Answers how many samples, tokens, hours and dollars a comparison needs, by a pilot, a former run or published runs.
+
+Long: differences and margins, single benchmarks and their mean, are planned by one chain of functions.
 """
 
 from __future__ import annotations
@@ -276,7 +277,7 @@ def _plan_benchmark(evidence: _Evidence, options: PlanOptions, prices: Prices | 
         """The smallest difference of the given samples; None if no number is given."""
         if given is None:
             return None
-        expected = _forecast_of_difference(of, given, options, unit)
+        expected = _ahead(of, given, options, unit)
         if isinstance(expected, Detection) and not growth:
             expected = expected._replace(growth=np.asarray(0.0))
         return expected.smallest(n_tests)
@@ -285,7 +286,7 @@ def _plan_benchmark(evidence: _Evidence, options: PlanOptions, prices: Prices | 
         """The samples that a difference needs; None without one, and where no number is enough."""
         if points is None:
             return None
-        return fewest(lambda n: _forecast_of_difference(of, n, options, unit), points / 100, n_tests)
+        return fewest(lambda n: _ahead(of, n, options, unit), points / 100, n_tests)
 
     _check_possible(spread.mean, options)
     smallest_given = smallest(spread)
@@ -357,7 +358,7 @@ def _out_of_reach(spread: SampleSpread, options: PlanOptions, n_tests: int, unit
     """
     if options.points is None:
         return None
-    limit = _forecast_of_difference(spread, MAX_PLANNED, options, unit)
+    limit = _ahead(spread, MAX_PLANNED, options, unit)
 
     def beside_many(n: int) -> Detection | MarginReach:
         if options.margin is not None:
@@ -367,9 +368,7 @@ def _out_of_reach(spread: SampleSpread, options: PlanOptions, n_tests: int, unit
     return OutOfReach(limit.smallest(n_tests), fewest(beside_many, options.points / 100, n_tests))
 
 
-def _forecast_of_difference(
-    spread: SampleSpread, samples: int, options: PlanOptions, unit: float
-) -> Detection | MarginReach:
+def _ahead(spread: SampleSpread, samples: int, options: PlanOptions, unit: float) -> Detection | MarginReach:
     """What to expect of a comparison of so many samples a question. unit: as in `planned_detection`."""
     if options.margin is not None:
         return margin_reach(spread, samples, options.stored_samples)

@@ -126,7 +126,7 @@ def test_the_gate_does_not_pass_what_it_could_not_have_seen(tmp_path: Path) -> N
     assert done.out.count("no difference seen") == 2
     assert "tuned has too few samples for this gate" in done.err
     assert re.search(
-        r"samples a question, compared alone, would find a difference of this size \(from [\d,]+ to any number, since the difference",
+        r"compared alone, would find a difference of this size \(from [\d,]+ to any number, since the difference",
         done.out,
     )
     assert harness(tmp_path, "compare", "base", "tuned", "--fail-if-worse", "1.0", "--pass-unseen").code == 0
