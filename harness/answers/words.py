@@ -34,6 +34,7 @@ _CONDITION = re.compile(r"(?:充分不必要|必要不充分|充要|充分必要
 _COMMAND_AND_LETTER = re.compile(r"(\\[A-Za-z]+)\s+(?=[A-Za-z])")
 _LETTERS_AND_PUNCTUATION = re.compile(r"[A-Za-z\u3400-\u9fff\s.,;:!?'\"()\-]+")
 
+_MARKS = frozenset("√✓✔×✗✘")
 _FORMULA = re.compile(r"[\d\\$^=<>+_]")
 _HAN = re.compile(r"[\u3400-\u9fff]")
 
@@ -120,11 +121,14 @@ def without_text_commands(source: str) -> str:
 
 @lru_cache(maxsize=256)
 def is_words(source: str) -> bool:
-    """Whether `source` holds only words and punctuation, with at least one word of two letters or one Chinese sign.
+    """Whether `source` holds only words and punctuation, with at least one word of two letters or one Chinese sign, or
+    is a teacher's mark such as √.
 
     `compare.equivalence` compares such an answer as words before it tries the grammar.
     """
     text = _LAYOUT.sub(" ", _WRAPPERS.sub(" ", _COLOURED.sub(" ", source))).strip()
+    if text in _MARKS:
+        return True
     return bool(_LETTERS_AND_PUNCTUATION.fullmatch(text)) and bool(re.search(r"[A-Za-z]{2}|[\u3400-\u9fff]", text))
 
 
