@@ -53,9 +53,7 @@ PARTS_OF_DAY = "上午|早上|早晨|清晨|凌晨|下午|傍晚|晚上"
 """Pattern of the words that say which half of the day an hour belongs to."""
 
 _DAYTIME = re.compile(rf"({PARTS_OF_DAY})?\s*(\d{{1,2}})(?:([点时])(\d{{1,2}})分?|(:)(\d\d))")
-_HOUR_PART = re.compile(
-    rf"({PARTS_OF_DAY})?\s*(\d{{1,2}}|{_NUMERAL})点(?:(钟|整|半|一刻|三刻)|({_NUMERAL})分)"
-)
+_HOUR_PART = re.compile(rf"({PARTS_OF_DAY})?\s*(\d{{1,2}}|{_NUMERAL})点(?:(钟|整|半|一刻|三刻)|({_NUMERAL})分)")
 _HOUR_OF_PART = re.compile(rf"({PARTS_OF_DAY})\s*(\d{{1,2}}|{_NUMERAL})[点时]")
 _COMPOUND = re.compile(r"(?:\d++\s*+[A-Za-z]++\s*+){1,3}\d++(?:\.\d++)?\s*+[A-Za-z]++")
 _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
