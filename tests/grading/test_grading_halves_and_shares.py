@@ -1,4 +1,4 @@
-"""What a Chinese sentence says of its quantity: the half of the day of a time, the "per" of a rate, the whole of a share.
+"""What a Chinese sentence says of its quantity: the half of the day, the "per" of a rate, the whole of a share.
 
 For: harness.grading.find.chinese_answers, harness.grading.compare.canonical.
 """
@@ -10,12 +10,15 @@ from itertools import product
 import pytest
 
 import harness
+from harness.answers.grammar.tree import names
 from tests.grading.test_grading_chinese_sentences import outcome
 
-MORNING = "凌晨 清晨 早晨 早上 上午".split()
-EVENING = "下午 傍晚 晚上".split()
-UNREAD = "半夜 深夜 夜里 今晨 明早 昨晚 当晚 次日 第二天 第二天下午 第二天上午 明天上午 昨天下午 后天 周日".split()
-EVENTS = "结束 出发 到达 放学 开会 相遇 发车 放映".split()
+MORNING = sorted(names("凌晨 清晨 早晨 早上 上午"))
+EVENING = sorted(names("下午 傍晚 晚上"))
+UNREAD = sorted(
+    names("半夜 深夜 夜里 今晨 明早 昨晚 当晚 次日 第二天 第二天下午 第二天上午 明天上午 昨天下午 后天 周日")
+)
+EVENTS = sorted(names("结束 出发 到达 放学 开会 相遇 发车 放映"))
 FRAMES = ("答：{}{}。", "答：他们在{}{}。", "所以电影在{}{}。", "答：火车{}{}。", "\\boxed{{{}{}}}", "**答：{}{}。**")
 """Half of the day, or a day, before a time; what happens then; the sentence around both."""
 
@@ -51,10 +54,10 @@ def test_the_same_half_of_the_day_is_right(frame: str, event: str) -> None:
         assert outcome(reference, frame.format(words + clock, event)) == "correct", (reference, words, clock)
 
 
-PER = "小时 分钟 天 支 本 箱 人 千克 米 辆车 个工人 小组 瓶 行".split()
-DEEDS = ("", "的价格是", "平均", *"是 行驶 加工 运 重 要付 有 用 生产".split())
+PER = sorted(names("小时 分钟 天 支 本 箱 人 千克 米 辆车 个工人 小组 瓶 行"))
+DEEDS = ("", "的价格是", "平均", *sorted(names("是 行驶 加工 运 重 要付 有 用 生产")))
 RATE_FRAMES = ("答：{}。", "答：平均{}。", "所以{}。", "\\boxed{{{}}}", "3×4=12，所以{}。")
-QUANTITIES = "12千米 12元 12个 12千克 12小时 12人".split()
+QUANTITIES = sorted(names("12千米 12元 12个 12千克 12小时 12人"))
 
 
 @pytest.mark.parametrize("quantity", QUANTITIES)
@@ -100,7 +103,7 @@ def test_a_share_beside_a_share_and_a_quantity_beside_its_unit_are_right() -> No
         assert outcome("1/2米", reply) == "correct", reply
 
 
-@pytest.mark.parametrize("figure", "三角形 平行四边形 正五边形 五角星 六边形 四棱柱 十字形 圆".split())
+@pytest.mark.parametrize("figure", sorted(names("三角形 平行四边形 正五边形 五角星 六边形 四棱柱 十字形 圆")))
 def test_the_name_of_a_figure_is_no_number(figure: str) -> None:
     assert outcome("20平方厘米", f"8×5÷2=20，所以{figure}的面积是20平方厘米。") == "correct"
     assert outcome("20平方厘米", f"8×5÷2=20，所以{figure}的面积是22平方厘米。") != "correct"

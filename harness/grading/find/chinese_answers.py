@@ -248,9 +248,9 @@ def stated_quantity(sentence: str, *, announced: bool = False, earlier: str = ""
 def of_clause(answer: str, head: str, references: Sequence[str]) -> str | None:
     """Return an answer with the "per" of its clause beside a rate; None if its clause makes it no answer to compare.
 
-    Beside 40千米/小时 the answer of 汽车每小时行40千米 is 每小时40千米. Beside 40千米 it may be the distance per hour or per
-    minute. 男生占全班的3/5 states no ratio, such as 3:5, and 还剩绳子的1/2 no length, such as 1/2米. head: the text before
-    the answer.
+    Beside 40千米/小时 the answer of 汽车每小时行40千米 is 每小时40千米. Beside 40千米 it may be a distance per hour or
+    per minute. 男生占全班的3/5 states no ratio, such as 3:5, and 还剩绳子的1/2 no length, such as 1/2米.
+    head: the text before the answer.
     """
     clause = _CLAUSE_MARK.split(head)[-1]
     if _SHARE.search(clause) is not None:
