@@ -439,8 +439,10 @@ def _of_sentence(question: Question, text: str, extraction: Extraction) -> Extra
         if any(stated_in_box(reference, kind) for reference in question.references):
             return extraction
         if stated is None:
-            is_limited = kind != "text" and limits_box(text) and not any(map(limits_box, question.references))
-            return extraction._replace(method=UNSTATED) if is_limited else extraction
+            is_limited = limits_box(text) and not any(map(limits_box, question.references))
+            is_rate = text not in question.references and of_clause(text, "", question.references) is None
+            unstated = kind != "text" and (is_limited or is_rate)
+            return extraction._replace(method=UNSTATED) if unstated else extraction
         start = stated.start
         extraction = extraction._replace(answer=stated.answer)
     if kind == "text" or text.isascii():

@@ -10,11 +10,14 @@ The unit of the reference says what a number without a unit means, so that besid
     1.8, 1.8升, 1800毫升    9/5            a unit of the same dimension is converted to the unit of the reference
     1.8米                  9/5 length^1   a unit of another dimension is part of the vote
 
+A time of day beside another one votes by its minute: 16:10 for 下午4点10分.
+
 Units, percent and degree signs vote by their number alone where the reference has none, and inside of lists.
 """
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from functools import lru_cache
 
@@ -29,12 +32,14 @@ from harness.answers.grammar.units import Unit, is_counted, noun_of, unit_of
 from harness.answers.letters import letter_of
 from harness.answers.words import counted_in_words, is_words, numeral_as_digits, without_layout, words_of
 from harness.core.records import Question
+from harness.grading.compare.dates import as_times
 from harness.grading.compare.equations import is_equation, statement
 from harness.grading.compare.exact import exact
 from harness.grading.compare.modular import NotModular, Residues
 from harness.grading.compare.plain_numbers import plain_number
 from harness.grading.compare.polynomials import polynomial
 from harness.grading.compare.radicals import NotExact, freeze, rational
+from harness.grading.compare.ratios import minute_of_day, names_time
 from harness.grading.compare.realsets import NotASet, RealInterval, real_set
 from harness.grading.compare.scalars import measures, with_unit_letters
 
@@ -57,6 +62,8 @@ def canonical(answer: str, question: Question) -> str | None:
         return letter or words_of(answer)[:200]
     if (plain := plain_number(answer)) is not None:
         return str(Fraction(plain.top, plain.bottom))
+    if (time := _vote_of_time(answer, question.references)) is not None:
+        return time
     quantity = _quantity_of(question.references)
     # Beside a unit, letters may be a unit: 30 m^2.
     if quantity is None and (expression := polynomial(answer)) is not None:
@@ -72,6 +79,24 @@ def canonical(answer: str, question: Question) -> str | None:
         return (vote or _vote_of_tree(node, ordered=question.rules.ordered))[:2_000]
     except (Unreadable, RecursionError):
         return without_layout(answer)[:200]
+
+
+def _vote_of_time(answer: str, references: tuple[str, ...]) -> str | None:
+    """Return the vote of a time of day beside a reference that is one: 16:10 for 下午4点10分, 16时10分 and 4:10 p.m."""
+    for reference in references:
+        sides = as_times(without_boxes(reference), answer)
+        if not all(map(_MAY_BE_TIME.search, sides)):
+            continue
+        try:
+            left, right = map(parse, sides)
+        except (Unreadable, RecursionError):
+            continue
+        if sides != (without_boxes(reference), answer) or names_time(left) or names_time(right):
+            return minute_of_day(left, right)
+    return None
+
+
+_MAY_BE_TIME = re.compile(r"\d\s*[:：]\s*\d|[点时]|[ap]\.?m\b", re.IGNORECASE)
 
 
 def _value_of(node: Node) -> Node:

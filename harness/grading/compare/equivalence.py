@@ -29,6 +29,7 @@ from harness.grading.compare.claims import compare_claims, with_further_claims
 from harness.grading.compare.dates import as_times, same_days
 from harness.grading.compare.equations import is_equation
 from harness.grading.compare.forms import has_form
+from harness.grading.compare.named_quantities import same_named_quantities
 from harness.grading.compare.plain_numbers import plain_number
 from harness.grading.compare.polynomials import polynomial, same_polynomials
 from harness.grading.compare.products import multiplies_matrices, multiplies_vectors
@@ -167,6 +168,8 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
     # `nan` is no value, so that two of these texts are not equal.
     if signs and without_layout(reference) == signs and signs.lower() not in ("nan", "\\text{nan}"):
         return Comparison(True, "text")
+    if same_named_quantities(reference, answer):
+        return Comparison(True, "names")
     if is_words(reference) or is_words(answer) or kind == "text":
         by_words = same_words(reference, answer, rules)
         # A text that begins with a digit may be a number or a day, which are compared below.

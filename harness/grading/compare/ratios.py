@@ -65,11 +65,14 @@ def _is_clock(node: Node) -> bool:
     return clock is not None and clock[1] < 60 and clock[0] < 25 and (clock[1] % 5 == 0) and clock[1] != 5
 
 
+_HALVES = ("am", "pm")
+
+
 def _clock(node: Node) -> tuple[int, int, str] | None:
     """Return (hours, minutes, "am", "pm" or "") of a time of day or of a ratio of two integers; else None."""
     parts = node.args[0] if node.op == "time" else node.args
     half = node.args[1] if node.op == "time" else ""
-    if node.op == "quantity" and node.args[1] in ("am", "pm") and node.args[0].op == "num":
+    if node.op == "quantity" and node.args[1] in _HALVES and node.args[0].op == "num":
         parts, half = (node.args[0],), node.args[1]
     elif node.op not in ("time", "ratio"):
         return None
@@ -93,6 +96,23 @@ def _same_clock(reference: Node, answer: Node, rules: GradeRules) -> bool | None
     if left[0] == right[0]:
         return None if right[2] and _hour(left) != _hour(right) else True
     return allows(rules, "clock_24") and _hour(left) == _hour(right)
+
+
+def names_time(node: Node) -> bool:
+    """Whether a tree can only be a time of day: 4:10 p.m., but not 4:10, which may be a ratio."""
+    return node.op == "time" or (node.op == "quantity" and node.args[1] in _HALVES)
+
+
+def minute_of_day(reference: Node, answer: Node) -> str | None:
+    """Return the minute of a time of day beside another one, counted from 0:00 to 24:00; None unless both are such.
+
+    An answer with the hour of the reference and no half of the day means the same half.
+    """
+    left, right = _clock(reference), _clock(answer)
+    if left is None or right is None:
+        return None
+    half = right[2] or (left[2] if left[0] == right[0] else "")
+    return f"{_hour((right[0], right[1], half))}:{right[1]}"
 
 
 def _hour(clock: tuple[int, int, str]) -> int:

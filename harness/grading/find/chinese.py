@@ -162,7 +162,7 @@ _JUDGED = re.compile(
 )
 """A sentence that judges the statement of the question: 所以这句话是正确的."""
 
-_ENDS_IN_JUDGEMENT = re.compile(rf"(?:{_JUDGEMENT})的?\Z")
+_ENDS_IN_JUDGEMENT = re.compile(rf"(?:{_JUDGEMENT})的?\Z|[√✓✔×✗✘]\Z")
 _DENIES = "不是的?|不对的?|不正确|否|错误?的?"
 _REPLY = rf"(?:{_DENIES}|是的?|对的?|正确的?|没错)"
 _REPLIED = re.compile(rf"(?P<word>{_REPLY})[，,](?P<clause>[^，,。；;：:？?！!\n]{{2,40}})")

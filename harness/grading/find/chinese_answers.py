@@ -58,12 +58,17 @@ _LEADS = re.compile(rf"\s*(?:{LEAD})*")
 _TOTAL = re.compile("一共|总共")
 _COUNTED = rf"(?:{CLASSIFIER}|天|小时|分钟|年|周|个月)"
 _NUMBER = rf"(?:\d+|[{NUMERAL_SIGNS}]+)"
+_FIGURE = (
+    rf"(?:[{NUMERAL_SIGNS}]+|\d+)(?:角[形星]|边形|[面棱][体柱锥台]|角[柱锥])|三角(?=[函板尺架巾])|十字(?:形|架|路口)?"
+)
+"""Names that hold a number which counts nothing: 三角形, 正六边形, 四棱柱, 十字路口."""
+
 _MEANT = re.compile(
     rf"[这那前后](?:{_NUMBER})?{_COUNTED}|第{_NUMBER}(?!{CLASSIFIER}?[步问题种类次])(?:{_COUNTED})?"
     rf"|(?<![{NUMERAL_SIGNS}\d第.])一(?:{CLASSIFIER}|{UNIT})|每(?:{UNIT}|{CLASSIFIER})"
     rf"|(?<![{NUMERAL_SIGNS}\d第.])(?:\d+|[{NUMERAL_SIGNS}]+){_COUNTED}[^\d{NUMERAL_SIGNS}的]{{1,6}}的|[两二三四2-4]个[解根](?=[是为])"
     rf"|(?<![{NUMERAL_SIGNS}\d第.])(?:\d+|[{NUMERAL_SIGNS}]+){_COUNTED}[^\d{NUMERAL_SIGNS}的]{{0,4}}(?:一共|总共)"
-    rf"|{_NUMBER}月(?:{_NUMBER}[日号])?|{_NUMBER}[日号]|[两三][车人队船地城数桶班边段者]|三角|[四五六七八]边形|一共|一起|一直|一样|统一"
+    rf"|{_NUMBER}月(?:{_NUMBER}[日号])?|{_NUMBER}[日号]|[两三][车人队船地城数桶班边段者]|{_FIGURE}|一共|一起|一直|一样|统一"
 )
 """Words with a numeral that say which things are meant, and are no quantity: 第三个, 这三个, 两个分数的, 一支."""
 
@@ -94,11 +99,19 @@ _OF_FRACTION = re.compile(r"(?:的|占|[一总]共|共)\s*\Z")
 _VERBS = re.compile(
     r"(?:(?:是|[^以认作成]为|等于|[共有要付行走跑看读写做修挖织铺买卖分借还收挣赚亏剪切截锯喝吃放住坐站排骑飞游爬跳用花找需得装运种栽剩植养打获值能占]"
     r"|余下|需要|树木?|加工|生产|盈利|[降涨]价|增加|减少|增长|增产|减产|节[约省]|提高|降低|下降|上升|完成|相[距差]|距离?|利息|参加|经过|相当于|取|退|行驶|航行|骑行|步行|付给[\u3400-\u9fff]{1,4}|住在"
-    r"|(?<![原前])(?:现|售|定|单|总|票|进)价|(?:表?面|占地|底面|侧面)积|[体容]积|周长|[边棱斜]长|半径|直径|高度|长度|宽度|深度|时速|速度|身高|体重|利润|本息|得分"
     r"|(?:距离?|离)[\u3400-\u9fff]{1,5}?"
     r"|[长宽高深厚重远差]|占地|(?:共|(?<![\u3400-\u9fff])|[校班队园厂店村])有(?:学生|男生|女生|人口|座位|图书|果树|树|书))(?:了|过|去|出|回|成|下|掉|完|满|好|上|进|起|着|给)*)\s*\Z"
 )
 """Verbs that may stand directly before a quantity: a copula, or a verb of having, measuring, doing or changing."""
+
+_VALUE_NAMES = re.compile(
+    r"(?:(?<![原前])(?:现|售|定|单|总|票|进)价|(?:表?面|占地|底面|侧面)积|[体容]积|周长|[边棱斜]长|半径|直径|高度|长度|宽度|深度"
+    r"|时速|速度|身高|体重|利润|本息|得分)\s*\Z"
+)
+"""Names of a value that may stand directly before it: 现价160元."""
+
+_SHIFTED = re.compile(r"(?<!目)前(?!进)|原|降|涨|还[要需]|比|多(?!边形)|少")
+"""Words by which a clause speaks of another time or of a difference: 降价前售价160元, 还要5小时行驶350千米."""
 
 _COMPARED = re.compile(r"比[^\d]{1,20}[多少大小贵快慢早晚轻短矮](?:了|出)?\s*\Z|比[^\d]{1,20}便宜了?\s*\Z")
 _EACH = re.compile(rf"(?:平均)?每(?:{UNIT}|{CLASSIFIER})[\u3400-\u9fff]{{0,6}}\s*\Z")
@@ -233,21 +246,39 @@ def stated_quantity(sentence: str, *, announced: bool = False, earlier: str = ""
 
 
 def of_clause(answer: str, head: str, references: Sequence[str]) -> str | None:
-    """Return an answer with the "per" of its clause, if a reference is a rate; None for a share beside a ratio.
+    """Return an answer with the "per" of its clause beside a rate; None if its clause makes it no answer to compare.
 
-    Beside 40千米/小时 the answer of 汽车每小时行40千米 is 每小时40千米. 男生占全班的3/5 states no ratio, such as 3:5.
+    Beside 40千米/小时 the answer of 汽车每小时行40千米 is 每小时40千米. Beside 40千米 it may be a distance per hour or
+    per minute. 男生占全班的3/5 states no ratio, such as 3:5, and 还剩绳子的1/2 no length, such as 1/2米.
     head: the text before the answer.
     """
-    if _SHARE.search(head) is not None and any(map(_RATIO.fullmatch, references)):
-        return None
-    rate = _PER.search(head) if any("/" in reference or "每" in reference for reference in references) else None
-    return answer if rate is None or _WITH_UNIT.fullmatch(answer) is None else f"每{rate['of']}{answer}"
+    clause = _CLAUSE_MARK.split(head)[-1]
+    if _SHARE.search(clause) is not None:
+        if any(map(_RATIO.fullmatch, references)):
+            return None
+        if _WITHOUT_UNIT.fullmatch(answer) is not None and not any(map(_WITHOUT_UNIT.fullmatch, references)):
+            return None
+    name = _NAME_OF_VALUE.match(answer)
+    clause += "" if name is None else name.group()
+    if "每" not in clause or any(map(_WITHOUT_UNIT.fullmatch, references)):
+        return answer
+    rate = _PER.search(clause) if any(map(_RATE.search, references)) and clause.count("每") == 1 else None
+    return None if rate is None or _WITH_UNIT.fullmatch(answer) is None else f"每{rate['of']}{answer}"
 
 
+_CLAUSE_MARK = re.compile(r"[，,。；;：:！!？?\n]")
 _PER = re.compile(
     r"每(?P<of>小时|时|分钟?|秒钟?|天)(?:能|可以?)?(?:行驶?|走|跑|骑|飞行?|生产|加工|修|做|织|流|抽水|注水)?了?\s*\Z"
 )
-_SHARE = re.compile(r"占[^，,。；;]*\Z")
+_NAME_OF_VALUE = re.compile(r".*(?:[是为=＝]|等于)")
+_RATE = re.compile(r"/(?!\d)|每")
+_SHARE = re.compile(r"占|(?:的|剩下?|余下|[用花剪截卖]去|了)\s*\Z")
+"""Words of a clause whose number without a unit is a part of a whole: 占全班的3/5, 还剩绳子的1/2, 用去了1/4."""
+
+_WITHOUT_UNIT = re.compile(
+    rf"(?:\\[dt]?frac|[-−+\d.,/:：∶\s{{}}%％\\$])+|百分之[{NUMERAL_SIGNS}\d]+|[{NUMERAL_SIGNS}]+(?:分之[{NUMERAL_SIGNS}]+)?|一?半"
+)
+"""A number, a fraction, a percentage or a ratio, in digits, LaTeX or words, without a unit."""
 
 
 def _end_of_reason(sentence: str) -> int:
@@ -298,6 +329,7 @@ def _repeats_result(sentence: str, answer: str) -> bool:
         return False
     if (fraction := _NAMED_FRACTION.fullmatch(answer)) is not None:
         return _fraction(fraction["value"]) == _fraction(calculation["result"])
+    answer = re.sub(_FIGURE, "", answer)
     numbers = list(_IN_DIGITS_OR_WORDS.finditer(answer))
     if len(numbers) != 1 or _CHANGES_NUMBER.search(answer) is not None:
         return False
@@ -385,7 +417,9 @@ def _last_quantity(sentence: str, begin: int, end: int, *, answers: bool) -> tup
             before = counted["head"] + counted["rest"]
         if not before or limits(noun) or not _is_plain(before) or not (has_unit or _COPULA.search(before)):
             return None
-        leads = (_VERBS, _COMPARED, _EACH, *((_OF_FRACTION,) if fraction else ()))
+        if (counted or _VALUE_NAMES.search(before)) and _SHIFTED.search(sentence, begin, start):
+            return None
+        leads = (_VERBS, _VALUE_NAMES, _COMPARED, _EACH, *((_OF_FRACTION,) if fraction else ()))
         if not any(lead.search(before) for lead in leads):
             return None
         if fraction and _OF_QUANTITY.search(before):
