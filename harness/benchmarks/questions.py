@@ -364,8 +364,8 @@ class _Seen:
             number := next((text for text in draft.references[1:] if _is_without_unit(answer, text)), None)
         ):
             self.bare_number = (
-                f"{draft.row.where}: the further answer “{visible(number, 60)}” beside “{visible(answer, 60)}” makes this "
-                "number right with any unit. If a wrong unit must be wrong, write the unit, or leave the cell empty"
+                f"{draft.row.where}: the further answer “{visible(number, 60)}” beside “{visible(answer, 60)}” makes "
+                "this number right with any unit. If a wrong unit must be wrong, write the unit, or leave the cell empty"
             )
         if self.contradiction:
             return
