@@ -36,7 +36,7 @@ from harness.presets.sampling import Sampling
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _UNIT = re.compile(r"[^\W\d_][^\d+*=,;，；、]*|[%‰°]")
-"""What may stand behind a number as its unit: letters first, and no further number."""
+"""A unit behind a number: letters first, and no further number."""
 
 _POSITION_BITS = 28
 """Number of low bits in which `Places` stores a position; the other bits store a hash of the id."""
@@ -365,7 +365,7 @@ class _Seen:
         ):
             self.bare_number = (
                 f"{draft.row.where}: the further answer “{visible(number, 60)}” beside “{visible(answer, 60)}” makes "
-                "this number right with any unit. If a wrong unit must be wrong, write the unit, or leave the cell empty"
+                "this number right with any unit. If a wrong unit must be wrong, add the unit, or leave the cell empty"
             )
         if self.contradiction:
             return
