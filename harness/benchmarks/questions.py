@@ -34,6 +34,10 @@ from harness.core.packed import Packed
 from harness.core.records import Question
 from harness.presets.sampling import Sampling
 
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+_UNIT = re.compile(r"[^\W\d_][^\d+*=,;，；、]*|[%‰°]")
+"""A unit behind a number: letters first, and no further number."""
+
 _POSITION_BITS = 28
 """Number of low bits in which `Places` stores a position; the other bits store a hash of the id."""
 
@@ -271,7 +275,8 @@ def _from_source(
     """
     source = chooser.read(card)
     selected: Packed[Question] = Packed(Question)
-    seen = _Seen(with_answers=card.answers_checksum is not None)
+    # A card that states its number of questions knows its rows.
+    seen = _Seen(with_answers=card.answers_checksum is not None, with_texts=card.questions is None)
     n_with_instruction = n_all = 0
     for original in drafts.drafts(card, source.rows):
         seen.row(original)
@@ -287,12 +292,12 @@ def _from_source(
     notes = [*source.notes, *_check_edition(card, seen, rows_digest, source.origin)]
     selection.check(seen.ids)
     repeated = len(seen.rows) - len(set(seen.rows))
-    # A card that states its number of questions knows its rows.
     if repeated and card.questions is None:
         notes.append(
             f"{repeated} of {count_noun(len(seen.rows), 'row')} {are(repeated)} equal to an earlier "
             "one; each counts as a question of its own"
         )
+    notes += filter(None, [seen.contradiction, seen.bare_number])
     if n_with_instruction:
         notes.append(
             f"{n_with_instruction} of {n_all} questions carry the instruction of the prompt already; each request "
@@ -334,13 +339,17 @@ class _Seen:
     """Collects checksums, ids and reference answers of all rows while they are read one by one.
 
     rows: digest of each row. identities: `Draft.identity` of each question. ids: the questions' ids in order, as keys.
+    contradiction: a sentence on the first row whose question stands in an earlier row with another answer.
+    bare_number: a sentence on the first row with a further answer that is its answer without the unit.
     """
 
-    def __init__(self, *, with_answers: bool) -> None:
+    def __init__(self, *, with_answers: bool, with_texts: bool) -> None:
         self.rows: list[bytes] = []
         self.identities: list[bytes] = []
         self.ids: dict[str, None] = {}
+        self.contradiction = self.bare_number = ""
         self._answers: list[Sequence[str]] | None = [] if with_answers else None
+        self._first: dict[int, tuple[int, str]] | None = {} if with_texts else None  # Question -> (answers, place).
 
     def row(self, draft: Draft) -> None:
         """Note a row, by its first question."""
@@ -348,6 +357,25 @@ class _Seen:
         self.rows.append(bytes.fromhex(draft.row_digest))
         if self._answers is not None:
             self._answers.append(draft.references)
+        if self._first is None:
+            return
+        answer = draft.references[0] if draft.references else ""
+        if not self.bare_number and (
+            number := next((text for text in draft.references[1:] if _is_without_unit(answer, text)), None)
+        ):
+            self.bare_number = (
+                f"{draft.row.where}: the further answer “{visible(number, 60)}” beside “{visible(answer, 60)}” makes "
+                "this number right with any unit. If a wrong unit must be wrong, add the unit, or leave the cell empty"
+            )
+        if self.contradiction:
+            return
+        answers = hash((draft.references, draft.choices))
+        first = self._first.setdefault(hash((draft.text, draft.choices)), (answers, draft.row.where))
+        if first[0] != answers:
+            self.contradiction = (
+                f"{draft.row.where} has the question of {first[1]} with another answer: of equal replies, one is right "
+                "and one wrong. Correct the answer, or remove a row"
+            )
 
     def draft(self, draft: Draft) -> None:
         """Note a question; a row with several orders of choices gives several."""
@@ -358,6 +386,12 @@ class _Seen:
     def answers(self) -> str | None:
         """Checksum of all reference answers; None if the card states no checksum of them."""
         return None if self._answers is None else answers_digest(self._answers)
+
+
+def _is_without_unit(answer: str, further: str) -> bool:
+    """Whether the further answer is the number of the answer without its unit: 30 beside 30平方米 or 30 m."""
+    unit = answer.removeprefix(further).strip()
+    return bool(_NUMBER.fullmatch(further)) and unit != answer and bool(_UNIT.fullmatch(unit))
 
 
 def _text_of(draft: Draft, prompt: Prompt, system: str | None) -> tuple[str, bool]:

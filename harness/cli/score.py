@@ -17,7 +17,7 @@ from harness.cli import judge as judges
 from harness.cli import terminal
 from harness.cli.audit import say_left_open
 from harness.cli.flags import judge_options, judge_options_of, takes
-from harness.cli.help import SpelledCommand
+from harness.cli.help import SpelledCommand, spell
 from harness.cli.json_output import json_option, say
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, EXIT_UNJUDGED, UsageError
 from harness.core.inert import visible
@@ -83,7 +83,7 @@ def command(sources: tuple[Path, ...], as_json: bool, follow: bool, **flags: Any
     else:
         _print_tables(named, options.k)
         for given, (label, source) in zip(sources, named, strict=True):
-            _print_open(given, label if len(named) > 1 else "", source)
+            _print_open(options.as_run or given, label if len(named) > 1 else "", source)
     for label, source in named:
         _print_more(label if len(named) > 1 else "", source, options, trackers, stderr=as_json)
     sys.exit(_exit_code(scored))
@@ -217,6 +217,7 @@ def _print_open(path: Path, label: str, scored: Scored) -> None:
     path: of the source. label: names the source; empty for the only one.
     """
     from harness.runs import RunFolder
+    from harness.verbs.outputs import command_as_run
 
     n, name = scored.n_open, shlex.quote(visible(str(path)))
     if not n:
@@ -226,6 +227,8 @@ def _print_open(path: Path, label: str, scored: Scored) -> None:
     click.echo(f"  to read:   harness show {name} --undecided")
     if isinstance(scored.source, RunFolder):
         click.echo(f"  to decide: harness audit {name} --undecided")
+    else:
+        click.echo(f"  to decide: {spell(command_as_run(path))}")
 
 
 def _records(named: list[tuple[str, Scored]]) -> list[RunScore]:

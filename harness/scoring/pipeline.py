@@ -146,11 +146,8 @@ def _grade_benchmark(
     folder: RunFolder, name: str, record: BenchmarkRecord, grading: GradingOptions, on_graded: OnGraded
 ) -> GradedBenchmark:
     """Grade one benchmark of a run and gather everything that its score needs."""
-    # Imported late: cards are slow to import, and files of outputs need none.
-    from harness.benchmarks.catalogue import apply_card_rules
-
     files = folder.benchmark(name)
-    planned, by_card = apply_card_rules(name, record.settings, questions.read_planned(files, record))
+    planned, by_card = _planned_questions(files, record)
     by_id = ById(planned)
     journal = grade_journal(
         files,
@@ -171,20 +168,22 @@ def _grade_benchmark(
     return GradedBenchmark(
         folder=files,
         questions=planned,
-        samples=record.plan,
+        samples=record.planned,
         grades=journal.grades,
         warnings=(
             *_journal_warnings(files, journal.report),
             *salvage_warnings(journal.observed, planned_rows, counted=grading.salvaged),
-            *takeover_warnings(journal.observed, planned_rows),
+            *(() if record.imported else takeover_warnings(journal.observed, planned_rows)),
             *reply_doubts(folder),
             *filter(None, [by_card]),
             *journal.changes,
         ),
         observed=journal.observed,
         rows=journal.rows,
-        # With a single endpoint there is nothing to compare, and a log may be long.
-        failed=by_endpoint.failed_requests(folder, name, endpoints) if len(endpoints) > 1 else None,
+        # With a single endpoint there is nothing to compare, and a log may be long. Rows of a file are no endpoints.
+        failed=by_endpoint.failed_requests(folder, name, endpoints)
+        if len(endpoints) > 1 and not record.imported
+        else None,
         speed=speed(journal.observed, counted),
         workload=workload(journal.observed, counted),
         anomalies=anomalies(journal.observed.shown(counted)),
@@ -199,16 +198,28 @@ def _grade_benchmark(
     )
 
 
+def _planned_questions(folder: BenchmarkFolder, record: BenchmarkRecord) -> tuple[Sequence[Question], str | None]:
+    """The questions of a run with their card's present rules, and a warning if the run began with others.
+
+    Questions of another tool's outputs keep the rules with which the file was read: its name may be a card's by chance.
+    """
+    planned = questions.read_planned(folder, record)
+    if record.imported:
+        return planned, None
+    # Imported late: cards are slow to import, and files of outputs need none.
+    from harness.benchmarks.catalogue import apply_card_rules
+
+    return apply_card_rules(folder.name, record.settings, planned)
+
+
 def grade_span(folder: RunFolder, benchmark: str, span: tuple[int, int], out: Path, grading: GradingOptions) -> int:
     """Grade a part of a benchmark's journal and write the grades to the file `out`; return their number.
 
     span: the bytes [start, stop) of the journal's file. The grades are sorted by question and sample index. Raises
     `StoreError` when a file of the run is missing or damaged.
     """
-    from harness.benchmarks.catalogue import apply_card_rules
-
     files, record = folder.benchmark(benchmark), Manifest.load(folder).benchmarks[benchmark]
-    planned, _ = apply_card_rules(benchmark, record.settings, questions.read_planned(files, record))
+    planned, _ = _planned_questions(files, record)
     journal = grade_journal(
         files,
         ById(planned),

@@ -21,7 +21,7 @@ from harness.scoring.audit import Audited
 from harness.scoring.audit_order import WHY
 from harness.verbs import audit_file
 from harness.verbs.audit_file import FileRow, VerdictLine
-from harness.verbs.outputs import is_outputs
+from harness.verbs.outputs import command_as_run, is_outputs
 from harness.viewer import auditing
 from harness.viewer.auditing import AuditItem
 from harness.viewer.library import OpenBenchmark, OpenRun
@@ -115,10 +115,8 @@ def open_run(source: Path) -> OpenRun:
     """Open the run folder `source` and read its manifest. Raises `StoreError`, for outputs of another tool, too."""
     if OutputsFolder.scored_at(source) is not None or is_outputs(source, tool=None, described=False):
         raise StoreError(
-            f"{visible(str(source))} holds outputs of another tool, and verdicts by hand are stored with runs only. To "
-            "accept a further answer, put it into a column that a card names as `more_answers`, and grade by "
-            f"`harness score FILE {option('score.benchmark', 'CARD.yaml')}`; or let a judge model decide what the "
-            "rules leave open."
+            f"{visible(str(source))} holds outputs of another tool, and verdicts by hand are stored with runs only. "
+            f"Make a run of it: `{command_as_run(source)}`"
         )
     opened = OpenRun(source.name, RunFolder.open(source))
     opened.refresh()

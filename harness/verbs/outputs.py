@@ -23,7 +23,8 @@ from harness.core.nouns import count_noun
 from harness.core.records import Grade, Question
 from harness.foreign import outputs
 from harness.runs import BenchmarkRecord, Manifest, Plan, RunFolder, questions, record
-from harness.runs.layout import OutputsFolder, run_around
+from harness.runs.layout import RESULTS, OutputsFolder, named_folder, run_around
+from harness.runs.lock import hold
 from harness.runs.manifest import OUTPUTS, UNKNOWN_MODEL
 from harness.scoring import Score
 from harness.scoring.pipeline import GradedBenchmark, grade_outputs, publish, score_of
@@ -71,8 +72,6 @@ def score_file(path: Path, options: ScoreOptions, watcher: Watcher) -> ScoredFil
     If the folder cannot be written, there is only a warning. Raises `UsageError` with file and line.
     """
     read, pairs, card_questions = _read(path, options)
-    if read.doubt and not options.benchmark:
-        watcher.warn(Sentence(read.doubt))
     # The digest is taken before grading, since `pairs` reads the replies only while they are graded: a file that
     # changes meanwhile is then known as changed after it was scored.
     digest = read.digest
@@ -83,17 +82,64 @@ def score_file(path: Path, options: ScoreOptions, watcher: Watcher) -> ScoredFil
     ]
     if _matches_by_id(read, options):
         graded = [_with_warning(benchmark, _BY_ID) for benchmark in graded]
-    if renumbered := read.numbers.sentence:
-        watcher.warn(Sentence(renumbered))
+    _warn_of_reading(read, options, watcher)
     scores = [score_of(graded_benchmark) for graded_benchmark in graded]
-    reading_options = {name: getattr(options, name) for name in _READING_OPTIONS if name in options.changed}
     try:
-        _keep(folder, graded, scores, digest, reading_options, options.written_by or read.model or UNKNOWN_MODEL)
+        _keep(folder, graded, scores, digest, _reading_options(options), options.written_by or read.model)
     except StoreError as error:
         watcher.warn(Sentence(f"the scores could not be stored, and no report can use them: {error.sentence.marked}"))
     scored = ScoredFile(folder=folder, scores=scores, graded=graded, pairs=pairs)
     write_grades(options.out, scored.grades)
     return scored
+
+
+def make_run(path: Path, options: ScoreOptions, watcher: Watcher) -> RunFolder:
+    """Write the samples in `path` and their questions into the new run folder `options.as_run`; return the folder.
+
+    Raises `UsageError` with file and line, before anything is written, and `StoreError` for a folder that is not new.
+    """
+    assert options.as_run is not None
+    read, pairs, card_questions = _read(path, options)
+    # A first reading of the whole file, so that no mistake in it leaves half a run.
+    in_file: dict[str, dict[str, Question]] = {}
+    most: dict[str, int] = {}
+    for question, sample in pairs:
+        name = question.benchmark
+        in_file.setdefault(name, {}).setdefault(question.question_id, question)
+        most[name] = max(most.get(name, 0), sample.sample_index + 1)
+    n_unanswered = 0
+    if card_questions:
+        by_id = in_file[card_questions[0].benchmark]
+        n_unanswered = len(card_questions) - len(by_id)
+        by_id.update({question.question_id: question for question in card_questions})
+    folder = RunFolder(options.as_run)
+    with hold(folder) as held:
+        if held.manifest is not None:
+            raise StoreError(
+                f"{visible(str(folder.path))} is a run already, and a file becomes a new run: name a new folder with "
+                f"{option('as_run')}. `harness score {shlex.quote(visible(str(options.as_run)))}` scores the old one."
+            )
+        for name, by_id in in_file.items():
+            folder.benchmark(name).create()
+            questions.write(folder.benchmark(name), [*by_id.values()])
+        _write_journals(pairs, {name: folder.benchmark(name).samples for name in in_file})
+        stored = {OUTPUTS: {"digest": read.digest, "read": _reading_options(options)}}
+        records = {
+            name: BenchmarkRecord(
+                identity={},
+                plan=Plan(samples=most[name]),
+                settings={**stored, questions.DIGEST: questions.seal(by_id.values())},
+            )
+            for name, by_id in in_file.items()
+        }
+        # The manifest comes last: samples without a manifest are no run, so that half a run is not scored.
+        _manifest(options.written_by or read.model, records).save(folder)
+    _warn_of_reading(read, options, watcher)
+    if _matches_by_id(read, options):
+        watcher.warn(Sentence(_BY_ID))
+    if n_unanswered:
+        watcher.warn(Sentence(_unanswered(n_unanswered, card_questions, path)))
+    return folder
 
 
 def _read(path: Path, options: OutputsOptions) -> tuple[outputs.Outputs, outputs.Pairs, Sequence[Question]]:
@@ -131,12 +177,16 @@ def _with_unanswered(graded: GradedBenchmark, card_questions: Sequence[Question]
     unanswered = [question for question in card_questions if question.question_id not in answered]
     if not unanswered:
         return graded
-    n, name = len(unanswered), visible(card_questions[0].benchmark, 80)
-    warning = (
-        f"{n} of {count_noun(len(card_questions), 'question')} of {name} {'has' if n == 1 else 'have'} no row in "
-        f"{visible(path.name, 80)}"
-    )
+    warning = _unanswered(len(unanswered), card_questions, path)
     return _with_warning(replace(graded, questions=[*graded.questions, *unanswered]), warning)
+
+
+def _unanswered(n: int, card_questions: Sequence[Question], path: Path) -> str:
+    """The warning of `n` questions of a benchmark that have no row in the file `path`."""
+    return (
+        f"{n} of {count_noun(len(card_questions), 'question')} of {visible(card_questions[0].benchmark, 80)} "
+        f"{'has' if n == 1 else 'have'} no row in {visible(path.name, 80)}"
+    )
 
 
 def _with_warning(graded: GradedBenchmark, warning: str) -> GradedBenchmark:
@@ -180,10 +230,24 @@ def open_scored(path: Path | str) -> RunFolder:
         raise StoreError(f"{visible(str(source))} is not there, and {visible(str(folder.path))} holds only its grades.")
     source_options, reading_options = _stored_options(folder)
     if source_options.get("digest") != outputs.digest_of(source):
-        words = [option(f"score.{name}", value) for name, value in reading_options.items()]
-        again = " ".join([f"harness score {shown}", *words])
+        again = _score_command(source, reading_options)
         raise StoreError(f"{visible(str(source))} was changed after it was scored: run `{again}` again.")
     return folder
+
+
+def command_as_run(source: Path | str) -> str:
+    """The command that makes a run of a file of outputs and scores it, with the options by which it was scored last."""
+    scored = OutputsFolder.scored_at(Path(source))
+    file = Path(source) if scored is None else scored.source
+    folder = scored or OutputsFolder(file)
+    read = _stored_options(folder)[1] if folder.manifest.is_file() else {}
+    return f"{_score_command(file, read)} {option('score.as_run', named_folder(RESULTS, file.stem))}"
+
+
+def _score_command(source: Path, reading_options: Mapping[str, Any]) -> str:
+    """The command that scores a file. reading_options: how the file is read."""
+    words = [option(f"score.{name}", value) for name, value in reading_options.items()]
+    return " ".join([f"harness score {shlex.quote(visible(str(source)))}", *words])
 
 
 @contextlib.contextmanager
@@ -198,24 +262,23 @@ def open_samples(path: Path | str) -> Iterator[RunFolder]:
         return
     _, pairs, _ = _read(folder.source, ScoreOptions.of(**_stored_options(folder)[1]))
     with tempfile.TemporaryDirectory(prefix="harness-") as temporary:
-        yield OutputsFolder(folder.source, _write_journals(pairs, Path(temporary)))
+        names = Manifest.load(folder).benchmarks
+        journals = {name: Path(temporary, f"{number}.jsonl") for number, name in enumerate(names)}
+        _write_journals(pairs, journals)
+        yield OutputsFolder(folder.source, journals)
 
 
-def _write_journals(pairs: outputs.Pairs, folder: Path) -> dict[str, Path]:
-    """Write the samples into `folder`; return the file of each benchmark. Raises `StoreError` if the disk is full."""
-    journals: dict[str, Path] = {}
+def _write_journals(pairs: outputs.Pairs, journals: Mapping[str, Path]) -> None:
+    """Write the samples into the file of their benchmark. Raises `StoreError` if the disk is full."""
     files: dict[str, IO[bytes]] = {}
     try:
         with contextlib.ExitStack() as open_files:
+            for name, path in journals.items():
+                files[name] = open_files.enter_context(path.open("wb"))
             for question, sample in pairs:
-                name = question.benchmark
-                if name not in files:
-                    journals[name] = folder / f"{len(files)}.jsonl"
-                    files[name] = open_files.enter_context(journals[name].open("wb"))
-                files[name].write(record.encode(sample).line)
+                files[question.benchmark].write(record.encode(sample).line)
     except OSError as error:
-        raise disk_error(folder, error) from error
-    return journals
+        raise disk_error(next(iter(journals.values())).parent, error) from error
 
 
 def _stored_options(folder: OutputsFolder) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
@@ -233,12 +296,12 @@ def _keep(
     scores: Sequence[Score],
     digest: str,
     read: Mapping[str, Any],
-    model: str,
+    model: str | None,
 ) -> None:
     """Write the files that a report reads, the manifest last, since readers ignore a folder without a manifest.
 
     graded: the benchmarks of the file. scores: their scores, in the same order. digest: checksum of the file. read: the
-    options with which it was read. model: name of the model that wrote the file.
+    options with which it was read. model: name of the model that wrote the file; None: unknown.
     """
     try:
         # The old manifest is removed first: files that are half replaced must not be read with it.
@@ -254,12 +317,30 @@ def _keep(
         records[benchmark.folder.name] = BenchmarkRecord(
             identity={}, plan=Plan(samples=most), settings={OUTPUTS: {"digest": digest, "read": dict(read)}}
         )
-    Manifest(
+    _manifest(model, records).save(folder)
+
+
+def _manifest(model: str | None, records: dict[str, BenchmarkRecord]) -> Manifest:
+    """A new manifest for the samples of another tool. model: the one that made them; None: unknown."""
+    return Manifest(
         harness_version=__version__,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        model=model,
+        model=model or UNKNOWN_MODEL,
         benchmarks=records,
-    ).save(folder)
+    )
+
+
+def _reading_options(options: ScoreOptions) -> dict[str, Any]:
+    """The options that say how the file is read, as far as the user gave them."""
+    return {name: getattr(options, name) for name in _READING_OPTIONS if name in options.changed}
+
+
+def _warn_of_reading(read: outputs.Outputs, options: ScoreOptions, watcher: Watcher) -> None:
+    """Warn of questions that may be two, and of samples with new numbers. The file was read to its end."""
+    if read.doubt and not options.benchmark:
+        watcher.warn(Sentence(read.doubt))
+    if renumbered := read.numbers.sentence:
+        watcher.warn(Sentence(renumbered))
 
 
 def _questions_of(benchmark: str) -> Sequence[Question]:

@@ -27,6 +27,9 @@ MAX_READING_S = 1.0
 _PLAIN = re.compile(r"\s*-?\d+(?:\.\d+)?\s*")
 """References that the rules surely read, so that the grader is not imported for them: numbers in digits."""
 
+_SIGN = re.compile(r"\W*")
+"""References without a letter or a digit, such as × of a true-or-false question: nothing stands beside the answer."""
+
 _WORDED = frozenset({"text", "expression", "multiple"})
 """Kinds of answers whose references may be sentences."""
 
@@ -90,7 +93,7 @@ def _unread(sets: Sequence[QuestionSet]) -> Iterator[Sentence]:
                 continue
             from harness.grading.compare.wording import is_unread  # Imported late: most references are numbers.
 
-            unread += [first] if is_unread(first) else []
+            unread += [first] if is_unread(first) and not is_sign(first) else []
         if unread:
             looked = "" if n_read == len(question_set.questions) else "the first "
             yield Sentence(
@@ -99,6 +102,11 @@ def _unread(sets: Sequence[QuestionSet]) -> Iterator[Sentence]:
                 f"stay undecided: put the answer alone into the column of the answer, or name the column that holds it "
                 f"({as_typed('answer_key')})"
             )
+
+
+def is_sign(reference: str) -> bool:
+    """Whether a reference has no letter and no digit, so that it can hold nothing beside the answer."""
+    return _SIGN.fullmatch(reference) is not None
 
 
 def doubts_of_sentences(sets: Sequence[QuestionSet]) -> Iterator[Sentence]:

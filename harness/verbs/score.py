@@ -19,7 +19,7 @@ from harness.core.inert import visible
 from harness.runs import Manifest, RunFolder, grades, overrides
 from harness.scoring import Score
 from harness.scoring.pipeline import OnGraded, score_run
-from harness.verbs.outputs import ScoredFile, is_outputs, score_file
+from harness.verbs.outputs import ScoredFile, is_outputs, make_run, score_file
 
 # The functions import these modules themselves, when they need them: a judge imports the client, and trackers import
 # the cards. Together these imports take a fifth of the time of scoring 4,000 short replies.
@@ -99,6 +99,8 @@ def check(sources: Sequence[Path], options: ScoreOptions, *, follow: bool = Fals
         for name, value in (("follow", follow), ("track", options.track), ("on", options.on)):
             if value:
                 raise UsageError(f"{option(name)} is for run folders, but {file} is a file")
+        if options.as_run is not None and len(sources) > 1:
+            raise UsageError(f"{option('as_run')} takes one file, but {len(sources)} sources are given")
     elif options.of_outputs:
         raise UsageError(f"{option(options.of_outputs[0])} is for files of outputs, but {sources[0]} is a run folder")
 
@@ -117,7 +119,9 @@ def score(
     """
     grading: GradingOptions = options
     if are_outputs(source, options):
-        return _score_file(source, options, judge, watcher)
+        if options.as_run is None:
+            return _score_file(source, options, judge, watcher)
+        source = make_run(source, options, watcher).path
     folder = RunFolder.open(source)
     if options.on is not None:
         from harness.verbs.elsewhere import cluster

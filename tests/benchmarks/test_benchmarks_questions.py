@@ -488,7 +488,9 @@ def test_a_name_that_is_a_files_is_told_that_there_is_no_such_file(tmp_path: Pat
 def test_the_doctor_answers_about_a_benchmark_and_names_references_that_no_rule_reads(tmp_path: Path) -> None:
     """Packages are told without a benchmark. A word, and a further answer in words, are references as meant."""
     (tmp_path / "t.csv").write_text(
-        "编号,问题,答案,也对\n1,水？,约7或8个左右吧,\n2,形状？,正方形,\n3,面积？,30平方米,30平方米地面\n", "utf-8"
+        "编号,问题,答案,也对\n1,水？,约7或8个左右吧,\n2,形状？,正方形,\n3,面积？,30平方米,30平方米地面\n"
+        "4,除法？,商5余2,\n5,2是奇数。,×,\n6,除法？,商5余3,\n",
+        "utf-8",
     )
     (tmp_path / "t.yaml").write_text(
         "title: t\nsource: {kind: file, path: t.csv}\nkind: auto\nprompt: boxed_zh\n"
@@ -501,7 +503,9 @@ def test_the_doctor_answers_about_a_benchmark_and_names_references_that_no_rule_
     assert "sandbox" not in done.out
     warned = [line for line in done.out.splitlines() if line.startswith("warning")]
     assert warned == [
+        "warning: t.csv:7 has the question of t.csv:5 with another answer: of equal replies, one is right and one "
+        "wrong. Correct the answer, or remove a row",
         "warning: t, question 1: no rule reads “个左右吧” in the reference “约7或8个左右吧”, so hardly a reply equals "
-        "it; write a value, such as a number with its unit"
+        "it; write a value, such as a number with its unit",
     ]
     assert "openai" in harness(tmp_path, "doctor").out

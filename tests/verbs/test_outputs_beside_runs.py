@@ -19,6 +19,7 @@ from harness.benchmarks import catalogue, questions
 from harness.benchmarks.prompts import BOXED
 from harness.cli.help import spell
 from harness.cli.main import cli
+from harness.core.errors import HarnessError
 from harness.core.records import Question, Sample, Timing
 from harness.runs import Journal, Manifest, RunFolder, grades
 from harness.runs import questions as question_file
@@ -425,26 +426,60 @@ def test_two_references_of_one_question_are_warned_of(tmp_path: Path, references
     assert warned == (references == ("2", "3"))
 
 
-def test_verdicts_by_hand_on_a_file_are_refused_with_the_way_that_works(tmp_path: Path) -> None:
-    """A further right answer in the card; the row that was undecided is then correct."""
-    card = tmp_path / "rooms.yaml"
-    card.write_text(
-        "title: rooms\nsource: {kind: file, path: rooms.csv}\nkind: auto\nprompt: boxed\n"
-        "columns: {question: question, answer: answer, more_answers: [further]}\n"
-    )
-    (tmp_path / "rooms.csv").write_text("question,answer,further\nIs it?,yes,that is so\n")
-    file = tmp_path / "class.csv"
-    file.write_text("question,answer,response\nIs it?,yes,\\boxed{that is so}\n")
-    assert harness.score(file, workers=1)["class"].n_correct == 0
-    for path in (file, OutputsFolder(file).path):
-        message = refused("audit", path, "--out", tmp_path / "todo.jsonl")
-        assert "verdicts by hand are stored with runs only" in message
-        assert "names as `more_answers`, and grade by `harness score FILE" in message
-        assert f"{OutputsFolder(file).path if path != file else file}" in message
-        assert "a run is a folder. Outputs of another tool are scored by `harness score class.csv`" in refused(
-            "view", path
-        )
-    assert harness.score(file, benchmark=str(card), workers=1)["rooms"].n_correct == 1
+def test_a_file_becomes_a_run_that_takes_verdicts_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The refusal of an audit names the command, with the options of the last score; the run takes verdicts."""
+    monkeypatch.chdir(tmp_path)
+    Path("rooms.csv").write_text("id,question,answer\n1,Is it?,yes\n2,Area?,30\n3,Not in the file,7\n")
+    Path("class.csv").write_text("name,no,response\nAnn,1,\\boxed{that is so}\nBo,1,no\nAnn,2,30\n")
+    options = ("--benchmark", "./rooms.csv", "--id-key", "no")
+    printed = command("score", "class.csv", *options).output
+    way = "harness score class.csv --benchmark ./rooms.csv --id-key no --as-run results/class"
+    assert f"to decide: {way}" in printed
+    assert "a run is a folder. Outputs of another tool are scored by" in refused("view", "class.csv")
+    for path in ("class.csv", "class.csv.scored"):
+        error = command("audit", path, "--out", "todo.csv").exception
+        assert isinstance(error, HarnessError)
+        assert "verdicts by hand are stored with runs only. Make a run of it: `harness score" in spell(error.sentence)
+        assert way.removeprefix("harness score") in spell(error.sentence).replace(f"{tmp_path}/", "")
+    made = command(*way.split()[1:])
+    assert made.exit_code == 0
+    assert "1 of 3 questions of rooms has no row in class.csv" in " ".join(made.output.split())
+    assert "taken over" not in made.output
+    assert "endpoint" not in made.output  # The rows are no endpoints to compare.
+    file, run = (next(Path(name).rglob("scores.json")).read_bytes() for name in ("class.csv.scored", "results"))
+    numbers = ("n_samples", "n_correct", "n_undecided", "n_questions", "accuracy")
+    assert [json.loads(file)[name] for name in numbers] == [json.loads(run)[name] for name in numbers]
+    harness.audit("results/class", undecided=True, out="todo.csv")
+    table = Path("todo.csv").read_text("utf-8-sig")
+    assert "that is so" in table
+    Path("todo.csv").write_text(table.replace("\n,", "\ncorrect,"), "utf-8-sig")
+    harness.audit("results/class", verdicts="todo.csv")
+    by_hand = command("score", "results/class").output
+    assert "1 sample judged by hand, 1 otherwise than the grader" in " ".join(by_hand.split())
+    assert "class.csv:2" in command("show", "results/class", "--correct").output
+    assert "is a run already" in refused(*way.split()[1:])
+
+
+@pytest.mark.parametrize(
+    ("words", "refusal"),
+    [
+        (
+            ("score", "a.csv", "--as-run", "new", "--out", "grades.jsonl"),
+            "the grades of a run are stored in its folder",
+        ),
+        (("score", "a.csv", "b.csv", "--as-run", "new"), "takes one file, but 2 sources are given"),
+        (("score", "bad.csv", "--as-run", "new", "--benchmark", "./a.csv"), "asks '7 + 7?', which"),
+    ],
+)
+def test_no_run_is_made_of_what_is_no_single_sound_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: Sequence[str], refusal: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.csv", "b.csv"):
+        Path(name).write_text("question,answer,response\n1 + 1?,2,2\n")
+    Path("bad.csv").write_text("question,response\n1 + 1?,2\n7 + 7?,14\n")
+    assert refusal in refused(*words)
+    assert not Path("new").exists()
 
 
 def test_a_further_answer_in_words_leaves_wrong_replies_wrong(tmp_path: Path) -> None:

@@ -80,6 +80,15 @@ class OutputsOptions(Options):
             under=OUTPUTS,
         ),
     ] = None
+    as_run: Annotated[
+        Path | None,
+        Option(
+            "Make a run folder here of the samples in FILE, and score the run: its samples can be judged by hand, in "
+            "`harness view` or by `harness audit`.",
+            under=OUTPUTS,
+            metavar="RUN",
+        ),
+    ] = None
 
 
 class ScoreOptions(GradingOptions, OutputsOptions):
@@ -120,8 +129,10 @@ class ScoreOptions(GradingOptions, OutputsOptions):
     ] = None
 
     def _check(self) -> None:
-        """Raise `UsageError` for a step that is sent nowhere, and for a series without a step."""
+        """Raise `UsageError` for a step that is sent nowhere, a series without a step, and grades in two places."""
         super()._check()
+        if self.as_run is not None and self.out is not None:
+            raise UsageError(f"the grades of a run are stored in its folder: leave out {option('out')}", field="as_run")
         if self.step is not None and not self.track:
             raise UsageError(
                 f"scores of a step are sent to a tracker: name the tracker with {option('track')}", field="step"
