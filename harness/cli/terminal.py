@@ -153,7 +153,7 @@ class Terminal(Watcher):
 
     @property
     def resume_command(self) -> str:
-        """The typed command without its keys; in a child process of `harness demo` or of a sweep, the parent's command."""
+        """The typed command without its keys; in a child process of `harness demo` or a sweep, the parent's command."""
         return os.environ.get(RESUMED_BY) or shlex.join(["harness", *command_words(sys.argv[1:])])
 
     @cached_property
