@@ -17,7 +17,7 @@ from harness.cli import terminal
 from harness.cli.flags import FIRST, judge_given, plain_judge_options, run_given, run_options, typed_parameters
 from harness.cli.help import SpelledCommand
 from harness.cli.json_output import json_option, say
-from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
+from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, Sentence, StoppedByRule, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 
@@ -137,7 +137,7 @@ def command(
         running.refuse_hopeless(checked, Watcher(), before_checkpoints=True)
         later = functools.partial(plan, *given_options, as_they_come=True)
         with _says_how_to_go_on():
-            sys.exit(_follow(file, checked.out, later, 60 * follow, verify=verify))
+            sys.exit(_follow(file, checked, later, 60 * follow, verify=verify))
     # A child carries out one group of its parent's plan, whatever has appeared since.
     content = None if lane is None else sweep_processes.content_from_parent()
     planned = plan(run_given(words), judge_given(words), as_they_come=lane is not None, content=content)
@@ -166,16 +166,16 @@ def _says_how_to_go_on() -> Iterator[None]:
         raise
 
 
-def _follow(file: str, out: Path, plan: Callable[[], Sweep], patience_s: float, *, verify: bool) -> int:
+def _follow(file: str, checked: Sweep, plan: Callable[[], Sweep], patience_s: float, *, verify: bool) -> int:
     """Plan and carry out the sweep anew for each new checkpoint. Returns the last exit code.
 
-    out: the sweep's folder. patience_s: seconds without a new checkpoint after which the command ends. verify: as the
-    flag `--verify`.
+    checked: the plan before any checkpoint exists. patience_s: seconds without a new checkpoint after which the command
+    ends. verify: as the flag `--verify`.
     """
     from harness.asking.watching import Watcher
     from harness.cli.terminal import Terminal
     from harness.verbs.sweep import file as files
-    from harness.verbs.sweep import following, running
+    from harness.verbs.sweep import following, running, shared_servers
 
     warned: Counter[str] = Counter()
 
@@ -189,8 +189,10 @@ def _follow(file: str, out: Path, plan: Callable[[], Sweep], patience_s: float, 
         return _run(planned, verify=verify, as_json=False, warned=warned)
 
     watcher = Terminal(progress=False, warned=warned)
+    for sentence in shared_servers.without_model(checked):
+        watcher.warn(Sentence(sentence))
     try:
-        return following.follow(files.read(files.find(file)), out, run, patience_s, watcher)
+        return following.follow(files.read(files.find(file)), checked.out, run, patience_s, watcher)
     finally:  # also after Ctrl-C
         terminal.count_repeated(warned)
 

@@ -23,6 +23,7 @@ SHOWN_SOURCES = 3
 
 def show(sweep: Sweep) -> int:
     """Print the plan; nothing is started or asked. Returns the number of cells that would end without a score."""
+    from harness.verbs.sweep import shared_servers
     from harness.verbs.sweep.expected import estimates
 
     by_cell = {ahead.cell.name: ahead for ahead in estimates(sweep)}
@@ -34,6 +35,8 @@ def show(sweep: Sweep) -> int:
         )
     for line in (*_totals(sweep, list(by_cell.values())), *_steps(sweep)):
         click.echo(line)
+    for sentence in shared_servers.without_model(sweep):
+        terminal.warn(sentence)
     lost = [ahead for ahead in by_cell.values() if ahead.lost]
     for ahead in lost:
         click.echo(f"harness: {ahead.cell.name} would end without a score: {visible(ahead.lost)}", err=True)

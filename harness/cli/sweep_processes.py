@@ -16,6 +16,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from harness.cli.terminal import RESUMED_BY, Terminal
 from harness.core import codec
 from server_launchers import isolated
 
@@ -82,7 +83,10 @@ class SweepLanes:
         flags = ["--lane", group.name, "--no-progress"]
         if devices:
             flags += ["--lane-devices", ",".join(devices)]
-        child = subprocess.Popen(isolated.command("harness", *sys.argv[1:], *flags), stdin=subprocess.PIPE)
+        # A child that is stopped names the command that the user typed, not its own.
+        variables = {**os.environ, RESUMED_BY: Terminal().resume_command}
+        words = isolated.command("harness", *sys.argv[1:], *flags)
+        child = subprocess.Popen(words, stdin=subprocess.PIPE, env=variables)
         # The pipe stays open as long as this process lives; its end ends the child (`end_with_parent`).
         assert child.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # The child has ended already.

@@ -127,7 +127,9 @@ GRADED_SECONDS = 5.0
 """Smallest number of seconds between two lines about grading."""
 
 RESUMED_BY = "HARNESS_RESUMED_BY"
-"""Environment variable with the command that resumes a run; `harness demo`, whose server ends with it, sets it."""
+"""Environment variable with the command that resumes a run. `harness demo`, whose server ends with it, sets it, and a
+sweep for its child processes.
+"""
 
 
 class Terminal(Watcher):
@@ -151,7 +153,7 @@ class Terminal(Watcher):
 
     @property
     def resume_command(self) -> str:
-        """The typed command without its keys; in a child process of `harness demo`, the command of the demo."""
+        """The typed command without its keys; in a child process of `harness demo` or a sweep, the parent's command."""
         return os.environ.get(RESUMED_BY) or shlex.join(["harness", *command_words(sys.argv[1:])])
 
     @cached_property

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import harness
-from harness.asking.options.verbs import VERBS
+from harness.asking.options.verbs import VERBS, refusal
 from harness.cli.flag_words import flag_of
 from harness.cli.main import LazyGroup, cli
 from harness.core.errors import Sentence, UsageError, spell_options
@@ -80,6 +80,20 @@ def test_both_doors_refuse_an_option_of_another_verb_in_one_sentence(verb: str) 
         spelt = spell_options(marked, lambda other, _: FLAGS.get(other, f"--{other.replace('_', '-')}"))
         assert str(done.exception.sentence) == spelt
         assert spelt.startswith(f"{FLAGS[name]}: ")
+
+
+@pytest.mark.parametrize(
+    ("verb", "option", "takers"),
+    [
+        ("run", "step", "`harness race` and `harness score` do: their help says what for"),
+        ("sweep", "deadline", "`harness score` and `harness grade` do: their help says what for"),
+        ("score", "temperature", "`harness run` does"),  # Wrong twin: the same for race and sweep.
+    ],
+)
+def test_a_refusal_names_a_verb_for_each_meaning_of_the_option(verb: str, option: str, takers: str) -> None:
+    refused = refusal(verb, option)
+    assert refused is not None
+    assert refused.sentence.endswith(f"`harness {verb}` does not take it; {takers}")
 
 
 def test_help_says_what_an_option_means_to_the_verb() -> None:

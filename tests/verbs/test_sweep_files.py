@@ -16,7 +16,7 @@ from harness.cli.run import command as run_command
 from harness.cli.score import command as score_command
 from harness.core.errors import UsageError
 from harness.core.options import options_of
-from harness.verbs.sweep import cells, file, records, schema
+from harness.verbs.sweep import cells, file, records, schema, shared_servers
 from harness.verbs.sweep.cells import Sweep
 from harness.verbs.sweep.checkpoints import NO_STEP, checkpoint_at
 from harness.verbs.sweep.results import results
@@ -245,6 +245,59 @@ def test_a_mistake_is_named_with_its_file_and_line(tmp_path: Path, text: str, li
         planned(tmp_path, text)
     assert f"budgets.yaml:{line}: " in str(caught.value)
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "warned"),
+    [
+        ('models: [a, b]\nservers: [{command: "serve /w --port {port} --name {served_name}"}]\n', True),
+        ('models: [a, b]\nservers: [{command: "serve {model} --port {port}"}]\n', False),
+        ('models: [a]\nservers: [{command: "serve /w"}]\n', False),
+        ('models: [{name: x, model: a}, {name: y, model: a, seed: 1}]\nservers: [{command: "serve /w"}]\n', False),
+        ("models: [{model: a, server: {environment: {W: a}}}, b]\nservers: [{command: serve}]\n", False),
+        ("models: [{model: a, server: {port: 8001}}, b]\nservers: [{command: serve}]\n", True),
+        ("models: [a, b]\nservers: [vllm]\n", False),
+    ],
+)
+def test_a_command_that_starts_the_same_program_for_two_models_is_named(
+    tmp_path: Path, text: str, warned: bool
+) -> None:
+    sentences = shared_servers.without_model(planned(tmp_path, f"{text}benchmarks: [demo]\n"))
+    assert [f"{tmp_path}/budgets.yaml:2: no word of `command`" in sentence for sentence in sentences] == [True] * warned
+
+
+def test_a_command_without_the_model_is_named_before_the_first_start(tmp_path: Path) -> None:
+    text = 'checkpoints: ck/step_*\nservers: [{command: ["true", --port, "{port}"]}]\nbenchmarks: [demo]\n'
+    for step in (1, 2):
+        (tmp_path / f"ck/step_{step}").mkdir(parents=True)
+    (tmp_path / "s.yaml").write_text(text)
+    for words in (("--dry-run",), ("--follow", "0.001"), ()):
+        done = harness(tmp_path, "sweep", "s.yaml", *words)
+        assert done.err.startswith("harness: warning: s.yaml:2: no word of `command`"), done.err
+        assert done.err.count("no word of `command`") == 1
+
+
+@pytest.mark.parametrize(
+    ("slots", "servers", "refused"),
+    [
+        (2, "{name: x, engine: vllm, port: 8001}", True),
+        (1, "{name: x, engine: vllm, port: 8001}", False),
+        (2, "{name: x, engine: vllm}", False),
+        ("[[0], [1]]", "{name: x, engine: vllm, port: 8001}", True),
+    ],
+)
+def test_servers_that_run_at_once_have_no_fixed_port_in_common(
+    tmp_path: Path, slots: object, servers: str, refused: bool
+) -> None:
+    text = f"models: [a, b]\nservers: [{servers}]\nbenchmarks: [demo]\nslots: {slots}\n"
+    if not refused:
+        assert len(planned(tmp_path, text).groups) == 2
+        return
+    with pytest.raises(UsageError, match=r"budgets\.yaml:4: `slots` lets 2 .*`port: 8001`.*leave `port` out"):
+        planned(tmp_path, text)
+    # Wrong twin: a port for each model.
+    own = text.replace(", port: 8001", "").replace("[a, b]", "[{model: a, server: {port: 8001}}, b]")
+    assert len(planned(tmp_path, own).groups) == 2
 
 
 def test_a_missing_column_is_named_by_the_key_and_the_line_of_the_sweep_s_file(tmp_path: Path) -> None:

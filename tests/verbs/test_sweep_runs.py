@@ -278,6 +278,21 @@ def test_several_servers_at_once_end_with_the_sweep_and_go_on(tmp_path: Path) ->
     assert 128 <= n_asked <= 128 + 8
 
 
+def test_several_servers_at_once_that_are_stopped_name_the_command_that_was_typed(tmp_path: Path) -> None:
+    servers = [{"name": "b{budget}", "command": command("--thinks", "0.05", "--budget", "{budget}")}]
+    content = {"servers": [servers[0] | {"values": {"budget": [40, 90]}}], "slots": 2}
+    name = write(tmp_path, "s.yaml", content | {"benchmarks": [{"data": "a.jsonl", "samples": 100}]})
+    out = tmp_path / "results/s"
+    process = start(tmp_path, ["sweep", name, "--no-progress"])
+    until(lambda: len([*out.glob("*/a/samples.jsonl")]) == 2 or process.poll() is not None, "the first samples")
+    process.send_signal(signal.SIGINT)
+    err = str(process.communicate(timeout=PATIENCE_S)[1])
+    resumed = [line.partition("Resume with: ")[2] for line in err.splitlines() if "Resume with: " in line]
+    # Each child whose run was stopped, and the sweep.
+    assert len(resumed) == 3, err
+    assert set(resumed) == {f"harness sweep {name} --no-progress"}
+
+
 @pytest.mark.parametrize("edited", ["{", '{"models": ["else"], "benchmarks": ["demo"], "slots": 2}'])
 def test_several_servers_at_once_are_those_of_the_file_as_it_was_read(tmp_path: Path, edited: str) -> None:
     # The servers themselves play the editor: the third one starts after the first two have written the file.

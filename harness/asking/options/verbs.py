@@ -256,9 +256,12 @@ def refusal(verb: str, name: str) -> UsageError | None:
     takers = [taker for taker, takes in VERBS.items() if name in options_of(takes.options)]
     if not takers or verb in takers:
         return None
-    return UsageError(
-        f"`harness {verb}` does not take it; `harness {takers[0]}` does{_as_field(own, name)}", field=name
-    )
+    # Verbs for which an option means the same share its help; the first of them stands for the others.
+    meanings = {options_of(VERBS[taker].options)[name].help: taker for taker in reversed(takers)}
+    first, *others = (f"`harness {taker}`" for taker in takers if taker in meanings.values())
+    does = f"{first} does" if not others else f"{', '.join([first, *others[:-1]])} and {others[-1]} do"
+    what_for = ": their help says what for" if others else ""
+    return UsageError(f"`harness {verb}` does not take it; {does}{what_for}{_as_field(own, name)}", field=name)
 
 
 def _as_field(verb: Verb, name: str) -> str:

@@ -20,7 +20,7 @@ from harness.asking.options import GradingOptions, JudgeOptions, RunOptions
 from harness.core.errors import UsageError, near_names, option
 from harness.core.inert import visible
 from harness.runs.sweep_cell import JOIN
-from harness.verbs.sweep import schema, training
+from harness.verbs.sweep import schema, shared_servers, training
 from harness.verbs.sweep.checkpoints import Checkpoint, checkpoint_at
 from harness.verbs.sweep.entry import Entry, short_name, slug
 from harness.verbs.sweep.file import Keys, SweepFile, at_line
@@ -221,6 +221,8 @@ def plan(
     common = content.get("run", {})
     for model, server in itertools.product(axes["models"] or (None,), axes["servers"] or (None,)):
         groups.append(_group(file, axes, model, server, common, over, out))
+    slots = _slots(content.get("slots", 1))
+    shared_servers.refuse_one_port(file.where(("slots",)), groups, len(slots))
     table = schema.TableOptions(**content.get("table", {}))
     _check_base(file, table, axes, as_they_come=as_they_come)
     return Sweep(
@@ -232,16 +234,19 @@ def plan(
         score=_make(GradingOptions, content.get("score", {}), file.where(("score",))),
         judge=_make(JudgeOptions, judge_options, file.where(("judge",))) if has_judge else None,
         table=table,
-        slots=_slots(content.get("slots", 1)),
+        slots=slots,
         suite=schema.Suite(**content["suite"]) if "suite" in content else None,
         left_out=training.left_out(file, out),
     )
 
 
 def before_checkpoints(file: SweepFile) -> SweepFile:
-    """Return the file with a made-up model in place of its checkpoints, for a plan before any checkpoint exists."""
+    """Return the file with two made-up models in place of its checkpoints, for a plan before any checkpoint exists.
+
+    They are two since some mistakes show only between the servers of two checkpoints.
+    """
     content = {key: value for key, value in file.content.items() if key != "checkpoints"}
-    return replace(file, content=content | {"models": ["step_0"]})
+    return replace(file, content=content | {"models": ["step_0", "step_1"]})
 
 
 def only_run(sweep: Sweep) -> RunOptions:

@@ -18,7 +18,7 @@ from harness.core.errors import Sentence, UsageError
 from harness.core.inert import visible
 from harness.verbs.judge import try_judge
 from harness.verbs.score import trackers_named
-from harness.verbs.sweep import cells, overwritten, run_notes, running, table, training
+from harness.verbs.sweep import cells, overwritten, run_notes, running, shared_servers, table, training
 from harness.verbs.sweep import file as files
 from harness.verbs.sweep.cells import ServerGroup, Sweep
 from harness.verbs.sweep.checkpoints import in_different_words
@@ -101,7 +101,7 @@ def carry_out(
     """
     with running.hold_folder(sweep):
         _warn_left_out(sweep.left_out, watcher)
-        for words in in_different_words(sweep.checkpoints):
+        for words in [*in_different_words(sweep.checkpoints), *shared_servers.without_model(sweep)]:
             watcher.warn(Sentence(words))
         if sweep.awaited_base is not None:
             watcher.warn(_base_to_come(sweep, sweep.awaited_base))

@@ -1,0 +1,59 @@
+"""Finds servers of a sweep that cannot differ where the sweep needs them to: in their weights, or in their port.
+
+Both are mistakes of the sweep's file that show only after all samples are drawn, or as servers that do not start.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from harness.core.codec import digest
+from harness.core.errors import UsageError
+from server_launchers.engines.table import ANY_PROGRAM
+
+if TYPE_CHECKING:
+    from harness.verbs.sweep.cells import ServerGroup, Sweep
+
+_SAME_WEIGHTS = ("model", "served_name", "port", "devices", "name")
+"""Fields of a server's spec that change no weights of a user's command. The model does if `{model}` is in a word."""
+
+
+def without_model(sweep: Sweep) -> list[str]:
+    """A sentence for each server entry whose command starts the same program for two models that differ."""
+    sentences = []
+    for entry in sweep.axes.get("servers", ()):
+        models: dict[str, set[str]] = {}
+        for group in sweep.groups:
+            spec = group.spec
+            if spec is not None and spec["engine"] == ANY_PROGRAM and group.cells[0].point["servers"] == entry.name:
+                models.setdefault(_weights(spec), set()).add(spec["model"])
+        if any(len(same) > 1 for same in models.values()):
+            sentences.append(
+                f"{entry.where}: no word of `command` says which model to load, so the server {entry.name} may load "
+                'the same weights for each of them: write "{model}" where the program takes the path of the weights, '
+                'such as command: [python, serve.py, "{model}", --port, "{port}"]. A program that is told the model '
+                "in another way, for example by {served_name}, needs no change"
+            )
+    return sentences
+
+
+def _weights(spec: Mapping[str, Any]) -> str:
+    """Checksum of what decides which weights a user's command loads: its words with the model in them, and the other
+    fields.
+    """
+    words = [word.replace("{model}", spec["model"]) for word in spec["extra_flags"]]
+    return digest({name: value for name, value in spec.items() if name not in _SAME_WEIGHTS} | {"extra_flags": words})
+
+
+def refuse_one_port(where: str, groups: Sequence[ServerGroup], n_slots: int) -> None:
+    """Raise `UsageError` if two servers that may run at once have the same fixed port. where: file and line of
+    `slots`.
+    """
+    ports = [group.spec["port"] for group in groups if group.spec is not None and group.spec.get("port") is not None]
+    if n_slots > 1 and (twice := [port for port, n in Counter(ports).items() if n > 1]):
+        raise UsageError(
+            f"{where}: `slots` lets {n_slots} servers run at once, and `port: {twice[0]}` gives several of them the "
+            "same port: leave `port` out, and each gets a free one"
+        )
