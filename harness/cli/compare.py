@@ -78,7 +78,7 @@ def command(
         say(decisions)
     else:
         for number, pair in enumerate(pairs, 1):
-            _print(pair, several=len(pairs) > 1)
+            _print(pair, with_others=len(pairs) > 1)
             if all(later.sides[0] != pair.sides[0] for later in pairs[number:]):
                 _print_means(pairs, pair.sides[0])
         if any(map(_decided_by_correction, pairs)):
@@ -146,8 +146,8 @@ def _gate(decisions: Sequence[Decision], uncompared: Sequence[str], margin: floa
     return StoppedByRule.exit_code if refused else EXIT_OWED if unseen or uncompared else EXIT_COMPLETE
 
 
-def _print(pair: RunComparison, *, several: bool) -> None:
-    """Print the comparison of one run with the baseline on one benchmark. several: more comparisons are printed."""
+def _print(pair: RunComparison, *, with_others: bool) -> None:
+    """Print the comparison of one run with the baseline on one benchmark. with_others: more comparisons are printed."""
     from harness.benchmarks.prompts import name_of
     from harness.reports.unsettled import open_points
     from harness.runs.recorded_settings import difference_in_words, is_checksum
@@ -201,7 +201,7 @@ def _print(pair: RunComparison, *, several: bool) -> None:
         if not is_checksum(difference.field):  # A warning says in words what it stands for.
             click.echo(f"  differs: {difference_in_words(difference)}")
     # A warning is read apart from the comparison, whose lines are on standard output.
-    named = f"{visible(paired.benchmark)}, {run} against {baseline}: " if several else ""
+    named = f"{visible(paired.benchmark)}, {run} against {baseline}: " if with_others else ""
     for warning in decision.warnings:
         terminal.warn(f"{named}{warning}")
 

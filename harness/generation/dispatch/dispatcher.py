@@ -375,7 +375,7 @@ class Dispatcher:
 
         failure: how it ended, if the server or the transport ended it.
         """
-        n_events = self._arrivals.ended(task)
+        n_events = self._arrivals.end(task)
         billed = None
         # The server may have begun a reply, and bills it though it never states its tokens.
         if failure is None or not failure.free:

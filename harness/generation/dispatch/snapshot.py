@@ -123,7 +123,7 @@ class Arrivals:
         stream.advance(now)
         stream.n += 1
 
-    def ended(self, task: Task) -> int:
+    def end(self, task: Task) -> int:
         """Note that the request for `task` failed; the tokens that had arrived stay counted.
 
         Returns the token events that had come at the last look.
@@ -144,7 +144,7 @@ class Arrivals:
         if events > 1:
             self._finished_tokens += tokens
             self._finished_events += events
-        self.ended(task)
+        self.end(task)
 
     def look(self, events: Mapping[Task, int]) -> None:
         """Record the token events counted so far for requests in flight."""
