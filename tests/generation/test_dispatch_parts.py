@@ -68,7 +68,7 @@ def test_arrivals_are_the_sums_of_what_came(seed: int) -> None:
                     flight[3] = max(flight[3], n * each)
             looks.append((clock.now, sum(tokens)))
         elif task is not None and what == "end":
-            arrivals.ended(task)
+            arrivals.end(task)
             del flights[task]
         elif task is not None:
             n, events = draw.randint(1, 50), draw.choice([0, 1, 2, 9])
