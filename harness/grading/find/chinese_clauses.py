@@ -13,7 +13,7 @@ _PER = re.compile(
     r"每(?P<of>小时|时|分钟?|秒钟?|天)(?:能|可以?)?(?:行驶?|走|跑|骑|飞行?|生产|加工|修|做|织|流|抽水|注水)?了?\s*\Z"
 )
 _NAME_OF_VALUE = re.compile(r".*(?:[是为=＝]|等于)")
-_EACH_ONE = re.compile(rf"每|(?<![\d.{NUMERAL_SIGNS}])[1一](?:个?小时|分钟?|秒钟?|天)")
+_EACH_ONE = re.compile(rf"每|(?<![\d.{NUMERAL_SIGNS}])[1一](?:个?小时|分钟?|秒钟?)")
 """What makes a clause a rate: 每小时行40千米, 1小时行40千米."""
 
 _RATE = re.compile(r"/(?!\d)|每")
