@@ -1,4 +1,4 @@
-"""What its clause makes of a quantity in Chinese: a rate, a share of a whole, or one of several quantities."""
+"""The meaning that its clause gives a quantity in Chinese: a rate, a share of a whole, or one of several quantities."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PER = re.compile(
 )
 _NAME_OF_VALUE = re.compile(r".*(?:[是为=＝]|等于)")
 _EACH_ONE = re.compile(rf"每|(?<![\d.{NUMERAL_SIGNS}])[1一](?:个?小时|分钟?|秒钟?)")
-"""What makes a clause a rate: 每小时行40千米, 1小时行40千米."""
+"""Words that make a clause a rate: 每小时行40千米, 1小时行40千米."""
 
 _RATE = re.compile(r"/(?!\d)|每")
 _SHARE = re.compile(r"占|(?:的|剩下?|余下|[用花剪截卖]去|了)\s*\Z")
