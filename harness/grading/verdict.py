@@ -28,7 +28,7 @@ from harness.core.records import AnswerKind, Grade, GradeRules, NearMiss, Questi
 from harness.grading import verifier
 from harness.grading.bounds import MAX_CANDIDATES, MAX_WHOLE_REPLY_CHARS, MIN_ROUNDED
 from harness.grading.compare.plain_numbers import plain_number
-from harness.grading.find.chinese_answers import of_clause, quantities_before
+from harness.grading.find.chinese_clauses import of_clause, quantities_before
 from harness.grading.find.extract import (
     UNSTATED,
     Extraction,

@@ -74,6 +74,9 @@ def test_a_rate_beside_a_rate_and_beside_a_bare_number_is_read() -> None:
     for reference, reply, verdict in (
         ("40千米/小时", "答：汽车每小时行驶40千米。", "correct"),
         ("40千米/小时", "答：汽车每分钟行驶40千米。", "wrong"),
+        ("40千米", "答：汽车1小时行驶40千米。", "undecided"),
+        ("40千米", "答：汽车一分钟行驶40千米。", "undecided"),
+        ("40千米", "答：汽车11分钟行驶40千米。", "correct"),
         ("40", "答：每人加工40个。", "correct"),
         ("40个/小时", "答：每人每小时加工40个。", "undecided"),
         ("12元", "答：这支笔的价格是12元。", "correct"),

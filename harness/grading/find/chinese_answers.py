@@ -1,4 +1,4 @@
-r"""Sentences in Chinese whose one quantity is their answer: 答：每辆车运4箱, 所以每本练习本3元.
+r"""Sentences in Chinese whose one quantity is their answer: 答：这辆车运4箱, 所以练习本的单价是3元.
 
 `chinese` reads the few verbs that state a value in any text. Where a sentence is known to answer the question, more of
 them do. It is known for three reasons, each of which allows less than the one before it:
@@ -9,12 +9,14 @@ them do. It is known for three reasons, each of which allows less than the one b
 
 Such a sentence states its quantity if all of this holds:
 
-    it is one clause, and the quantity has a form of `chinese` and ends it           每辆车运4箱
+    it is one clause, and the quantity has a form of `chinese` and ends it           这辆车运4箱
       or is a time, behind which stands only what can be done in it                 3天能看完这本书
+      or is a time of day with its half of the day, and what happens then           电影在下午4时10分结束
     it holds no second quantity, unless that says which things are meant            第三个角 · 6和8的最大公因数
       or is, behind a label or 所以, a time or the counted subject before the verb   5小时行驶350千米 · 3袋大米重4千克
     directly before the quantity stands a verb of a closed list, a comparison or 每  运4箱 · 贵8元 · 每本3元
     no word `limits` the quantity, nor makes it a part of another one               不是12元 · 比12元
+    no 每 makes it a rate, unless the reference is one or has no unit (`chinese_clauses`)    每小时行40千米
     before a number without a unit, a ratio or an equation stands 是, 为 or 等于       两个数的比是2:3
 
 Behind a comma, such a sentence may follow from a clause without a quantity that limits nothing (根据勾股定理，…),
@@ -24,14 +26,13 @@ from an equation in letters that it solves (3x=15，所以x的值是5), or from 
 These suffice: a sentence denies or limits its only quantity by a word of a closed class (negations, adverbs of doubt,
 conjunctions of condition, verbs of speech), and one with no second quantity has no other value to give. A time or a
 count before the verb may be the asked one only if it equals the reference, which leaves the answer undecided
-(`quantities_before`). Whether the quantity is the one that was asked for is not read: 答：女生有12人 states 12人, too,
+(`chinese_clauses`). Whether the quantity is the one that was asked for is not read: 答：女生有12人 states 12人, too,
 where boys were asked for.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from fractions import Fraction
 
 from harness.answers.grammar.numerals import number_in_words
@@ -134,7 +135,7 @@ _TIME = re.compile(rf"{_NUMBER}(?:\.\d+)?\s*(?:天|个?小时|分钟|秒|年|个
 _FRACTION = re.compile(rf"(?:\d+/\d+|[{NUMERAL_SIGNS}]+分之[{NUMERAL_SIGNS}]+|\d+(?:\.\d+)?\s*[%％])")
 _NAMED_FRACTION = re.compile(rf"[^\d{NUMERAL_SIGNS}/:：∶%％半负−-]*(?P<value>{_FRACTION.pattern})")
 _VALUE_WITH_UNIT = re.compile(rf"[\d{NUMERAL_SIGNS}半]\s*(?:[%％点时分折成]|{UNIT}|{CLASSIFIER})")
-_RATIO = re.compile(r"\d+(?:\.\d+)?(?:\s*[:：∶]\s*\d+(?:\.\d+)?){1,3}")
+RATIO = re.compile(r"\d+(?:\.\d+)?(?:\s*[:：∶]\s*\d+(?:\.\d+)?){1,3}")
 _SIGNED = r"[-−－]?\d+(?:\.\d+)?(?:/\d+)?"
 _EQUATION = r"[a-zA-Z][₁₂12]?\s*[=＝]\s*[-−]?\d+(?:\.\d+)?(?:/\d+)?"
 _BOUND = rf"(?:[a-zA-Z]\s*[<>＜＞≤≥]\s*{_SIGNED}|{_SIGNED}\s*[<>＜＞≤≥]\s*[a-zA-Z](?:\s*[<>＜＞≤≥]\s*{_SIGNED})?)"
@@ -245,63 +246,12 @@ def stated_quantity(sentence: str, *, announced: bool = False, earlier: str = ""
     return begin + span[0], begin + span[1]
 
 
-def of_clause(answer: str, head: str, references: Sequence[str]) -> str | None:
-    """Return an answer with the "per" of its clause beside a rate; None if its clause makes it no answer to compare.
-
-    Beside 40千米/小时 the answer of 汽车每小时行40千米 is 每小时40千米. Beside 40千米 it may be a distance per hour or
-    per minute. 男生占全班的3/5 states no ratio, such as 3:5, and 还剩绳子的1/2 no length, such as 1/2米.
-    head: the text before the answer.
-    """
-    clause = _CLAUSE_MARK.split(head)[-1]
-    if _SHARE.search(clause) is not None:
-        if any(map(_RATIO.fullmatch, references)):
-            return None
-        if _WITHOUT_UNIT.fullmatch(answer) is not None and not any(map(_WITHOUT_UNIT.fullmatch, references)):
-            return None
-    name = _NAME_OF_VALUE.match(answer)
-    clause += "" if name is None else name.group()
-    if "每" not in clause or any(map(_WITHOUT_UNIT.fullmatch, references)):
-        return answer
-    rate = _PER.search(clause) if any(map(_RATE.search, references)) and clause.count("每") == 1 else None
-    return None if rate is None or _WITH_UNIT.fullmatch(answer) is None else f"每{rate['of']}{answer}"
-
-
-_CLAUSE_MARK = re.compile(r"[，,。；;：:！!？?\n]")
-_PER = re.compile(
-    r"每(?P<of>小时|时|分钟?|秒钟?|天)(?:能|可以?)?(?:行驶?|走|跑|骑|飞行?|生产|加工|修|做|织|流|抽水|注水)?了?\s*\Z"
-)
-_NAME_OF_VALUE = re.compile(r".*(?:[是为=＝]|等于)")
-_RATE = re.compile(r"/(?!\d)|每")
-_SHARE = re.compile(r"占|(?:的|剩下?|余下|[用花剪截卖]去|了)\s*\Z")
-"""Words of a clause whose number without a unit is a part of a whole: 占全班的3/5, 还剩绳子的1/2, 用去了1/4."""
-
-_WITHOUT_UNIT = re.compile(
-    rf"(?:\\[dt]?frac|[-−+\d.,/:：∶\s{{}}%％\\$])+|百分之[{NUMERAL_SIGNS}\d]+|[{NUMERAL_SIGNS}]+(?:分之[{NUMERAL_SIGNS}]+)?|一?半"
-)
-"""A number, a fraction, a percentage or a ratio, in digits, LaTeX or words, without a unit."""
-
-
 def _end_of_reason(sentence: str) -> int:
     """Return where the clause behind a reason begins; 0 without a reason, or if it limits what follows from it."""
     reason = _REASON.match(sentence)
     if reason is None or not _is_plain(reason.group().rstrip("，, ").removeprefix("根据").replace("题意", "")):
         return 0
     return reason.end()
-
-
-def quantities_before(text: str, start: int) -> tuple[str, ...]:
-    """Return the quantities, with their units, in a sentence before text[start:]: 5小时 in 5小时行驶350千米."""
-    first = max(0, start - MAX_CHARS)
-    begin = max((stop.end() for stop in _STOPS.finditer(text, first, start)), default=first)
-    quantities = _WITH_UNIT.finditer(text, begin, start)
-    return tuple(dict.fromkeys(quantity.group() for quantity in quantities))[-_MAX_BEFORE:]
-
-
-_MAX_BEFORE = 4
-"""Number of quantities before an answer that are compared, at most."""
-
-_STOPS = re.compile("[。！？\n]")
-_WITH_UNIT = re.compile(rf"(?<![\d.])[-−]?\d+(?:\.\d+)?(?:/\d+)?\s*(?:[%％]|{UNIT}|{CLASSIFIER})")
 
 
 def unread_conclusion(sentence: str) -> tuple[int, int] | None:
@@ -403,7 +353,7 @@ def _last_quantity(sentence: str, begin: int, end: int, *, answers: bool) -> tup
     """
     for start in starts_of(sentence, begin, end):
         body = sentence[start:end]
-        ratio = _RATIO.fullmatch(body)
+        ratio = RATIO.fullmatch(body)
         quantity = quantity_of(body)
         if ratio is None and quantity is None:
             continue
