@@ -284,6 +284,10 @@ def _judge_warnings(scores: Mapping[str, Score]) -> list[str]:
     return [f"{'; '.join(parts)}. The difference and its intervals leave the judge's errors out{advice}"]
 
 
+_DIFF_HAS_INTERVAL = "`harness diff` has the interval with all verdicts by hand"
+_GRADERS_VERDICTS = f"The comparison counts the grader's verdicts; {_DIFF_HAS_INTERVAL}"
+
+
 def _by_hand_warnings(scores: Mapping[str, Score]) -> list[str]:
     """One warning if verdicts by hand differ from the grader's; else none. Arguments as above.
 
@@ -299,7 +303,7 @@ def _by_hand_warnings(scores: Mapping[str, Score]) -> list[str]:
                 f"{which}: a person judged {samples} otherwise than the grader, and with these verdicts the accuracy "
                 f"is {100 * score.accuracy_overridden:.1f} %"
             )
-    return [f"{'; '.join(parts)}. The comparison counts the grader's verdicts"] if parts else []
+    return [f"{'; '.join(parts)}. {_GRADERS_VERDICTS}"] if parts else []
 
 
 def _words_of_audit(audit: Audited) -> str:
@@ -371,7 +375,8 @@ def _undecided_warnings(ours: Side, first: Side) -> list[str]:
         return []
     counts = f"undecided answers count as wrong: {run.words('the run')}, {baseline.words('the baseline')}."
     if not run.open + baseline.open:
-        return [f"{counts} With the verdicts by hand on them the difference is {run.low - baseline.low:+z.1f} points"]
+        difference = f"{run.low - baseline.low:+z.1f} points ({_DIFF_HAS_INTERVAL})"
+        return [f"{counts} With the verdicts by hand on them the difference is {difference}"]
     return [
         f"{counts} By the open ones the difference may lie anywhere from {run.low - baseline.high:+z.1f} to "
         f"{run.high - baseline.low:+z.1f} points, for which the intervals above do not allow: read them with "

@@ -138,7 +138,7 @@ def make_run(path: Path, options: ScoreOptions, watcher: Watcher) -> RunFolder:
     if _matches_by_id(read, options):
         watcher.warn(Sentence(_BY_ID))
     if n_unanswered:
-        watcher.warn(Sentence(_unanswered(n_unanswered, card_questions, path)))
+        watcher.warn(Sentence(_words_on_missing_rows(n_unanswered, card_questions, path)))
     return folder
 
 
@@ -177,11 +177,11 @@ def _with_unanswered(graded: GradedBenchmark, card_questions: Sequence[Question]
     unanswered = [question for question in card_questions if question.question_id not in answered]
     if not unanswered:
         return graded
-    warning = _unanswered(len(unanswered), card_questions, path)
+    warning = _words_on_missing_rows(len(unanswered), card_questions, path)
     return _with_warning(replace(graded, questions=[*graded.questions, *unanswered]), warning)
 
 
-def _unanswered(n: int, card_questions: Sequence[Question], path: Path) -> str:
+def _words_on_missing_rows(n: int, card_questions: Sequence[Question], path: Path) -> str:
     """The warning of `n` questions of a benchmark that have no row in the file `path`."""
     return (
         f"{n} of {count_noun(len(card_questions), 'question')} of {visible(card_questions[0].benchmark, 80)} "
