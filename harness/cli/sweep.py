@@ -270,7 +270,7 @@ def _say(swept: EndedSweep, *, verify: bool, as_json: bool, follows: bool) -> No
     from harness.reports.formats import to_terminal
     from harness.reports.plots import draw
     from harness.verbs.sweep import table
-    from harness.verbs.sweep.running import UNSCORED
+    from harness.verbs.sweep.running import UNSCORED, UNSENT
     from harness.verbs.sweep.whole import disagreement
 
     if not as_json:
@@ -278,7 +278,11 @@ def _say(swept: EndedSweep, *, verify: bool, as_json: bool, follows: bool) -> No
     terminal.note(f"tables: {', '.join(visible(str(path)) for path in swept.written)}")
     if table.plots(swept.results) and not draw.installed():
         terminal.note(f"the curve over steps is not drawn; to draw it: {install_line(draw.EXTRA)}")
-    state = ["unscored" if result.reason.startswith(UNSCORED) else "incomplete" for result in swept.lost]
+    words = {UNSCORED: "unscored", UNSENT: "unsent"}
+    state = [
+        next((word for beginning, word in words.items() if result.reason.startswith(beginning)), "incomplete")
+        for result in swept.lost
+    ]
     if as_json:  # a table has the reasons in its notes
         for word, result in zip(state, swept.lost, strict=True):
             click.echo(f"harness: {word}: {result.cell.name}: {visible(result.reason)}", err=True)
@@ -287,8 +291,8 @@ def _say(swept: EndedSweep, *, verify: bool, as_json: bool, follows: bool) -> No
             click.echo(f"harness: {disagreement(result)}", err=True)
     n = len(swept.results.results)
     if state:
-        counts = {word: state.count(word) for word in ("incomplete", "unscored")}
-        listed = " and ".join(f"{k} of {count_noun(n, 'cell')} {are(k)} {word}" for word, k in counts.items() if k)
+        counts = {word: state.count(word) for word in ("incomplete", *words.values())}
+        listed = ", ".join(f"{k} of {count_noun(n, 'cell')} {are(k)} {word}" for word, k in counts.items() if k)
         click.echo(f"harness: {listed}; {_next(swept, follows=follows)}", err=True)
     else:
         terminal.note(f"complete: {count_noun(n, 'cell')}")

@@ -9,10 +9,13 @@ card, with other questions or other settings: then only these names tell them ap
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import os
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from harness.runs.layout import RunFolder
+from harness.runs.line_file import locked, make_folder, open_for_writing
 
 JOIN = "+"
 """Stands between the parts of a cell's name; the name of an entry never contains it."""
@@ -24,6 +27,22 @@ CELLS = "cells"
 def record_path(sweep: Path, cell: str) -> Path:
     """Path of the record of the cell `cell` in the sweep's folder."""
     return sweep / CELLS / f"{cell}.json"
+
+
+@contextmanager
+def one_sender(sweep: Path) -> Iterator[None]:
+    """Wait until no other process sends scores of the sweep in this folder, and hold the others up.
+
+    Raises `StoreError`.
+    """
+    path = sweep / CELLS / "sending.lock"
+    make_folder(path.parent)
+    descriptor = open_for_writing(path, os.O_RDWR)
+    try:
+        with locked(descriptor):
+            yield
+    finally:
+        os.close(descriptor)
 
 
 def names_in_sweep(folder: RunFolder, stored: Collection[str]) -> dict[str, str]:

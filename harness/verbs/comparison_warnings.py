@@ -380,5 +380,6 @@ def _undecided_warnings(ours: Side, first: Side) -> list[str]:
     return [
         f"{counts} By the open ones the difference may lie anywhere from {run.low - baseline.high:+z.1f} to "
         f"{run.high - baseline.low:+z.1f} points, for which the intervals above do not allow: read them with "
-        "`harness show`, decide them by hand with `harness audit` (both take `undecided`), or let a judge decide"
+        "`harness show`, decide them by hand with `harness audit` (each has an option for the undecided ones), or let "
+        "a judge decide"
     ]

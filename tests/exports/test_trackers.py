@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 import sys
+import threading
 from collections.abc import Iterator
 from importlib.metadata import metadata
 from pathlib import Path
@@ -21,10 +23,12 @@ import harness
 from harness.cli.score import command
 from harness.core import plugins
 from harness.core.errors import UsageError
-from harness.exports.trackers import Tracked
+from harness.exports.trackers import Tracked, place_of
 from harness.runs import RunFolder
+from harness.runs.sweep_cell import one_sender
 from tests.exports.graded_runs import sample, varied, write_run
 from tests.faults.server import FaultServer
+from tests.patience import PATIENCE_SECONDS
 from tests.system.command import harness as in_folder
 from tests.verbs.test_sweep_runs import answering, questions
 
@@ -180,6 +184,14 @@ def test_a_sweep_sends_the_mean_of_a_step_with_the_last_of_its_benchmarks(
         assert [("mean/accuracy" in entry.scores, entry.step) for entry in sent] == [(False, 20), (True, 20)]
         accuracies = [entry.scores[f"{name}/accuracy"] for entry, name in zip(sent, "ab", strict=True)]
         assert sent[1].scores["mean/accuracy"] == pytest.approx(sum(accuracies) / 2)
+        assert "nothing is sent to notes" not in swept.err
+        again = in_folder(tmp_path, "sweep", "s.yaml", "--track", "notes")
+        assert len(sent) == 2
+        assert "nothing is sent to notes: the scores of 2 cells were sent there before. " in again.err
+        (command,) = re.findall(r"To send one again: `harness (score .*)`", again.err)
+        assert in_folder(tmp_path, *shlex.split(command)).code == 0
+        assert (sent[2].key, sent[2].name, sent[2].step) == (sent[0].key, sent[0].name, 20)
+        sent.pop()
         # Wrong twin: a file that is no suite does not say that its benchmarks are joined.
         (tmp_path / "s.yaml").write_text(json.dumps(content))
         shutil.rmtree(tmp_path / "results")
@@ -249,9 +261,55 @@ def test_a_tracker_that_fails_is_a_sentence_and_the_score_stands(tmp_path: Path,
     assert run.benchmark("own").scores.exists()
 
 
+def test_a_tracker_that_fails_leaves_a_cell_unsent_and_the_next_call_sends_it(
+    tmp_path: Path, sent: list[Tracked], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with FaultServer(answering("able")) as server:
+        questions(tmp_path, "a", 2, 3)
+        run = {"base_url": server.base_url, "model": "able", "fingerprint": False, "canary": False}
+        (tmp_path / "s.yaml").write_text(json.dumps({"benchmarks": [{"data": "a.jsonl", "samples": 1}], "run": run}))
+        failed = in_folder(tmp_path, "sweep", "s.yaml", "--track", "fails")
+        assert failed.code == 1
+        assert "a: the score is stored, but was not sent: the tracker 'fails' failed: ConnectionError" in failed.err
+        assert "1 of 1 cell is unsent; the same command tries them again" in failed.err
+        n_requests = len(server.requests)
+        monkeypatch.setattr(sys.modules[__name__], "fails", notes)
+        again = in_folder(tmp_path, "sweep", "s.yaml", "--track", "fails")
+        assert again.code == 0, again.err
+        assert len(sent) == 1
+        assert sum(request.method == "POST" for request in server.requests[n_requests:]) == 0
+
+
+def test_the_place_of_a_tracker_is_what_its_variables_say(monkeypatch: pytest.MonkeyPatch, sent: list[Tracked]) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "sqlite:///here.db")
+    here = place_of("mlflow")
+    monkeypatch.setenv("WANDB_PROJECT", "other")
+    assert place_of("mlflow") == here
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "sqlite:///there.db")
+    assert place_of("mlflow") != here
+    assert place_of("notes") == ""
+
+
+def test_one_process_at_a_time_sends_scores_of_a_sweep(tmp_path: Path) -> None:
+    entered = threading.Event()
+
+    def send() -> None:
+        with one_sender(tmp_path / "s"):
+            entered.set()
+
+    with one_sender(tmp_path / "s"):
+        thread = threading.Thread(target=send)
+        thread.start()
+        assert not entered.wait(0.1)
+        with one_sender(tmp_path / "other"):  # Wrong twin: another sweep waits for nobody.
+            pass
+    thread.join(PATIENCE_SECONDS)
+    assert entered.is_set()
+
+
 def test_each_tracker_that_ships_is_named_as_its_package_and_its_extra() -> None:
     extras = metadata("reasoning-harness").get_all("Provides-Extra")
     assert extras is not None
     assert set(plugins.extensions("tracker")) == {"mlflow", "trackio", "wandb"} <= set(extras)
     for name in plugins.extensions("tracker"):
-        assert callable(plugins.extension("tracker", name))
+        assert callable(plugins.extension("tracker", name).send)

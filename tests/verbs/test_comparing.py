@@ -571,7 +571,10 @@ def test_undecided_answers_that_a_person_decided_are_no_longer_open(tmp_path: Pa
     open_ones = "By the open ones the difference may lie anywhere from"
     nobody = said_after()
     assert f"wrong: 2 of 4 of the run, 2 of 4 of the baseline. {open_ones} -50.0 to +50.0 points" in nobody
-    assert "decide them by hand with `harness audit` (both take `undecided`), or let a judge decide" in nobody
+    assert (
+        "decide them by hand with `harness audit` (each has an option for the undecided ones), or let a judge decide"
+        in nobody
+    )
     one = said_after(q1="correct")
     assert f"2 of 4 of the run (1 decided by hand), 2 of 4 of the baseline. {open_ones} -25.0 to +50.0 points" in one
     assert said_after(q2="undecided") == one, "a person who cannot decide leaves the answer open"

@@ -18,6 +18,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -598,6 +599,9 @@ def test_the_cells_of_a_series_are_steps_of_one_tracker_run(tmp_path: Path, monk
         sweeps.carry_out(sweeps.plan_of("s.yaml", {}, {}), Watcher(), score=score)
         sweeps.carry_out(planned, Watcher(), score=score)
         assert [options.step for options in scored].count(20) == 1, "sent once, and not scored again without a tracker"
+        for _ in range(2):
+            sweeps.carry_out(replace(planned, track={"notes": "there"}), Watcher(), score=score)
+            assert [options.step for options in scored].count(20) == 2, "sent once to another place"
         sweeps.carry_out(sweeps.plan_of("s.yaml", {}, {}, track=["later"]), Watcher(), score=score)
         assert (scored[-1].track, scored[-1].series, scored[-1].step) == (("later",), "s ck", 20), (
             "a tracker named later"

@@ -399,7 +399,12 @@ def test_a_step_with_fewer_samples_than_the_file_asks_for_is_no_late_step(traini
 def test_a_curve_of_equal_steps_has_no_highest(training: Path) -> None:
     write_runs(training, {"demo": {10: 0.0, 20: 0.0, 30: 0.0}})
     write_records(8, 10, 20, 30)
-    assert highest_notes(results(sweeps.plan_of("s.yaml", {}, {}))) == {}
+    swept = results(sweeps.plan_of("s.yaml", {}, {}))
+    assert highest_notes(swept) == {}
+    (shown,) = (one for one in table.tables(swept) if one.title.startswith("demo: accuracy against"))
+    equal = "exactly as high as 20, 30: none of these steps is seen to be better than another"
+    assert shown.notes.count(equal) == 1
+    assert shown.rows[0][2].endswith(f" [{shown.notes.index(equal) + 1}]")
 
 
 def write_suite() -> None:

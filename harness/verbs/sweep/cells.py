@@ -74,11 +74,11 @@ class Sweep:
 
     file: what the plan was made from. axes: every entry of every axis in the file, in order. slots: one tuple of
     devices for each server that may run at the same time; an empty tuple leaves the devices to the server's own
-    entry. suite: the published suite that the sweep repeats; None for a file without one. track: names of the
-    trackers that get each cell's scores. left_out: path that matches a pattern of checkpoints now or did before,
-    but is no checkpoint of this sweep → the reason. postponed: path of a checkpoint that has a run and whose
-    running is left for later → the reason. unchanged: paths of the checkpoints whose files are those of the last
-    try: a server that did not start is not started again for them.
+    entry. suite: the published suite that the sweep repeats; None for a file without one. track: name of each
+    tracker that gets each cell's scores → checksum of where it sends them (`trackers.place_of`). left_out: path that
+    matches a pattern of checkpoints now or did before, but is no checkpoint of this sweep → the reason. postponed:
+    path of a checkpoint that has a run and whose running is left for later → the reason. unchanged: paths of the
+    checkpoints whose files are those of the last try: a server that did not start is not started again for them.
     """
 
     file: SweepFile
@@ -91,7 +91,7 @@ class Sweep:
     table: schema.TableOptions
     slots: tuple[tuple[str, ...], ...]
     suite: schema.Suite | None
-    track: tuple[str, ...] = ()
+    track: Mapping[str, str] = field(default_factory=dict)
     left_out: Mapping[Path, str] = field(default_factory=dict)
     postponed: Mapping[Path, str] = field(default_factory=dict)
     unchanged: frozenset[Path] = frozenset()

@@ -89,11 +89,16 @@ def _note_on_highest(curve: _Curve) -> tuple[str, str] | None:
     """Name of the first cell of the highest step, and a sentence about the steps that cannot be told from that step.
 
     Only steps with all samples that the sweep asks for now are ranked: the samples of a run that was stopped or that
-    crashed are no fair draw. The sentence names the other steps apart. None if no ranked step is higher than another.
+    crashed are no fair draw. The sentence names the other steps apart. If all ranked steps are equal, it stands at the
+    first of them and says so. None if a single step is ranked.
     """
     ranked, unranked = _whole(curve), [item for item in curve if not _is_whole(item[1])]
-    if len({_accuracy(listed) for _, listed in ranked}) < 2:
+    if len(ranked) < 2:
         return None
+    if len({_accuracy(listed) for _, listed in ranked}) == 1:
+        (_, first), *equal = sorted(ranked, key=lambda item: item[0])
+        steps = ", ".join(step_text(step) for step, _ in equal)
+        return first[0].cell.name, f"exactly as high as {steps}: none of these steps is seen to be better than another"
     highest, *untold = rivals([[_tallies(result) for result in listed] for _, listed in ranked])
     others = ", ".join(step_text(step) for step in sorted(ranked[number][0] for number in untold))
     with_all = " with all samples" if unranked else ""

@@ -42,9 +42,10 @@ class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     stage: the last stage that ended. of_samples: checksum of everything that determined the samples, the file's entry
     of the server among it. of_options: the same without the server; empty in records of earlier versions. scoring:
-    checksum of everything that determines the scores. tracked: names of the trackers that got the scores. reason:
-    why samples are missing, or the run or its scoring failed; empty if nothing is wrong. code: the exit code that
-    this run or scoring would have had as a command.
+    checksum of everything that determines the scores. tracked: name of each tracker that got the scores →
+    checksum of where it sent them; the names alone in records of earlier versions. reason: why samples are missing,
+    or the run or its scoring failed; empty if nothing is wrong. code: the exit code that this run or scoring would
+    have had as a command.
     """
 
     cell: str
@@ -53,7 +54,7 @@ class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
     of_samples: str = msgspec.field(name="asked")
     of_options: str = ""
     scoring: str
-    tracked: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    tracked: dict[str, str] | tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
     reason: str = ""
     code: int = 0
     schema: int = SCHEMA_VERSION
@@ -168,8 +169,14 @@ def scored_record(sweep: Sweep, group: ServerGroup, cell: Cell) -> CellRecord | 
     if record is None:
         return None
     last = "scored" if sweep.judge is None else "judged"
-    tracked = set(sweep.track) <= set(record.tracked or ())
-    return record if tracked and record.stage == last and record.scoring == scoring(sweep) else None
+    return record if _is_sent(sweep, record) and record.stage == last and record.scoring == scoring(sweep) else None
+
+
+def _is_sent(sweep: Sweep, record: CellRecord) -> bool:
+    """Whether each of the sweep's trackers got the cell's scores, where it sends scores now as far as is known."""
+    sent = record.tracked or {}
+    places = sent if isinstance(sent, dict) else {}
+    return all(name in sent and places.get(name, place) == place for name, place in sweep.track.items())
 
 
 # ---- for another process

@@ -52,6 +52,9 @@ Scorer = Callable[[Path, GradingOptions, JudgeOptions | None, Sequence[Path]], C
 UNSCORED = "scoring ended with "
 """The reason of a cell begins with these words if all its samples are stored and only its scoring failed."""
 
+UNSENT = "the score is stored, but was not sent: "
+"""The reason of a cell begins with these words if only a tracker failed."""
+
 NOT_STARTED = "the server did not start: "
 """The reason of a cell begins with these words if the server that was to be started for it did not start."""
 
@@ -310,7 +313,7 @@ class _Group:
             of_samples=records.of_samples(self._group, cell) if stored is None else stored.of_samples,
             of_options=records.of_options(cell),
             scoring=records.scoring(self._sweep),
-            tracked=self._sweep.track if stage in ("scored", "judged") and self._sweep.track else msgspec.UNSET,
+            tracked=dict(self._sweep.track) if stage in ("scored", "judged") and self._sweep.track else msgspec.UNSET,
             reason=_whole_sentences(_in_one_line(files.as_keys(reason))),
             code=code,
         )
@@ -409,7 +412,8 @@ class _Group:
         stage: Stage = "judged" if judging is not None else "scored"
         if ended.code:
             # Recorded as sampled, so that the next start of the sweep tries the scoring again.
-            self.ended(cell, "sampled", f"{UNSCORED}{ended.code}: {ended.reason}", ended.code)
+            what = UNSENT if ended.unsent else f"{UNSCORED}{ended.code}: "
+            self.ended(cell, "sampled", f"{what}{ended.reason}", ended.code)
         else:
             self.ended(cell, stage)
 
@@ -429,14 +433,16 @@ class _Group:
 
     def _tracked(self, cell: Cell) -> GradingOptions:
         """The options of the cell's scoring, with the trackers that get its score."""
-        series_step = self._sweep.step_of(cell)
         if not self._sweep.track:
             return self._sweep.score
-        if series_step is None:
-            return ScoreOptions.of(**self._sweep.score.plain, track=self._sweep.track)
-        line, step = series_step
-        series = f"{self._sweep.name} {line}".strip()
-        return ScoreOptions.of(**self._sweep.score.plain, track=self._sweep.track, step=step, series=series)
+        series, step = tracker_series(self._sweep, cell) or (None, None)
+        return ScoreOptions.of(**self._sweep.score.plain, track=tuple(self._sweep.track), step=step, series=series)
+
+
+def tracker_series(sweep: Sweep, cell: Cell) -> tuple[str, int] | None:
+    """The name of the tracker run that gets the scores of a checkpoint's cell, and the step; None for other cells."""
+    line_step = sweep.step_of(cell)
+    return None if line_step is None else (f"{sweep.name} {line_step[0]}".strip(), line_step[1])
 
 
 def _owed(n_owed: int, n_expected: int, causes: Sequence[object]) -> str:

@@ -22,6 +22,7 @@ from harness.core import codec
 from harness.core.errors import EXIT_UNJUDGED, HarnessError
 from harness.core.inert import quoted
 from harness.runs import RunFolder
+from harness.runs.sweep_cell import one_sender
 from harness.verbs.score import score, send_scores, sent_in_words, trackers_named
 from harness.verbs.second_opinions import second_opinions
 from server_launchers import isolated
@@ -47,12 +48,13 @@ class ScoringTask(msgspec.Struct, frozen=True, kw_only=True):
 class CellScore(msgspec.Struct, frozen=True, kw_only=True):
     """How a scoring ended. code: 0: everything is graded; else the exit code that `harness score` would have.
 
-    reason: why the code is not 0; else empty. addresses: for each tracker that got the scores, a sentence with the
-    address where they can be seen.
+    reason: why the code is not 0; else empty. unsent: everything is graded, and only a tracker failed. addresses: for
+    each tracker that got the scores, a sentence with the address where they can be seen.
     """
 
     code: int
     reason: str = ""
+    unsent: bool = False
     addresses: tuple[str, ...] = ()
 
 
@@ -91,16 +93,21 @@ def _score_cell(task: ScoringTask) -> CellScore:
         scored = score(Path(task.folder), options, judge, Watcher())
         for grader in options.second_graders:
             second_opinions(scored.source, grader, options.also_python)
-        addresses = tuple(
-            sent_in_words(name, send_scores(scored, tracker, options, beside))
-            for name, tracker in trackers_named(options.track).items()
-        )
     except HarnessError as error:
         return CellScore(code=error.exit_code, reason=error.sentence)
     mute = [scored.judged.mute] if scored.judged is not None and scored.judged.mute else []
     reasons = [*scored.owed, *mute, *scored.verifier_errors]
-    code, reason = (EXIT_UNJUDGED, reasons[0]) if reasons else (0, "")
-    return CellScore(code=code, reason=reason, addresses=addresses)
+    code, reason, unsent = (EXIT_UNJUDGED, reasons[0], False) if reasons else (0, "", False)
+    addresses: list[str] = []
+    try:
+        for name, tracker in trackers_named(options.track).items():
+            # One process at a time: two that come first would both make the tables of a new store, or the series.
+            with one_sender(Path(task.folder).parent):
+                addresses.append(sent_in_words(name, send_scores(scored, tracker, options, beside)))
+    except HarnessError as error:
+        if not reasons:
+            code, reason, unsent = error.exit_code, error.sentence, True
+    return CellScore(code=code, reason=reason, unsent=unsent, addresses=tuple(addresses))
 
 
 def _answer(task: bytes) -> bytes:

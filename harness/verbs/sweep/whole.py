@@ -14,10 +14,11 @@ from harness.asking.options import JudgeOptions
 from harness.asking.options.verbs import SweepOptions
 from harness.asking.options.whom import SERVED
 from harness.asking.watching import Watcher
-from harness.core.errors import Sentence, UsageError
+from harness.core.errors import Sentence, UsageError, option
 from harness.core.inert import visible
+from harness.core.nouns import count_noun
 from harness.verbs.judge import try_judge
-from harness.verbs.score import trackers_named
+from harness.verbs.score import places_of, trackers_named
 from harness.verbs.sweep import cells, overwritten, run_notes, running, shared_servers, table, training
 from harness.verbs.sweep import file as files
 from harness.verbs.sweep.cells import ServerGroup, Sweep
@@ -64,7 +65,7 @@ def plan_of(
     as_they_come = as_they_come or before_checkpoints
     sweep = cells.plan(file, over, serve, JudgeOptions.without_unset(judge), as_they_come=as_they_come)
     trackers_named(track)  # An unknown name is refused now, not after the first cell.
-    sweep = replace(sweep, track=tuple(track))
+    sweep = replace(sweep, track=places_of(track))
     return sweep if k is None else replace(sweep, table=sweep.table.model_copy(update={"k": k}))
 
 
@@ -110,6 +111,8 @@ def carry_out(
         for path, reason in running.reasons_to_wait(sweep).items():
             watcher.warn(Sentence(f"{visible(str(path), 200)} is not run now: {reason}"))
         groups = running.owing(sweep)
+        if sweep.track and not groups:
+            watcher.standing(_sent_before(sweep))
         if sweep.judge is not None and groups:
             try_judge(sweep.judge, watcher, may_start=any(group.spec is not None for group in sweep.groups))
         if side_by_side is not None and len(sweep.slots) > 1 and len(groups) > 1:
@@ -143,6 +146,18 @@ def _base_to_come(sweep: Sweep, base: str) -> Sentence:
     return Sentence(
         f"the base of the tables, {visible(base, 80)}, is no checkpoint yet: until it comes, nothing is compared with "
         f"a base{example}"
+    )
+
+
+def _sent_before(sweep: Sweep) -> Sentence:
+    """The sentence that all scores were sent before, and how to send one again."""
+    names, cell = ", ".join(sweep.track), sweep.cells[0]
+    marks = [option("score.track", [*sweep.track])]
+    if (series_step := running.tracker_series(sweep, cell)) is not None:
+        marks += [option("score.step", series_step[1]), option("score.series", series_step[0])]
+    return Sentence(
+        f"nothing is sent to {names}: the scores of {count_noun(len(sweep.cells), 'cell')} were sent there before. To "
+        f"send one again: `harness score {visible(str(sweep.folder(cell)), 200)} {' '.join(marks)}`"
     )
 
 
