@@ -94,7 +94,7 @@ _PASSED_BEHIND = re.compile(
 )
 r"""Everything that may stand behind a box in its formula: its end, a relation, words, punctuation, `\pmod{7}`."""
 
-_PART_IN_TEXT = re.compile(r"[\^‰‱]|[+/]\s?[\w\\(]|\*(?!\*)\s?[\d(\\]|-\d|\d|[A-Za-z](?![A-Za-z])|\((?=\s*[-\d])")
+_PART_IN_TEXT = re.compile(r"[\^‰‱]|[+/×÷]\s?[\w\\(]|\*(?!\*)\s?[\d(\\]|-\d|\d|[A-Za-z](?![A-Za-z])|\((?=\s*[-\d])")
 _COMPUTES = re.compile(
     r"(?i)\s*(?:squared|cubed|factorial|plus|minus|divided\s+by|multiplied\s+by|times\s+(?=[\d$\\])|to\s+the\s+power)\b"
 )
@@ -132,9 +132,10 @@ _LINKS = FUNCTION_WORDS - {"per"}
 """Words that may follow a unit: "12 cm of rope"; "per" goes on with the unit."""
 
 
-def beside_box(text: str, box: Box, lo: int, hi: int) -> str | None:
+def beside_box(text: str, box: Box, lo: int, hi: int, word: str = "") -> str | None:
     """Return the value of a box of text[lo:hi] together with what belongs to it, such as a unit.
 
+    word: the word in Chinese behind the box that belongs to its value, as `find.box_clause` reads it; "" without one.
     None if the box is only a part of a larger expression, or if the word before it denies or negates it ("not",
     "minus").
     """
@@ -168,6 +169,11 @@ def beside_box(text: str, box: Box, lo: int, hi: int) -> str | None:
             belongs = _behind_in_text(behind[closing.end() :], value, touches=False)
     if belongs is None:
         return None
+    if word and not belongs:
+        if _NUMBER.fullmatch(value) is None:  # the word goes on with the unit in the box: 5个 and 苹果
+            value = f"{value[:-1]}{word}}}" if value.endswith("}") else f"{value}{word}"
+        else:
+            belongs = f"\\text{{ {word} }}"
     if sign is not None and sign["money"] and _NUMBER.fullmatch(value):
         value = sign["money"] + value
     if sign is not None and sign["sign"] in ("-", "−"):

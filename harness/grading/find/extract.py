@@ -34,6 +34,7 @@ from harness.answers.letters import letter_of
 from harness.grading.bounds import MAX_EXTRACTED_CHARS, TAIL_CHARS
 from harness.grading.find.behind import values_behind
 from harness.grading.find.beside_box import beside_box, end_of_unit, formula_around, labelled_unit_behind, unit_behind
+from harness.grading.find.box_clause import clause_behind, is_denied, word_behind
 from harness.grading.find.chinese import (
     chinese_statement,
     is_condition_in_chinese,
@@ -370,9 +371,15 @@ def _answer_of_boxes(text: str, box: Box, whole: Box, lo: int, hi: int, kind: st
     whole: the box joined with earlier ones, or the box itself.
     """
     answer = Extraction(whole.content, whole.start, whole.end, "box" if whole is box else "boxes")
+    if is_denied(text, whole.outer_start, lo):
+        return answer._replace(method=UNSTATED)
+    clause = "" if kind == "choice" else clause_behind(box.content, text, box.outer_end, hi)
+    word = word_behind(box.content, clause)
+    if word is None:
+        return answer._replace(method=UNSTATED, opened_by=clause)
     if whole is not box or kind not in ("integer", "number", "expression"):
         return answer
-    value = beside_box(text, box, lo, hi)
+    value = beside_box(text, box, lo, hi, word)
     return answer._replace(method=UNSTATED) if value is None else answer._replace(answer=value)
 
 
