@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple, cast
 
 from harness.core import plugins
-from harness.core.errors import UsageError, near_names
+from harness.core.errors import UsageError
 from harness.core.inert import quoted, visible
 from harness.core.records import Question
 
@@ -234,10 +234,10 @@ def _trusted_modules() -> list[str]:
 
 
 def _to_trust(grader: str) -> str:
-    """The end of a refusal: how the user trusts the module of `grader`, too, and which trusted module may be meant."""
-    trusted = [module for module in _trusted_modules() if _MODULE.fullmatch(module)]
-    module = grader.partition(":")[0]
-    modules = ",".join([*trusted, module])
-    form = " (modules with commas between them)" if os.environ.get(TRUST_VARIABLE) else ""
-    near = near_names(module, trusted)
-    return f"to trust it, set {TRUST_VARIABLE}={quoted(modules)}{form}{near and f'.{near}'}"
+    """The end of a refusal: how the user trusts the module of `grader`, alone or with those that are trusted now."""
+    trusted = ",".join(module for module in _trusted_modules() if _MODULE.fullmatch(module))
+    module = quoted(grader.partition(":")[0])
+    alone = f"to trust it, set {TRUST_VARIABLE}={module}"
+    if not trusted:
+        return alone
+    return f"{alone}, or {TRUST_VARIABLE}={quoted(trusted)},{module} to trust what it lists now, too"

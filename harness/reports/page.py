@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from typing import Any
 from urllib.parse import quote
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from harness.core.about import __version__, install_line
 from harness.core.inert import visible
@@ -30,7 +31,7 @@ from harness.reports.outcomes import WORDS, count
 from harness.reports.plots import draw
 from harness.reports.plots.plot import Plot
 from harness.reports.scored import MAX_QUESTION_ROWS, ScoredRun
-from harness.reports.settings import checksum_table, failure_table, run_table, settings_table
+from harness.reports.settings import checksum_table, failure_table, rubrics, run_table, settings_table
 from harness.reports.tables import (
     ABSENT,
     Table,
@@ -111,7 +112,9 @@ class _RunPart:
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """One benchmark. withheld: its card asks to keep its questions unpublished."""
+    """One benchmark. withheld: its card asks to keep its questions unpublished. rubrics: the name of a judge's prompt →
+    the rubric, preformatted.
+    """
 
     anchor: str
     name: str
@@ -121,6 +124,7 @@ class _Section:
     parts: tuple[_RunPart, ...]
     settings: Table
     checksums: Table
+    rubrics: dict[str, Markup]
 
 
 def page(
@@ -209,6 +213,11 @@ def _inert(value: Any) -> Any:
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
+def _preformatted(text: str) -> Markup:
+    """`text`, inert and escaped, with its line breaks and tabs, for a `pre` element."""
+    return escape("".join(part if part in "\n\t" else visible(part) for part in re.split(r"([\n\t])", text)))
+
+
 def _without_run(table: Table, runs: Sequence[ScoredRun]) -> Table:
     """The table; without its column of run names if there is only one run."""
     if len(runs) != 1 or table.columns[0] != "run":
@@ -268,6 +277,7 @@ def _section(number: int, name: str, runs: Sequence[ScoredRun], *, drawn: bool) 
         parts=tuple(_run_part(part, drawn=drawn, alone=not others) for part in present if part.benchmark.questions),
         settings=settings_table([part.run for part in present], name),
         checksums=checksum_table([part.run for part in present], name),
+        rubrics={prompt: _preformatted(text) for prompt, text in rubrics(runs, name).items()},
     )
 
 

@@ -88,6 +88,16 @@ def decided_table(run: ScoredRun, benchmark: str) -> Table:
     return Table(f"Settings of {short(benchmark)}", ("setting", "value", "decided by"), tuple(rows))
 
 
+def rubrics(runs: Sequence[ScoredRun], benchmark: str) -> dict[str, str]:
+    """The rubrics by which judges decided one benchmark: the name of the judge's prompt → the text."""
+    present = [run.benchmarks[benchmark] for run in runs if benchmark in run.benchmarks]
+    return {
+        str(part.score.judge_errors.settings.get("prompt")): part.rubric
+        for part in present
+        if part.rubric and part.score is not None and part.score.judge_errors is not None
+    }
+
+
 def run_table(runs: Sequence[ScoredRun]) -> Table:
     """Time, requests, tokens and machine, one column per run."""
     columns = [dict(_facts(run)) for run in runs]
@@ -215,7 +225,7 @@ def _grading(benchmark: ScoredBenchmark) -> dict[str, object]:
     score = benchmark.score
     if score is None or all(grader.startswith(f"{RULES}/") and "+" not in grader for grader in score.graders):
         return {}
-    return grading_settings(score, benchmark.rubric)
+    return grading_settings(score)
 
 
 def _unlike(columns: Sequence[Mapping[str, object]]) -> set[str]:

@@ -8,22 +8,19 @@ from harness.runs.recorded_settings import in_words
 from harness.scoring.score import Score
 
 GRADERS = "graders"
-RUBRIC = "rubric by which the judge decided"
-"""Names of two settings of the grading; those of the judge's options begin with `JUDGE`."""
+"""The name of the setting that lists the graders."""
 
 JUDGE = "judge: "
 """The name of a judge's option begins with this."""
 
 
-def grading_settings(score: Score, rubric: str) -> dict[str, object]:
-    """Who graded a benchmark, by name: its graders (with the checksum of a file of the user's), the options of a judge
-    that decided samples, and its rubric.
-
-    rubric: the text; empty without one. It is returned in one line.
+def grading_settings(score: Score) -> dict[str, object]:
+    """Who graded a benchmark, by name: its graders (with the checksum of a file of the user's), and the options of a
+    judge that decided samples. A rubric is named as the judge's prompt, by its checksum.
     """
     judge = {} if score.judge_errors is None else score.judge_errors.settings
     options = {f"{JUDGE}{name}": value for name, value in judge.items()}
-    return {GRADERS: [*score.graders], **options, RUBRIC: " ".join(rubric.split())}
+    return {GRADERS: [*score.graders], **options}
 
 
 def grading_differences(first: Mapping[str, object], second: Mapping[str, object]) -> list[tuple[str, str, str]]:

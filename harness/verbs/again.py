@@ -79,7 +79,7 @@ def _files_line(manifest: Manifest, scores: Sequence[Score]) -> Iterator[str]:
             ] = None
     judges = (score.judge_errors.settings for score in scores if score.judge_errors is not None)
     if any(str(judge.get("prompt", "")).startswith(RUBRIC) for judge in judges):
-        files["rubric.txt (its text is among the settings in report.html)"] = None
+        files["rubric.txt (its text is below the settings in report.html)"] = None
     if files:
         names = ", ".join(map(visible, files))
         yield f"# needs these files, send them along: {names}. Change the paths below to where they lie"

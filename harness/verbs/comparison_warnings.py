@@ -257,7 +257,7 @@ def _other_judging(ours: ScoredBenchmark, first: ScoredBenchmark) -> str:
 
     The address of a judge's server decides no verdict.
     """
-    settings = [grading_settings(side.score, side.rubric) for side in (first, ours) if side.score is not None]
+    settings = [grading_settings(side.score) for side in (first, ours) if side.score is not None]
     differences = grading_differences(*settings)
     return "; ".join(f"{name}: {old} → {new}" for name, old, new in differences if name != f"{JUDGE}base_url")
 

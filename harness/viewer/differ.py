@@ -18,7 +18,6 @@ from harness.scoring.comparison import MAX_NAMED_QUESTIONS
 from harness.scoring.graded_by import grading_differences, grading_settings
 from harness.scoring.intervals import why_narrower
 from harness.scoring.moves import pairs
-from harness.viewer.auditing import rubric_used
 from harness.viewer.library import OpenBenchmark, OpenRun
 from harness.viewer.rows import excerpt, title
 
@@ -111,11 +110,7 @@ def compare(first_run: OpenRun, second_run: OpenRun, name: str) -> Compared:
     changed = setting_differences(first.record, second.record)
     if first_run.manifest is not None and second_run.manifest is not None:
         changed += server_differences(first_run.manifest.provenance, second_run.manifest.provenance)
-    grading = [
-        grading_settings(run.score, "" if (rubric := rubric_used(run)) is None else rubric.text)
-        for run in (first, second)
-        if run.score is not None
-    ]
+    grading = [grading_settings(run.score) for run in (first, second) if run.score is not None]
     return Compared(
         benchmark=first.name,
         paired=paired,

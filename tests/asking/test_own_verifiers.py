@@ -79,14 +79,14 @@ def warnings_of(folder: Path, function: str, *, judged: bool = False) -> list[st
     ("trusted", "function", "sentence"),
     [
         ("", "right", "to trust it, set HARNESS_GRADERS=own_words"),
-        ("mine, my.other", "right", "set HARNESS_GRADERS=mine,my.other,own_words (modules with commas between them)"),
-        ("mine:own_words", "right", "set HARNESS_GRADERS=own_words (modules with commas between them)"),
+        ("mine, my.other", "right", "own_words, or HARNESS_GRADERS=mine,my.other,own_words to trust what it lists now"),
+        ("mine:own_words", "right", "to trust it, set HARNESS_GRADERS=own_words"),
         ("own_words", "nothing", "has no attribute 'nothing'. Correct its module"),
         ("own_words", "acepts", "has no attribute 'acepts'. Did you mean accepts? Correct its module"),
         (
             "own_word",
             "right",
-            "set HARNESS_GRADERS=own_word,own_words (modules with commas between them). Did you mean own_word?",
+            "to trust it, set HARNESS_GRADERS=own_words, or HARNESS_GRADERS=own_word,own_words to trust what it lists",
         ),
         ("own_words", "raises", "the verifier raised AttributeError"),
         (

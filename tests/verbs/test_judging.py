@@ -29,7 +29,7 @@ from harness.client.asker import Asker
 from harness.core.errors import ServerError
 from harness.core.records import GradeRules, Key
 from harness.grading import GRADER
-from harness.grading.second.judge_prompts import LIMO, VERDICT
+from harness.grading.second.judge_prompts import LIMO, VERDICT, with_rubric
 from harness.presets.grading import GradingOptions
 from harness.runs import Manifest, RunFolder, opinions, questions, read_samples
 from harness.scoring import Score
@@ -251,7 +251,8 @@ def test_a_decided_rule_is_overridden_only_when_asked_and_disagreement_is_counte
 
 
 def test_a_report_names_all_graders_and_repeats_the_judging(tmp_path: Path, run: RunFolder) -> None:
-    (tmp_path / "rubric.txt").write_text("It names the cause.\nAnother wording is fine.\n", "utf-8")
+    rubric = "1. It names the cause & the effect.\n\n\t2. <b>Another</b> wording is fine."
+    (tmp_path / "rubric.txt").write_text(rubric + "\n", "utf-8")
     with FaultServer(ruling_by(RULING)) as server:
         words = ["--judge", "judge", "--judge-base-url", server.base_url, "--judge-prompt", "./rubric.txt"]
         words += ["--judge-votes", "2", "--judge-scope", "all", "--judge-override"]
@@ -263,9 +264,10 @@ def test_a_report_names_all_graders_and_repeats_the_judging(tmp_path: Path, run:
     assert score is not None
     assert cells["graders"] == "; ".join(score.graders)
     assert len(score.graders) == 2
-    assert cells["rubric by which the judge decided"] == "It names the cause. Another wording is fine."
+    assert re.findall(r'<pre class="rubric"><code>(.*?)</code></pre>', page, re.DOTALL) == [rubric]
+    assert f"decided: {with_rubric(rubric).name}. Save it as rubric.txt" in page
     shown = {name.removeprefix("judge: "): value for name, value in cells.items() if name.startswith("judge: ")}
-    assert shown.pop("prompt").startswith("rubric-")
+    assert shown.pop("prompt") == with_rubric(rubric).name
     assert shown == {
         "model": "judge", "scope": "all", "override": "yes", "votes": "2", "temperature": "0.6",
         "max_tokens": "4,096", "base_url": server.base_url,

@@ -201,6 +201,30 @@ def test_an_undecided_sample_says_what_the_verifier_did(
     assert lines == [f"undecided because the benchmark's own verifier {reason}"]
 
 
+def test_a_verifier_that_was_edited_since_the_grade_explains_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = tmp_path / "own_words.py"
+    module.write_text("def judge(answer, question):\n    return False\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("HARNESS_GRADERS", "own_words")
+    run = write_run(tmp_path / "a", {"mine": {"q1": RunQuestion("?", "1", [RunReply(r"\boxed{1}")])}}, scored=False)
+    place = run.benchmark("mine")
+    rules = GradeRules(grader="own_words:judge")
+    write_lines(place.questions, [msgspec.structs.replace(asked, rules=rules) for asked in question_file.read(place)])
+    score_run(run, GradingOptions(workers=1))
+    unchanged = shown(tmp_path, "a", "q1:0")
+    module.write_text("def judge(answer, question):\n    return True\n")
+    changed = shown(tmp_path, "a", "q1:0")
+    score_run(run, GradingOptions(workers=1))
+    again = shown(tmp_path, "a", "q1:0")
+    (why,) = changed.partition("\nwhy\n")[2].partition("\n\n")[0].splitlines()
+    assert why.startswith("  the file of own_words:judge has changed since this grade (SHA-256 began ")
+    assert why.endswith(": score the run again")
+    assert unchanged.partition("\nwhy\n")[2].partition("\n\n")[0].endswith("wrong")
+    assert again.partition("\nwhy\n")[2].partition("\n\n")[0].endswith("correct")
+
+
 def test_a_level_that_no_question_has_is_refused_with_those_that_there_are(results: Path) -> None:
     done = harness(results, "show", "a", "--level", "3")
     assert done.code == 2
