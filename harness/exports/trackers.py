@@ -83,19 +83,19 @@ Tracker = Callable[[Tracked], object]
 
 @dataclass(frozen=True, slots=True)
 class ShippedTracker:
-    """A tracker that ships with the harness. place: the environment variables that say where `send` sends runs."""
+    """A tracker that ships with the harness. variables: the environment variables that say where `send` sends runs."""
 
     send: Tracker
-    place: tuple[str, ...]
+    variables: tuple[str, ...]
 
 
-def place_of(name: str) -> str:
+def destination_of(name: str) -> str:
     """Checksum of where the tracker of that name sends runs now; empty for a plug-in's tracker, which does not say it.
 
     A checksum, since an address may hold a password.
     """
     shipped: ShippedTracker | None = plugins.extension("tracker", name)
-    return "" if shipped is None else digest([os.environ.get(variable, "") for variable in shipped.place])
+    return "" if shipped is None else digest([os.environ.get(variable, "") for variable in shipped.variables])
 
 
 def find_tracker(name: str) -> Tracker:

@@ -173,7 +173,7 @@ class LineFile:
         # A flock belongs to the open file, which the threads of a process share, so it does not keep them apart.
         with self._mutex:
             try:
-                with locked(self._descriptor):
+                with hold_lock(self._descriptor):
                     self._append(line)
             except OSError as error:
                 raise disk_error(self._path, error) from error
@@ -211,7 +211,7 @@ class LineFile:
 
 
 @contextlib.contextmanager
-def locked(descriptor: int) -> Iterator[None]:
+def hold_lock(descriptor: int) -> Iterator[None]:
     """A context manager that holds the lock of the file, if the file system has locks."""
     with contextlib.suppress(OSError):
         fcntl.flock(descriptor, fcntl.LOCK_EX)

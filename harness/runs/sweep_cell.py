@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from harness.runs.layout import RunFolder
-from harness.runs.line_file import locked, make_folder, open_for_writing
+from harness.runs.line_file import hold_lock, make_folder, open_for_writing
 
 JOIN = "+"
 """Stands between the parts of a cell's name; the name of an entry never contains it."""
@@ -39,7 +39,7 @@ def one_sender(sweep: Path) -> Iterator[None]:
     make_folder(path.parent)
     descriptor = open_for_writing(path, os.O_RDWR)
     try:
-        with locked(descriptor):
+        with hold_lock(descriptor):
             yield
     finally:
         os.close(descriptor)

@@ -201,13 +201,13 @@ def trackers_named(names: Sequence[str]) -> dict[str, Tracker]:
     return {name: find_tracker(name) for name in names}
 
 
-def places_of(names: Sequence[str]) -> dict[str, str]:
+def destinations_of(names: Sequence[str]) -> dict[str, str]:
     """Name of each tracker → checksum of where it sends runs now."""
     if not names:
         return {}
-    from harness.exports.trackers import place_of
+    from harness.exports.trackers import destination_of
 
-    return {name: place_of(name) for name in names}
+    return {name: destination_of(name) for name in names}
 
 
 def sent_in_words(name: str, address: str) -> str:

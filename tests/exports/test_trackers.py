@@ -23,7 +23,7 @@ import harness
 from harness.cli.score import command
 from harness.core import plugins
 from harness.core.errors import UsageError
-from harness.exports.trackers import Tracked, place_of
+from harness.exports.trackers import Tracked, destination_of
 from harness.runs import RunFolder
 from harness.runs.sweep_cell import one_sender
 from tests.exports.graded_runs import sample, varied, write_run
@@ -282,12 +282,12 @@ def test_a_tracker_that_fails_leaves_a_cell_unsent_and_the_next_call_sends_it(
 
 def test_the_place_of_a_tracker_is_what_its_variables_say(monkeypatch: pytest.MonkeyPatch, sent: list[Tracked]) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "sqlite:///here.db")
-    here = place_of("mlflow")
+    here = destination_of("mlflow")
     monkeypatch.setenv("WANDB_PROJECT", "other")
-    assert place_of("mlflow") == here
+    assert destination_of("mlflow") == here
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "sqlite:///there.db")
-    assert place_of("mlflow") != here
-    assert place_of("notes") == ""
+    assert destination_of("mlflow") != here
+    assert destination_of("notes") == ""
 
 
 def test_one_process_at_a_time_sends_scores_of_a_sweep(tmp_path: Path) -> None:

@@ -291,13 +291,15 @@ def test_servers_that_run_at_once_have_no_fixed_port_in_common(
 ) -> None:
     text = f"models: [a, b]\nservers: [{servers}]\nbenchmarks: [demo]\nslots: {slots}\n"
     if not refused:
-        assert len(planned(tmp_path, text).groups) == 2
+        shared_servers.refuse_one_port(planned(tmp_path, text))
         return
     with pytest.raises(UsageError, match=r"budgets\.yaml:4: `slots` lets 2 .*`port: 8001`.*leave `port` out"):
-        planned(tmp_path, text)
+        shared_servers.refuse_one_port(planned(tmp_path, text))
     # Wrong twin: a port for each model.
     own = text.replace(", port: 8001", "").replace("[a, b]", "[{model: a, server: {port: 8001}}, b]")
-    assert len(planned(tmp_path, own).groups) == 2
+    shared_servers.refuse_one_port(planned(tmp_path, own))
+    (tmp_path / "budgets.yaml").write_text(text)
+    assert "leave `port` out" in harness(tmp_path, "sweep", "budgets.yaml", "--dry-run").err
 
 
 def test_a_missing_column_is_named_by_the_key_and_the_line_of_the_sweep_s_file(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from harness.asking.options import GradingOptions, JudgeOptions, RunOptions
 from harness.core.errors import UsageError, near_names, option
 from harness.core.inert import visible
 from harness.runs.sweep_cell import JOIN
-from harness.verbs.sweep import schema, shared_servers, training
+from harness.verbs.sweep import schema, training
 from harness.verbs.sweep.checkpoints import Checkpoint, checkpoint_at
 from harness.verbs.sweep.entry import Entry, short_name, slug
 from harness.verbs.sweep.file import Keys, SweepFile, at_line
@@ -75,7 +75,7 @@ class Sweep:
     file: what the plan was made from. axes: every entry of every axis in the file, in order. slots: one tuple of
     devices for each server that may run at the same time; an empty tuple leaves the devices to the server's own
     entry. suite: the published suite that the sweep repeats; None for a file without one. track: name of each
-    tracker that gets each cell's scores → checksum of where it sends them (`trackers.place_of`). left_out: path that
+    tracker that gets each cell's scores → checksum of its destination (`trackers.destination_of`). left_out: path that
     matches a pattern of checkpoints now or did before, but is no checkpoint of this sweep → the reason. postponed:
     path of a checkpoint that has a run and whose running is left for later → the reason. unchanged: paths of the
     checkpoints whose files are those of the last try: a server that did not start is not started again for them.
@@ -116,6 +116,11 @@ class Sweep:
             if axis not in ("models", "benchmarks") and len(self.axes[axis]) > 1
         ]
         return " ".join([*([run] if run else []), *rest]), checkpoint.step
+
+    def tracker_series(self, cell: Cell) -> tuple[str, int] | None:
+        """The name of the tracker run that gets a checkpoint's scores, and the step; None for other cells."""
+        line_step = self.step_of(cell)
+        return None if line_step is None else (f"{self.name} {line_step[0]}".strip(), line_step[1])
 
     @property
     def checkpoints(self) -> list[Checkpoint]:
@@ -221,8 +226,6 @@ def plan(
     common = content.get("run", {})
     for model, server in itertools.product(axes["models"] or (None,), axes["servers"] or (None,)):
         groups.append(_group(file, axes, model, server, common, over, out))
-    slots = _slots(content.get("slots", 1))
-    shared_servers.refuse_one_port(file.where(("slots",)), groups, len(slots))
     table = schema.TableOptions(**content.get("table", {}))
     _check_base(file, table, axes, as_they_come=as_they_come)
     return Sweep(
@@ -234,7 +237,7 @@ def plan(
         score=_make(GradingOptions, content.get("score", {}), file.where(("score",))),
         judge=_make(JudgeOptions, judge_options, file.where(("judge",))) if has_judge else None,
         table=table,
-        slots=slots,
+        slots=_slots(content.get("slots", 1)),
         suite=schema.Suite(**content["suite"]) if "suite" in content else None,
         left_out=training.left_out(file, out),
     )

@@ -175,8 +175,8 @@ def scored_record(sweep: Sweep, group: ServerGroup, cell: Cell) -> CellRecord | 
 def _is_sent(sweep: Sweep, record: CellRecord) -> bool:
     """Whether each of the sweep's trackers got the cell's scores, where it sends scores now as far as is known."""
     sent = record.tracked or {}
-    places = sent if isinstance(sent, dict) else {}
-    return all(name in sent and places.get(name, place) == place for name, place in sweep.track.items())
+    former = sent if isinstance(sent, dict) else {}
+    return all(name in sent and former.get(name, now) == now for name, now in sweep.track.items())
 
 
 # ---- for another process

@@ -313,7 +313,7 @@ class _Group:
             of_samples=records.of_samples(self._group, cell) if stored is None else stored.of_samples,
             of_options=records.of_options(cell),
             scoring=records.scoring(self._sweep),
-            tracked=dict(self._sweep.track) if stage in ("scored", "judged") and self._sweep.track else msgspec.UNSET,
+            tracked=dict(self._sweep.track) or msgspec.UNSET if stage in ("scored", "judged") else msgspec.UNSET,
             reason=_whole_sentences(_in_one_line(files.as_keys(reason))),
             code=code,
         )
@@ -412,8 +412,9 @@ class _Group:
         stage: Stage = "judged" if judging is not None else "scored"
         if ended.code:
             # Recorded as sampled, so that the next start of the sweep tries the scoring again.
-            what = UNSENT if ended.unsent else f"{UNSCORED}{ended.code}: "
-            self.ended(cell, "sampled", f"{what}{ended.reason}", ended.code)
+            self.ended(
+                cell, "sampled", (UNSENT if ended.unsent else f"{UNSCORED}{ended.code}: ") + ended.reason, ended.code
+            )
         else:
             self.ended(cell, stage)
 
@@ -435,14 +436,8 @@ class _Group:
         """The options of the cell's scoring, with the trackers that get its score."""
         if not self._sweep.track:
             return self._sweep.score
-        series, step = tracker_series(self._sweep, cell) or (None, None)
-        return ScoreOptions.of(**self._sweep.score.plain, track=tuple(self._sweep.track), step=step, series=series)
-
-
-def tracker_series(sweep: Sweep, cell: Cell) -> tuple[str, int] | None:
-    """The name of the tracker run that gets the scores of a checkpoint's cell, and the step; None for other cells."""
-    line_step = sweep.step_of(cell)
-    return None if line_step is None else (f"{sweep.name} {line_step[0]}".strip(), line_step[1])
+        series, step = self._sweep.tracker_series(cell) or (None, None)
+        return ScoreOptions.of(**self._sweep.score.plain, track=[*self._sweep.track], step=step, series=series)
 
 
 def _owed(n_owed: int, n_expected: int, causes: Sequence[object]) -> str:

@@ -6,15 +6,13 @@ Both are mistakes of the sweep's file that show only after all samples are drawn
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from harness.core.codec import digest
 from harness.core.errors import UsageError
+from harness.verbs.sweep.cells import Sweep
 from server_launchers.engines.table import ANY_PROGRAM
-
-if TYPE_CHECKING:
-    from harness.verbs.sweep.cells import ServerGroup, Sweep
 
 _SAME_WEIGHTS = ("model", "served_name", "port", "devices", "name")
 """Fields of a server's spec that change no weights of a user's command. The model does if `{model}` is in a word."""
@@ -47,13 +45,13 @@ def _weights(spec: Mapping[str, Any]) -> str:
     return digest({name: value for name, value in spec.items() if name not in _SAME_WEIGHTS} | {"extra_flags": words})
 
 
-def refuse_one_port(where: str, groups: Sequence[ServerGroup], n_slots: int) -> None:
-    """Raise `UsageError` if two servers that may run at once have the same fixed port. where: file and line of
-    `slots`.
-    """
-    ports = [group.spec["port"] for group in groups if group.spec is not None and group.spec.get("port") is not None]
+def refuse_one_port(sweep: Sweep) -> None:
+    """Raise `UsageError` if two servers that may run at once have the same fixed port."""
+    n_slots = len(sweep.slots)
+    specs = [group.spec for group in sweep.groups if group.spec is not None]
+    ports = [spec["port"] for spec in specs if spec.get("port") is not None]
     if n_slots > 1 and (twice := [port for port, n in Counter(ports).items() if n > 1]):
         raise UsageError(
-            f"{where}: `slots` lets {n_slots} servers run at once, and `port: {twice[0]}` gives several of them the "
-            "same port: leave `port` out, and each gets a free one"
+            f"{sweep.file.where(('slots',))}: `slots` lets {n_slots} servers run at once, and `port: {twice[0]}` gives "
+            "several of them the same port: leave `port` out, and each gets a free one"
         )

@@ -18,7 +18,7 @@ from harness.core.errors import Sentence, UsageError, option
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.verbs.judge import try_judge
-from harness.verbs.score import places_of, trackers_named
+from harness.verbs.score import destinations_of, trackers_named
 from harness.verbs.sweep import cells, overwritten, run_notes, running, shared_servers, table, training
 from harness.verbs.sweep import file as files
 from harness.verbs.sweep.cells import ServerGroup, Sweep
@@ -64,8 +64,9 @@ def plan_of(
         file = cells.before_checkpoints(file)
     as_they_come = as_they_come or before_checkpoints
     sweep = cells.plan(file, over, serve, JudgeOptions.without_unset(judge), as_they_come=as_they_come)
+    shared_servers.refuse_one_port(sweep)
     trackers_named(track)  # An unknown name is refused now, not after the first cell.
-    sweep = replace(sweep, track=places_of(track))
+    sweep = replace(sweep, track=destinations_of(track))
     return sweep if k is None else replace(sweep, table=sweep.table.model_copy(update={"k": k}))
 
 
@@ -153,7 +154,7 @@ def _sent_before(sweep: Sweep) -> Sentence:
     """The sentence that all scores were sent before, and how to send one again."""
     names, cell = ", ".join(sweep.track), sweep.cells[0]
     marks = [option("score.track", [*sweep.track])]
-    if (series_step := running.tracker_series(sweep, cell)) is not None:
+    if (series_step := sweep.tracker_series(cell)) is not None:
         marks += [option("score.step", series_step[1]), option("score.series", series_step[0])]
     return Sentence(
         f"nothing is sent to {names}: the scores of {count_noun(len(sweep.cells), 'cell')} were sent there before. To "
