@@ -45,7 +45,7 @@ _IS_ANSWER = re.compile(
 
 _NO_UNIT = "[零〇一二两三四五六七八九十百万亿半几余和与及或且即又并有]"
 _UNKNOWN_WORD = re.compile(rf"(?:(?!{_NO_UNIT})[\u3400-\u9fff]){{1,4}}")
-"""A word that may be a unit, which no numeral but 千 and no conjunction is. It is compared, and so equals itself only."""
+"""A word that may be a unit: no numeral but 千, and no conjunction. It is compared, and so equals itself only."""
 
 _DIFFERENT = re.compile("(?:不同|可能)的?")
 _NO_NOUN = re.compile(
