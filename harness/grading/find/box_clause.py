@@ -45,11 +45,12 @@ _IS_ANSWER = re.compile(
 
 _NO_UNIT = "[零〇一二两三四五六七八九十百万亿半几余和与及或且即又并有]"
 _UNKNOWN_WORD = re.compile(rf"(?:(?!{_NO_UNIT})[\u3400-\u9fff]){{1,4}}")
-"""A word that may be a unit, which no numeral but 千 and no conjunction is. It is compared, and so equals itself only."""
+"""A word that may be a unit: no numeral but 千, and no conjunction. It is compared, and so equals itself only."""
 
 _DIFFERENT = re.compile("(?:不同|可能)的?")
 _NO_NOUN = re.compile(
-    r"[\d~～—–×÷+＋±=]|的(?!水|油|路|时间)|[是在被为太很]|有(?![理序限])|(?:封顶|出头|开外|打底|起步?|往[上下]|之[多久]|[足够]|到顶)\Z|每\Z|/\Z"
+    r"[\d~～—–×÷+＋±=]|的(?!水|油|路|时间)|[是在被为太很]|有(?![理序限])"
+    r"|(?:封顶|出头|开外|打底|起步?|往[上下]|之[多久]|[足够]|到顶)\Z|每\Z|/\Z"
 )
 """Signs behind a classifier of a word that is no noun: of verbs, of 的 and of bounds. Nouns are an open class."""
 
