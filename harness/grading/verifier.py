@@ -240,4 +240,4 @@ def _to_trust(grader: str) -> str:
     alone = f"to trust it, set {TRUST_VARIABLE}={module}"
     if not trusted:
         return alone
-    return f"{alone}, or {TRUST_VARIABLE}={quoted(trusted)},{module} to trust what it lists now, too"
+    return f"{alone}, or {TRUST_VARIABLE}={quoted(trusted)},{module} to trust the modules listed now, too"

@@ -213,7 +213,7 @@ def _inert(value: Any) -> Any:
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def _preformatted(text: str) -> Markup:
+def _markup(text: str) -> Markup:
     """`text`, inert and escaped, with its line breaks and tabs, for a `pre` element."""
     return escape("".join(part if part in "\n\t" else visible(part) for part in re.split(r"([\n\t])", text)))
 
@@ -277,7 +277,7 @@ def _section(number: int, name: str, runs: Sequence[ScoredRun], *, drawn: bool) 
         parts=tuple(_run_part(part, drawn=drawn, alone=not others) for part in present if part.benchmark.questions),
         settings=settings_table([part.run for part in present], name),
         checksums=checksum_table([part.run for part in present], name),
-        rubrics={prompt: _preformatted(text) for prompt, text in rubrics(runs, name).items()},
+        rubrics={prompt: _markup(text) for prompt, text in rubrics(runs, name).items()},
     )
 
 

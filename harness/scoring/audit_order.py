@@ -197,7 +197,10 @@ def why_no_estimate(items: Sequence[QuestionTally], by_hand: Mapping[Key, Overri
                 "least half must be"
             )
     judge = "if a judge decided, score with it again, or " * (regraded and not population.of_judge)
-    advice = f"Since then, the samples or the grader changed: {judge}go on with the audit. " if changed else ""
+    cause = "Either verdicts were given out of this order, or the samples or the grader changed since"
+    if regraded:
+        cause = "Since then, the grader changed"
+    advice = f"{cause}: {judge}go on with the audit. " if changed else ""
     n_samples = _n_samples(population, missing)
     more = f" with `samples` {n_samples:,}" if n_samples > _SAMPLES else ""
     verdicts = "verdict is" if n_missing == 1 else "verdicts are"

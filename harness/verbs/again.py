@@ -74,9 +74,8 @@ def _files_line(manifest: Manifest, scores: Sequence[Score]) -> Iterator[str]:
         files |= dict.fromkeys(str(file) for file in (card, data or origin) if file)
     for grader in sorted({without_judge(grader) for score in scores for grader in score.graders}):
         if module := own_module(grader):
-            files[
-                f"{module.replace('.', '/')}.py (SHA-256 begins {grader.rpartition('@')[2]}; its folder in PYTHONPATH)"
-            ] = None
+            file, digest = f"{module.replace('.', '/')}.py", grader.rpartition("@")[2]
+            files[f"{file} (SHA-256 begins {digest}; in the folder of these commands)"] = None
     judges = (score.judge_errors.settings for score in scores if score.judge_errors is not None)
     if any(str(judge.get("prompt", "")).startswith(RUBRIC) for judge in judges):
         files["rubric.txt (its text is below the settings in report.html)"] = None
@@ -86,10 +85,12 @@ def _files_line(manifest: Manifest, scores: Sequence[Score]) -> Iterator[str]:
 
 
 def _trusting(scores: Iterable[Score]) -> Iterator[str]:
-    """Yield the line that trusts the modules of the scores' graders; none for the graders of the harness."""
+    """Yield the line that trusts the modules of the scores' graders, and imports them from the folder in which the
+    commands run; none for the graders of the harness.
+    """
     graders = {without_judge(grader) for score in scores for grader in score.graders}
     if modules := ",".join(sorted(set(filter(None, map(own_module, graders))))):
-        yield f"export {TRUST_VARIABLE}={shlex.quote(modules)}"
+        yield f'export {TRUST_VARIABLE}={shlex.quote(modules)} PYTHONPATH="$PWD${{PYTHONPATH:+:$PYTHONPATH}}"'
 
 
 def options_again(manifest: Manifest, run: str = "") -> list[dict[str, Any]]:

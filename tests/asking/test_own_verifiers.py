@@ -79,14 +79,18 @@ def warnings_of(folder: Path, function: str, *, judged: bool = False) -> list[st
     ("trusted", "function", "sentence"),
     [
         ("", "right", "to trust it, set HARNESS_GRADERS=own_words"),
-        ("mine, my.other", "right", "own_words, or HARNESS_GRADERS=mine,my.other,own_words to trust what it lists now"),
+        (
+            "mine, my.other",
+            "right",
+            "own_words, or HARNESS_GRADERS=mine,my.other,own_words to trust the modules listed now",
+        ),
         ("mine:own_words", "right", "to trust it, set HARNESS_GRADERS=own_words"),
         ("own_words", "nothing", "has no attribute 'nothing'. Correct its module"),
         ("own_words", "acepts", "has no attribute 'acepts'. Did you mean accepts? Correct its module"),
         (
             "own_word",
             "right",
-            "to trust it, set HARNESS_GRADERS=own_words, or HARNESS_GRADERS=own_word,own_words to trust what it lists",
+            "to trust it, set HARNESS_GRADERS=own_words, or HARNESS_GRADERS=own_word,own_words to trust the modules",
         ),
         ("own_words", "raises", "the verifier raised AttributeError"),
         (

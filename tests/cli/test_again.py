@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import shlex
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -222,8 +223,15 @@ def test_the_line_that_trusts_graders_of_ones_own_comes_first() -> None:
 
     assert len(lines("rules/24", "harness.extensions.answers.code:verify@0123456789ab")) == 1
     named = lines("own.words:exact@0123456789ab+judge:m@verdict", "other:f@0123456789ab", "rules/24+judge:m:n@verdict")
-    assert named[1:] == ["export HARNESS_GRADERS=other,own.words", *lines("rules/24")]
-    for file in ("other.py (SHA-256 begins 0123456789ab; its folder in PYTHONPATH)", "own/words.py (SHA-256 begins "):
+    assert named[2:] == lines("rules/24")
+    script = f"{named[1]}; echo $HARNESS_GRADERS $PYTHONPATH"
+    for before, after in (({}, "/usr"), ({"PYTHONPATH": "/lib"}, "/usr:/lib")):
+        done = subprocess.run(["/bin/sh", "-c", script], env=before, cwd="/usr", capture_output=True, check=True)
+        assert done.stdout.decode().split() == ["other,own.words", after]
+    for file in (
+        "other.py (SHA-256 begins 0123456789ab; in the folder of these commands)",
+        "own/words.py (SHA-256 begins ",
+    ):
         assert file in named[0]
 
 

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from harness.core.records import Grade, Key
+from harness.core.records import Grade, Key, VerdictName
 from harness.grading.second.judge import apply_ruling
 from harness.runs.overrides import Override
 from harness.scoring.audit import Audited, AuditedPart, audited, estimate
@@ -20,11 +20,11 @@ from harness.scoring.uncertainty import Intervals, accuracy_intervals
 from tests.scoring.graded import grade, graded, question
 
 
-def by_hand(verdicts: Mapping[Key, bool]) -> dict[Key, Override]:
+def by_hand(verdicts: Mapping[Key, bool], then: VerdictName | None = None) -> dict[Key, Override]:
     return {
         key: Override(
             benchmark="demo", question_id=key.question_id, sample_index=key.sample_index,
-            verdict="correct" if right else "wrong", graded=None, who="me", when="2026-01-01T00:00:00+00:00",
+            verdict="correct" if right else "wrong", graded=then, who="me", when="2026-01-01T00:00:00+00:00",
             why="audit",
         )
         for key, right in verdicts.items()
@@ -261,6 +261,19 @@ def test_the_reason_for_no_estimate_is_the_first_sample_of_the_order() -> None:
     assert "At least 70 more verdicts are needed, on samples that `harness audit` with `samples` 139 asks about" in why
     assert correct[69] in draw(items, 139)
     assert correct[69] not in draw(items, 138)
+
+
+def test_verdicts_out_of_the_random_order_do_not_accuse_the_samples_or_the_grader() -> None:
+    """A table that is sorted by question and filled in from its top; the wrong twin is graded anew since."""
+    items = items_of({}, **{f"q{i}": "c" for i in range(40)})
+    order = draw(items, 40)
+    top = dict.fromkeys(order[1:14], True)
+    why = why_no_estimate(items, by_hand(top, "correct"))
+    cause = "Either verdicts were given out of this order, or the samples or the grader changed since: go on"
+    assert cause in why
+    regraded = why_no_estimate(items, by_hand(top, "wrong"))
+    assert "Since then, the grader changed: if a judge decided, score with it again, or go on" in regraded
+    assert "Either" not in regraded
 
 
 def test_an_audit_needs_a_verdict_of_each_kind() -> None:
