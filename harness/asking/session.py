@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from signal import Signals
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -14,7 +15,7 @@ from harness.asking.prepare import Prepared, in_a_line
 from harness.asking.watching import Watcher
 from harness.benchmarks.questions import QuestionsById, QuestionSet
 from harness.client.address.providers import suggestion
-from harness.core.errors import Sentence
+from harness.core.errors import Interrupted, Sentence
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.generation import lengths, runner
@@ -114,6 +115,23 @@ def generate(prepared: Prepared, settings: RunSettings, watcher: Watcher | None)
             break_lock=options.break_lock,
             account=prepared.account,
         )
+
+
+def end_if_signalled(outcome: Outcome, prepared: Prepared, watcher: Watcher | None) -> None:
+    """Raise `Interrupted` if a signal came while the session awaited its last samples, for a command with more to do.
+
+    Such a session has all its samples, and so ends as though nothing had happened.
+    """
+    if outcome.caught is None:
+        return
+    prices, samples = prepared.settings.prices, count_noun(outcome.n_done, "sample")
+    cost = f" This session: {outcome.spent.sentence(prices)}." if prices else ""
+    resume = runner.Listener(resume_command=(watcher or Watcher()).resume_command).resume
+    raise Interrupted(
+        f"stopped by {Signals(outcome.caught).name}: {samples} {are(outcome.n_done)} stored in {prepared.folder.path}."
+        f"{cost}{resume}",
+        outcome.caught,
+    )
 
 
 def _listening(

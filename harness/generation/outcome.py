@@ -33,7 +33,8 @@ class Outcome:
     session; of these n_truncated are truncated, n_duplicates repeat another reply word by word, n_loops end in a loop,
     n_continued continued a written part (kept_tokens: tokens of these parts). tokens: completion tokens of this
     session. spent: tokens that the session was billed for; spent_before: those of the
-    run's earlier sessions, without killed ones. stopped: why the session ended early; "" if it did not.
+    run's earlier sessions, without killed ones. stopped: why the session ended early; "" if it did not. caught: number
+    of the signal that came while the last of its samples were awaited; None without one.
     """
 
     complete: bool
@@ -52,6 +53,7 @@ class Outcome:
     tokens: int = 0
     causes: list[Cause] = field(default_factory=list)
     stopped: Sentence = field(default=Sentence(""))
+    caught: int | None = None
     spent: Spent = field(default_factory=Spent)
     spent_before: Spent = field(default_factory=Spent)
     progress: Progress | None = None

@@ -177,7 +177,7 @@ def generate(
                 for warning in outcome.warnings:
                     listener.on_warning(warning)
                 raise error
-            return outcome
+            return replace(outcome, caught=signals.caught)
 
 
 class Runner:

@@ -440,7 +440,9 @@ def _of_sentence(question: Question, text: str, extraction: Extraction) -> Extra
             return extraction
         if stated is None:
             is_limited = limits_box(text) and not any(map(limits_box, question.references))
-            is_rate = text not in question.references and of_clause(text, "", question.references) is None
+            # Only a text in Chinese has a clause that makes a rate of its number.
+            may_be_rate = not text.isascii() and text not in question.references
+            is_rate = may_be_rate and of_clause(text, "", question.references) is None
             unstated = kind != "text" and (is_limited or is_rate)
             return extraction._replace(method=UNSTATED) if unstated else extraction
         start = stated.start

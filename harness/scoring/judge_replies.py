@@ -57,6 +57,7 @@ def replies_about(folder: BenchmarkFolder, question: Question, sample: Sample, g
             for case in question_file.iterate(asked_in)
             if case.metadata.get("question_id") == question.question_id and case.messages
         }
+        # The first of the texts that some request holds: the answer itself, or the end of the reply.
         ids = next(
             filter(None, ([id_ for id_, text in requests.items() if is_about(text, answer)] for answer in shown)), []
         )

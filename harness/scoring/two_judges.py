@@ -64,12 +64,14 @@ def _agreement(name: str, answers: Iterable[tuple[Key, object, bool, bool]]) -> 
     n_samples = Counter[Key]()
     for key, answer, ours, theirs in answers:
         n_samples[first.setdefault((key.question_id, answer, ours, theirs), key)] += 1
+    # Answers to one question depend on each other, so that the interval takes the questions as clusters.
     questions: dict[str, list[bool]] = {}
     for question_id, _, ours, theirs in first:
         questions.setdefault(question_id, []).append(ours == theirs)
     table = Counter((ours, theirs) for _, _, ours, theirs in first)
     n, n_equal = len(first), table[True, True] + table[False, False]
     n_ours, n_theirs = table[True, True] + table[True, False], table[True, True] + table[False, True]
+    # The agreement of two judges with these rates of "correct" who decide independently.
     chance = (n_ours * n_theirs + (n - n_ours) * (n - n_theirs)) / n**2
     interval = None
     if len(questions) > 1:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from harness.asking.options import RaceRules, RunOptions
 from harness.asking.prepare import Prepared, prepare
-from harness.asking.session import generate
+from harness.asking.session import end_if_signalled, generate
 from harness.asking.watching import Watcher
 from harness.core import codec
 from harness.core.errors import Sentence, StoreError, UsageError, option
@@ -359,7 +359,10 @@ def _sample(prepared: Prepared, benchmark: str, n: int, watcher: Watcher | None,
     """
     settings = prepared.settings
     few = {**settings.benchmarks, benchmark: replace(settings.benchmarks[benchmark], samples=n)}
-    return generate(prepared, replace(settings, benchmarks=few, fingerprint=settings.fingerprint and first), watcher)
+    stage = replace(settings, benchmarks=few, fingerprint=settings.fingerprint and first)
+    outcome = generate(prepared, stage, watcher)
+    end_if_signalled(outcome, prepared, watcher)
+    return outcome
 
 
 def _one_benchmark(entered: Mapping[str, Prepared]) -> str:

@@ -19,7 +19,7 @@ import numpy as np
 from harness.asking.options import RepeatsRules, RunOptions, SizesRules
 from harness.asking.options.verbs import RepeatedOptions
 from harness.asking.prepare import Prepared, prepare
-from harness.asking.session import generate
+from harness.asking.session import end_if_signalled, generate
 from harness.asking.watching import Watcher
 from harness.core.codec import digest
 from harness.core.errors import StoreError, UsageError, option
@@ -265,7 +265,9 @@ def _run(prepared: Prepared, path: Path, n: int | None, seed: int | None, watche
     if n is not None:
         benchmarks = {name: replace(benchmark, samples=n) for name, benchmark in benchmarks.items()}
     settings = replace(prepared.settings, out=path, seed=seed, benchmarks=benchmarks)
-    return generate(replace(prepared, settings=settings), settings, watcher).complete
+    outcome = generate(replace(prepared, settings=settings), settings, watcher)
+    end_if_signalled(outcome, replace(prepared, settings=settings), watcher)
+    return outcome.complete
 
 
 def _folder(out: Path, n: int | None, number: int) -> Path:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.asking.prepare import Prepared
-from harness.asking.session import Sampled, generate
+from harness.asking.session import Sampled, end_if_signalled, generate
 from harness.asking.watching import Watcher
 from harness.core.errors import option
 from harness.core.inert import visible
@@ -51,6 +51,7 @@ def until_error(prepared: Prepared, error: float, watcher: Watcher | None = None
             for n, benchmark in planned.items()
         ):
             break
+        end_if_signalled(sessions[-1], prepared, watcher)
     reached_words = ", ".join(_in_words(name, reached[name], len(planned) > 1) for name in planned)
     if all(benchmark.rounds >= MIN_ROUNDS and benchmark.error <= error for benchmark in reached.values()):
         met = f"the sampling error is {reached_words}, at or below the target of {100 * error:g}"

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.core.errors import UsageError
-from harness.scoring import estimators
+from harness.scoring import estimators, intervals
 from harness.scoring.columns import numbers
 from harness.scoring.estimators import (
     VoteGroup,
@@ -403,3 +403,9 @@ def test_rivals_that_may_catch_up_only_together_leave_a_majority_open() -> None:
 def test_the_bound_on_a_rival_is_that_of_chernoff() -> None:
     """Shares 4/9 and 1/9, whose roots differ by 1/3: (1 − 1/9)²."""
     assert estimators._chance_to_catch_up(4, 1, 9, 2) == pytest.approx((8 / 9) ** 2)
+
+
+@pytest.mark.parametrize("df", [499, 500, 501, 5_000])
+def test_the_factor_of_t_leaves_five_percent_outside_by_bisection_and_by_series(df: int) -> None:
+    assert intervals.t_two_sided(intervals.t_factor(df), df) == pytest.approx(0.05, abs=1e-9)
+    assert intervals.t_two_sided(intervals.t_factor(df - 1), df) < 0.05 - 1e-9

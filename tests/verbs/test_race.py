@@ -6,10 +6,14 @@ For: harness.cli.race.
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
 import random
 import shutil
-from collections.abc import Iterator
+import signal
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -310,3 +314,37 @@ def test_the_sessions_of_a_race_warn_once_under_the_name_of_their_candidate(tmp_
         shutil.rmtree(tmp_path / "out")
         enough = harness(tmp_path, *words(one.base_url, two.base_url), *given, "5000")
         assert "no room for the fingerprint" not in enough.err
+
+
+def interrupting(answer: Callable[[Request], Iterator[Step]], n: int) -> Callable[[Request], Iterator[Step]]:
+    """The model, whose user presses Ctrl-C while reply `n` is awaited. The reply comes all the same."""
+    numbers = itertools.count(1)
+
+    def reply(request: Request) -> Iterator[Step]:
+        if request.method == "POST" and next(numbers) == n:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.5)
+        return answer(request)
+
+    return reply
+
+
+@pytest.mark.usefixtures("questions")
+@pytest.mark.parametrize("last", [11, 12])
+def test_a_ctrl_c_ends_a_race_although_the_replies_in_flight_complete_the_round(last: int, tmp_path: Path) -> None:
+    """A round has 12 requests, two at a time."""
+    with FaultServer(interrupting(able(0.5), last)) as one, FaultServer(able(0.5, shift=1)) as two:
+        given = ("--samples", "8", "--step", "1", "--concurrency", "2", "--price-in", "0", "--price-out", "1")
+        done = harness(tmp_path, *words(one.base_url, two.base_url), *given)
+        assert (done.code, billed(one), billed(two)) == (130, 600, 0), done.err
+        assert "stopped by SIGINT: 12 samples are stored in " in done.err
+        assert "This session: 0.0006 USD" in done.err
+        assert "Resume with: harness race " in done.err
+
+
+@pytest.mark.usefixtures("questions")
+def test_a_ctrl_c_while_the_last_reply_of_a_run_is_awaited_leaves_the_run_complete(tmp_path: Path) -> None:
+    with FaultServer(interrupting(able(0.5), 12)) as server:
+        given = ("run", "--data", "sums.jsonl", "--id-key", "id", "--no-canary", "--out", "out", "--samples", "1")
+        done = harness(tmp_path, *given, "--base-url", server.base_url)
+        assert (done.code, billed(server)) == (0, 600), done.err

@@ -96,17 +96,20 @@ def word_behind(content: str, clause: str) -> str | None:
     """Return the unit, the counted noun or the unknown word that begins the clause behind a box; "" if the clause adds
     nothing to the value, None if the clause may change it.
     """
+    # 了 may close the words about the answer, or the value itself: 就够了, \boxed{37}升了.
     words = _IS_ANSWER.sub("", clause.rstrip("了")).rstrip("了")
     if not words:
         return ""
     is_number = _NUMBER.fullmatch(content) is not None
     ended = _ENDS_IN_UNIT.fullmatch(_LAYOUT.sub("", content)) if not is_number else None
     inside = "" if ended is None else ended["unit"]
+    # Words in the box with no number before a unit, such as 一样多, can only be changed by more words.
     if (not is_number and not inside) or _NO_NOUN.search(_DIFFERENT.sub("", words)) is not None:
         return None
     if split_scale(words)[1] == "":
         return words
     read = f"{inside}{words}"
+    # The longest name wins, as in a sentence: 平方米, not 平方.
     name = next((read[:end] for end in range(len(read), 0, -1) if _measures(read[:end])), "")
     rest = read[len(name) :]
     if name and len(name) >= len(inside):
@@ -120,6 +123,7 @@ def is_denied(text: str, start: int, lo: int) -> bool:
     line = text[max(lo, start - _BEFORE_CHARS) : start]
     if line.isascii():
         return False
+    # A denial in an earlier line or clause is of something else.
     line = _LAYOUT.sub("", line.rstrip().rpartition("\n")[2])
     clause = _COMPOUNDS.sub("", _MARK.split(line)[-1])
     denial = max((match.start() for match in _DENIES.finditer(clause)), default=-1)

@@ -39,6 +39,7 @@ def of_clause(answer: str, head: str, references: Sequence[str]) -> str | None:
     per minute. 男生占全班的3/5 states no ratio, such as 3:5, and 还剩绳子的1/2 no length, such as 1/2米.
     head: the text before the answer.
     """
+    # What an earlier clause says of rates and shares is not said of this number.
     clause = _CLAUSE_MARK.split(head)[-1]
     if _SHARE.search(clause) is not None:
         if any(map(RATIO.fullmatch, references)):
@@ -47,6 +48,7 @@ def of_clause(answer: str, head: str, references: Sequence[str]) -> str | None:
             return None
     name = _NAME_OF_VALUE.match(answer)
     clause += "" if name is None else name.group()
+    # A bare reference names no unit, so that a rate and a length with its number are one answer to it.
     if (per := _EACH_ONE.findall(clause)) == [] or any(map(_WITHOUT_UNIT.fullmatch, references)):
         return answer
     rate = _PER.search(clause) if any(map(_RATE.search, references)) and len(per) == 1 else None

@@ -371,10 +371,12 @@ def _answer_of_boxes(text: str, box: Box, whole: Box, lo: int, hi: int, kind: st
     whole: the box joined with earlier ones, or the box itself.
     """
     answer = Extraction(whole.content, whole.start, whole.end, "box" if whole is box else "boxes")
-    if is_denied(text, whole.outer_start, lo):
+    # Most replies have no sign of Chinese, and cost nothing here.
+    is_plain = text.isascii()
+    if not is_plain and is_denied(text, whole.outer_start, lo):
         return answer._replace(method=UNSTATED)
-    clause = "" if kind == "choice" else clause_behind(box.content, text, box.outer_end, hi)
-    word = word_behind(box.content, clause)
+    clause = "" if is_plain or kind == "choice" else clause_behind(box.content, text, box.outer_end, hi)
+    word = word_behind(box.content, clause) if clause else ""
     if word is None:
         return answer._replace(method=UNSTATED, opened_by=clause)
     if whole is not box or kind not in ("integer", "number", "expression"):

@@ -17,6 +17,7 @@ import msgspec
 
 from harness.asking import prepare, servers
 from harness.asking.options import GradingOptions, JudgeOptions, ScoreOptions
+from harness.asking.session import end_if_signalled
 from harness.asking.watching import Watcher
 from harness.core import codec
 from harness.core.errors import (
@@ -372,6 +373,7 @@ class _Group:
             self._watcher.entering(cell.name)
             with prepare.prepare(cell.options, self._watcher, server=server, judged=judged) as prepared:
                 session = sample(prepared, self._watcher)
+                end_if_signalled(session.outcome, prepared, self._watcher)
             self._watcher.sampled()
             for warning in session.outcome.warnings:
                 self._watcher.warn(Sentence(f"{cell.name}: {warning.marked}"))
