@@ -31,7 +31,7 @@ def without_model(sweep: Sweep) -> list[str]:
             sentences.append(
                 f"{entry.where}: no word of `command` says which model to load, so the server {entry.name} may load "
                 'the same weights for each of them: write "{model}" where the program takes the path of the weights, '
-                'such as command: [python, serve.py, "{model}", --port, "{port}"]. A program that is told the model '
+                'such as command: [python, serve.py, "{model}", "{port}"]. A program that is told the model '
                 "in another way, for example by {served_name}, needs no change"
             )
     return sentences
