@@ -360,7 +360,7 @@ def test_a_report_shows_scores_of_the_index_as_points_beside_the_run(tmp_path: P
         write(tmp_path / "store", record(name, "aime25", percent, source=source), random.Random(source))
     update(PublishedUpdateOptions(source=str(tmp_path / "store")))
     run = write_run(tmp_path / "run", model="Org/Model-7B", benchmarks=[("aime25", 30, 8)])
-    shown = report([run.path], ReportOptions(), lambda _manifest: [])
+    shown = report([run.path], ReportOptions(), lambda *_: [])
     (strip,) = [plot for plot in shown.plots() if plot.name.startswith("published")]
     assert "board A" in repr(strip)
     assert "board B" not in repr(strip)
