@@ -411,7 +411,8 @@ def _with_forecasts(
     if evidence.folder is None or evidence.run is None:
         return needed
     benchmark = evidence.run.benchmarks[evidence.benchmark]
-    concurrency = int(benchmark.record.settings.get("concurrency") or _CONCURRENCY)
+    recorded = benchmark.record.settings.get("concurrency")
+    concurrency = recorded if isinstance(recorded, int) and recorded > 0 else _CONCURRENCY
     needed = replace(needed, concurrency=concurrency)
     if size is None or benchmark.record.imported:
         return needed
