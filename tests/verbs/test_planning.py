@@ -282,3 +282,13 @@ def test_without_a_run_of_the_benchmark_it_says_what_to_do(tmp_path: Path) -> No
     refused = harness(tmp_path, "plan", "results/mine2", "--detect", "2")
     assert "results/mine2" in refused.err
     assert "there is no run" in refused.err
+
+
+def test_a_recorded_concurrency_that_is_no_number_is_passed_over(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", benchmarks=[("demo", 6, 4)])
+    manifest = json.loads(run.manifest.read_text("utf-8"))
+    for benchmark in manifest["benchmarks"].values():
+        benchmark["settings"]["concurrency"] = [1]
+    run.manifest.write_text(json.dumps(manifest), "utf-8")
+    done = harness(tmp_path, "plan", "run:8", "--detect", "5")
+    assert done.code == 0, done.err
