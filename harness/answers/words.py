@@ -58,7 +58,8 @@ _SYNONYM_GROUPS = (
     ("false", "f", "错误", "错", "错误的", "错的", "不对", "不对的", "不正确", "×", "✗", "✘", r"\times"),
     ("all real numbers", "all reals", "real numbers", "r", r"\mathbb r", "ℝ", "全体实数"),
 )  # fmt: skip
-_JUDGING_SIGN = re.compile(r"[√✓✔×✗✘]|\\(?:checkmark|surd|times)")
+JUDGING_SIGNS = "√✓✔×✗✘"
+_JUDGING_SIGN = re.compile(rf"[{JUDGING_SIGNS}]|\\(?:checkmark|surd|times)")
 r"""Signs by which a statement is judged right or wrong, if nothing else stands beside them: √, \times."""
 
 _SYNONYMS = {word: group[0] for group in _SYNONYM_GROUPS for word in group}

@@ -79,20 +79,20 @@ def test_the_settings_that_differ_stand_in_every_document(tmp_path: Path) -> Non
     ours = write_run(tmp_path / "ours", settings={"sampling": {"max_tokens": 32768, "top_k": 7}})
     theirs = write_run(tmp_path / "theirs", settings={"sampling": {"max_tokens": 4096, "top_k": 7}})
     twin = write_run(tmp_path / "twin", settings={"sampling": {"max_tokens": 4096, "top_k": 7}})
-    made = report([ours, theirs])
-    rest = made.markdown().partition("**Settings of demo that differ**")[2]
+    shown = report([ours, theirs])
+    rest = shown.markdown().partition("**Settings of demo that differ**")[2]
     assert "| setting | ours | theirs |" in rest
     assert "32,768 | 4,096 |" in rest
     assert "top" not in rest
-    assert re.search(r"% Settings of demo that differ.*32,768 & 4,096", made.latex(), re.DOTALL)
+    assert re.search(r"% Settings of demo that differ.*32,768 & 4,096", shown.latex(), re.DOTALL)
     assert "that differ" not in report([theirs, twin]).markdown()
 
 
 def test_markdown_ends_with_the_commands_that_repeat_the_runs(tmp_path: Path) -> None:
     run = write_run(tmp_path / "ours")
-    made = Report(report([run]).runs, repeat=lambda _manifest, label, _scores: [f"harness run --out {label}-again"])
-    assert made.markdown().endswith("\n**To have it again**\n\n    harness run --out ours-again\n")
-    assert "To have it again" not in Report(made.runs).markdown()
+    shown = Report(report([run]).runs, repeat=lambda _manifest, label, _scores: [f"harness run --out {label}-again"])
+    assert shown.markdown().endswith("\n**To have it again**\n\n    harness run --out ours-again\n")
+    assert "To have it again" not in Report(shown.runs).markdown()
 
 
 def test_warnings_stand_below_the_table_in_words(two_runs: Report) -> None:
@@ -275,12 +275,12 @@ def test_csv_has_one_line_a_score_with_fractions_and_a_column_for_each_k(tmp_pat
 
 def test_a_breakdown_stands_in_every_format_and_its_csv_has_a_line_a_value(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", benchmarks=[("demo", 10, 4)])
-    made = report([folder])
-    made.write(folder.path)
-    (groups,) = (score.breakdowns["level"] for _, _, score in made.scores)
+    shown = report([folder])
+    shown.write(folder.path)
+    (groups,) = (score.breakdowns["level"] for _, _, score in shown.scores)
     for name in ("report.html", "report.md", "report.tex"):
         assert "run, demo by level, in" in (folder.path / name).read_text("utf-8"), name
-    assert "| 3 | 2 | " in made.markdown()
+    assert "| 3 | 2 | " in shown.markdown()
     lines = list(csv.DictReader((folder.path / "report_breakdowns.csv").read_text("utf-8").splitlines()))
     assert [(line["column"], line["value"], float(line["accuracy"])) for line in lines] == [
         ("level", value, group.accuracy) for value, group in groups.items()
@@ -289,7 +289,7 @@ def test_a_breakdown_stands_in_every_format_and_its_csv_has_a_line_a_value(tmp_p
         ("run", "demo", "2", "2")
     }
     # Wrong twin: report.csv stays one line a score, and a report without a breakdown leaves no former file behind.
-    assert made.csv().count("\n") == 2
+    assert shown.csv().count("\n") == 2
     report([write_run(tmp_path / "small", benchmarks=[("demo", 1, 4)])]).write(folder.path)
     assert not (folder.path / "report_breakdowns.csv").exists()
 
@@ -306,10 +306,10 @@ def test_a_group_with_unanswered_questions_says_how_many_it_covers(tmp_path: Pat
     )
     (tmp_path / "typed.csv").write_text("question,answer,response\none?,1,1\ntwo?,2,2\n")
     harness.score(tmp_path / "typed.csv", benchmark=str(tmp_path / "card.yaml"))
-    made = harness.report(tmp_path / "typed.csv", out=tmp_path / "out")
-    assert re.search(r"\| areas \| 1 of 3 \| 100\.0 \|", made.markdown())
-    assert re.search(r"\| sums \| 1 \| 100\.0 \|", made.markdown())
-    assert "only one of the four has a sample" in made.markdown()
+    shown = harness.report(tmp_path / "typed.csv", out=tmp_path / "out")
+    assert re.search(r"\| areas \| 1 of 3 \| 100\.0 \|", shown.markdown())
+    assert re.search(r"\| sums \| 1 \| 100\.0 \|", shown.markdown())
+    assert "only one of the four has a sample" in shown.markdown()
     (areas, sums) = csv.DictReader((tmp_path / "out" / "report_breakdowns.csv").read_text("utf-8").splitlines())
     assert [(group["n_questions"], group["n_answered"]) for group in (areas, sums)] == [("3", "1"), ("1", "1")]
 
@@ -334,13 +334,13 @@ def test_a_breakdown_has_a_second_accuracy_that_counts_the_verdicts_by_hand(tmp_
     )  # fmt: skip
     overrides.append(run.benchmark("demo"), override)
     score_run(run, GradingOptions())
-    made = report([run])
-    assert re.search(r"\| a \| 1 \| 33\.3 \|.*\| 1 \| 66\.7 \| 0 \|", made.markdown())
-    assert re.search(r"\| b \| 2 \| 16\.7 \|.*\| 1 \| 16\.7 \| 1 \|", made.markdown()), (
+    shown = report([run])
+    assert re.search(r"\| a \| 1 \| 33\.3 \|.*\| 1 \| 66\.7 \| 0 \|", shown.markdown())
+    assert re.search(r"\| b \| 2 \| 16\.7 \|.*\| 1 \| 16\.7 \| 1 \|", shown.markdown()), (
         "the grader's, where nobody judged"
     )
-    assert "with verdicts by hand: the accuracy if the verdicts given by hand count" in made.markdown()
-    groups = {group["value"]: group for group in csv.DictReader(io.StringIO(made.breakdown_csv()))}
+    assert "with verdicts by hand: the accuracy if the verdicts given by hand count" in shown.markdown()
+    groups = {group["value"]: group for group in csv.DictReader(io.StringIO(shown.breakdown_csv()))}
     assert float(groups["a"]["accuracy"]) == pytest.approx(1 / 3), "the grader's score stays"
     assert float(groups["a"]["accuracy_overridden"]) == pytest.approx(2 / 3)
     assert (groups["a"]["n_undecided"], groups["a"]["n_undecided_overridden"]) == ("1", "0")
@@ -386,9 +386,9 @@ def test_the_ends_of_an_interval_are_told_apart_however_near_they_are() -> None:
 
 
 def test_a_report_prints_as_its_runs_by_name(tmp_path: Path) -> None:
-    made = report([write_run(tmp_path / "one"), write_run(tmp_path / "two")])
-    assert repr(made) == "<Report of one, two>"
-    assert made._repr_markdown_().startswith("**Accuracy in %")
+    shown = report([write_run(tmp_path / "one"), write_run(tmp_path / "two")])
+    assert repr(shown) == "<Report of one, two>"
+    assert shown._repr_markdown_().startswith("**Accuracy in %")
 
 
 def _typed(path: Path, replies: Sequence[str]) -> Path:

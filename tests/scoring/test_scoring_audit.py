@@ -147,9 +147,9 @@ def test_an_audit_of_a_former_version_does_not_say_in_which_direction_it_differs
 def test_only_what_a_judge_decided_is_audited() -> None:
     items = items_of({"q2": "cw"}, q1="cc")
     assert {key.question_id for key in draw(items, 100)} == {"q2"}
-    found = estimated(items, {Key("q2", 0): False, Key("q2", 1): False})
-    assert found is not None
-    assert (found.n_population, found.accuracy) == (2, 0.5)  # q1 is right by the rules
+    estimate = estimated(items, {Key("q2", 0): False, Key("q2", 1): False})
+    assert estimate is not None
+    assert (estimate.n_population, estimate.accuracy) == (2, 0.5)  # q1 is right by the rules
 
 
 @pytest.mark.parametrize("override", [True, False])
@@ -170,10 +170,10 @@ def test_an_audit_finds_what_a_judge_wrongly_rejects(override: bool) -> None:
         items = tally([question(f"q{q}") for q in range(60)], grades, None).questions
         verdicts = {key: bool(right[int(key.question_id[1:]), key.sample_index]) for key in draw(items, 100)}
         assert any(verdicts[key] and not accepted[int(key.question_id[1:]), key.sample_index] for key in verdicts)
-        found = audited(items, by_hand(verdicts), accuracy_intervals(items))
-        assert found is not None
-        assert found.n_population == 240
-        interval = found.intervals.sampling_interval
+        estimate = audited(items, by_hand(verdicts), accuracy_intervals(items))
+        assert estimate is not None
+        assert estimate.n_population == 240
+        interval = estimate.intervals.sampling_interval
         assert interval is not None
         held += interval.low <= chances.mean() <= interval.high
     assert held >= 186
@@ -182,9 +182,9 @@ def test_an_audit_finds_what_a_judge_wrongly_rejects(override: bool) -> None:
 def test_without_a_judge_all_samples_are_audited() -> None:
     items = items_of({}, q1="cw", q2="cc")
     assert len(draw(items, 100)) == 4
-    found = estimated(items, {Key("q1", 0): True, Key("q1", 1): True, Key("q2", 0): True, Key("q2", 1): False})
-    assert found is not None
-    assert (found.accuracy, found.n_differing) == (0.75, 2)
+    estimate = estimated(items, {Key("q1", 0): True, Key("q1", 1): True, Key("q2", 0): True, Key("q2", 1): False})
+    assert estimate is not None
+    assert (estimate.accuracy, estimate.n_differing) == (0.75, 2)
 
 
 def test_each_verdict_gets_its_part() -> None:
@@ -241,10 +241,10 @@ def test_fewer_than_half_of_the_verdicts_at_the_beginning_of_the_order_give_no_e
     assert needed > 1
     missing = [key for key in order if key not in verdicts][:needed]
     assert estimated(gone, {**verdicts, **dict.fromkeys(missing[:-1], False)}) is None
-    found = estimated(gone, {**verdicts, **dict.fromkeys(missing, False)})
-    assert found is not None
-    assert found.n_audited >= (60 + needed) / 2
-    assert found.accuracy < 1
+    estimate = estimated(gone, {**verdicts, **dict.fromkeys(missing, False)})
+    assert estimate is not None
+    assert estimate.n_audited >= (60 + needed) / 2
+    assert estimate.accuracy < 1
 
 
 def test_the_reason_for_no_estimate_is_the_first_sample_of_the_order() -> None:

@@ -68,12 +68,12 @@ def filled(path: Path, verdict_of: Any) -> list[dict[str, Any]]:
 
 def told_of_open(folder: Path) -> set[str]:
     """What `harness report` and `harness audit` say of samples that nobody has decided."""
-    said = [
+    sentences = [
         harness(folder, "report", "run", "--out", "table").out,
         harness(folder, "audit", "run", "--out", "more.jsonl").out,
     ]
-    assert not any("undecided` asks" in text or "by `harness audit` with" in text for text in said)
-    return {line for text in said for line in text.splitlines() if line.startswith("to decide")}
+    assert not any("undecided` asks" in text or "by `harness audit` with" in text for text in sentences)
+    return {line for text in sentences for line in text.splitlines() if line.startswith("to decide")}
 
 
 # --- before an audit ---
@@ -140,11 +140,11 @@ def test_only_the_undecided_samples_are_asked_about_and_estimate_nothing(tmp_pat
 def test_a_score_names_the_commands_that_show_and_decide_the_undecided_samples(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "my run", ROWS)
     first = harness(tmp_path, "score", "my run", "--workers", "1")
-    said = re.search(
+    sentences = re.search(
         r"(\d+) undecided samples have no verdict by hand\n  to read: +(.*)\n  to decide: +(.*)\n", first.out
     )
-    assert said is not None, first.out
-    n, *commands = said.groups()
+    assert sentences is not None, first.out
+    n, *commands = sentences.groups()
     read, decide = (shlex.split(command)[1:] for command in commands)
     assert f"prose: {n} samples" in harness(tmp_path, *read).out
     assert f"0 of {n} undecided samples are judged" in harness(tmp_path, *decide, "--out", "todo.jsonl").out
@@ -162,8 +162,8 @@ def test_a_score_names_the_commands_that_show_and_decide_the_undecided_samples(t
 def test_the_run_that_takes_verdicts_is_named_for_a_file_that_takes_none(tmp_path: Path) -> None:
     row = {"question": "1+1", "answer": "2", "response": "There are 2 left to check."}
     (tmp_path / "theirs.jsonl").write_text(json.dumps(row) + "\n")
-    said = harness(tmp_path, "score", "theirs.jsonl").out
-    assert said.endswith(
+    sentences = harness(tmp_path, "score", "theirs.jsonl").out
+    assert sentences.endswith(
         "1 undecided sample has no verdict by hand\n  to read:   harness show theirs.jsonl --undecided\n"
         "  to decide: harness score theirs.jsonl --as-run results/theirs\n"
     )
@@ -340,8 +340,8 @@ def older(tmp_path: Path, judge: FaultServer) -> RunFolder:
     path = folder.benchmark("prose").overrides
     rows = [{**json.loads(line), "when": "2026-01-02T00:00:00+00:00"} for line in path.read_text().splitlines()]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    said = judged_by_rubric(folder, judge, "It names at least two points.", "2026-01-03T00:00:00+00:00")
-    assert "4 of these 4 verdicts are older than the rubric: `harness audit` asks for them once more" in said
+    sentences = judged_by_rubric(folder, judge, "It names at least two points.", "2026-01-03T00:00:00+00:00")
+    assert "4 of these 4 verdicts are older than the rubric: `harness audit` asks for them once more" in sentences
     return folder
 
 
@@ -372,8 +372,8 @@ def test_verdicts_that_are_older_than_the_rubric_are_given_anew_in_a_terminal(tm
 def test_the_last_verdict_is_taken_back_in_a_terminal_and_its_sample_comes_again(
     tmp_path: Path, judged: RunFolder
 ) -> None:
-    said = in_terminal(tmp_path, "y\nn\nb\nb\nn\ny\nq\n")
-    asked = [line for line in said.splitlines() if " · prose" in line or "prose · " in line]
+    sentences = in_terminal(tmp_path, "y\nn\nb\nb\nn\ny\nq\n")
+    asked = [line for line in sentences.splitlines() if " · prose" in line or "prose · " in line]
     assert [line.split(" · ")[-1].strip().partition(" ")[0] for line in asked] == ["1", "2", "3", "2", "1", "2", "3"]
     assert [line.rsplit(" · ", 1)[0] for line in asked[:2]] == [asked[i].rsplit(" · ", 1)[0] for i in (4, 3)]
     stored = overrides.read(judged.benchmark("prose"))
@@ -382,9 +382,9 @@ def test_the_last_verdict_is_taken_back_in_a_terminal_and_its_sample_comes_again
 
 
 def test_before_the_first_verdict_there_is_none_to_take_back(tmp_path: Path, judged: RunFolder) -> None:
-    said = in_terminal(tmp_path, "b\nq\n")
-    assert "take the last verdict back" not in said
-    assert "'b' is not one of" in said
+    sentences = in_terminal(tmp_path, "b\nq\n")
+    assert "take the last verdict back" not in sentences
+    assert "'b' is not one of" in sentences
     assert not judged.benchmark("prose").overrides.exists()
 
 
@@ -408,19 +408,19 @@ def test_an_audit_in_the_viewer_reaches_page_report_and_score_at_once(tmp_path: 
     """As verdicts from a file do; a person who judges half of the samples and goes on leaves no former sentence."""
     where = {"run": "run", "benchmark": "prose"}
     assert "leave its errors out" in warnings(judged)
-    said = []
+    sentences = []
     with viewing(tmp_path, "run") as viewer, viewer.client() as visitor:
         while (page := visitor.get("/api/audit", params=where).json())["question_id"] is not None:
             given = {"question": page["question_id"], "sample": page["sample"], "verdict": "correct"}
             body = {**where, **given, "who": "Ann", "why": "audit"}
             assert visitor.post("/api/override", json=body, headers={"X-Harness-View": "1"}).status_code == 200
             shown = visitor.get("/api/benchmark", params=where).json()
-            said.append("\n".join(shown["warnings"]))
-    assert "leave its errors out" in said[0]  # one verdict is no estimate yet
-    assert "a person audited 4 of the judge's 4 verdicts" in said[-1]
-    assert "the intervals of the score leave the judge's errors out" in said[-1]
-    assert said[-1].count("a person audited") == 1
-    assert not any("leave its errors out" in words or "with these verdicts" in words for words in said[-1:])
+            sentences.append("\n".join(shown["warnings"]))
+    assert "leave its errors out" in sentences[0]  # one verdict is no estimate yet
+    assert "a person audited 4 of the judge's 4 verdicts" in sentences[-1]
+    assert "the intervals of the score leave the judge's errors out" in sentences[-1]
+    assert sentences[-1].count("a person audited") == 1
+    assert not any("leave its errors out" in words or "with these verdicts" in words for words in sentences[-1:])
     assert shown["standing"]["by_hand"]["sentence"] == "4 samples judged by hand, 2 otherwise than the grader"
     report = harness(tmp_path, "report", "run", "--out", "reported")
     assert report.code == 0, report.err

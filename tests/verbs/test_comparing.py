@@ -162,12 +162,12 @@ def test_the_size_of_two_new_runs_does_not_depend_on_what_else_is_compared(tmp_p
     base, tuned = two_runs(tmp_path, second=0.45)
     (alone,) = compare([base.path, tuned.path], CompareOptions())
     pair = RunPair(run="tuned", baseline="base", paired=alone.decision.paired, samples=16)
-    several = decide([pair] * 6)
+    of_six = decide([pair] * 6)
     assert alone.decision.settling is not None
-    assert {one.settling for one in several} == {alone.decision.settling}
-    assert {one.settling_questions for one in several} == {alone.decision.settling_questions}
+    assert {one.settling for one in of_six} == {alone.decision.settling}
+    assert {one.settling_questions for one in of_six} == {alone.decision.settling_questions}
     # What these samples find depends on it: six times the p values are corrected.
-    assert several[0].detectable > alone.decision.detectable
+    assert of_six[0].detectable > alone.decision.detectable
 
 
 def test_the_margins_of_several_runs_are_corrected_together(tmp_path: Path) -> None:

@@ -35,11 +35,11 @@ def said(folder: Path, verb: str, first: str, second: str) -> str:
 def test_another_judge_or_rubric_is_named_by_diff_and_compare(tmp_path: Path) -> None:
     judged(tmp_path, "a", VERDICT)
     judged(tmp_path, "b", with_rubric(COMMON))
-    told = said(tmp_path, "diff", "a", "b")
-    assert f"judge: prompt: verdict → {with_rubric(COMMON).name}" in told
-    assert COMMON not in told, "a rubric in one line is not the user's file"
-    assert "+judge:judge@verdict → " in told
-    assert "no setting differs" not in told
+    text = said(tmp_path, "diff", "a", "b")
+    assert f"judge: prompt: verdict → {with_rubric(COMMON).name}" in text
+    assert COMMON not in text, "a rubric in one line is not the user's file"
+    assert "+judge:judge@verdict → " in text
+    assert "no setting differs" not in text
     assert "were graded by different graders" in said(tmp_path, "compare", "b", "a")
 
 
@@ -65,16 +65,16 @@ def test_beside_a_judge_a_function_of_ones_own_is_not_called_rules(
         own = write_run(tmp_path / "own", ROWS).benchmark("prose")
         rules = GradeRules(grader="own_words:decide")
         write_lines(own.questions, [msgspec.structs.replace(it, rules=rules) for it in questions.read(own)])
-        told = harness(tmp_path, "score", "own", *words).out
-    assert "own grader | judge" in told
-    assert "rules" not in told.partition("judged by")[2]
+        text = harness(tmp_path, "score", "own", *words).out
+    assert "own grader | judge" in text
+    assert "rules" not in text.partition("judged by")[2]
 
 
 def test_an_equal_grading_is_not_named(tmp_path: Path) -> None:
     """The wrong twin: the judge's server had another port, which decides no verdict."""
     judged(tmp_path, "a", VERDICT)
     judged(tmp_path, "b", VERDICT)
-    told = said(tmp_path, "diff", "a", "b")
-    assert "graders:" not in told
-    assert "prompt" not in told
+    text = said(tmp_path, "diff", "a", "b")
+    assert "graders:" not in text
+    assert "prompt" not in text
     assert "other settings" not in said(tmp_path, "compare", "b", "a")

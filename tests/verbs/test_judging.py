@@ -357,9 +357,9 @@ def test_a_judge_without_any_verdict_is_told_with_each_benchmark_s_own_answers(t
     manifest.extend("leaves", Manifest.load(other).benchmarks["leaves"]).save(run)
     with FaultServer(ruling_by({})) as server:
         judged = judge_run(run, serve(server))
-    said = {score.benchmark: "\n".join(score.warnings) for score in judged.scores}
-    assert "the judge was asked about 2 answers and gave no verdict at all" in said["prose"]
-    assert "the judge was asked about 1 answer and gave no verdict at all" in said["leaves"]
+    text = {score.benchmark: "\n".join(score.warnings) for score in judged.scores}
+    assert "the judge was asked about 2 answers and gave no verdict at all" in text["prose"]
+    assert "the judge was asked about 1 answer and gave no verdict at all" in text["leaves"]
     assert "the judge was asked about 3 answers and gave no verdict at all" in judged.mute
 
 
@@ -566,11 +566,11 @@ def test_where_the_judge_cannot_be_asked_again_its_stored_verdicts_count(tmp_pat
             ("http://127.0.0.1:9", "127.0.0.1:9"),
         ):
             done = harness(tmp_path, *words, base_url)
-            said = " ".join((done.out + done.err).split())
-            assert done.code == 0, said
-            assert "the judge could not be asked again about 2 answers on which it gave no verdict" in said
-            assert cause in said
-            assert "its stored verdicts count, and the same command asks again" in said
+            text = " ".join((done.out + done.err).split())
+            assert done.code == 0, text
+            assert "the judge could not be asked again about 2 answers on which it gave no verdict" in text
+            assert cause in text
+            assert "its stored verdicts count, and the same command asks again" in text
             assert four.benchmark("prose").grades.read_bytes() == stored
     with FaultServer(ruling_by({"sugar": True})) as server:
         judge_run(four, serve(server))

@@ -211,8 +211,8 @@ def test_a_plan_says_how_much_more_several_candidates_take(empty: Path) -> None:
     # A margin is one p value for each candidate, not two.
     assert "takes 1.3 (1.5) times the samples" in harness(empty, "plan", "aime24:64", "--margin", "3").out
     assert "candidates" not in harness(empty, "plan", "aime24:64", "--published-samples", "4").out
-    several = harness(empty, "plan", "aime24:64", "aime25:64").out
-    assert "prints the mean if each of the two runs has all of them" in several
+    of_two = harness(empty, "plan", "aime24:64", "aime25:64").out
+    assert "prints the mean if each of the two runs has all of them" in of_two
 
 
 def test_a_number_of_samples_that_stands_alone_is_answered_with_its_place(empty: Path) -> None:

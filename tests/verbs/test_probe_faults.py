@@ -167,12 +167,12 @@ def test_no_check_reads_texts_that_did_not_come() -> None:
 
 
 def test_a_single_unfinished_stream_is_a_warning_and_one_under_load_is_a_finding_of_load() -> None:
-    (found,) = probe.examine(ToyAsker(Toy(), Unfinished(8)), probe.select(["finished streams"]), seed=1).findings
-    assert (found.outcome, found.came) == ("warns", "1 of 8 streams ended without a finish reason")
-    (found,) = probe.examine(ToyAsker(Toy(), Unfinished(4)), probe.select(["finished streams"]), seed=1).findings
-    assert found.outcome == "spoils"
-    (found,) = probe.examine(ToyAsker(Toy(), Unfinished(40)), probe.select(["load"])[:1], seed=1).findings
-    assert (found.outcome, "1 failed" in found.came) == ("warns", True), found.came
+    (of_checks,) = probe.examine(ToyAsker(Toy(), Unfinished(8)), probe.select(["finished streams"]), seed=1).findings
+    assert (of_checks.outcome, of_checks.came) == ("warns", "1 of 8 streams ended without a finish reason")
+    (of_checks,) = probe.examine(ToyAsker(Toy(), Unfinished(4)), probe.select(["finished streams"]), seed=1).findings
+    assert of_checks.outcome == "spoils"
+    (of_checks,) = probe.examine(ToyAsker(Toy(), Unfinished(40)), probe.select(["load"])[:1], seed=1).findings
+    assert (of_checks.outcome, "1 failed" in of_checks.came) == ("warns", True), of_checks.came
 
 
 def test_a_cut_is_accused_without_log_probabilities_if_short_replies_have_true_counts() -> None:
@@ -180,11 +180,13 @@ def test_a_cut_is_accused_without_log_probabilities_if_short_replies_have_true_c
         def request(self, body: Body) -> Body:
             return super().request(Unlisted().request(body))
 
-    found = findings(Capped("long stream", cap=512, reason="length"), ("usage", "long stream"))
-    assert [found[check].outcome for check in ("usage", "long stream")] == ["sound", "spoils"]
+    of_checks = findings(Capped("long stream", cap=512, reason="length"), ("usage", "long stream"))
+    assert [of_checks[check].outcome for check in ("usage", "long stream")] == ["sound", "spoils"]
     # The texts alone refute a false `stop`, whatever the counts are.
-    found = findings(Capped("ends", share=0.5), ("usage", "ends"))
-    assert (found["ends"].outcome, "goes on from there" in found["ends"].came) == ("spoils", True), found["ends"].came
+    of_checks = findings(Capped("ends", share=0.5), ("usage", "ends"))
+    assert (of_checks["ends"].outcome, "goes on from there" in of_checks["ends"].came) == ("spoils", True), of_checks[
+        "ends"
+    ].came
 
 
 @dataclass
@@ -286,9 +288,11 @@ def test_a_reply_that_ends_below_the_largest_limit_shows_no_cap_and_no_soundness
 ) -> None:
     """A cap at 40 tokens and a story that ends there look alike; the story that reaches its limit is not capped."""
     monkeypatch.setattr(toy_model, "NATURAL", natural)
-    (found,) = probe.examine(ToyAsker(Toy(), fault), probe.select(["ends"]), seed=1).findings
-    assert found.outcome == outcome, found.came
-    assert ("a hidden limit of the server, which `long stream` tells apart" in found.came) == (outcome == "untested")
+    (of_checks,) = probe.examine(ToyAsker(Toy(), fault), probe.select(["ends"]), seed=1).findings
+    assert of_checks.outcome == outcome, of_checks.came
+    assert ("a hidden limit of the server, which `long stream` tells apart" in of_checks.came) == (
+        outcome == "untested"
+    )
 
 
 def long_stream(fault: Fault, budget: int | None = None) -> Finding:
@@ -298,10 +302,11 @@ def long_stream(fault: Fault, budget: int | None = None) -> Finding:
 
 def test_two_equal_lengths_are_a_possible_cap_and_further_prompts_decide() -> None:
     # One reply of the first three is short; the replies to the further prompts are cut, too.
-    found = long_stream(EndsEarly(300, List=192))
-    assert (found.outcome, "3 different replies of 4 end there and say stop" in found.came) == ("spoils", True), (
-        found.came
-    )
+    of_checks = long_stream(EndsEarly(300, List=192))
+    assert (of_checks.outcome, "3 different replies of 4 end there and say stop" in of_checks.came) == (
+        "spoils",
+        True,
+    ), of_checks.came
     assert long_stream(Ends(cap=300, reason="length")).came.endswith("the reply ends there and says length")
     # The replies to the further prompts are short, too: nothing decides.
     unsure = long_stream(EndsEarly(300, List=192, For=150, Starting=170))
@@ -323,9 +328,9 @@ def test_a_possible_cap_is_named_where_the_budget_pays_for_no_further_prompt() -
 
 def test_a_server_that_draws_at_temperature_0_is_not_accused_of_another_kernel() -> None:
     for fault in (toy_model.Hot(), Fault()):
-        (found,) = probe.examine(ToyAsker(Toy(), fault), probe.select(["writing and reading"]), seed=1).findings
-        assert found.outcome == ("untested" if isinstance(fault, toy_model.Hot) else "sound"), found.came
-        assert ("draws at temperature 0" in found.came) == isinstance(fault, toy_model.Hot)
+        (of_checks,) = probe.examine(ToyAsker(Toy(), fault), probe.select(["writing and reading"]), seed=1).findings
+        assert of_checks.outcome == ("untested" if isinstance(fault, toy_model.Hot) else "sound"), of_checks.came
+        assert ("draws at temperature 0" in of_checks.came) == isinstance(fault, toy_model.Hot)
 
 
 # ---- a crowd
@@ -487,10 +492,10 @@ def test_two_shares_are_compared_exactly() -> None:
 def test_a_servers_bos_is_counted_whether_it_adds_one_to_raw_text_or_not() -> None:
     for adds in (True, False):
         toy = Toy(weights="3", adds=adds)
-        (found,) = probe.examine(ToyAsker(toy), probe.select(["opening"]), seed=1).findings
-        assert (found.outcome, "Gemma" in found.came) == ("sound", True), found.came
-        (found,) = probe.examine(ToyAsker(replace(toy, bos=0)), probe.select(["opening"]), seed=1).findings
-        assert found.outcome == ("untested" if adds else "spoils")
+        (of_checks,) = probe.examine(ToyAsker(toy), probe.select(["opening"]), seed=1).findings
+        assert (of_checks.outcome, "Gemma" in of_checks.came) == ("sound", True), of_checks.came
+        (of_checks,) = probe.examine(ToyAsker(replace(toy, bos=0)), probe.select(["opening"]), seed=1).findings
+        assert of_checks.outcome == ("untested" if adds else "spoils")
 
 
 def test_a_call_in_pieces_is_put_together() -> None:

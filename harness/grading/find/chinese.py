@@ -20,6 +20,7 @@ from harness.answers.grammar.numerals import number_in_words
 from harness.answers.grammar.spellings import is_own_spelling
 from harness.answers.grammar.tree import names
 from harness.answers.grammar.units import is_counted
+from harness.answers.words import JUDGING_SIGNS
 
 NUMERAL_SIGNS = "零〇一二两三四五六七八九十百千万亿"
 _NUMERAL = rf"[{NUMERAL_SIGNS}]{{1,16}}"
@@ -162,7 +163,7 @@ _JUDGED = re.compile(
 )
 """A sentence that judges the statement of the question: 所以这句话是正确的."""
 
-_ENDS_IN_JUDGEMENT = re.compile(rf"(?:{_JUDGEMENT})的?\Z|[√✓✔×✗✘]\Z")
+_ENDS_IN_JUDGEMENT = re.compile(rf"(?:{_JUDGEMENT})的?\Z|[{JUDGING_SIGNS}]\Z")
 _DENIES = "不是的?|不对的?|不正确|否|错误?的?"
 _REPLY = rf"(?:{_DENIES}|是的?|对的?|正确的?|没错)"
 _REPLIED = re.compile(rf"(?P<word>{_REPLY})[，,](?P<clause>[^，,。；;：:？?！!\n]{{2,40}})")
