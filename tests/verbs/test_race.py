@@ -330,10 +330,9 @@ def interrupting(answer: Callable[[Request], Iterator[Step]], n: int) -> Callabl
 
 
 @pytest.mark.usefixtures("questions")
-@pytest.mark.parametrize("last", [11, 12])
-def test_a_ctrl_c_ends_a_race_although_the_replies_in_flight_complete_the_round(last: int, tmp_path: Path) -> None:
+def test_a_ctrl_c_ends_a_race_although_the_replies_in_flight_complete_the_round(tmp_path: Path) -> None:
     """A round has 12 requests, two at a time."""
-    with FaultServer(interrupting(able(0.5), last)) as one, FaultServer(able(0.5, shift=1)) as two:
+    with FaultServer(interrupting(able(0.5), 12)) as one, FaultServer(able(0.5, shift=1)) as two:
         given = ("--samples", "8", "--step", "1", "--concurrency", "2", "--price-in", "0", "--price-out", "1")
         done = harness(tmp_path, *words(one.base_url, two.base_url), *given)
         assert (done.code, billed(one), billed(two)) == (130, 600, 0), done.err
@@ -348,3 +347,29 @@ def test_a_ctrl_c_while_the_last_reply_of_a_run_is_awaited_leaves_the_run_comple
         given = ("run", "--data", "sums.jsonl", "--id-key", "id", "--no-canary", "--out", "out", "--samples", "1")
         done = harness(tmp_path, *given, "--base-url", server.base_url)
         assert (done.code, billed(server)) == (0, 600), done.err
+
+
+@pytest.mark.usefixtures("questions")
+def test_a_ctrl_c_ends_a_run_with_a_target_although_the_replies_in_flight_complete_the_stage(tmp_path: Path) -> None:
+    """The first stage has 8 rounds of 12 requests, which are too few for one point."""
+    with FaultServer(interrupting(able(0.5), 96)) as server:
+        given = ("run", "--data", "sums.jsonl", "--id-key", "id", "--no-canary", "--out", "out", "--samples", "64")
+        done = harness(tmp_path, *given, "--target-error", "1", "--base-url", server.base_url)
+        assert (done.code, billed(server)) == (130, 4800), done.err
+        assert "stopped by SIGINT: 96 samples are stored in " in done.err
+        assert "Resume with: harness run " in done.err
+
+
+@pytest.mark.usefixtures("questions")
+def test_a_ctrl_c_ends_a_sweep_although_the_replies_in_flight_complete_the_cell(tmp_path: Path) -> None:
+    with FaultServer(interrupting(able(0.5), 12)) as server:
+        (tmp_path / "own.yaml").write_text(
+            "name: own\n"
+            f"run: {{base_url: [{server.base_url}], model: test-model, canary: false, samples: 1}}\n"
+            "sampling: [{name: cold, temperature: 0.2}, {name: hot, temperature: 0.8}]\n"
+            "benchmarks: [{data: sums.jsonl, id_key: id}]\n"
+        )
+        done = harness(tmp_path, "sweep", "own.yaml")
+        assert (done.code, billed(server)) == (130, 600), done.err
+        again = harness(tmp_path, "sweep", "own.yaml")
+        assert (again.code, billed(server)) == (0, 1200), again.err
