@@ -179,7 +179,7 @@ def _plot(points: Sequence[CurvePoint]) -> Plot | None:
         rows=tuple(rows),
         drawing=curves(
             labels,
-            axis("step", "training steps", scale=domain, format=",~f", labelOverlap=True, labelSeparation=6),
+            axis("step", "training steps", scale=domain, format=",~f"),
             "accuracy",
         ),
     )

@@ -63,7 +63,7 @@ CONFIG: Mapping[str, Any] = {
         "tickSize": 4,
     },
     "axisY": {"domain": False, "ticks": False, "tickCount": 6, "labelPadding": 6},
-    "axisX": {"grid": False, "tickCount": 6},
+    "axisX": {"grid": False, "tickCount": 6, "labelOverlap": True, "labelSeparation": 6},
     "legend": {
         "orient": "top",
         "title": None,

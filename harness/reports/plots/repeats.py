@@ -85,8 +85,6 @@ def _histogram(
     across: dict[str, Any] = {
         "scale": {"domain": [low, high], "nice": False, "clamp": True},
         "format": ".1%" if high - low < 0.12 else ".0%",
-        "labelOverlap": True,
-        "labelSeparation": 6,
     }
     return {
         "layer": [
