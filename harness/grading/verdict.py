@@ -28,6 +28,7 @@ from harness.core.records import AnswerKind, Grade, GradeRules, NearMiss, Questi
 from harness.grading import verifier
 from harness.grading.bounds import MAX_CANDIDATES, MAX_WHOLE_REPLY_CHARS, MIN_ROUNDED
 from harness.grading.compare.plain_numbers import plain_number
+from harness.grading.find.beside_box import NUMBER
 from harness.grading.find.chinese_clauses import of_clause, quantities_before
 from harness.grading.find.extract import (
     UNSTATED,
@@ -42,7 +43,7 @@ from harness.grading.find.reasoning import final_part
 from harness.grading.find.several import parts_of
 from harness.grading.find.stated import StatedValue, statements
 
-VERSION = "26"
+VERSION = "27"
 """Version of the rules. It goes up whenever any pair of reference and response may get another verdict."""
 
 GRADER = f"rules/{VERSION}"
@@ -415,7 +416,7 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
         return Extraction(whole, start, end, "reply") if whole and len(whole) <= MAX_WHOLE_REPLY_CHARS else None
     extraction = extract_from(
         text, start, end, kind=question.kind, parts=_parts(question), truncated=truncated,
-        last=_last_letter(question),
+        last=_last_letter(question), is_bare=_are_bare(question.references),
     )  # fmt: skip
     if extraction is None:
         return None
@@ -465,6 +466,12 @@ def _parts(question: Question) -> int | None:
     parts = _most_parts(question.references)
     has_parts = parts > 1 or question.rules.several_boxes or question.kind == "multiple"
     return parts if has_parts else None
+
+
+@lru_cache(maxsize=4_096)
+def _are_bare(references: tuple[str, ...]) -> bool:
+    """Whether all references are numbers without a unit; cached like `_most_parts`."""
+    return all(NUMBER.fullmatch(without_boxes(reference).strip(" $")) is not None for reference in references)
 
 
 @lru_cache(maxsize=4_096)

@@ -12,6 +12,7 @@ from itertools import product
 
 import pytest
 
+import harness
 from harness.core.records import Question
 from harness.grading import verdict as deciding
 from harness.grading.processes.pool import question_on
@@ -169,3 +170,12 @@ def test_all_parts_of_a_quantity_are_read(reference: str, end: str) -> None:
 )
 def test_what_a_sentence_in_chinese_decides(reference: str, reply: str, expected: str) -> None:
     assert outcome(reference, reply) == expected
+
+
+@pytest.mark.parametrize(("reference", "reply", "expected"), [
+    ("错", "所以判断为×。", "correct"), ("对", "所以判断为×。", "wrong"),
+    ("对", "所以判断为√，因为它成立。", "correct"),
+    ("错", "所以判断为√。", "wrong"), ("错", "所以不能判断为×。", "undecided"),
+])  # fmt: skip
+def test_a_sign_judges_a_statement_as_its_word_does(reference: str, reply: str, expected: str) -> None:
+    assert harness.grade(reference, reply).outcome == expected

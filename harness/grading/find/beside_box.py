@@ -25,7 +25,7 @@ _DELIMITER = re.compile(r"\\\\|\\[()\[\]$]|\$\$?")
 _CLOSING = {"$": r"(?<!\\)\$", "$$": r"\$\$", "\\(": r"\\\)", "\\[": r"\\\]"}
 """Delimiter that opens a formula → pattern of the delimiter that closes it."""
 
-_NUMBER = re.compile(
+NUMBER = re.compile(
     r"(?:[\s\d.,{}()^+\-−*/×·√π]|\\(?:[dt]?frac|sqrt|pi|cdot|times|left|right)(?![A-Za-z])|\\[,;! ]"
     r"|(?<=\d)[eE](?=[-+\d]))+"
 )
@@ -170,11 +170,11 @@ def beside_box(text: str, box: Box, lo: int, hi: int, word: str = "") -> str | N
     if belongs is None:
         return None
     if word and not belongs:
-        if _NUMBER.fullmatch(value) is None:  # the word goes on with the unit in the box: 5个 and 苹果
+        if NUMBER.fullmatch(value) is None:  # the word goes on with the unit in the box: 5个 and 苹果
             value = f"{value[:-1]}{word}}}" if value.endswith("}") else f"{value}{word}"
         else:
             belongs = f"\\text{{ {word} }}"
-    if sign is not None and sign["money"] and _NUMBER.fullmatch(value):
+    if sign is not None and sign["money"] and NUMBER.fullmatch(value):
         value = sign["money"] + value
     if sign is not None and sign["sign"] in ("-", "−"):
         value = f"-{value}" if re.fullmatch(r"\s*\\?[$€£¥￥＄]?[\d.,]+\s*", value) else f"-({value})"
@@ -189,7 +189,7 @@ def unit_behind(value: str, behind: str) -> str:
 def labelled_unit_behind(value: str, behind: str) -> str:
     """Return the unit that a label announces behind a number (单位是升, "unit: cm"), as LaTeX; else ""."""
     behind = behind[:BEHIND_CHARS]
-    if not _may_label_unit(behind) or _NUMBER.fullmatch(value) is None:
+    if not _may_label_unit(behind) or NUMBER.fullmatch(value) is None:
         return ""
     label = _UNIT_LABEL.match(behind, _end_of(_BEFORE_LABEL.match(behind)))
     if label is None:
@@ -244,7 +244,7 @@ def _behind_in_formula(inside: str, value: str) -> str | None:
     if not belongs and (name := _unit_in_formula(inside)):
         belongs = f"\\text{{ {name} }}"
     if belongs:
-        return belongs if _NUMBER.fullmatch(value) is not None else ""
+        return belongs if NUMBER.fullmatch(value) is not None else ""
     return "" if _PASSED_BEHIND.match(inside) is not None else None
 
 
@@ -258,7 +258,7 @@ def _behind_in_text(behind: str, value: str, *, touches: bool = True) -> str | N
         return None
     if _COMPUTES.match(behind) is not None:
         return None
-    if _NUMBER.fullmatch(value) is None:
+    if NUMBER.fullmatch(value) is None:
         return ""
     if (alternative := _ALTERNATIVE.match(behind)) is not None:
         return f" (or {alternative[1]})"

@@ -35,6 +35,7 @@ from harness.grading.bounds import MAX_EXTRACTED_CHARS, TAIL_CHARS
 from harness.grading.find.behind import values_behind
 from harness.grading.find.beside_box import beside_box, end_of_unit, formula_around, labelled_unit_behind, unit_behind
 from harness.grading.find.box_clause import clause_behind, is_denied, word_behind
+from harness.grading.find.box_words import is_strict_bound, name_behind
 from harness.grading.find.chinese import (
     chinese_statement,
     is_condition_in_chinese,
@@ -236,19 +237,26 @@ _SPECIAL = re.compile(r"<\|[^|<>\n]{1,40}\|>|</s>|<end_of_turn>|<eos>")
 
 
 def extract(
-    text: str | None, *, kind: str = "expression", parts: int | None = None, truncated: bool = False, last: str = "Z"
+    text: str | None,
+    *,
+    kind: str = "expression",
+    parts: int | None = None,
+    truncated: bool = False,
+    last: str = "Z",
+    is_bare: bool = False,
 ) -> Extraction | None:
     """Return the answer that a response gives; None if it gives none, or if its reasoning never ended.
 
     parts: how many values the reference has, if boxes side by side are one answer, else None. truncated: the token
-    budget cut the response off. last: the last option letter of a choice.
+    budget cut the response off. last: the last option letter of a choice. is_bare: the reference is a number without
+    a unit.
     """
     if not text:
         return None
     part = final_part(text)
     if part is None:
         return None
-    extraction = extract_from(text, *part, kind=kind, parts=parts, truncated=truncated, last=last)
+    extraction = extract_from(text, *part, kind=kind, parts=parts, truncated=truncated, last=last, is_bare=is_bare)
     return None if extraction is None else extraction._replace(answer=shorten_answer(extraction.answer))
 
 
@@ -262,12 +270,12 @@ def shorten_answer(answer: str, limit: int = MAX_EXTRACTED_CHARS) -> str:
 
 
 def extract_from(
-    text: str, lo: int, hi: int, *, kind: str, parts: int | None, truncated: bool, last: str
+    text: str, lo: int, hi: int, *, kind: str, parts: int | None, truncated: bool, last: str, is_bare: bool
 ) -> Extraction | None:
     """Return the one answer of text[lo:hi], which holds no reasoning; None if it gives none.
 
     last: the last option letter of a choice. parts: number of values of the reference, if boxes side by side are one
-    answer, else None. truncated: max_tokens cut the reply.
+    answer, else None. truncated: max_tokens cut the reply. is_bare: the reference is a number without a unit.
     """
     text = _without_struck_out(text, lo, hi)
     boxes = boxes_from_end(text, lo, hi)
@@ -275,7 +283,7 @@ def extract_from(
     if box is not None:
         if is_broken(text, box, lo, end):
             return None
-        return _of_box(text, box, boxes, lo, hi, kind, parts, last)
+        return _of_box(text, box, boxes, lo, hi, kind, parts, last, is_bare)
     # Only the tail is searched, so that the patterns below see a bounded text.
     lo = max(lo, hi - TAIL_CHARS)
     tail = _without_html(text[lo:hi])
@@ -331,7 +339,7 @@ def extract_from(
 
 
 def _of_box(
-    text: str, box: Box, boxes: Iterator[Box], lo: int, hi: int, kind: str, parts: int | None, last: str
+    text: str, box: Box, boxes: Iterator[Box], lo: int, hi: int, kind: str, parts: int | None, last: str, is_bare: bool
 ) -> Extraction | None:
     """Return the answer of a reply whose last filled box is `box`: the box, or a statement that replaces it.
 
@@ -343,7 +351,7 @@ def _of_box(
     if statement is not None:
         return _with_unit(statement, text, hi, kind)
     whole = with_exact_value(text, box, boxes) if parts is None else join_boxes(text, box, boxes, parts)
-    answer = _answer_of_boxes(text, box, whole, lo, hi, kind)
+    answer = _answer_of_boxes(text, box, whole, lo, hi, kind, is_bare)
     end = end_of_unit(text, box.outer_end, hi)
     if end < hi and (behind := values_behind(text, end, hi, answer.answer)) != ():
         statement = _stated_behind(text, end, hi, kind)
@@ -365,10 +373,10 @@ def _with_behind(answer: Extraction, behind: tuple[str, ...] | None, text: str, 
     return answer._replace(behind=behind, stated_in=stating_sentence(text, end, hi, behind)) if behind else answer
 
 
-def _answer_of_boxes(text: str, box: Box, whole: Box, lo: int, hi: int, kind: str) -> Extraction:
+def _answer_of_boxes(text: str, box: Box, whole: Box, lo: int, hi: int, kind: str, is_bare: bool) -> Extraction:
     """Return the answer of the last box of text[lo:hi], with what belongs to it beside the box.
 
-    whole: the box joined with earlier ones, or the box itself.
+    whole: the box joined with earlier ones, or the box itself. is_bare: the reference is a number without a unit.
     """
     answer = Extraction(whole.content, whole.start, whole.end, "box" if whole is box else "boxes")
     # Most replies have no sign of Chinese, and cost nothing here.
@@ -381,6 +389,9 @@ def _answer_of_boxes(text: str, box: Box, whole: Box, lo: int, hi: int, kind: st
         return answer._replace(method=UNSTATED, opened_by=clause)
     if whole is not box or kind not in ("integer", "number", "expression"):
         return answer
+    if is_strict_bound(text, box.outer_start, lo):
+        return answer._replace(method=UNSTATED)
+    word = word or name_behind(box.content, text, box.outer_end, hi, is_bare=is_bare)
     value = beside_box(text, box, lo, hi, word)
     return answer._replace(method=UNSTATED) if value is None else answer._replace(answer=value)
 
