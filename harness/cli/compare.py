@@ -173,7 +173,7 @@ def _print(pair: RunComparison, *, with_others: bool) -> None:
             f"  new questions    {_points(paired.question_interval):18} p {_p(decision.p_question)}  "
             f"{decision.kind_verdict}"
         )
-    _print_margin(decision.margin)
+    _print_margin(decision.margin, paired.sampling_interval)
     for reason in why_narrower(paired.sampling_interval, paired.question_interval, at_most=paired.at_most):
         click.echo(f"  {reason}")
     same = paired.n_questions - paired.better - paired.worse
@@ -236,19 +236,29 @@ def _print_mean(of_run: Sequence[RunComparison]) -> None:
         f"  same questions   {at_most}{_points(mean.sampling_interval):18} p {_p(decision.mean.p_sampling)}  "
         f"{decision.mean.verdict}"
     )
-    _print_margin(decision.mean.margin)
+    _print_margin(decision.mean.margin, mean.sampling_interval)
     click.echo(
         f"  smallest difference that these samples find in 80 % of repetitions, if every benchmark differs by it: "
         f"{100 * decision.mean.detectable:.1f} points"
     )
 
 
-def _print_margin(decision: MarginDecision | None) -> None:
-    """Print whether the run is worse by the margin or more; nothing without a margin."""
-    if decision is not None:
-        points = count_points(f"{100 * decision.margin:g}")
-        verdict = "open" if decision.verdict == "open" else f"{decision.verdict} by {points} or more"
-        click.echo(f"  {f'margin {points}':16} {'same questions':18} p {_p(decision.p)}  {verdict}")
+def _print_margin(decision: MarginDecision | None, interval: Interval) -> None:
+    """Print whether the run is worse by the margin or more; nothing without a margin.
+
+    interval: that of the line "same questions", which is not corrected for several margins, as p is.
+    """
+    if decision is None:
+        return
+    points = count_points(f"{100 * decision.margin:g}")
+    verdict = "open" if decision.verdict == "open" else f"{decision.verdict} by {points} or more"
+    if decision.n_margins > 1:
+        verdict += f" (p corrected for {decision.n_margins} margins"
+        if decision.verdict == "open" and not interval.low <= -decision.margin <= interval.high:
+            side = "above" if interval.low > -decision.margin else "below"
+            verdict += f"; the interval, which is not corrected, lies {side} -{100 * decision.margin:g}"
+        verdict += ")"
+    click.echo(f"  {f'margin {points}':16} {'same questions':18} p {_p(decision.p)}  {verdict}")
 
 
 def _kinds(pair: RunComparison) -> str:

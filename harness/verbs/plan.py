@@ -122,10 +122,10 @@ class Needed:
 
 
 class OutOfReach(NamedTuple):
-    """What to plan instead of a difference that no number of samples finds beside the stored ones.
+    """What to plan instead of a difference that no number of samples finds.
 
-    least: the smallest difference that any number finds beside them, a fraction. enough: the fewest stored samples of
-    each question beside which `_MANY_TIMES` as many find the wanted difference; None if no number is enough.
+    least: the smallest difference that any number finds, a fraction. enough: the fewest stored samples of each question
+    beside which `_MANY_TIMES` as many find the wanted difference; None if no number is enough, or none are stored.
     """
 
     least: float
@@ -365,6 +365,8 @@ def _out_of_reach(spread: SampleSpread, options: PlanOptions, n_tests: int, unit
             return margin_reach(spread, _MANY_TIMES * n, n)
         return planned_detection(spread, _MANY_TIMES * n, n, unit)
 
+    if options.stored_samples is None:
+        return OutOfReach(limit.smallest(n_tests), None)
     return OutOfReach(limit.smallest(n_tests), fewest(beside_many, options.points / 100, n_tests))
 
 
