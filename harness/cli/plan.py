@@ -395,7 +395,7 @@ def _print_forecasts(planned: Planned, options: PlanOptions) -> None:
 
     needed = planned.needed
     if not needed.run:
-        if options.price_in is not None:
+        if options.price_in is not None or options.price_out is not None:
             click.echo("  the cost is unknown until a pilot shows how many tokens a sample takes")
         return
     if needed.forecast is None:

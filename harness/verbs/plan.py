@@ -177,7 +177,6 @@ def plan(sources: Sequence[PlanSource], options: PlanOptions) -> list[Planned]:
     A run is planned from its samples; a benchmark from its latest scored run in `results/` (`former_run`), or without a
     run from the spread of published runs. Raises `UsageError`, and `StoreError` for a run that is not scored.
     """
-    prices = prices_of(options.price_in, options.price_out)
     bare = [source for source in sources if source.samples is None]
     if options.points is None and bare:
         raise UsageError(
@@ -186,6 +185,9 @@ def plan(sources: Sequence[PlanSource], options: PlanOptions) -> list[Planned]:
         )
     benchmarks = [evidence for source in sources for evidence in _evidence_of(source, options)]
     _check_each_once(benchmarks)
+    # Without a run the cost is unknown, whatever the prices.
+    has_run = any(evidence.run is not None for evidence in benchmarks)
+    prices = prices_of(options.price_in, options.price_out) if has_run else None
     n_tests = n_tests_of(options, len(benchmarks))
     plans = [_plan_benchmark(evidence, options, prices, n_tests) for evidence in benchmarks]
     if len(plans) < 2 or options.published_samples:
