@@ -32,6 +32,10 @@ SHOWN_QUESTIONS = 5
 """Number of questions that are listed of those that fell most, and as many of those that rose most."""
 
 
+MIN_SUMMED = 3
+"""Number of comparisons from which on a last line sums up their verdicts."""
+
+
 def _prints() -> Any:
     """Return the type of what this command prints with `--json`; its JSON schema is made from it."""
     from harness.scoring.deciding import Decision
@@ -88,6 +92,8 @@ def command(
                 "  an interval above excludes 0 where no difference is seen: each interval is for its line alone; p is "
                 f"raised for {n_lines} lines, and decides"
             )
+        if len(pairs) >= MIN_SUMMED:
+            _print_summary(decisions)
     for sentence in pairs.uncompared:
         terminal.warn(sentence)
     if fail_if_worse is not None:
@@ -95,6 +101,17 @@ def command(
         sys.exit(EXIT_COMPLETE if pass_unseen and code == EXIT_OWED else code)
     if pass_unseen:
         raise UsageError("--pass-unseen changes what --fail-if-worse returns: give --fail-if-worse POINTS too")
+
+
+def _print_summary(decisions: Sequence[Decision]) -> None:
+    """Print which runs are better, worse or neither on the same questions; of several benchmarks, each with its own."""
+    several = len({decision.paired.benchmark for decision in decisions}) > 1
+    by_verdict: dict[str, list[str]] = {"better": [], "worse": [], "no difference seen": []}
+    for decision in decisions:
+        of = f" ({decision.paired.benchmark})" if several else ""
+        by_verdict[decision.verdict].append(visible(f"{decision.run}{of}"))
+    parts = (f"{verdict}: {', '.join(runs)}" for verdict, runs in by_verdict.items() if runs)
+    click.echo(f"same questions, in all: {'; '.join(parts)}")
 
 
 def _decided_by_correction(pair: RunComparison) -> bool:

@@ -193,6 +193,15 @@ CORRECTED = r"  open \(p corrected for 2 margins; the interval, which is not cor
 """The verdict on a margin that the interval alone would decide."""
 
 
+def test_from_three_comparisons_on_a_last_line_sums_up_the_verdicts(tmp_path: Path) -> None:
+    two_runs(tmp_path)
+    for source, copy in (("tuned", "twin"), ("base", "same")):
+        shutil.copytree(tmp_path / source, tmp_path / copy)
+    done = harness(tmp_path, "compare", *RUNS, "same")
+    assert done.out.endswith("same questions, in all: worse: tuned, twin; no difference seen: same\n")
+    assert "in all" not in harness(tmp_path, "compare", *RUNS).out
+
+
 def test_a_gate_that_passes_a_run_which_is_found_worse_says_so(tmp_path: Path) -> None:
     two_runs(tmp_path)
     done = harness(tmp_path, "compare", "base", "tuned", "--fail-if-worse", "40")
