@@ -32,6 +32,10 @@ SHOWN_QUESTIONS = 5
 """Number of questions that are listed of those that fell most, and as many of those that rose most."""
 
 
+MIN_SUMMED = 3
+"""Number of comparisons from which on a last line sums up their verdicts."""
+
+
 def _prints() -> Any:
     """Return the type of what this command prints with `--json`; its JSON schema is made from it."""
     from harness.scoring.deciding import Decision
@@ -88,6 +92,8 @@ def command(
                 "  an interval above excludes 0 where no difference is seen: each interval is for its line alone; p is "
                 f"raised for {n_lines} lines, and decides"
             )
+        if len(pairs) >= MIN_SUMMED:
+            _print_summary(decisions)
     for sentence in pairs.uncompared:
         terminal.warn(sentence)
     if fail_if_worse is not None:
@@ -95,6 +101,17 @@ def command(
         sys.exit(EXIT_COMPLETE if pass_unseen and code == EXIT_OWED else code)
     if pass_unseen:
         raise UsageError("--pass-unseen changes what --fail-if-worse returns: give --fail-if-worse POINTS too")
+
+
+def _print_summary(decisions: Sequence[Decision]) -> None:
+    """Print which runs are better, worse or neither on the same questions; of several benchmarks, each with its own."""
+    several = len({decision.paired.benchmark for decision in decisions}) > 1
+    by_verdict: dict[str, list[str]] = {"better": [], "worse": [], "no difference seen": []}
+    for decision in decisions:
+        of = f" ({decision.paired.benchmark})" if several else ""
+        by_verdict[decision.verdict].append(visible(f"{decision.run}{of}"))
+    parts = (f"{verdict}: {', '.join(runs)}" for verdict, runs in by_verdict.items() if runs)
+    click.echo(f"same questions, in all: {'; '.join(parts)}")
 
 
 def _decided_by_correction(pair: RunComparison) -> bool:
@@ -173,7 +190,7 @@ def _print(pair: RunComparison, *, with_others: bool) -> None:
             f"  new questions    {_points(paired.question_interval):18} p {_p(decision.p_question)}  "
             f"{decision.kind_verdict}"
         )
-    _print_margin(decision.margin)
+    _print_margin(decision.margin, paired.sampling_interval)
     for reason in why_narrower(paired.sampling_interval, paired.question_interval, at_most=paired.at_most):
         click.echo(f"  {reason}")
     same = paired.n_questions - paired.better - paired.worse
@@ -236,19 +253,29 @@ def _print_mean(of_run: Sequence[RunComparison]) -> None:
         f"  same questions   {at_most}{_points(mean.sampling_interval):18} p {_p(decision.mean.p_sampling)}  "
         f"{decision.mean.verdict}"
     )
-    _print_margin(decision.mean.margin)
+    _print_margin(decision.mean.margin, mean.sampling_interval)
     click.echo(
         f"  smallest difference that these samples find in 80 % of repetitions, if every benchmark differs by it: "
         f"{100 * decision.mean.detectable:.1f} points"
     )
 
 
-def _print_margin(decision: MarginDecision | None) -> None:
-    """Print whether the run is worse by the margin or more; nothing without a margin."""
-    if decision is not None:
-        points = count_points(f"{100 * decision.margin:g}")
-        verdict = "open" if decision.verdict == "open" else f"{decision.verdict} by {points} or more"
-        click.echo(f"  {f'margin {points}':16} {'same questions':18} p {_p(decision.p)}  {verdict}")
+def _print_margin(decision: MarginDecision | None, interval: Interval) -> None:
+    """Print whether the run is worse by the margin or more; nothing without a margin.
+
+    interval: that of the line "same questions", which is not corrected for several margins, as p is.
+    """
+    if decision is None:
+        return
+    points = count_points(f"{100 * decision.margin:g}")
+    verdict = "open" if decision.verdict == "open" else f"{decision.verdict} by {points} or more"
+    if decision.n_margins > 1:
+        verdict += f" (p corrected for {decision.n_margins} margins"
+        if decision.verdict == "open" and not interval.low <= -decision.margin <= interval.high:
+            side = "above" if interval.low > -decision.margin else "below"
+            verdict += f"; the interval, which is not corrected, lies {side} -{100 * decision.margin:g}"
+        verdict += ")"
+    click.echo(f"  {f'margin {points}':16} {'same questions':18} p {_p(decision.p)}  {verdict}")
 
 
 def _kinds(pair: RunComparison) -> str:

@@ -56,18 +56,8 @@ class Helping(click.Command):
         super().__init__(*args, **kwargs)
         self.verb = verb
         self.first = first
-        if first:
-            self.params.append(
-                click.Option(
-                    ["--help-all"],
-                    is_flag=True,
-                    # Eager: it works although required arguments are missing.
-                    is_eager=True,
-                    expose_value=False,
-                    callback=_show_all,
-                    help="Show all options, by subject.",
-                )
-            )
+        # Without a short help it shows what --help shows, so that every command takes it.
+        self.params.append(help_all(hidden=not first))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options under their headings: those in `first`, or all of them after --help-all."""
@@ -147,13 +137,31 @@ MIN_FAMILY = 5
 _ALL = "harness.cli.help.all"
 
 
+def help_all(*, hidden: bool) -> click.Option:
+    """The option --help-all of a command or a group. hidden: the help does not list it."""
+    return click.Option(
+        ["--help-all"],
+        is_flag=True,
+        # Eager: it works although required arguments are missing.
+        is_eager=True,
+        expose_value=False,
+        callback=_show_all,
+        help="Show all options, by subject.",
+        hidden=hidden,
+    )
+
+
 def _show_all(ctx: click.Context, _parameter: click.Parameter, typed: bool) -> None:
-    """Print the help with all options and exit, if `--help-all` was typed."""
+    """Print the help with all options, of a group that of its commands too, and exit, if `--help-all` was typed."""
     # A shell's completion parses the line as well, and must print nothing.
-    if typed and not ctx.resilient_parsing:
-        ctx.meta[_ALL] = True
-        click.echo(ctx.get_help(), color=ctx.color)
-        ctx.exit()
+    if not typed or ctx.resilient_parsing:
+        return
+    ctx.meta[_ALL] = True
+    click.echo(ctx.get_help(), color=ctx.color)
+    if isinstance(ctx.command, click.Group):
+        for page in whole_help(ctx.command, ctx):
+            click.echo(f"\n\n{page}", color=ctx.color)
+    ctx.exit()
 
 
 def whole_help(group: click.Group, ctx: click.Context) -> Iterator[str]:
@@ -309,6 +317,10 @@ class SpelledGroup(click.Group):
     """A group of commands whose errors name their own flags, and the commands that there are."""
 
     command_class = SpelledCommand
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params.append(help_all(hidden=True))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -15,6 +15,7 @@ from harness.cli.help import SpelledCommand
 from harness.cli.json_output import json_option, say
 from harness.core.errors import option
 from harness.core.inert import visible
+from harness.core.limits import MAX_SAMPLES
 from harness.core.nouns import count_noun, count_points, count_questions
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def command(runs: tuple[str, ...], as_json: bool, **given: Any) -> None:
     # A published score is verified by a test that is corrected for nothing else.
     if not options.published_samples:
         _print_candidates(n_tests_of(options, len(plans)))
-    if any(planned.beyond for planned in plans):
+    if options.stored_samples and any(planned.beyond for planned in plans):
         _print_new_runs(plans, options)
 
 
@@ -112,6 +113,8 @@ def _print(planned: Planned, options: PlanOptions) -> None:
 
 def _print_new_questions(planned: Planned, options: PlanOptions) -> None:
     """Print the limit of the line "new questions", which more samples do not lower."""
+    from harness.scoring.differences import MAX_PLANNED
+
     needed = planned.needed
     words = "  for a claim about other questions like these, more samples help little: "
     if needed.n_clusters is None or needed.least_on_new_questions is None or needed.least_questions is None:
@@ -124,7 +127,10 @@ def _print_new_questions(planned: Planned, options: PlanOptions) -> None:
     if needed.least_questions > needed.n_questions:
         size = "the difference above" if options.detect is None else f"one of {count_points(f'{options.detect:g}')}"
         clusters = needed.least_questions * needed.n_clusters / needed.n_questions
-        more = f"{size} takes at least {count_questions(needed.least_questions, clusters)}"
+        reach = f"at least {count_questions(needed.least_questions, clusters)}"
+        if needed.least_questions > MAX_PLANNED:
+            reach = f"more than {MAX_PLANNED:,} questions: more questions of this kind do not show it"
+        more = f"{size} takes {reach}"
     click.echo(
         f"{words}{count_questions(needed.n_questions, needed.n_clusters)} never "
         f"{'show' if needed.n_questions != 1 else 'shows'} a difference below "
@@ -184,12 +190,13 @@ def _print_detectable(planned: Planned, options: PlanOptions) -> None:
         f"{count_noun(needed.n_questions, 'question')} in 80 % of repetitions{_if_equal(options)}"
     )
     for points, samples in planned.listed.items():
-        n = (
-            f"no number of samples is enough beside {count_noun(versus or 1, 'sample')} a question"
-            if samples is None
-            else f"{count_noun(samples, 'sample')} a question"
-        )
-        click.echo(f"  {count_points(f'{points:g}')}: {n}")
+        if samples is not None:
+            words = f"{count_noun(samples, 'sample')} a question"
+        elif versus is not None:
+            words = f"no number of samples is enough beside {count_noun(versus, 'sample')} a question"
+        else:
+            words = f"more than {MAX_SAMPLES:,} samples a question, which no run has"
+        click.echo(f"  {count_points(f'{points:g}')}: {words}")
     if planned.steady is not None and needed.smallest_difference > MIN_GROWTH * planned.steady:
         click.echo(
             "  this allows for a worse model whose samples vary more; a model whose samples do not is found from about "
@@ -241,11 +248,11 @@ def _beside(options: PlanOptions) -> str:
 
 def _never(options: PlanOptions) -> str:
     """The words for a difference that no number of samples finds."""
-    return (
-        f"no number of samples {'finds' if options.margin is None else 'shows a margin of'} "
-        f"{count_points(f'{options.points:g}')} beside "
-        f"{count_noun(options.stored_samples or 1, 'sample')} a question"
-    )
+    stored = options.stored_samples
+    up_to = f" up to {MAX_SAMPLES:,} a question" if stored is None else ""
+    beside = "" if stored is None else f" beside {count_noun(stored, 'sample')} a question"
+    verb = "finds" if options.margin is None else "shows a margin of"
+    return f"no number of samples{up_to} {verb} {count_points(f'{options.points:g}')}{beside}"
 
 
 def _noun(options: PlanOptions) -> str:
@@ -388,7 +395,7 @@ def _print_forecasts(planned: Planned, options: PlanOptions) -> None:
 
     needed = planned.needed
     if not needed.run:
-        if options.price_in is not None:
+        if options.price_in is not None or options.price_out is not None:
             click.echo("  the cost is unknown until a pilot shows how many tokens a sample takes")
         return
     if needed.forecast is None:

@@ -11,7 +11,7 @@ import click
 
 from harness.cli import completing, terminal
 from harness.cli.flags import give
-from harness.cli.help import SpelledCommand
+from harness.cli.help import SpelledCommand, SpelledGroup
 from harness.cli.json_output import json_option, say
 from harness.core import plugins
 from harness.core.errors import near_names
@@ -26,7 +26,7 @@ SHOWN_LOG_LINES = 200
 on_option = click.option("--on", metavar="ray[://HOST:PORT]", help="On the nodes of a Ray cluster (docs/howto/ray.md).")
 
 
-class ServeGroup(click.Group):
+class ServeGroup(SpelledGroup):
     """Engines and actions in one group; a misspelt name gets a suggestion."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -196,7 +196,7 @@ def _warn_of(path: Path, pids: list[int]) -> None:
     )
 
 
-@command.command("stop", cls=SpelledCommand)
+@command.command("stop")
 @click.argument("name", required=False, shell_complete=completing.names(completing.servers))
 @click.option("--all", "everything", is_flag=True, help="Stop all of them.")
 @on_option

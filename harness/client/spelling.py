@@ -123,9 +123,9 @@ class RequestTemplate:
         """The names of a request's top-level fields, without the prompt's. seed: whether a seed is sent."""
         return {*self.spelling.fields(self.model, self.sampling), *self._varying(0 if seed else None)}
 
-    def body(self, question: Question, seed: int | None = None, max_tokens: int | None = None) -> bytes:
-        """The body of the request for a sample. max_tokens: replaces the template's bound in this request."""
-        return self._body(question.messages, question.prompt, self._varying(seed, max_tokens))
+    def body(self, question: Question, seed: int | None = None) -> bytes:
+        """The body of the request for a sample."""
+        return self._body(question.messages, question.prompt, self._varying(seed))
 
     def body_of_text(self, text: str, seed: int | None = None) -> bytes:
         """The body of a request whose prompt is `text`: the only user message (chat), or the prompt (completions)."""

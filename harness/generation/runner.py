@@ -160,11 +160,12 @@ def generate(
                 session.adopt()
                 return session.nothing_owed(plan)
             opener = transport_factory or _opener(settings)
+            settings = session.settings_sent
             runner = Runner(settings, servers, listener, folder, log, session, account, opener)
             runner.look_first(plan)
             session.adopt()
             # How requests go out: how many at once, by which policy, over which transport or batch service.
-            way = runner.way(partial(Requests, settings, session.questions, session.fitted, clock))
+            way = runner.way(partial(Requests, settings, session.questions, clock))
             dispatcher = Dispatcher(
                 replace(settings, concurrency=way.concurrency, endpoints=tuple(servers.ready(settings.endpoints))),
                 plan, clock=clock, policy=way.policy, answered=answered, prior_lengths=prior_lengths, account=account,
@@ -221,12 +222,8 @@ class Runner:
             self._session.warn(doubt)
         endpoints = self._settings.endpoints
         first = not self._settings.stage  # A later stage asks the servers that the first one has just compared.
-        if (
-            self._settings.fingerprint
-            and first
-            and self._pays_for_fingerprints(plan, self._session.fingerprint_neutral)
-        ):
-            neutral, replies = self._session.fingerprint_neutral, fingerprint.FingerprintReplies()
+        neutral, replies = self._session.fingerprint_neutral, fingerprint.FingerprintReplies()
+        if self._settings.fingerprint and first and self._pays_for_fingerprints(plan, neutral):
             try:
                 fingerprint.ask(self._settings, neutral, endpoints, self._opener, replies, self._listener.on_status)
             except Signals.Caught as stop:

@@ -101,8 +101,8 @@ class SamplingSession:
         self._started = clock()
         self.journals: dict[str, Journal] = {}
         """By benchmark, from `plan` to the end of the `with` block."""
-        self.fitted: dict[str, int | None] = {}
-        """By benchmark, the max_tokens that fits the server's context, if it had to be lowered; else None."""
+        # By benchmark, the max_tokens that fits the server's context, if it had to be lowered; else None.
+        self._fitted: dict[str, int | None] = {}
         # By benchmark: id of a question that can never succeed → the server's words.
         self._missing: dict[str, dict[str, str]] = {}
         # Benchmarks with stored samples, which bind the session to their settings.
@@ -166,7 +166,7 @@ class SamplingSession:
         self._forget_empty()
         # All identities before the first journal: a refused session must not touch any file of the run.
         for name, question_set in self._question_sets.items():
-            self.fitted[name] = self._recorded_fit(name)
+            self._fitted[name] = self._recorded_fit(name)
             self._manifest = self._extended(name, question_set)
         for name, question_set in self._question_sets.items():
             journal = Journal.open(self._folder.benchmark(name), log=self._log)
@@ -331,7 +331,7 @@ class SamplingSession:
         takes_all = len(question_set.questions) == question_set.n_all
         former = self._manifest.benchmarks.get(name)
         return BenchmarkRecord(
-            identity=self._settings.identity(question_set, self.fitted[name]),
+            identity=self._settings.identity(question_set, self._fitted[name]),
             plan=self._settings.benchmarks[name].plan(
                 None if takes_all else [q.question_id for q in question_set.questions]
             ),
@@ -411,6 +411,20 @@ class SamplingSession:
         started = datetime.now(UTC).isoformat(timespec="seconds")
         after = before.after(started, self._servers, [str(change) for change in changes.model])
         self._manifest = msgspec.structs.replace(self._manifest, provenance=after)
+
+    @property
+    def settings_sent(self) -> RunSettings:
+        """The settings by which this session asks after `plan`: each benchmark's max_tokens fits the server's context.
+
+        The settings that the session was opened with identify the run, and keep the number that was asked for.
+        """
+        benchmarks = {
+            name: replace(benchmark, sampling=benchmark.sampling.but(max_tokens=bound))
+            if (bound := self._fitted.get(name)) is not None
+            else benchmark
+            for name, benchmark in self._settings.benchmarks.items()
+        }
+        return replace(self._settings, benchmarks=benchmarks)
 
     def sampling_begins(self) -> None:
         """Start the session's clock; requests made before, to get to know the servers, do not count in its rate."""
@@ -498,13 +512,13 @@ class SamplingSession:
             if name not in owing:
                 continue
             max_tokens = self._settings.benchmarks[name].sampling.max_tokens
-            before = self.fitted[name]
+            before = self._fitted[name]
             # A benchmark with stored samples keeps the max_tokens that they were made with.
             may_fit = self._settings.may_lower(name) and name not in self._bound
             to_send = max_tokens if may_fit or before is None else before
             fitted = fitted_max_tokens(name, question_set.questions, to_send, context, fit=may_fit)
             if may_fit and fitted != max_tokens:
-                self.fitted[name] = fitted
+                self._fitted[name] = fitted
                 whose = "" if self._settings.fit_context else "its default "
                 self.warn(
                     f"{name}: max_tokens is lowered from {whose}{max_tokens} to {fitted}: the server's context is "

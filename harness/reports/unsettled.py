@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from harness.core.nouns import count_noun, count_questions
 from harness.scoring.deciding import Decision
+from harness.scoring.differences import MAX_PLANNED
 
 
 def open_points(decision: Decision) -> list[str]:
@@ -20,6 +21,10 @@ def open_points(decision: Decision) -> list[str]:
         )
     if paired.n_missing:
         return lines
+    if open_line and decision.settling is None and paired.difference and paired.single_error:
+        lines.append(
+            f"a difference of this size takes more than {MAX_PLANNED:,} samples a question: no two runs would find it"
+        )
     if open_line and decision.settling is not None:
         lines.append(
             f"two new runs of about {count_noun(decision.settling, 'sample')} a question, compared alone, would find a "
@@ -32,8 +37,14 @@ def open_points(decision: Decision) -> list[str]:
             f"80 % of repetitions, if the true difference is the observed {100 * paired.difference:+z.1f} points"
         )
     number = decision.settling_questions
-    # The line "new questions" may show the difference already, or so many questions may be there.
-    if decision.kind_verdict == "no difference seen" and number is not None and number > paired.n_questions:
+    if decision.kind_verdict != "no difference seen" or not paired.difference:
+        return lines
+    if number is None:
+        lines.append(
+            f'on the line "new questions", a difference of this size takes more than {MAX_PLANNED:,} questions: more '
+            "questions of this kind do not show it"
+        )
+    elif number > paired.n_questions:  # So many questions may be there already.
         clusters = number * paired.n_clusters / paired.n_questions
         lines.append(
             f"about {count_questions(number, clusters)} of this kind, with as many samples of each, would find a "

@@ -42,13 +42,15 @@ class MarginDecision(msgspec.Struct, frozen=True, kw_only=True):
     comparison p is below 5 % exactly if −margin lies outside the sampling interval. Holm's method corrects the p values
     of all margins of a report together, apart from those of the lines. settling: samples a question in two new runs
     that decide it in 80 % of repetitions if the true difference is the observed one; None for a mean, where nothing
-    varies, and where the observed difference is −margin.
+    varies, where the observed difference is −margin, and above `MAX_PLANNED`. n_margins: number of margins that are
+    corrected together.
     """
 
     margin: float
     verdict: MarginVerdict
     p: float
     settling: int | None = None
+    n_margins: int = 1
 
 
 class MeanDecision(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,8 +72,9 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     values are corrected by Holm over all lines of all decisions. detectable: the smallest true difference (same
     questions) that is found in 80 % of repetitions after this correction. samples: of each question, the fewer of both
     runs. settling: samples a question in two new runs, compared alone, with which a true difference of the observed
-    size is found in 80 % of repetitions; None where no difference was observed. settling_range: the same for the ends
-    of the difference's sampling interval, fewest first; None for "any number", since the interval contains 0.
+    size is found in 80 % of repetitions; None where no difference was observed, and above `MAX_PLANNED`.
+    settling_range: the same for the ends of the difference's sampling interval, fewest first; None for "any number",
+    since the interval contains 0 or comes near it.
     settling_questions: about how many questions, with as many samples of each, find a true difference of the observed
     size (two new runs, compared alone) on other questions of this
     kind in 80 % of repetitions; None as settling. If the questions come in clusters, the clusters are counted, and the
@@ -204,7 +207,8 @@ def _margins(
     decided: list[MarginDecision | None] = []
     for (difference, _), p, samples in zip(compared, adjusted, settling, strict=True):
         side: MarginVerdict = "not worse" if difference > -margin else "worse"
-        decided.append(MarginDecision(margin=margin, verdict=side if p < LEVEL else "open", p=p, settling=samples))
+        verdict = side if p < LEVEL else "open"
+        decided.append(MarginDecision(margin=margin, verdict=verdict, p=p, settling=samples, n_margins=len(compared)))
     return decided[: len(pairs)], decided[len(pairs) :]
 
 
@@ -254,7 +258,9 @@ def _verdict(difference: float, p: float) -> PairedVerdict:
 
 
 def _settling(paired: PairedComparison, difference: float, n_tests: int) -> int | None:
-    """Samples of each question in both runs that show a true `difference`; None for 0, or where nothing varies."""
+    """Samples of each question in both runs that show a true `difference`; None for 0, where nothing varies, and above
+    `MAX_PLANNED`.
+    """
     spread = _spread(paired)
     if not difference or spread is None:
         return None
@@ -264,8 +270,8 @@ def _settling(paired: PairedComparison, difference: float, n_tests: int) -> int 
 def _settling_range(paired: PairedComparison, n_tests: int) -> tuple[int, int | None] | None:
     """The samples of each question that `_settling` gives for both ends of the sampling interval, fewest first.
 
-    The second number is None if the interval contains 0; the whole range is None if nothing varies. n_tests: p values
-    that are corrected together.
+    The second number is None if the interval contains 0, or comes so near that more than `MAX_PLANNED` are needed; the
+    whole range is None if nothing varies. n_tests: p values that are corrected together.
     """
     low, high = paired.sampling_interval
     fewest = _settling(paired, max(abs(low), abs(high)), n_tests)
@@ -279,7 +285,8 @@ def _settling_range(paired: PairedComparison, n_tests: int) -> tuple[int, int | 
 def _settling_questions(paired: PairedComparison, n_tests: int) -> int | None:
     """About how many questions show a true difference of the observed size on other questions of this kind.
 
-    None without a difference, and for a single question. n_tests: p values that are corrected together.
+    None without a difference, for a single question, and above `MAX_PLANNED`. n_tests: p values that are corrected
+    together.
     """
     if not paired.difference or paired.question_error is None:
         return None

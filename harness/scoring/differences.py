@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.core.limits import MAX_SAMPLES
 from harness.scoring.intervals import (
     POISSON_LOW,
     QUESTION_TOSSES,
@@ -165,8 +166,8 @@ def published_variance(
     )
 
 
-MAX_PLANNED = 2**40
-"""Largest number of samples of a question that a plan tries."""
+MAX_PLANNED = MAX_SAMPLES
+"""Largest number of samples of a question, and of questions, that a plan tries: no run takes more samples."""
 
 
 class Detection(NamedTuple):
@@ -325,8 +326,8 @@ def samples_to_detect(
     """The fewest samples of each question whose `smallest_difference` is at most `difference`, a fraction above 0.
 
     other_samples: samples of each question in a run or publication that exists already; None: both runs get as many.
-    n_tests: as in `power_factor`. unit: as in `planned_detection`. Returns None where no number of samples is enough,
-    because the other run's error alone is too large.
+    n_tests: as in `power_factor`. unit: as in `planned_detection`. Returns None where no number of samples up to
+    `MAX_PLANNED` is enough, for example because the other run's error alone is too large.
     """
     assert difference > 0
     return fewest(lambda samples: planned_detection(spread, samples, other_samples, unit), difference, n_tests)
@@ -334,7 +335,7 @@ def samples_to_detect(
 
 def fewest(planned: Callable[[int], Detection | MarginReach], difference: float, n_tests: int = 1) -> int | None:
     """The fewest samples of each question whose smallest difference (or margin) is at most `difference`; None if no
-    number is.
+    number up to `MAX_PLANNED` is.
 
     planned: what is to be expected of the difference, by the samples of each question.
     """
@@ -349,9 +350,9 @@ def _first_enough(enough: Callable[[int], bool], first: int) -> int | None:
     """The smallest number from `first` on that is `enough`, as all larger ones are; None above `MAX_PLANNED`."""
     few, many = first - 1, first
     while not enough(many):
-        few, many = many, 2 * many
-        if many > MAX_PLANNED:
+        if many == MAX_PLANNED:
             return None
+        few, many = many, min(2 * many, MAX_PLANNED)
     while many - few > 1:
         middle = (few + many) // 2
         few, many = (few, middle) if enough(middle) else (middle, many)
@@ -384,7 +385,8 @@ def least_questions(difference: float) -> int:
 
 
 def questions_to_detect(variance: float, n_clusters: float, difference: float, n_tests: int = 1) -> int | None:
-    """About how many questions of this kind find a true `difference` in 80 % of repetitions; None if too many.
+    """About how many questions of this kind find a true `difference` in 80 % of repetitions; None if more than
+    `MAX_PLANNED` do.
 
     variance: `question_difference_variance` of two runs. n_clusters: their number of questions; if these come in
     clusters, `effective_clusters`, and the result is a number of clusters. More of them, with as many samples of each

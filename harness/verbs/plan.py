@@ -122,10 +122,10 @@ class Needed:
 
 
 class OutOfReach(NamedTuple):
-    """What to plan instead of a difference that no number of samples finds beside the stored ones.
+    """What to plan instead of a difference that no number of samples finds.
 
-    least: the smallest difference that any number finds beside them, a fraction. enough: the fewest stored samples of
-    each question beside which `_MANY_TIMES` as many find the wanted difference; None if no number is enough.
+    least: the smallest difference that any number finds, a fraction. enough: the fewest stored samples of each question
+    beside which `_MANY_TIMES` as many find the wanted difference; None if no number is enough, or none are stored.
     """
 
     least: float
@@ -177,7 +177,6 @@ def plan(sources: Sequence[PlanSource], options: PlanOptions) -> list[Planned]:
     A run is planned from its samples; a benchmark from its latest scored run in `results/` (`former_run`), or without a
     run from the spread of published runs. Raises `UsageError`, and `StoreError` for a run that is not scored.
     """
-    prices = prices_of(options.price_in, options.price_out)
     bare = [source for source in sources if source.samples is None]
     if options.points is None and bare:
         raise UsageError(
@@ -186,6 +185,9 @@ def plan(sources: Sequence[PlanSource], options: PlanOptions) -> list[Planned]:
         )
     benchmarks = [evidence for source in sources for evidence in _evidence_of(source, options)]
     _check_each_once(benchmarks)
+    # Without a run the cost is unknown, whatever the prices.
+    has_run = any(evidence.run is not None for evidence in benchmarks)
+    prices = prices_of(options.price_in, options.price_out) if has_run else None
     n_tests = n_tests_of(options, len(benchmarks))
     plans = [_plan_benchmark(evidence, options, prices, n_tests) for evidence in benchmarks]
     if len(plans) < 2 or options.published_samples:
@@ -365,6 +367,8 @@ def _out_of_reach(spread: SampleSpread, options: PlanOptions, n_tests: int, unit
             return margin_reach(spread, _MANY_TIMES * n, n)
         return planned_detection(spread, _MANY_TIMES * n, n, unit)
 
+    if options.stored_samples is None:
+        return OutOfReach(limit.smallest(n_tests), None)
     return OutOfReach(limit.smallest(n_tests), fewest(beside_many, options.points / 100, n_tests))
 
 

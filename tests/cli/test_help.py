@@ -42,6 +42,14 @@ def commands() -> list[tuple[str, click.Command]]:
 
 
 @pytest.mark.parametrize("name", [name for name, _ in commands()])
+def test_every_command_takes_help_all(name: str) -> None:
+    short, whole = asked(*name.split(), "--help"), asked(*name.split(), "--help-all")
+    assert "No such option" not in whole
+    # A command that shows all its options anyway has one help, in which this option is not listed.
+    assert "--help-all" in short or whole.startswith(short.rstrip())
+
+
+@pytest.mark.parametrize("name", [name for name, _ in commands()])
 def test_no_help_shows_a_range_or_an_overlong_line(name: str) -> None:
     words = name.split()
     for flags in (["--help"], *([["--help-all"]] if "--help-all" in asked(*words, "--help") else [])):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.core.errors import ServerError
+from harness.core.errors import ServerError, StoppedByRule
 from harness.core.records import Message, Question
 from harness.generation.context import fitted_max_tokens, may_lower, prompt_tokens, smaller_max_tokens
 from harness.generation.runner import stated_context
@@ -107,6 +107,18 @@ def test_a_fitted_run_records_what_it_asked_and_stays_the_same_when_resumed(tmp_
     assert posted == {1920}
     identity = Manifest.load(RunFolder(settings.out)).benchmarks["sums"].identity
     assert (identity["sampling"]["max_tokens"], identity["fitted_max_tokens"]) == (4096, 1920)
+
+
+def test_a_budget_reserves_the_max_tokens_that_fits_the_context_and_not_the_one_that_was_lowered(
+    tmp_path: Path,
+) -> None:
+    with server_with(2048) as server:
+        one_round = {"sums": BenchmarkSettings(samples=1, sampling=Sampling(max_tokens=4096))}
+        settings = replace(run_settings(tmp_path / "run", server.base_url, fit_context=True), benchmarks=one_round)
+        questions = question_set(tmp_path, 2)
+        with pytest.raises(StoppedByRule, match=r"a reply may take 1920\..* at least 3840\b"):
+            run(replace(settings, budget_tokens=2 * 1920 - 1), questions, context_of=stated_context)
+        assert run(replace(settings, budget_tokens=2 * 1920), questions, context_of=stated_context).complete
 
 
 def own_questions(folder: Path, base_url: str, *more: str) -> tuple[str, ...]:

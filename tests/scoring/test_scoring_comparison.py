@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from harness.benchmarks import catalogue
 from harness.core.errors import UsageError
 from harness.core.records import Grade, Question
+from harness.reports.unsettled import open_points
 from harness.scoring import PublishedScore, compare_published, compare_runs, load_published, score_benchmark
 from harness.scoring.deciding import RunPair, decide
 from harness.scoring.differences import SampleSpread, samples_to_detect
@@ -63,6 +65,32 @@ def test_what_would_settle_a_difference_takes_both_runs_samples_into_account() -
     assert decision.settling > 1.8 * 4 * (power_factor(2) * paired.sampling_error / paired.difference) ** 2
     alike = compare_runs(second, tallied(**{f"q{n}": "ccww" for n in range(30)}))
     assert alike.single_error == pytest.approx(2 * alike.sampling_error)
+
+
+@pytest.mark.parametrize(
+    ("n", "moved", "lines"),
+    [
+        (
+            4000,
+            1,
+            ["takes more than 100,000 samples a question: no", "takes more than 100,000 questions: more questions"],
+        ),
+        (400, 2, ["takes more than 100,000 samples a question: no", r"^about [\d,]+ questions of this kind"]),
+        (40, 10, [r"^two new runs of about [\d,]+ samples a question", r"^about [\d,]+ questions of this kind"]),
+    ],
+)
+def test_a_difference_that_no_number_of_samples_or_questions_shows_is_called_so(
+    n: int, moved: int, lines: list[str]
+) -> None:
+    """One run is all half right, and the other has `moved` samples less right of one of its 30 questions."""
+    half = dict.fromkeys((f"q{number}" for number in range(30)), "c" * (n // 2) + "w" * (n // 2))
+    less = {**half, "q0": "c" * (n // 2 - moved) + "w" * (n // 2 + moved)}
+    paired = compare_runs(tallied(**less), tallied(**half))
+    (decision,) = decide([RunPair(run="a", baseline="b", paired=paired, samples=n)])
+    _, *rest = open_points(decision)
+    assert len(rest) == len(lines)
+    for pattern, line in zip(lines, rest, strict=True):
+        assert re.search(pattern, line), line
 
 
 def test_pairing_sees_a_steady_difference_that_the_spread_of_questions_would_hide() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -177,6 +178,28 @@ def test_the_margins_of_several_runs_are_corrected_together(tmp_path: Path) -> N
     pair = RunPair(run="tuned", baseline="base", paired=alone, samples=16)
     assert [one.margin.verdict for one in decide([pair], margin) if one.margin] == ["not worse"]
     assert [one.margin.verdict for one in decide([pair, pair], margin) if one.margin] == ["open", "open"]
+    shutil.copytree(tmp_path / "tuned", tmp_path / "twin")
+    options = ["--margin", f"{100 * margin:.6f}"]
+    by_itself, together = (harness(tmp_path, "compare", *runs, *options).out for runs in (RUNS[:2], RUNS))
+    assert "corrected" not in by_itself
+    assert len(re.findall(CORRECTED, together)) == 2
+    clear = harness(tmp_path, "compare", *RUNS, "--margin", "49").out
+    assert clear.count("  not worse by 49 points or more (p corrected for 2 margins)\n") == 2
+
+
+RUNS = ["base", "tuned", "twin"]
+
+CORRECTED = r"  open \(p corrected for 2 margins; the interval, which is not corrected, lies above -[\d.]+\)\n"
+"""The verdict on a margin that the interval alone would decide."""
+
+
+def test_from_three_comparisons_on_a_last_line_sums_up_the_verdicts(tmp_path: Path) -> None:
+    two_runs(tmp_path)
+    for source, copy in (("tuned", "twin"), ("base", "same")):
+        shutil.copytree(tmp_path / source, tmp_path / copy)
+    done = harness(tmp_path, "compare", *RUNS, "same")
+    assert done.out.endswith("same questions, in all: worse: tuned, twin; no difference seen: same\n")
+    assert "in all" not in harness(tmp_path, "compare", *RUNS).out
 
 
 def test_a_gate_that_passes_a_run_which_is_found_worse_says_so(tmp_path: Path) -> None:

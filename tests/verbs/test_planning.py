@@ -137,10 +137,13 @@ def test_what_cannot_be_found_is_said(tmp_path: Path) -> None:
     assert "no number of samples finds 1 point beside 4 samples" in done.out
     refused = harness(tmp_path, "plan", "pilot", "--detect", "0")
     assert (refused.code, "--detect" in refused.err) == (2, True)
-    for words in (("aime24:64", "--versus", "0"), ("aime24:64", "--versus", "-5"), ("aime24:64", "--price-in", "1")):
+    for words in (("aime24:64", "--versus", "0"), ("aime24:64", "--versus", "-5"), ("pilot", "--price-in", "1")):
         refused = harness(tmp_path, "plan", *words)
         assert (refused.code, words[1] in refused.err or "--detect" in refused.err) == (2, True)
         assert "Traceback" not in refused.err
+    for price in ("--price-in", "--price-out"):
+        unknown = harness(tmp_path, "plan", "aime24:64", price, "1")
+        assert (unknown.code, "the cost is unknown until a pilot" in unknown.out) == (0, True)
 
 
 def test_a_plan_counts_clusters_for_a_claim_about_other_questions_as_the_comparison_does(tmp_path: Path) -> None:

@@ -167,6 +167,20 @@ def test_a_difference_that_no_number_of_samples_finds_is_answered_with_what_is_p
     assert "plan a larger" not in harness(empty, "plan", "aime24", "--detect", "30", stored, number, *more).out
 
 
+def test_a_plan_names_no_more_samples_than_a_run_takes(empty: Path) -> None:
+    (empty / "own.jsonl").write_text("".join(f'{{"question": "{n} + 1?", "answer": "{n + 1}"}}\n' for n in range(4)))
+    for flag, verb in (("--detect", "finds"), ("--margin", "shows a margin of")):
+        done = harness(empty, "plan", "own.jsonl", flag, "0.11")
+        assert f"own: no number of samples up to 100,000 a question {verb} 0.11 points; the smallest" in done.out
+        assert "harness run" not in done.out
+        assert "stored" not in done.out
+        least = re.search(rf"plan a larger \w+ \({flag} ([\d.]+)\)", done.out)
+        assert least is not None
+        possible = re.search(r"own: ([\d,]+) samples", harness(empty, "plan", "own.jsonl", flag, least[1]).out)
+        assert possible is not None
+        assert 80_000 < int(possible[1].replace(",", "")) <= 100_000
+
+
 def test_a_margin_is_planned_in_both_directions_and_for_several_benchmarks(empty: Path) -> None:
     (needed,) = json.loads(harness(empty, "plan", "aime24", "--margin", "1", "--json").out)
     size = needed["samples"]

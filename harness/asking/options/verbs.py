@@ -234,7 +234,13 @@ VERBS: dict[str, Verb] = {
     "experiment samples": Verb(SizesOptions, {"dry_run": _NO_TRIAL, "pilot": _NO_TRIAL}),
     "sweep": Verb(SweepOptions, {"pilot": f"a sweep has no pilot: {option('dry_run')} estimates its tokens and time"}),
     "score": Verb(ScoreOptions),
-    "plan": Verb(PlanOptions),
+    "plan": Verb(
+        PlanOptions,
+        {
+            "data": "a file of questions is named without a flag, as in `harness plan questions.jsonl:16`",
+            "samples": "the number of samples stands behind the name, as in `harness plan aime24:64`",
+        },
+    ),
     "compare": Verb(CompareOptions),
     "verify": Verb(VerifyOptions),
     "published update": Verb(PublishedUpdateOptions),

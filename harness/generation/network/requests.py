@@ -48,21 +48,16 @@ class Request:
 
 
 class Requests:
-    """Writes the requests of a session and reads their replies as samples. Used on the network's loop.
-
-    max_tokens: by benchmark, if it was fitted to the server's context; else the sampling's own.
-    """
+    """Writes the requests of a session and reads their replies as samples. Used on the network's loop."""
 
     def __init__(
         self,
         settings: RunSettings,
         questions: Mapping[tuple[str, str], Question],
-        max_tokens: Mapping[str, int | None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._settings = settings
         self._questions = questions
-        self._max_tokens = max_tokens
         self._clock = clock
         self._planned_at = clock()
         self._templates = {name: settings.template(name) for name in settings.benchmarks}
@@ -74,12 +69,7 @@ class Requests:
         question = self._questions[task.benchmark, task.question_id]
         seed = None if run_seed is None else sample_seed(run_seed, task.question_id, task.sample_index)
         template = self._templates[task.benchmark]
-        body = template.body(question, seed, self._max_tokens.get(task.benchmark))
-        return Request(task, question, template, seed, body, self._clock() - self._planned_at)
-
-    def max_tokens(self, request: Request) -> int | None:
-        """Largest number of tokens of the reply to `request`; None if the request does not limit them."""
-        return self._max_tokens.get(request.task.benchmark) or request.template.max_tokens
+        return Request(task, question, template, seed, template.body(question, seed), self._clock() - self._planned_at)
 
     def record(self, request: Request, ask: Ask, reply: Reply, seams: tuple[Seam, ...] = ()) -> Sample:
         """Make the sample of `reply`. seams: where the reply continues a part that an earlier request wrote."""
@@ -225,7 +215,7 @@ class OneByOne:
             # A changed prompt or option would make this the continuation of another answer.
             if begun.request != checksum:
                 raise WrittenAnew("its first request was different")
-            bound = self._requests.max_tokens(request)
+            bound = request.template.max_tokens
             tokens = Tokenizer(endpoint, salvage.engine, self._settings.model, self._settings.ca_file)
             # The server's tokenizer is asked by a blocking request.
             going_on = await asyncio.to_thread(
