@@ -14,7 +14,6 @@ from harness.asking import metrics
 from harness.asking.prepare import Prepared, in_a_line
 from harness.asking.watching import Watcher
 from harness.benchmarks.questions import QuestionsById, QuestionSet
-from harness.client.address.providers import suggestion
 from harness.core.errors import Interrupted, Sentence
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
@@ -65,12 +64,6 @@ class Ran:
     sampled: Sampled
     prices: Prices | None
     score_deadline: float | None = None
-
-
-def with_suggestion(message: str) -> str:
-    """`message`; if it says that a server refused a field, the option to change is added."""
-    hint = suggestion(message)
-    return f"{message} ({hint})" if hint else message
 
 
 def generate(prepared: Prepared, settings: RunSettings, watcher: Watcher | None) -> Outcome:

@@ -202,7 +202,7 @@ def _table(report: ProbeReport, reference: str | None, *, stopped: bool) -> None
         if finding.outcome in ("spoils", "warns"):
             click.echo(f"{finding.check}: {finding.why} {spell(finding.mend)}")
     engine = f" ({report.engine})" if report.engine else ""
-    click.echo(f"{visible(report.model)} at {visible(report.address)}{engine}: {_verdict_line(report)}")
+    click.echo(f"{visible(report.model)} at {visible(report.address)}{engine}: {_verdict_line(report, reference)}")
     refused = f" ({report.refusals})" if report.refusals else ""
     click.echo(
         f"{count_noun(report.requests, 'request')}{refused}, {report.cost}, {report.seconds:g} s; seed {report.seed}"
@@ -278,13 +278,28 @@ def _groups_left_out(report: ProbeReport) -> str:
     return ", ".join(f"{group} {n} of {n_all[group]}" for group, n in n_out.items())
 
 
-def _verdict_line(report: ProbeReport) -> str:
-    """The verdict on a server, with the numbers of its findings by outcome."""
+def _verdict_line(report: ProbeReport, reference: str | None) -> str:
+    """The verdict on a server, with the numbers of its findings by outcome. reference: as in `_table`."""
     if not report.tested:
         return f"no check could be made, so nothing is known ({count_noun(len(report.findings), 'check')} untested)"
     n = {outcome: report.count(outcome) for outcome in ("sound", "spoils", "warns", "untested")}
-    verdict = "nothing spoils a score" if report.sound else f"{n['spoils']} of its checks would spoil a score"
+    if report.sound:
+        verdict = "nothing spoils a score"
+    elif _differs_alone(report, reference):
+        verdict = (
+            f"differs from the reference in {count_noun(n['spoils'], 'check')}, which would spoil a score of one of the "
+            "two servers"
+        )
+    else:
+        verdict = f"{n['spoils']} of its checks would spoil a score"
     return f"{verdict} ({n['sound']} sound, {n['warns']} with a warning, {n['untested']} could not be tested)"
+
+
+def _differs_alone(report: ProbeReport, reference: str | None) -> bool:
+    """Whether all that would spoil a score is a difference from a server, which may be the one with the fault."""
+    if reference is None or Path(reference).exists():
+        return False
+    return {finding.group for finding in report.findings if finding.outcome == "spoils"} == {"reference"}
 
 
 def _matrix(reports: list[ProbeReport]) -> None:

@@ -227,11 +227,9 @@ def _print_outcome(outcome: Outcome, out: Path, prices: Prices | None, deadline:
 
     deadline: as for `_score_with`.
     """
-    from harness.asking.session import with_suggestion
-
     _summary(outcome, prices)
     for cause in outcome.causes[:SHOWN_CAUSES]:
-        click.echo(f"harness: {spell(with_suggestion(str(cause)))}", err=True)
+        click.echo(f"harness: {spell(str(cause))}", err=True)
     if outcome.complete:
         missing = f" ({outcome.n_missing} can never succeed and are accepted as missing)" if outcome.n_missing else ""
         what = "complete" if outcome.n_session else "no sample is missing"
@@ -240,5 +238,7 @@ def _print_outcome(outcome: Outcome, out: Path, prices: Prices | None, deadline:
         return EXIT_COMPLETE
     why = f" ({spell(outcome.stopped)})" if outcome.stopped else ""
     owed = f"{outcome.n_owed} of {count_noun(outcome.n_expected, 'sample')} {are(outcome.n_owed)} missing{why}"
-    click.echo(f"harness: {owed}; give the same command again to request them", err=True)
+    needs_change = all(cause.cure for cause in outcome.causes) and outcome.causes
+    how = "the command again with the option named above" if needs_change else "the same command again to request them"
+    click.echo(f"harness: {owed}; give {how}", err=True)
     return EXIT_OWED

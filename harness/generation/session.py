@@ -599,7 +599,7 @@ class SamplingSession:
             n_continued=counts.continued,
             kept_tokens=counts.kept_tokens,
             tokens=counts.tokens,
-            causes=dispatcher.causes.listed(outcome.n_owed, Sentence(ending.why)),
+            causes=dispatcher.causes.listed(outcome.n_owed, Sentence(ending.why), dispatcher.cure),
             stopped=Sentence(ending.why),
             spent=spent,
             spent_before=before,

@@ -195,3 +195,22 @@ def test_a_run_whose_max_tokens_no_context_holds_names_the_value_to_give(tmp_pat
     assert "rejects every request" in message
     assert "give max_tokens=7680)" in message
     assert "rejects seed" not in message
+
+
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [
+        (
+            "This model's maximum context length is 8192 tokens. However, you requested 8230 tokens.",
+            ("give --max-tokens 7680)", "give the command again with the option named above"),
+        ),
+        ("the context length is exceeded", ("give the same command again to request them",)),
+    ],
+)
+def test_a_short_run_that_is_refused_names_the_same_value(tmp_path: Path, words: str, advice: tuple[str, ...]) -> None:
+    refusal = http(400, {"error": {"message": words, "code": "context_length_exceeded"}})
+    with FaultServer(lambda asked: [models("m") if asked.method == "GET" else refusal]) as server:
+        done = harness(tmp_path, *own_questions(tmp_path, server.base_url, "--max-tokens", "8192"))
+    assert done.code == 1
+    assert all(part in done.err for part in advice), done.err
+    assert ("--max-tokens" in done.err) == (len(advice) > 1)

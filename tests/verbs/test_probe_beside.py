@@ -592,7 +592,7 @@ def test_a_system_prompt_that_the_reference_adds_too_is_the_models_own(theirs: s
 @pytest.mark.parametrize(
     ("theirs", "outcome", "says"),
     [
-        ("a system prompt added", "warns", "the server drops the system prompt that the reference's own template"),
+        ("a system prompt added", "warns", "the reference adds a system prompt that the server does not add"),
         ("a system prompt always added", "warns", "with a system message"),
         (None, "sound", "the reference has as many tokens"),
         ("no reply", "sound", "the reference cannot be asked"),
@@ -605,7 +605,26 @@ def test_a_short_prompt_is_compared_with_that_of_the_reference(theirs: str | Non
     (check,) = probe.select(["added words"])
     (finding,) = probe.examine(ToyAsker(Toy()), [check], beside=beside).findings
     assert (finding.outcome, says in finding.came) == (outcome, True), finding.came
-    assert ("drops the system prompt" in finding.came) == (theirs == "a system prompt added")
+    assert ("which of the two departs from the model's own template is unknown" in finding.came) == (
+        theirs == "a system prompt added"
+    )
+
+
+def test_two_servers_with_other_prompts_differ_and_neither_is_accused_alone(tmp_path: Path) -> None:
+    """Other prompts are named in either order; servers with other weights and the same prompts have no such words."""
+    adding = FAULTS["a system prompt added"]
+    which = "which of the two departs from the model's own template is unknown"
+    for ours, theirs in ((adding, Fault), (Fault, adding), (Fault, Fault)):
+        server, other = answering(Toy(), ours()), answering(Toy(weights="4", spread=2.0), theirs())
+        with FaultServer(server) as mine, FaultServer(other) as beside:
+            words = ("--reference", beside.base_url, "--checks", "added words,greedy replies", "--seed", "1")
+            done = harness(tmp_path, "probe", mine.base_url, *words)
+        assert done.code == 4
+        said = " ".join(done.out.split())
+        assert "differs from the reference in 1 check, which would spoil a score of one of the two servers" in said
+        unlike = ours is not theirs
+        assert said.count("adds a system prompt that") == unlike, said
+        assert said.count(which) == 2 * unlike
 
 
 SWITCHED = {"extra_body": {"top_k": 7}, "chat_template_kwargs": {"enable_thinking": False}}

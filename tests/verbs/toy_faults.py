@@ -675,6 +675,9 @@ FAULTS: dict[str, Callable[[], Fault]] = {
         _arguments(lambda s: s[1:]), "streamed calls", stream=True, says="no JSON"
     ),
     "tool_choice ignored": lambda: Drops("tool_choice", finds=("tool choice",), says="ignored: none"),
+    # Replies without the reply
+    "the prompt as the reply": Echoes,
+    "every fourth stream unfinished": lambda: Unfinished(4),
     # After the first token
     "temperature × 0.5 after the first token": lambda: Late("later draws", factor=0.5, says="likelier"),
     "temperature 0 after the first token": lambda: Late("later draws", temperature=0.0, says="likelier"),
@@ -711,7 +714,7 @@ MISLEADING: dict[str, Callable[[], Fault]] = {
     "0.7 of the new tokens counted, no log-probabilities": lambda: Undercounts(
         0.7, "usage states 16 new tokens of a reply with max_tokens 24 that says finish_reason length", listed=False
     ),
-    "the prompt as the reply": Echoes,
+    "the prompt as the reply": FAULTS["the prompt as the reply"],
     "every second stream unfinished": lambda: Unfinished(2),
     "every third stream unfinished": lambda: Unfinished(3),
     "temperature 0 ignored": lambda: ColdIgnored("not the likeliest"),

@@ -494,19 +494,19 @@ class Dispatcher:
             return
         self._refused_questions.add((task.benchmark, task.question_id))
         if not self.counts.finished and len(self._refused_questions) >= HOPELESS_QUESTIONS:
-            cure = self._cure(task, failure)
+            cure = self.cure(task, failure.kind, failure.message)
             self.fail(ServerError(f"{endpoint} rejects every request: {failure.message}{cure and f' ({cure})'}"))
 
-    def _cure(self, task: Task, failure: RequestFailed) -> str:
-        """The option to change after this refusal; empty if the server's words name none."""
+    def cure(self, task: Task, kind: str, message: str) -> str:
+        """The option to change after a refusal of this kind; empty if the server's message names none."""
         most = self._settings.benchmarks[task.benchmark].sampling.max_tokens
-        if failure.kind == "too_long" and most is not None:
-            fits = smaller_max_tokens(failure.message, most)
+        if kind == "too_long" and most is not None:
+            fits = smaller_max_tokens(message, most)
             if fits is not None:
                 return (
                     f"the prompt and max_tokens {most} need more than this context: give {option('max_tokens', fits)}"
                 )
-        return suggestion(failure.message) or ""
+        return suggestion(message) or ""
 
     # ---- the user's commands
 

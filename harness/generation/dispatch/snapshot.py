@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import msgspec
 
 from harness.client.protocol.reply import Reply, RequestFailed
+from harness.core.errors import Sentence
 from harness.core.records import Sample
 from harness.generation.dispatch.budget import Ending
 from harness.generation.dispatch.canary import ends_in_loop
@@ -232,15 +233,17 @@ class Arrivals:
 class Cause:
     """Why samples are missing: a kind of failure, how many samples it cost, and an example that is safe to print.
 
-    kind: a `FailureKind`, "internal" (a bug of the harness) or "not asked".
+    kind: a `FailureKind`, "internal" (a bug of the harness) or "not asked". cure: the option to change; empty if the
+    server's words name none.
     """
 
     kind: str
     count: int
     example: str
+    cure: str = ""
 
     def __str__(self) -> str:
-        return f"{self.count} × {self.kind}: {self.example}"
+        return Sentence(f"{self.count} × {self.kind}: {self.example}{self.cure and f' ({self.cure})'}")
 
 
 class Causes:
@@ -289,15 +292,21 @@ class Causes:
                 messages.setdefault(task.benchmark, {})[task.question_id] = message
         return messages
 
-    def listed(self, n_owed: int, not_asked_because: str) -> list[Cause]:
+    def listed(
+        self, n_owed: int, not_asked_because: str, cure: Callable[[Task, str, str], str] = lambda *_: ""
+    ) -> list[Cause]:
         """Return why samples are missing, with how many for each cause; the most frequent cause first.
 
-        n_owed: missing samples. not_asked_because: the cause of those that were never asked.
+        n_owed: missing samples. not_asked_because: the cause of those that were never asked. cure: of a sample's last
+        failure, by its kind and message.
         """
-        groups: dict[tuple[str, int | None], list[str]] = {}
-        for kind, status, message in self._failures.values():
-            groups.setdefault((kind, status), []).append(message)
-        causes = [Cause(kind, len(messages), messages[0]) for (kind, _), messages in groups.items()]
+        groups: dict[tuple[str, int | None], list[tuple[Task, str]]] = {}
+        for task, (kind, status, message) in self._failures.items():
+            groups.setdefault((kind, status), []).append((task, message))
+        causes = [
+            Cause(kind, len(failed), failed[0][1], cure(failed[0][0], kind, failed[0][1]))
+            for (kind, _), failed in groups.items()
+        ]
         if n_owed > len(self._failures):
             causes.append(Cause("not asked", n_owed - len(self._failures), not_asked_because))
         return sorted(causes, key=lambda cause: -cause.count)

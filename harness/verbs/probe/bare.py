@@ -145,6 +145,10 @@ def _messages(subject: Subject) -> Seen:
     return untested(sent, came) if unknown else sound(sent, came)
 
 
+WHICH = "which of the two departs from the model's own template is unknown"
+"""The end of a sentence on prompts that differ: a reference that is a server may be the one with the fault."""
+
+
 def _prompt_tokens(server: ProbedServer) -> tuple[int, int] | None:
     """The prompt tokens of one word, alone and after a system message of one word; None if the server states none."""
     user = {"role": "user", "content": "Hi"}
@@ -185,9 +189,11 @@ def _added(subject: Subject) -> Seen:
         own = ", so the model's own template adds it" if alone is warns else ""
         return sound(sent, f"{came}; the reference has as many tokens{own}")
     came += f"; the reference has {theirs[0]} tokens alone, {theirs[1]} with a system message"
-    # Only a prompt without a system message is shorter: the reference's template adds a system prompt of its own there.
-    if n < theirs[0] and with_system == theirs[1]:
-        came += ": the server drops the system prompt that the reference's own template adds"
+    subject.unlike = f"the prompts of the two differ, too; {WHICH}"
+    # Only the prompts without a system message differ: one side has a system prompt of its own there.
+    if n != theirs[0] and with_system == theirs[1]:
+        longer, other = ("the server", "the reference") if n > theirs[0] else ("the reference", "the server")
+        came += f": {longer} adds a system prompt that {other} does not add; {WHICH}"
     return warns(sent, came)
 
 
@@ -224,8 +230,8 @@ CHECKS = (
         name="added words", group="template", look=_added,
         why="A system prompt that nobody asked for makes the same weights act as another model.",
         mend="Where the model's own chat template adds one, as Qwen2.5's does, each server of the model does, and "
-        "nothing is wrong; a reference server of the model shows it. Else send a system prompt of your own, or ask the "
-        "provider for a route that adds none.",
+        "nothing is wrong. Beside a reference server whose prompts differ, probe each of the two with the model's "
+        "folder as the reference: it shows which of them departs from the model's template. Else send a system prompt of your own, or ask the provider for a route that adds none.",
     ),
     Check(
         name="copied text", group="protocol", look=_copied, by_text=True, quick=False, tokens=1_500,

@@ -651,6 +651,7 @@ def begun_alike(reference: Begun, as_run: RunSpelling | None = None) -> Check:
                 why = refused.whose
             if why:
                 return untested(sent, f"{whose} {why}, so nothing is known of the weights; {came}")
+        came += subject.unlike and f"; {subject.unlike}"
         return spoils(sent, came) if n_same <= MAX_ODD_SAME else warns(sent, came)
 
     return Check(

@@ -120,7 +120,8 @@ class Subject:
     `open` has found its prompt. lost: the requests of the check under way that
     brought nothing to judge. beside: the server that is the reference; None without one. tally: of the replies that the
     checks asked for by `whole` and `streamed`, one at a time. unread: the client's note on a field of the
-    replies that it does not read; empty without one.
+    replies that it does not read; empty without one. unlike: a sentence on the prompts of this server and of `beside`,
+    if the two have other numbers of tokens; empty if they have not, or if nothing has shown it.
     """
 
     server: ProbedServer
@@ -136,6 +137,7 @@ class Subject:
     beside: ProbedServer | None = None
     tally: Counter[Kind] = field(default_factory=Counter)
     unread: str = ""
+    unlike: str = ""
 
     def chat(self, text: str = STORY, **fields: Any) -> ProbeReply:
         """The whole reply to one message. Raises `Refused`."""

@@ -20,6 +20,8 @@ OWN = 0.5
 """Worth of a check beyond the simulated kinds of faults: it may find a fault that was not simulated."""
 
 CLASSES: Mapping[str, int] = {
+    "no reply": 1,
+    "unfinished streams": 1,
     "an early end": 3,
     "a wrong length": 2,
     "a token less": 1,
@@ -62,6 +64,8 @@ CLASSES: Mapping[str, int] = {
 """Class of faults → number of its simulated kinds; each kind is in one class."""
 
 FINDS: Mapping[str, tuple[str, ...]] = {
+    "reply text": ("no reply",),
+    "finished streams": ("unfinished streams",),
     "streaming": ("a lost piece of a stream", "spaces lost in a stream"),
     "usage": ("usage",),
     "length": ("a wrong length", "a token less"),

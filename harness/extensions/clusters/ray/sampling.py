@@ -108,7 +108,7 @@ def _account(outcome: Outcome) -> dict[str, Any]:
     return {name: getattr(outcome, name) for name in _SUMMED} | {
         "complete": outcome.complete,
         "warnings": [Sentence(warning).marked for warning in outcome.warnings],
-        "causes": [(cause.kind, cause.count, cause.example) for cause in outcome.causes],
+        "causes": [(cause.kind, cause.count, cause.example, cause.cure) for cause in outcome.causes],
         "spent": astuple(outcome.spent),
     }
 
@@ -122,10 +122,10 @@ def _outcome_of_all(
     samples. notes: warnings of the merge. elapsed_s: seconds since the run began.
     """
     counts: Counter[str] = Counter()
-    examples: dict[str, str] = {}
-    for kind, count, example in (cause for account in accounts for cause in account["causes"]):
+    examples: dict[str, tuple[str, str]] = {}
+    for kind, count, *example in (cause for account in accounts for cause in account["causes"]):
         counts[kind] += count
-        examples.setdefault(kind, example)
+        examples.setdefault(kind, tuple(example))
     # All shards ask the same servers and warn of the same things; each warning is shown once.
     sentences = dict.fromkeys([*notes, *(warning for account in accounts for warning in account["warnings"])])
     # For each field of `Spent`, the numbers of all shards.
@@ -137,7 +137,7 @@ def _outcome_of_all(
         n_owed=sum(benchmark.n_owed for benchmark in joined),
         elapsed_s=elapsed_s,
         warnings=[Sentence(sentence) for sentence in sentences],
-        causes=[Cause(kind, count, examples[kind]) for kind, count in counts.most_common()],
+        causes=[Cause(kind, count, *examples[kind]) for kind, count in counts.most_common()],
         spent=Spent(*map(sum, spent)),
         **{name: sum(account[name] for account in accounts) for name in _SUMMED},
     )
