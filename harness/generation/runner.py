@@ -222,8 +222,9 @@ class Runner:
             self._session.warn(doubt)
         endpoints = self._settings.endpoints
         first = not self._settings.stage  # A later stage asks the servers that the first one has just compared.
-        neutral, replies = self._session.fingerprint_neutral, fingerprint.FingerprintReplies()
+        neutral = self._session.fingerprint_neutral
         if self._settings.fingerprint and first and self._pays_for_fingerprints(plan, neutral):
+            replies = fingerprint.FingerprintReplies()
             try:
                 fingerprint.ask(self._settings, neutral, endpoints, self._opener, replies, self._listener.on_status)
             except Signals.Caught as stop:
