@@ -222,9 +222,12 @@ class Runner:
             self._session.warn(doubt)
         endpoints = self._settings.endpoints
         first = not self._settings.stage  # A later stage asks the servers that the first one has just compared.
-        neutral = self._session.fingerprint_neutral
-        if self._settings.fingerprint and first and self._pays_for_fingerprints(plan, neutral):
-            replies = fingerprint.FingerprintReplies()
+        if (
+            self._settings.fingerprint
+            and first
+            and self._pays_for_fingerprints(plan, self._session.fingerprint_neutral)
+        ):
+            neutral, replies = self._session.fingerprint_neutral, fingerprint.FingerprintReplies()
             try:
                 fingerprint.ask(self._settings, neutral, endpoints, self._opener, replies, self._listener.on_status)
             except Signals.Caught as stop:
