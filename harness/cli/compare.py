@@ -105,10 +105,10 @@ def command(
 
 def _print_summary(decisions: Sequence[Decision]) -> None:
     """Print which runs are better, worse or neither on the same questions; of several benchmarks, each with its own."""
-    several = len({decision.paired.benchmark for decision in decisions}) > 1
+    n_benchmarks = len({decision.paired.benchmark for decision in decisions})
     by_verdict: dict[str, list[str]] = {"better": [], "worse": [], "no difference seen": []}
     for decision in decisions:
-        of = f" ({decision.paired.benchmark})" if several else ""
+        of = f" ({decision.paired.benchmark})" if n_benchmarks > 1 else ""
         by_verdict[decision.verdict].append(visible(f"{decision.run}{of}"))
     parts = (f"{verdict}: {', '.join(runs)}" for verdict, runs in by_verdict.items() if runs)
     click.echo(f"same questions, in all: {'; '.join(parts)}")

@@ -221,9 +221,10 @@ class Runner:
         if doubt := self._room.doubt(self._session.expected_bytes(plan)):
             self._session.warn(doubt)
         endpoints = self._settings.endpoints
-        first = not self._settings.stage  # A later stage asks the servers that the first one has just compared.
-        neutral, replies = self._session.fingerprint_neutral, fingerprint.FingerprintReplies()
-        if self._settings.fingerprint and first and self._pays_for_fingerprints(plan, neutral):
+        # A later stage asks the servers that the first one has just compared.
+        takes_them = self._settings.fingerprint and not self._settings.stage
+        if takes_them and self._pays_for_fingerprints(plan, self._session.fingerprint_neutral):
+            neutral, replies = self._session.fingerprint_neutral, fingerprint.FingerprintReplies()
             try:
                 fingerprint.ask(self._settings, neutral, endpoints, self._opener, replies, self._listener.on_status)
             except Signals.Caught as stop:

@@ -116,7 +116,6 @@ def test_the_command_answers_both_and_never_names_two_numbers(empty: Path) -> No
         ),
         ("seer4 --detect 2", "seer4 is a suite, and a plan takes benchmarks: give aime24 aime25 math500 "),
         ("aime24 --json", "or the loss to rule out, as --margin 2; or a number of samples"),
-        ("aime24:64 --detect 2 --price-out 2", "must be given together"),
         ("aime24:64 --accuracy 0.02", "type 2 for 2 points"),
         ("aime24:64 aime24:16", "aime24 is given twice, as aime24:64 and as aime24:16: a plan is for one comparison"),
         ("aime24:64,aime-2024:16", "aime24 is given twice"),
