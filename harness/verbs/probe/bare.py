@@ -231,7 +231,8 @@ CHECKS = (
         why="A system prompt that nobody asked for makes the same weights act as another model.",
         mend="Where the model's own chat template adds one, as Qwen2.5's does, each server of the model does, and "
         "nothing is wrong. Beside a reference server whose prompts differ, probe each of the two with the model's "
-        "folder as the reference: it shows which of them departs from the model's template. Else send a system prompt of your own, or ask the provider for a route that adds none.",
+        "folder as the reference: it shows which of them departs from the model's template. Else send a system "
+        "prompt of your own, or ask the provider for a route that adds none.",
     ),
     Check(
         name="copied text", group="protocol", look=_copied, by_text=True, quick=False, tokens=1_500,
