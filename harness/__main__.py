@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Iterable
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -49,9 +50,18 @@ def main() -> NoReturn:
     except ModuleNotFoundError as error:
         sys.stderr.write(_not_installed(error))
         sys.exit(2)
-    for number in usual if not is_continued else ():
-        signal.signal(number, _USUAL[number])
-    run()
+    try:
+        if not is_continued:
+            _restore(usual)
+        run()
+    finally:
+        _restore(usual)
+
+
+def _restore(signums: Iterable[int]) -> None:
+    """Give these signals Python's own handlers again."""
+    for signum in signums:
+        signal.signal(signum, _USUAL[signum])
 
 
 def _not_installed(error: ModuleNotFoundError) -> str:

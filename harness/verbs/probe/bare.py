@@ -192,8 +192,8 @@ def _added(subject: Subject) -> Seen:
     subject.unlike = f"the prompts of the two differ, too; {WHICH}"
     # Only the prompts without a system message differ: one side has a system prompt of its own there.
     if n != theirs[0] and with_system == theirs[1]:
-        longer, other = ("the server", "the reference") if n > theirs[0] else ("the reference", "the server")
-        came += f": {longer} adds a system prompt that {other} does not add; {WHICH}"
+        longer, shorter = ("the server", "the reference") if n > theirs[0] else ("the reference", "the server")
+        came += f": {longer} adds a system prompt that {shorter} does not add; {WHICH}"
     return warns(sent, came)
 
 
