@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import _thread
+import contextlib
 import gc
 import os
 import signal
 import sys
 import time
+from collections.abc import Iterable
 from types import FrameType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
 _MOMENT_S = 0.05
+
+_CONTINUED = (["run"], ["race"])
+"""The commands that say how to go on when a signal ends them."""
+
+_USUAL: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+"""Signals that end a command, with Python's own handlers of them."""
 
 _GC_OBJECTS = 150_000
 """Number of new objects that bring about a garbage collection (Python's default is 700). What a start imports, some
@@ -23,25 +31,37 @@ find nothing."""
 
 
 def main() -> NoReturn:
-    """Import the command line and run it. The import takes a moment; a Ctrl-C during it must end the process as quietly
-    as one during a command."""
+    """Import the command line and run it. The import takes a moment; a Ctrl-C during it must end the process without a
+    traceback. A command that the same words continue handles signals itself once it has begun, and until then says how
+    to go on (`_leave`)."""
     gc.set_threshold(_GC_OBJECTS, *gc.get_threshold()[1:])
     # httpx imports a command line of its own, and with it all of rich, for a third of a start's CPU; httpcore beneath
     # it imports trio where that is installed, for a sixth. Both do without, and nothing of this process runs on trio.
     for unused in ("httpx._main", "trio"):
         sys.modules[unused] = None  # type: ignore[assignment]
     sys.unraisablehook = _unraisable
-    usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # else it is ignored, or somebody's own
-    if usual:
-        signal.signal(signal.SIGINT, _leave)
+    is_continued = sys.argv[1:2] in _CONTINUED
+    # Another handler than the usual one is somebody's own, or the signal is ignored.
+    usual = [number for number, handler in _USUAL.items() if signal.getsignal(number) is handler]
+    for number in usual:
+        signal.signal(number, _leave)
     try:
         from harness.cli.main import main as run
     except ModuleNotFoundError as error:
         sys.stderr.write(_not_installed(error))
         sys.exit(2)
-    if usual:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    run()
+    try:
+        if not is_continued:
+            _restore(usual)
+        run()
+    finally:
+        _restore(usual)
+
+
+def _restore(signums: Iterable[int]) -> None:
+    """Give these signals Python's own handlers again."""
+    for signum in signums:
+        signal.signal(signum, _USUAL[signum])
 
 
 def _not_installed(error: ModuleNotFoundError) -> str:
@@ -63,6 +83,11 @@ def _not_installed(error: ModuleNotFoundError) -> str:
 
 def _leave(signum: int, _frame: FrameType | None) -> None:
     """End the process at once: no command has begun yet, so nothing has to be closed first."""
+    if sys.argv[1:2] in _CONTINUED:
+        with contextlib.suppress(OSError):
+            os.write(
+                2, f"harness: stopped by {signal.Signals(signum).name}; the same command again goes on.\n".encode()
+            )
     os._exit(128 + signum)
 
 

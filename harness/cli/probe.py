@@ -287,8 +287,8 @@ def _verdict_line(report: ProbeReport, reference: str | None) -> str:
         verdict = "nothing spoils a score"
     elif _differs_alone(report, reference):
         verdict = (
-            f"differs from the reference in {count_noun(n['spoils'], 'check')}, which would spoil a score of one of the "
-            "two servers"
+            f"differs from the reference in {count_noun(n['spoils'], 'check')}, which would spoil a score of one of "
+            "the two servers"
         )
     else:
         verdict = f"{n['spoils']} of its checks would spoil a score"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -71,11 +71,16 @@ def command(
     harness race aime24:64 --out races/tuned --candidate 'base model=org/base base_url=http://a:8000' \\
         --candidate 'tuned model=org/tuned base_url=http://b:8000'
     """
+    with terminal.stopped_with_a_line():
+        _command(candidates, RaceRules.of(margin=margin, step=step, open_ended=open_ended), as_json, given)
+
+
+def _command(candidates: tuple[str, ...], rules: RaceRules, as_json: bool, given: dict[str, Any]) -> NoReturn:
+    """Carry out the command; the parameters are those of `command`."""
     from harness.cli.terminal import Terminal
     from harness.verbs.race import candidates as candidates_of
     from harness.verbs.race import race
 
-    rules = RaceRules.of(margin=margin, step=step, open_ended=open_ended)
     entrants = candidates_of([_own(text) for text in candidates], run_given(given))
     with Terminal() as watcher:
         raced = race(entrants, rules, watcher, _look)

@@ -73,15 +73,20 @@ def command(dry_run: bool, pilot: bool, as_json: bool, on: str | None, shards: i
     harness run --data questions.jsonl --question-key Problem --answer-key Answer
     harness run one-cell.yaml
     """
+    with terminal.stopped_with_a_line():
+        _command(dry_run, pilot, as_json, OnRay.of(on=on, shards=shards), given)
+
+
+def _command(dry_run: bool, pilot: bool, as_json: bool, where: OnRay, given: dict[str, Any]) -> None:
+    """Carry out the command; the parameters are those of `command`."""
     from harness.cli.dry_run import show
 
     if as_json and (dry_run or pilot):
         raise UsageError(f"--json prints how a session ended: leave out {'--dry-run' if dry_run else '--pilot'}")
-    if on is not None and pilot:
+    if where.on is not None and pilot:
         raise UsageError("--on does not work with --pilot: make the pilot without --on")
     if pilot and given["judge_model"]:
         raise UsageError("--judge does not work with --pilot, which scores its samples by the rules: leave it out")
-    where = OnRay.of(on=on, shards=shards)
     for default in flags.environment_values(click.get_current_context()):
         terminal.note(f"from the environment: {default}")
     options = _of_file(given) or RunOptions.of(**run_given(given))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
+import signal
 import sys
 import time
 from collections import Counter
@@ -30,6 +31,7 @@ from harness.core.secret import command_words
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from harness.generation.network.control import Signals
     from harness.generation.progress import Progress
     from harness.runs.layout import RunFolder
     from harness.showing.display import ProgressDisplay
@@ -130,6 +132,15 @@ RESUMED_BY = "HARNESS_RESUMED_BY"
 """Environment variable with the command that resumes a run. `harness demo`, whose server ends with it, sets it, and a
 sweep for its child processes.
 """
+
+
+def stopped_with_a_line() -> Signals:
+    """A `with` block in which a signal ends the command with a line on how to resume; sessions in it have their own."""
+    from harness.generation.network.control import Signals
+    from harness.generation.runner import Listener
+
+    resume = Listener(resume_command=Terminal(progress=False).resume_command).resume
+    return Signals(lambda signum: f"stopped by {signal.Signals(signum).name}; what is stored counts.{resume}")
 
 
 class Terminal(Watcher):

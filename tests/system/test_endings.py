@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import pty
 import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import pytest
 
+from harness.verbs.graded import GradedRounds
 from tests.faults.server import STALL, FaultServer, Request, Step, completion, http
 from tests.patience import PATIENCE_SECONDS
 from tests.system.command import argv, environment, harness
@@ -64,6 +67,69 @@ def test_a_closed_terminal_ends_a_run_as_its_signal_does(tmp_path: Path) -> None
         os.close(terminal)
         assert process.wait(60) == 128 + signal.SIGHUP
     assert harness(tmp_path, "doctor", "run").code == 0
+
+
+def signalled(words: Sequence[str], folder: Path, signum: int, when: Callable[[], object]) -> tuple[int, str]:
+    """(exit code, last line) of the command, to which the signal is sent as `when` returns, after its first import."""
+    # Code of the interpreter's own start runs before ours.
+    line = [sys.executable, "-c", "from harness.__main__ import main; print('started', flush=True); main()", *words]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(line, cwd=folder, env=environment(folder), text=True, **pipes) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        when()
+        child.send_signal(signum)
+        err = child.communicate(timeout=PATIENCE_SECONDS)[1]
+    assert "Traceback" not in err
+    return child.returncode, err.splitlines()[-1]
+
+
+def of_verb(verb: str, folder: Path, url: str) -> list[str]:
+    """The words of a run, or of a race of two equal candidates."""
+    words = ask(folder, url)[1:]
+    return [verb, *words, "--no-fingerprint", *(("--candidate", "a", "--candidate", "b") if verb == "race" else ())]
+
+
+@pytest.mark.parametrize(
+    ("verb", "signum", "moment"),
+    [
+        *(("run", signal.SIGINT, moment) for moment in ("start", "imports", "connecting")),
+        *(("race", signal.SIGTERM, moment) for moment in ("start", "imports", "connecting")),
+    ],
+)
+def test_a_signal_before_the_first_request_ends_with_a_line_on_how_to_go_on(
+    tmp_path: Path, verb: str, signum: signal.Signals, moment: str
+) -> None:
+    with FaultServer(lambda _: [STALL]) as server:
+        waits = {
+            "start": lambda: time.sleep(0.1),
+            "imports": lambda: time.sleep(0.4),
+            "connecting": lambda: server.wait_for(lambda: bool(server.requests)),
+        }
+        code, line = signalled(of_verb(verb, tmp_path, server.base_url), tmp_path, signum, waits[moment])
+    assert code == 128 + signum
+    assert line.startswith(f"harness: stopped by {signum.name}"), line
+    assert line.endswith("the same command again goes on.") or f"Resume with: harness {verb} --data" in line
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_a_signal_while_a_race_grades_ends_with_the_command_that_resumes(
+    tmp_path: Path, n: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each candidate is graded before the race and after each round, outside of the sessions that ask for samples."""
+    looks = itertools.count(1)
+    grade = GradedRounds.of
+
+    def interrupted(self: GradedRounds, benchmark: str) -> object:
+        if next(looks) == n:
+            os.kill(os.getpid(), signal.SIGINT)
+        return grade(self, benchmark)
+
+    monkeypatch.setattr(GradedRounds, "of", interrupted)
+    with FaultServer(well) as server:
+        done = harness(tmp_path, *of_verb("race", tmp_path, server.base_url))
+    assert done.code == 130
+    assert done.err.splitlines()[-1].startswith("harness: stopped by SIGINT; what is stored counts. Resume with: ")
 
 
 TAKE_TERMINAL = """

@@ -233,8 +233,7 @@ class Arrivals:
 class Cause:
     """Why samples are missing: a kind of failure, how many samples it cost, and an example that is safe to print.
 
-    kind: a `FailureKind`, "internal" (a bug of the harness) or "not asked". cure: the option to change; empty if the
-    server's words name none.
+    kind: a `FailureKind`, "internal" (a bug of the harness) or "not asked". cure: the option to change, or empty.
     """
 
     kind: str
@@ -292,20 +291,16 @@ class Causes:
                 messages.setdefault(task.benchmark, {})[task.question_id] = message
         return messages
 
-    def listed(
-        self, n_owed: int, not_asked_because: str, cure: Callable[[Task, str, str], str] = lambda *_: ""
-    ) -> list[Cause]:
+    def listed(self, n_owed: int, not_asked_because: str, cure: Callable[..., str] = lambda *_: "") -> list[Cause]:
         """Return why samples are missing, with how many for each cause; the most frequent cause first.
 
-        n_owed: missing samples. not_asked_because: the cause of those that were never asked. cure: of a sample's last
-        failure, by its kind and message.
+        n_owed: missing samples. not_asked_because: the cause of those that were never asked. cure: of a last failure.
         """
         groups: dict[tuple[str, int | None], list[tuple[Task, str]]] = {}
         for task, (kind, status, message) in self._failures.items():
             groups.setdefault((kind, status), []).append((task, message))
         causes = [
-            Cause(kind, len(failed), failed[0][1], cure(failed[0][0], kind, failed[0][1]))
-            for (kind, _), failed in groups.items()
+            Cause(kind, len(each), each[0][1], cure(each[0][0], kind, each[0][1])) for (kind, _), each in groups.items()
         ]
         if n_owed > len(self._failures):
             causes.append(Cause("not asked", n_owed - len(self._failures), not_asked_because))

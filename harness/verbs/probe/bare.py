@@ -192,8 +192,8 @@ def _added(subject: Subject) -> Seen:
     subject.unlike = f"the prompts of the two differ, too; {WHICH}"
     # Only the prompts without a system message differ: one side has a system prompt of its own there.
     if n != theirs[0] and with_system == theirs[1]:
-        longer, other = ("the server", "the reference") if n > theirs[0] else ("the reference", "the server")
-        came += f": {longer} adds a system prompt that {other} does not add; {WHICH}"
+        longer, shorter = ("the server", "the reference") if n > theirs[0] else ("the reference", "the server")
+        came += f": {longer} adds a system prompt that {shorter} does not add; {WHICH}"
     return warns(sent, came)
 
 
@@ -231,7 +231,8 @@ CHECKS = (
         why="A system prompt that nobody asked for makes the same weights act as another model.",
         mend="Where the model's own chat template adds one, as Qwen2.5's does, each server of the model does, and "
         "nothing is wrong. Beside a reference server whose prompts differ, probe each of the two with the model's "
-        "folder as the reference: it shows which of them departs from the model's template. Else send a system prompt of your own, or ask the provider for a route that adds none.",
+        "folder as the reference: it shows which of them departs from the model's template. Else send a system "
+        "prompt of your own, or ask the provider for a route that adds none.",
     ),
     Check(
         name="copied text", group="protocol", look=_copied, by_text=True, quick=False, tokens=1_500,
