@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from harness.asking.options import OutputsOptions, ScoreOptions
 from harness.asking.watching import Watcher
@@ -28,6 +28,9 @@ from harness.runs.lock import hold
 from harness.runs.manifest import OUTPUTS, UNKNOWN_MODEL
 from harness.scoring import Score
 from harness.scoring.pipeline import GradedBenchmark, grade_outputs, publish, score_of
+
+if TYPE_CHECKING:
+    from harness.benchmarks.prompts import Prompt
 
 _READING_OPTIONS = (
     "tool", "benchmark", "response_key", "answer_key", "question_key", "id_key", "written_by", "repeats",
@@ -150,7 +153,7 @@ def _read(path: Path, options: OutputsOptions) -> tuple[outputs.Outputs, outputs
     """
     columns = {name: getattr(options, name) for name in ("response_key", "answer_key", "question_key", "id_key")}
     benchmark = options.benchmark
-    card_questions = _questions_of(benchmark) if benchmark else ()
+    prompt, card_questions = _questions_of(benchmark) if benchmark else (None, ())
     read = outputs.read(path, format=options.tool, questions=card_questions, repeats=options.repeats, **columns)
     if not benchmark:
         return read, read, ()
@@ -158,7 +161,7 @@ def _read(path: Path, options: OutputsOptions) -> tuple[outputs.Outputs, outputs
     from harness.foreign.recognising import Recognised
 
     by_id = _matches_by_id(read, options)
-    return read, Recognised(path, read, card_questions, benchmark, by_id=by_id), card_questions
+    return read, Recognised(path, read, card_questions, benchmark, prompt=prompt, by_id=by_id), card_questions
 
 
 def _matches_by_id(read: outputs.Outputs, options: OutputsOptions) -> bool:
@@ -343,9 +346,13 @@ def _warn_of_reading(read: outputs.Outputs, options: ScoreOptions, watcher: Watc
         watcher.warn(Sentence(renumbered))
 
 
-def _questions_of(benchmark: str) -> Sequence[Question]:
-    """The questions of the card with this name, or in this file. Raises `UsageError` if there is no such card."""
-    # Imported late: cards are slow to import, and most files need none.
-    from harness.benchmarks import catalogue, questions
+def _questions_of(benchmark: str) -> tuple[Prompt, Sequence[Question]]:
+    """The prompt and the questions of the card with this name, or of this file.
 
-    return questions.build(catalogue.load_or_make(benchmark)).questions
+    Raises `UsageError` if there is no such card.
+    """
+    # Imported late: cards are slow to import, and most files need none.
+    from harness.benchmarks import catalogue, prompts, questions
+
+    card = catalogue.load_or_make(benchmark)
+    return prompts.find_prompt(card.prompt, card.prompts), questions.build(card).questions
