@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from harness.asking.options import OutputsOptions, ScoreOptions
 from harness.asking.watching import Watcher
+from harness.benchmarks.sources import tables
 from harness.core import codec
 from harness.core.about import __version__
 from harness.core.errors import Sentence, StoreError, option
@@ -85,7 +86,7 @@ def score_file(path: Path, options: ScoreOptions, watcher: Watcher) -> ScoredFil
     ]
     if _matches_by_id(read, options):
         graded = [_with_warning(benchmark, _BY_ID) for benchmark in graded]
-    _warn_of_reading(read, options, watcher)
+    _warn_of_reading(path, read, options, watcher)
     scores = [score_of(graded_benchmark) for graded_benchmark in graded]
     try:
         _keep(folder, graded, scores, digest, _reading_options(options), options.written_by or read.model)
@@ -137,7 +138,7 @@ def make_run(path: Path, options: ScoreOptions, watcher: Watcher) -> RunFolder:
         }
         # The manifest comes last: samples without a manifest are no run, so that half a run is not scored.
         _manifest(options.written_by or read.model, records).save(folder)
-    _warn_of_reading(read, options, watcher)
+    _warn_of_reading(path, read, options, watcher)
     if _matches_by_id(read, options):
         watcher.warn(Sentence(_BY_ID))
     if n_unanswered:
@@ -338,8 +339,10 @@ def _reading_options(options: ScoreOptions) -> dict[str, Any]:
     return {name: getattr(options, name) for name in _READING_OPTIONS if name in options.changed}
 
 
-def _warn_of_reading(read: outputs.Outputs, options: ScoreOptions, watcher: Watcher) -> None:
+def _warn_of_reading(path: Path, read: outputs.Outputs, options: ScoreOptions, watcher: Watcher) -> None:
     """Warn of questions that may be two, and of samples with new numbers. The file was read to its end."""
+    if note := tables.encoding_note(path):
+        watcher.warn(Sentence(note))
     if read.doubt and not options.benchmark:
         watcher.warn(Sentence(read.doubt))
     if renumbered := read.numbers.sentence:
