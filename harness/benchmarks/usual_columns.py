@@ -54,7 +54,7 @@ def find(names: Iterable[str], columns: Collection[str]) -> str | None:
     return None
 
 
-def misspelt(names: Iterable[str], columns: Iterable[str]) -> str:
+def near_chinese_name(names: Iterable[str], columns: Iterable[str]) -> str:
     """The end of a message, such as ` Did you mean 问题 by 问提?`, if a column is one Chinese character away from one
     of these names and no usual name itself; else empty. Such names are too short for `near_names`."""
     unusual = [column for column in columns if column not in IN_OTHER_LANGUAGES]

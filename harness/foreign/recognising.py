@@ -39,7 +39,7 @@ class ByText:
 
         There are several if the benchmark repeats a text and neither id nor reference tells the questions apart."""
         forms = (text_of(row_question), bare_text(row_question, self._prompt))
-        candidates = next((found for form in forms if (found := self._by_text.get(form))), [])
+        candidates = next((self._by_text[form] for form in forms if form in self._by_text), [])
         named = [question for question in candidates if question.question_id == row_question.question_id]
         equal = [question for question in candidates if question.references == row_question.references]
         return named or equal or candidates
