@@ -79,8 +79,10 @@ def _summary_cell(notes: list[str], run: ScoredRun, score: Score, name: str, kin
 
 def _warnings_of_row(score: Score, kind: str) -> Sequence[str]:
     """The warnings that belong to a row of the score. kind: as above."""
-    of_grader, on_hand = split_warnings(score)
-    return {AS_GRADED: of_grader, BY_HAND: on_hand}.get(kind, score.warnings)
+    if not kind:
+        return score.warnings
+    of_grader, by_hand = split_warnings(score)
+    return of_grader if kind == AS_GRADED else by_hand
 
 
 def score_table(scores: Sequence[tuple[str, Score]], *, with_notes: bool = True) -> Table:
