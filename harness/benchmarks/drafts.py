@@ -564,7 +564,7 @@ def _no_column(row: Row, names: Names, role: str) -> UsageError:
     if len(shown) < len(names):
         expected += " (nor the usual name in another language)"
     have = ", ".join(visible(name, 60) for name in list(row.value)[:40]) or "no columns"
-    near = near_names(names[0], row.value) if names else ""
+    near = usual_columns.near_chinese_name(names, row.value) or (near_names(names[0], row.value) if names else "")
     key = _KEYS.get(tuple(names))
     how = f" Name the column with {option(key, 'NAME')}." if key is not None and not near else ""
     return UsageError(f"{row.where} has no column {expected} for {role}; it has {have}.{near}{how}")

@@ -8,7 +8,8 @@ again.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from string import ascii_uppercase
 from typing import Annotated
 
 from pydantic import AfterValidator, ConfigDict, Field, ValidationError
@@ -273,6 +274,19 @@ def bare_text(question: Question, prompt: Prompt | None = None) -> str:
         if not is_shorter or not any(map(str.isalnum, rest)):
             return text.strip()
         text = rest
+
+
+def list_choices(choices: Sequence[str]) -> str:
+    """The options of a question as a prompt shows them, one a line, with their letters."""
+    # A question has at most 26 options; drafts refuses more.
+    return "\n".join(f"{letter}) {option}" for letter, option in zip(ascii_uppercase, choices, strict=False))
+
+
+def stem(question: Question, prompt: Prompt | None = None) -> str:
+    """The question's bare text without the list of its choices behind it."""
+    text = bare_text(question, prompt)
+    listed = list_choices(question.choices).strip()
+    return text.removesuffix(listed).strip() or text
 
 
 def beginning(question: Question, limit: int) -> str:

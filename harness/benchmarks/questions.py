@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from harness.benchmarks import drafts, prompts
 from harness.benchmarks.card import Card
-from harness.benchmarks.drafts import LETTERS, Draft
+from harness.benchmarks.drafts import Draft
 from harness.benchmarks.prompts import Prompt
 from harness.benchmarks.recipe import RecipeNote, StoredQuestions
 from harness.benchmarks.sources import chooser
@@ -406,7 +406,7 @@ def _question(card: Card, draft: Draft, text: str, prompt: Prompt, system: str |
 
     system: the system prompt; None: the prompt's own.
     """
-    listed = "\n".join(f"{LETTERS[i]}) {option}" for i, option in enumerate(draft.choices))
+    listed = prompts.list_choices(draft.choices)
     messages, raw = prompts.render(prompt, text, listed, api, system)
     return Question(
         benchmark=card.name,

@@ -9,6 +9,8 @@ import functools
 import unicodedata
 from collections.abc import Collection, Iterable
 
+from harness.core.inert import visible
+
 _QUESTIONS_ELSEWHERE = (
     "问题", "题目", "试题", "题干", "問題", "題目", "質問", "設問", "문제", "질문", "pregunta", "problema", "pergunta",
     "questão", "enunciado", "frage", "aufgabe", "problème", "énoncé", "domanda", "vraag", "opgave", "вопрос", "задача",
@@ -30,6 +32,10 @@ IN_OTHER_LANGUAGES = frozenset((*_QUESTIONS_ELSEWHERE, *_ANSWERS_ELSEWHERE, *ID_
 """The names that messages leave out, because they would hide the few that a reader needs."""
 
 
+IN_CHINESE = frozenset(name for name in IN_OTHER_LANGUAGES if all("\u4e00" <= sign <= "\u9fff" for sign in name))
+"""The names in Chinese characters only."""
+
+
 def find(names: Iterable[str], columns: Collection[str]) -> str | None:
     """The column that has the first of these names that any column has; None if there is none.
 
@@ -46,6 +52,17 @@ def find(names: Iterable[str], columns: Collection[str]) -> str | None:
         if (alike := folded.get(_fold(name))) is not None:
             return alike
     return None
+
+
+def near_chinese_name(names: Iterable[str], columns: Iterable[str]) -> str:
+    """The end of a message, such as ` Did you mean 问题 by 问提?`, if a column is one Chinese character away from one
+    of these names and no usual name itself; else empty. Such names are too short for `near_names`."""
+    unusual = [column for column in columns if column not in IN_OTHER_LANGUAGES]
+    for name in IN_CHINESE.intersection(names):
+        for column in unusual:
+            if len(column) == len(name) > 1 and sum(map(str.__ne__, column, name)) == 1:
+                return f" Did you mean {name} by {visible(column, 60)}?"
+    return ""
 
 
 @functools.lru_cache(maxsize=4096)

@@ -170,14 +170,17 @@ def _print(pair: RunComparison, *, with_others: bool) -> None:
     from harness.runs.recorded_settings import difference_in_words, is_checksum
     from harness.scoring.intervals import why_narrower
     from harness.scoring.moves import largest
+    from harness.verbs.comparison_warnings import by_hand_in_words
 
     decision, paired = pair.decision, pair.decision.paired
     run, baseline = visible(decision.run), visible(decision.baseline)
     click.echo(
         f"{visible(paired.benchmark)}: {run} {100 * paired.first_accuracy:.1f} %, {baseline} "
         f"{100 * paired.second_accuracy:.1f} %: {100 * paired.difference:+z.1f} points over "
-        f"{count_noun(paired.n_questions, 'question')}"
+        f"{count_noun(paired.n_questions, 'question')}" + (", by the grader" if pair.by_hand else "")
     )
+    if pair.by_hand:
+        click.echo(f"  {by_hand_in_words(pair.by_hand, run, baseline)}")
     at_most = "at most " if paired.at_most else ""
     click.echo(
         f"  same questions   {at_most}{_points(paired.sampling_interval):18} p {_p(decision.p_sampling)}  "

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from harness.benchmarks.prompts import without_instruction
+from harness.benchmarks.prompts import Prompt, bare_text, stem, without_instruction
 from harness.core.errors import UsageError, near_names, option
 from harness.core.inert import visible
 from harness.core.records import Question, Sample
@@ -24,21 +24,22 @@ _MIN_LIKENESS = 0.6
 
 
 class ByText:
-    """An index of questions by their text, with and without an instruction at its end."""
+    """An index of questions by their text, with and without the instructions and the choices around it."""
 
-    def __init__(self, questions: Iterable[Question]) -> None:
+    def __init__(self, questions: Iterable[Question], prompt: Prompt | None = None) -> None:
+        """prompt: of the questions, whose instructions may stand around the texts; None: the usual ones alone."""
         self._by_text: dict[str, list[Question]] = {}
+        self._prompt = prompt
         for question in questions:
-            text = text_of(question)
-            for form in {text, _bare(text)}:
+            for form in dict.fromkeys((text_of(question), bare_text(question, prompt), stem(question, prompt))):
                 self._by_text.setdefault(form, []).append(question)
 
     def of(self, row_question: Question) -> list[Question]:
         """Find the benchmark's questions that a row of another tool's file may answer.
 
         There are several if the benchmark repeats a text and neither id nor reference tells the questions apart."""
-        text = text_of(row_question)
-        candidates = self._by_text.get(text) or self._by_text.get(_bare(text)) or []
+        forms = (text_of(row_question), bare_text(row_question, self._prompt))
+        candidates = next((self._by_text[form] for form in forms if form in self._by_text), [])
         named = [question for question in candidates if question.question_id == row_question.question_id]
         equal = [question for question in candidates if question.references == row_question.references]
         return named or equal or candidates
@@ -52,13 +53,21 @@ class Recognised:
     """
 
     def __init__(
-        self, path: Path, pairs: Pairs, questions: Sequence[Question], name: str, *, by_id: bool = False
+        self,
+        path: Path,
+        pairs: Pairs,
+        questions: Sequence[Question],
+        name: str,
+        *,
+        prompt: Prompt | None = None,
+        by_id: bool = False,
     ) -> None:
-        """path: the file of outputs. name: the benchmark. Both are for messages. by_id: the rows have no texts, and
-        their ids are those of the benchmark's questions.
+        """path: the file of outputs. name: the benchmark. Both are for messages. prompt: of the benchmark's questions.
+        by_id: the rows have no texts, and their ids are those of the benchmark's questions.
         """
+        self._prompt = prompt
         self._path, self._pairs, self._name = path, pairs, name
-        self._questions, self._by_text = questions, ByText(questions)
+        self._questions, self._by_text = questions, ByText(questions, prompt)
         self._by_id = {question.question_id: question for question in questions} if by_id else None
 
     def __iter__(self) -> Iterator[tuple[Question, Sample]]:
@@ -141,12 +150,12 @@ class Recognised:
         matcher.set_seq2(_bare(text)[:_COMPARED_CHARS])
         nearest, likeness = None, _MIN_LIKENESS
         for question in self._questions:
-            matcher.set_seq1(_bare(text_of(question))[:_COMPARED_CHARS])
+            matcher.set_seq1(stem(question, self._prompt)[:_COMPARED_CHARS])
             if min(matcher.real_quick_ratio(), matcher.quick_ratio()) > likeness and matcher.ratio() > likeness:
                 nearest, likeness = question, matcher.ratio()
         if nearest is None:
             return ""
-        row_text, nearest_text = _bare(text), _bare(text_of(nearest))
+        row_text, nearest_text = _bare(text), stem(nearest, self._prompt)
         n_equal = next((n for n, (a, b) in enumerate(zip_longest(row_text, nearest_text)) if a != b), 0)
         in_file, in_benchmark = (visible(t[n_equal : n_equal + 20]) or "its end" for t in (row_text, nearest_text))
         return (

@@ -22,32 +22,36 @@ MAX_MOVED = 15
 """Largest number of questions that a table of two runs lists as fallen, and as many as risen."""
 
 
+COUNTS_GRADER = "the grader's verdicts count here; `harness diff` has the difference with verdicts by hand"
+"""The footnote of a difference between runs of which one has verdicts by hand."""
+
+
 def paired_table(
     baselines: Mapping[str, str],
-    comparisons: Sequence[tuple[str, PairedComparison]],
+    comparisons: Sequence[tuple[str, PairedComparison, Sequence[str]]],
     uncompared: Sequence[tuple[str, str, str]] = (),
 ) -> Table:
     """The table of differences, question by question, of each run from the baseline of its benchmark.
 
     All p values of the table are corrected together (Holm). baselines: benchmark → name of the run that the others are
-    compared with. comparisons: (name of the run, the run minus the baseline). uncompared: (name of the run, benchmark,
-    why it is not compared).
+    compared with. comparisons: (name of the run, the run minus the baseline, further notes). uncompared: (name of the
+    run, benchmark, why it is not compared).
     """
     decisions = decide(
         [
             RunPair(run=label, baseline=baselines.get(comparison.benchmark, ""), paired=comparison, samples=1)
-            for label, comparison in comparisons
+            for label, comparison, _ in comparisons
         ]
     )
     notes = []
-    if any(comparison.at_most for _, comparison in comparisons):
+    if any(comparison.at_most for _, comparison, _ in comparisons):
         notes.append("at most: with one sample of each question the sampling error is only bounded")
     rows: list[tuple[str, ...]] = []
-    for decision in decisions:
-        label, comparison = decision.run, decision.paired
-        remarks = list(
-            why_narrower(comparison.sampling_interval, comparison.question_interval, at_most=comparison.at_most)
-        )
+    for decision, (label, comparison, further) in zip(decisions, comparisons, strict=True):
+        remarks = [
+            *further,
+            *why_narrower(comparison.sampling_interval, comparison.question_interval, at_most=comparison.at_most),
+        ]
         if comparison.n_missing:
             remarks.insert(
                 0,

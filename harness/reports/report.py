@@ -16,12 +16,13 @@ from rich.console import RenderableType
 from harness.core.errors import UsageError
 from harness.core.files import disk_error, write_atomically
 from harness.core.inert import csv_file, visible
-from harness.reports.comparison_tables import paired_table, published_table, reported_table, twin_table
+from harness.reports.comparison_tables import COUNTS_GRADER, paired_table, published_table, reported_table, twin_table
 from harness.reports.figures import every_plot
 from harness.reports.formats import commands_in_markdown, to_breakdown_csv, to_csv, to_latex, to_markdown, to_terminal
 from harness.reports.plots.plot import Plot
 from harness.reports.plots.published import published_plot
 from harness.reports.published import beside, label_of, other_questions, published_of, reported_by, verdict
+from harness.reports.score_tables import score_table, summary_table
 from harness.reports.scored import KnownAs, Remarks, ScoredBenchmark, ScoredRun, no_remarks, own_name, read_runs
 from harness.reports.settings import differing_table
 from harness.reports.tables import (
@@ -31,10 +32,8 @@ from harness.reports.tables import (
     measure_table,
     over_k_table,
     sample_table,
-    score_table,
     short,
     speed_table,
-    summary_table,
 )
 from harness.reports.token_tables import first_right_table, token_table
 from harness.runs.layout import OutputsFolder, RunFolder
@@ -46,6 +45,7 @@ from harness.scoring import (
     Score,
     compare_runs,
 )
+from harness.scoring.by_hand import with_verdicts_by_hand
 
 Repeat: TypeAlias = Callable[[Manifest, str, Sequence[Score]], Sequence[str]]
 """(a run's manifest, its name, its scores) → the commands that repeat the run and its grading, line by line."""
@@ -207,14 +207,16 @@ class Report:
         None if no benchmark is in two runs.
         """
         baselines: dict[str, tuple[ScoredRun, ScoredBenchmark]] = {}
-        rows: list[tuple[str, PairedComparison]] = []
+        rows: list[tuple[str, PairedComparison, Sequence[str]]] = []
         uncompared: list[tuple[str, str, str]] = []
         for run, benchmark, _ in self.scores:
             first_run, first = baselines.setdefault(benchmark.name, (run, benchmark))
             if run is first_run:
                 continue
             try:
-                rows.append((run.label, compare_runs(benchmark.questions, first.questions)))
+                paired = compare_runs(benchmark.questions, first.questions)
+                by_hand = any(scored.score and with_verdicts_by_hand(scored.score) for scored in (benchmark, first))
+                rows.append((run.label, paired, (COUNTS_GRADER,) if by_hand else ()))
             except UsageError:
                 why = f"not compared: it shares no question with {short(first_run.label)}"
                 uncompared.append((run.label, benchmark.name, why))

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import msgspec
 
-from harness.core.inert import safe_name, visible
+from harness.core.inert import visible
 from harness.scoring import GroupScore, Score
-from harness.scoring.intervals import Interval, why_narrower
+from harness.scoring.intervals import Interval
 from harness.scoring.uncertainty import Intervals
-
-if TYPE_CHECKING:
-    from harness.reports.scored import ScoredRun
 
 MAX_CELL_CHARS = 80
 """Longest name of a run, model or benchmark in a table, in characters; longer ones are clipped."""
@@ -34,6 +30,12 @@ AT_MOST = (
 )
 """The footnote of an interval that is only an upper bound."""
 
+AS_GRADED = "as graded"
+"""Marks the row of the grader's accuracy, where a row with verdicts by hand follows."""
+
+BY_HAND = "with verdicts by hand"
+"""Marks the row that counts verdicts by hand; it stands directly below the grader's."""
+
 _UNANSWERED = "1 of 4 questions: only one of the four has a sample, and the accuracy is that of this one"
 """The footnote of a breakdown in which some questions have no sample."""
 
@@ -42,8 +44,6 @@ _WITH_VERDICTS_BY_HAND = (
     "hand count in place of the grader's, and the samples that are undecided then; it is not the audited accuracy"
 )
 """The footnote of a breakdown with verdicts by hand."""
-
-NO_SCORE = "it is not scored yet; `harness score` does that"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,75 +115,7 @@ def accuracy_cell(score: Score) -> str:
     return f"{value} ({interval_cell(interval, at_most=score.sampling_error is None)})"
 
 
-def summary_table(runs: Sequence[ScoredRun]) -> Table:
-    """One row per run, benchmarks as columns; the notes hold the warnings."""
-    names = list(dict.fromkeys(name for run in runs for name in run.benchmarks))
-    notes: list[str] = []
-    rows = []
-    # The model's name is shown unless every folder is named after it.
-    named_by_model = all(run.label == safe_name(run.manifest.model) for run in runs)
-    heads = ("run",) if named_by_model else ("run", "model")
-    for run in runs:
-        cells = [short(text) for text in (run.label, run.manifest.model)[: len(heads)]]
-        for name in names:
-            benchmark = run.benchmarks.get(name)
-            if benchmark is None:
-                cells.append(ABSENT)
-            elif benchmark.score is None:
-                cells.append("not scored" + note(notes, run.label, name, (NO_SCORE,)))
-            else:
-                warnings = (*run.remarks, *benchmark.score.warnings)
-                cells.append(accuracy_cell(benchmark.score) + note(notes, run.label, name, warnings))
-        rows.append(tuple(cells))
-    return Table(
-        "Accuracy in %, with its 95 % interval (same questions, asked again)",
-        (*heads, *map(short, names)),
-        tuple(rows),
-        tuple(notes),
-        frozenset(range(len(heads), len(heads) + len(names))),
-    )
-
-
-def score_table(scores: Sequence[tuple[str, Score]], *, with_notes: bool = True) -> Table:
-    """One row per (run label, score), with both 95 % intervals under their names; the notes hold the warnings.
-
-    A note says why where the question interval is the narrower one. size: questions × samples of each. If answers were
-    also taken from the reasoning, these have a column of their own.
-    """
-    notes: list[str] = []
-    rows = []
-    searched = any(score.accuracy_from_reasoning is not None for _, score in scores)
-    for label, score in scores:
-        most = max(score.pass_at, default=None)
-        at_most = score.sampling_error is None
-        remarks = (
-            *(score.warnings if with_notes else ()),
-            *why_narrower(score.sampling_interval, score.question_interval, at_most=at_most),
-        )
-        rows.append(
-            (
-                short(label),
-                short(score.benchmark) + note(notes, label, score.benchmark, remarks),
-                percent(score.accuracy),
-                *(
-                    [_with_interval(score.accuracy_from_reasoning, score.accuracy_from_reasoning_intervals)]
-                    if searched
-                    else []
-                ),
-                interval_cell(score.sampling_interval, at_most=at_most),
-                interval_cell(score.question_interval),
-                f"{score.n_questions} × {samples_cell(score)}",
-                ABSENT if most is None else f"{percent(score.pass_at[most])} @{most}",
-                ABSENT if most is None else f"{percent(score.maj_at[most])} @{most}",
-            )
-        )
-    accuracies = ("accuracy", "with answers from reasoning") if searched else ("accuracy",)
-    columns = ("run", "benchmark", *accuracies, "sampling interval", "question interval", "size", "pass@k", "maj@k")
-    title = f"Scores in %, with 95 % intervals ({MEANINGS})"
-    return Table(title, columns, tuple(rows), tuple(notes), frozenset(range(2, len(columns))))
-
-
-def _with_interval(accuracy: float | None, intervals: Intervals | None) -> str:
+def with_interval(accuracy: float | None, intervals: Intervals | None) -> str:
     """The accuracy in percent, with its sampling interval if the score has one; earlier versions stored none."""
     if accuracy is None or intervals is None:
         return percent(accuracy)
@@ -202,7 +134,7 @@ def sample_table(scores: Sequence[tuple[str, Score]]) -> Table:
                 short(score.benchmark),
                 ABSENT if tokens is None else f"{tokens:.0f}",
                 percent(score.n_truncated / samples),
-                _with_interval(score.accuracy_finished, score.accuracy_finished_intervals),
+                with_interval(score.accuracy_finished, score.accuracy_finished_intervals),
                 percent(score.n_no_answer / samples),
                 str(score.n_undecided),
                 str(score.n_missing),
@@ -352,8 +284,8 @@ def budget_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
             interval_cell(budget.question_interval),
             *(
                 [
-                    _with_interval(budget.accuracy_of_cut_text, budget.accuracy_of_cut_text_intervals),
-                    _with_interval(budget.accuracy_of_first_right, budget.accuracy_of_first_right_intervals),
+                    with_interval(budget.accuracy_of_cut_text, budget.accuracy_of_cut_text_intervals),
+                    with_interval(budget.accuracy_of_first_right, budget.accuracy_of_first_right_intervals),
                 ]
                 if with_cut
                 else []
@@ -398,7 +330,7 @@ def breakdown_table(label: str, score: Score, by: str) -> Table:
     columns = (
         *(short(by), "questions", "accuracy", "sampling interval", "question interval"),
         *(("undecided",) if undecided else ()),
-        *(("with verdicts by hand", "still undecided") if by_hand else ()),
+        *((BY_HAND, "still undecided") if by_hand else ()),
     )
     title = f"{short(label)}, {short(score.benchmark)} by {short(by)}, in %, with 95 % intervals ({MEANINGS})"
     unanswered = (_UNANSWERED,) if any(group.n_answered is not msgspec.UNSET for _, group in groups) else ()
@@ -419,15 +351,16 @@ def _questions_cell(group: GroupScore) -> str:
     return f"{answered}{group.n_questions}"
 
 
-def note(notes: list[str], label: str, benchmark: str, warnings: Sequence[str]) -> str:
+def note(notes: list[str], label: str, benchmark: str, warnings: Sequence[str], kind: str = "") -> str:
     """Add a note for each of these warnings to `notes`; return their mark, such as ` [3]` or ` [3–5]`.
 
-    Without warnings, nothing is added and the mark is empty.
+    Without warnings, nothing is added and the mark is empty. kind: `AS_GRADED` or `BY_HAND`, where both have rows.
     """
     if not warnings:
         return ""
     first = len(notes) + 1
-    notes += [f"{short(label)}, {short(benchmark)}: {warning}." for warning in warnings]
+    name = f"{short(label)}, {short(benchmark)}" + (f", {kind}" if kind else "")
+    notes += [f"{name}: {warning}." for warning in warnings]
     return f" [{first}]" if len(notes) == first else f" [{first}–{len(notes)}]"
 
 

@@ -15,7 +15,7 @@ import msgspec
 
 from harness.core.errors import StoreError, UsageError
 from harness.core.inert import quoted
-from harness.core.nouns import count_noun
+from harness.core.nouns import are, count_noun
 from harness.core.records import SCHEMA_VERSION, Grade, Key, SampleRecord, VerdictName
 from harness.runs.layout import BenchmarkFolder
 from harness.runs.line_file import append_line, line, make_folder, read_appended
@@ -148,11 +148,16 @@ class Corrected(NamedTuple):
         differing = f"{self.n_differing:,}" if self.n_differing else "none"
         return f"{count_noun(self.n_judged, 'sample')} judged by hand, {differing} otherwise than the grader"
 
-    def beside(self, accuracy: float | None, corrected: float | None) -> str:
+    def beside(self, accuracy: float | None, corrected: float | None, n_open: int) -> str:
         """The sentence beside a score. accuracy: by the grader's verdicts; corrected: with those by hand in their
-        place; None: unknown."""
+        place; None: unknown. n_open: samples that are undecided with these verdicts too, and count as wrong."""
+        counts = "counts" if n_open == 1 else "count"
+        still = (
+            f"; {count_noun(n_open, 'sample')} {are(n_open)} still undecided and {counts} as wrong" if n_open else ""
+        )
         return (
-            f"{self.words}: the accuracy is {_percent(corrected)} with these verdicts, {_percent(accuracy)} as graded"
+            f"{self.words}: the accuracy is {_percent(corrected)} with these verdicts{still}, "
+            f"{_percent(accuracy)} as graded"
         )
 
 

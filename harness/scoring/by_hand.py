@@ -7,8 +7,10 @@ among the warnings.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 import msgspec
 
@@ -19,7 +21,7 @@ from harness.scoring.audit import Audited, audited
 from harness.scoring.audit_order import NO_ESTIMATE, audits, why_no_estimate
 from harness.scoring.score import GroupScore, Score, groups_by_field, intervals_of
 from harness.scoring.tally import QuestionTally
-from harness.scoring.uncertainty import rate
+from harness.scoring.uncertainty import Intervals, rate
 
 
 def beside_verdicts_by_hand(
@@ -30,12 +32,13 @@ def beside_verdicts_by_hand(
     items: the score's questions, with the grader's grades. corrections: all overrides of the benchmark, in order.
     since: when the judge's rubric was first used; None: it has none.
     """
-    warnings = [warning for warning in score.warnings if not _is_on_verdicts_by_hand(score, warning)]
+    warnings, _ = split_warnings(score)
     score = msgspec.structs.replace(
         score,
         accuracy_overridden=None,
         accuracy_overridden_intervals=None,
         n_overridden=0,
+        n_undecided_overridden=msgspec.UNSET,
         breakdowns={
             field: {value: _with_group_corrected(group, (), {}) for value, group in groups.items()}
             for field, groups in score.breakdowns.items()
@@ -49,6 +52,33 @@ def beside_verdicts_by_hand(
     remark = _remark(score, items, audits(corrections))
     warnings += [remark] if remark else []
     return msgspec.structs.replace(score, warnings=tuple(warnings))
+
+
+class AccuracyByHand(NamedTuple):
+    """The accuracy that counts verdicts by hand, with its intervals; scores of former versions have none."""
+
+    accuracy: float
+    intervals: Intervals | None
+
+
+def with_verdicts_by_hand(score: Score) -> AccuracyByHand | None:
+    """What stands directly below the grader's accuracy wherever a score is shown; None without verdicts by hand that
+    differ from the grader's.
+
+    It is the audited accuracy if there is one: verdicts on a part of the samples, put in place of the grader's,
+    estimate nothing.
+    """
+    if score.audited is not None:
+        return AccuracyByHand(score.audited.accuracy, score.audited.intervals)
+    if score.accuracy_overridden is None:
+        return None
+    return AccuracyByHand(score.accuracy_overridden, score.accuracy_overridden_intervals)
+
+
+def split_warnings(score: Score) -> tuple[list[str], list[str]]:
+    """The score's warnings that hold for the grader's accuracy, and those on verdicts by hand."""
+    on_hand = [warning for warning in score.warnings if _is_on_verdicts_by_hand(score, warning)]
+    return [warning for warning in score.warnings if warning not in on_hand], on_hand
 
 
 def _remark(score: Score, items: Sequence[QuestionTally], by_hand: Mapping[Key, Override]) -> str:
@@ -71,7 +101,8 @@ def _is_on_verdicts_by_hand(score: Score, warning: str) -> bool:
         return True
     # The score does not state how many samples were judged, the number with which these sentences begin.
     former = overrides.Corrected(0, score.n_overridden)
-    words = {former.words, former.beside(score.accuracy, score.accuracy_overridden)}
+    n_open = 0 if score.n_undecided_overridden is msgspec.UNSET else score.n_undecided_overridden
+    words = {former.words, former.beside(score.accuracy, score.accuracy_overridden, n_open)}
     return bool(score.n_overridden) and any(warning.endswith(text[text.index(" judged") :]) for text in words)
 
 
@@ -99,17 +130,19 @@ def _with_corrected(
     numbers = overrides.count_corrected((grade for item in present for grade in item.grades), in_force)
     if not numbers.n_differing:
         return score, ""
-    corrected = (overrides.apply(item.grades, in_force) for item in present)
-    accuracy, intervals = rate(present, [sum(grade.verdict == "correct" for grade in grades) for grades in corrected])
+    corrected = [Counter(grade.verdict for grade in overrides.apply(item.grades, in_force)) for item in present]
+    accuracy, intervals = rate(present, [verdicts["correct"] for verdicts in corrected])
+    n_open = sum(verdicts["undecided"] for verdicts in corrected)
     score = msgspec.structs.replace(
         score,
         accuracy_overridden=accuracy,
         accuracy_overridden_intervals=intervals,
         n_overridden=numbers.n_differing,
+        n_undecided_overridden=n_open,
         breakdowns=_corrected_breakdowns(score, present, in_force),
     )
     if score.audited is None:
-        return score, numbers.beside(score.accuracy, accuracy)
+        return score, numbers.beside(score.accuracy, accuracy, n_open)
     n_counted = score.audited.n_audited + score.audited.n_decided
     return score, numbers.words if numbers.n_judged > n_counted else ""
 

@@ -157,11 +157,12 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     Other accuracies, each with its `_intervals`. accuracy_finished: among the samples that max_tokens did not cut.
     accuracy_from_reasoning: if answers were also taken from reasoning that no final answer follows; None = the option
     was not given. It is no score, but shows what the budget cost. accuracy_overridden: if the n_overridden verdicts
-    that a person corrected counted, which they do nowhere else in this score; None without any. judge_errors: what is
-    known of the judge that decided some verdicts; None without one. audited: the audited accuracy, estimated from
-    audits (`harness audit`); None without any. twins: by how much the accuracy of the originals exceeds that of these
-    questions, if they are twins of a benchmark of the same run; else None. measures: what else the benchmark's authors
-    report (`harness.scoring.measures`); unset where they report nothing else.
+    that a person corrected counted, which they do nowhere else in this score; None without any. n_undecided_overridden:
+    samples that are undecided then; unset without such verdicts. judge_errors: what is known of the judge that decided
+    some verdicts; None without one. audited: the audited accuracy, estimated from audits (`harness audit`); None
+    without any. twins: by how much the accuracy of the originals exceeds that of these questions, if they are twins of
+    a benchmark of the same run; else None. measures: what else the benchmark's authors report
+    (`harness.scoring.measures`); unset where they report nothing else.
 
     Tokens and speed. mean_completion_tokens: over the n_tokens_known samples whose server stated them. tokens: of right
     and other samples. budgets: accuracy within fewer tokens; empty where a sample's tokens are unknown. first_right:
@@ -218,6 +219,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     n_overridden: int = 0
     accuracy_overridden: float | None = None
     accuracy_overridden_intervals: Intervals | None = None
+    n_undecided_overridden: int | msgspec.UnsetType = msgspec.UNSET
     judge_errors: JudgeErrors | None = None
     audited: Audited | None = None
     twins: TwinDrop | None = None

@@ -33,8 +33,12 @@ MAX_FILE_BYTES = 1 << 30
 MAX_CELL_CHARS = 30_000
 """Number of characters of a text that a cell holds, counted from its end; Excel cuts a cell after 32,767."""
 
-VERDICTS: tuple[VerdictName, ...] = ("correct", "wrong", "undecided")
-"""The verdicts that a person may write into a table."""
+VERDICTS: dict[str, VerdictName] = {
+    **{"correct": "correct", "对": "correct", "正确": "correct", "√": "correct"},
+    **{"wrong": "wrong", "错": "wrong", "错误": "wrong", "×": "wrong"},
+    "undecided": "undecided",
+}
+"""The words that a person may write into a table as a verdict."""
 
 ENCODINGS = ("utf-8-sig", "gb18030")
 """The encodings in which a table is read, the first that fits. A text that was read in a wrong one is not the stored
@@ -192,9 +196,9 @@ def _table_rows(path: Path, data: bytes) -> Iterator[FileRow]:
                 field="verdicts",
             )
         word, number, undecided = (cells[name].strip().lower() for name in ("verdict", "sample_index", "undecided"))
-        verdict = next((name for name in VERDICTS if name == word), None)
+        verdict = VERDICTS.get(word)
         if word and verdict is None:
-            raise _wrong_cell(row.where, "verdict", cells["verdict"], f"{', '.join(VERDICTS[:-1])} or {VERDICTS[-1]}")
+            raise _wrong_cell(row.where, "verdict", cells["verdict"], "correct (对), wrong (错) or undecided")
         if _NUMBER.fullmatch(number) is None:
             raise _wrong_cell(row.where, "sample_index", cells["sample_index"], "the number that was written there")
         if undecided not in ("", "yes"):

@@ -42,7 +42,7 @@ from harness.scoring.published.benchmark_name import find_card
 from harness.scoring.published.index import find_scores, scores_of_models
 from harness.scoring.spending import SpentPoint, spent_points
 from harness.verbs.baselines import BenchmarkPair, folders_to_compare, pair_benchmarks
-from harness.verbs.comparison_warnings import Side, comparison_warnings, undecided_range
+from harness.verbs.comparison_warnings import Side, comparison_warnings, paired_by_hand, undecided_range
 from harness.verbs.known_questions import known_as
 from harness.verbs.outputs import open_scored
 from harness.viewer.beside import PublishedBeside, SourcePoint
@@ -73,7 +73,8 @@ class RunComparison:
 
     baseline_samples, samples: counts of the baseline's and of the run's samples, over the questions that both have.
     moved: the questions whose results changed, the largest fall first. settings: the settings that differ. sides: the
-    names of run and baseline over all their benchmarks; those of a sweep's cells are without the benchmark.
+    names of run and baseline over all their benchmarks; those of a sweep's cells are without the benchmark. by_hand:
+    see `paired_by_hand`.
     """
 
     decision: Decision
@@ -82,6 +83,7 @@ class RunComparison:
     moved: Sequence[Move]
     settings: Sequence[Difference]
     sides: tuple[str, str]
+    by_hand: PairedComparison | None
 
 
 class Comparisons(list[RunComparison]):
@@ -118,6 +120,7 @@ def compare(sources: Sequence[Path], options: CompareOptions) -> Comparisons:
                 *server_differences(base.manifest.provenance, run.manifest.provenance),
             ],
             sides=pair.of_mean,
+            by_hand=paired_by_hand(*_sides(folder_of, BenchmarkPair(run, benchmark, base, first))),
         )
         for decision, pair, (run, benchmark, base, first) in zip(decisions, compared, compared_to, strict=True)
     ]

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,12 +21,13 @@ from harness.core.nouns import are, count_noun
 from harness.core.records import Question
 from harness.reports.history import History
 from harness.reports.scored import ScoredBenchmark, ScoredRun
+from harness.reports.tables import points, points_interval
 from harness.runs import overrides
 from harness.runs import questions as stored_questions
 from harness.runs.layout import BenchmarkFolder, RunFolder
 from harness.runs.manifest import BenchmarkRecord
 from harness.runs.recorded_settings import NAMED_BY, setting_differences
-from harness.scoring import PairedComparison, QuestionTally
+from harness.scoring import PairedComparison, QuestionTally, compare_runs
 from harness.scoring.audit import Audited
 from harness.scoring.audit_order import NO_ESTIMATE
 from harness.scoring.comparison import MAX_NAMED_QUESTIONS
@@ -94,7 +96,7 @@ def comparison_warnings(ours: Side, first: Side, paired: PairedComparison) -> li
         )
     histories = {"the run": ours.history, "the baseline": first.history}
     scores = {"the run": ours.benchmark.score, "the baseline": first.benchmark.score}
-    warnings += [*_judge_warnings(scores), *_by_hand_warnings(scores)]
+    warnings += [*_judge_warnings(scores), *_by_hand_warnings(scores, paired_by_hand(ours, first))]
     for which, score in scores.items():
         if score.copies is not None and score.copies.many:
             warnings.append(f"{which}: {score.copies.sentence}")
@@ -284,12 +286,44 @@ def _judge_warnings(scores: Mapping[str, Score]) -> list[str]:
     return [f"{'; '.join(parts)}. The difference and its intervals leave the judge's errors out{advice}"]
 
 
-_DIFF_HAS_INTERVAL = "`harness diff` has the interval with all verdicts by hand"
-_GRADERS_VERDICTS = f"The comparison counts the grader's verdicts; {_DIFF_HAS_INTERVAL}"
+def paired_by_hand(ours: Side, first: Side) -> PairedComparison | None:
+    """The comparison in which verdicts by hand count in place of the grader's; None if none differs from the grader's,
+    or if a part of a run is audited: an estimate for all samples cannot be paired question by question.
+
+    Raises `StoreError` for a damaged file of verdicts by hand.
+    """
+    scores = [side.benchmark.score for side in (ours, first)]
+    partial = any(
+        score and score.audited is not None and score.audited.n_audited < score.audited.n_population for score in scores
+    )
+    if partial or not any(score and score.accuracy_overridden is not None for score in scores):
+        return None
+    corrected = []
+    for side in (ours, first):
+        by_hand = overrides.in_force(overrides.read(side.folder))
+        corrected.append(
+            [
+                dataclasses.replace(item, grades=tuple(overrides.apply(item.grades, by_hand)))
+                for item in side.benchmark.questions
+            ]
+        )
+    return compare_runs(*corrected)
 
 
-def _by_hand_warnings(scores: Mapping[str, Score]) -> list[str]:
-    """One warning if verdicts by hand differ from the grader's; else none. Arguments as above.
+def by_hand_in_words(paired: PairedComparison, run: str, baseline: str) -> str:
+    """The difference with verdicts by hand, with both intervals. run, baseline: their names."""
+    new = points_interval(paired.question_interval)
+    return (
+        f"with verdicts by hand: {run} {100 * paired.first_accuracy:.1f} %, {baseline} "
+        f"{100 * paired.second_accuracy:.1f} %: {points(paired.difference)} points; same questions "
+        f"{'at most ' if paired.at_most else ''}{points_interval(paired.sampling_interval)}, new questions {new}"
+    )
+
+
+def _by_hand_warnings(scores: Mapping[str, Score], paired: PairedComparison | None) -> list[str]:
+    """One warning if verdicts by hand differ from the grader's; else none.
+
+    scores: as above. paired: the comparison with verdicts by hand.
 
     The audit of a judge stands in the warning about the judge.
     """
@@ -299,11 +333,14 @@ def _by_hand_warnings(scores: Mapping[str, Score]) -> list[str]:
             parts.append(f"{which}: {_words_of_audit(score.audited)}")
         elif score.audited is None and score.accuracy_overridden is not None:
             samples = count_noun(score.n_overridden, "sample")
-            parts.append(
-                f"{which}: a person judged {samples} otherwise than the grader, and with these verdicts the accuracy "
-                f"is {100 * score.accuracy_overridden:.1f} %"
-            )
-    return [f"{'; '.join(parts)}. {_GRADERS_VERDICTS}"] if parts else []
+            parts.append(f"{which}: a person judged {samples} otherwise than the grader")
+    if not parts:
+        return []
+    if paired is None:
+        words = "`harness diff` has the difference with verdicts by hand"
+    else:
+        words = by_hand_in_words(paired, "the run", "the baseline")
+    return [f"{'; '.join(parts)}. The comparison counts the grader's verdicts; {words}"]
 
 
 def _words_of_audit(audit: Audited) -> str:
@@ -375,8 +412,7 @@ def _undecided_warnings(ours: Side, first: Side) -> list[str]:
         return []
     counts = f"undecided answers count as wrong: {run.words('the run')}, {baseline.words('the baseline')}."
     if not run.open + baseline.open:
-        difference = f"{run.low - baseline.low:+z.1f} points ({_DIFF_HAS_INTERVAL})"
-        return [f"{counts} With the verdicts by hand on them the difference is {difference}"]
+        return [f"{counts[:-1]}; the difference with verdicts by hand counts each of them as a person judged it"]
     return [
         f"{counts} By the open ones the difference may lie anywhere from {run.low - baseline.high:+z.1f} to "
         f"{run.high - baseline.low:+z.1f} points, for which the intervals above do not allow: read them with "

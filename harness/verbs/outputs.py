@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from harness.asking.options import OutputsOptions, ScoreOptions
 from harness.asking.watching import Watcher
+from harness.benchmarks.sources import tables
 from harness.core import codec
 from harness.core.about import __version__
 from harness.core.errors import Sentence, StoreError, option
@@ -28,6 +29,9 @@ from harness.runs.lock import hold
 from harness.runs.manifest import OUTPUTS, UNKNOWN_MODEL
 from harness.scoring import Score
 from harness.scoring.pipeline import GradedBenchmark, grade_outputs, publish, score_of
+
+if TYPE_CHECKING:
+    from harness.benchmarks.prompts import Prompt
 
 _READING_OPTIONS = (
     "tool", "benchmark", "response_key", "answer_key", "question_key", "id_key", "written_by", "repeats",
@@ -82,7 +86,7 @@ def score_file(path: Path, options: ScoreOptions, watcher: Watcher) -> ScoredFil
     ]
     if _matches_by_id(read, options):
         graded = [_with_warning(benchmark, _BY_ID) for benchmark in graded]
-    _warn_of_reading(read, options, watcher)
+    _warn_of_reading(path, read, options, watcher)
     scores = [score_of(graded_benchmark) for graded_benchmark in graded]
     try:
         _keep(folder, graded, scores, digest, _reading_options(options), options.written_by or read.model)
@@ -134,7 +138,7 @@ def make_run(path: Path, options: ScoreOptions, watcher: Watcher) -> RunFolder:
         }
         # The manifest comes last: samples without a manifest are no run, so that half a run is not scored.
         _manifest(options.written_by or read.model, records).save(folder)
-    _warn_of_reading(read, options, watcher)
+    _warn_of_reading(path, read, options, watcher)
     if _matches_by_id(read, options):
         watcher.warn(Sentence(_BY_ID))
     if n_unanswered:
@@ -150,7 +154,7 @@ def _read(path: Path, options: OutputsOptions) -> tuple[outputs.Outputs, outputs
     """
     columns = {name: getattr(options, name) for name in ("response_key", "answer_key", "question_key", "id_key")}
     benchmark = options.benchmark
-    card_questions = _questions_of(benchmark) if benchmark else ()
+    prompt, card_questions = _questions_of(benchmark) if benchmark else (None, ())
     read = outputs.read(path, format=options.tool, questions=card_questions, repeats=options.repeats, **columns)
     if not benchmark:
         return read, read, ()
@@ -158,7 +162,7 @@ def _read(path: Path, options: OutputsOptions) -> tuple[outputs.Outputs, outputs
     from harness.foreign.recognising import Recognised
 
     by_id = _matches_by_id(read, options)
-    return read, Recognised(path, read, card_questions, benchmark, by_id=by_id), card_questions
+    return read, Recognised(path, read, card_questions, benchmark, prompt=prompt, by_id=by_id), card_questions
 
 
 def _matches_by_id(read: outputs.Outputs, options: OutputsOptions) -> bool:
@@ -335,17 +339,23 @@ def _reading_options(options: ScoreOptions) -> dict[str, Any]:
     return {name: getattr(options, name) for name in _READING_OPTIONS if name in options.changed}
 
 
-def _warn_of_reading(read: outputs.Outputs, options: ScoreOptions, watcher: Watcher) -> None:
+def _warn_of_reading(path: Path, read: outputs.Outputs, options: ScoreOptions, watcher: Watcher) -> None:
     """Warn of questions that may be two, and of samples with new numbers. The file was read to its end."""
+    if note := tables.encoding_note(path):
+        watcher.warn(Sentence(note))
     if read.doubt and not options.benchmark:
         watcher.warn(Sentence(read.doubt))
     if renumbered := read.numbers.sentence:
         watcher.warn(Sentence(renumbered))
 
 
-def _questions_of(benchmark: str) -> Sequence[Question]:
-    """The questions of the card with this name, or in this file. Raises `UsageError` if there is no such card."""
-    # Imported late: cards are slow to import, and most files need none.
-    from harness.benchmarks import catalogue, questions
+def _questions_of(benchmark: str) -> tuple[Prompt, Sequence[Question]]:
+    """The prompt and the questions of the card with this name, or of this file.
 
-    return questions.build(catalogue.load_or_make(benchmark)).questions
+    Raises `UsageError` if there is no such card.
+    """
+    # Imported late: cards are slow to import, and most files need none.
+    from harness.benchmarks import catalogue, prompts, questions
+
+    card = catalogue.load_or_make(benchmark)
+    return prompts.find_prompt(card.prompt, card.prompts), questions.build(card).questions

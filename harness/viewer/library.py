@@ -25,7 +25,9 @@ from harness.runs.overrides import Override
 from harness.runs.survey import count_entries
 from harness.scoring import QuestionTally, Score
 from harness.scoring.audit_order import audits
+from harness.scoring.intervals import Interval
 from harness.scoring.tally import tally
+from harness.scoring.uncertainty import accuracy_intervals
 from harness.viewer.offsets import SampleOffsets
 
 if TYPE_CHECKING:
@@ -91,13 +93,15 @@ class Remembered:
 class ByHand:
     """The verdicts that persons gave to samples of a benchmark. words: how many samples, and how many verdicts differ
     from the grader's. sentence: the same with both accuracies, or the same alone beside the estimate of an audit.
-    accuracy: as an audit estimates it, else with these verdicts; None without grades. measure: which of the two.
+    accuracy: as an audit estimates it, else with these verdicts; None without grades.
+    sampling_interval, question_interval: of the accuracy; None without grades.
     """
 
     words: str
     sentence: str
     accuracy: float | None
-    measure: str
+    sampling_interval: Interval | None
+    question_interval: Interval | None
 
 
 class OpenBenchmark:
@@ -217,10 +221,14 @@ class OpenBenchmark:
         numbers = override_file.count_corrected((grade for item in graded for grade in item.grades), self.overrides)
         if self.score is not None and self.score.audited is not None:
             # The verdicts of an unfinished audit, put in place of the grader's, estimate nothing.
-            return ByHand(numbers.words, numbers.words, self.score.audited.accuracy, "audited accuracy")
-        accuracy = _mean_rate(graded) if self.score is None else self.score.accuracy
-        with_them = _mean_rate(corrected)
-        return ByHand(numbers.words, numbers.beside(accuracy, with_them), with_them, "accuracy with these verdicts")
+            accuracy, intervals = self.score.audited.accuracy, self.score.audited.intervals
+            both = intervals.sampling_interval, intervals.question_interval
+            return ByHand(numbers.words, numbers.words, accuracy, *both)
+        accuracy_graded = _mean_rate(graded) if self.score is None else self.score.accuracy
+        with_them, intervals = _mean_rate(corrected), accuracy_intervals(corrected)
+        sentence = numbers.beside(accuracy_graded, with_them, sum(item.undecided for item in corrected))
+        both = intervals.sampling_interval, intervals.question_interval
+        return ByHand(numbers.words, sentence, with_them, *both)
 
     def override_history(self) -> list[Override]:
         """Return all overrides in the order they were made, including withdrawn ones."""

@@ -335,3 +335,14 @@ def test_mistakes_are_one_sentence(run: RunFolder, words: tuple[str, ...], sente
     done = invoked(run.path, *words)
     assert isinstance(done.exception, UsageError)
     assert sentence in done.exception.sentence
+
+
+def test_no_cell_of_a_csv_becomes_a_date_or_a_time(tmp_path: Path) -> None:
+    answers = ("3:2", "1/2", "1-2", "12:30", "37升", "2.5", "1/2米")
+    rows = [f"Which is number {n}?,{answer},\\boxed{{{answer}}}\n" for n, answer in enumerate(answers)]
+    (tmp_path / "typed.csv").write_text("question,answer,response\n" + "".join(rows), encoding="utf-8")
+    harness.score(tmp_path / "typed.csv")
+    (file,) = harness.export(tmp_path / "typed.csv", "csv", out=tmp_path / "out").files
+    with file.path.open(encoding="utf-8-sig", newline="") as opened:
+        cells = [row["references"] for row in csv.DictReader(opened)]
+    assert cells == ["'3:2", "'1/2", "'1-2", "'12:30", "37升", "2.5", "1/2米"]

@@ -14,6 +14,7 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from harness.core.errors import UsageError
 from harness.core.records import Key
 from harness.grading.second.judge_prompts import with_rubric
 from harness.presets.grading import GradingOptions
+from harness.reports.tables import interval_cell, percent
 from harness.runs import Manifest, RunFolder, grades, overrides
 from harness.scoring import Score
 from harness.scoring.pipeline import score_run
@@ -476,9 +478,11 @@ def test_a_comparison_and_a_list_say_what_a_person_decided(tmp_path: Path) -> No
     score = Score.load(RunFolder(tmp_path / "two").benchmark("prose"))
     assert score is not None
     assert score.accuracy_overridden is not None
-    percent = f"{100 * score.accuracy_overridden:.1f} %"
-    assert f"the run: a person judged {n} samples otherwise than the grader, and with these verdicts the" in said()
-    assert f"accuracy is {percent}. The comparison counts the grader's verdicts" in said()
+    share = f"{percent(score.accuracy_overridden)} %"
+    assert (
+        f"the run: a person judged {n} samples otherwise than the grader. The comparison counts the grader's" in said()
+    )
+    assert f"with verdicts by hand: the run {share}, the baseline " in said()
     assert "audited accuracy" not in listed()
     front.audit(tmp_path / "two", out=tmp_path / "drawn.jsonl")
     assert len(filled(tmp_path / "drawn.jsonl", lambda _: "correct")) == 8
@@ -488,6 +492,49 @@ def test_a_comparison_and_a_list_say_what_a_person_decided(tmp_path: Path) -> No
     )
     assert f"the run: {estimate}" in said()
     assert "; the audited accuracy is 100.0 %; this list has these verdicts" in listed()
+
+
+def test_the_accuracy_with_verdicts_by_hand_stands_directly_below_the_graders(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        score_run(write_run(tmp_path / name, ROWS), GradingOptions(workers=1))
+    harness(tmp_path, "report", "one", "two")
+    report = (tmp_path / "report.md").read_text("utf-8")
+    assert "as graded" not in report
+    assert "with verdicts by hand" not in harness(tmp_path, "compare", "one", "two").out
+    front.audit(tmp_path / "two", undecided=True, out=tmp_path / "todo.jsonl")
+    filled(tmp_path / "todo.jsonl", lambda _: "correct")
+    lines = (tmp_path / "todo.jsonl").read_text("utf-8").splitlines(keepends=True)
+    front.audit(tmp_path / "two", undecided=True, verdicts=tmp_path / "todo.jsonl")
+    score = Score.load(RunFolder(tmp_path / "two").benchmark("prose"))
+    assert score is not None
+    assert score.accuracy_overridden is not None
+    assert score.accuracy_overridden_intervals is not None
+    assert (score.n_undecided, score.n_undecided_overridden) == (len(lines), 0)
+    interval = interval_cell(score.accuracy_overridden_intervals.sampling_interval)
+    harness(tmp_path, "report", "one", "two")
+    for kind in ("md", "html"):
+        (first, second), *_ = pairs_of_rows((tmp_path / f"report.{kind}").read_text("utf-8"))
+        assert percent(score.accuracy) in first
+        assert f"{percent(score.accuracy_overridden)} ({interval})" in second
+    (first, second), *_ = pairs_of_rows(harness(tmp_path, "score", "two").out)
+    assert percent(score.accuracy) in first
+    assert percent(score.accuracy_overridden) in second
+    assert interval in second
+    compared = harness(tmp_path, "compare", "one", "two").out.splitlines()
+    diff = harness(tmp_path, "diff", "one", "two", "--benchmark", "prose").out
+    assert compared[0].endswith(", by the grader")
+    assert f"with verdicts by hand: two {percent(score.accuracy_overridden)} %, one " in compared[1]
+    assert re.findall(r"same questions (\S+ to \S+),", compared[1])[0] in diff
+
+
+def pairs_of_rows(text: str) -> list[tuple[str, str]]:
+    """Each row `as graded` of a table and the row below it, which must be the one with verdicts by hand."""
+    rows = re.findall(r"<tr>.*?</tr>", text, re.DOTALL) or text.splitlines()
+    found = [(row, below) for row, below in pairwise(rows) if "two, as graded" in row or "prose, as graded" in row]
+    found = [pair for pair in found if ": " not in pair[0]]  # without the notes
+    assert found
+    assert all("with verdicts by hand" in below for _, below in found)
+    return found
 
 
 def test_a_verdict_that_is_taken_back_leaves_the_score_at_once(tmp_path: Path, judged: RunFolder) -> None:

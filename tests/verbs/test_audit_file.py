@@ -65,12 +65,15 @@ def test_no_cell_is_a_formula_a_number_or_a_date_for_a_spreadsheet(tmp_path: Pat
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "gb18030"])
-@pytest.mark.parametrize("delimiter", [",", ";"])
+@pytest.mark.parametrize(
+    ("delimiter", "words"),
+    [(",", ("correct", "Wrong ", "undecided", "")), (";", ("对", " 错误", "undecided", ""))],
+)
 def test_it_is_read_however_the_spreadsheet_saved_it(
-    tmp_path: Path, run: RunFolder, delimiter: str, encoding: str
+    tmp_path: Path, run: RunFolder, delimiter: str, words: tuple[str, ...], encoding: str
 ) -> None:
     rows = table(tmp_path / "todo.csv")
-    for row, verdict in zip(rows, ("correct", "Wrong ", "undecided", ""), strict=True):
+    for row, verdict in zip(rows, words, strict=True):
         row["verdict"] = verdict
     rows.reverse()
     rows[0]["question"] = rows[0]["question"].removeprefix("'")  # as Excel does after an edit
@@ -96,7 +99,10 @@ def in_column(name: str, cell: str) -> Callable[[Table], Table]:
         (in_column("sample_index", "0"), "stands beside a cell `answer` that is not the one in run"),
         (in_column("sample_index", "1.0"), "the column `sample_index` holds 1.0"),
         (in_column("undecided", "nein"), "the column `undecided` holds nein; expected yes, or an empty cell"),
-        (in_column("verdict", "rihgt"), "holds rihgt; expected correct, wrong or undecided, or an empty cell"),
+        (
+            in_column("verdict", "rihgt"),
+            "holds rihgt; expected correct (对), wrong (错) or undecided, or an empty cell",
+        ),
         (lambda rows: rows, "holds no verdict: fill in `verdict` in its lines, as correct, wrong or undecided"),
         (
             lambda rows: [{name: row[name] for name in row if name != "text"} for row in rows],

@@ -495,3 +495,27 @@ def test_a_further_answer_in_words_leaves_wrong_replies_wrong(tmp_path: Path) ->
     score = harness.score(tmp_path / "class.csv", benchmark=str(tmp_path / "rooms.yaml"), workers=1)["rooms"]
     assert (score.n_correct, score.n_undecided) == (1, 1)
     assert "1 sample" in command("show", tmp_path / "class.csv", "--near-miss").output
+
+
+@pytest.mark.parametrize("prompt", ["boxed_letter_zh", "boxed_letter", "none"])
+def test_a_question_is_recognised_without_its_choices_and_its_prompt(tmp_path: Path, prompt: str) -> None:
+    question, options = "下面哪个数是质数？请选择一个最合适的答案。", {"A": "4", "B": "6", "C": "7", "D": "9"}
+    (tmp_path / "rows.jsonl").write_text(
+        "".join(
+            json.dumps({"id": n, "question": text, **options, "answer": "C"}) + "\n" for n, text in ((1, question),)
+        )
+    )
+    (tmp_path / "card.yaml").write_text(
+        "name: letters\ntitle: t\nsource: {kind: file, path: rows.jsonl}\nkind: choice\n"
+        "columns: {question: question, answer: answer, id: id}\nchoices: {options: [A, B, C, D]}\n"
+        f"prompt: {prompt}\n"
+    )
+    listed = "\n".join(f"{letter}) {option}" for letter, option in options.items())
+    for text in (question, f"{question}\n\n{listed}"):
+        file = tmp_path / "replies.jsonl"
+        file.write_text(json.dumps({"question": text, "response": r"\boxed{C}"}) + "\n")
+        scored = harness.score(file, benchmark=str(tmp_path / "card.yaml"))
+        assert [score.accuracy for score in scored.scores] == [1.0]
+    file.write_text(json.dumps({"question": f"{question}不", "response": r"\boxed{C}"}) + "\n")
+    with pytest.raises(harness.UsageError, match="nearest question there, '1', differs at character 22"):
+        harness.score(file, benchmark=str(tmp_path / "card.yaml"))

@@ -31,7 +31,8 @@ def read(card: Card) -> Rows:
         path = local_path(card, source)
         # Tests of programs may be as long as a model's outputs, and hold any characters.
         has_tests = card.program is not None
-        return Rows(tables.stream(path, source.split, shown=source.path, responses=has_tests), source.path)
+        rows = tables.stream(path, source.split, shown=source.path, responses=has_tests)
+        return Rows(rows, source.path, tuple(filter(None, [tables.encoding_note(path)])))
     if isinstance(source, HubSource):
         return hub.read(source, long_fields=card.program is not None)
     if isinstance(source, UrlSource):

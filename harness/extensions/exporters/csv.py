@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Sequence
 from io import TextIOWrapper
 from pathlib import Path
@@ -38,6 +39,9 @@ def csv_tables(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]
     return files
 
 
+_DATE_OR_TIME = re.compile(r"\s*[0-9][0-9 ]*[:/-][0-9 :/.-]*")
+"""Numbers with a sign between them that a spreadsheet takes as a date or a time: 3:2, 1/2, 1-2."""
+
 _PREFIX = "metadata."
 """Beginning of the name of a metadata field's column."""
 
@@ -50,10 +54,16 @@ def _plain(value: Any) -> Any:
 
 
 def _cell(value: Any) -> Any:
-    """A value as it stands in the file. NUL is left out, since readers of CSV end a text there."""
+    """A value as it stands in the file. NUL is left out, since readers of CSV end a text there.
+
+    An apostrophe goes before a text that a spreadsheet would run, or turn into a date or a time.
+    """
     if isinstance(value, list):
         value = value[0] if len(value) == 1 else codec.encode(value).decode()
-    return csv_cell(value.replace("\0", "")) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    text = value.replace("\0", "")
+    return f"'{text}" if _DATE_OR_TIME.fullmatch(text) else csv_cell(text)
 
 
 EXPORTER = Exporter(kind="samples", about="every field of every sample, a row each, for spreadsheets", write=csv_tables)

@@ -59,10 +59,11 @@ export function overview({ query, only, go, set }) {
     const planned = one.n_questions === null ? null : one.n_questions * one.n_planned;
     if (planned !== null && one.n_stored < planned) notes.push(`${count(one.n_stored)} of ${count(planned)} samples`);
     if (one.n_truncated) notes.push(`${percent(one.n_truncated / one.n_samples, 1)} % cut`);
-    if (one.by_hand) notes.push(`${one.by_hand.words}: ${one.by_hand.measure} ${percent(one.by_hand.accuracy, 1)} %`);
-    const main = one.accuracy === null ? `${count(one.n_stored)} samples, no score` : withInterval(one.accuracy, one.sampling_interval);
+    if (one.by_hand) notes.push(one.by_hand.words);
+    const graded = one.accuracy === null ? `${count(one.n_stored)} samples, no score` : withInterval(one.accuracy, one.sampling_interval);
     return [
-      h("a", { class: "row", href: link, "data-key": link }, main),
+      h("a", { class: "row", href: link, "data-key": link }, graded, one.by_hand ? " as graded" : null),
+      one.by_hand ? h("div", {}, `${withInterval(one.by_hand.accuracy, one.by_hand.sampling_interval)} with verdicts by hand`) : null,
       notes.length ? h("small", {}, notes.join(", ")) : null,
       one.modified === null ? null : h("small", {}, `last sample ${ago(one.modified)}`),
       one.problems.map((problem) => h("small", { class: "problem" }, foreign(problem))),
