@@ -1390,6 +1390,7 @@ def pilots(rng: np.random.Generator, repeats: int) -> Table:
     return Table("The range of a plan from a pilot holds the number", rows, MIN_COVERAGE, 1.0, "upper / lower end")
 
 
+@functools.cache
 def _samples_for_two_points(spread: differences.SampleSpread) -> int:
     samples = differences.samples_to_detect(spread, 0.02, None, 2)
     assert samples is not None

@@ -37,6 +37,7 @@ Long: the order of samples is one structure, which every method of it reads and 
 from __future__ import annotations
 
 import heapq
+import math
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from hashlib import blake2b
@@ -439,15 +440,26 @@ class Scheduler:
     def _pop_for_slow(self, endpoint: int) -> tuple[int | None, bool]:
         """Take a question for a slow endpoint: a random one, else the shortest.
 
-        Returns (its index in the queue, False); (None, False) if the wave is empty; (None, True) if each would end
-        after all others.
+        Returns (its index in the queue, False); (None, False) if the wave is empty; (None, True) if each would be the
+        last sample of the run to end, because the faster endpoints finish all others before it. A sample is assumed to
+        be `_PRUDENCE` times as long as expected.
         """
+        mine = self._endpoints[endpoint].seconds_per_token
+        assert mine is not None
+        faster = self._faster_at_work(mine)
+        drain = self._drain(faster)
+        longest: float | None = None
         for heap, entry, prudence in (
             (self._in_random_order(), self._random_entry, _PRUDENCE_RANDOM),
             (self._short, self._short_entry, _PRUDENCE),
         ):
             row = self._pop(heap)
-            if row is None or not self._would_end_last(endpoint, row, prudence):
+            # Early in a run the question ends within the drain, so that no running sample is looked at.
+            if row is None or (seconds := self._expected(row) * prudence * mine) <= drain:
+                return row, False
+            if longest is None:
+                longest = max(self._residual(self._running[t]) * pace for e, pace in faster for t in e.running)
+            if seconds <= drain + longest:
                 return row, False
             # Popped and not taken: it must stay in the heap for another endpoint.
             heapq.heappush(heap, entry(row))
@@ -658,28 +670,23 @@ class Scheduler:
         measured = [p for p in paces if p is not None]
         return bool(measured) and mine > SLOWER * min(measured)
 
-    def _would_end_last(self, endpoint: int, row: int, prudence: float) -> bool:
-        """Whether a sample of this question, given to a slow endpoint now, would be the last one of the run to end.
+    def _faster_at_work(self, mine: float) -> list[tuple[_Speed, float]]:
+        """Return (endpoint, its seconds per token) of endpoints with running samples, faster by `SLOWER`.
 
-        That is so if the faster endpoints finish all other samples before it. row: index of the question in the queue.
-        prudence: the sample is assumed to be this many times as long as expected.
+        mine: seconds per token of the slow endpoint.
         """
-        mine = self._endpoints[endpoint].seconds_per_token
-        assert mine is not None
-        faster = [
-            (e, p)
+        return [
+            (e, pace)
             for e in self._endpoints
-            if e.available and e.running and (p := e.seconds_per_token) is not None and mine > SLOWER * p
+            if e.available and e.running and (pace := e.seconds_per_token) is not None and mine > SLOWER * pace
         ]
+
+    def _drain(self, faster: list[tuple[_Speed, float]]) -> float:
+        """Return the seconds in which these endpoints work off all waiting samples; infinite without endpoints."""
         if not faster:
-            return False
+            return math.inf
         waiting = sum(len(q.waiting) * self._expected(i) for i, q in enumerate(self._questions) if q.waiting)
-        # Seconds in which the faster endpoints work off all waiting samples.
-        drain = waiting / sum(len(e.running) / p for e, p in faster)
-        length = self._expected(row) * prudence * mine
-        if length <= drain:  # the usual case early in a run, when there is no need to look at each running sample
-            return False
-        return all(length > drain + self._residual(self._running[t]) * p for e, p in faster for t in e.running)
+        return waiting / sum(len(e.running) / pace for e, pace in faster)
 
     def _forget(self, task: Task) -> None:
         """Forget the failures of `task`."""
