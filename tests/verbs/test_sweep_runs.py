@@ -686,6 +686,7 @@ def test_a_checkpoint_deleted_while_another_runs_is_left_out_and_named(
     folders = {step: tmp_path / f"ck/step_{step}" for step in (20, 30, 100)}
     for folder in folders.values():
         folder.mkdir(parents=True)
+        os.utime(folder, (0, 0))
     questions(tmp_path, "a", 1, 3)
     content = {
         "checkpoints": "ck/step_*",
