@@ -198,6 +198,7 @@ def _follow(file: str, checked: Sweep, plan: Callable[[], Sweep], patience_s: fl
         watcher.warn(Sentence(sentence))
     try:
         code = following.follow(files.read(files.find(file)), checked.out, run, patience_s, watcher)
+        # After each checkpoint there was a line for each new score; the tables would have hidden it.
         for swept in latest:
             _print_tables(swept)
         return code

@@ -125,6 +125,7 @@ def _curves(runs: Sequence[ScoredRun]) -> dict[str, list[CurveStep]]:
         score = benchmark.score
         if score is None or score.accuracy is None:
             continue
+        # The score misses samples of its plan; those stored since then are not graded yet.
         is_whole = not score.n_missing and not benchmark.n_ungraded
         point = CurveStep(_key(run, benchmark), step, [benchmark.questions], score.accuracy, score.n_samples, is_whole)
         curves.setdefault(_curve(run, benchmark.name), []).append(point)

@@ -100,6 +100,7 @@ def setting_differences(
 
 def _started_here(servers: Provenance) -> frozenset[str]:
     """Base URLs of the servers that the harness started for the run: their ports are whichever were free."""
+    # Only a server that was started here states its launcher.
     own = {name for name, facts in servers.servers.items() if "launcher" in facts.host}
     return frozenset(url for session in servers.sessions for url, name in session.endpoints.items() if name in own)
 

@@ -150,9 +150,11 @@ def _same_replies(first: OpenBenchmark, second: OpenBenchmark, ids: Sequence[str
     after another grading of a copy; else an empty text.
     """
     sides = first.offsets, second.offsets
+    # A run with further samples of these replies is another estimate, so its difference has an interval.
     if any(sides[0].of(name).keys() != sides[1].of(name).keys() for name in ids):
         return ""
     n_read = 0
+    # Two models differ in the first pair or soon after, so this reads little unless the replies are the same.
     for pairs_of_question in sample_pairs(sides, ids, MAX_REPLIES):
         if any((ours.text, ours.reasoning) != (theirs.text, theirs.reasoning) for ours, theirs in pairs_of_question):
             return ""
