@@ -62,10 +62,11 @@ def _print(compared: Compared, questions: int) -> None:
             f"  A {100 * paired.first_accuracy:.1f} %, B {100 * paired.second_accuracy:.1f} %{by_hand} over "
             f"{count_noun(paired.n_questions, 'question')}; B better on {paired.worse}, worse on {paired.better}"
         )
-        click.echo(
-            f"  B − A = {-100 * paired.difference:+z.1f} points; 95 %: {_points(paired.sampling_interval)} if both "
-            f"ran again, {_points(paired.question_interval)} on other questions of this kind"
+        between = (
+            f"95 %: {_points(paired.sampling_interval)} if both ran again, {_points(paired.question_interval)} on "
+            "other questions of this kind"
         )
+        click.echo(f"  B − A = {-100 * paired.difference:+z.1f} points; {compared.same_replies or between}")
     for reason in compared.narrower:
         click.echo(f"  {reason}")
     if any(compared.n_overridden):

@@ -47,7 +47,7 @@ def show(judged: Judged, judge: JudgeSettings, *, stderr: bool) -> None:
         click.echo(
             f"harness: {outcome.n_owed} of the judge's {count_noun(outcome.n_expected, 'reply', 'replies')} "
             f"{are(outcome.n_owed)} missing; these answers keep "
-            f"the rules' verdict, and the same command given again asks again",
+            "the verdict without the judge, and the same command given again asks again",
             err=True,
         )
 

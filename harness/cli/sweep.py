@@ -178,6 +178,7 @@ def _follow(file: str, checked: Sweep, plan: Callable[[], Sweep], patience_s: fl
     from harness.verbs.sweep import following, running, shared_servers
 
     warned: Counter[str] = Counter()
+    latest: list[EndedSweep] = []
 
     def run(written: Collection[Path], unchanged: Collection[Path]) -> int:
         try:
@@ -186,29 +187,30 @@ def _follow(file: str, checked: Sweep, plan: Callable[[], Sweep], patience_s: fl
             raise following.FileInWork(error.sentence) from error
         # A machine that can start no server of this sweep cannot do so for the next checkpoint either.
         running.refuse_hopeless(planned, Watcher())
-        return _run(planned, verify=verify, as_json=False, warned=warned)
+        swept = _carry_out(planned, warned)
+        _say_new(swept, latest[-1] if latest else None)
+        _say_state(swept, verify=verify, as_json=False, follows=True)
+        latest[:] = [swept]
+        return _code(swept, verify=verify)
 
     watcher = Terminal(progress=False, warned=warned)
     for sentence in shared_servers.without_model(checked):
         watcher.warn(Sentence(sentence))
     try:
-        return following.follow(files.read(files.find(file)), checked.out, run, patience_s, watcher)
+        code = following.follow(files.read(files.find(file)), checked.out, run, patience_s, watcher)
+        # After each checkpoint there was a line for each new score; the tables would have hidden it.
+        for swept in latest:
+            _print_tables(swept)
+        return code
     finally:  # also after Ctrl-C
         terminal.count_repeated(warned)
 
 
-def _run(planned: Sweep, *, verify: bool, as_json: bool, warned: Counter[str] | None = None) -> int:
-    """Carry the sweep out. Returns the exit code.
-
-    warned: the warnings so far of a command that goes on with the sweep by itself; None: the command ends.
-    """
-    from harness.cli.sweep_processes import SweepLanes
-    from harness.cli.terminal import Terminal
+def _run(planned: Sweep, *, verify: bool, as_json: bool) -> int:
+    """Carry the sweep out, and print how it ended. Returns the exit code."""
     from harness.verbs.sweep import table
-    from harness.verbs.sweep.whole import carry_out
 
-    with Terminal(warned=warned) as watcher:
-        swept = carry_out(planned, watcher, _ended, SweepLanes(planned).run)
+    swept = _carry_out(planned, None)
     code = _code(swept, verify=verify)
     if as_json:
         from harness.cli.printed.ends import SweepEnd
@@ -223,8 +225,22 @@ def _run(planned: Sweep, *, verify: bool, as_json: bool, warned: Counter[str] | 
                 means=table.mean_records(swept.results),
             )
         )
-    _say(swept, verify=verify, as_json=as_json, follows=warned is not None)
+    else:
+        _print_tables(swept)
+    _say_state(swept, verify=verify, as_json=as_json, follows=False)
     return code
+
+
+def _carry_out(planned: Sweep, warned: Counter[str] | None) -> EndedSweep:
+    """Carry the sweep out. warned: the warnings so far of a command that goes on with the sweep by itself; None: the
+    command ends.
+    """
+    from harness.cli.sweep_processes import SweepLanes
+    from harness.cli.terminal import Terminal
+    from harness.verbs.sweep.whole import carry_out
+
+    with Terminal(warned=warned) as watcher:
+        return carry_out(planned, watcher, _ended, SweepLanes(planned).run)
 
 
 def _run_lane(planned: Sweep, lane: str, devices: list[str]) -> None:
@@ -260,21 +276,36 @@ def _code(swept: EndedSweep, *, verify: bool) -> int:
     return StoppedByRule.exit_code if verify and swept.disagreeing else EXIT_COMPLETE
 
 
-def _say(swept: EndedSweep, *, verify: bool, as_json: bool, follows: bool) -> None:
-    """Print the tables, how many cells are incomplete, and with `verify` the cells that disagree with published scores.
+def _print_tables(swept: EndedSweep) -> None:
+    """Print the tables."""
+    from harness.reports.formats import to_terminal
+    from harness.verbs.sweep import table
 
-    as_json: print no table, and the reasons of the incomplete cells in its place. follows: this command goes on
-    with the sweep by itself.
+    terminal.console().print(to_terminal(table.tables(swept.results)))
+
+
+def _say_new(swept: EndedSweep, before: EndedSweep | None) -> None:
+    """Print a line for each score that is new or another one since the sweep ended `before`."""
+    from harness.verbs.sweep import table
+
+    former = set() if before is None else set(table.score_lines(before.results))
+    for line in table.score_lines(swept.results):
+        if line not in former:
+            click.echo(line)
+
+
+def _say_state(swept: EndedSweep, *, verify: bool, as_json: bool, follows: bool) -> None:
+    """Print where the tables are, how many cells are incomplete, and with `verify` the cells that disagree with
+    published scores.
+
+    as_json: print the reasons of the incomplete cells, too. follows: this command goes on with the sweep by itself.
     """
     from harness.core.about import install_line
-    from harness.reports.formats import to_terminal
     from harness.reports.plots import draw
     from harness.verbs.sweep import table
     from harness.verbs.sweep.running import UNSCORED, UNSENT
     from harness.verbs.sweep.whole import disagreement
 
-    if not as_json:
-        terminal.console().print(to_terminal(table.tables(swept.results)))
     terminal.note(f"tables: {', '.join(visible(str(path)) for path in swept.written)}")
     if table.plots(swept.results) and not draw.installed():
         terminal.note(f"the curve over steps is not drawn; to draw it: {install_line(draw.EXTRA)}")

@@ -12,7 +12,8 @@ from harness.reports.plots.questions import question_plot, scatter_plot
 from harness.reports.plots.samples import sample_plots
 from harness.reports.plots.speed import speed_plots
 from harness.reports.scored import ScoredBenchmark, ScoredRun
-from harness.reports.series import Step, benchmark_plot
+from harness.reports.series import benchmark_plot
+from harness.reports.trainings import steps_of
 from harness.scoring.moves import pairs
 
 MAX_PAIRS = 24
@@ -51,25 +52,8 @@ def overview(runs: Sequence[ScoredRun]) -> list[Plot]:
 
 def _trainings(runs: Sequence[ScoredRun]) -> list[Plot]:
     """For each benchmark, the accuracy over the training steps that the sweep of the runs has noted."""
-    return _present(
-        [
-            benchmark_plot(
-                name,
-                [
-                    Step(_curve(run, name), run.suite.step, benchmark.score)
-                    for run, benchmark in parts(runs, name)
-                    if run.suite.step is not None
-                ],
-            )
-            for name in names(runs)[:MAX_PAIRS]
-        ]
-    )
-
-
-def _curve(run: ScoredRun, benchmark: str) -> str:
-    """The name of the curve that the run is a point of; runs of several sweeps have curves of their own."""
-    sweep, _, _ = run.label.rpartition("/")
-    return " ".join(filter(None, (sweep, benchmark, run.suite.curve)))
+    by_benchmark = list(steps_of(runs).items())[:MAX_PAIRS]
+    return _present([benchmark_plot(name, steps) for name, steps in by_benchmark])
 
 
 def of_benchmark(present: Sequence[RunBenchmark]) -> list[Plot]:

@@ -36,6 +36,7 @@ from harness.reports.tables import (
     speed_table,
 )
 from harness.reports.token_tables import first_right_table, token_table
+from harness.reports.trainings import training_tables
 from harness.runs.layout import OutputsFolder, RunFolder
 from harness.runs.manifest import Manifest
 from harness.scoring import (
@@ -79,8 +80,8 @@ class Report:
         """All tables, in the order of the report.
 
         They are: summary; scores; over k; samples; measures; tokens; budgets; first right answers; speed; breakdowns by
-        columns of the questions; twins; paired differences; published scores; settings that differ. A table without
-        data is left out.
+        columns of the questions; training steps; twins; paired differences; published scores; settings that differ. A
+        table without data is left out.
         """
         return (
             summary_table(self.runs),
@@ -123,9 +124,14 @@ class Report:
 
     @cached_property
     def _comparisons(self) -> tuple[Table, ...]:
-        """The tables of twins, of paired differences, and of published scores, as far as there are any."""
+        """The tables of trainings, twins, paired differences and published scores, as far as there are any."""
         twins = twin_table([(run.label, score) for run, _, score in self.scores])
-        return (*([twins] if twins else []), *self._paired(), *self._beside_published())
+        return (
+            *training_tables(self.runs),
+            *([twins] if twins else []),
+            *self._paired(),
+            *self._beside_published(),
+        )
 
     def terminal(self) -> RenderableType:
         """The summary and the comparisons, for a rich console; the other formats also contain the details."""

@@ -207,7 +207,8 @@ def _settings(title: str, runs: Sequence[ScoredRun], benchmark: str, *, checksum
         {path: value for path, value in settings_by_path(record).items() if is_checksum(path) == checksums}
         for record in records
     ]
-    changed = [change for record in records[1:] for change in setting_differences(records[0], record)]
+    servers = [run.manifest.provenance for run in present]
+    changed = [change for record in records[1:] for change in setting_differences(records[0], record, servers)]
     # Nothing follows from a checksum: it differs where its digits do.
     paths = {path for column in columns for path in column}
     starred = _unlike(columns) if checksums else {path for path in paths if differs(path, changed)}

@@ -5,7 +5,7 @@ Reports, comparisons and the viewer take the list of differences from `setting_d
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from harness.core.inert import visible
 from harness.runs import setting_names
@@ -57,14 +57,17 @@ def as_sent(identity: Mapping[str, object]) -> dict[str, object]:
     return sent
 
 
-def setting_differences(first: BenchmarkRecord, second: BenchmarkRecord) -> list[Difference]:
+def setting_differences(
+    first: BenchmarkRecord, second: BenchmarkRecord, servers: Iterable[Provenance] = ()
+) -> list[Difference]:
     """The settings in which two runs of a benchmark differ: identity, selection, samples, and those of the sessions.
 
     A max_tokens that was lowered to the server's context is compared as it was sent. A sampling value that both servers
     got is no difference, whoever set it. Of the settings of sessions, only
     those that both runs record, since a run of an earlier version records fewer; a checksum among them follows from
-    other settings and is left out, and so is what can change no score, such as prices. Empty if another tool made one
-    of the runs, because its settings are unknown.
+    other settings and is left out, and so is what can change no score, such as prices, or the address of
+    a server that the harness started (`servers`: of both runs). Empty if another tool made one of the runs, because its
+    settings are unknown.
     """
     if first.imported or second.imported:
         return []
@@ -78,13 +81,40 @@ def setting_differences(first: BenchmarkRecord, second: BenchmarkRecord) -> list
     if first.plan.samples != second.plan.samples:
         changed.append(Difference("samples", *(plan["samples"] for plan in words)))
     both = (first.settings.keys() & second.settings.keys()) - DECIDED_BY.keys()
-    mine, theirs = ({name: own[name] for name in own if name in both} for own in (first.settings, second.settings))
+    started = frozenset[str]().union(*map(_started_here, servers))
+    mine, theirs = (
+        {
+            name: _without_addresses(value, started) if name == "endpoints" else value
+            for name, value in own.items()
+            if name in both
+        }
+        for own in (first.settings, second.settings)
+    )
     changed += [
         change
         for change in differences(mine, theirs)
         if not is_checksum(change.field) and setting_names.may_move_scores(change.field)
     ]
     return [change for change in changed if is_set(change.old) or is_set(change.new)]
+
+
+def _started_here(servers: Provenance) -> frozenset[str]:
+    """Base URLs of the servers that the harness started for the run: their ports are whichever were free."""
+    # Only a server that was started here states its launcher.
+    own = {name for name, facts in servers.servers.items() if "launcher" in facts.host}
+    return frozenset(url for session in servers.sessions for url, name in session.endpoints.items() if name in own)
+
+
+def _without_addresses(endpoints: object, started: Collection[str]) -> object:
+    """The recorded endpoints without the addresses in `started`; anything but a list of mappings is unchanged."""
+    if not isinstance(endpoints, list):
+        return endpoints
+    return [
+        {name: value for name, value in endpoint.items() if name != "base_url"}
+        if isinstance(endpoint, Mapping) and endpoint.get("base_url") in started
+        else endpoint
+        for endpoint in endpoints
+    ]
 
 
 def _without_equal_sampling(*identities: dict[str, object]) -> list[dict[str, object]]:

@@ -116,7 +116,9 @@ def compare(sources: Sequence[Path], options: CompareOptions) -> Comparisons:
             samples=_kinds_of([item for _, item in pairs(first.questions, benchmark.questions)]),
             moved=moves(first.questions, benchmark.questions),
             settings=[
-                *setting_differences(first.record, benchmark.record),
+                *setting_differences(
+                    first.record, benchmark.record, (base.manifest.provenance, run.manifest.provenance)
+                ),
                 *server_differences(base.manifest.provenance, run.manifest.provenance),
             ],
             sides=pair.of_mean,

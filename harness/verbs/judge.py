@@ -270,7 +270,7 @@ def try_judge(options: JudgeOptions, watcher: Watcher, *, may_start: bool = Fals
         watcher.warn(
             Sentence(
                 f"the judge {name} gave no verdict when it was tried on two answers: {no_verdict}. "
-                "Where it gives none, the rules' verdict stays (see docs/judge.md)"
+                "Where it gives none, the verdict without the judge stays (see docs/judge.md)"
             )
         )
     if wrong:
@@ -501,8 +501,8 @@ def mark_unfinished(graded: GradedBenchmark, judge: JudgeSettings) -> GradedBenc
         return graded
     name = visible(judge.name.removeprefix("judge:"), 100)
     warning = (
-        f"the judging by {name} has not ended: these are the rules' verdicts, and the same `harness score` command "
-        "goes on with it"
+        f"the judging by {name} has not ended: these are the verdicts without the judge, and the same `harness score` "
+        "command goes on with it"
     )
     return dataclasses.replace(graded, warnings=(*graded.warnings, warning))
 
@@ -654,8 +654,8 @@ def _mute(cases: Sequence[_Cases], stored: Sequence[_Replies]) -> str:
     if not n_answers or any(replies.owed for replies in stored) or not _all_mute(stored):
         return ""
     return (
-        f"the judge was asked about {count_noun(n_answers, 'answer')} and gave no verdict at all, so the rules' "
-        "verdicts stand"
+        f"the judge was asked about {count_noun(n_answers, 'answer')} and gave no verdict at all, so the "
+        "verdicts without the judge stand"
     )
 
 
@@ -686,7 +686,8 @@ def _missing_warning(replies: _Replies, n_answers: int, outcome: Outcome | None)
     return (
         f"the judge has not replied about {len(replies.owed):,} of {count_noun(n_answers, 'answer')}"
         f"{f' ({why})' if why else ''}: "
-        f"{'it keeps' if len(replies.owed) == 1 else 'they keep'} the rules' verdict, and the same command asks again"
+        f"{'it keeps' if len(replies.owed) == 1 else 'they keep'} the verdict without the judge, and the same "
+        "command asks again"
     )
 
 

@@ -7,19 +7,17 @@ change of settings that has no effect, and a server that ignores seeds repeats n
 from __future__ import annotations
 
 import contextlib
-import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from harness.core.errors import StoreError, option
-from harness.core.records import Key, Sample
 from harness.reports.series import step_text
 from harness.runs import Manifest, suite_file
 from harness.runs.layout import BenchmarkFolder, RunFolder
 from harness.runs.manifest import BenchmarkRecord
 from harness.scoring.shared_replies import SharedReplies, shared_replies
-from harness.viewer.offsets import SampleOffsets
+from harness.viewer.offsets import SampleOffsets, sample_pairs
 
 MAX_REPLIES = 2_000
 """Largest number of pairs of replies that a comparison reads; if there are more, this many are drawn at random."""
@@ -104,31 +102,9 @@ def _equal_replies(
     ids: Sequence[str] | None,
     most: int,
 ) -> SharedReplies:
-    """The equal replies of two runs. ids: of the questions; None: all. most: as in `_sample_pairs`."""
-    return shared_replies(_sample_pairs(folders, ids, most), greedy=_greedy(records))
-
-
-def _sample_pairs(
-    folders: tuple[BenchmarkFolder, BenchmarkFolder], ids: Sequence[str] | None, most: int
-) -> Iterator[list[tuple[Sample, Sample]]]:
-    """Of each question, the samples of both runs with the same number.
-
-    Of more than `most` pairs in all, so many are drawn at random, at least two of a question if it has them.
-    """
-    sides = [SampleOffsets(folder) for folder in folders]
+    """The equal replies of two runs. ids: of the questions; None: all. most: as in `sample_pairs`."""
+    sides = SampleOffsets(folders[0]), SampleOffsets(folders[1])
     for side in sides:
         side.refresh()
-    names = sides[0].questions() if ids is None else ids
-    numbers = {name: sorted(sides[0].of(name).keys() & sides[1].of(name).keys()) for name in names}
-    if sum(map(len, numbers.values())) > most:
-        draw = random.Random(0)  # noqa: S311 -- equal runs, equal warnings
-        of_each = max(2, most // len(numbers))
-        drawn = draw.sample([*numbers], min(len(numbers), most // of_each))
-        numbers = {name: draw.sample(numbers[name], min(of_each, len(numbers[name]))) for name in drawn}
-    for name, indices in numbers.items():
-        pairs = []
-        for key in (Key(name, index) for index in indices):
-            with contextlib.suppress(StoreError):  # a damaged record, which the score leaves out, too
-                pairs.append((sides[0].read(key), sides[1].read(key)))
-        if pairs:
-            yield pairs
+    pairs = sample_pairs(sides, sides[0].questions() if ids is None else ids, most)
+    return shared_replies(pairs, greedy=_greedy(records))

@@ -134,7 +134,7 @@ def score(
             watcher.warn(
                 Sentence(
                     f"this run was judged before, by {', '.join(visible(name, 80) for name in judges)}; these are the "
-                    f"grades of the rules. The judge's replies are kept, and {option('judge.model', 'MODEL')} brings "
+                    f"grades without the judge. Its replies are kept, and {option('judge.model', 'MODEL')} brings "
                     "its grades back"
                 )
             )

@@ -19,7 +19,13 @@ from harness.scoring.graded_by import grading_differences, grading_settings
 from harness.scoring.intervals import why_narrower
 from harness.scoring.moves import pairs
 from harness.viewer.library import OpenBenchmark, OpenRun
+from harness.viewer.offsets import sample_pairs
 from harness.viewer.rows import excerpt, title
+
+MAX_REPLIES = 200
+"""Largest number of pairs of replies that are read to see whether two runs hold one set of replies; if there are more,
+this many are drawn at random. The first unequal pair ends the search.
+"""
 
 _QUESTIONS = "dataset_digest"
 """Field of an identity that is a checksum of the questions: where it differs, the questions are named instead."""
@@ -58,6 +64,8 @@ class Compared:
     """The second run beside the first.
 
     paired: first minus second, as `harness report` has it; None if they cannot be compared, and `reason` says why.
+    same_replies: a sentence, if both hold one set of replies; then the difference is that of the grading, and an
+    interval for another run or for other questions would be taken for one of the models. Else empty.
     narrower: why the interval for new questions is narrower than the one for the same questions; empty if it is not.
     n_overridden: number of verdicts corrected by hand in each run. They count everywhere except in `as_graded`, which
     is `paired` without corrections; None without any. moved: the questions that are asked alike in both, in order.
@@ -69,6 +77,7 @@ class Compared:
     benchmark: str
     paired: PairedComparison | None
     reason: str
+    same_replies: str
     narrower: Sequence[str]
     n_overridden: tuple[int, int]
     as_graded: PairedComparison | None
@@ -107,16 +116,19 @@ def compare(first_run: OpenRun, second_run: OpenRun, name: str) -> Compared:
         for tally, match in pairs(tallies_first, tallies_second)
     ]
     flips, n_same = _flips(first, second, [question.id for question in moved])
-    changed = setting_differences(first.record, second.record)
-    if first_run.manifest is not None and second_run.manifest is not None:
-        changed += server_differences(first_run.manifest.provenance, second_run.manifest.provenance)
+    servers = [run.manifest.provenance for run in (first_run, second_run) if run.manifest is not None]
+    changed = setting_differences(first.record, second.record, servers)
+    if len(servers) == 2:
+        changed += server_differences(*servers)
+    same_replies = _same_replies(first, second, [question.id for question in moved])
     grading = [grading_settings(run.score) for run in (first, second) if run.score is not None]
     return Compared(
         benchmark=first.name,
         paired=paired,
         reason=reason,
+        same_replies=same_replies,
         narrower=()
-        if paired is None
+        if paired is None or same_replies
         else why_narrower(paired.sampling_interval, paired.question_interval, at_most=paired.at_most),
         n_overridden=n_overridden,
         as_graded=as_graded,
@@ -130,6 +142,28 @@ def compare(first_run: OpenRun, second_run: OpenRun, name: str) -> Compared:
             for field, old, new in changed
         ]
         + (grading_differences(*grading) if len(grading) == 2 else []),
+    )
+
+
+def _same_replies(first: OpenBenchmark, second: OpenBenchmark, ids: Sequence[str]) -> str:
+    """A sentence, if the runs hold the same replies to these questions, word for word and with the same numbers, as
+    after another grading of a copy; else an empty text.
+    """
+    sides = first.offsets, second.offsets
+    # A run with further samples of these replies is another estimate, so its difference has an interval.
+    if any(sides[0].of(name).keys() != sides[1].of(name).keys() for name in ids):
+        return ""
+    n_read = 0
+    # Two models differ in the first pair or soon after, so this reads little unless the replies are the same.
+    for pairs_of_question in sample_pairs(sides, ids, MAX_REPLIES):
+        if any((ours.text, ours.reasoning) != (theirs.text, theirs.reasoning) for ours, theirs in pairs_of_question):
+            return ""
+        n_read += len(pairs_of_question)
+    return (
+        f"the replies are the same in A and B ({n_read:,} compared, word for word), so the difference is that of the "
+        "grading: it has no interval for another run or for other questions"
+        if n_read
+        else ""
     )
 
 

@@ -6,10 +6,12 @@ checksum. Not covered: damage inside a record is noticed only when that record i
 
 from __future__ import annotations
 
+import contextlib
 import os
+import random
 import re
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import BinaryIO
 
 import msgspec
@@ -221,3 +223,25 @@ def _announce(descriptor: int, entries: Iterable[tuple[int, int, int, int]]) -> 
         for offset, length, _, _ in entries:
             begin = max(offset, offset + length - TAIL_BYTES)
             os.posix_fadvise(descriptor, begin, TAIL_BYTES + HEAD_BYTES, os.POSIX_FADV_WILLNEED)
+
+
+def sample_pairs(
+    sides: tuple[SampleOffsets, SampleOffsets], ids: Sequence[str], most: int
+) -> Iterator[list[tuple[Sample, Sample]]]:
+    """Of each of these questions, the samples of both runs with the same number, without damaged ones.
+
+    Of more than `most` pairs in all, so many are drawn at random, at least two of a question if it has them.
+    """
+    numbers = {name: sorted(sides[0].of(name).keys() & sides[1].of(name).keys()) for name in ids}
+    if sum(map(len, numbers.values())) > most:
+        draw = random.Random(0)  # noqa: S311 -- equal runs, equal warnings
+        of_each = max(2, most // len(numbers))
+        drawn = draw.sample([*numbers], min(len(numbers), most // of_each))
+        numbers = {name: draw.sample(numbers[name], min(of_each, len(numbers[name]))) for name in drawn}
+    for name, indices in numbers.items():
+        pairs = []
+        for key in (Key(name, index) for index in indices):
+            with contextlib.suppress(StoreError):  # a damaged record, which the score leaves out, too
+                pairs.append((sides[0].read(key), sides[1].read(key)))
+        if pairs:
+            yield pairs

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.asking.options import CompareOptions
+from harness.core.records import ServerFacts
 from harness.reports.history import read_history
 from harness.reports.scored import read_runs
 from harness.reports.settings import (
@@ -23,6 +25,7 @@ from harness.reports.settings import (
     settings_table,
 )
 from harness.runs.layout import RunFolder, RunLog
+from harness.runs.manifest import Manifest, Provenance
 from harness.scoring.intervals import Interval, why_narrower
 from harness.verbs.compare import compare
 from tests.reports.run_folders import write_run
@@ -103,6 +106,13 @@ def test_who_decided_is_said_of_sampling_and_of_the_requests_wording(tmp_path: P
     assert checksum == ("digest of the rows", "0c1f")
 
 
+def _note_server(folder: RunFolder, url: str, **host: str) -> None:
+    """Note in the run's manifest which server made its samples. host: facts of its host."""
+    manifest = Manifest.load(folder)
+    provenance = Provenance().after("2026-01-01T00:00:00+00:00", {url: ServerFacts(host=host)}, [])
+    msgspec.structs.replace(manifest, provenance=provenance).save(folder)
+
+
 def test_a_setting_is_starred_where_a_comparison_lists_it_and_the_title_says_what_a_star_is(tmp_path: Path) -> None:
     def run(name: str, port: int, digest: str) -> RunFolder:
         endpoints = [{"base_url": f"http://127.0.0.1:{port}/v1"}]
@@ -118,6 +128,14 @@ def test_a_setting_is_starred_where_a_comparison_lists_it_and_the_title_says_wha
     assert [row[0] for row in table.rows if row[0].endswith(" *")] == ["endpoints *"]
     assert (table.title, table.notes) == ("Settings of demo (* differs between the runs)", ())
     assert checksum_table(runs[:2], "demo").rows == (("digest of the rows *", "a", "b"),)
+    for folder, port in ((folders[0], 8001), (folders[1], 8002)):
+        _note_server(folder, f"http://127.0.0.1:{port}/v1", launcher="command")
+    (beside,) = compare(folders[:2], CompareOptions())
+    assert not beside.settings, "the harness started both servers at free ports"
+    assert "endpoints *" not in [row[0] for row in settings_table(read_runs(folders[:2]), "demo").rows]
+    _note_server(folders[1], "http://127.0.0.1:8002/v1")
+    (beside,) = compare(folders[:2], CompareOptions())
+    assert [change.field for change in beside.settings] == ["endpoints"], "one server is the user's"
     equal = settings_table([runs[0], runs[2]], "demo")
     assert (equal.title, [row for row in equal.rows if "*" in row[0]]) == ("Settings of demo", [])
 

@@ -156,7 +156,7 @@ def test_a_score_by_the_rules_names_the_judge_whose_grades_it_replaces(tmp_path:
     with FaultServer(ruling_by(RULING)) as server:
         judge_run(run, serve(server))
     replaced = harness(tmp_path, "score", str(run.path)).err
-    assert "warning: this run was judged before, by judge@verdict; these are the grades of the rules" in replaced
+    assert "warning: this run was judged before, by judge@verdict; these are the grades without the judge" in replaced
     assert "--judge MODEL brings its grades back" in replaced
     assert "judged before" not in harness(tmp_path, "score", str(run.path)).err
 
@@ -388,7 +388,7 @@ def test_a_score_names_the_cause_of_missing_replies(run: RunFolder) -> None:
     (warning,) = [warning for warning in score.warnings if "not replied" in warning]
     assert warning.startswith("the judge has not replied about 1 of 2 answers (")
     assert "no such answer here" in warning
-    assert warning.endswith("): it keeps the rules' verdict, and the same command asks again")
+    assert warning.endswith("): it keeps the verdict without the judge, and the same command asks again")
 
 
 def test_a_card_for_open_answers_shows_the_judge_every_reply_but_the_reference_itself(tmp_path: Path) -> None:
@@ -631,7 +631,7 @@ def test_a_report_says_that_the_judging_was_stopped_or_lacks_verdicts(tmp_path: 
 
     with FaultServer(judging(up_to_losing)) as server, pytest.raises(ServerError, match="no such key"):
         judge_run(four, serve(server))
-    assert "the judging by judge@verdict has not ended: these are the rules' verdicts" in report()
+    assert "the judging by judge@verdict has not ended: these are the verdicts without the judge" in report()
     score_run(four, GradingOptions(workers=1))
     assert "has not ended" not in report(), "a score by the rules alone was wanted"
 

@@ -522,6 +522,8 @@ def test_a_step_with_a_score_keeps_its_row_while_its_folder_is_fresh(tmp_path: P
     for step in (1, 2, 3):
         (tmp_path / f"ck/step_{step}").mkdir(parents=True)
         (tmp_path / f"ck/step_{step}/model.safetensors").write_text(str(step))
+        for path in (tmp_path / f"ck/step_{step}/model.safetensors", tmp_path / f"ck/step_{step}"):
+            os.utime(path, (0, 0))
     questions(tmp_path, "a", 4, 3)
     content: dict[str, Any] = {
         "checkpoints": f"{tmp_path}/ck/step_*",
@@ -612,6 +614,34 @@ def test_a_path_without_a_step_is_no_checkpoint(tmp_path: Path) -> None:
         followed(training, 120)
     training.events = {training.time + 20: lambda: training.write("step_1")}
     assert followed(training, 120) == 1
+
+
+def test_a_checkpoint_that_is_still_written_is_waited_for_however_short_the_patience(tmp_path: Path) -> None:
+    training = Training(tmp_path / "ck", {10: lambda: training.write("step_1")})
+    told = Told()
+    assert followed(training, 15, watcher=told) == 1
+    assert [names for _, names in training.runs] == [["step_1"]]
+    assert told.standings[-1].endswith("it found 1 checkpoint in the folder")
+
+
+def test_a_checkpoint_that_was_deleted_after_its_run_is_counted_apart(tmp_path: Path) -> None:
+    training = Training(tmp_path / "ck", {10: lambda: training.write("step_1"), 20: lambda: training.write("step_2")})
+    training.events[90] = lambda: training.delete("step_1")
+    told = Told()
+    followed(training, 120, watcher=told)
+    assert told.standings[-1].endswith("it found 2 checkpoints in the folder, 1 of which is deleted now")
+
+
+def test_without_following_a_checkpoint_that_has_just_changed_is_named(tmp_path: Path) -> None:
+    for name, changed in (("step_1", 100), ("step_2", 160), ("step_3", 190)):
+        (tmp_path / name).mkdir()
+        os.utime(tmp_path / name, (changed, changed))
+    told = Told()
+    following.warn_of_fresh([tmp_path / "step_1", tmp_path / "gone"], told, now=lambda: 180)
+    assert not told.warnings
+    following.warn_of_fresh([tmp_path / f"step_{n}" for n in (1, 2, 3)], told, now=lambda: 195)
+    (warning,) = told.warnings
+    assert warning.startswith(f"{tmp_path}/step_3 changed less than 30 s ago and is run now: if the training is still")
 
 
 @pytest.mark.parametrize(

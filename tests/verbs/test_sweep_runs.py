@@ -606,6 +606,11 @@ def test_the_cells_of_a_series_are_steps_of_one_tracker_run(tmp_path: Path, monk
         assert (scored[-1].track, scored[-1].series, scored[-1].step) == (("later",), "s ck", 20), (
             "a tracker named later"
         )
+        n_scored = len(scored)
+        sweeps.carry_out(replace(planned, track={"notes": "there"}), Watcher(), score=score)
+        assert len(scored) == n_scored, "the first tracker has the score still"
+        sweeps.carry_out(replace(planned, track={"notes": "there", "third": ""}), Watcher(), score=score)
+        assert scored[-1].track == ("third",), "only what is owed is sent"
         assert sum(request.path.endswith("/completions") for request in server.requests) == 1, (
             "no sample is asked again"
         )
@@ -681,6 +686,7 @@ def test_a_checkpoint_deleted_while_another_runs_is_left_out_and_named(
     folders = {step: tmp_path / f"ck/step_{step}" for step in (20, 30, 100)}
     for folder in folders.values():
         folder.mkdir(parents=True)
+        os.utime(folder, (0, 0))
     questions(tmp_path, "a", 1, 3)
     content = {
         "checkpoints": "ck/step_*",

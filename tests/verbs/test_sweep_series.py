@@ -318,7 +318,7 @@ def test_the_highest_step_names_the_steps_that_cannot_be_told_from_it(training: 
     assert notes["demo"].startswith(f"highest, perhaps by luck; cannot be told from it: {others}. The best step")
     assert notes["aime24"] == (
         "highest with all samples, above every other step with all samples by more than chance if this curve alone is "
-        "looked at, once (p and * allow for all comparisons of the sweep). Nothing is said of steps without all "
+        "looked at, once (p and * allow for all comparisons). Nothing is said of steps without all "
         "samples: 30 (0 of 320), 40 (0 of 320), 50 (0 of 320)"
     )
     (shown,) = (one for one in table.tables(swept) if one.title.startswith("demo: accuracy against"))

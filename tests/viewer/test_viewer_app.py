@@ -318,13 +318,17 @@ def test_the_settings_that_differ_are_those_of_the_comparison_in_words(results: 
 def test_a_narrower_interval_for_new_questions_is_explained_beside_two_runs(
     results: Path, client: httpx.Client
 ) -> None:
-    alike = {f"q{n}": RunQuestion("?", "42", [RunReply(r"\boxed{42}"), RunReply(r"\boxed{1}")]) for n in range(12)}
-    for name in ("c", "d"):
-        write_run(results / "results" / name, {"demo": alike})
+    for name in ("c", "d", "copy-of-d"):
+        replies = [RunReply(rf"{name[-1]}: \boxed{{{answer}}}") for answer in (42, 1)]
+        write_run(results / "results" / name, {"demo": {f"q{n}": RunQuestion("?", "42", replies) for n in range(12)}})
     page = client.get("/api/compare", params={"first": "c", "second": "d", "benchmark": "demo"}).json()
     assert [reason[:44] for reason in page["narrower"]] == ["the interval for the same questions is wider"]
+    assert page["same_replies"] == ""
     wide = client.get("/api/compare", params={"first": "a", "second": "b", "benchmark": "demo"}).json()
     assert wide["narrower"] == []
+    same = client.get("/api/compare", params={"first": "d", "second": "copy-of-d", "benchmark": "demo"}).json()
+    assert same["narrower"] == [], "one set of replies has no intervals to compare"
+    assert same["same_replies"].startswith("the replies are the same in A and B (24 compared, word for word)")
 
 
 @pytest.mark.parametrize(

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Sequence
 from statistics import fmean
 
-from harness.core.errors import UsageError
 from harness.reports.plots.plot import Plot
-from harness.reports.series import CurvePoint, Step, lacks_samples, listed_steps, mean_plot, step_text
-from harness.scoring import QuestionTally
-from harness.scoring.late_steps import N_LATE, LateChange, late_change, rivals
+from harness.reports.series import CurvePoint, Step, lacks_samples, mean_plot
+from harness.reports.trainings import CurveStep, late_changes, note_on_highest
+from harness.scoring.late_steps import LateChange
 from harness.verbs.sweep.results import CellResult, Results
-
-_Curve = list[tuple[float, list[CellResult]]]
-"""The steps of a curve, in the order of the sweep's models: (step, its result on each benchmark of the curve)."""
 
 
 def series(results: Results) -> dict[str, list[Step]]:
@@ -44,20 +39,32 @@ def _curve(result: CellResult, line: str) -> str:
     return " ".join(filter(None, (result.cell.benchmark, line)))
 
 
-def _curves(results: Results) -> dict[str, _Curve]:
+def _curve_step(step: float, listed: Sequence[CellResult]) -> CurveStep:
+    """The step of a curve. listed: its result on each benchmark of the curve."""
+    return CurveStep(
+        listed[0].cell.name,
+        step,
+        [() if result.benchmark is None else result.benchmark.questions for result in listed],
+        fmean(result.score.accuracy or 0.0 if result.score is not None else 0.0 for result in listed),
+        sum(result.score.n_samples for result in listed if result.score is not None),
+        all(result.is_whole for result in listed),
+    )
+
+
+def _curves(results: Results) -> dict[str, list[CurveStep]]:
     """Name → curve, for each benchmark and line of checkpoints."""
-    by_curve: dict[str, _Curve] = {}
+    by_curve: dict[str, list[CurveStep]] = {}
     for result, line, step in _of_checkpoints(results):
-        by_curve.setdefault(_curve(result, line), []).append((step, [result]))
+        by_curve.setdefault(_curve(result, line), []).append(_curve_step(step, [result]))
     return by_curve
 
 
-def _mean_curves(results: Results) -> dict[str, _Curve]:
+def _mean_curves(results: Results) -> dict[str, list[CurveStep]]:
     """Name → curve of the mean over the benchmarks, for each line of checkpoints; empty for a sweep without means."""
     by_line: dict[str, dict[float, list[CellResult]]] = {}
     for result, line, step in _of_checkpoints(results) if results.aggregates else ():
         by_line.setdefault(f"mean {line}".strip(), {}).setdefault(step, []).append(result)
-    return {name: list(steps.items()) for name, steps in by_line.items()}
+    return {name: [_curve_step(*step) for step in steps.items()] for name, steps in by_line.items()}
 
 
 def plot_of_means(results: Results) -> Plot | None:
@@ -77,68 +84,12 @@ def plot_of_means(results: Results) -> Plot | None:
 
 def _highest(results: Results) -> dict[str, str]:
     """Name of the cell with the highest accuracy of each curve → which steps cannot be told from it."""
-    return dict(filter(None, map(_note_on_highest, _curves(results).values())))
+    return dict(filter(None, map(note_on_highest, _curves(results).values())))
 
 
 def highest_means(results: Results) -> dict[str, str]:
     """Name of the first cell of the step with the highest mean of each line → which steps cannot be told from it."""
-    return dict(filter(None, map(_note_on_highest, _mean_curves(results).values())))
-
-
-def _note_on_highest(curve: _Curve) -> tuple[str, str] | None:
-    """Name of the first cell of the highest step, and a sentence about the steps that cannot be told from that step.
-
-    Only steps with all samples that the sweep asks for now are ranked: the samples of a run that was stopped or that
-    crashed are no fair draw. The sentence names the other steps apart. If all ranked steps are equal, it stands at the
-    first of them and says so. None if a single step is ranked.
-    """
-    ranked, unranked = _whole(curve), [item for item in curve if not _is_whole(item[1])]
-    if len(ranked) < 2:
-        return None
-    if len({_accuracy(listed) for _, listed in ranked}) == 1:
-        (_, first), *equal = sorted(ranked, key=lambda item: item[0])
-        steps = ", ".join(step_text(step) for step, _ in equal)
-        return first[0].cell.name, f"exactly as high as {steps}: none of these steps is seen to be better than another"
-    highest, *untold = rivals([[_tallies(result) for result in listed] for _, listed in ranked])
-    others = ", ".join(step_text(step) for step in sorted(ranked[number][0] for number in untold))
-    with_all = " with all samples" if unranked else ""
-    promise = (
-        f"highest{with_all}, perhaps by luck; cannot be told from it: {others}. The best step{with_all} is one of "
-        "these in 95 % of such curves"
-        if others
-        else f"highest{with_all}, above every other step{with_all} by more than chance if this curve alone is looked "
-        "at, once (p and * allow for all comparisons of the sweep)"
-    )
-    planned = sum(map(_n_samples, ranked[highest][1]))
-    counts = [
-        f"{step_text(step)} ({sum(map(_n_samples, listed)):,} of {planned:,})"
-        for step, listed in sorted(unranked, key=lambda item: item[0])
-    ]
-    apart = f". Nothing is said of steps without all samples: {listed_steps(counts)}" if counts else ""
-    return ranked[highest][1][0].cell.name, promise + apart
-
-
-def _whole(curve: _Curve) -> _Curve:
-    """The steps of a curve that have all samples that the sweep asks for now, of each benchmark."""
-    return [item for item in curve if _is_whole(item[1])]
-
-
-def _is_whole(listed: Sequence[CellResult]) -> bool:
-    return all(result.is_whole for result in listed)
-
-
-def _accuracy(listed: Sequence[CellResult]) -> float:
-    """The mean accuracy of the results of a step that has all its samples."""
-    return fmean(result.score.accuracy or 0.0 for result in listed if result.score is not None)
-
-
-def _n_samples(result: CellResult) -> int:
-    """The number of samples that the cell's score covers; 0 without a score."""
-    return 0 if result.score is None else result.score.n_samples
-
-
-def _tallies(result: CellResult) -> Sequence[QuestionTally]:
-    return () if result.benchmark is None else result.benchmark.questions
+    return dict(filter(None, map(note_on_highest, _mean_curves(results).values())))
 
 
 def late(results: Results) -> list[tuple[str, list[float], LateChange]]:
@@ -146,11 +97,4 @@ def late(results: Results) -> list[tuple[str, list[float], LateChange]]:
 
     If the sweep has means over its benchmarks, their curves come last.
     """
-    compared = []
-    for name, steps in (*_curves(results).items(), *_mean_curves(results).items()):
-        latest = sorted(_whole(steps), key=lambda item: item[0])[-2 * N_LATE :]
-        columns = zip(*(listed for _, listed in latest), strict=True)  # a column has the steps of one benchmark
-        with contextlib.suppress(UsageError):  # Steps without a common question have no change.
-            if (change := late_change([[_tallies(result) for result in column] for column in columns])) is not None:
-                compared.append((name, [step for step, _ in latest], change))
-    return compared
+    return late_changes({**_curves(results), **_mean_curves(results)})

@@ -17,7 +17,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,8 @@ from pathlib import Path
 from harness.asking.watching import Watcher
 from harness.core.errors import InUse, Sentence, UsageError
 from harness.core.inert import visible
-from harness.core.nouns import count_noun
+from harness.core.nouns import are, count_noun
+from harness.reports.series import listed_steps
 from harness.verbs.sweep import training
 from harness.verbs.sweep.checkpoints import why_no_step
 from harness.verbs.sweep.file import SweepFile
@@ -107,15 +108,16 @@ def follow(
             if isinstance(ended, InUse):  # However long the other process takes.
                 sleep(POLL_S)
                 continue
-        # `news` also holds checkpoints that are still being written: each change of their files starts the wait anew.
-        if now() - max([since, *news.values()]) >= patience_s:
+        # A checkpoint that is still being written is waited for, however short the patience is; each change of its
+        # files starts the wait anew.
+        if news.keys() <= whole.keys() and now() - max([since, *news.values()]) >= patience_s:
             break
         sleep(POLL_S)
     if isinstance(hindrance, FileInWork):
         raise hindrance
     if code is None:
         raise _nothing_came(file, patterns, minutes)
-    watcher.standing(_at_end(file, out, len(settled), minutes))
+    watcher.standing(_at_end(file, out, settled.keys(), minutes))
     return code
 
 
@@ -167,17 +169,32 @@ def _waiting(patterns: str, minutes: str) -> Sentence:
     )
 
 
-def _at_end(file: SweepFile, out: Path, n_checkpoints: int, minutes: str) -> Sentence:
-    """The sentence at the end of a sweep that followed. n_checkpoints: those that it found."""
-    n = count_noun(n_checkpoints, "checkpoint")
+def _at_end(file: SweepFile, out: Path, ran: Collection[Path], minutes: str) -> Sentence:
+    """The sentence at the end of a sweep that followed. ran: the checkpoints that it was given to run."""
+    n_gone = sum(not path.exists() for path in ran)
+    gone = f", {n_gone:,} of which {are(n_gone)} deleted now" if n_gone else ""
     unmet = "".join(f"; nothing fits {visible(name, 200)}" for name in training.patterns_without_match(file, out))
-    return Sentence(f"no new checkpoint for {minutes}: the sweep ends; it found {n} in the folder{unmet}")
+    n = count_noun(len(ran), "checkpoint")
+    return Sentence(f"no new checkpoint for {minutes}: the sweep ends; it found {n} in the folder{gone}{unmet}")
 
 
 def _nothing_came(file: SweepFile, patterns: str, minutes: str) -> UsageError:
     """The error of a sweep that followed without a checkpoint. patterns, minutes: as shown in messages."""
-    without = "".join(f". {visible(str(path), 200)}: {why_no_step(path)}" for path in [*training.present(file)][:1])
+    stepless = [path for path, checkpoint in training.present(file).items() if checkpoint is None]
+    without = "".join(f". {visible(str(path), 200)}: {why_no_step(path)}" for path in stepless[:1])
     return UsageError(f"{file.path}: no checkpoint that fits {patterns} appeared in {minutes}{without}")
+
+
+def warn_of_fresh(paths: Iterable[Path], watcher: Watcher, now: Callable[[], float] = time.time) -> None:
+    """Warn of the checkpoints that changed less than `SETTLED_S` seconds ago: their servers may load half of one."""
+    if fresh := [visible(str(path), 200) for path in paths if 0 <= now() - changed_at(path) < SETTLED_S]:
+        watcher.warn(
+            Sentence(
+                f"{listed_steps(fresh)} changed less than {SETTLED_S:g} s ago and {are(len(fresh))} run now: if the "
+                "training is still writing, stop this command and add `--follow MINUTES`, which waits until a "
+                "checkpoint is written whole"
+            )
+        )
 
 
 def _checkpoints(file: SweepFile) -> list[Path]:

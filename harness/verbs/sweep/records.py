@@ -172,6 +172,18 @@ def scored_record(sweep: Sweep, group: ServerGroup, cell: Cell) -> CellRecord | 
     return record if _is_sent(sweep, record) and record.stage == last and record.scoring == scoring(sweep) else None
 
 
+def sent_before(sweep: Sweep, cell: Cell, stage: Stage) -> dict[str, str]:
+    """Name of each tracker that got the score that the cell has at this stage → checksum of where it sent the score.
+
+    Empty if the cell has not reached this stage since its last sample, or was scored otherwise. Raises `StoreError` for
+    a damaged record.
+    """
+    record = read(sweep, cell)
+    if record is None or record.stage != stage or record.scoring != scoring(sweep):
+        return {}
+    return record.tracked if isinstance(record.tracked, dict) else {}
+
+
 def _is_sent(sweep: Sweep, record: CellRecord) -> bool:
     """Whether each of the sweep's trackers got the cell's scores, where it sends scores now as far as is known."""
     sent = record.tracked or {}

@@ -308,13 +308,14 @@ class _Group:
         """
         # Scoring a finished cell again asks no server: its samples stay those of the server that made them.
         stored = None if sampled_now or stage == "failed" else records.sampled_record(self._sweep, self._group, cell)
+        before = records.sent_before(self._sweep, cell, stage)
         record = CellRecord(
             cell=cell.name,
             stage=stage,
             of_samples=records.of_samples(self._group, cell) if stored is None else stored.of_samples,
             of_options=records.of_options(cell),
             scoring=records.scoring(self._sweep),
-            tracked=dict(self._sweep.track) or msgspec.UNSET if stage in ("scored", "judged") else msgspec.UNSET,
+            tracked=({**before, **self._sweep.track} if stage in ("scored", "judged") else None) or msgspec.UNSET,
             reason=_whole_sentences(_in_one_line(files.as_keys(reason))),
             code=code,
         )
@@ -408,10 +409,10 @@ class _Group:
         """
         late = _judges_late(self._sweep)
         judging = judge or (None if late else self._sweep.judge)
-        ended = self._score(self._sweep.folder(cell), self._tracked(cell), judging, self._beside(cell))
+        stage: Stage = "judged" if judging is not None else "scored"
+        ended = self._score(self._sweep.folder(cell), self._tracked(cell, stage), judging, self._beside(cell))
         for sentence in ended.addresses:
             self._watcher.standing(Sentence(f"{cell.name}: {sentence}"))
-        stage: Stage = "judged" if judging is not None else "scored"
         if ended.code:
             # Recorded as sampled, so that the next start of the sweep tries the scoring again.
             self.ended(
@@ -434,12 +435,13 @@ class _Group:
         scored = [records.scored_record(self._sweep, self._group, sibling) is not None for sibling in siblings]
         return [self._sweep.folder(sibling) for sibling in siblings] if all(scored) else []
 
-    def _tracked(self, cell: Cell) -> GradingOptions:
-        """The options of the cell's scoring, with the trackers that get its score."""
-        if not self._sweep.track:
+    def _tracked(self, cell: Cell, stage: Stage) -> GradingOptions:
+        """The options of the cell's scoring, with the trackers that get its score and did not get it before."""
+        sent = records.sent_before(self._sweep, cell, stage)
+        if not (owed := [name for name, to in self._sweep.track.items() if sent.get(name) != to]):
             return self._sweep.score
         series, step = self._sweep.tracker_series(cell) or (None, None)
-        return ScoreOptions.of(**self._sweep.score.plain, track=[*self._sweep.track], step=step, series=series)
+        return ScoreOptions.of(**self._sweep.score.plain, track=owed, step=step, series=series)
 
 
 def _owed(n_owed: int, n_expected: int, causes: Sequence[object]) -> str:

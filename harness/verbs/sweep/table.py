@@ -23,7 +23,7 @@ from harness.reports.plots import draw
 from harness.reports.plots.plot import Plot
 from harness.reports.published import differences
 from harness.reports.series import benchmark_plot, late_table, series_table
-from harness.reports.tables import ABSENT, Table, interval_cell, percent, short
+from harness.reports.tables import ABSENT, Table, accuracy_cell, interval_cell, percent, points, short
 from harness.scoring.columns import ends
 from harness.scoring.deciding import LEVEL
 from harness.verbs.sweep import curves
@@ -64,6 +64,20 @@ def tables(results: Results) -> list[Table]:
             if comparison is not None:
                 rows.append((result.cell.name, comparison))
     return [*sections, published_table(rows)] if rows else sections
+
+
+def score_lines(results: Results) -> list[str]:
+    """A line for each cell with a score: the accuracy with its interval and, of a checkpoint, the change since the step
+    before and the remark on its model.
+    """
+    lines = []
+    for result in results.results:
+        if (score := result.score) is not None and score.accuracy is not None:
+            change = result.since_before
+            since = "" if change is None else f", {points(change.difference)} since the step before"
+            remark = f"; {result.remark}" if result.remark else ""
+            lines.append(f"{visible(result.cell.name, 200)}: accuracy in %: {accuracy_cell(score)}{since}{remark}")
+    return lines
 
 
 def plots(results: Results) -> list[Plot]:

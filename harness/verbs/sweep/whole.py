@@ -19,7 +19,7 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.verbs.judge import try_judge
 from harness.verbs.score import destinations_of, trackers_named
-from harness.verbs.sweep import cells, overwritten, run_notes, running, shared_servers, table, training
+from harness.verbs.sweep import cells, following, overwritten, run_notes, running, shared_servers, table, training
 from harness.verbs.sweep import file as files
 from harness.verbs.sweep.cells import ServerGroup, Sweep
 from harness.verbs.sweep.checkpoints import in_different_words
@@ -112,6 +112,8 @@ def carry_out(
         for path, reason in running.reasons_to_wait(sweep).items():
             watcher.warn(Sentence(f"{visible(str(path), 200)} is not run now: {reason}"))
         groups = running.owing(sweep)
+        to_load = (sweep.checkpoint_path(group.cells[0]) for group in groups if group.spec is not None)
+        following.warn_of_fresh((path for path in to_load if path is not None), watcher)
         if sweep.track and not groups:
             watcher.standing(_sent_before(sweep))
         if sweep.judge is not None and groups:

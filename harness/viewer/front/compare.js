@@ -12,7 +12,7 @@ export function compare({ query, first, second, benchmark, set, go }) {
     const moved = value.moved.filter((one) => (spot ? place(one) === spot : one.first !== one.second)).sort((a, b) => Math.abs(b.second - b.first) - Math.abs(a.second - a.first));
     return [
       h("h1", {}, foreign(benchmark), h("span", { class: "of" }, " in ", foreign(first), " (A) and ", foreign(second), " (B)")),
-      value.paired === null ? h("p", { class: "note" }, foreign(value.reason)) : difference(value.paired),
+      value.paired === null ? h("p", { class: "note" }, foreign(value.reason)) : difference(value.paired, value.same_replies),
       value.narrower.map((reason) => h("p", { class: "quiet" }, `${reason[0].toUpperCase()}${reason.slice(1)}.`)),
       value.n_overridden.some((n) => n > 0) ? h("p", { class: "note" }, byHand(value)) : null,
       h("div", { class: "halves" },
@@ -69,11 +69,11 @@ function byHand({ n_overridden: [first, second], as_graded: graded }) {
   return graded === null ? counted : `${counted} As graded: A ${percent(graded.first_accuracy, 1)} %, B ${percent(graded.second_accuracy, 1)} %, ${points(-graded.difference)} points.`;
 }
 
-function difference(paired) {
+function difference(paired, sameReplies) {
   // the server states A − B; the page shows B − A
   const interval = (one) => (one === null ? "unknown" : `${points(-one[1])} to ${points(-one[0])}`);
   return h("p", { class: "headline" }, `A ${percent(paired.first_accuracy, 1)} %, B ${percent(paired.second_accuracy, 1)} % over ${count(paired.n_questions)} questions: `,
-    h("strong", {}, `${points(-paired.difference)} points`), ` · 95 %: ${interval(paired.sampling_interval)} if both runs asked the same questions again, ${interval(paired.question_interval)} on new questions of this kind`);
+    h("strong", {}, `${points(-paired.difference)} points`), sameReplies ? `; ${sameReplies}.` : ` · 95 %: ${interval(paired.sampling_interval)} if both runs asked the same questions again, ${interval(paired.question_interval)} on new questions of this kind`);
 }
 
 export function sideBySide({ query, first, second, benchmark, id, sample, go, set, here }) {

@@ -1,0 +1,142 @@
+"""What a curve of checkpoints shows: its table of steps, which of them may be the best, and whether it still rises.
+
+The runs of a report are steps of a curve if a sweep has noted their training steps. A sweep's own tables use the same
+sentences about its cells.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from harness.core.errors import UsageError
+from harness.reports.scored import ScoredBenchmark, ScoredRun
+from harness.reports.series import Step, late_table, listed_steps, series_table, step_text
+from harness.reports.tables import Table, short
+from harness.scoring import QuestionTally
+from harness.scoring.late_steps import N_LATE, LateChange, late_change, rivals
+
+
+@dataclass(frozen=True, slots=True)
+class CurveStep:
+    """A step of a curve. name: of its run. benchmarks: its questions with their grades, by benchmark.
+
+    accuracy: over several benchmarks, their mean. is_whole: no planned sample is missing.
+    """
+
+    name: str
+    step: float
+    benchmarks: Sequence[Sequence[QuestionTally]]
+    accuracy: float
+    n_samples: int
+    is_whole: bool
+
+
+def note_on_highest(curve: Sequence[CurveStep]) -> tuple[str, str] | None:
+    """Name of the highest step, and a sentence about the steps that cannot be told from that step.
+
+    Only whole steps are ranked: the samples of a run that was stopped or that crashed are no fair draw. The sentence
+    names the other steps apart. If all ranked steps are equal, it stands at the first of them and says so. None if a
+    single step is ranked.
+    """
+    ranked, unranked = whole_steps(curve), [item for item in curve if not item.is_whole]
+    if len(ranked) < 2:
+        return None
+    if len({item.accuracy for item in ranked}) == 1:
+        first, *equal = sorted(ranked, key=lambda item: item.step)
+        steps = ", ".join(step_text(item.step) for item in equal)
+        return first.name, f"exactly as high as {steps}: none of these steps is seen to be better than another"
+    highest, *untold = rivals([item.benchmarks for item in ranked])
+    others = ", ".join(step_text(step) for step in sorted(ranked[number].step for number in untold))
+    with_all = " with all samples" if unranked else ""
+    promise = (
+        f"highest{with_all}, perhaps by luck; cannot be told from it: {others}. The best step{with_all} is one of "
+        "these in 95 % of such curves"
+        if others
+        else f"highest{with_all}, above every other step{with_all} by more than chance if this curve alone is looked "
+        "at, once (p and * allow for all comparisons)"
+    )
+    planned = ranked[highest].n_samples
+    counts = [
+        f"{step_text(item.step)} ({item.n_samples:,} of {planned:,})"
+        for item in sorted(unranked, key=lambda item: item.step)
+    ]
+    apart = f". Nothing is said of steps without all samples: {listed_steps(counts)}" if counts else ""
+    return ranked[highest].name, promise + apart
+
+
+def whole_steps(curve: Iterable[CurveStep]) -> list[CurveStep]:
+    """The steps of a curve that have all planned samples, of each benchmark."""
+    return [item for item in curve if item.is_whole]
+
+
+def late_changes(curves: Mapping[str, Sequence[CurveStep]]) -> list[tuple[str, list[float], LateChange]]:
+    """Each curve with enough whole steps: its name, the last of these steps, and how they changed."""
+    compared = []
+    for name, curve in curves.items():
+        latest = sorted(whole_steps(curve), key=lambda item: item.step)[-2 * N_LATE :]
+        columns = zip(*(item.benchmarks for item in latest), strict=True)  # a column has the steps of one benchmark
+        with contextlib.suppress(UsageError):  # Steps without a common question have no change.
+            if (change := late_change(list(columns))) is not None:
+                compared.append((name, [item.step for item in latest], change))
+    return compared
+
+
+def steps_of(runs: Sequence[ScoredRun]) -> dict[str, list[Step]]:
+    """Benchmark → the runs that are checkpoints, as steps of their curves; the highest of a curve has its sentence."""
+    notes = dict(filter(None, map(note_on_highest, _curves(runs).values())))
+    steps: dict[str, list[Step]] = {}
+    for run, benchmark, step in _checkpoints(runs):
+        curve = _curve(run, benchmark.name)
+        remark = notes.get(_key(run, benchmark), "")
+        steps.setdefault(benchmark.name, []).append(Step(curve, step, benchmark.score, remark=remark))
+    return steps
+
+
+def training_tables(runs: Sequence[ScoredRun]) -> list[Table]:
+    """For each benchmark with two scored steps of a curve or more, the table of these steps; last, if a curve is long
+    enough, how the last steps changed.
+    """
+    curves = {name: curve for name, curve in _curves(runs).items() if len(curve) > 1}
+    by_step = [
+        series_table(steps, subject=short(name))
+        for name, steps in steps_of(runs).items()
+        if any(step.series in curves for step in steps)
+    ]
+    late = late_changes(curves)
+    return [*by_step, *([late_table(late)] if late else [])]
+
+
+def _checkpoints(runs: Sequence[ScoredRun]) -> list[tuple[ScoredRun, ScoredBenchmark, int]]:
+    """(run, benchmark, training step) of each benchmark of the runs whose sweep has noted their step."""
+    return [
+        (run, benchmark, run.suite.step)
+        for run in runs
+        for benchmark in run.benchmarks.values()
+        if run.suite.step is not None
+    ]
+
+
+def _curves(runs: Sequence[ScoredRun]) -> dict[str, list[CurveStep]]:
+    """Name → curve, for each benchmark and line of checkpoints; a step without an accuracy is left out."""
+    curves: dict[str, list[CurveStep]] = {}
+    for run, benchmark, step in _checkpoints(runs):
+        score = benchmark.score
+        if score is None or score.accuracy is None:
+            continue
+        # The score misses samples of its plan; those stored since then are not graded yet.
+        is_whole = not score.n_missing and not benchmark.n_ungraded
+        point = CurveStep(_key(run, benchmark), step, [benchmark.questions], score.accuracy, score.n_samples, is_whole)
+        curves.setdefault(_curve(run, benchmark.name), []).append(point)
+    return curves
+
+
+def _key(run: ScoredRun, benchmark: ScoredBenchmark) -> str:
+    return f"{run.label}/{benchmark.name}"
+
+
+def _curve(run: ScoredRun, benchmark: str) -> str:
+    """The name of the curve that the run is a point of; runs of several sweeps have curves of their own."""
+    sweep, _, _ = run.label.rpartition("/")
+    return " ".join(filter(None, (sweep, benchmark, run.suite.curve)))
