@@ -246,13 +246,13 @@ def _print_tables(scored: list[tuple[str, Scored]], ks: tuple[int, ...]) -> None
     scored: (label, scored source).
     """
     from harness.reports.formats import to_terminal
-    from harness.reports.score_tables import score_table
     from harness.reports.tables import (
         budget_table,
         endpoint_table,
         measure_table,
         over_k_table,
         sample_table,
+        score_table,
         speed_table,
     )
 

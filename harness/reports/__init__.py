@@ -12,12 +12,12 @@ from harness.core import late
 if TYPE_CHECKING:
     from harness.reports.formats import to_csv, to_latex, to_markdown, to_terminal
     from harness.reports.report import Report
-    from harness.reports.score_tables import score_table
     from harness.reports.tables import (
         budget_table,
         endpoint_table,
         over_k_table,
         sample_table,
+        score_table,
         speed_table,
     )
     from harness.reports.token_tables import first_right_table
@@ -46,7 +46,7 @@ __getattr__ = late.import_on_use(
         "first_right_table": "token_tables",
         "over_k_table": "tables",
         "sample_table": "tables",
-        "score_table": "score_tables",
+        "score_table": "tables",
         "speed_table": "tables",
         "to_csv": "formats",
         "to_latex": "formats",

@@ -28,6 +28,7 @@ from harness.reports import figures
 from harness.reports.comparison_tables import moved_table
 from harness.reports.figures import RunBenchmark
 from harness.reports.outcomes import WORDS, count
+from harness.reports.overview_tables import breakdown_table
 from harness.reports.plots import draw
 from harness.reports.plots.plot import Plot
 from harness.reports.scored import MAX_QUESTION_ROWS, ScoredRun
@@ -35,7 +36,6 @@ from harness.reports.settings import checksum_table, failure_table, rubrics, run
 from harness.reports.tables import (
     ABSENT,
     Table,
-    breakdown_table,
     endpoint_table,
     interval_cell,
     percent,

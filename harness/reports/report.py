@@ -19,19 +19,19 @@ from harness.core.inert import csv_file, visible
 from harness.reports.comparison_tables import COUNTS_GRADER, paired_table, published_table, reported_table, twin_table
 from harness.reports.figures import every_plot
 from harness.reports.formats import commands_in_markdown, to_breakdown_csv, to_csv, to_latex, to_markdown, to_terminal
+from harness.reports.overview_tables import breakdown_table, summary_table
 from harness.reports.plots.plot import Plot
 from harness.reports.plots.published import published_plot
 from harness.reports.published import beside, label_of, other_questions, published_of, reported_by, verdict
-from harness.reports.score_tables import score_table, summary_table
 from harness.reports.scored import KnownAs, Remarks, ScoredBenchmark, ScoredRun, no_remarks, own_name, read_runs
 from harness.reports.settings import differing_table
 from harness.reports.tables import (
     Table,
-    breakdown_table,
     budget_table,
     measure_table,
     over_k_table,
     sample_table,
+    score_table,
     short,
     speed_table,
 )
@@ -46,7 +46,7 @@ from harness.scoring import (
     Score,
     compare_runs,
 )
-from harness.scoring.by_hand import with_verdicts_by_hand
+from harness.scoring.score import with_verdicts_by_hand
 
 Repeat: TypeAlias = Callable[[Manifest, str, Sequence[Score]], Sequence[str]]
 """(a run's manifest, its name, its scores) → the commands that repeat the run and its grading, line by line."""

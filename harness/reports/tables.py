@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 import msgspec
 
 from harness.core.inert import visible
-from harness.scoring import GroupScore, Score
-from harness.scoring.intervals import Interval
+from harness.scoring import Score
+from harness.scoring.by_hand import split_warnings
+from harness.scoring.intervals import Interval, why_narrower
+from harness.scoring.score import with_verdicts_by_hand
 from harness.scoring.uncertainty import Intervals
 
 MAX_CELL_CHARS = 80
@@ -35,15 +37,6 @@ AS_GRADED = "as graded"
 
 BY_HAND = "with verdicts by hand"
 """Marks the row that counts verdicts by hand; it stands directly below the grader's."""
-
-_UNANSWERED = "1 of 4 questions: only one of the four has a sample, and the accuracy is that of this one"
-"""The footnote of a breakdown in which some questions have no sample."""
-
-_WITH_VERDICTS_BY_HAND = (
-    "accuracy and intervals count the grader's verdicts; with verdicts by hand: the accuracy if the verdicts given by "
-    "hand count in place of the grader's, and the samples that are undecided then; it is not the audited accuracy"
-)
-"""The footnote of a breakdown with verdicts by hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +113,77 @@ def with_interval(accuracy: float | None, intervals: Intervals | None) -> str:
     if accuracy is None or intervals is None:
         return percent(accuracy)
     return f"{percent(accuracy)} ({interval_cell(intervals.sampling_interval, at_most=intervals.at_most)})"
+
+
+def score_table(scores: Sequence[tuple[str, Score]], *, with_notes: bool = True) -> Table:
+    """One row per (run label, score), with both 95 % intervals under their names; the notes hold the warnings.
+
+    A second row directly below has the accuracy with verdicts by hand, where these differ from the grader's. A note
+    says why where the question interval is the narrower one. size: questions × samples of each. If answers were also
+    taken from the reasoning, these have a column of their own.
+    """
+    notes: list[str] = []
+    rows = []
+    searched = any(score.accuracy_from_reasoning is not None for _, score in scores)
+    for label, score in scores:
+        most = max(score.pass_at, default=None)
+        at_most = score.sampling_error is None
+        by_hand = with_verdicts_by_hand(score)
+        kind = AS_GRADED if by_hand else ""
+        remarks = (
+            *(warnings_of_row(score, kind) if with_notes else ()),
+            *why_narrower(score.sampling_interval, score.question_interval, at_most=at_most),
+        )
+        rows.append(
+            (
+                short(label),
+                _row_name(score, kind) + note(notes, label, score.benchmark, remarks, kind),
+                percent(score.accuracy),
+                *(
+                    [with_interval(score.accuracy_from_reasoning, score.accuracy_from_reasoning_intervals)]
+                    if searched
+                    else []
+                ),
+                interval_cell(score.sampling_interval, at_most=at_most),
+                interval_cell(score.question_interval),
+                f"{score.n_questions} × {samples_cell(score)}",
+                ABSENT if most is None else f"{percent(score.pass_at[most])} @{most}",
+                ABSENT if most is None else f"{percent(score.maj_at[most])} @{most}",
+            )
+        )
+        if by_hand is not None:
+            intervals = by_hand.intervals
+            remarks = tuple(warnings_of_row(score, BY_HAND)) if with_notes else ()
+            rows.append(
+                (
+                    short(label),
+                    _row_name(score, BY_HAND) + note(notes, label, score.benchmark, remarks, BY_HAND),
+                    percent(by_hand.accuracy),
+                    *([ABSENT] if searched else []),
+                    interval_cell(intervals.sampling_interval, at_most=intervals.at_most) if intervals else ABSENT,
+                    interval_cell(intervals.question_interval) if intervals else ABSENT,
+                    f"{score.n_questions} × {samples_cell(score)}",
+                    ABSENT,
+                    ABSENT,
+                )
+            )
+    accuracies = ("accuracy", "with answers from reasoning") if searched else ("accuracy",)
+    columns = ("run", "benchmark", *accuracies, "sampling interval", "question interval", "size", "pass@k", "maj@k")
+    title = f"Scores in %, with 95 % intervals ({MEANINGS})"
+    return Table(title, columns, tuple(rows), tuple(notes), frozenset(range(2, len(columns))))
+
+
+def _row_name(score: Score, kind: str) -> str:
+    """The benchmark of a score, with the kind of the row; see `AS_GRADED` and `BY_HAND`."""
+    return f"{short(score.benchmark)}, {kind}" if kind else short(score.benchmark)
+
+
+def warnings_of_row(score: Score, kind: str) -> Sequence[str]:
+    """The warnings that belong to a row of the score. kind: as above."""
+    if not kind:
+        return score.warnings
+    of_grader, by_hand = split_warnings(score)
+    return of_grader if kind == AS_GRADED else by_hand
 
 
 def sample_table(scores: Sequence[tuple[str, Score]]) -> Table:
@@ -304,51 +368,6 @@ def budget_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
         f"Accuracy within a budget of completion tokens, longer replies wrong, in %, with 95 % intervals ({MEANINGS})"
     )
     return Table(title, columns, tuple(rows), (), frozenset(range(2, len(columns))))
-
-
-def breakdown_table(label: str, score: Score, by: str) -> Table:
-    """The score for each value of the metadata field `by`, such as a level or a subject.
-
-    questions: `1 of 4` in a group of which only one question has a sample; a note says what the accuracy covers.
-    undecided, with verdicts by hand: only where the grader left samples undecided, or where they differ.
-    """
-    groups = score.breakdowns[by].items()
-    undecided = any(group.n_undecided is not msgspec.UNSET for _, group in groups)
-    by_hand = any(group.accuracy_overridden is not msgspec.UNSET for _, group in groups)
-    rows = tuple(
-        (
-            short(value),
-            _questions_cell(group),
-            percent(group.accuracy),
-            interval_cell(group.sampling_interval, at_most=group.sampling_error is None),
-            interval_cell(group.question_interval),
-            *((str(group.n_undecided or 0),) if undecided else ()),
-            *(_by_hand_cells(group) if by_hand else ()),
-        )
-        for value, group in groups
-    )
-    columns = (
-        *(short(by), "questions", "accuracy", "sampling interval", "question interval"),
-        *(("undecided",) if undecided else ()),
-        *((BY_HAND, "still undecided") if by_hand else ()),
-    )
-    title = f"{short(label)}, {short(score.benchmark)} by {short(by)}, in %, with 95 % intervals ({MEANINGS})"
-    unanswered = (_UNANSWERED,) if any(group.n_answered is not msgspec.UNSET for _, group in groups) else ()
-    notes = (*unanswered, *((_WITH_VERDICTS_BY_HAND,) if by_hand else ()))
-    return Table(title, columns, rows, notes, frozenset(range(1, len(columns))))
-
-
-def _by_hand_cells(group: GroupScore) -> tuple[str, str]:
-    """The accuracy of a group and its number of undecided samples, if the verdicts by hand count."""
-    accuracy, undecided = group.accuracy_overridden, group.n_undecided_overridden
-    unset = undecided is msgspec.UNSET
-    return percent(None if accuracy is msgspec.UNSET else accuracy), ABSENT if unset else str(undecided)
-
-
-def _questions_cell(group: GroupScore) -> str:
-    """The number of questions of a group; `1 of 4` if only one of four has a sample."""
-    answered = "" if group.n_answered is msgspec.UNSET else f"{group.n_answered} of "
-    return f"{answered}{group.n_questions}"
 
 
 def note(notes: list[str], label: str, benchmark: str, warnings: Sequence[str], kind: str = "") -> str:

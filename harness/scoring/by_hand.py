@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
 
 import msgspec
 
@@ -21,7 +20,7 @@ from harness.scoring.audit import Audited, audited
 from harness.scoring.audit_order import NO_ESTIMATE, audits, why_no_estimate
 from harness.scoring.score import GroupScore, Score, groups_by_field, intervals_of
 from harness.scoring.tally import QuestionTally
-from harness.scoring.uncertainty import Intervals, rate
+from harness.scoring.uncertainty import rate
 
 
 def beside_verdicts_by_hand(
@@ -52,27 +51,6 @@ def beside_verdicts_by_hand(
     remark = _remark(score, items, audits(corrections))
     warnings += [remark] if remark else []
     return msgspec.structs.replace(score, warnings=tuple(warnings))
-
-
-class AccuracyByHand(NamedTuple):
-    """The accuracy that counts verdicts by hand, with its intervals; scores of former versions have none."""
-
-    accuracy: float
-    intervals: Intervals | None
-
-
-def with_verdicts_by_hand(score: Score) -> AccuracyByHand | None:
-    """What stands directly below the grader's accuracy wherever a score is shown; None without verdicts by hand that
-    differ from the grader's.
-
-    It is the audited accuracy if there is one: verdicts on a part of the samples, put in place of the grader's,
-    estimate nothing.
-    """
-    if score.audited is not None:
-        return AccuracyByHand(score.audited.accuracy, score.audited.intervals)
-    if score.accuracy_overridden is None:
-        return None
-    return AccuracyByHand(score.accuracy_overridden, score.accuracy_overridden_intervals)
 
 
 def split_warnings(score: Score) -> tuple[list[str], list[str]]:

@@ -11,7 +11,7 @@ import dataclasses
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -370,6 +370,27 @@ def intervals_of(score: Score) -> Intervals:
         question_interval=score.question_interval,
         at_most=score.sampling_error is None,
     )
+
+
+class AccuracyByHand(NamedTuple):
+    """The accuracy that counts verdicts by hand, with its intervals; scores of former versions have none."""
+
+    accuracy: float
+    intervals: Intervals | None
+
+
+def with_verdicts_by_hand(score: Score) -> AccuracyByHand | None:
+    """What stands directly below the grader's accuracy wherever a score is shown; None without verdicts by hand that
+    differ from the grader's.
+
+    It is the audited accuracy if there is one: verdicts on a part of the samples, put in place of the grader's,
+    estimate nothing.
+    """
+    if score.audited is not None:
+        return AccuracyByHand(score.audited.accuracy, score.audited.intervals)
+    if score.accuracy_overridden is None:
+        return None
+    return AccuracyByHand(score.accuracy_overridden, score.accuracy_overridden_intervals)
 
 
 def with_g_pass(score: Score, items: Sequence[QuestionTally], tau: float) -> Score:

@@ -24,8 +24,7 @@ from harness.core.records import Grade, Question
 from harness.presets.grading import GradingOptions
 from harness.reports import Report, to_csv, to_latex, to_markdown, to_terminal
 from harness.reports.report import report
-from harness.reports.score_tables import score_table
-from harness.reports.tables import Table, accuracy_cell, interval_cell, p_cell, percent, points
+from harness.reports.tables import Table, accuracy_cell, interval_cell, p_cell, percent, points, score_table
 from harness.runs import grades as grade_file
 from harness.runs import overrides
 from harness.runs.layout import RunFolder
