@@ -108,7 +108,7 @@ class _Nodes(NamedTuple):
     weight: Array
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=2048)  # Cached, because the questions of many runs have the same few sizes of groups.
 def win_and_drawn(rivals: tuple[tuple[int, int], ...], n: int, own: int, k: int) -> WinAndDrawn:
     """The chances for a group of `own` samples, by the module's formula; 1 < k < n.
 

@@ -255,7 +255,7 @@ def test_a_budget_is_for_all_candidates_and_looks_of_one_command_and_the_next_ha
     stop: str, tmp_path: Path
 ) -> None:
     """Each round of a candidate takes 600 tokens; 2,000 are enough for three, and the fourth is not begun."""
-    given = ["--samples", "24", "--step", "1", "--max-tokens", "50"]
+    given = ["--samples", "9", "--step", "1", "--max-tokens", "50"]
     given += ["--budget-tokens", "2000"] if stop == "tokens" else []
     given += ["--budget-usd", "0.002", "--price-in", "0", "--price-out", "1"] if stop == "usd" else []
     with FaultServer(able(0.5)) as one, FaultServer(able(0.5, shift=1)) as two:
@@ -267,7 +267,7 @@ def test_a_budget_is_for_all_candidates_and_looks_of_one_command_and_the_next_ha
         again = harness(tmp_path, *words(one.base_url, two.base_url), *given)
         assert (again.code, billed(one) + billed(two)) == (4, 3600), again.err
         enough = harness(
-            tmp_path, *words(one.base_url, two.base_url), "--samples", "24", "--step", "1", "--max-tokens", "50"
+            tmp_path, *words(one.base_url, two.base_url), "--samples", "9", "--step", "1", "--max-tokens", "50"
         )
         assert enough.code in (0, 1), enough.err
 
