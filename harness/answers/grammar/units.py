@@ -221,7 +221,7 @@ def _singular(word: str) -> str:
 
 def noun_of(words: str) -> str:
     """Return a noun behind a number in lower case and singular, so that two of them can be compared: "5 Apples"."""
-    return " ".join(_singular(word) for word in re.findall(r"[a-z一-鿿]+", words.lower()) if word not in _NO_NOUN)
+    return " ".join(_singular(word) for word in re.findall(r"[^\W_]+", words.lower()) if word not in _NO_NOUN)
 
 
 _NO_NOUN = names(
