@@ -58,8 +58,7 @@ _SYNONYM_GROUPS = (
     ("false", "f", "错误", "错", "错误的", "错的", "不对", "不对的", "不正确", "×", "✗", "✘", r"\times"),
     ("all real numbers", "all reals", "real numbers", "r", r"\mathbb r", "ℝ", "全体实数"),
 )  # fmt: skip
-JUDGING_SIGNS = "√✓✔×✗✘"
-_JUDGING_SIGN = re.compile(rf"[{JUDGING_SIGNS}]|\\(?:checkmark|surd|times)")
+JUDGING_SIGN = r"(?:[√✓✔×✗✘]|\\(?:checkmark|surd|times)(?![A-Za-z]))"
 r"""Signs by which a statement is judged right or wrong, if nothing else stands beside them: √, \times."""
 
 _SYNONYMS = {word: group[0] for group in _SYNONYM_GROUPS for word in group}
@@ -131,7 +130,7 @@ def is_words(source: str) -> bool:
     `compare.equivalence` compares such an answer as words before it tries the grammar.
     """
     text = _LAYOUT.sub(" ", _WRAPPERS.sub(" ", _COLOURED.sub(" ", source))).strip()
-    if _JUDGING_SIGN.fullmatch(text):
+    if re.fullmatch(JUDGING_SIGN, text):
         return True
     return bool(_LETTERS_AND_PUNCTUATION.fullmatch(text)) and bool(re.search(r"[A-Za-z]{2}|[\u3400-\u9fff]", text))
 

@@ -105,3 +105,36 @@ def test_other_words_before_a_box_leave_it(words: str) -> None:
     for box in (r" \boxed{37}", r" $\boxed{37}$"):
         assert outcome("37", f"{words}{box}.") == "correct", box
         assert outcome("38", f"{words}{box}.") == "wrong", box
+
+
+@pytest.mark.parametrize(("reference", "correct", "other"), [
+    ("18 dollars per day", "dollars a day", "dollars an hour"), ("18 dollars", "dollars today", "dollars a day"),
+    ("18 dollars", "dollars in profit", "dollars every day"), ("18 dollars", "dollars left", "dollars monthly"),
+    ("18 km/h", "km an hour", "km a minute"), ("18 km", "km away", "km each hour"),
+    ("18 books", "books in total", "books per month"), ("18 people per room", "people per room", "people per house"),
+    ("18 people", "people in the room", "people per square mile live there"), ("18 cups", "cups", "cups per loaf"),
+    ("18 books", "of the books are new", "of the boxes are new"), ("18 days", "more days", "more weeks"),
+    ("18 books", "of the remaining books", "of the remaining pens"), ("18 ways", "different ways.", "other letters."),
+    ("18 hours", "of an hour", "of a minute"), ("18 books", "books left.", "books sold."),
+    ("18 books", "remaining.", "sold."), ("18 books", "books altogether.", "pens altogether."),
+    ("18 books", "books on history.", "bookshelves of books."), ("18 slices", "slices of pizza.", "trays of slices."),
+    ("18 cm^2", "cm$^2$.", "cm."), ("18 cm", "cm.", "cm$^2$."), ("18 cm^2", "cm² as required.", "cm³ as required."),
+    ("18 dollars", "dollars and he pays.", "dollars and fifty cents."),
+    ("18 hours", "hours and ten pages.", "hours and a half."),
+    ("18 years old", "years old.", "months old."), ("18 years old", "years.", "months."), ("18 pm", "p.m.", "a.m."),
+    ("18 pm", "pm", "am"), ("18 times", "times as many pens", "more pens than Tom"),
+])  # fmt: skip
+def test_a_rate_a_share_or_a_further_part_behind_a_box_counts(reference: str, correct: str, other: str) -> None:
+    for box in (r"\boxed{18}", r"$\boxed{18}$"):
+        assert outcome(reference, f"It is {box} {correct}") == "correct", box
+        assert outcome("18", f"It is {box} {correct}") == "correct", box
+        assert outcome(reference, f"It is {box} {other}") != "correct", box
+
+
+@pytest.mark.parametrize("unit", [r"\text{ cm}", r"\ \mathrm{cm}", r"\,\text{cm}", "~cm"])
+def test_a_power_behind_the_unit_of_a_box_is_no_further_value(unit: str) -> None:
+    for closing in ("$", "$.", "$ in total."):
+        reply = rf"The area is $\boxed{{48}}{unit}^2{closing}"
+        assert outcome("48 cm^2", reply) == outcome("48", reply) == "correct", reply
+        assert outcome("48 cm", reply) == outcome("48 m^2", reply) == outcome("2", reply) == "wrong", reply
+    assert outcome("12", r"It is \boxed{12}².") == "undecided"

@@ -175,6 +175,8 @@ def test_what_a_sentence_in_chinese_decides(reference: str, reply: str, expected
 @pytest.mark.parametrize(("reference", "reply", "expected"), [
     ("错", "所以判断为×。", "correct"), ("对", "所以判断为×。", "wrong"),
     ("对", "所以判断为√，因为它成立。", "correct"),
+    ("√", r"所以判断为$\surd$。", "correct"), ("√", r"判断为\surd", "correct"), ("×", r"判断为$\times$", "correct"),
+    ("×", r"判断为\surd", "wrong"), ("√", r"判断为$\times$。", "wrong"), ("√", r"不能判断为\surd", "undecided"),
     ("错", "所以判断为√。", "wrong"), ("错", "所以不能判断为×。", "undecided"),
 ])  # fmt: skip
 def test_a_sign_judges_a_statement_as_its_word_does(reference: str, reply: str, expected: str) -> None:

@@ -153,3 +153,9 @@ def _chinese_integer(text: str) -> int | None:
         else:
             return None
     return value + (digit or 0) if text else None
+
+
+def numeral(words: str) -> int | None:
+    """Return the whole number that `words` name, as in `5 (five)`; None if they name none."""
+    digits = number_in_words(words)
+    return int(digits) if digits is not None and digits.isdigit() else None

@@ -14,7 +14,6 @@ from fractions import Fraction
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from harness.answers.grammar.numerals import number_in_words
 from harness.answers.grammar.tree import names
 
 
@@ -164,13 +163,14 @@ _DEGREES_OF = re.compile(r"(?i)\bdegrees?\s+(?=(?:celsius|centigrade|fahrenheit|
 _ELECTRONVOLT = re.compile(r"(?i)\belectron[ -]volt(?=s?\b)")
 _FACTOR = re.compile(r"\s*([a-zA-Z¢°一-鿿]+)\s*(?:\^?\s*\{?\s*(-?\d)\s*\}?)?\s*")
 _PURE = re.compile(r"[0-9a-zA-Z\s^{}/*·.¢°一-鿿\-]+")
+_EACH_TIME = re.compile(r" (?:an?|each|every) (?=(?:second|minute|hour|day|week|month|year)\b)")
 _NO_PLURAL = frozenset(("s", "ms", "ns", "celsius", "hertz", "gas", "lens", "pennies"))
 
 
 @lru_cache(maxsize=1_024)
 def unit_of(words: str) -> Unit | None:
     """Return the unit that `words` name ("cm^2", "square inches", "m/s", "kg·m/s"); None if a part is no known unit."""
-    text = words.strip().rstrip(".")
+    text = words.strip().rstrip(".").removesuffix(" old")
     if not text or len(text) > 60 or _PURE.fullmatch(text) is None:
         return None
     text = _ELECTRONVOLT.sub("electronvolt", _DEGREES_OF.sub("", text))
@@ -201,7 +201,12 @@ def unit_of(words: str) -> Unit | None:
 
 def with_slashes(words: str) -> str:
     """Return the name of a unit with a slash for each "per": 元/千克 for 元每千克."""
-    return words.replace(" per ", "/").replace("每", "/")
+    return with_per(words).replace(" per ", "/").replace("每", "/")
+
+
+def with_per(words: str) -> str:
+    """Return English words with "per" in each rate: "dollars per day" for "dollars a day" and "dollars every day"."""
+    return _EACH_TIME.sub(" per ", words)
 
 
 def _measure_of(word: str) -> tuple[str, Fraction] | None:
@@ -215,12 +220,21 @@ def _singular(word: str) -> str:
 
 
 def noun_of(words: str) -> str:
-    """Return a noun behind a number ("5 Apples" → apple) in lower case and singular, so that two of them can be
-    compared.
-    """
-    return " ".join(
-        _singular(word) for word in re.findall(r"[a-z一-鿿]+", words.lower()) if word not in ("the", "of", "a")
-    )
+    """Return a noun behind a number in lower case and singular, so that two of them can be compared: "5 Apples"."""
+    return " ".join(_singular(word) for word in re.findall(r"[^\W_]+", words.lower()) if word not in _NO_NOUN)
+
+
+_NO_NOUN = names(
+    "a all altogether different distinct each in left now of overall possible remain remaining the today total"
+)
+"""Words beside what was counted that do not name it: 5 apples left in all are 5 apples."""
+
+
+def same_noun(first: str, second: str) -> bool:
+    """Whether two names of what was counted agree, or one of them names nothing ("left") or goes on ("of pizza")."""
+    shorter, longer = sorted((first.strip(), second.strip()), key=len)
+    nouns = {noun_of(first), noun_of(second)}
+    return len(nouns) == 1 or "" in nouns or longer.startswith(f"{shorter} of ")
 
 
 # --- numerals of scale, and what was counted ---
@@ -271,13 +285,10 @@ FUNCTION_WORDS = names(
     "before behind below beneath beside besides between beyond both but by can cannot could despite did do does down "
     "during each either else ever every except few for from had has have hence he her his how however i if in inside "
     "instead into is it its just less like may might minus more most must near neither never no nor not of off on "
-    "once "
-    "one only onto opposite or other our out outside over past per perhaps plus rather round same she should since "
-    "so "
-    "some still such than that the their them then there these they this those though through thus till to too "
-    "toward "
-    "towards under underneath unless unlike until up upon was we were what when whenever where whereas whether which "
-    "while who whom whose why will with within without would yet you your"
+    "once one only onto opposite or other our out outside over past per perhaps plus rather round same she should "
+    "since so some still such than that the their them then there these they this those though through thus till to "
+    "too toward towards under underneath unless unlike until up upon was we were what when whenever where whereas "
+    "whether which while who whom whose why will with within without would yet you your"
 )
 """The words of English that link others: all prepositions, conjunctions, pronouns, articles and auxiliary verbs."""
 
@@ -291,15 +302,13 @@ _ADJECTIVES_IN_ING = names(
 )
 _SINGULAR_IN_S = names(
     "is was has does this his its us yes plus minus times thus less as vs versus equals gives fails works holds "
-    "satisfies means remains makes says lies needs percents dozens hundreds thousands millions billions halves "
-    "thirds "
+    "satisfies means remains makes says lies needs percents dozens hundreds thousands millions billions halves thirds "
     "fourths quarters fifths sixths sevenths eighths ninths tenths hundredths thousandths squares cubes perhaps "
     "always "
     "besides across"
 )
 _DENYING_OR_COMPUTING = names(
-    "is are was were be been am not no nor none neither or but wrong right correct incorrect rejected accepted "
-    "invalid "
+    "is are was were be been am not no nor none neither or but wrong right correct incorrect rejected accepted invalid "
     "valid false true more less fewer greater than least most above below over under about approximately approx "
     "around roughly almost nearly squared cubed if unless when except plus minus mod modulo base factorial divided "
     "multiplied half double twice percent impossible undefined maybe possibly extraneous discarded spurious score"
@@ -377,12 +386,6 @@ def share_classifier(first: str, second: str) -> bool:
 
 _OF_PERSONS = frozenset(("人", "名", "位", "个人"))
 """Classifiers by which persons are counted, without a noun that says which persons."""
-
-
-def numeral(words: str) -> int | None:
-    """Return the whole number that `words` name, as in `5 (five)`; None if they name none."""
-    digits = number_in_words(words)
-    return int(digits) if digits is not None and digits.isdigit() else None
 
 
 def changes_number(words: str) -> bool:

@@ -24,6 +24,7 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import Any, NamedTuple
 
+from harness.answers.grammar.numerals import numeral
 from harness.answers.grammar.rates import unit_before_per
 from harness.answers.grammar.tree import INFINITY, PI, Node, is_scalar, neg, num, sym, symbols, walk
 from harness.answers.grammar.units import (
@@ -31,8 +32,7 @@ from harness.answers.grammar.units import (
     changes_number,
     is_counted,
     is_unit,
-    noun_of,
-    numeral,
+    same_noun,
     share_classifier,
     unit_of,
 )
@@ -364,8 +364,8 @@ def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tup
         measure, answer_measure = measures(name, answer_name)
         if measure is None or answer_measure is None:
             symbols_differ = name != answer_name and max(len(name), len(answer_name)) <= _MAX_SYMBOL_CHARS  # MB and Mb
-            same_noun = noun_of(name) == noun_of(answer_name) and not symbols_differ
-            if measure is answer_measure is None and (same_noun or share_classifier(name, answer_name)):
+            agree = not symbols_differ and same_noun(name, answer_name)
+            if measure is answer_measure is None and (agree or share_classifier(name, answer_name)):
                 return [(reference_value, answer_value)]
             # An unknown name can be neither converted nor called another unit.
             return []

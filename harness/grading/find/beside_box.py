@@ -16,7 +16,7 @@ import re
 
 from harness.answers.boxed import Box
 from harness.answers.grammar.characters import plain_latex
-from harness.answers.grammar.units import FUNCTION_WORDS, is_counted, split_scale, unit_of
+from harness.answers.grammar.units import FUNCTION_WORDS, is_counted, split_scale, unit_of, with_per
 
 BEFORE_CHARS, BEHIND_CHARS = 2000, 200
 """Longest text before and behind a box that is read."""
@@ -94,7 +94,9 @@ _PASSED_BEHIND = re.compile(
 )
 r"""Everything that may stand behind a box in its formula: its end, a relation, words, punctuation, `\pmod{7}`."""
 
-_PART_IN_TEXT = re.compile(r"[\^‰‱]|[+/×÷]\s?[\w\\(]|\*(?!\*)\s?[\d(\\]|-\d|\d|[A-Za-z](?![A-Za-z])|\((?=\s*[-\d])")
+_PART_IN_TEXT = re.compile(
+    r"[\^‰‱¹²³⁰-⁹]|[+/×÷]\s?[\w\\(]|\*(?!\*)\s?[\d(\\]|-\d|\d|[A-Za-z](?![A-Za-z])|\((?=\s*[-\d])"
+)
 _COMPUTES = re.compile(
     r"(?i)\s*(?:squared|cubed|factorial|plus|minus|divided\s+by|multiplied\s+by|times\s+(?=[\d$\\])|to\s+the\s+power)\b"
 )
@@ -120,6 +122,19 @@ _MORE = re.compile(
 )
 """Words by which a number goes on behind its unit: more than it, a bound, a further part, a multiple."""
 
+_POWER = re.compile(r"(?<=[A-Za-z}])(?:\$\s*\^\s*\{?\s*(?P<raised>[23])\s*\}?\s*\$|(?P<sign>[²³]))")
+r"""A power behind a unit, in a formula of its own or as one character: `cm$^2$`, `cm²`."""
+
+_RAISED_UNIT = re.compile(
+    rf"(?:{_SPACES}|[$*_]|\\[)\]])*(?P<unit>\\(?:text|mathrm|mbox|textrm|rm)\s*\{{[^{{}}]{{0,60}}\}}|[A-Za-z]{{1,12}})"
+    rf"(?:{_POWER.pattern}|\s*\^\s*\{{?\s*\d\s*\}}?)"
+)
+_AND_FURTHER = re.compile(
+    r"(?P<unit>[A-Za-z]+),?\s+and\s+(?:(?:an?|one)\s+)?(?:half\b|[\w.$-]+[$\s]+(?P<smaller>[A-Za-z]+))"
+)
+"""A unit and a further part of its quantity: dollars and fifty cents, hours and a half."""
+
+_TIME_OF_DAY = re.compile(r"(?i)[ap]\.?\s?m\b")
 _UNIT_OF_ONE_SIGN = re.compile("[\u3371-\u33df℃℉]")
 """Characters that are a whole unit, such as ㎡."""
 _LATIN_WORDS = re.compile(r"[A-Za-zµμΩ°¢][A-Za-zµμΩ°/^·²³0-9-]*(?: [A-Za-z][A-Za-z/^·²³0-9-]*){0,4}")
@@ -198,11 +213,15 @@ def labelled_unit_behind(value: str, behind: str) -> str:
 
 
 def end_of_unit(text: str, start: int, hi: int) -> int:
-    """Return where the Chinese unit ends that begins text[start:hi], the text behind a box; `start` without one.
+    r"""Return where the unit ends that begins text[start:hi], the text behind a box, if it is Chinese or has a power;
+    else `start`.
 
-    The 千 of 千克 is no number that the text behind an answer states.
+    The 千 of 千克, or the 2 of `\text{ cm}^2`, is no number that the text behind an answer states.
     """
     behind = text[start : min(hi, start + BEHIND_CHARS)]
+    raised = _RAISED_UNIT.match(behind)
+    if raised is not None and _unit_in_formula(raised["unit"]):
+        return start + raised.end()
     match = None if behind.isascii() else _CHINESE_UNIT.match(behind)
     return start if match is None or unit_of(match["unit"]) is None else start + match.end()
 
@@ -269,12 +288,16 @@ def _behind_in_text(behind: str, value: str, *, touches: bool = True) -> str | N
 
 
 def _spelled_out(text: str) -> str:
-    """Return the text with LaTeX in place of characters that are a whole unit: `^\\circ C` for ℃."""
+    """Return the text with LaTeX in place of characters that are a whole unit or a power: `^\\circ C` for ℃."""
+    text = _POWER.sub(lambda power: "^" + (power["raised"] or str("²³".index(power["sign"]) + 2)), text)
     return _UNIT_OF_ONE_SIGN.sub(lambda sign: plain_latex(sign.group()), text)
 
 
 def _counts_on(behind: str) -> bool:
-    """Whether a Chinese unit or classifier begins the text and the number goes on behind it: 元五角, 倍多, 元的一半."""
+    """Whether a unit begins the text and the number goes on behind it: 元五角, 元的一半, "dollars and fifty cents"."""
+    if (further := _AND_FURTHER.match(behind)) is not None and (unit := unit_of(further["unit"])) is not None:
+        smaller = unit_of(further["smaller"] or further["unit"])
+        return smaller is not None and smaller.dimension == unit.dimension
     run = _CHINESE.match(behind)
     if run is None:
         return False
@@ -347,8 +370,9 @@ def _unit_named(behind: str) -> str:
                 return rate
         name = chinese.group().partition("的")[0]
         return name if name and (_measures(name) or is_counted(name)) else ""
+    behind = with_per(behind)
     words = _LATIN_WORDS.match(behind)
-    if words is None:
+    if words is None or _TIME_OF_DAY.match(behind) is not None:
         return ""
     parts = words.group().split(" ")
     names = [" ".join(parts[:n_words]).rstrip("-") for n_words in range(len(parts), 0, -1)]

@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 
 from harness.answers.grammar.tree import names
-from harness.answers.grammar.units import FUNCTION_WORDS, changes_number, is_plural, split_scale, unit_of
+from harness.answers.grammar.units import FUNCTION_WORDS, changes_number, is_plural, split_scale, unit_of, with_per
 from harness.grading.find.beside_box import NUMBER
 
 _BEFORE_CHARS, _BEHIND_CHARS = 60, 120
@@ -28,17 +28,27 @@ _LAYOUT = (
     r"|\\[()\[\]]|[{}$*_`])"
 )
 _SPACE = r"(?:[ \t~-]|\\[,;:! ]|\\q?quad(?![A-Za-z]))"
-_WORD = r"[A-Za-z\u00c0-\u024f][A-Za-z\u00c0-\u024f'’]*"
-_WORDS_BEHIND = re.compile(rf"(?P<between>(?:{_LAYOUT}|{_SPACE})*)(?P<words>{_WORD}(?:[ ~-]+{_WORD}){{0,5}})")
+_WORD = r"(?:[aApP]\.[mM]\b|[A-Za-z\u00c0-\u024f][A-Za-z\u00c0-\u024f'’]*)"
+_WORDS_BEHIND = re.compile(
+    rf"(?P<between>(?:{_LAYOUT}|{_SPACE})*)"
+    r"(?:of (?:(?:the|an?|his|her|their|its|our|my|these|those) )?)?"
+    r"(?:(?:more|other|remaining|different|possible|distinct) (?!than\b))?"
+    rf"(?P<words>{_WORD}(?:[ ~-]+{_WORD}){{0,5}})"
+)
+"""Words behind a box; those that stand before what was counted are left out: 7 of the boxes, 8 more weeks."""
+
 _ORDINAL = re.compile(r"(?:st|nd|rd|th)\b")
 
-_GOES_ON = (FUNCTION_WORDS - {"per"}) | names(
+_GOES_ON = (FUNCTION_WORDS - {"per", "am"}) | names(
     "answer answers check checks correct correctly equals exactly explanation final finally fits follows gives "
     "hence here holds hope indeed let makes matches meaning means note overall namely remains represents respectively "
     "result right satisfies seems solution solves step suffices therefore total altogether verification where which "
     "works yields also now please again only"
 )
 """Words that may follow an answer in plain prose, and those that begin the next sentence."""
+
+_PER_TIME = names("hourly daily weekly monthly yearly annually")
+"""Words that make a rate of the quantity before them: 120 dollars monthly."""
 
 _STRICT = re.compile(
     r"(?i)(?:(?<!\bno )(?<!\bnot )\b(?:(?:less|more|greater|fewer|larger|smaller|bigger|higher|lower)\s+than"
@@ -60,13 +70,15 @@ def name_behind(content: str, text: str, end: int, hi: int, *, is_bare: bool) ->
     touches = re.search(_SPACE, match["between"]) is None
     if is_bare and (not touches or _ORDINAL.match(match["words"])):
         return ""
-    words = re.split(r"[ ~-]+", match["words"])
+    words = re.split(r"[ ~-]+", with_per(match["words"]))
     words = words[: next((index for index, word in enumerate(words) if word.lower() in _GOES_ON), len(words))]
     for length in range(len(words), 0, -1):
         if _measures(name := " ".join(words[:length])):
             return name if _leaves_unit(words[length:]) else " ".join(words)
     # A plural ends the name: "students passed" are students.
     length = next((index for index, word in enumerate(words, 1) if is_plural(word.lower())), len(words))
+    if words[length : length + 1] == ["per"]:
+        length += 3 if words[length + 1 : length + 2] in (["square"], ["cubic"]) else 2
     return " ".join(words[:length])
 
 
@@ -80,7 +92,7 @@ def _leaves_unit(words: list[str]) -> bool:
     """Whether words behind a unit only say of what the quantity is: "long", "profit", not "per day" or "Canadian"."""
     if not words:
         return True
-    goes_on = words[0] == "per" or words[0][0].isupper() or _measures(words[0])
+    goes_on = words[0] == "per" or words[0] in _PER_TIME or words[0][0].isupper() or _measures(words[0])
     return not goes_on and not changes_number(" ".join(words))
 
 

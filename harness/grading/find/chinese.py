@@ -20,7 +20,7 @@ from harness.answers.grammar.numerals import number_in_words
 from harness.answers.grammar.spellings import is_own_spelling
 from harness.answers.grammar.tree import names
 from harness.answers.grammar.units import is_counted
-from harness.answers.words import JUDGING_SIGNS
+from harness.answers.words import JUDGING_SIGN
 
 NUMERAL_SIGNS = "零〇一二两三四五六七八九十百千万亿"
 _NUMERAL = rf"[{NUMERAL_SIGNS}]{{1,16}}"
@@ -159,11 +159,11 @@ _JUDGED = re.compile(
     rf"""(?x) (?:所以|因此|故|综上(?:所述)?)? [，,：:]?\s*
     (?: (?:这|该|此|本|上述|题[中目]的?)(?:一?句话|个?说法|种说法|个?命题|个?判断|道?题|个?结论)(?:的说法)?\s*是?
       | 判断\s*(?:[：:]|是|为) )
-    \s*(?P<word> (?:{_JUDGEMENT})的? | [{JUDGING_SIGNS}] ) (?:[，,]\s*(?:因为|由于)[^。！？]{{0,200}})? """
+    \s*\$?(?P<word> (?:{_JUDGEMENT})的? | {JUDGING_SIGN} )\$? (?:[，,]\s*(?:因为|由于)[^。！？]{{0,200}})? """
 )
 """A sentence that judges the statement of the question: 所以这句话是正确的."""
 
-_ENDS_IN_JUDGEMENT = re.compile(rf"(?:{_JUDGEMENT})的?\Z|[{JUDGING_SIGNS}]\Z")
+_ENDS_IN_JUDGEMENT = re.compile(rf"(?:{_JUDGEMENT})的?\Z|{JUDGING_SIGN}\$?\Z")
 _DENIES = "不是的?|不对的?|不正确|否|错误?的?"
 _REPLY = rf"(?:{_DENIES}|是的?|对的?|正确的?|没错)"
 _REPLIED = re.compile(rf"(?P<word>{_REPLY})[，,](?P<clause>[^，,。；;：:？?！!\n]{{2,40}})")
