@@ -370,7 +370,8 @@ def _unit_named(behind: str) -> str:
                 return rate
         name = chinese.group().partition("的")[0]
         return name if name and (_measures(name) or is_counted(name)) else ""
-    behind = with_per(behind)
+    # Nothing stands behind most boxes: the rates are for the others.
+    behind = with_per(behind) if behind else ""
     words = _LATIN_WORDS.match(behind)
     if words is None or _TIME_OF_DAY.match(behind) is not None:
         return ""

@@ -1,4 +1,4 @@
-r"""The words in English beside a box that holds a bare number: what may stand there and leave the number standing.
+r"""The words in English behind a box that holds a bare number: what may stand there and leave the number standing.
 
 Behind the box, up to the next mark, only these may stand; any other words are read as the name of what was measured or
 counted, `\boxed{4}HKD` as 4 HKD, so that they equal themselves only:
@@ -8,8 +8,6 @@ counted, `\boxed{4}HKD` as 4 HKD, so that they equal themselves only:
     words that link or go on in prose     \boxed{4} is the answer · \boxed{4} as required · \boxed{4} So we get 4.
     behind a space, any words             \boxed{4} furlong, if the reference is a bare number
     the ending of an ordinal              the \boxed{4}th day, likewise
-
-Before the box, no word may make it the bound of a strict inequality: "less than \boxed{4}".
 """
 
 from __future__ import annotations
@@ -19,18 +17,15 @@ import re
 from harness.answers.grammar.tree import names
 from harness.answers.grammar.units import FUNCTION_WORDS, changes_number, is_plural, split_scale, unit_of, with_per
 from harness.grading.find.beside_box import NUMBER
+from harness.grading.find.conditions import LAYOUT
 
-_BEFORE_CHARS, _BEHIND_CHARS = 60, 120
-"""Longest text before and behind a box that is read."""
+_BEHIND_CHARS = 120
+"""Longest text behind a box that is read."""
 
-_LAYOUT = (
-    r"(?:\\(?:text(?:bf|rm|it)?|mbox|mathrm|mathbf|operatorname|rm|bf|left|right|displaystyle)(?![A-Za-z])"
-    r"|\\[()\[\]]|[{}$*_`])"
-)
 _SPACE = r"(?:[ \t~-]|\\[,;:! ]|\\q?quad(?![A-Za-z]))"
 _WORD = r"(?:[aApP]\.[mM]\b|[A-Za-z\u00c0-\u024f][A-Za-z\u00c0-\u024f'’]*)"
 _WORDS_BEHIND = re.compile(
-    rf"(?P<between>(?:{_LAYOUT}|{_SPACE})*)"
+    rf"(?P<between>(?:{LAYOUT}|{_SPACE})*)"
     r"(?:of (?:(?:the|an?|his|her|their|its|our|my|these|those) )?)?"
     r"(?:(?:more|other|remaining|different|possible|distinct) (?!than\b))?"
     rf"(?P<words>{_WORD}(?:[ ~-]+{_WORD}){{0,5}})"
@@ -49,13 +44,6 @@ _GOES_ON = (FUNCTION_WORDS - {"per", "am"}) | names(
 
 _PER_TIME = names("hourly daily weekly monthly yearly annually")
 """Words that make a rate of the quantity before them: 120 dollars monthly."""
-
-_STRICT = re.compile(
-    r"(?i)(?:(?<!\bno )(?<!\bnot )\b(?:(?:less|more|greater|fewer|larger|smaller|bigger|higher|lower)\s+than"
-    r"|not\s+equal\s+to|unequal\s+to)"
-    r"|(?:[大小多少高低]于|超过|不足|不到))[\s:：]*\Z"
-)
-"""Words that make the number behind them the bound of a strict inequality."""
 
 
 def name_behind(content: str, text: str, end: int, hi: int, *, is_bare: bool) -> str:
@@ -80,12 +68,6 @@ def name_behind(content: str, text: str, end: int, hi: int, *, is_bare: bool) ->
     if words[length : length + 1] == ["per"]:
         length += 3 if words[length + 1 : length + 2] in (["square"], ["cubic"]) else 2
     return " ".join(words[:length])
-
-
-def is_strict_bound(text: str, start: int, lo: int) -> bool:
-    """Whether words make the box that begins at position `start` of text[lo:] the bound of a strict inequality."""
-    before = re.sub(_LAYOUT, "", text[max(lo, start - _BEFORE_CHARS) : start])
-    return _STRICT.search(before) is not None
 
 
 def _leaves_unit(words: list[str]) -> bool:

@@ -9,6 +9,9 @@ is a condition in two cases:
 
 A condition belongs to the answer only if nothing but "the answer is" stands between the two: in "If x = 3, then y is 7,
 so the answer is 7" the condition is a step of the solution, and repeats the question.
+
+A number does not answer alone, either, if the words before its box make it the bound of a strict inequality: "less than
+\boxed{4}".
 """
 
 from __future__ import annotations
@@ -47,6 +50,21 @@ _IF = re.compile(r"(?i)\Aif\s+")
 _MAX_CHARS = 240
 """A sentence is looked at this far before its answer, in characters."""
 
+_STRICT = re.compile(
+    r"(?i)(?:(?<!\bno )(?<!\bnot )\b(?:(?:less|more|greater|fewer|larger|smaller|bigger|higher|lower)\s+than"
+    r"|not\s+equal\s+to|unequal\s+to)"
+    r"|(?:[大小多少高低]于|超过|不足|不到))[\s:：]*\Z"
+)
+"""Words that make the number behind them the bound of a strict inequality."""
+LAYOUT = (
+    r"(?:\\(?:text(?:bf|rm|it)?|mbox|mathrm|mathbf|operatorname|rm|bf|left|right|displaystyle)(?![A-Za-z])"
+    r"|\\[()\[\]]|[{}$*_`])"
+)
+"""The layout of a formula or of Markdown that may stand between a word and a box."""
+
+_BEFORE_BOX_CHARS = 60
+"""Longest text before a box that is read."""
+
 
 def conditional_sentence(text: str, lo: int, position: int) -> int:
     """Return where the sentence around `position` begins if it begins with a condition, else -1.
@@ -73,3 +91,9 @@ def condition_behind(text: str, end: int, hi: int) -> str | None:
     """Return the condition that follows an answer in its sentence: "12 if the dice are fair"; None without one."""
     match = _BEHIND.match(text, end, hi)
     return None if match is None else match[1].strip(" *_")
+
+
+def is_strict_bound(text: str, start: int, lo: int) -> bool:
+    """Whether words make the box that begins at position `start` of text[lo:] the bound of a strict inequality."""
+    before = re.sub(LAYOUT, "", text[max(lo, start - _BEFORE_BOX_CHARS) : start])
+    return _STRICT.search(before) is not None

@@ -35,7 +35,7 @@ from harness.grading.bounds import MAX_EXTRACTED_CHARS, TAIL_CHARS
 from harness.grading.find.behind import values_behind
 from harness.grading.find.beside_box import beside_box, end_of_unit, formula_around, labelled_unit_behind, unit_behind
 from harness.grading.find.box_clause import clause_behind, is_denied, word_behind
-from harness.grading.find.box_words import is_strict_bound, name_behind
+from harness.grading.find.box_words import name_behind
 from harness.grading.find.chinese import (
     chinese_statement,
     is_condition_in_chinese,
@@ -45,7 +45,7 @@ from harness.grading.find.chinese import (
     yes_or_no,
 )
 from harness.grading.find.chinese_answers import answering_weekday, stated_quantity, unread_conclusion
-from harness.grading.find.conditions import condition_before, condition_behind, conditional_sentence
+from harness.grading.find.conditions import condition_before, condition_behind, conditional_sentence, is_strict_bound
 from harness.grading.find.markup import without_markup
 from harness.grading.find.opened import opening_sentence, stating_sentence
 from harness.grading.find.reasoning import final_part
@@ -391,7 +391,9 @@ def _answer_of_boxes(text: str, box: Box, whole: Box, lo: int, hi: int, kind: st
         return answer
     if is_strict_bound(text, box.outer_start, lo):
         return answer._replace(method=UNSTATED)
-    word = word or name_behind(box.content, text, box.outer_end, hi, is_bare=is_bare)
+    # Nothing stands behind most boxes.
+    if text[box.outer_end : hi].strip():
+        word = word or name_behind(box.content, text, box.outer_end, hi, is_bare=is_bare)
     value = beside_box(text, box, lo, hi, word)
     return answer._replace(method=UNSTATED) if value is None else answer._replace(answer=value)
 
