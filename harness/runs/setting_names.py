@@ -58,6 +58,7 @@ SETTINGS: Mapping[str, SettingName] = {
     "shard": SettingName("part of the questions"),
     # settings of the session
     "endpoints": SettingName("endpoints"),
+    "api_key_env": SettingName("environment variable with the key", OPTIONS, moves_scores=False),
     "concurrency": SettingName("requests in flight, at most"),
     "transport": SettingName("client that sends requests"),
     "stream": SettingName("replies come as a stream"),

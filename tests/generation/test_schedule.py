@@ -272,7 +272,11 @@ def test_a_slow_endpoint_leaves_the_end_to_the_fast_one() -> None:
 @pytest.mark.parametrize(
     ("tokens", "takes", "why"),
     [
-        (200.0, True, "16 s: longer than the drain and than the running sample, but not than both, one after the other"),
+        (
+            200.0,
+            True,
+            "16 s: longer than the drain and than the running sample, but not than both, one after the other",
+        ),
         (450.0, False, "36 s, beside 27 s of drain and 8 s of the running sample"),
     ],
 )
