@@ -43,6 +43,7 @@ SETTINGS: Mapping[str, SettingName] = {
     "model": SettingName("model"),
     "api": SettingName("API"),
     "fitted_max_tokens": SettingName("max_tokens, lowered to fit the context", SERVER),
+    "max_tokens_before_fit": SettingName("max_tokens before it was lowered to fit the context"),
     "seed": SettingName("run seed"),
     "prompt": SettingName("prompt"),
     "prompt_digest": SettingName("digest of the prompt", CHECKSUM),
