@@ -650,6 +650,7 @@ def _settings(
         out=folder.path,
         spelt_by=_spelt_by(options, reached.provider, spelling),
         set_by=_set_by(options, reached.provider, looks),
+        key_variable=servers.key_variable(options),
         transport=options.transport,
         ca_file=options.ca_file,
         concurrency=options.concurrency or looks.concurrency or DEFAULT_CONCURRENCY,

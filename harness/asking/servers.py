@@ -223,6 +223,13 @@ def _key_of(who: WhichServer, variable: str) -> Secret | None:
     return key
 
 
+def key_variable(who: WhichServer) -> str | None:
+    """The environment variable that `who` names and that holds the key; None without one."""
+    # A name that is not set may be the key itself, typed in the wrong place; it must not be recorded.
+    named = who.api_key_env if who.api_key_file is None else None
+    return named if named is not None and _from_environment(named) is not None else None
+
+
 def _key(variable: str, file: Path | None) -> Secret | None:
     """The API key in the file if a file is named, else in the environment variable; None if that is not set.
 

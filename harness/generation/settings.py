@@ -26,7 +26,7 @@ from harness.generation.context import may_lower
 from harness.generation.plan import Order
 from harness.generation.spending import Prices
 from harness.runs import RunFolder
-from harness.runs.manifest import ASKED_WITH, NEUTRAL, SHARD, Manifest
+from harness.runs.manifest import ASKED_WITH, KEY_VARIABLE, NEUTRAL, SHARD, Manifest
 from harness.runs.record import Plan
 from server_launchers.engines import table as engines
 from server_launchers.engines.dialect import Dialect
@@ -141,8 +141,9 @@ class RunSettings:
     may be empty if the run owes nothing. concurrency: requests in flight over all endpoints, divided by their weights.
     seed: seed of the run, from which each sample's seed is derived; None: no seed is sent. asker: makes the requests.
     spelt_by: for each field of a request's spelling, who decided it; set_by: the same for the other settings that all
-    benchmarks share; for the record. transport: which client sends
-    requests. ca_file: PEM file of the authorities to trust for https; None: the system's.
+    benchmarks share; for the record. key_variable: the environment variable that the user named for the key; for the
+    record. transport: which client sends requests. ca_file: PEM file of the authorities to trust for https; None: the
+    system's.
 
     fit_context: lower a max_tokens that somebody gave to the server's context, as the default is, instead of refusing
     the run. accept_missing: a run is complete
@@ -165,6 +166,7 @@ class RunSettings:
     out: Path
     spelt_by: Mapping[str, str] = field(default_factory=dict)
     set_by: Mapping[str, str] = field(default_factory=dict)
+    key_variable: str | None = None
     transport: TransportName = "auto"
     ca_file: Path | None = None
     concurrency: int = DEFAULT_CONCURRENCY
@@ -284,6 +286,7 @@ class RunSettings:
         """
         return {
             "endpoints": [self._endpoint_record(endpoint) for endpoint in self.endpoints],
+            **({} if self.key_variable is None else {KEY_VARIABLE: self.key_variable}),
             "concurrency": self.concurrency,
             "transport": self.transport,
             "stream": self.spelling.stream,

@@ -14,6 +14,7 @@ from harness.reports.tables import Table, short
 from harness.runs import setting_names
 from harness.runs.manifest import Provenance
 from harness.runs.recorded_settings import (
+    BEFORE_FIT,
     DECIDED_BY,
     MAX_SETTING_CHARS,
     as_sent,
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 _BY_WEIGHT = (
     "attention_budget",
     "max_tokens",
-    "fitted_max_tokens",
     "context",
     "enable_thinking",
     "reasoning_effort",
@@ -79,10 +79,13 @@ def checksum_table(runs: Sequence[ScoredRun], benchmark: str) -> Table:
 def decided_table(run: ScoredRun, benchmark: str) -> Table:
     """The settings of one benchmark of one run, each with who decided it; without checksums, which nobody decides."""
     record = run.benchmarks[benchmark].record
-    deciders = _deciders(record.settings)
+    deciders, by_path = _deciders(record.settings), settings_by_path(record)
+    if BEFORE_FIT in by_path:
+        deciders[BEFORE_FIT] = _decider("sampling.max_tokens", deciders)
+        deciders["sampling.max_tokens"] = setting_names.SERVER
     rows = [
         (visible(setting_names.in_words(path), MAX_SETTING_CHARS), in_words(value), _decider(path, deciders))
-        for path, value in settings_by_path(record).items()
+        for path, value in by_path.items()
         if is_set(value) and not is_checksum(path)
     ]
     return Table(f"Settings of {short(benchmark)}", ("setting", "value", "decided by"), tuple(rows))

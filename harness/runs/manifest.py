@@ -226,6 +226,9 @@ SELECTED = "selected"
 ASKED_WITH = "asked_with"
 """Setting of a benchmark: the options by which the user selected its questions and named the columns of the data."""
 
+KEY_VARIABLE = "api_key_env"
+"""Setting of a benchmark: the environment variable that the user named for the key; it has the option's name."""
+
 OUTPUTS = "outputs"
 """Setting of a benchmark whose samples another tool made: `{"digest": of the files, "read": how they were read}`."""
 

@@ -26,6 +26,9 @@ DECIDED_BY = {"sampling_from": "sampling.", "chosen_by": "", "spelt_by": ""}
 FITTED = "fitted_max_tokens"
 """Field of an identity: the max_tokens that was sent, if it had to be lowered to the server's context."""
 
+BEFORE_FIT = "max_tokens_before_fit"
+"""Path of the max_tokens that was to be sent, of a run in which it had to be lowered to the server's context."""
+
 _PARTS = {"base_url": "address"}
 """Key of a value that is a mapping → its name for people, if the key is not a word."""
 
@@ -37,9 +40,15 @@ NAMED_BY = {"prompt_digest": "prompt"}
 
 
 def settings_by_path(record: BenchmarkRecord) -> dict[str, object]:
-    """Plan, identity and settings of one benchmark's samples by path, without who decided them."""
+    """Plan, identity (as it was sent) and settings of one benchmark's samples by path, without who decided them.
+
+    A max_tokens that was lowered to the server's context has its former value at `BEFORE_FIT`.
+    """
     settings = {name: value for name, value in record.settings.items() if name not in DECIDED_BY}
-    return {**plan_in_words(record), **flat(record.identity), **flat(settings)}
+    identity = flat(as_sent(record.identity))
+    # `max_tokens` is the number that was sent, here as in a comparison of two runs.
+    before = {BEFORE_FIT: flat(record.identity).get("sampling.max_tokens")} if record.identity.get(FITTED) else {}
+    return {**plan_in_words(record), **identity, **before, **flat(settings)}
 
 
 def plan_in_words(record: BenchmarkRecord) -> dict[str, object]:

@@ -43,6 +43,7 @@ SETTINGS: Mapping[str, SettingName] = {
     "model": SettingName("model"),
     "api": SettingName("API"),
     "fitted_max_tokens": SettingName("max_tokens, lowered to fit the context", SERVER),
+    "max_tokens_before_fit": SettingName("max_tokens before it was lowered to fit the context"),
     "seed": SettingName("run seed"),
     "prompt": SettingName("prompt"),
     "prompt_digest": SettingName("digest of the prompt", CHECKSUM),
@@ -58,6 +59,7 @@ SETTINGS: Mapping[str, SettingName] = {
     "shard": SettingName("part of the questions"),
     # settings of the session
     "endpoints": SettingName("endpoints"),
+    "api_key_env": SettingName("environment variable with the key", OPTIONS, moves_scores=False),
     "concurrency": SettingName("requests in flight, at most"),
     "transport": SettingName("client that sends requests"),
     "stream": SettingName("replies come as a stream"),

@@ -17,7 +17,7 @@ from harness.grading.second.judge_prompts import RUBRIC
 from harness.grading.verifier import TRUST_VARIABLE, own_module
 from harness.presets.sampling import DEFAULT_SAMPLING, sampling_fields
 from harness.runs import questions
-from harness.runs.manifest import ASKED_WITH, SELECTED, SHARD, BenchmarkRecord, Manifest
+from harness.runs.manifest import ASKED_WITH, KEY_VARIABLE, SELECTED, SHARD, BenchmarkRecord, Manifest
 from harness.scoring.score import Score
 
 FILLED_BY_SERVER = "filled_by_server"
@@ -54,6 +54,8 @@ def lines_again(
         judge = {} if score.judge_errors is None else score.judge_errors.settings
         if str(judge.get("prompt", "")).startswith(RUBRIC):
             judge = judge | {"prompt": "./rubric.txt"}
+        if score.judge_errors is not None and score.judge_errors.key_variable:
+            judge = judge | {KEY_VARIABLE: score.judge_errors.key_variable}
         if judge and judge not in judges:
             judges.append(judge)
     runs = [spell_run(options) for options in options_again(manifest, run)]
@@ -99,8 +101,8 @@ def options_again(manifest: Manifest, run: str = "") -> list[dict[str, Any]]:
     run: the run's name; the repeat is then written to a folder `NAME-again`, so that it does not continue the run.
 
     The fields fix the run's identity (the settings that its samples depend on) and the endpoints. Speed and limits are
-    left to the defaults. A manifest holds no keys or headers, so the user gives these again. Benchmarks that another
-    tool has run are left out.
+    left to the defaults. A manifest holds the name of the key's variable, but no keys or headers, so the user gives
+    these again. Benchmarks that another tool has run are left out.
     """
     groups: list[dict[str, Any]] = []
     for name, record in manifest.benchmarks.items():
@@ -156,6 +158,8 @@ def _options(model: str, record: BenchmarkRecord, card: Card | None) -> dict[str
     options: dict[str, Any] = {"model": model}
     if addresses := [_address(endpoint) for endpoint in settings.get("endpoints") or [] if isinstance(endpoint, dict)]:
         options["base_url"] = addresses
+    if variable := settings.get(KEY_VARIABLE):
+        options[KEY_VARIABLE] = variable
     sampling = dict(identity.get("sampling") or {})
     options |= {name: sampling[name] for name in sampling_fields() if name in sampling}
     by_default = {**DEFAULT_SAMPLING.sent(), **(card.sampling.sent() if card is not None else {})}

@@ -87,6 +87,7 @@ class JudgeSettings:
     model: name of the checkpoint, also in the grades. votes: replies for each distinct answer. temperature: None means
     0, or `VOTING_TEMPERATURE` with several votes. override: the judge's verdict also replaces a verdict of the rules.
     addresses: of the servers that the user names by address; a warning tells of stored replies from other servers.
+    key_variable: the environment variable that the user named for the key; None without one.
     """
 
     model: str
@@ -97,6 +98,7 @@ class JudgeSettings:
     temperature: float | None = None
     max_tokens: int = MAX_TOKENS
     addresses: tuple[str, ...] = ()
+    key_variable: str | None = None
 
     @property
     def sampling(self) -> Sampling:
@@ -167,6 +169,7 @@ def judge_of(options: JudgeOptions, watcher: Watcher | None = None) -> tuple[Jud
         temperature=options.temperature,
         max_tokens=options.max_tokens or MAX_TOKENS,
         addresses=_addresses(options),
+        key_variable=servers.key_variable(options),
     )
 
     @contextmanager
@@ -965,6 +968,8 @@ def _apply(
         others=others,
     )
     errors = _errors(compared, report.n_decided, len(grades), judge.options | {"base_url": [*replies.from_server]})
+    if errors is not None and judge.key_variable is not None:
+        errors = msgspec.structs.replace(errors, key_variable=judge.key_variable)
     failures = _failures(graded.counted(graded.grades), graded.counted(grades))
     judged = dataclasses.replace(
         graded, grades=grades, from_reasoning=None, judge_errors=errors, judged_failures=failures

@@ -22,7 +22,8 @@ from harness.cli.run import command
 from harness.runs import RunFolder
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan, differences
 from harness.scoring.audit import JudgeErrors
-from harness.scoring.score import score_benchmark
+from harness.scoring.graded_by import grading_settings
+from harness.scoring.score import Score, score_benchmark
 from harness.verbs.again import UNKNOWN_DATA, lines_again, options_again, python_call
 from tests.faults.server import FaultServer
 from tests.scoring.graded import graded
@@ -247,3 +248,37 @@ def test_the_files_to_send_along_are_the_card_its_questions_and_the_rubric() -> 
     first, *_ = lines_again(own, "run", [score], run_command, score_command)
     assert "send them along: /mine/demo.yaml, demo.jsonl, rubric.txt (" in first
     assert not any("send them along" in line for line in lines_again(of_card, "run", [], run_command, score_command))
+
+
+@pytest.mark.parametrize("is_set", [True, False])
+def test_the_variable_of_the_key_is_named_only_if_it_holds_the_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_set: bool
+) -> None:
+    # A key typed in place of the variable's name passes if a header is given, too; it may look like a name.
+    monkeypatch.delenv("MY_KEY", raising=False)
+    if is_set:
+        monkeypatch.setenv("MY_KEY", "sk-of-mine-0123456789")
+    data = tmp_path / "sums.jsonl"
+    data.write_text('{"id": "a", "question": "1 + 1?", "answer": "2"}', "utf-8")
+    with FaultServer(answer) as server:
+        given = {"data": data, "samples": 1, "max_tokens": 512, "base_url": server.base_url, "api_key_env": "MY_KEY"}
+        made = harness.run(out=tmp_path / "run", header={"X-Org": "mine-0123456789"}, **given)
+    *_, line = lines_again(Manifest.load(RunFolder(made.path)), "run", [], run_command, score_command)
+    assert ("--api-key-env MY_KEY" in line) is is_set
+    stored = b"".join(path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file())
+    assert (b"MY_KEY" in stored) is is_set
+    assert b"sk-of-mine" not in stored
+
+
+def test_the_variable_of_the_judges_key_is_named() -> None:
+    errors = JudgeErrors(n_judged=1, n_samples=2, n_both=0, n_differing=0, settings={"model": "m"})
+    score = msgspec.structs.replace(score_benchmark(*graded(q1="cw"), 2), judge_errors=errors)
+    with_key = msgspec.structs.replace(score, judge_errors=msgspec.structs.replace(errors, key_variable="JUDGE_KEY"))
+
+    def judge_lines(score: Score) -> list[str]:
+        return lines_again(manifest(demo={}), "run", [score], run_command, score_command)[-1:]
+
+    assert judge_lines(with_key) == ["harness score run-again --judge m --judge-api-key-env JUDGE_KEY"]
+    assert judge_lines(score) == ["harness score run-again --judge m"]
+    # The variable decides no verdict, so two scores do not differ in it.
+    assert grading_settings(with_key) == grading_settings(score)

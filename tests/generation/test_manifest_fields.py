@@ -68,6 +68,7 @@ def settings_of(folder: Path, url: str) -> RunSettings:
             extra_body={"top_a": 0.5},
         ),
         spelt_by={"seed_field": "provider"},
+        key_variable="MY_KEY",
         fit_context=True,
         budget_tokens=10**9,
         budget_usd=1e6,

@@ -269,6 +269,29 @@ def test_a_slow_endpoint_leaves_the_end_to_the_fast_one() -> None:
     assert scheduler.n_waiting == 1
 
 
+@pytest.mark.parametrize(
+    ("tokens", "takes", "why"),
+    [
+        (
+            200.0,
+            True,
+            "16 s: longer than the drain and than the running sample, but not than both, one after the other",
+        ),
+        (450.0, False, "36 s, beside 27 s of drain and 8 s of the running sample"),
+    ],
+)
+def test_a_slow_endpoint_has_the_time_of_the_queue_and_of_the_longest_running_sample(
+    tokens: float, takes: bool, why: str
+) -> None:
+    rows = [Owed("b", "long", (0, 1, 2)), Owed("b", "short", tuple(range(6)))]
+    scheduler = two_speeds(rows, {("b", "long"): 1000.0, ("b", "short"): tokens})
+    # The two finished samples, of 1000 and 200 tokens, make 800 of the expected length: 8 s on the fast endpoint.
+    assert scheduler.next(0) == Task("b", "long", 2)
+    # The fast endpoint works off six short samples, one after the other, in 6 x tokens / 100 s; the slow one needs
+    # tokens / 20 s for one, and is assumed to need 1.6 times that.
+    assert (scheduler.next(1) is not None) is takes, why
+
+
 def test_a_slow_endpoint_takes_what_is_left_once_the_fast_one_is_gone() -> None:
     scheduler = two_speeds(plan(1, 4), {("b", "q0"): 1000.0})
     assert scheduler.next(0) is not None

@@ -22,6 +22,8 @@ from harness.asking.options.deciding import CompareOptions, PlanOptions, VerifyO
 from harness.core.errors import StoreError, UsageError
 from harness.core.records import Grade, Key, Message, ServerFacts, VerdictName
 from harness.presets.grading import GradingOptions
+from harness.reports.scored import read_without_grades
+from harness.reports.settings import decided_table
 from harness.runs import Manifest, RunFolder, grades, questions, record
 from harness.runs.layout import RunLog
 from harness.runs.line_file import write_lines
@@ -672,6 +674,15 @@ def test_a_run_that_grows_to_the_size_that_its_pilot_announced_is_no_growth(
     assert any("extended" in warning for warning in compared.decision.warnings) == warned
 
 
+def _rows_of_report(folder: Path, *runs: str) -> dict[str, list[str]]:
+    """First cell → the other cells, of the rows of the tables in these runs' page."""
+    assert harness(folder, "report", *runs, "--out", "reported").code == 0
+    page = (folder / "reported" / "report.html").read_text("utf-8")
+    rows = (re.sub(r"<[^>]*>", "|", row).split("|") for row in re.findall(r"<tr>.*?</tr>", page, re.DOTALL))
+    cells = ([cell.strip() for cell in row if cell.strip()] for row in rows)
+    return {row[0]: row[1:] for row in cells if row}
+
+
 @pytest.mark.parametrize(("given", "differs"), [(7680, False), (32768, True), (7000, True)])
 def test_a_lowered_max_tokens_is_compared_as_it_was_sent(given: int, differs: bool, tmp_path: Path) -> None:
     lowered = {"fitted_max_tokens": 7680}
@@ -681,6 +692,14 @@ def test_a_lowered_max_tokens_is_compared_as_it_was_sent(given: int, differs: bo
     told = harness(tmp_path, "compare", "base", "tuned").out
     assert ("max_tokens" in told) == differs
     assert "lowered to fit the context" not in told
+    # A report gives the same number under the same name, and marks the same settings.
+    star, before = " *" if differs else "", "max_tokens before it was lowered to fit the context"
+    reported = _rows_of_report(tmp_path, "base", "tuned")
+    assert (reported[f"max_tokens{star}"], reported[before]) == (["7,680", f"{given:,}"], ["32,768", "not set"])
+    rows = {
+        name: cells for name, *cells in decided_table(read_without_grades(RunFolder(tmp_path / "base")), "demo").rows
+    }
+    assert (rows["max_tokens"], rows[before]) == (["7,680", "server"], ["32,768", "not recorded"])
     (tmp_path / "own.yaml").write_text(
         OWN.format(percent=50.0).replace("4096", str(given)).replace("demo: 30", "demo: 6"), encoding="utf-8"
     )

@@ -250,12 +250,16 @@ def test_a_decided_rule_is_overridden_only_when_asked_and_disagreement_is_counte
     }  # fmt: skip
 
 
-def test_a_report_names_all_graders_and_repeats_the_judging(tmp_path: Path, run: RunFolder) -> None:
+def test_a_report_names_all_graders_and_repeats_the_judging(
+    tmp_path: Path, run: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUDGE_KEY", "sk-of-the-judge-0123")
     rubric = "1. It names the cause & the effect.\n\n\t2. <b>Another</b> wording is fine."
     (tmp_path / "rubric.txt").write_text(rubric + "\n", "utf-8")
     with FaultServer(ruling_by(RULING)) as server:
         words = ["--judge", "judge", "--judge-base-url", server.base_url, "--judge-prompt", "./rubric.txt"]
         words += ["--judge-votes", "2", "--judge-scope", "all", "--judge-override"]
+        words += ["--judge-api-key-env", "JUDGE_KEY"]
         assert harness(tmp_path, "score", "run", *words).code == 0
     assert harness(tmp_path, "report", "run", "--out", "reported").code == 0
     page = unescape((tmp_path / "reported" / "report.html").read_text("utf-8"))
@@ -273,6 +277,8 @@ def test_a_report_names_all_graders_and_repeats_the_judging(tmp_path: Path, run:
         "max_tokens": "4,096", "base_url": server.base_url,
     }  # fmt: skip
     (line,) = re.findall(r"harness (score run-again [^<]*)</code>", page)
+    assert "--judge-api-key-env JUDGE_KEY" in line
+    assert "sk-of-the-judge" not in page
     run.path.rename(tmp_path / "run-again")
     again = harness(tmp_path, *shlex.split(line))  # the judge's server is gone: every reply is stored
     assert again.code == 0, again.err
