@@ -47,8 +47,13 @@ def _prints() -> Any:
 @json_option(_prints, "a list of the scores, one of each benchmark,")
 @takes(ScoreOptions)
 @click.option("--follow", is_flag=True, help="Keep grading new samples until the run ends.")
+@click.option(
+    "--by",
+    metavar="COLUMN",
+    help="With --as-run RUN: make a run in RUN for each value of this column of FILE, such as a student's name.",
+)
 @judge_options
-def command(sources: tuple[Path, ...], as_json: bool, follow: bool, **flags: Any) -> None:
+def command(sources: tuple[Path, ...], as_json: bool, follow: bool, by: str | None, **flags: Any) -> None:
     """Grade and score each SOURCE: a run folder, or a file of another tool's outputs; shards of one run are joined
     in --out first. Grades and scores of a FILE are stored in FILE.scored, for `harness report`, `compare` and `verify`.
 
@@ -57,6 +62,7 @@ def command(sources: tuple[Path, ...], as_json: bool, follow: bool, **flags: Any
     harness score outputs.jsonl --response-key gen --answer-key answer
     harness score samples_aime24.jsonl --from lm_eval
     harness score results/qwq-32b aime24_bz64.jsonl --benchmark aime24
+    harness score class.csv --as-run results/class --by name
     harness score results/qwq-32b --k 10
     harness score results/qwq-32b --follow
     harness score results/qwq-32b --also math-verify --also sympy
@@ -75,7 +81,10 @@ def command(sources: tuple[Path, ...], as_json: bool, follow: bool, **flags: Any
     if follow:
         _check_follow(sources, options, judge)
     sources, options = _with_shards_joined(sources, options)
-    scoring.check(sources, options, follow=follow)
+    scoring.check(sources, options, follow=follow, by=by)
+    if by is not None:
+        with terminal.Terminal() as watcher:
+            sources, options = scoring.split_file(sources[0], by, options, watcher)
     scored = _score_each(sources, options, judge, follow=follow)
     named = list(zip(labels([source.folder for source in scored]), scored, strict=True))
     if as_json:

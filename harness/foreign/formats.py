@@ -28,6 +28,7 @@ from harness.benchmarks import usual_columns
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Row
 from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ID_COLUMNS, QUESTION_COLUMNS
+from harness.core.choices import OutputsFormat as Format
 from harness.core.errors import UsageError, near_names, option
 from harness.core.files import open_named
 from harness.core.inert import quoted, visible
@@ -84,6 +85,22 @@ class OutputRow:
     usual_id: str | None = None
     states_reference: bool = True
     model: str | None = None
+
+
+def recognise(row: Row) -> Format:
+    """The format of a row, by the names of its columns; "columns" if they are no known tool's."""
+    names = row.value.keys()
+    if {"doc_id", "doc", "resps", "target"} <= names:
+        return "lm_eval"
+    if {"custom_id", "response"} <= names and isinstance(row.value["response"], dict | None):
+        return "openai_batch"
+    if "generated_responses" in names:
+        return "limo"
+    if {"prompt", "gen", "answer"} <= names:
+        return "llmeval"
+    if {"index", "target", "sample_score"} <= names:
+        return "evalscope"
+    return "columns"
 
 
 def response_columns(response: str | None, *others: str | None) -> frozenset[str]:

@@ -127,6 +127,7 @@ def read(
     repeats: Repeats = "auto",
     benchmark: str | None = None,
     half_done: bool = False,
+    part: Sequence[Row] | None = None,
 ) -> Outputs:
     """The (question, sample) pairs of a file, in its order. Raises `UsageError` that names file, line and field.
 
@@ -136,7 +137,8 @@ def read(
     response_key, answer_key, question_key, id_key: names of columns; they imply the format "columns". format: None
     recognises the tool. questions: those of a card, which has the reference answers if the file has none.
     repeats: the meaning of equal questions in a file without ids (`Repeats`). benchmark: name of the benchmark in
-    scores; None: the file's name. half_done: leave out an unfinished last line, whose writer was killed.
+    scores; None: the file's name. half_done: leave out an unfinished last line, whose writer was killed. part: the rows
+    of the file to read (`parts.split`), as if it had no others; None: all.
     """
     path = Path(path)
     name = benchmark or path.name.split(".")[0] or "outputs"
@@ -151,14 +153,14 @@ def read(
         )
     seen = _RowIdentities()
     checksum = tables.Checksum()
-    for row in _read_rows(path, format, keys, questions, half_done=half_done, checksum=checksum):
+    for row in _read_rows(path, format, keys, questions, half_done=half_done, checksum=checksum, part=part):
         seen.add(row)
     if not seen.rows:
         raise UsageError(f"{visible(str(path))} holds no finished sample")
     ids = _row_ids(seen, repeats)
 
     def pairs(numbers: SampleNumbers) -> Iterator[tuple[Question, Sample]]:
-        rows = _read_rows(path, format, keys, questions, again=True, half_done=half_done)
+        rows = _read_rows(path, format, keys, questions, again=True, half_done=half_done, part=part)
         return _pairs(rows, ids, name, visible(f"{path.parent}/"), numbers)
 
     only_ids = seen.all_named and not any(identity.content for identity in seen.distinct)
@@ -193,22 +195,6 @@ def _digest_of_files(sums: Iterable[tuple[str, tables.Checksum]]) -> str:
     return digest([[name, checksum.size, checksum.crc] for name, checksum in sums])
 
 
-def recognise(row: Row) -> Format:
-    """The format of a row, by the names of its columns; "columns" if they are no known tool's."""
-    names = row.value.keys()
-    if {"doc_id", "doc", "resps", "target"} <= names:
-        return "lm_eval"
-    if {"custom_id", "response"} <= names and isinstance(row.value["response"], dict | None):
-        return "openai_batch"
-    if "generated_responses" in names:
-        return "limo"
-    if {"prompt", "gen", "answer"} <= names:
-        return "llmeval"
-    if {"index", "target", "sample_score"} <= names:
-        return "evalscope"
-    return "columns"
-
-
 def _read_rows(
     path: Path,
     format: Format | None,
@@ -218,11 +204,13 @@ def _read_rows(
     again: bool = False,
     half_done: bool = False,
     checksum: tables.Checksum | None = None,
+    part: Sequence[Row] | None = None,
 ) -> Iterable[OutputRow]:
     """The rows of a file of outputs. format: None recognises it. Raises `UsageError`.
 
     keys: the columns that the user names for response, reference, question and id. again: whether this is the second
     reading; the first one may leave out the texts of the responses. half_done: leave out an unfinished last line.
+    part: the only rows to read.
     """
     if format is None and not any(keys):
         if path.suffix == ".eval":
@@ -233,6 +221,8 @@ def _read_rows(
             format = "nemo_skills"
         elif layouts.is_by_number(path):
             format = "opencompass"
+    if part is not None and format in ("inspect", "nemo_skills", "sgl_eval", "opencompass", "sglang"):
+        raise UsageError(f"{visible(str(path))} is a file of the format {format}, which has no columns to split it by")
     if format in ("openai_batch", "sglang") and not questions:
         raise _no_questions_error(path, format)
     numbered = format in ("nemo_skills", "sgl_eval")
@@ -247,9 +237,13 @@ def _read_rows(
     if format == "sglang":
         return formats.sglang(path, questions)
     unread = () if again else formats.response_columns(*keys)
-    rows = tables.stream(path, responses=True, again=again, unread=unread, half_done=half_done, checksum=checksum)
+    rows = (
+        iter(part)
+        if part is not None
+        else tables.stream(path, responses=True, again=again, unread=unread, half_done=half_done, checksum=checksum)
+    )
     first = next(rows)
-    format = format or ("columns" if any(keys) else recognise(first))
+    format = format or ("columns" if any(keys) else formats.recognise(first))
     rows = chain([first], rows)
     if format == "openai_batch":
         if not questions:

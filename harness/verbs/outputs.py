@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import shlex
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain
@@ -19,10 +20,11 @@ from harness.core import codec
 from harness.core.about import __version__
 from harness.core.errors import Sentence, StoreError, option
 from harness.core.files import disk_error, write_atomically
-from harness.core.inert import visible
+from harness.core.inert import safe_name, visible
 from harness.core.nouns import count_noun
 from harness.core.records import Grade, Question
 from harness.foreign import outputs
+from harness.foreign.parts import split
 from harness.runs import BenchmarkRecord, Manifest, Plan, RunFolder, questions, record
 from harness.runs.layout import RESULTS, OutputsFolder, named_folder, run_around
 from harness.runs.lock import hold
@@ -104,6 +106,81 @@ def make_run(path: Path, options: ScoreOptions, watcher: Watcher) -> RunFolder:
     """
     assert options.as_run is not None
     read, pairs, card_questions = _read(path, options)
+    folder, n_unanswered = _write_run(options.as_run, read, pairs, card_questions, options)
+    _warn_of_reading(path, read, options, watcher)
+    if _matches_by_id(read, options):
+        watcher.warn(Sentence(_BY_ID))
+    if n_unanswered:
+        watcher.warn(Sentence(_words_on_missing_rows(n_unanswered, card_questions, path)))
+    return folder
+
+
+def make_runs(path: Path, column: str, options: ScoreOptions, watcher: Watcher) -> list[RunFolder]:
+    """Write a run for each value of a column of `path` into the new folder `options.as_run`, as if each value had a
+    file of its own; return the run folders, in the order of the file.
+
+    A run's folder has the name of the value (`_folder_names`). Raises `UsageError` with file and line, before anything
+    is written, and `StoreError` for a folder that is not new.
+    """
+    out = options.as_run
+    assert out is not None
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise StoreError(
+            f"{visible(str(out))} is not empty, and the runs of a file come into a new folder: name one with "
+            f"{option('as_run')}."
+        )
+    card = _questions_of(options.benchmark) if options.benchmark else None
+    parts = split(path, column)
+    # The whole file is read first: it has every mistake of its parts, so none of them leaves half of the runs.
+    whole, pairs, _ = _read(path, options, card)
+    for _ in pairs:
+        pass
+    names = _folder_names(parts)
+    folders, incomplete = [], []
+    for value, rows in parts.items():
+        read, pairs, card_questions = _read(path, options, card, rows)
+        folder, n_unanswered = _write_run(out / names[value], read, pairs, card_questions, options)
+        folders.append(folder)
+        incomplete += [names[value]] if n_unanswered else []
+    _warn_of_reading(path, whole, options, watcher)
+    if _matches_by_id(whole, options):
+        watcher.warn(Sentence(_BY_ID))
+    if renamed := [value for value in parts if names[value] != _plain(value)]:
+        pairs_shown = ", ".join(f"{visible(value, 40)!r} in {names[value]}" for value in renamed[:3])
+        more = f" and {len(renamed) - 3} more" if len(renamed) > 3 else ""
+        watcher.warn(Sentence(f"some values are no names for folders; their runs are {pairs_shown}{more}"))
+    if incomplete:
+        n, of_all = len(incomplete), count_noun(len(folders), "run")
+        watcher.warn(
+            Sentence(
+                f"{n} of {of_all} {'has' if n == 1 else 'have'} no row for some questions of "
+                f"{visible(str(options.benchmark), 80)}, the first {incomplete[0]}; the scores say for how many"
+            )
+        )
+    return folders
+
+
+def _folder_names(values: Collection[str]) -> dict[str, str]:
+    """Value → name of the folder of its run: the value in small letters, with a hyphen for blanks.
+
+    A value that is no plain name in this form, and values that differ only in blanks or capitals, get a digest.
+    """
+    n_alike = Counter(map(_plain, values))
+    return {value: safe_name(_plain(value) if n_alike[_plain(value)] == 1 else value) for value in values}
+
+
+def _plain(value: str) -> str:
+    """The value in small letters, with a hyphen for blanks: `safe_name` gives most of these no digest."""
+    return "-".join(value.casefold().split())
+
+
+def _write_run(
+    path: Path, read: outputs.Outputs, pairs: outputs.Pairs, card_questions: Sequence[Question], options: ScoreOptions
+) -> tuple[RunFolder, int]:
+    """(new run folder at `path` with these samples and their questions, number of the card's questions without one).
+
+    Raises `UsageError` with file and line, before anything is written, and `StoreError` for a folder that is not new.
+    """
     # A first reading of the whole file, so that no mistake in it leaves half a run.
     in_file: dict[str, dict[str, Question]] = {}
     most: dict[str, int] = {}
@@ -116,12 +193,12 @@ def make_run(path: Path, options: ScoreOptions, watcher: Watcher) -> RunFolder:
         by_id = in_file[card_questions[0].benchmark]
         n_unanswered = len(card_questions) - len(by_id)
         by_id.update({question.question_id: question for question in card_questions})
-    folder = RunFolder(options.as_run)
+    folder = RunFolder(path)
     with hold(folder) as held:
         if held.manifest is not None:
             raise StoreError(
-                f"{visible(str(folder.path))} is a run already, and a file becomes a new run: name a new folder with "
-                f"{option('as_run')}. `harness score {shlex.quote(visible(str(options.as_run)))}` scores the old one."
+                f"{visible(str(path))} is a run already, and a file becomes a new run: name a new folder with "
+                f"{option('as_run')}. `harness score {shlex.quote(visible(str(path)))}` scores the old one."
             )
         for name, by_id in in_file.items():
             folder.benchmark(name).create()
@@ -138,24 +215,26 @@ def make_run(path: Path, options: ScoreOptions, watcher: Watcher) -> RunFolder:
         }
         # The manifest comes last: samples without a manifest are no run, so that half a run is not scored.
         _manifest(options.written_by or read.model, records).save(folder)
-    _warn_of_reading(path, read, options, watcher)
-    if _matches_by_id(read, options):
-        watcher.warn(Sentence(_BY_ID))
-    if n_unanswered:
-        watcher.warn(Sentence(_words_on_missing_rows(n_unanswered, card_questions, path)))
-    return folder
+    return folder, n_unanswered
 
 
-def _read(path: Path, options: OutputsOptions) -> tuple[outputs.Outputs, outputs.Pairs, Sequence[Question]]:
+def _read(
+    path: Path,
+    options: OutputsOptions,
+    card: tuple[Prompt, Sequence[Question]] | None = None,
+    part: Sequence[tables.Row] | None = None,
+) -> tuple[outputs.Outputs, outputs.Pairs, Sequence[Question]]:
     """The outputs in `path`, their (question, sample) pairs, and all questions of the benchmark that is named.
 
-    The questions of the pairs are the benchmark's; without one, they are the file's own. Raises `UsageError` with file
-    and line.
+    The questions of the pairs are the benchmark's; without one, they are the file's own. card: the benchmark's prompt
+    and questions, if they are built already. part: the rows to read; None: all. Raises `UsageError` with file and line.
     """
     columns = {name: getattr(options, name) for name in ("response_key", "answer_key", "question_key", "id_key")}
     benchmark = options.benchmark
-    prompt, card_questions = _questions_of(benchmark) if benchmark else (None, ())
-    read = outputs.read(path, format=options.tool, questions=card_questions, repeats=options.repeats, **columns)
+    prompt, card_questions = card or (_questions_of(benchmark) if benchmark else (None, ()))
+    read = outputs.read(
+        path, format=options.tool, questions=card_questions, repeats=options.repeats, part=part, **columns
+    )
     if not benchmark:
         return read, read, ()
     # Imported late: it loads the prompts, which most files do not need.

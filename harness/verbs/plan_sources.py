@@ -14,7 +14,7 @@ from harness.benchmarks.usual_columns import ANSWER_COLUMNS, QUESTION_COLUMNS
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.limits import MAX_SAMPLES
-from harness.foreign import formats, outputs
+from harness.foreign import formats
 from harness.runs.layout import RESULTS, OutputsFolder, run_around, run_in_results
 from harness.verbs.former_run import runs_of
 
@@ -54,7 +54,7 @@ class PlanSource:
             return None
         rows = tables.stream(path, responses=True)
         first = next(rows, None)
-        if first is None or outputs.recognise(first) != "columns":
+        if first is None or formats.recognise(first) != "columns":
             return None
         columns = first.value.keys()
         asks = all(usual_columns.find(names, columns) for names in (QUESTION_COLUMNS, ANSWER_COLUMNS))

@@ -12,14 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.asking.options import GradingOptions, JudgeOptions, ScoreOptions
+from harness.asking.options import GradingOptions, JudgeOptions, OutputsOptions, ScoreOptions
 from harness.asking.watching import Watcher
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, EXIT_UNJUDGED, Sentence, StoreError, UsageError, option
 from harness.core.inert import visible
+from harness.core.options import options_of
 from harness.runs import Manifest, RunFolder, grades, overrides
 from harness.scoring import Score
 from harness.scoring.pipeline import OnGraded, score_run
-from harness.verbs.outputs import ScoredFile, is_outputs, make_run, score_file
+from harness.verbs.outputs import ScoredFile, is_outputs, make_run, make_runs, score_file
 
 # The functions import these modules themselves, when they need them: a judge imports the client, and trackers import
 # the cards. Together these imports take a fifth of the time of scoring 4,000 short replies.
@@ -89,10 +90,10 @@ def are_outputs(source: Path, options: ScoreOptions) -> bool:
     return is_outputs(source, tool=options.tool, described=bool(options.of_outputs))
 
 
-def check(sources: Sequence[Path], options: ScoreOptions, *, follow: bool = False) -> None:
+def check(sources: Sequence[Path], options: ScoreOptions, *, follow: bool = False, by: str | None = None) -> None:
     """Raise `UsageError` if an option for run folders is given with a file of outputs, or the other way round.
 
-    follow: whether scoring continues while the run grows.
+    follow: whether scoring continues while the run grows. by: the column by whose values a file becomes several runs.
     """
     file = next((source for source in sources if are_outputs(source, options)), None)
     if file is not None:
@@ -101,8 +102,26 @@ def check(sources: Sequence[Path], options: ScoreOptions, *, follow: bool = Fals
                 raise UsageError(f"{option(name)} is for run folders, but {file} is a file")
         if options.as_run is not None and len(sources) > 1:
             raise UsageError(f"{option('as_run')} takes one file, but {len(sources)} sources are given")
+        if by is not None and options.as_run is None:
+            raise UsageError(
+                f"each value becomes a run: name a new folder for the runs with {option('as_run')}", field="by"
+            )
+    elif by is not None:
+        raise UsageError(f"{option('by')} is for files of outputs, but {sources[0]} is a run folder")
     elif options.of_outputs:
         raise UsageError(f"{option(options.of_outputs[0])} is for files of outputs, but {sources[0]} is a run folder")
+
+
+def split_file(
+    file: Path, column: str, options: ScoreOptions, watcher: Watcher
+) -> tuple[tuple[Path, ...], ScoreOptions]:
+    """Make a run of the rows of each value of a column, in the folder `options.as_run`; return the runs, and the
+    options with which they are scored. Raises `UsageError` and `StoreError`.
+    """
+    assert options.as_run is not None
+    # As the user wrote the folder: the paths of run folders are absolute, and the commands printed next are for people.
+    runs = tuple(options.as_run / folder.path.name for folder in make_runs(file, column, options, watcher))
+    return runs, options.but(**{name: options_of(OutputsOptions)[name].default for name in options.of_outputs})
 
 
 def score(

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-import harness
 from tests.docs.pages import DOCS, Typed, blocks, commands
 from tests.docs.trying import Bench
 from tests.system.command import environment
@@ -55,17 +53,3 @@ def test_each_page_is_in_the_list_and_has_commands(page: Path) -> None:
 @pytest.mark.parametrize("one", [one for page in TUTORIALS for one in commands(page)], ids=str)
 def test_each_command_takes_its_flags(bench: Bench, one: Typed) -> None:
     bench.parse(list(one.words))
-
-
-def test_the_score_of_each_student_is_read_from_a_table_of_excel(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The script of own-class.md on a table with a byte order mark, a line break in a cell, and an empty line."""
-    monkeypatch.chdir(tmp_path)
-    rows = 'name,question,answer,response\r\nAnn,1+1?,2,"so\r\n2"\r\nBo,1+1?,2,3\r\n\r\nAnn,1+1?,2,\\boxed{2}\r\n'
-    Path("typed.csv").write_text(rows, encoding="utf-8-sig", newline="")
-    harness.score("typed.csv", as_run="results/typed", workers=1)
-    harness.export("results/typed", "csv")
-    (script,) = re.findall(r"python3 - <<'END'\n(.*?)\nEND\n", (DOCS / "tutorials" / "own-class.md").read_text(), re.S)
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert done.stdout == "{'Ann': '2 of 2', 'Bo': '0 of 1'}\n", done.stderr

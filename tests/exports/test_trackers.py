@@ -268,15 +268,16 @@ def test_a_tracker_that_fails_leaves_a_cell_unsent_and_the_next_call_sends_it(
         questions(tmp_path, "a", 2, 3)
         run = {"base_url": server.base_url, "model": "able", "fingerprint": False, "canary": False}
         (tmp_path / "s.yaml").write_text(json.dumps({"benchmarks": [{"data": "a.jsonl", "samples": 1}], "run": run}))
-        failed = in_folder(tmp_path, "sweep", "s.yaml", "--track", "fails")
+        failed = in_folder(tmp_path, "sweep", "s.yaml", "--track", "fails", "--track", "notes")
         assert failed.code == 1
+        assert len(sent) == 1, "the other tracker has the score"
         assert "a: the score is stored, but was not sent: the tracker 'fails' failed: ConnectionError" in failed.err
         assert "1 of 1 cell is unsent; the same command tries them again" in failed.err
         n_requests = len(server.requests)
         monkeypatch.setattr(sys.modules[__name__], "fails", notes)
-        again = in_folder(tmp_path, "sweep", "s.yaml", "--track", "fails")
+        again = in_folder(tmp_path, "sweep", "s.yaml", "--track", "fails", "--track", "notes")
         assert again.code == 0, again.err
-        assert len(sent) == 1
+        assert len(sent) == 2, "each tracker got it once"
         assert sum(request.method == "POST" for request in server.requests[n_requests:]) == 0
 
 

@@ -24,7 +24,7 @@ from harness.benchmarks import questions
 from harness.benchmarks.card import from_file
 from harness.core.errors import UsageError
 from harness.core.records import Question, Sample
-from harness.foreign import outputs
+from harness.foreign import formats, outputs
 
 Write = Callable[..., Path]
 Pairs = list[tuple[Question, Sample]]
@@ -321,7 +321,7 @@ def test_sglangs_state_dump_is_matched_by_the_questions_text(write_rows: Write, 
 def test_each_tool_is_recognised_by_its_columns(row: dict[str, Any], format: str) -> None:
     from harness.benchmarks.sources.tables import Row
 
-    assert outputs.recognise(Row("x", row)) == format
+    assert formats.recognise(Row("x", row)) == format
 
 
 @pytest.mark.parametrize(
@@ -428,7 +428,7 @@ def test_a_large_file_is_scored_in_little_memory(tmp_path: Path) -> None:
 
 _MEASURED = """
 import re, sys
-from harness.foreign import outputs
+from harness.foreign import formats, outputs
 from harness.runs import RunFolder
 from harness.presets.grading import GradingOptions
 from harness.scoring.pipeline import grade_outputs, score_of

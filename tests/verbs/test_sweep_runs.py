@@ -611,6 +611,14 @@ def test_the_cells_of_a_series_are_steps_of_one_tracker_run(tmp_path: Path, monk
         assert len(scored) == n_scored, "the first tracker has the score still"
         sweeps.carry_out(replace(planned, track={"notes": "there", "third": ""}), Watcher(), score=score)
         assert scored[-1].track == ("third",), "only what is owed is sent"
+        both, failing = (
+            replace(planned, track={"notes": "there", "good": "a", "bad": "b"}),
+            CellScore(code=2, unsent=("bad",)),
+        )
+        sweeps.carry_out(both, Watcher(), score=lambda *_: failing)
+        assert sweeps.carry_out(both, Watcher(), score=lambda *_: failing).lost
+        sweeps.carry_out(both, Watcher(), score=score)
+        assert scored[-1].track == ("bad",), "a failure of one tracker does not forget what another has"
         assert sum(request.path.endswith("/completions") for request in server.requests) == 1, (
             "no sample is asked again"
         )

@@ -16,6 +16,7 @@ import msgspec
 from harness.core import codec
 from harness.core.codec import digest
 from harness.core.files import open_named, read_record, write_atomically
+from harness.core.inert import visible
 from harness.core.records import SCHEMA_VERSION
 from harness.runs import RunFolder
 from harness.runs.layout import runs_in
@@ -28,6 +29,9 @@ Stage = Literal["sampled", "scored", "judged", "failed"]
 MAX_BYTES = 64 * 1024
 """Largest size in bytes of a record that is read; a larger file is refused."""
 
+
+MAX_REASON_CHARS = 600
+"""Largest length of a cell's reason, which has room for two paths of a usual length; longer ones lose sentences."""
 
 _NO_MATTER = (
     "header", "api_key_env", "api_key_file", "ca_file", "concurrency", "metrics_port", "metrics_host", "break_lock",
@@ -189,6 +193,22 @@ def _is_sent(sweep: Sweep, record: CellRecord) -> bool:
     sent = record.tracked or {}
     former = sent if isinstance(sent, dict) else {}
     return all(name in sent and former.get(name, now) == now for name, now in sweep.track.items())
+
+
+def in_one_line(sentence: str) -> str:
+    """`sentence` without line breaks, for tables and footnotes."""
+    joined = ""
+    for line in filter(None, map(str.strip, sentence.splitlines())):
+        joined += ("" if not joined else " " if joined.endswith((":", ".", ";")) else "; ") + line
+    return joined
+
+
+def whole_sentences(text: str) -> str:
+    """`text` without control characters, cut after the last sentence that ends within `MAX_REASON_CHARS`; a single
+    sentence that is longer is cut inside.
+    """
+    shown = visible(text.strip(), MAX_REASON_CHARS)
+    return f"{shown.rpartition('. ')[0]}. …" if shown.endswith("…") and ". " in shown else shown
 
 
 # ---- for another process

@@ -6,7 +6,7 @@ that fails is recorded with its reason and does not stop the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -58,9 +58,6 @@ UNSENT = "the score is stored, but was not sent: "
 
 NOT_STARTED = "the server did not start: "
 """The reason of a cell begins with these words if the server that was to be started for it did not start."""
-
-MAX_REASON_CHARS = 600
-"""Largest length of a cell's reason, which has room for two paths of a usual length; longer ones lose sentences."""
 
 OnCell = Callable[[CellRecord], None]
 """A callback that receives the record of each cell that ended, with or without success."""
@@ -278,45 +275,39 @@ def _server_stem(sweep: Sweep, group: ServerGroup, first: Cell) -> str:
     return f"{slug(group.name)[:60]}-{codec.digest(folder)[:8]}"
 
 
-def _in_one_line(sentence: str) -> str:
-    """`sentence` without line breaks, for tables and footnotes."""
-    joined = ""
-    for line in filter(None, map(str.strip, sentence.splitlines())):
-        joined += ("" if not joined else " " if joined.endswith((":", ".", ";")) else "; ") + line
-    return joined
-
-
-def _whole_sentences(text: str) -> str:
-    """`text` without control characters, cut after the last sentence that ends within `MAX_REASON_CHARS`; a single
-    sentence that is longer is cut inside.
-    """
-    shown = visible(text.strip(), MAX_REASON_CHARS)
-    return f"{shown.rpartition('. ')[0]}. …" if shown.endswith("…") and ". " in shown else shown
-
-
 class _Group:
     """Carries out the cells of one server, one after the other."""
 
     def __init__(self, sweep: Sweep, group: ServerGroup, score: Scorer, watcher: Watcher, on_cell: OnCell) -> None:
         self._sweep, self._group, self._score, self._watcher, self._on_cell = sweep, group, score, watcher, on_cell
 
-    def ended(self, cell: Cell, stage: Stage, reason: str = "", code: int = 0, *, sampled_now: bool = False) -> None:
+    def ended(
+        self,
+        cell: Cell,
+        stage: Stage,
+        reason: str = "",
+        code: int = 0,
+        *,
+        sampled_now: bool = False,
+        unsent: Collection[str] = (),
+    ) -> None:
         """Record the stage that the cell reached, and report it.
 
         code: exit code that this run or scoring would have had as a command. sampled_now: the server has just given
-        samples.
+        samples. unsent: names of the trackers that did not get the score of this stage; they get it the next time.
         """
         # Scoring a finished cell again asks no server: its samples stay those of the server that made them.
         stored = None if sampled_now or stage == "failed" else records.sampled_record(self._sweep, self._group, cell)
-        before = records.sent_before(self._sweep, cell, stage)
+        now = {name: to for name, to in self._sweep.track.items() if name not in unsent}
+        sent = {**records.sent_before(self._sweep, cell, stage), **now}
         record = CellRecord(
             cell=cell.name,
             stage=stage,
             of_samples=records.of_samples(self._group, cell) if stored is None else stored.of_samples,
             of_options=records.of_options(cell),
             scoring=records.scoring(self._sweep),
-            tracked=({**before, **self._sweep.track} if stage in ("scored", "judged") else None) or msgspec.UNSET,
-            reason=_whole_sentences(_in_one_line(files.as_keys(reason))),
+            tracked=(sent if stage in ("scored", "judged") else None) or msgspec.UNSET,
+            reason=records.whole_sentences(records.in_one_line(files.as_keys(reason))),
             code=code,
         )
         records.write(self._sweep, record)
@@ -413,11 +404,12 @@ class _Group:
         ended = self._score(self._sweep.folder(cell), self._tracked(cell, stage), judging, self._beside(cell))
         for sentence in ended.addresses:
             self._watcher.standing(Sentence(f"{cell.name}: {sentence}"))
-        if ended.code:
+        if ended.unsent:
+            # The stage is reached, so that the trackers that have the score do not get it again.
+            self.ended(cell, stage, UNSENT + ended.reason, ended.code, unsent=ended.unsent)
+        elif ended.code:
             # Recorded as sampled, so that the next start of the sweep tries the scoring again.
-            self.ended(
-                cell, "sampled", (UNSENT if ended.unsent else f"{UNSCORED}{ended.code}: ") + ended.reason, ended.code
-            )
+            self.ended(cell, "sampled", f"{UNSCORED}{ended.code}: {ended.reason}", ended.code)
         else:
             self.ended(cell, stage)
 

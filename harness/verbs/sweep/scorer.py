@@ -48,13 +48,13 @@ class ScoringTask(msgspec.Struct, frozen=True, kw_only=True):
 class CellScore(msgspec.Struct, frozen=True, kw_only=True):
     """How a scoring ended. code: 0: everything is graded; else the exit code that `harness score` would have.
 
-    reason: why the code is not 0; else empty. unsent: everything is graded, and only a tracker failed. addresses: for
-    each tracker that got the scores, a sentence with the address where they can be seen.
+    reason: why the code is not 0; else empty. unsent: names of the trackers that failed, if everything is graded.
+    addresses: for each tracker that got the scores, a sentence with the address where they can be seen.
     """
 
     code: int
     reason: str = ""
-    unsent: bool = False
+    unsent: tuple[str, ...] = ()
     addresses: tuple[str, ...] = ()
 
 
@@ -97,17 +97,20 @@ def _score_cell(task: ScoringTask) -> CellScore:
         return CellScore(code=error.exit_code, reason=error.sentence)
     mute = [scored.judged.mute] if scored.judged is not None and scored.judged.mute else []
     reasons = [*scored.owed, *mute, *scored.verifier_errors]
-    code, reason, unsent = (EXIT_UNJUDGED, reasons[0], False) if reasons else (0, "", False)
+    code, reason = (EXIT_UNJUDGED, reasons[0]) if reasons else (0, "")
     addresses: list[str] = []
-    try:
-        for name, tracker in trackers_named(options.track).items():
+    unsent: list[str] = []
+    for name in options.track:
+        # A tracker that fails keeps no other one from its scores; the first failure is the one that is reported.
+        try:
+            tracker = trackers_named([name])[name]
             # One process at a time: two that come first would both make the tables of a new store, or the series.
             with one_sender(Path(task.folder).parent):
                 addresses.append(sent_in_words(name, send_scores(scored, tracker, options, beside)))
-    except HarnessError as error:
-        if not reasons:
-            code, reason, unsent = error.exit_code, error.sentence, True
-    return CellScore(code=code, reason=reason, unsent=unsent, addresses=tuple(addresses))
+        except HarnessError as error:
+            unsent.append(name)
+            code, reason = (code, reason) if code else (error.exit_code, error.sentence)
+    return CellScore(code=code, reason=reason, unsent=() if reasons else tuple(unsent), addresses=tuple(addresses))
 
 
 def _answer(task: bytes) -> bytes:

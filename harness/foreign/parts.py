@@ -1,0 +1,57 @@
+"""Splits a table of replies by a column, such as the student's name: the rows of each value are read as a file.
+
+The rows of all values are in memory at once, because a file that is read once for each student would take as many
+readings as there are students.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness.benchmarks.sources import tables
+from harness.benchmarks.sources.tables import Row
+from harness.core.errors import UsageError, near_names
+from harness.core.inert import visible
+from harness.foreign import cells
+
+MAX_PARTS = 200
+"""Largest number of values of a column by which a file is split; each becomes a run, which takes a second to grade."""
+
+MAX_PART_BYTES = 256 * 1024 * 1024
+"""Largest size in bytes of a file that is split, since its rows are held in memory."""
+
+
+def split(path: Path, column: str) -> dict[str, list[Row]]:
+    """Value of the column, without blanks at its ends → the rows with this value, both in the order of the file.
+
+    Raises `UsageError` for a row without a value, for more than `MAX_PARTS` values, and for a file that is larger than
+    `MAX_PART_BYTES` or no table.
+    """
+    shown, named = visible(str(path)), visible(column, 80)
+    if not path.is_file():
+        raise UsageError(f"{shown} is no file, and only a file with columns can be split by {named!r}")
+    if path.stat().st_size > MAX_PART_BYTES:
+        raise UsageError(
+            f"{shown} is larger than {MAX_PART_BYTES // 2**20} MiB, too large to be split by {named!r}: "
+            "make a file for each value yourself"
+        )
+    parts: dict[str, list[Row]] = {}
+    for row in tables.stream(path, responses=True):
+        if column not in row.value:
+            columns = ", ".join(visible(name, 40) for name in [*row.value][:20])
+            raise UsageError(
+                f"{row.where} has no column {named!r}; it has {columns}.{near_names(column, row.value)}", field="by"
+            )
+        value = (cells.id_of(row.value[column]) or "").strip()
+        if not value:
+            # A merged cell of a spreadsheet has its value in the first row only: the others must not be guessed.
+            raise UsageError(
+                f"{row.where} has no text or number in the column {named!r}: write into each row whose reply it is"
+            )
+        if value not in parts and len(parts) == MAX_PARTS:
+            raise UsageError(
+                f"the column {named!r} of {shown} has more than {MAX_PARTS} values, and each would become a run: name "
+                "a column with fewer, or split the file"
+            )
+        parts.setdefault(value, []).append(row)
+    return parts
