@@ -17,6 +17,7 @@ speaks only where every permitted behaviour is broken.
 | idle | no slot stays free beside a sample that is ready and an endpoint that is surely open |
 | budget | with max_tokens, no request is sent if the first round at its reserve exceeds the budget |
 | budget | used + reserve × requests in flight ≤ budget, with every request; the end names what was used |
+| budget | the end comes only if the next sample, or the next round as a whole, may exceed the budget |
 | budget | with max_tokens the true bill never exceeds the budget, also of replies without usage or that break off |
 | answered | an endpoint that answered is not set aside |
 | patience | a session gives up after its patience, not before, and a pause does not count |
@@ -711,6 +712,19 @@ class Rules:
         ]
         if not any(f"stopped by the budget: {one}" in rule for one in reasons):
             raise Broken("budget", f"the end says {rule!r}, and {' and '.join(reasons)}")
+        # A budget that still allows the next sample, and the next round as a whole, ends nothing.
+        owed = self._not_given_up(list(self.waiting))
+        if owed and not self._exceeds(1, known=False):
+            number = min(task.sample_index for task in owed)
+            if not self._exceeds(sum(task.sample_index == number for task in self.samples), known=self._is_known()):
+                raise Broken("budget", f"the end says {rule!r}, and round {number} fits")
+
+    def _exceeds(self, n: int, *, known: bool) -> bool:
+        """Whether so many more requests may exceed a budget. known: all but one cost the mean, else the most."""
+        return any(
+            used + (n - 1) * (used / self.bill.n_done if known else each) + each > total * (1 - 1e-6)
+            for total, _, used, each in self._budgets()
+        )
 
     # ---- facts
 

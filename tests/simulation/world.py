@@ -277,7 +277,7 @@ no answer: none has an answer that the grader would find. loop: each ends in a l
 
 MANNERS: tuple[Manner, ...] = ("number", "same", "empty", "truncated", "no answer", "loop")
 
-LONG_REPLY = "So the answer must be two, since one and one are two; the other case is alike. "
+LONG_REPLY = "So the answer must be two, since one and one are two; the other case is alike, so nothing is left to do. "
 LOOP = "Wait, let me check that once more, from the start, with care. "
 
 
