@@ -14,11 +14,10 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.records import Timing, Usage
 from harness.generation.dispatch import schedule
-from harness.generation.dispatch.arrivals import NOW_S, PACE_S, Arrivals
 from harness.generation.dispatch.canary import FIRST_SAMPLES, MAX_BUILDS, Builds, Canary
 from harness.generation.dispatch.lanes import Lanes
 from harness.generation.dispatch.schedule import UNKNOWN_LENGTH, WORN, Scheduler
-from harness.generation.dispatch.snapshot import Cause, Causes
+from harness.generation.dispatch.snapshot import NOW_S, PACE_S, Arrivals, Cause, Causes
 from harness.generation.forecast import UNASKED
 from harness.generation.settings import Patience
 from harness.runs.record import Owed, Task

@@ -16,11 +16,11 @@ from harness.client.protocol.reply import FailureKind, Reply, RequestFailed
 from harness.core.errors import StoreError
 from harness.core.records import Sample, Timing, Usage
 from harness.generation.dispatch.actions import Action, Ask, Cancel, Done, Log, Store, Wait
-from harness.generation.dispatch.arrivals import Arrivals
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.lanes import SET_ASIDE_AFTER, Lanes
 from harness.generation.dispatch.retry import DOUBTS, TRIES, Continuations, RetryPolicy
 from harness.generation.dispatch.schedule import WORN
+from harness.generation.dispatch.snapshot import Arrivals
 from harness.generation.plan import SessionPlan
 from harness.generation.settings import Patience, RunSettings
 from harness.runs.record import RecordRefused, Task, missing_samples

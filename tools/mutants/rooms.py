@@ -49,8 +49,7 @@ ROOMS = {
     "http1": Room("client.protocol.http1", "client/test_http1.py client/test_http1_vectors.py"),
     "dispatcher": Room(
         "generation.dispatch.dispatcher generation.dispatch.schedule generation.dispatch.lanes"
-        " generation.dispatch.arrivals generation.dispatch.snapshot generation.dispatch.budget"
-        " generation.dispatch.canary",
+        " generation.dispatch.snapshot generation.dispatch.budget generation.dispatch.canary",
         f"{_SIMULATED} generation/test_dispatch_parts.py generation/test_dispatcher.py generation/test_schedule.py"
         " generation/test_budget.py"
         " generation/test_pace.py generation/test_rate.py generation/test_retry.py generation/test_elsewhere.py"

@@ -32,13 +32,12 @@ from harness.core.inert import quoted
 from harness.core.records import Sample
 from harness.generation.context import smaller_max_tokens
 from harness.generation.dispatch.actions import Action, Ask, Cancel, Done, Log, Store, Wait
-from harness.generation.dispatch.arrivals import Arrivals
 from harness.generation.dispatch.budget import Billing, Budget, Ending, RateLimit
 from harness.generation.dispatch.canary import Answered, Builds, Canary, Duplicates, ModelName
 from harness.generation.dispatch.lanes import Lanes
 from harness.generation.dispatch.retry import Continuations, Retries, RetryPolicy, fault_of
 from harness.generation.dispatch.schedule import UNKNOWN_LENGTH, Scheduler
-from harness.generation.dispatch.snapshot import Causes, Counts, snapshot
+from harness.generation.dispatch.snapshot import Arrivals, Causes, Counts, snapshot
 from harness.generation.dispatch.too_many_requests import Ticket
 from harness.generation.forecast import Outlook
 from harness.generation.lengths import completion_tokens, tokens_before
