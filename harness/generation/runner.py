@@ -86,6 +86,7 @@ class ServerSide:
 
     def ready(self, endpoints: Sequence[Endpoint]) -> list[Endpoint]:
         """Return the endpoints that take part from the start; the others join once `describe` has their facts."""
+        # Without `describe` nobody could admit an endpoint later, so all of them take part.
         return [endpoint for endpoint in endpoints if self.describe is None or endpoint.base_url in self.facts]
 
 

@@ -286,6 +286,7 @@ class RunSettings:
         """
         return {
             "endpoints": [self._endpoint_record(endpoint) for endpoint in self.endpoints],
+            # Left out without one, so that the records of all other runs stay as they were.
             **({} if self.key_variable is None else {KEY_VARIABLE: self.key_variable}),
             "concurrency": self.concurrency,
             "transport": self.transport,

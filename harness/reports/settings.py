@@ -80,6 +80,7 @@ def decided_table(run: ScoredRun, benchmark: str) -> Table:
     """The settings of one benchmark of one run, each with who decided it; without checksums, which nobody decides."""
     record = run.benchmarks[benchmark].record
     deciders, by_path = _deciders(record.settings), settings_by_path(record)
+    # Whoever chose max_tokens chose the former number; what was sent follows from the server's context.
     if BEFORE_FIT in by_path:
         deciders[BEFORE_FIT] = _decider("sampling.max_tokens", deciders)
         deciders["sampling.max_tokens"] = setting_names.SERVER

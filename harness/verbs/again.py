@@ -54,6 +54,7 @@ def lines_again(
         judge = {} if score.judge_errors is None else score.judge_errors.settings
         if str(judge.get("prompt", "")).startswith(RUBRIC):
             judge = judge | {"prompt": "./rubric.txt"}
+        # Before the comparison below: the same judge behind another key is asked by a line of its own.
         if score.judge_errors is not None and score.judge_errors.key_variable:
             judge = judge | {KEY_VARIABLE: score.judge_errors.key_variable}
         if judge and judge not in judges:

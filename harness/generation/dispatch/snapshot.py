@@ -203,6 +203,7 @@ class Arrivals:
             question = task.benchmark, task.question_id
             to_come[question] = to_come.get(question, 0) + 1
         paces = {lane_number: stream.pace for lane_number, stream in self._streams.items()}
+        # An endpoint that has sent nothing yet is expected to be as fast as the mean of the others.
         measured = [pace for pace in paces.values() if pace is not None]
         usual = sum(measured) / len(measured) if measured else 0.0
         return Outlook(
