@@ -82,6 +82,7 @@ def command(sources: tuple[Path, ...], as_json: bool, follow: bool, by: str | No
         _check_follow(sources, options, judge)
     sources, options = _with_shards_joined(sources, options)
     scoring.check(sources, options, follow=follow, by=by)
+    # From here on the file is several run folders, which take no option of a file.
     if by is not None:
         with terminal.Terminal() as watcher:
             sources, options = scoring.split_file(sources[0], by, options, watcher)

@@ -221,6 +221,7 @@ def _read_rows(
             format = "nemo_skills"
         elif layouts.is_by_number(path):
             format = "opencompass"
+    # The readers of these formats open the file themselves, and never see single rows.
     if part is not None and format in ("inspect", "nemo_skills", "sgl_eval", "opencompass", "sglang"):
         raise UsageError(f"{visible(str(path))} is a file of the format {format}, which has no columns to split it by")
     if format in ("openai_batch", "sglang") and not questions:

@@ -28,6 +28,7 @@ def split(path: Path, column: str) -> dict[str, list[Row]]:
     `MAX_PART_BYTES` or no table.
     """
     shown, named = visible(str(path)), visible(column, 80)
+    # Tools that write a folder have a file for each sample, and no column to split by.
     if not path.is_file():
         raise UsageError(f"{shown} is no file, and only a file with columns can be split by {named!r}")
     if path.stat().st_size > MAX_PART_BYTES:
@@ -42,12 +43,14 @@ def split(path: Path, column: str) -> dict[str, list[Row]]:
             raise UsageError(
                 f"{row.where} has no column {named!r}; it has {columns}.{near_names(column, row.value)}", field="by"
             )
+        # A blank behind a name, which nobody sees in a spreadsheet, makes no second student.
         value = (cells.id_of(row.value[column]) or "").strip()
         if not value:
             # A merged cell of a spreadsheet has its value in the first row only: the others must not be guessed.
             raise UsageError(
                 f"{row.where} has no text or number in the column {named!r}: write into each row whose reply it is"
             )
+        # Refused at the first value too many: a column of free texts would become as many lists as rows.
         if value not in parts and len(parts) == MAX_PARTS:
             raise UsageError(
                 f"the column {named!r} of {shown} has more than {MAX_PARTS} values, and each would become a run: name "

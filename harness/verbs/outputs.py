@@ -124,11 +124,13 @@ def make_runs(path: Path, column: str, options: ScoreOptions, watcher: Watcher) 
     """
     out = options.as_run
     assert out is not None
+    # Runs that lie there already would look like further values of this column.
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise StoreError(
             f"{visible(str(out))} is not empty, and the runs of a file come into a new folder: name one with "
             f"{option('as_run')}."
         )
+    # Built once: a card may take a second, and each part needs its questions.
     card = _questions_of(options.benchmark) if options.benchmark else None
     parts = split(path, column)
     # The whole file is read first: it has every mistake of its parts, so none of them leaves half of the runs.
@@ -165,6 +167,7 @@ def _folder_names(values: Collection[str]) -> dict[str, str]:
 
     A value that is no plain name in this form, and values that differ only in blanks or capitals, get a digest.
     """
+    # `safe_name` gives a digest to each name with a capital, as nearly all names of people have one.
     n_alike = Counter(map(_plain, values))
     return {value: safe_name(_plain(value) if n_alike[_plain(value)] == 1 else value) for value in values}
 
