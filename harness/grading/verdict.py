@@ -30,6 +30,7 @@ from harness.grading.bounds import MAX_CANDIDATES, MAX_WHOLE_REPLY_CHARS, MIN_RO
 from harness.grading.compare.plain_numbers import plain_number
 from harness.grading.find.beside_box import NUMBER
 from harness.grading.find.chinese_clauses import of_clause, quantities_before
+from harness.grading.find.directions import opposite
 from harness.grading.find.extract import (
     UNSTATED,
     Extraction,
@@ -212,6 +213,8 @@ def _meaning(rule: str, extraction: Extraction | None) -> str:
             return (
                 f"the text behind the answer states another value: {f'“{quote}”' if quote else extraction.behind[-1]}"
             )
+        if extraction.opposite and extraction.method != UNSTATED:
+            return f"the words beside the answer say that it fell or is owed, so that it may be {extraction.opposite}"
     return _RULES.get(rule, "compared part by part")
 
 
@@ -420,8 +423,19 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
     )  # fmt: skip
     if extraction is None:
         return None
-    extraction = _of_sentence(question, text, extraction)
+    extraction = _with_opposite(question, text, _of_sentence(question, text, extraction))
     return extraction._replace(answer=shorten_answer(extraction.answer))
+
+
+def _with_opposite(question: Question, text: str, extraction: Extraction) -> Extraction:
+    """Return an answer that is one quantity with its negative, if the words before the answer may mean that."""
+    if question.kind not in _ONE_VALUE or question.rules.grader != verifier.RULES or extraction.method == UNSTATED:
+        return extraction
+    # The answer of a sentence in a box stands behind the words of that sentence.
+    start = extraction.start
+    if extraction.method == "box" and (at := text.find(extraction.answer, start, extraction.end)) > 0:
+        start = at
+    return extraction._replace(opposite=opposite(extraction.answer, text, start, extraction.end))
 
 
 def _of_sentence(question: Question, text: str, extraction: Extraction) -> Extraction:
@@ -643,15 +657,16 @@ def no_answer(empty: AnswerVerdict) -> AnswerVerdict:
 
 def as_stated(extraction: Extraction, decision: AnswerVerdict, beside: Iterable[AnswerVerdict] = ()) -> AnswerVerdict:
     """Return `decision`, the verdict on the text of an extracted answer, but undecided if the sentence around the
-    answer has no form that states an answer, if the text behind it states a value with another verdict, or if a
-    quantity before it in its sentence is the right one.
+    answer has no form that states an answer, if the text behind it states a value with another verdict, if its negative
+    gets another one and a word before it may mean that, or if a quantity before it in its sentence is the right one.
 
     A value in such a sentence may be a number mentioned in passing, so it proves neither that the response is right nor
     that it is wrong. Every verdict on a response passes here. beside: the verdicts on `extraction.beside`.
     """
     beside = tuple(beside)
-    behind, before = beside[: len(extraction.behind)], beside[len(extraction.behind) :]
-    agree = all(verdict.outcome == decision.outcome for verdict in behind)
+    n_agreeing = len(extraction.agreeing)
+    agreeing, before = beside[:n_agreeing], beside[n_agreeing:]
+    agree = all(verdict.outcome == decision.outcome for verdict in agreeing)
     if decision.outcome == "wrong" and any(verdict.outcome == "correct" for verdict in before):
         return decision._replace(outcome="undecided", rule=BEFORE, near_miss=None)
     if extraction.method != UNSTATED and (agree or decision.outcome == "undecided"):

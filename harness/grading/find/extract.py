@@ -74,6 +74,7 @@ class Extraction(NamedTuple):
     opened_by: the sentence behind the answer that leaves it open; empty if none does. behind: further values that the
     text behind it states as an answer; each must get the same verdict (`as_stated`). stated_in: the last sentence that
     states one of them. before: quantities that its sentence states before it; one of them may be the asked one.
+    opposite: the negative of the answer, if a word before it may mean that; it must get the same verdict, too.
     """
 
     answer: str
@@ -84,11 +85,17 @@ class Extraction(NamedTuple):
     behind: tuple[str, ...] = ()
     stated_in: str = ""
     before: tuple[str, ...] = ()
+    opposite: str = ""
+
+    @property
+    def agreeing(self) -> tuple[str, ...]:
+        """The further values that must get the verdict of the answer."""
+        return (*self.behind, self.opposite) if self.opposite else self.behind
 
     @property
     def beside(self) -> tuple[str, ...]:
         """The further values on which the verdict depends, as `as_stated` takes them."""
-        return (*self.behind, *self.before)
+        return (*self.agreeing, *self.before)
 
 
 _PHRASE = re.compile(
