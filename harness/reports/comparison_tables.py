@@ -22,7 +22,10 @@ MAX_MOVED = 15
 """Largest number of questions that a table of two runs lists as fallen, and as many as risen."""
 
 
-COUNTS_GRADER = "the grader's verdicts count here; `harness diff` has the difference with verdicts by hand"
+_GRADERS_COUNT = "the grader's verdicts count here"
+"""The footnote of a mean of benchmarks, for which `harness diff` has no line."""
+
+COUNTS_GRADER = f"{_GRADERS_COUNT}; `harness diff` has the difference with verdicts by hand"
 """The footnote of a difference between runs of which one has verdicts by hand."""
 
 
@@ -72,7 +75,12 @@ def paired_table(
                 f"{comparison.better} / {comparison.worse} / {same}",
             )
         )
-    rows += _mean_rows(decisions, notes)
+    by_hand = {
+        (decision.run, decision.baseline)
+        for decision, (_, _, further) in zip(decisions, comparisons, strict=True)
+        if COUNTS_GRADER in further
+    }
+    rows += _mean_rows(decisions, by_hand, notes)
     for label, benchmark, why in uncompared:
         rows.append((short(label), short(benchmark) + note(notes, label, benchmark, [why]), *[ABSENT] * 7))
     columns = ("run", "benchmark", "difference", "same questions", "p", "new questions", "p", "detectable")
@@ -84,15 +92,18 @@ def paired_table(
     return Table(title, (*columns, "better / worse / same"), tuple(rows), tuple(notes), frozenset(range(2, 9)))
 
 
-def _mean_rows(decisions: Sequence[Decision], notes: list[str]) -> Iterator[tuple[str, ...]]:
+def _mean_rows(
+    decisions: Sequence[Decision], by_hand: set[tuple[str, str]], notes: list[str]
+) -> Iterator[tuple[str, ...]]:
     """A row for each run that shares several benchmarks with one baseline: the mean of their differences.
 
-    notes: gets the reason where samples are missing, and the mean is not compared.
+    by_hand: run and baseline of which a benchmark has verdicts by hand. notes: gets that the grader's verdicts count,
+    and the reason where samples are missing and the mean is not compared.
     """
     by_run: dict[tuple[str, str], list[Decision]] = {}
     for decision in decisions:
         by_run.setdefault((decision.run, decision.baseline), []).append(decision)
-    for (label, _), of_run in by_run.items():
+    for (label, baseline), of_run in by_run.items():
         if len(of_run) < 2:
             continue
         name, mean = f"mean of {len(of_run)} benchmarks", of_run[0].mean
@@ -103,7 +114,7 @@ def _mean_rows(decisions: Sequence[Decision], notes: list[str]) -> Iterator[tupl
         interval = points_interval(mean.compared.sampling_interval)
         yield (
             short(label),
-            name,
+            name + note(notes, label, name, [_GRADERS_COUNT] if (label, baseline) in by_hand else []),
             points(mean.compared.difference),
             ("at most " if mean.compared.at_most else "") + interval,
             p_cell(mean.p_sampling),
@@ -177,11 +188,13 @@ def published_table(comparisons: Sequence[tuple[str, PublishedComparison]]) -> T
     )
 
 
-def moved_table(baseline: str, second: str, moves: Sequence[Move], *, withheld: bool) -> Table:
+def moved_table(
+    baseline: str, second: str, moves: Sequence[Move], *, withheld: bool, notes: Sequence[str] = ()
+) -> Table:
     """The questions that fell from the baseline to the second run, largest fall first, then those that rose.
 
     p: by Fisher's exact test, corrected by Holm over all questions of both runs. withheld: leave out their texts,
-    because their authors ask not to publish them.
+    because their authors ask not to publish them. notes: the footnotes.
     """
     fallen, risen = largest(moves, MAX_MOVED)
     rows = tuple(
@@ -200,7 +213,7 @@ def moved_table(baseline: str, second: str, moves: Sequence[Move], *, withheld: 
         "such a change between equal models, corrected for all questions (Holm)",
         ("question", short(baseline), short(second), "points", "p"),
         rows,
-        (),
+        tuple(notes),
         frozenset(range(1, 5)),
     )
 

@@ -25,7 +25,7 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.records import VerdictName
 from harness.reports import figures
-from harness.reports.comparison_tables import moved_table
+from harness.reports.comparison_tables import COUNTS_GRADER, moved_table
 from harness.reports.figures import RunBenchmark
 from harness.reports.outcomes import WORDS, count
 from harness.reports.overview_tables import breakdown_table
@@ -35,16 +35,20 @@ from harness.reports.scored import MAX_QUESTION_ROWS, ScoredRun
 from harness.reports.settings import checksum_table, failure_table, rubrics, run_table, settings_table
 from harness.reports.tables import (
     ABSENT,
+    AS_GRADED,
+    BY_HAND,
     Table,
     endpoint_table,
     interval_cell,
     percent,
     samples_cell,
     short,
+    with_interval,
 )
 from harness.runs.layout import REPORTED_RUNS, VIEWER_LINK
 from harness.scoring import QuestionTally, Score
 from harness.scoring.moves import moves
+from harness.scoring.score import with_verdicts_by_hand
 
 MAX_PROMPT_CHARS = 240
 """Longest prompt that the page shows whole, in characters; a longer one is clipped."""
@@ -252,7 +256,10 @@ def _headline(score: Score) -> _Headline:
         facts.append(("cut by max_tokens", f"{score.n_truncated / score.n_samples:.1%}"))
     if score.partial:
         facts.append(("when complete, within", f"{percent(score.bounds.low)}–{percent(score.bounds.high)}"))
-    return _Headline(short(score.benchmark), percent(score.accuracy), tuple(facts))
+    if (by_hand := with_verdicts_by_hand(score)) is not None:
+        facts.append((BY_HAND, with_interval(*by_hand)))
+    name = short(score.benchmark) if by_hand is None else f"{short(score.benchmark)}, {AS_GRADED}"
+    return _Headline(name, percent(score.accuracy), tuple(facts))
 
 
 def _section(number: int, name: str, runs: Sequence[ScoredRun], *, drawn: bool) -> _Section:
@@ -264,7 +271,15 @@ def _section(number: int, name: str, runs: Sequence[ScoredRun], *, drawn: bool) 
     baseline, *others = present
     withheld = any(part.benchmark.withheld for part in present)
     moved = [
-        moved_table(baseline.run.label, part.run.label, moved_questions, withheld=withheld)
+        moved_table(
+            baseline.run.label,
+            part.run.label,
+            moved_questions,
+            withheld=withheld,
+            notes=[COUNTS_GRADER]
+            if part.benchmark.has_verdicts_by_hand or baseline.benchmark.has_verdicts_by_hand
+            else [],
+        )
         for part in others
         if (moved_questions := moves(baseline.benchmark.questions, part.benchmark.questions))
     ]

@@ -46,7 +46,6 @@ from harness.scoring import (
     Score,
     compare_runs,
 )
-from harness.scoring.score import with_verdicts_by_hand
 
 Repeat: TypeAlias = Callable[[Manifest, str, Sequence[Score]], Sequence[str]]
 """(a run's manifest, its name, its scores) → the commands that repeat the run and its grading, line by line."""
@@ -221,7 +220,7 @@ class Report:
                 continue
             try:
                 paired = compare_runs(benchmark.questions, first.questions)
-                by_hand = any(scored.score and with_verdicts_by_hand(scored.score) for scored in (benchmark, first))
+                by_hand = benchmark.has_verdicts_by_hand or first.has_verdicts_by_hand
                 rows.append((run.label, paired, (COUNTS_GRADER,) if by_hand else ()))
             except UsageError:
                 why = f"not compared: it shares no question with {short(first_run.label)}"

@@ -25,7 +25,7 @@ from harness.runs.survey import stored_keys
 from harness.runs.sweep_cell import names_in_sweep
 from harness.scoring import QuestionTally, Score
 from harness.scoring.rubrics import rubric_of
-from harness.scoring.score import counted_copies, with_ks
+from harness.scoring.score import counted_copies, with_ks, with_verdicts_by_hand
 from harness.scoring.tally import slim, tally
 
 MAX_QUESTION_ROWS = 500
@@ -52,6 +52,11 @@ class ScoredBenchmark:
     known_as: str | None
     n_ungraded: int = 0
     rubric: str = ""
+
+    @property
+    def has_verdicts_by_hand(self) -> bool:
+        """Whether a second accuracy, with verdicts by hand, stands below the grader's."""
+        return self.score is not None and with_verdicts_by_hand(self.score) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,13 +76,13 @@ def write(folder: BenchmarkFolder, questions: Sequence[Question]) -> None:
 def changed_row(folder: BenchmarkFolder, questions: Sequence[Question], source: str) -> str | None:
     """A sentence that says which row of the data changed: the first stored question that differs from its present one.
 
-    A question that has another id now is found by its prompt. If its answer changed, the sentence also says how to
-    grade the stored replies by the new one. questions: those of the data as they are now, selected as the stored ones.
+    A question that has another id now is found by its prompt. If its answer or another column changed, the sentence
+    also says how to grade the stored replies by the data as they are now. questions: those of the data as they are now, selected as the stored ones.
     source: the file of the data or of the card, or the card's name. None if the stored file cannot be read.
     """
     by_id = {question.question_id: question for question in questions}
     by_prompt = {question.prompt_digest: question for question in questions}
-    gone = None
+    gone = other_column = None
     try:
         for before in iterate(folder):
             now = by_id.get(before.question_id) or by_prompt.get(before.prompt_digest)
@@ -97,11 +97,27 @@ def changed_row(folder: BenchmarkFolder, questions: Sequence[Question], source: 
                 return f"{changed}\nTo grade the stored replies by the new answers, {grading_anew(folder, source)}"
             if now.choices != before.choices:
                 return f"Question {_name(folder, before)} has other choices now."
+            if other_column is None and now.row_digest != before.row_digest:
+                other_column = _changed_column(folder, before, now)
     except StoreError:
         return None
     if gone is not None:
         return f"Question {_name(folder, gone)} is not among the questions of this command."
+    if other_column is not None:
+        # Such a column decides no verdict, but a score is broken down by it: the samples of a run have one value of it.
+        stays = "A run has all its samples from the same rows: put the former value back to go on with it."
+        return f"{other_column} {stays}\nTo score the stored replies with the new rows, {grading_anew(folder, source)}"
     return "The questions that this run holds are as they were: another row of the data changed."
+
+
+def _changed_column(folder: BenchmarkFolder, before: Question, now: Question) -> str:
+    """A sentence on a question whose row changed beside its text, its answer and its choices."""
+    for column in dict.fromkeys((*before.metadata, *now.metadata)):
+        values = (each.metadata.get(column) for each in (before, now))
+        was, present = ("missing" if value is None else quoted(str(value)) for value in values)
+        if was != present:
+            return f"The column {quoted(column)} of question {_name(folder, before)} was {was} and is {present} now."
+    return f"A column of question {_name(folder, before)} that is neither its text nor its answer changed."
 
 
 def grading_anew(folder: BenchmarkFolder, source: str) -> str:

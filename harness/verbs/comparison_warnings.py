@@ -32,6 +32,7 @@ from harness.scoring.audit import Audited
 from harness.scoring.audit_order import NO_ESTIMATE
 from harness.scoring.comparison import MAX_NAMED_QUESTIONS
 from harness.scoring.graded_by import JUDGE, grading_differences, grading_settings
+from harness.scoring.mean_difference import MeanComparison
 from harness.scoring.moves import pairs
 from harness.scoring.score import MAX_GRADER_CHARS, Score
 from harness.scoring.uncertainty import unequal_clusters
@@ -310,13 +311,13 @@ def paired_by_hand(ours: Side, first: Side) -> PairedComparison | None:
     return compare_runs(*corrected)
 
 
-def by_hand_in_words(paired: PairedComparison, run: str, baseline: str) -> str:
-    """The difference with verdicts by hand, with both intervals. run, baseline: their names."""
-    new = points_interval(paired.question_interval)
+def by_hand_in_words(paired: PairedComparison | MeanComparison, run: str, baseline: str) -> str:
+    """The difference with verdicts by hand, with its intervals. run, baseline: their names."""
+    new = "" if isinstance(paired, MeanComparison) else f", new questions {points_interval(paired.question_interval)}"
     return (
         f"with verdicts by hand: {run} {100 * paired.first_accuracy:.1f} %, {baseline} "
         f"{100 * paired.second_accuracy:.1f} %: {points(paired.difference)} points; same questions "
-        f"{'at most ' if paired.at_most else ''}{points_interval(paired.sampling_interval)}, new questions {new}"
+        f"{'at most ' if paired.at_most else ''}{points_interval(paired.sampling_interval)}{new}"
     )
 
 

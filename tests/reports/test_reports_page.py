@@ -21,10 +21,13 @@ from hypothesis import strategies as st
 
 from harness.core.codec import digest
 from harness.core.inert import visible
+from harness.core.records import Key
+from harness.presets.grading import GradingOptions
 from harness.reports import page as page_module
 from harness.reports.plots import draw
 from harness.reports.report import report
-from harness.runs import RunLog
+from harness.runs import RunLog, overrides
+from harness.scoring.pipeline import score_run
 from tests.patience import PATIENCE_SECONDS
 from tests.reports.payloads import PAYLOADS
 from tests.reports.run_folders import write_run
@@ -141,6 +144,41 @@ def test_two_runs_show_which_questions_fell(tmp_path: Path) -> None:
     texts = " ".join(Elements(report(runs).html()).texts)
     assert re.search(r"Questions that moved: [1-6] fell, 0 rose", texts)
     assert re.search(r"q00\d Find the value of .{1,40} 4 / 4 [01] / 4 -\d", texts)
+
+
+def test_every_part_that_counts_the_graders_verdicts_says_so_beside_verdicts_by_hand(tmp_path: Path) -> None:
+    asked = {
+        "q1": RunQuestion("?", "42", [RunReply("\\boxed{the blue one}"), RunReply("\\boxed{42}")]),
+        "q2": RunQuestion("?", "43", [RunReply("\\boxed{43}")] * 2),
+    }
+    worse = {name: RunQuestion(one.text, one.reference, [RunReply("\\boxed{7}")] * 2) for name, one in asked.items()}
+    base = viewed_run(tmp_path / "base", {"read": asked, "sums": asked})
+    second = viewed_run(tmp_path / "second", {"read": worse, "sums": worse})
+    before = report([base, second]).html()
+    assert "as graded" not in before
+    assert "verdicts count here" not in before
+    assert "by the grader" not in harness(tmp_path, "compare", "base", "second").out
+    key = Key("q1", 0)
+    overrides.correct(base.benchmark("read"), key, "correct", graded="undecided", who="Ann", why="it is")
+    score_run(base, GradingOptions(workers=1))
+    page = html.unescape(report([base, second]).html())
+    read, sums = re.findall(r"<h2>(?:read|sums)</h2>.*?</section>", page, re.DOTALL)
+    assert [title for title in re.findall(r'class="title">(.*?)</p>', read) if "Questions" in title] == [
+        "Questions, as graded",
+        "Questions",
+    ], "the second run has no verdict by hand"
+    assert "Question by question, as graded" in read
+    assert re.search(r"Questions that moved.*?</table>.{1,60}\[1\] the grader's verdicts count here", read, re.DOTALL)
+    assert "as graded" not in sums
+    assert "verdicts count here" not in sums
+    assert "Accuracy, as graded" in page
+    assert "second, mean of 2 benchmarks: the grader's verdicts count here." in page
+    mean = harness(tmp_path, "compare", "base", "second").out.split("mean of 2 benchmarks: ")[1].splitlines()
+    assert mean[0] == "second 0.0 %, base 75.0 %: -75.0 points, by the grader"
+    assert mean[1].startswith("  with verdicts by hand: second 0.0 %, base 87.5 %: -87.5 points; same questions ")
+    alone = " ".join(Elements(report([base]).html()).texts)
+    assert re.search(r"read, as graded\s+75\.0", alone)
+    assert re.search(r"with verdicts by hand\s+100\.0", alone)
 
 
 def test_a_list_of_questions_names_one_by_its_text_where_its_id_is_only_a_checksum(tmp_path: Path) -> None:

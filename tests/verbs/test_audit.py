@@ -502,6 +502,7 @@ def test_the_accuracy_with_verdicts_by_hand_stands_directly_below_the_graders(tm
     harness(tmp_path, "report", "one", "two")
     report = (tmp_path / "report.md").read_text("utf-8")
     assert "as graded" not in report
+    assert "as graded" not in (tmp_path / "report.html").read_text("utf-8")
     assert "with verdicts by hand" not in harness(tmp_path, "compare", "one", "two").out
     front.audit(tmp_path / "two", undecided=True, out=tmp_path / "todo.jsonl")
     filled(tmp_path / "todo.jsonl", lambda _: "correct")
@@ -522,6 +523,9 @@ def test_the_accuracy_with_verdicts_by_hand_stands_directly_below_the_graders(tm
     assert percent(score.accuracy) in first
     assert percent(score.accuracy_overridden) in second
     assert interval in second
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert "Question by question, as graded" in page
+    assert "Accuracy, as graded" in page
     compared = harness(tmp_path, "compare", "one", "two").out.splitlines()
     diff = harness(tmp_path, "diff", "one", "two", "--benchmark", "prose").out
     assert compared[0].endswith(", by the grader")

@@ -154,6 +154,12 @@ CHANGED_ROWS = {
     "text": ({"question": "What is 3 + 2?"}, {}, "Question q3 of sums has another text now."),
     "id": ({"id": "q9", "answer": "7"}, {}, "The reference answer of question q3 of sums was 4 and is 7 now."),
     "another row": ({"id": "q9", "question": "And now?"}, {}, "Question q3 of sums is not among the questions of"),
+    "a column that the run does not store": (
+        {"level": "five"},
+        {},
+        "A column of question q3 of sums that is neither its text nor its answer changed. A run has all its samples",
+    ),
+    "an answer too": ({"level": "b", "answer": "7"}, {}, "The reference answer of question q3 of sums"),
     "a row that is not asked": (
         {"answer": "7"},
         {"limit": 3},
@@ -172,6 +178,28 @@ def test_a_changed_row_is_named(tmp_path: Path, case: str) -> None:
         asked_by(tmp_path, **asked)
     assert sentence in str(refused.value)
     assert ("To grade the stored replies by the new answers" in str(refused.value)) == ("answer of" in sentence)
+    assert ("To score the stored replies with the new rows" in str(refused.value)) == ("A column" in sentence)
+
+
+def test_a_changed_column_is_named_with_both_values_after_a_changed_answer(run: RunFolder) -> None:
+    folder = run.benchmark("sums")
+    stored = [msgspec.structs.replace(item, metadata={"page": 7, "unit": "a"}) for item in questions.read(folder)]
+    questions.write(folder, stored)
+
+    def sentence(**changed: dict[str, Any]) -> str | None:
+        now = [msgspec.structs.replace(item, **changed.get(item.question_id, {})) for item in stored]
+        return questions.changed_row(folder, now, "sums.jsonl")
+
+    unit = {"metadata": {"page": 7, "unit": "b\x1b[1m"}, "row_digest": "0" * 64}
+    named = sentence(q3=unit)
+    assert named is not None
+    assert named.startswith("The column unit of question q3 of sums was a and is b\\x1b[1m now. A run has")
+    assert "`harness score" in named
+    assert "column unit of question q3 of sums was a and is missing now" in str(
+        sentence(q3={**unit, "metadata": {"page": 7}})
+    )
+    assert "The reference answer of question q4" in str(sentence(q3=unit, q4={"references": ("9",)}))
+    assert "are as they were" in str(sentence())
 
 
 def test_the_message_on_a_changed_answer_says_how_to_grade_the_stored_replies_by_it(tmp_path: Path) -> None:
