@@ -159,7 +159,9 @@ def test_a_margin_is_decided_by_the_interval_of_the_same_questions(tmp_path: Pat
     done = harness(tmp_path, "compare", "base", "tuned", "--margin", f"{-low + 1:g}")
     assert re.search(r"margin [\d.]+ points +same questions +p 0\.\d+  not worse by [\d.]+ points or more\n", done.out)
     open_one = harness(tmp_path, "compare", "base", "tuned", "--margin", f"{-low - 0.2:g}").out
-    assert re.search(r"two new runs of about [\d,]+ samples a question, compared alone, would decide the margin", open_one)
+    assert re.search(
+        r"two new runs of about [\d,]+ samples a question, compared alone, would decide the margin", open_one
+    )
 
 
 def test_the_size_of_two_new_runs_does_not_depend_on_what_else_is_compared(tmp_path: Path) -> None:
