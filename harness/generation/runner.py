@@ -418,7 +418,7 @@ class Runner:
 
     def _of_all(self, spent: Spent, before: Spent) -> str:
         """The sentence on the cost of all sessions; empty if no earlier one had a cost. before: of the earlier ones."""
-        return f" All sessions: {self._cost(spent.plus(before))}." if self._cost(before) else ""
+        return f" All sessions of this run: {self._cost(spent.plus(before))}." if self._cost(before) else ""
 
 
 def _opener(settings: RunSettings) -> Callable[[], Transport]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -30,6 +30,12 @@ MAX_WARNINGS = 100
 MAX_WARNING_CHARS = 1_000
 
 
+Growth = Literal["", "extended", "resumed"]
+"""How a run grew after a time at which it may have been compared: after it was complete, or after a budget had ended a
+session that had added samples; empty: it did not.
+"""
+
+
 @dataclass(slots=True)
 class Failures:
     """The failed requests with one endpoint, kind and status. message: of the latest of them."""
@@ -47,10 +53,9 @@ class History:
 
     sessions: number of starts. unfinished: sessions without an end (killed, or still running). retries: repeated
     requests. failures: the most frequent cause first. stopped: why the last session ended early. warnings: the
-    different ones in the order in which they were first given. extended: a session added samples although none was
-    missing when the session before it ended. Later stages of one command with a target error do not count, nor does a
-    run that grew to the size that its pilot announced. raced: a race sampled the run. spent: numbers of tokens that the
-    ended sessions were billed for, by the names in the log.
+    different ones in the order in which they were first given. grew: how the run grew after a time at which it may have
+    been compared. raced: a race sampled the run. sampling_sessions: number of sessions that added samples, or may have.
+    spent: numbers of tokens that the ended sessions were billed for, by the names in the log.
     """
 
     sessions: int = 0
@@ -59,14 +64,15 @@ class History:
     stopped: str = ""
     failures: list[Failures] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    extended: bool = False
+    grew: Growth = ""
     raced: bool = False
+    sampling_sessions: int = 0
     spent: Counter[str] = field(default_factory=Counter)
 
     @property
     def sized_by_budget(self) -> bool:
         """Whether one session made the run until its budget ended it: nobody compared the run while it grew."""
-        return self.sessions == 1 and not self.raced and self.stopped.startswith(STOPPED_BY_BUDGET)
+        return self.sampling_sessions == 1 and not self.raced and self.stopped.startswith(STOPPED_BY_BUDGET)
 
 
 _KINDS = (b'"session_', b'"request_failed"', b'"warning"')
@@ -94,34 +100,73 @@ class _Event(msgspec.Struct, frozen=True):
     spent: dict[str, int] = {}
 
 
+@dataclass(slots=True)
+class _Growing:
+    """Follows the sessions of a log to find how the run grew.
+
+    pause: how a session that adds samples now makes the run grow. planned, stored, owed: samples at the start of the
+    latest session. growing: how this session makes the run grow if it adds samples. announced: samples of the run whose
+    pilot was taken before any samples were complete; growth to that size does not count, nor do the later stages of one
+    command with a target error. under_way: the latest session has no end yet.
+    """
+
+    grew: Growth = ""
+    sampling_sessions: int = 0
+    pause: Growth = ""
+    growing: Growth = ""
+    planned: int = 0
+    stored: int = 0
+    owed: int = 0
+    announced: int = 0
+    was_complete: bool = False
+    under_way: bool = False
+
+    def start(self, event: _Event) -> None:
+        """A session begins."""
+        # The session before was killed, and may have added samples.
+        self.close(added=self.owed > 0)
+        self.planned, self.stored, self.owed = event.owed + event.done, event.done, event.owed
+        self.announced = self.announced if self.was_complete else event.announced
+        is_announced = self.pause == "extended" and self.planned == self.announced
+        # A session without stored samples begins another benchmark, or another shard of a merged run.
+        grows = event.owed > 0 and event.done > 0 and not event.stage and not is_announced
+        self.growing, self.pause, self.under_way = self.pause if grows else "", "", True
+
+    def end(self, event: _Event) -> None:
+        """A session ends, and the run may be compared."""
+        added = event.done > self.stored
+        self.close(added=added)
+        if event.done >= self.planned > 0:
+            self.pause, self.was_complete = "extended", True
+        elif added:
+            self.pause = "resumed" if str(event.stopped).startswith(STOPPED_BY_BUDGET) else ""
+        else:  # A session that was refused leaves the run as it was.
+            self.pause = self.growing
+
+    def close(self, *, added: bool) -> None:
+        """Count the latest session, if it is under way."""
+        if self.under_way and added:
+            self.sampling_sessions += 1
+            # To have grown after it was complete says more than to have been resumed.
+            self.grew = self.growing if self.grew != "extended" and self.growing else self.grew
+        self.under_way = False
+
+
 def read_history(folder: RunFolder) -> History:
     """The history of a run; empty where it has no log. Damaged lines are skipped."""
     history = History(raced=(folder.path.parent / RACE_PLAN).is_file())
     causes: dict[tuple[str, str, int | None], Failures] = {}
     n_ended = 0
-    # Of the latest session: its samples, those of them that were stored at its start, and whether it was to extend a
-    # complete run; then whether the run is complete. A size counts as announced before any samples were complete.
-    planned, stored, extending, complete = 0, 0, False, False
-    announced, was_complete = 0, False
+    growing = _Growing()
     for event in _events(folder):
         match event.event:
             case "session_started":
                 history.sessions += 1
                 history.stopped = ""
-                # A session without an end may have added samples.
-                history.extended |= extending
-                planned, stored = event.owed + event.done, event.done
-                announced = announced if was_complete else event.announced
-                extending = complete and event.owed > 0 and not event.stage and planned != announced
-                complete = False
+                growing.start(event)
             case "session_ended":
                 n_ended += 1
-                added = event.done > stored
-                history.extended |= extending and added
-                # A session that was refused leaves a complete run complete.
-                complete = event.done >= planned > 0 or (extending and not added)
-                was_complete |= complete
-                extending = False
+                growing.end(event)
                 history.retries += event.retries
                 history.spent.update(event.spent)
                 history.stopped = visible(str(event.stopped or ""), MAX_MESSAGE_CHARS)
@@ -136,36 +181,11 @@ def read_history(folder: RunFolder) -> History:
                     cause = causes.setdefault(key, Failures(*key))
                     cause.count += 1
                     cause.message = visible(event.message, MAX_MESSAGE_CHARS)
-    history.extended |= extending
+    growing.close(added=growing.owed > 0)
+    history.grew, history.sampling_sessions = growing.grew, growing.sampling_sessions
     history.unfinished = max(0, history.sessions - n_ended)
     history.failures = sorted(causes.values(), key=lambda cause: (-cause.count, cause.endpoint, cause.kind))
     return history
-
-
-def growth_warnings(histories: Mapping[str, History]) -> list[str]:
-    """Warnings about runs that were extended after they had been complete: they may have been compared before.
-
-    A race did that to its runs, and stopped because of their scores. histories: words such as "the run" → its history.
-    """
-    extended = {which: history.raced for which, history in histories.items() if history.extended}
-    warnings = []
-    for is_raced, why in (
-        (
-            True,
-            "sampled by `harness race`, which stops when a difference appears: this difference is too large on "
-            "average, and its p too small. Take the verdict and the interval that the race printed; the same `harness "
-            "race` command prints them again",
-        ),
-        (
-            False,
-            "extended after all samples were complete. If these runs were compared before, too, the 5 % rate of false "
-            "differences does not hold: it is the rate of one look. If none was compared, this does no harm. A "
-            "pilot announces the size of its run beforehand. To look after every round, use `harness race`",
-        ),
-    ):
-        if names := [which for which, raced in extended.items() if raced == is_raced]:
-            warnings.append(f"{' and '.join(names)} {'was' if len(names) == 1 else 'were'} {why}")
-    return warnings
 
 
 def _events(folder: RunFolder) -> Iterator[_Event]:

@@ -19,6 +19,7 @@ from harness.core.inert import csv_file, visible
 from harness.reports.comparison_tables import COUNTS_GRADER, paired_table, published_table, reported_table, twin_table
 from harness.reports.figures import every_plot
 from harness.reports.formats import commands_in_markdown, to_breakdown_csv, to_csv, to_latex, to_markdown, to_terminal
+from harness.reports.looks import look_warnings
 from harness.reports.overview_tables import breakdown_table, summary_table
 from harness.reports.plots.plot import Plot
 from harness.reports.plots.published import published_plot
@@ -221,7 +222,8 @@ class Report:
             try:
                 paired = compare_runs(benchmark.questions, first.questions)
                 by_hand = benchmark.has_verdicts_by_hand or first.has_verdicts_by_hand
-                rows.append((run.label, paired, (COUNTS_GRADER,) if by_hand else ()))
+                looks = look_warnings(run, benchmark, first_run, first)
+                rows.append((run.label, paired, [*([COUNTS_GRADER] if by_hand else []), *looks]))
             except UsageError:
                 why = f"not compared: it shares no question with {short(first_run.label)}"
                 uncompared.append((run.label, benchmark.name, why))

@@ -40,10 +40,10 @@ class MarginDecision(msgspec.Struct, frozen=True, kw_only=True):
     verdict: "not worse" or "worse" if p is below 5 %, by the side of −margin on which the difference lies. p: of the
     test that the true difference is −margin, two-sided, so each verdict is false in at most 2.5 % of cases. Of a single
     comparison p is below 5 % exactly if −margin lies outside the sampling interval. Holm's method corrects the p values
-    of all margins of a report together, apart from those of the lines. settling: samples a question in two new runs
-    that decide it in 80 % of repetitions if the true difference is the observed one; None for a mean, where nothing
-    varies, where the observed difference is −margin, and above `MAX_PLANNED`. n_margins: number of margins that are
-    corrected together.
+    of all margins of a report together, apart from those of the lines. settling: samples a question in two new runs,
+    compared alone, that decide it in 80 % of repetitions if the true difference is the observed one; None for a mean,
+    where nothing varies, where the observed difference is −margin, and above `MAX_PLANNED`. n_margins: number of
+    margins that are corrected together.
     """
 
     margin: float

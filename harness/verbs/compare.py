@@ -17,7 +17,7 @@ from harness.asking.options import CompareOptions, VerifyOptions
 from harness.core.errors import StoreError, UsageError, option
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
-from harness.reports.history import growth_warnings
+from harness.reports.looks import look_warnings
 from harness.reports.plots.published import MAX_SOURCES
 from harness.reports.published import beside, other_questions, published_of, reported_by, source_title, verdict
 from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
@@ -179,13 +179,12 @@ def _run_pair(folder_of: Mapping[str, RunFolder], pairing: BenchmarkPair) -> Run
     """The comparison of one benchmark, with its warnings. folder_of: the runs' folders by label."""
     run, benchmark, base, first = pairing
     paired = _compare_pair(pairing)
-    histories = {f"the run {visible(run.label)}": run.history, f"the baseline {visible(base.label)}": base.history}
     return RunPair(
         run=run.label,
         baseline=base.label,
         paired=paired,
         samples=min(item.n for scored in (benchmark, first) for item in scored.questions if item.n),
-        warnings=(*comparison_warnings(*_sides(folder_of, pairing), paired), *growth_warnings(histories)),
+        warnings=(*comparison_warnings(*_sides(folder_of, pairing), paired), *look_warnings(*pairing)),
         sides=(_over_benchmarks(run, benchmark), _over_benchmarks(base, first)),
     )
 

@@ -19,7 +19,6 @@ from typing import NamedTuple
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.core.records import Question
-from harness.reports.history import History
 from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.reports.tables import points, points_interval
 from harness.runs import overrides
@@ -57,16 +56,15 @@ _QUESTION_FIELDS = {
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two runs: a scored benchmark, the folder that holds its questions and samples, and its history."""
+    """One of the two runs: a scored benchmark, and the folder that holds its questions and samples."""
 
     folder: BenchmarkFolder
     benchmark: ScoredBenchmark
-    history: History
 
     @classmethod
     def of(cls, folder: RunFolder, run: ScoredRun, benchmark: ScoredBenchmark) -> Side:
         """The side of a run; its folder may have the benchmark under another name than the comparison."""
-        return cls(folder.benchmark(run.stored_name(benchmark)), benchmark, run.history)
+        return cls(folder.benchmark(run.stored_name(benchmark)), benchmark)
 
     @property
     def record(self) -> BenchmarkRecord:
@@ -95,7 +93,6 @@ def comparison_warnings(ours: Side, first: Side, paired: PairedComparison) -> li
             f"the judge graded the two runs with other settings (baseline → run: {unlike}). Score both again with "
             "equal settings"
         )
-    histories = {"the run": ours.history, "the baseline": first.history}
     scores = {"the run": ours.benchmark.score, "the baseline": first.benchmark.score}
     warnings += [*_judge_warnings(scores), *_by_hand_warnings(scores, paired_by_hand(ours, first))]
     for which, score in scores.items():
@@ -103,21 +100,6 @@ def comparison_warnings(ours: Side, first: Side, paired: PairedComparison) -> li
             warnings.append(f"{which}: {score.copies.sentence}")
         if score.hidden_limit:
             warnings.append(f"{which}: {score.hidden_limit.sentence}")
-        if score.n_missing and not score.partial and histories[which].sized_by_budget:
-            warnings.append(
-                f"{which} ended by its budget, after {count_noun(score.rounds, 'round')} of all questions; only these "
-                "are compared. A budget that was set beforehand is one look, so the 5 % rate of false differences "
-                "holds; it does not if you give the `harness run` command again and compare once more"
-            )
-        elif score.n_missing:
-            wide = "The intervals allow for any result of missing samples, so they are wide. " if score.partial else ""
-            warnings.append(
-                f"{which} is unfinished: {count_noun(score.n_missing, 'sample')} {are(score.n_missing)} missing. "
-                f"{wide}The same `harness run` command again completes the run. "
-                "The 5 % rate of false differences holds for one look; repeated looks at a growing run find more. "
-                "To look after every round, use "
-                f"`harness race`"
-            )
     # If groups of questions, such as variants of one problem, have very unequal sizes, the question interval is wide.
     shared = list(pairs(first.benchmark.questions, ours.benchmark.questions))
     warnings += filter(None, [unequal_clusters([item for item, _ in shared])])

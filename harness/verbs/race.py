@@ -218,7 +218,7 @@ def play(
     open_ended: bool = False,
 ) -> Played:
     """Run a race: at each look compare every candidate with the baseline, then let the baseline and the undecided
-    candidates sample `step` more rounds.
+    candidates sample up to the next multiple of `step` rounds.
 
     The race ends when all are decided or have sampled `most` rounds, or when a candidate cannot complete its rounds.
     This function has no clock and no I/O of its own. rounds: candidate → whether each stored sample is right, shape
@@ -236,7 +236,8 @@ def play(
         running = [name for name in others if standings[name].verdict == "undecided" and standings[name].rounds < most]
         if short or not running:
             return Played(standings=standings, rounds=have, short=short)
-        target = min(most, min(standings[name].rounds for name in running) + step)
+        # To the next planned look, also if a budget had stopped the race between two looks.
+        target = min(most, (min(standings[name].rounds for name in running) // step + 1) * step)
         for name in (baseline, *running):
             have[name] = sample_to(name, max(target, len(have[name])))
             if len(have[name]) < target:

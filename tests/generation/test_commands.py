@@ -167,9 +167,9 @@ def test_a_pilot_asks_two_samples_forecasts_the_rest_and_counts(tmp_path: Path, 
         assert "Leave out --pilot" in late.err
         assert keys_on_disk(tmp_path) == expected_keys(10, 12)
         # The pilot announced 12 samples, so these extend nothing; one more of each question does.
-        assert not read_history(RunFolder(tmp_path / "run")).extended
+        assert not read_history(RunFolder(tmp_path / "run")).grew
         assert harness(*words, "--samples", "13").code == 0
-        assert read_history(RunFolder(tmp_path / "run")).extended
+        assert read_history(RunFolder(tmp_path / "run")).grew
 
 
 def test_a_run_ends_at_the_whole_round_that_reaches_the_target(tmp_path: Path, harness: ControlCommand) -> None:

@@ -139,7 +139,7 @@ def test_the_cost_of_all_sessions_is_summed(tmp_path: Path) -> None:
         last = run(replace(settings, benchmarks=benchmarks), question_set(tmp_path, 3))
     assert last.spent_before.n_stated + last.spent.n_stated == 12
     assert last.spent_before.plus(last.spent).prompt_tokens == 12 * 9
-    in_all = re.search(r"All sessions: [\d.]+ USD for (\d+) tokens in", str(stopped.value))
+    in_all = re.search(r"All sessions of this run: [\d.]+ USD for (\d+) tokens in", str(stopped.value))
     assert in_all is not None
     assert int(in_all.group(1)) == last.spent_before.prompt_tokens
 

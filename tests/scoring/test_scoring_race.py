@@ -331,3 +331,19 @@ def test_a_candidate_that_warms_up_is_seldom_called_worse_and_one_that_is_worse_
     worse = [raced(rng, -0.1, -0.1, 2) for _ in range(60)]
     assert warming.count("worse") <= 12  # about half without the look at later rounds
     assert worse.count("worse") >= 57
+
+
+def test_a_race_that_was_stopped_between_two_looks_goes_on_to_the_look_that_was_planned() -> None:
+    rng = np.random.default_rng(3)
+    rows = {name: rng.random((24, 20)) < 0.5 for name in ("a", "b")}
+    targets = []
+
+    def sample_to(name: str, n: int) -> np.ndarray:
+        targets.append(n)
+        return rows[name][:n]
+
+    # A budget had stopped the race at round 12 of one candidate and round 14 of the other.
+    have = {"a": rows["a"][:14], "b": rows["b"][:12]}
+    ended = play(have, sample_to, most=24, margin=0.0, step=8, on_look=lambda _: None)
+    assert targets == [16, 16, 24, 24]
+    assert ended.standings["b"].rounds == 24

@@ -117,14 +117,14 @@ def test_a_refused_extension_leaves_a_finished_run_as_it_was(ask: Any, tmp_path:
         assert "1/1 sample (100%)" in shown
         assert "a run never mixes models" in shown
         assert "killed" not in shown
-        assert not read_history(RunFolder(tmp_path / "run")).extended
+        assert not read_history(RunFolder(tmp_path / "run")).grew
         # The same command again, which asks for nothing, is no killed session either.
         ask(first)
         assert "killed" not in command(tmp_path, "status", "run").out
         # The twin: an extension that the server was accepted for.
         ask(first, samples=2)
     assert "2/2 samples (100%)" in command(tmp_path, "status", "run").out
-    assert read_history(RunFolder(tmp_path / "run")).extended
+    assert read_history(RunFolder(tmp_path / "run")).grew
 
 
 @pytest.mark.parametrize(("odd", "named"), [(0, False), (4, False), (5, True)])

@@ -1,7 +1,7 @@
 """`harness compare` and `harness verify` as a user gives them: verdicts, warnings by name, exit codes of a gate.
 
 For: harness.cli.compare, harness.cli.agreement, harness.cli.verify, harness.scoring.comparison,
-harness.viewer.differ, harness.verbs.comparison_warnings.
+harness.viewer.differ, harness.verbs.comparison_warnings, harness.reports.looks.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from harness.asking.options.deciding import CompareOptions, PlanOptions, VerifyO
 from harness.core.errors import StoreError, UsageError
 from harness.core.records import Grade, Key, Message, ServerFacts, VerdictName
 from harness.presets.grading import GradingOptions
+from harness.reports.report import report
 from harness.reports.scored import read_without_grades
 from harness.reports.settings import decided_table
 from harness.runs import Manifest, RunFolder, grades, questions, record
@@ -35,7 +36,7 @@ from harness.scoring.deciding import RunPair, decide
 from harness.scoring.differences import holm, questions_to_detect
 from harness.scoring.intervals import normal_two_sided
 from harness.scoring.pipeline import score_run
-from harness.verbs.compare import compare, verify
+from harness.verbs.compare import cautions, compare, verify
 from harness.verbs.plan import plan
 from harness.verbs.plan_sources import PlanSource
 from tests.reports.run_folders import write_run
@@ -158,7 +159,9 @@ def test_a_margin_is_decided_by_the_interval_of_the_same_questions(tmp_path: Pat
     done = harness(tmp_path, "compare", "base", "tuned", "--margin", f"{-low + 1:g}")
     assert re.search(r"margin [\d.]+ points +same questions +p 0\.\d+  not worse by [\d.]+ points or more\n", done.out)
     open_one = harness(tmp_path, "compare", "base", "tuned", "--margin", f"{-low - 0.2:g}").out
-    assert re.search(r"two new runs of about [\d,]+ samples a question would decide the margin", open_one)
+    assert re.search(
+        r"two new runs of about [\d,]+ samples a question, compared alone, would decide the margin", open_one
+    )
 
 
 def test_the_size_of_two_new_runs_does_not_depend_on_what_else_is_compared(tmp_path: Path) -> None:
@@ -276,15 +279,25 @@ def test_a_warning_names_its_runs_if_there_are_several(tmp_path: Path) -> None:
     write_run(tmp_path / "half", missing=0.5)
     write_run(tmp_path / "whole")
     three = harness(tmp_path, "compare", "base", "whole", "half").err
-    assert "warning: demo, half against base: the run is unfinished" in three
-    assert "whole against base: the run is unfinished" not in three
-    assert "warning: the run is unfinished" in harness(tmp_path, "compare", "base", "half").err
+    assert "warning: demo, half against base: the run half is unfinished" in three
+    assert "the run whole is unfinished" not in three
+    assert "warning: the run half is unfinished" in harness(tmp_path, "compare", "base", "half").err
 
 
-@pytest.mark.parametrize(("sessions", "by_budget"), [(1, True), (2, False)])
+@pytest.mark.parametrize(
+    ("sessions", "by_budget", "resumed"),
+    [
+        ([(0, 90)], True, False),
+        ([(0, 0), (0, 90)], True, False),
+        ([(0, 90), (90, 90)], True, False),
+        ([(0, 60), (60, 90)], False, True),
+    ],
+    ids=["one session", "an empty one before", "an empty one after", "two sessions with samples"],
+)
 def test_a_run_that_its_budget_ended_is_one_look_and_one_that_went_on_is_not(
-    tmp_path: Path, sessions: int, by_budget: bool
+    tmp_path: Path, sessions: list[tuple[int, int]], by_budget: bool, resumed: bool
 ) -> None:
+    """sessions: the samples that each found, and left."""
     base = write_run(tmp_path / "base", benchmarks=[("demo", 30, 4)])
     ended = write_run(tmp_path / "ended", benchmarks=[("demo", 30, 4)], seed=2)
     files = ended.benchmark("demo")
@@ -293,13 +306,39 @@ def test_a_run_that_its_budget_ended_is_one_look_and_one_that_went_on_is_not(
     ended.log.unlink(missing_ok=True)
     stopped = "stopped by the budget: 54 of 60 tokens used, and the next round could take 10"
     with RunLog(ended) as log:
-        for _ in range(sessions):
-            log.write("session_started", owed=120, done=0)
-            log.write("session_ended", done=90, stopped=stopped)
+        for before, after in sessions:
+            log.write("session_started", owed=120 - before, done=before)
+            log.write("session_ended", done=after, stopped=stopped)
     (comparison,) = compare([base, ended], CompareOptions())
     warnings = " ".join(comparison.decision.warnings)
-    assert ("the run ended by its budget, after 3 rounds of all questions" in warnings) == by_budget
-    assert ("the run is unfinished" in warnings) != by_budget
+    assert ("the run ended ended by its budget, after 3 rounds of all questions" in warnings) == by_budget
+    assert ("the run ended is unfinished" in warnings) != by_budget
+    assert ("the run ended was continued after a budget had ended a session" in warnings) == resumed
+
+
+@pytest.mark.parametrize(
+    ("second", "warned"),
+    [((60, 60, 120), True), ((120, 0, 120), False)],
+    ids=["continued", "another shard, with a log of its own"],
+)
+def test_a_run_that_was_completed_after_its_budget_had_ended_it_may_have_been_compared_before(
+    tmp_path: Path, second: tuple[int, int, int], warned: bool
+) -> None:
+    """second: samples that the second session owes, finds and leaves."""
+    base, tuned = two_runs(tmp_path)
+    tuned.log.unlink(missing_ok=True)
+    owed, before, after = second
+    with RunLog(tuned) as log:
+        log.write("session_started", owed=120, done=0)
+        log.write("session_ended", done=60, stopped="stopped by the budget: 54 of 60 tokens used")
+        log.write("session_started", owed=owed, done=before)
+        log.write("session_ended", done=after)
+    (comparison,) = compare([base, tuned], CompareOptions())
+    sentence = "the run tuned was continued after a budget had ended a session. If these runs were compared before"
+    assert (sentence in " ".join(comparison.decision.warnings)) == warned
+    # A report says the same beside its p values.
+    (paired,) = (table for table in report([base, tuned]).tables if table.title.startswith("Paired with base"))
+    assert (sentence in " ".join(paired.notes)) == warned
 
 
 def test_what_must_be_equal_and_is_not_is_named(tmp_path: Path) -> None:
@@ -311,7 +350,7 @@ def test_what_must_be_equal_and_is_not_is_named(tmp_path: Path) -> None:
     first, second = compare([base, other, twin], CompareOptions())
     differing = "the data of the runs differ: "
     assert any(differing in warning for warning in first.decision.warnings)
-    (unfinished,) = [warning for warning in first.decision.warnings if "the run is unfinished" in warning]
+    (unfinished,) = [warning for warning in first.decision.warnings if "the run other is unfinished" in warning]
     assert "holds for one look" in unfinished
     assert "race" in unfinished
     assert "The same `harness run` command again completes the run" in unfinished
@@ -619,7 +658,7 @@ def test_undecided_answers_that_a_person_decided_are_no_longer_open(tmp_path: Pa
     ("sessions", "warned"),
     [
         ([(1, 1, 2)], True),
-        ([(2, 0, 1), (1, 1, 2)], True),
+        ([(2, 1, 2), (1, 2, 3)], True),
         ([(0, 1, 1)], False),
         ([(1, 1, 1)], False),
         ([(1, 1, 1), (1, 1, 2)], True),
@@ -886,6 +925,10 @@ def test_runs_that_a_race_has_stopped_are_named_as_such(tmp_path: Path) -> None:
     (raced,) = compare([base, tuned], CompareOptions())
     (warning,) = (text for text in raced.decision.warnings if "race" in text)
     assert warning.startswith("the run tuned and the baseline base were sampled by `harness race`, which stops when")
+    assert warning in " ".join(harness(tmp_path, "report", "base", "tuned").out.split())
+    # The race itself corrects for its looks, and its own last line says which samples are missing.
+    caution = cautions([base, tuned])[tuned.path]
+    assert not any("look" in text for text in caution.warnings)
 
 
 def test_a_run_of_the_published_model_agrees_and_says_what_it_could_have_seen(tmp_path: Path) -> None:

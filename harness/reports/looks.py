@@ -1,0 +1,68 @@
+"""Warns of a comparison that may be one of several looks: p and its intervals hold for one look at finished runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from harness.core.inert import visible
+from harness.core.nouns import are, count_noun
+from harness.reports.history import History
+from harness.reports.scored import ScoredBenchmark, ScoredRun
+from harness.scoring import Score
+
+_GREW: Mapping[str, str] = {
+    "raced": "sampled by `harness race`, which stops when a difference appears: this difference is too large on "
+    "average, and its p too small. Take the verdict and the interval that the race printed; the same `harness race` "
+    "command prints them again",
+    "extended": "extended after all samples were complete. If these runs were compared before, too, the 5 % rate of "
+    "false differences does not hold: it is the rate of one look. If none was compared, this does no harm. A pilot "
+    "announces the size of its run beforehand. To look after every round, use `harness race`",
+    "resumed": "continued after a budget had ended a session. If these runs were compared before, too, the 5 % rate of "
+    "false differences does not hold: it is the rate of one look. If none was compared, this does no harm. To look "
+    "after every round, use `harness race`",
+}
+"""How a run grew → the warning after its name and "was". A race stopped because of the scores of its runs."""
+
+
+def look_warnings(
+    run: ScoredRun, benchmark: ScoredBenchmark, baseline: ScoredRun, of_baseline: ScoredBenchmark
+) -> list[str]:
+    """Warnings if one of two compared runs is unfinished, or grew after a time at which it may have been compared.
+
+    benchmark, of_baseline: what is compared of the run and of its baseline.
+    """
+    sides = {
+        f"the run {visible(run.label)}": (run, benchmark),
+        f"the baseline {visible(baseline.label)}": (baseline, of_baseline),
+    }
+    warnings = [
+        _unfinished(which, scored.score, one.history)
+        for which, (one, scored) in sides.items()
+        if scored.score is not None and scored.score.n_missing
+    ]
+    for growth, words in _GREW.items():
+        if names := [which for which, (one, _) in sides.items() if _growth(one.history) == growth]:
+            warnings.append(f"{' and '.join(names)} {'was' if len(names) == 1 else 'were'} {words}")
+    return warnings
+
+
+def _growth(history: History) -> str:
+    """The key of `_GREW` for this history; empty if the run did not grow."""
+    return "raced" if history.grew and history.raced else history.grew
+
+
+def _unfinished(which: str, score: Score, history: History) -> str:
+    """The warning of a run that lacks samples."""
+    if not score.partial and history.sized_by_budget:
+        return (
+            f"{which} ended by its budget, after {count_noun(score.rounds, 'round')} of all questions; only these "
+            "are compared. A budget that was set beforehand is one look, so the 5 % rate of false differences "
+            "holds; it does not if you give the `harness run` command again and compare once more"
+        )
+    wide = "The intervals allow for any result of missing samples, so they are wide. " if score.partial else ""
+    return (
+        f"{which} is unfinished: {count_noun(score.n_missing, 'sample')} {are(score.n_missing)} missing. "
+        f"{wide}The same `harness run` command again completes the run. "
+        "The 5 % rate of false differences holds for one look; repeated looks at a growing run find more. "
+        "To look after every round, use `harness race`"
+    )
