@@ -275,6 +275,8 @@ class ReplyParser:
             self._completion.add_tokens(texts, stamps, reasoning=reasoning, ids=ids, reply_id=reply_id, model=model)
         except BadEvent as bad:
             raise self._unbelievable(bad) from None
+        # Without this a stream that breaks off here would look like a body without any event.
+        self._events += len(texts)
         self._arrived = stamps[-1]
         self._bytes += n_bytes
         if self._bytes > self._max_bytes:

@@ -1,0 +1,152 @@
+"""A stream that ends early is one kind of failure with one count of tokens, whichever way its bytes are read.
+
+The fast transport reads runs of token events by templates, the libraries' transports hand over pieces of the body; a
+plain reading of the lines says what should come of both.
+
+For: harness.client.fast.batches, harness.client.protocol.sse.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import pairwise
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.client.fast.batches import BatchReader, Templates
+from harness.client.protocol.reply import RequestFailed
+from harness.client.protocol.sse import ReplyParser
+from tests.budget import examples
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+LAST_CHUNK = b"0\r\n\r\n"
+N_KNOWN = 40
+"""Token events of the whole reply from which the templates are learnt: enough bytes for a batch."""
+
+
+class Outcome(NamedTuple):
+    """What came of a stream: the failure's kind, the token events that its message counts, and those that were read."""
+
+    kind: str
+    stated_tokens: str | None
+    tokens: int
+
+
+def token(text: str, field: str = "content") -> bytes:
+    """A plain event: a token of a reply."""
+    choice = {"index": 0, "delta": {field: text}, "finish_reason": None}
+    value = {"id": "c-1", "object": "chat.completion.chunk", "model": "m", "choices": [choice]}
+    return b"data: " + json.dumps(value).encode() + b"\n\n"
+
+
+def expected(body: bytes) -> Outcome:
+    """A plain reading of a stream that ended: each whole `data` line is an event, each event a token."""
+    *lines, rest = body.split(b"\n")
+    tokens = sum(line.startswith(b"data: ") for line in lines)
+    # A field without a value is no event, whole or not.
+    inside = rest not in (b"", b"data", b"data:", b"data: ")
+    if rest.endswith(b"]}"):
+        tokens, inside = tokens + 1, False
+    return Outcome("cut", None if inside else str(tokens), tokens)
+
+
+def outcome(parser: ReplyParser, failure: RequestFailed) -> Outcome:
+    stated = re.search(r"(\d+) token events", failure.message)
+    return Outcome(failure.kind, stated and stated[1], parser.n_tokens)
+
+
+def new_parser() -> ReplyParser:
+    return ReplyParser(started=0.0, started_utc=1e9, max_body_bytes=10**7)
+
+
+def read_plainly(body: bytes, cuts: list[int], cut: str = "") -> Outcome:
+    """As the transports of the libraries read it: pieces of the body."""
+    parser = new_parser()
+    try:
+        for start, end in pairwise([0, *cuts, len(body)]):
+            parser.feed(body[start:end], 1.0)
+        parser.finish(cut=cut)
+    except RequestFailed as failure:
+        return outcome(parser, failure)
+    raise AssertionError("a stream without a finish reason is no reply")
+
+
+def read_fast(raw: bytes, templates: Templates, cuts: list[int], per_batch: int) -> Outcome:
+    """As a connection reads it: reads that end at `cuts`, `per_batch` of them parsed at once, the rest at the end."""
+    parser = new_parser()
+    reader = BatchReader(parser, templates)
+    reads = [raw[start:end] for start, end in pairwise([0, *cuts, len(raw)]) if end > start]
+    rest = b""
+    try:
+        for at in range(0, len(reads), per_batch):
+            pieces = ([rest] if rest else []) + reads[at : at + per_batch]
+            rest = reader.take(pieces, [1.0] * len(pieces), all_of_it=at + per_batch >= len(reads))
+        parser.finish(cut="" if reader.http.ended else reader.http.eof())
+    except RequestFailed as failure:
+        return outcome(parser, failure)
+    raise AssertionError("a stream without a finish reason is no reply")
+
+
+def chunked(body: bytes, borders: list[int]) -> bytes:
+    """`body` as HTTP chunks that end at `borders`, without the last chunk."""
+    parts = [body[start:end] for start, end in pairwise([0, *borders, len(body)]) if end > start]
+    return b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in parts)
+
+
+def known_templates() -> Templates:
+    """The templates of a server that has replied before, as all but the first reply of a run finds them."""
+    templates = Templates()
+    for field in ("content", "reasoning"):
+        BatchReader(new_parser(), templates).take(
+            [HEAD, *(chunked(token(" so", field), []) for _ in range(N_KNOWN))], [1.0] * (N_KNOWN + 1), all_of_it=True
+        )
+    assert templates.find(chunked(token(" so"), []), 0) is not None
+    return templates
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["known server", "new server"])
+def test_a_clean_end_after_any_number_of_tokens_is_a_cut_after_as_many(known: bool) -> None:
+    for n in (1, 3, 9, 10, 20, 60):
+        body = token(" so", "reasoning") * n
+        borders = [len(body) // n * i for i in range(1, n)]
+        raw = HEAD + chunked(body, borders) + LAST_CHUNK
+        for reads in ([], [len(HEAD)], [len(raw) - len(LAST_CHUNK)]):
+            templates = known_templates() if known else Templates()
+            assert read_fast(raw, templates, reads, 100) == Outcome("cut", str(n), n), (n, reads)
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(st.data())
+def test_a_stream_cut_anywhere_is_read_alike_in_any_chunks_and_reads(data: st.DataObject) -> None:
+    texts = data.draw(st.lists(st.sampled_from([" so", "4", " ∑", '"', "\n", "🌱"]), min_size=1, max_size=40), "texts")
+    n_thoughts = data.draw(st.integers(0, len(texts)), "thoughts")
+    events = [token(text, "reasoning" if i < n_thoughts else "content") for i, text in enumerate(texts)]
+    whole = b"".join(events)
+    # The end: behind an event, as most streams end that a server gives up, or at any byte after the first event.
+    ends = st.integers(1, len(events)).map(lambda n: len(b"".join(events[:n])))
+    body = whole[: data.draw(ends | st.integers(len(events[0]), len(whole)), "end")]
+    anywhere = st.lists(st.integers(1, len(body)), max_size=12).map(sorted)
+    each_event = [len(b"".join(events[:n])) for n in range(1, len(events)) if len(b"".join(events[:n])) < len(body)]
+    raw = HEAD + chunked(body, data.draw(st.just(each_event) | anywhere, "chunks"))
+    clean = data.draw(st.booleans(), "clean")
+    raw += LAST_CHUNK if clean else b""
+    reads = data.draw(st.lists(st.integers(1, len(raw)), max_size=12).map(sorted), "reads")
+    verdict = expected(body)
+    assert read_plainly(body, data.draw(anywhere, "pieces"), "" if clean else "reset") == verdict
+    for templates in (known_templates(), Templates()):
+        assert read_fast(raw, templates, reads, data.draw(st.integers(1, 13), "reads per batch")) == verdict
+
+
+def test_every_cut_of_a_long_stream_is_read_alike() -> None:
+    body = token(" so", "reasoning") * 9 + token("4 ∑") * 9
+    size = len(token(" so", "reasoning"))
+    borders = [size * i for i in range(1, 10)] + [size * 9 + len(token("4 ∑")) * i for i in range(1, 9)]
+    templates = known_templates()
+    for end in range(size, len(body) + 1):
+        part = body[:end]
+        raw = HEAD + chunked(part, [border for border in borders if border < end]) + LAST_CHUNK
+        assert read_fast(raw, templates, [len(HEAD)], 100) == read_plainly(part, []) == expected(part), end
