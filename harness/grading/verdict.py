@@ -40,6 +40,7 @@ from harness.grading.find.extract import (
     shorten_answer,
     stated_in_box,
 )
+from harness.grading.find.rates_before_box import is_rate_before_box
 from harness.grading.find.reasoning import final_part
 from harness.grading.find.several import parts_of
 from harness.grading.find.stated import StatedValue, statements
@@ -449,6 +450,8 @@ def _of_sentence(question: Question, text: str, extraction: Extraction) -> Extra
     if extraction.method not in ("phrase", "line", "box") or not (has_one_value or kind == "text"):
         return extraction
     if extraction.method == "box":
+        if kind != "text" and is_rate_before_box(text, start, extraction.answer, question.references):
+            return extraction._replace(method=UNSTATED)
         text = extraction.answer
         stated = stated_in_box(text, kind)
         if any(stated_in_box(reference, kind) for reference in question.references):

@@ -157,6 +157,28 @@ WHOLE = [
 """Surroundings that leave a box its value."""
 
 
+OPERATIONS = (
+    "1÷", "5\\div", "5 \\div ", "\\sqrt", "\\sqrt[3]", "\\frac12\\times", "6 × ",
+    "x \\cdot ", "\\sin", "5 + ", "2 * ", "7/", "2^",
+)  # fmt: skip
+NO_OPERATIONS = (
+    "- ", "* ", "+ ", "3 × 4 = ", "4 \\div 2 = ", "3 × 4 = 12, so ", "(a) ",
+    "**", "** ", "× wrong: 12. ", "Step 3: \\sqrt 4 gives ", "3) ",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("value", ["3/4", "\\frac34", "12"])
+def test_an_operation_before_a_box_outside_a_formula_decides_nothing(value: str) -> None:
+    for operation in OPERATIONS:
+        replies = [f"{operation}\\boxed{{{value}}}", f"So it is {operation}\\boxed{{{value}}}."]
+        if operation[-1] in "÷× ":
+            replies.append(f"{operation}$\\boxed{{{value}}}$")
+        assert {harness.grade(value, reply).outcome for reply in replies} == {"undecided"}, operation
+    for words in NO_OPERATIONS:
+        reply = f"{words}\\boxed{{{value}}}"
+        assert (harness.grade(value, reply).outcome, harness.grade("5", reply).outcome) == ("correct", "wrong"), reply
+
+
 @pytest.mark.parametrize("form", WHOLE)
 @pytest.mark.parametrize("number", [7, 2024])
 def test_ends_relations_words_and_styles_leave_the_value(form: str, number: int) -> None:

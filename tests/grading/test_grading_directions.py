@@ -34,8 +34,10 @@ ENGLISH_DOWN = (
     r"It went down by \boxed{{{}}}", r"This is a \boxed{{{}}} decrease.",
 )  # fmt: skip
 ENGLISH_OTHER = (
-    r"It increased by \boxed{{{}}}", r"Divided by \boxed{{{}}}", r"It fell to \boxed{{{}}}", r"The loss rose to \boxed{{{}}}",
-    r"The decrease was steep. The rate is \boxed{{{}}}", r"a gain of \boxed{{{}}}", r"\boxed{{{}}} is the answer after the loss.",
+    r"It increased by \boxed{{{}}}", r"Divided by \boxed{{{}}}", r"It fell to \boxed{{{}}}",
+    r"The loss rose to \boxed{{{}}}",
+    r"The decrease was steep. The rate is \boxed{{{}}}", r"a gain of \boxed{{{}}}",
+    r"\boxed{{{}}} is the answer after the loss.",
 )  # fmt: skip
 
 

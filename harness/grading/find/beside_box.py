@@ -101,6 +101,12 @@ _COMPUTES = re.compile(
     r"(?i)\s*(?:squared|cubed|factorial|plus|minus|divided\s+by|multiplied\s+by|times\s+(?=[\d$\\])|to\s+the\s+power)\b"
 )
 _DENIED_OR_TURNED = re.compile(r"(?i)\b(?:minus|negative|not|isn['’]t)\s+[$\\(\[]*\Z")
+_OPERATION_BEFORE = re.compile(
+    r"(?:[÷×]|\\(?:div|times|cdot|sin|cos|tan|ln|log|exp)(?![A-Za-z])|\\sqrt\s*(?:\[[^\]]{0,9}\])?"
+    r"|(?<=[\d)}])\s*[+*](?=\s))[\s{]*(?:\$\$?|\\[(\[])?\s*\Z"
+)
+r"""An operation directly before a box or its formula: `1÷\boxed{3/4}`. A lone - or * at the beginning opens an item."""
+
 _ALTERNATIVE = re.compile(r"\s*(?:or|或者?)\s+[$\\(\s]*([-−]?\d[\d.,/]*\d|\d)")
 """A second value: "12 or 13"."""
 
@@ -151,10 +157,11 @@ def beside_box(text: str, box: Box, lo: int, hi: int, word: str = "") -> str | N
     """Return the value of a box of text[lo:hi] together with what belongs to it, such as a unit.
 
     word: the word in Chinese behind the box that belongs to its value, as `find.box_clause` reads it; "" without one.
-    None if the box is only a part of a larger expression, or if the word before it denies or negates it ("not",
-    "minus").
+    None if the box is only a part of a larger expression, in or outside of a formula, or if the word before it denies
+    or negates it ("not", "minus").
     """
-    if _DENIED_OR_TURNED.search(text, max(lo, box.outer_start - 20), box.outer_start):
+    near = max(lo, box.outer_start - 20)
+    if any(words.search(text, near, box.outer_start) for words in (_DENIED_OR_TURNED, _OPERATION_BEFORE)):
         return None
     behind = text[box.outer_end : min(hi, box.outer_end + BEHIND_CHARS)]
     if (
