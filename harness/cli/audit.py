@@ -14,7 +14,7 @@ from harness.cli.flags import takes
 from harness.cli.help import SpelledCommand
 from harness.core.errors import UsageError
 from harness.core.inert import visible
-from harness.core.nouns import count_noun
+from harness.core.nouns import are, count_noun
 
 if TYPE_CHECKING:
     from harness.core.records import VerdictName
@@ -67,7 +67,7 @@ def command(run: Path, **given: Any) -> None:
         _judge(run, audits, options.who)
         audits = audit(run, options)
     for each in audits:
-        _print(each)
+        _print(each, run)
     say_left_open(run)
     if options.out is not None:
         click.echo(f"{count_noun(sum(len(each.items) for each in audits), 'sample')} to judge: {options.out}")
@@ -133,14 +133,21 @@ def _show(item: AuditItem, number: str) -> None:
     click.echo(f"reference:    {' or '.join(visible(reference, 400) for reference in item.references)}\n")
 
 
-def _print(audit: Audit) -> None:
-    """Print how far the audit of a benchmark has come, and the accuracy that it gives."""
+def _print(audit: Audit, run: Path) -> None:
+    """Print how far the audit of a benchmark of `run` has come, and the accuracy that it gives."""
     name, n_judged = visible(audit.benchmark, 80), audit.n_drawn - len(audit.items)
     raw = "unknown" if audit.accuracy is None else f"{100 * audit.accuracy:.1f} %"
     what = "undecided" if audit.undecided else "drawn"
     click.echo(f"{name}: {raw} by the grader; {n_judged:,} of {audit.n_drawn:,} {what} samples are judged by hand")
     if audit.undecided:
         click.echo(f"  {audit.by_hand}" if audit.by_hand else "  no verdict by hand yet")
+        if n := audit.n_without_answer:
+            path = shlex.quote(visible(str(run)))
+            click.echo(
+                f"  {count_noun(n, 'sample')} without an answer {'counts' if n == 1 else 'count'} as wrong and "
+                f"{are(n)} not asked about: `harness show {path} --no-answer` prints {'it' if n == 1 else 'them'}, and "
+                f"`harness view {path}` takes a verdict on {'it' if n == 1 else 'each'}"
+            )
         return
     if older := audit.older:
         click.echo(f"  {older}")

@@ -77,9 +77,9 @@ def changed_row(folder: BenchmarkFolder, questions: Sequence[Question], source: 
     """A sentence that says which row of the data changed: the first stored question that differs from its present one.
 
     A question that has another id now is found by its prompt. If its answer or another column changed, the sentence
-    also says how to grade the stored replies by the data as they are now. questions: those of the data as they are now,
-    selected as the stored ones. source: the file of the data or of the card, or the card's name. None if the stored
-    file cannot be read.
+    also says how to grade the stored replies by the present data. questions: those of the data as they are now,
+    selected as the stored ones.
+    source: the file of the data or of the card, or the card's name. None if the stored file cannot be read.
     """
     by_id = {question.question_id: question for question in questions}
     by_prompt = {question.prompt_digest: question for question in questions}

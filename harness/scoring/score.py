@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -17,6 +18,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.answers.grammar.numerals import numeral
 from harness.core import codec
 from harness.core.errors import StoreError, UsageError
 from harness.core.files import read_record, write_atomically
@@ -710,10 +712,18 @@ def _label(value: Any) -> str | None:
     return visible(str(value), MAX_LABEL_CHARS)
 
 
-def _natural(label: str) -> tuple[int, float, str]:
-    """Sort key of a label: whole numbers by their value, before all other labels."""
-    # `isdigit` is true for ² too, which `float` refuses.
-    return (0, float(label), "") if label.isascii() and label.isdigit() else (1, 0.0, label)
+_NUMBERS = re.compile("([0-9]+|[零〇一二两三四五六七八九十百千]+)")
+"""Numbers in a label: in digits, or in Chinese numerals, as in 七年级."""
+
+
+def _natural(label: str) -> tuple[bool, list[tuple[bool, float, str]]]:
+    """Sort key of a label: numbers in it by their value, before text; labels that are whole numbers come first."""
+    parts = []
+    for part in filter(None, _NUMBERS.split(label)):
+        # `isdigit` is true for ² too, which `float` refuses.
+        value = float(part) if part.isascii() and part.isdigit() else numeral(part)
+        parts.append((value is None, 0.0 if value is None else float(value), part))
+    return not (label.isascii() and label.isdigit()), parts
 
 
 def _powers_of_two(limit: int) -> list[int]:

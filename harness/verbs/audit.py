@@ -40,7 +40,8 @@ class Audit:
     in the random order of the present samples. why: why there is none; empty if there is one. rubric: the rubric that
     the judge got; empty without one. by_hand: the accuracies with and without the person's verdicts in words, if the
     person was asked about undecided samples, which estimates nothing; empty without such verdicts. undecided: whether
-    the samples are the undecided ones, not drawn at random.
+    the samples are the undecided ones, not drawn at random. n_without_answer: then, the number of samples without an
+    answer that the person has not judged; they are not among the undecided ones.
     """
 
     benchmark: str
@@ -53,6 +54,7 @@ class Audit:
     older: str = ""
     by_hand: str = ""
     undecided: bool = False
+    n_without_answer: int = 0
 
 
 def audit(source: Path, options: AuditOptions) -> list[Audit]:
@@ -189,6 +191,7 @@ def _audit_of_undecided(benchmark: OpenBenchmark, samples: int) -> Audit:
         rubric="" if rubric is None else rubric.text,
         by_hand="" if by_hand is None else by_hand.sentence,
         undecided=True,
+        n_without_answer=auditing.n_without_answer(benchmark),
     )
 
 

@@ -271,7 +271,8 @@ def _words_on_missing_rows(n: int, card_questions: Sequence[Question], path: Pat
     """The warning of `n` questions of a benchmark that have no row in the file `path`."""
     return (
         f"{n} of {count_noun(len(card_questions), 'question')} of {visible(card_questions[0].benchmark, 80)} "
-        f"{'has' if n == 1 else 'have'} no row in {visible(path.name, 80)}"
+        f"{'has' if n == 1 else 'have'} no row in {visible(path.name, 80)}, and {'counts' if n == 1 else 'count'} as "
+        "missing; if only the others were set, name a file of the others as the benchmark"
     )
 
 

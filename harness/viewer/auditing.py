@@ -47,6 +47,14 @@ def undecided_keys(benchmark: OpenBenchmark, n: int | None = None) -> list[Key]:
     return [grade.key for item in counted for grade in item.grades if grade.verdict == "undecided"][:n]
 
 
+def n_without_answer(benchmark: OpenBenchmark) -> int:
+    """The number of samples in which the grader found no answer and that no person has judged."""
+    keys = (
+        grade.key for item in _counted_questions(benchmark) for grade in item.grades if grade.verdict == "no_answer"
+    )
+    return sum(key not in benchmark.overrides for key in keys)
+
+
 def draw_keys(benchmark: OpenBenchmark, n: int) -> list[Key]:
     """The keys of the first `n` samples of the random draw, judged or not. Raises `StoreError` if the benchmark is not
     scored."""

@@ -140,6 +140,13 @@ def test_scores_are_broken_down_by_level_in_natural_order() -> None:
     assert score.breakdowns["level"]["10"].question_error is None
 
 
+def test_numbers_within_a_level_count_by_their_value_also_in_chinese_numerals() -> None:
+    ordered = ["7", "10", "五年级", "六年级", "七年级", "八年级", "十二年级", "Level 2", "Level 10", "²", "年级"]
+    questions = [question(f"q{n}", level=level) for n, level in enumerate([*reversed(ordered), "七年级"])]
+    score = score_benchmark(questions, [grade(one.question_id, n, "c") for one in questions for n in range(2)], 2)
+    assert list(score.breakdowns["level"]) == ordered
+
+
 def test_a_score_says_by_which_fields_it_is_not_broken_down() -> None:
     """Too many values, or another value in each question. A field with one value and the harness's own need no word."""
     questions = [

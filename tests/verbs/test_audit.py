@@ -139,6 +139,22 @@ def test_only_the_undecided_samples_are_asked_about_and_estimate_nothing(tmp_pat
     assert len(drawn.items) == drawn.n_drawn == 8, "the random draw asks about them, too"
 
 
+def test_samples_without_an_answer_are_counted_beside_the_undecided_ones(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", {**ROWS, "q3": ("4", ["", r"\boxed{4}", "", ""])})
+    score_run(folder, GradingOptions(workers=1))
+    told = harness(tmp_path, "audit", "run", "--undecided", "--out", "todo.jsonl").out
+    found = re.search(r"\n  3 samples without an answer count as wrong and are not asked about: `harness (.*?)` ", told)
+    assert found is not None, told
+    assert "prose: 3 samples" in harness(tmp_path, *shlex.split(found[1])).out
+    for sample in (0, 2):
+        overrides.correct(folder.benchmark("prose"), Key("q3", sample), "wrong", graded="no_answer", who="A", why="-")
+    told = harness(tmp_path, "audit", "run", "--undecided", "--out", "todo.jsonl").out
+    assert "  1 sample without an answer counts as wrong and is not asked about" in told
+    overrides.correct(folder.benchmark("prose"), Key("q3", 3), "wrong", graded="no_answer", who="A", why="-")
+    assert "without an answer" not in harness(tmp_path, "audit", "run", "--undecided", "--out", "todo.jsonl").out
+    assert "without an answer" not in harness(tmp_path, "audit", "run", "--out", "drawn.jsonl").out
+
+
 def test_a_score_names_the_commands_that_show_and_decide_the_undecided_samples(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "my run", ROWS)
     first = harness(tmp_path, "score", "my run", "--workers", "1")
