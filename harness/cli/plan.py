@@ -81,7 +81,7 @@ def command(runs: tuple[str, ...], as_json: bool, **given: Any) -> None:
         )
     named = ""
     for planned in plans:
-        run = planned.needed.run if planned.source.of_card else ""
+        run = "" if planned.source.of_run else planned.needed.run
         if run and run != named:
             click.echo(f"from {visible(run, 200)}:", err=as_json)
         named = run
@@ -289,10 +289,12 @@ def _rounded_up(points: float) -> str:
 
 
 def _pilot(source: PlanSource, samples: int) -> str:
-    """The command that makes and scores a pilot of so many samples of each question."""
+    """The command that makes and scores a pilot of a run with so many samples of each question."""
     name = visible(source.name, 200)
-    questions = f"--data {shlex.quote(name)} --samples {samples}" if source.n_questions else f"{name}:{samples}"
-    return f"harness run {questions} … --pilot && harness score results/…"
+    # A pilot takes no more samples than its run, and one shows no spread: the run itself is of two then.
+    n, pilot = (2, "") if samples < 2 else (samples, " --pilot")
+    questions = f"--data {shlex.quote(name)} --samples {n}" if source.n_questions else f"{name}:{n}"
+    return f"harness run {questions} …{pilot} && harness score results/…"
 
 
 def _flags(options: PlanOptions) -> list[str]:

@@ -34,7 +34,8 @@ def open_points(decision: Decision) -> list[str]:
     if margin is not None and margin.verdict == "open" and margin.settling is not None:
         lines.append(
             f"two new runs of about {count_noun(margin.settling, 'sample')} a question, compared alone, would decide "
-            f"the margin in 80 % of repetitions, if the true difference is the observed {100 * paired.difference:+z.1f} points"
+            "the margin in 80 % of repetitions, if the true difference is the observed "
+            f"{100 * paired.difference:+z.1f} points"
         )
     number = decision.settling_questions
     if decision.kind_verdict != "no difference seen" or not paired.difference:

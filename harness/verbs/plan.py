@@ -9,7 +9,6 @@ import contextlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -221,18 +220,15 @@ def _check_each_once(benchmarks: Sequence[_Evidence]) -> None:
 def _evidence_of(source: PlanSource, options: PlanOptions) -> Iterator[_Evidence]:
     """What is known of each benchmark of `source`."""
     accuracy = None if options.accuracy is None else options.accuracy / 100
-    if n_questions := source.n_questions:
-        typical = typical_spread_of_questions(n_questions, accuracy)
-        name = Path(source.name).name.split(".")[0]
-        yield _Evidence(source, name, typical.spread(typical.variance), float(n_questions), typical=typical)
-        return
-    only = source.benchmark if source.of_card else None
+    n_questions, only = source.n_questions, None if source.of_run else source.benchmark
     folder = open_scored(source.name) if only is None else None
     # Where only a number of samples is asked about, a run that shows no spread is no reason to refuse.
     with contextlib.suppress(*(() if options.points is not None else (StoreError, UsageError))):
-        folder = folder if only is None else former_run(only, RESULTS)
+        folder = folder if only is None else former_run(only, RESULTS, source.name if n_questions else "")
     if folder is None:
-        typical = typical_spread(source.name, accuracy)
+        typical = (
+            typical_spread_of_questions(n_questions, accuracy) if n_questions else typical_spread(source.name, accuracy)
+        )
         n_clusters = None if typical.in_clusters else float(typical.n_questions)
         yield _Evidence(source, source.benchmark, typical.spread(typical.variance), n_clusters, typical=typical)
         return
@@ -259,7 +255,8 @@ def spread_of(
     items = [item for item in counted_questions(run, benchmark) if item.n]
     repeated = [item.n for item in items if item.n > 1]
     if not repeated:
-        raise UsageError(f"{visible(benchmark.name, 80)} of {folder.path} has {no_spread(visible(benchmark.name, 80))}")
+        command = no_spread(run.stored_name(benchmark), run.manifest)
+        raise UsageError(f"{visible(benchmark.name, 80)} of {folder.path} has {command}")
     estimate = accuracy(items)
     spread = SampleSpread(len(items), estimate.value, estimate.single, estimate.trials)
     samples = len(repeated) / math.fsum(1 / n for n in repeated)
@@ -349,7 +346,7 @@ def _extending(evidence: _Evidence, samples: int) -> Mapping[str, Any]:
         options["benchmarks"] = [f"{name.rpartition(':')[0]}:{samples}" for name in options["benchmarks"]]
     else:
         options["samples"] = samples
-    folder = str(evidence.folder.source) if evidence.source.of_card else evidence.source.name
+    folder = evidence.source.name if evidence.source.of_run else str(evidence.folder.source)
     return {**options, "out": folder}
 
 

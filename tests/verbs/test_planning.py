@@ -123,6 +123,17 @@ def test_a_plan_names_samples_tokens_time_and_money(tmp_path: Path) -> None:
     (two,), (four,) = plan_of(tmp_path, 0.02), plan_of(tmp_path, 0.04)
     assert two.samples == planned["samples"]
     assert 3.7 * four.samples < two.samples < 4 * four.samples
+    # The name of the file of questions stands for its latest scored run, as a benchmark's name does.
+    shutil.copytree(folder, tmp_path / "results" / "mine")
+    by_file, by_name = (harness(tmp_path, "plan", f"{name}:64").out for name in ("sums.jsonl", "sums"))
+    assert by_file.startswith(f"from {tmp_path}/results/mine:\nsums: 64 samples a question")
+    assert by_file == by_name
+    extending = harness(tmp_path, "plan", "sums.jsonl", "--detect", "2").out
+    assert f"--out {tmp_path}/results/mine && harness score {tmp_path}/results/mine\n" in extending
+    # The wrong twin: the file has another question by now.
+    rows[0]["problem"] = "What is 100 + 1?"
+    (tmp_path / "sums.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    assert "nobody publishes a spread on it" in harness(tmp_path, "plan", "sums.jsonl:64").out
 
 
 def plan_of(folder: Path, detect: float):  # type: ignore[no-untyped-def]
@@ -225,6 +236,9 @@ def test_one_sample_a_question_shows_no_spread(tmp_path: Path) -> None:
         UsageError, match=r"pilot has one sample of each question.* harness run demo:2 … && harness score"
     ):
         plan_of(tmp_path, 0.02)
+    write_run(tmp_path / "own", benchmarks=[("mine", 6, 1)], settings={"data": "my rows.jsonl", "without_card": True})
+    refused = harness(tmp_path, "plan", "own", "--detect", "2")
+    assert "Take two and score them: harness run --data 'my rows.jsonl' --samples 2 … && harness" in refused.err
 
 
 def test_a_run_of_one_sample_a_question_stands_back_for_an_older_one_that_is_of_use(tmp_path: Path) -> None:
