@@ -31,6 +31,7 @@ from harness.scoring.differences import (
     least_question_difference,
     least_questions,
     margin_reach,
+    most_possible,
     planned_detection,
     smoothed_variance,
     spreads_within,
@@ -82,7 +83,8 @@ class Needed:
     deviations that the samples of `run` leave possible (95 % intervals); None without a run.
 
     smallest_difference: the smallest true difference that `given_samples` of each question
-    find in 80 % of repetitions, a fraction. difference_range: as samples_range.
+    find in 80 % of repetitions, a fraction; above the largest difference that an accuracy can have from `accuracy`
+    (`largest_possible`), they find none. difference_range: as samples_range.
 
     forecast: of one run of `samples` (of `given_samples`, if no difference is wanted), beyond the stored
     samples; None if no run tells. second_forecast: of a second run of that size, from its beginning; None if the other
@@ -118,6 +120,10 @@ class Needed:
     least_questions: int | None = None
     samples_of_mean: int | None = None
     smallest_difference_of_mean: float | None = None
+
+    def largest_possible(self, *, loss: bool) -> float:
+        """The largest difference from `accuracy` that is possible, a fraction. loss: only of a worse model."""
+        return self.accuracy if loss else most_possible(self.accuracy)
 
 
 class OutOfReach(NamedTuple):
@@ -378,7 +384,7 @@ def _ahead(spread: SampleSpread, samples: int, options: PlanOptions, unit: float
 
 def _check_possible(accuracy: float, options: PlanOptions) -> None:
     """Raise `UsageError` if no model can differ from this accuracy, a fraction, by the wanted difference."""
-    most = 100 * max(accuracy, 1 - accuracy)
+    most = 100 * most_possible(accuracy)
     if options.detect is not None and options.detect > most:
         raise UsageError(
             f"no accuracy differs by {options.detect:g} points from {100 * accuracy:.1f} %, which the plan takes: give "

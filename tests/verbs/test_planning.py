@@ -219,6 +219,27 @@ def test_a_difference_that_no_model_can_have_is_refused(tmp_path: Path) -> None:
     assert harness(tmp_path, "plan", "aime24", "--detect", "59", "--accuracy", "59").code == 0
 
 
+def test_a_plan_promises_no_difference_that_no_model_can_have(tmp_path: Path) -> None:
+    few = harness(tmp_path, "plan", "aime24:1", "--accuracy", "3", "--margin", "1").out
+    assert few.startswith(
+        "aime24: 1 sample a question in each of two runs shows no margin that is possible on the same"
+    )
+    assert "good: no model is worse than one of 3.0 % by more than 3.0 points\n" in few
+    rows = "".join(json.dumps({"question": f"{i} + 1?", "answer": str(i + 1)}) + "\n" for i in range(10))
+    (tmp_path / "own.jsonl").write_text(rows, encoding="utf-8")
+    single = harness(tmp_path, "plan", "own.jsonl:1").out
+    assert single.startswith("own: 1 sample a question in each of two runs finds no difference that is possible on the")
+    assert "repetitions: no accuracy differs by more than 50.0 points from 50.0 %\n" in single
+    # The wrong twins: more samples find one, and at 10 % the model whose samples vary more is the better one.
+    assert "finds a difference" not in single
+    assert (
+        "own: 2 samples a question in each of two runs find a difference of 4"
+        in harness(tmp_path, "plan", "own.jsonl:2").out
+    )
+    assert "allows for a better model whose" in harness(tmp_path, "plan", "aime24:1", "--accuracy", "10").out
+    assert "allows for a worse model whose" in harness(tmp_path, "plan", "aime24:1", "--accuracy", "90").out
+
+
 def test_a_run_of_other_questions_under_the_name_of_a_benchmark_shows_no_spread_of_it(tmp_path: Path) -> None:
     (tmp_path / "results").mkdir()
     settings = {"data": "aime24.jsonl"}
