@@ -151,9 +151,10 @@ def _gate(decisions: Sequence[Decision], uncompared: Sequence[str], margin: floa
     for decision in unseen:
         terminal.warn(
             f"on {visible(decision.paired.benchmark)}, {visible(decision.run)} has too few samples for this gate: the "
-            f"smallest difference that they find in 80 % of repetitions is {100 * decision.detectable:.1f} points, and "
-            f"the run may be worse by {-100 * decision.paired.sampling_interval.low:.1f}; sample more, or let it pass "
-            f"with --pass-unseen"
+            f"smallest difference that they find in 80 % of repetitions is {_detectable(decision)}, and "
+            f"the run may be worse by {-100 * decision.paired.sampling_interval.low:.1f}; make two new runs of the size "
+            f"that `harness plan … --detect {100 * margin:g}` says, or "
+            "let it pass with --pass-unseen"
         )
     if uncompared:
         terminal.warn(
@@ -199,7 +200,7 @@ def _print(pair: RunComparison, *, with_others: bool) -> None:
     same = paired.n_questions - paired.better - paired.worse
     click.echo(
         f"  better on {paired.better}, worse on {paired.worse}, the same on {same}; smallest difference that these "
-        f"samples find in 80 % of repetitions: {100 * decision.detectable:.1f} points"
+        f"samples find in 80 % of repetitions: {_detectable(decision)}"
     )
     if kinds := _kinds(pair):
         click.echo(f"  {kinds}")
@@ -224,6 +225,11 @@ def _print(pair: RunComparison, *, with_others: bool) -> None:
     named = f"{visible(paired.benchmark)}, {run} against {baseline}: " if with_others else ""
     for warning in decision.warnings:
         terminal.warn(f"{named}{warning}")
+
+
+def _detectable(decision: Decision) -> str:
+    """The words for the smallest difference that the samples find."""
+    return f"{100 * decision.detectable:.1f} points" if decision.finds_some else "none that is possible"
 
 
 def _print_means(pairs: Sequence[RunComparison], run: str) -> None:

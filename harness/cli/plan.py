@@ -81,7 +81,7 @@ def command(runs: tuple[str, ...], as_json: bool, **given: Any) -> None:
         )
     named = ""
     for planned in plans:
-        run = planned.needed.run if planned.source.of_card else ""
+        run = "" if planned.source.of_run else planned.needed.run
         if run and run != named:
             click.echo(f"from {visible(run, 200)}:", err=as_json)
         named = run
@@ -183,11 +183,18 @@ def _print_detectable(planned: Planned, options: PlanOptions) -> None:
     needed, versus = planned.needed, options.stored_samples
     assert needed.given_samples is not None
     assert needed.smallest_difference is not None
-    name = visible(needed.benchmark, 80)
+    name, most = visible(needed.benchmark, 80), needed.largest_possible(loss=options.margin is not None)
+    finds = _finds(needed.given_samples, _rounded_up(100 * needed.smallest_difference), options)
+    only = ""
+    if needed.smallest_difference > most:
+        finds = f"{_verb(needed.given_samples, options)} no {_noun(options)} that is possible"
+        accuracy, room = f"{100 * needed.accuracy:.1f} %", count_points(f"{100 * most:.1f}")
+        only = f": no accuracy differs by more than {room} from {accuracy}"
+        if options.margin is not None:
+            only = f": no model is worse than one of {accuracy} by more than {room}"
     click.echo(
-        f"{name}: {count_noun(needed.given_samples, 'sample')} a question {_beside(options)} "
-        f"{_finds(needed.given_samples, _rounded_up(100 * needed.smallest_difference), options)} on the same "
-        f"{count_noun(needed.n_questions, 'question')} in 80 % of repetitions{_if_equal(options)}"
+        f"{name}: {count_noun(needed.given_samples, 'sample')} a question {_beside(options)} {finds} on the same "
+        f"{count_noun(needed.n_questions, 'question')} in 80 % of repetitions{_if_equal(options)}{only}"
     )
     for points, samples in planned.listed.items():
         if samples is not None:
@@ -197,10 +204,12 @@ def _print_detectable(planned: Planned, options: PlanOptions) -> None:
         else:
             words = f"more than {MAX_SAMPLES:,} samples a question, which no run has"
         click.echo(f"  {count_points(f'{points:g}')}: {words}")
-    if planned.steady is not None and needed.smallest_difference > MIN_GROWTH * planned.steady:
+    if planned.steady is not None and needed.smallest_difference > MIN_GROWTH * planned.steady <= MIN_GROWTH * most:
+        # The variance grows on the side on which more accuracies are possible.
+        changed = "worse" if needed.accuracy >= 0.5 else "better"
         click.echo(
-            "  this allows for a worse model whose samples vary more; a model whose samples do not is found from about "
-            f"{count_points(_rounded_up(100 * planned.steady))} on"
+            f"  this allows for a {changed} model whose samples vary more; a model whose samples do not is found from "
+            f"about {count_points(_rounded_up(100 * planned.steady))} on"
         )
     if 1 in (needed.given_samples, options.other_samples) and options.margin is None:
         verb = "verify" if options.published_samples else "compare"
@@ -217,7 +226,7 @@ def _print_detectable(planned: Planned, options: PlanOptions) -> None:
     # Near 0 and 100 % the accuracy bounds every spread.
     over = f"{100 * planned.wide:.2g}"
     wider = f"; for one model in four, the smallest {_noun(options)} is over {count_points(over)}"
-    is_wider = float(over) >= float(_rounded_up(100 * needed.smallest_difference))
+    is_wider = 100 * most >= float(over) >= float(_rounded_up(100 * needed.smallest_difference))
     click.echo(f"  {_basis(planned, planned.typical, options)}{wider if is_wider else ''}")
     name = "results/…" if planned.source.n_questions else visible(planned.source.name, 200)
     again = " ".join([f"harness plan {name}:{needed.given_samples}", *_flags(options)])
@@ -262,10 +271,14 @@ def _noun(options: PlanOptions) -> str:
 
 def _finds(samples: int, points: str, options: PlanOptions) -> str:
     """The words for what a number of samples does."""
-    s = "s" if samples == 1 else ""
     if options.margin is None:
-        return f"find{s} a difference of {count_points(points)}"
-    return f'show{s} "not worse by {count_points(points)} or more"'
+        return f"{_verb(samples, options)} a difference of {count_points(points)}"
+    return f'{_verb(samples, options)} "not worse by {count_points(points)} or more"'
+
+
+def _verb(samples: int, options: PlanOptions) -> str:
+    """The verb for what a number of samples does."""
+    return f"{'find' if options.margin is None else 'show'}{'s' if samples == 1 else ''}"
 
 
 def _if_equal(options: PlanOptions) -> str:
@@ -289,10 +302,12 @@ def _rounded_up(points: float) -> str:
 
 
 def _pilot(source: PlanSource, samples: int) -> str:
-    """The command that makes and scores a pilot of so many samples of each question."""
+    """The command that makes and scores a pilot of a run with so many samples of each question."""
     name = visible(source.name, 200)
-    questions = f"--data {shlex.quote(name)} --samples {samples}" if source.n_questions else f"{name}:{samples}"
-    return f"harness run {questions} … --pilot && harness score results/…"
+    # A pilot takes no more samples than its run, and one shows no spread: the run itself is of two then.
+    n, pilot = (2, "") if samples < 2 else (samples, " --pilot")
+    questions = f"--data {shlex.quote(name)} --samples {n}" if source.n_questions else f"{name}:{n}"
+    return f"harness run {questions} …{pilot} && harness score results/…"
 
 
 def _flags(options: PlanOptions) -> list[str]:

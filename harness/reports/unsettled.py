@@ -15,10 +15,13 @@ def open_points(decision: Decision) -> list[str]:
     lines = []
     open_line, paired = decision.verdict == "no difference seen", decision.paired
     if open_line:
-        lines.append(
-            f"this does not mean equal: a true difference of {100 * decision.detectable:.1f} points is missed in one "
-            "comparison of five, a smaller one more often"
+        missed = (
+            f"a true difference of {100 * decision.detectable:.1f} points is missed in one comparison of five, a "
+            "smaller one more often"
+            if decision.finds_some
+            else "the largest difference that is possible would be missed in more than one comparison of five"
         )
+        lines.append(f"this does not mean equal: {missed}")
     if paired.n_missing:
         return lines
     if open_line and decision.settling is None and paired.difference and paired.single_error:

@@ -18,6 +18,7 @@ from harness.scoring.differences import (
     fewest,
     holm,
     margin_reach,
+    most_possible,
     questions_to_detect,
     samples_to_detect,
 )
@@ -100,6 +101,11 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     mean: MeanDecision | None = None
     margin: MarginDecision | None = None
     warnings: tuple[str, ...] = ()
+
+    @property
+    def finds_some(self) -> bool:
+        """Whether a true difference that the baseline's accuracy allows is as large as `detectable`."""
+        return self.detectable <= most_possible(self.paired.second_accuracy)
 
     def is_worse_by(self, margin: float) -> bool:
         """Whether the verdict is "worse" by at least `margin`, a fraction.

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
+
+from harness.benchmarks import catalogue
+from harness.benchmarks import questions as question_sets
 from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
 from harness.runs import Manifest, RunFolder, questions
 from harness.scoring import Score
+from harness.verbs.again import options_again
 from harness.verbs.known_questions import known_as
 
 
@@ -17,14 +24,15 @@ def runs_of(benchmark: str, results: Path) -> list[RunFolder]:
     return [folder for folder in folders if folder.benchmark(benchmark).path.is_dir()]
 
 
-def former_run(benchmark: str, results: Path) -> RunFolder | None:
+def former_run(benchmark: str, results: Path, file: str = "") -> RunFolder | None:
     """The run in the folder `results` with the latest scores of this benchmark, among runs whose score has a sampling
     error (they have several samples of a question) and whose questions are known to be the benchmark's (`known_as`).
 
+    file: a file of questions without a card, which has the name `benchmark`; the run has asked exactly its questions.
     None if no run has its questions. Raises `StoreError` if runs of it exist but none is scored, `UsageError` if every
     scored run has one sample of each question.
     """
-    of_it = [folder for folder in runs_of(benchmark, results) if _has_its_questions(folder, benchmark)]
+    of_it = _runs_of_file(file, benchmark, results) if file else _runs_with_its_questions(benchmark, results)
     with_scores = [folder for folder in of_it if folder.benchmark(benchmark).scores.is_file()]
     latest = sorted(with_scores, key=lambda folder: folder.benchmark(benchmark).scores.stat().st_mtime, reverse=True)
     for folder in latest:
@@ -33,10 +41,39 @@ def former_run(benchmark: str, results: Path) -> RunFolder | None:
             return folder
     name = visible(benchmark, 80)
     if latest:
-        raise UsageError(f"every scored run of {name} in {results} has {no_spread(name)}")
+        raise UsageError(
+            f"every scored run of {name} in {results} has {no_spread(benchmark, Manifest.load(latest[0]))}"
+        )
     if of_it:
         raise StoreError(f"{of_it[0].path} is a run of {name} but is not scored: run harness score {of_it[0].path}")
     return None
+
+
+def _runs_with_its_questions(benchmark: str, results: Path) -> list[RunFolder]:
+    """The runs of this benchmark whose questions are known to be the benchmark's."""
+    return [folder for folder in runs_of(benchmark, results) if _has_its_questions(folder, benchmark)]
+
+
+def _runs_of_file(file: str, benchmark: str, results: Path) -> list[RunFolder]:
+    """The runs of all questions that the file has now."""
+    of_name = runs_of(benchmark, results)
+    if not of_name:  # A large file is not read in vain.
+        return []
+    try:
+        rows = question_sets.build(catalogue.load_or_make(file)).rows_digest
+    except UsageError:  # It takes options of `harness run` to read this file, and its runs are found by their folders.
+        return []
+    return [folder for folder in of_name if _rows_of(folder, benchmark) == rows]
+
+
+def _rows_of(folder: RunFolder, benchmark: str) -> str | None:
+    """The checksum of all rows of the run's data; None if it has asked only some of them, or if none is recorded."""
+    record = Manifest.load(folder).benchmarks.get(benchmark)
+    if record is None or record.plan.question_ids is not None:
+        return None
+    note = record.settings.get(questions.MADE)
+    rows = note.get("rows_digest") if isinstance(note, Mapping) else None
+    return rows if isinstance(rows, str) else None
 
 
 def _has_its_questions(folder: RunFolder, benchmark: str) -> bool:
@@ -48,9 +85,18 @@ def _has_its_questions(folder: RunFolder, benchmark: str) -> bool:
     return known_as(benchmark, record, planned) is not None
 
 
-def no_spread(name: str) -> str:
-    """The end of an error about a run that has one sample of each question, with what to do."""
+def no_spread(benchmark: str, manifest: Manifest) -> str:
+    """The end of an error about a run that has one sample of each question, with the command that takes two.
+
+    benchmark: its name in the run, whose manifest tells whether the questions are the user's own data.
+    """
+    again = options_again(msgspec.structs.replace(manifest, benchmarks={benchmark: manifest.benchmarks[benchmark]}))
+    # The samples of another tool have no command to repeat.
+    options = again[0] if again else {"benchmarks": [f"{benchmark}:1"]}
+    words = [f"{name.rpartition(':')[0]}:2" for name in options.get("benchmarks", ())]
+    words += ["--data", str(options["data"])] if "data" in options else []
+    words += [] if "benchmarks" in options else ["--samples", "2"]
     return (
-        f"one sample of each question, which shows no spread. Take two and score them: harness run {name}:2 … && "
-        f"harness score results/…"
+        "one sample of each question, which shows no spread. Take two and score them: harness run "
+        f"{visible(shlex.join(words), 400)} … && harness score results/…"
     )

@@ -9,7 +9,6 @@ import contextlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -32,6 +31,7 @@ from harness.scoring.differences import (
     least_question_difference,
     least_questions,
     margin_reach,
+    most_possible,
     planned_detection,
     smoothed_variance,
     spreads_within,
@@ -83,7 +83,8 @@ class Needed:
     deviations that the samples of `run` leave possible (95 % intervals); None without a run.
 
     smallest_difference: the smallest true difference that `given_samples` of each question
-    find in 80 % of repetitions, a fraction. difference_range: as samples_range.
+    find in 80 % of repetitions, a fraction; above the largest difference that an accuracy can have from `accuracy`
+    (`largest_possible`), they find none. difference_range: as samples_range.
 
     forecast: of one run of `samples` (of `given_samples`, if no difference is wanted), beyond the stored
     samples; None if no run tells. second_forecast: of a second run of that size, from its beginning; None if the other
@@ -119,6 +120,10 @@ class Needed:
     least_questions: int | None = None
     samples_of_mean: int | None = None
     smallest_difference_of_mean: float | None = None
+
+    def largest_possible(self, *, loss: bool) -> float:
+        """The largest difference from `accuracy` that is possible, a fraction. loss: only of a worse model."""
+        return self.accuracy if loss else most_possible(self.accuracy)
 
 
 class OutOfReach(NamedTuple):
@@ -221,18 +226,15 @@ def _check_each_once(benchmarks: Sequence[_Evidence]) -> None:
 def _evidence_of(source: PlanSource, options: PlanOptions) -> Iterator[_Evidence]:
     """What is known of each benchmark of `source`."""
     accuracy = None if options.accuracy is None else options.accuracy / 100
-    if n_questions := source.n_questions:
-        typical = typical_spread_of_questions(n_questions, accuracy)
-        name = Path(source.name).name.split(".")[0]
-        yield _Evidence(source, name, typical.spread(typical.variance), float(n_questions), typical=typical)
-        return
-    only = source.benchmark if source.of_card else None
+    n_questions, only = source.n_questions, None if source.of_run else source.benchmark
     folder = open_scored(source.name) if only is None else None
     # Where only a number of samples is asked about, a run that shows no spread is no reason to refuse.
     with contextlib.suppress(*(() if options.points is not None else (StoreError, UsageError))):
-        folder = folder if only is None else former_run(only, RESULTS)
+        folder = folder if only is None else former_run(only, RESULTS, source.name if n_questions else "")
     if folder is None:
-        typical = typical_spread(source.name, accuracy)
+        typical = (
+            typical_spread_of_questions(n_questions, accuracy) if n_questions else typical_spread(source.name, accuracy)
+        )
         n_clusters = None if typical.in_clusters else float(typical.n_questions)
         yield _Evidence(source, source.benchmark, typical.spread(typical.variance), n_clusters, typical=typical)
         return
@@ -259,7 +261,8 @@ def spread_of(
     items = [item for item in counted_questions(run, benchmark) if item.n]
     repeated = [item.n for item in items if item.n > 1]
     if not repeated:
-        raise UsageError(f"{visible(benchmark.name, 80)} of {folder.path} has {no_spread(visible(benchmark.name, 80))}")
+        command = no_spread(run.stored_name(benchmark), run.manifest)
+        raise UsageError(f"{visible(benchmark.name, 80)} of {folder.path} has {command}")
     estimate = accuracy(items)
     spread = SampleSpread(len(items), estimate.value, estimate.single, estimate.trials)
     samples = len(repeated) / math.fsum(1 / n for n in repeated)
@@ -349,7 +352,7 @@ def _extending(evidence: _Evidence, samples: int) -> Mapping[str, Any]:
         options["benchmarks"] = [f"{name.rpartition(':')[0]}:{samples}" for name in options["benchmarks"]]
     else:
         options["samples"] = samples
-    folder = str(evidence.folder.source) if evidence.source.of_card else evidence.source.name
+    folder = evidence.source.name if evidence.source.of_run else str(evidence.folder.source)
     return {**options, "out": folder}
 
 
@@ -381,7 +384,7 @@ def _ahead(spread: SampleSpread, samples: int, options: PlanOptions, unit: float
 
 def _check_possible(accuracy: float, options: PlanOptions) -> None:
     """Raise `UsageError` if no model can differ from this accuracy, a fraction, by the wanted difference."""
-    most = 100 * max(accuracy, 1 - accuracy)
+    most = 100 * most_possible(accuracy)
     if options.detect is not None and options.detect > most:
         raise UsageError(
             f"no accuracy differs by {options.detect:g} points from {100 * accuracy:.1f} %, which the plan takes: give "

@@ -37,6 +37,11 @@ class PlanSource:
         return not path.exists() and len(path.parts) == 1
 
     @property
+    def of_run(self) -> bool:
+        """Whether `name` is that of a run or of scored outputs, and no benchmark's and no file of questions."""
+        return not self.of_card and self.n_questions is None
+
+    @property
     def in_a_command(self) -> str:
         """The source as a command names it: `aime24:64`."""
         return self.name if self.samples is None else f"{self.name}:{self.samples}"
@@ -63,7 +68,9 @@ class PlanSource:
 
     @property
     def benchmark(self) -> str:
-        """The name of the benchmark, or of the card at this path; of a source that is no run's."""
+        """The name of the benchmark, or of the card or file of questions at this path; of a source that is no run's."""
+        if self.n_questions is not None:
+            return catalogue.load_or_make(self.name).name
         return catalogue.load(self.name).name if Path(self.name).suffix in catalogue.CARD_SUFFIXES else self.name
 
 

@@ -912,6 +912,18 @@ def test_a_single_benchmark_has_no_mean_and_missing_samples_leave_it_out(tmp_pat
     assert "mean of 2 benchmarks: not compared, since samples are missing" in done.out
 
 
+def test_a_comparison_promises_no_difference_that_is_impossible(tmp_path: Path) -> None:
+    for name, seed in {"base": 1, "tuned": 2}.items():
+        write_run(tmp_path / name, benchmarks=[("demo", 8, 1)], seed=seed)
+    done = harness(tmp_path, "compare", "base", "tuned", "--fail-if-worse", "2")
+    assert "samples find in 80 % of repetitions: none that is possible\n" in done.out
+    assert "the largest difference that is possible would be missed in more than one comparison of five" in done.out
+    assert "make two new runs of the size that `harness plan … --detect 2` says" in done.err
+    # The wrong twin: with more samples there is one.
+    two_runs(tmp_path / "many", second=0.5)
+    assert "none that is possible" not in harness(tmp_path / "many", "compare", "base", "tuned").out
+
+
 def test_runs_that_a_race_has_stopped_are_named_as_such(tmp_path: Path) -> None:
     base, tuned = two_runs(tmp_path)
     for run in (base, tuned):

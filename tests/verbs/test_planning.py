@@ -123,6 +123,17 @@ def test_a_plan_names_samples_tokens_time_and_money(tmp_path: Path) -> None:
     (two,), (four,) = plan_of(tmp_path, 0.02), plan_of(tmp_path, 0.04)
     assert two.samples == planned["samples"]
     assert 3.7 * four.samples < two.samples < 4 * four.samples
+    # The name of the file of questions stands for its latest scored run, as a benchmark's name does.
+    shutil.copytree(folder, tmp_path / "results" / "mine")
+    by_file, by_name = (harness(tmp_path, "plan", f"{name}:64").out for name in ("sums.jsonl", "sums"))
+    assert by_file.startswith(f"from {tmp_path}/results/mine:\nsums: 64 samples a question")
+    assert by_file == by_name
+    extending = harness(tmp_path, "plan", "sums.jsonl", "--detect", "2").out
+    assert f"--out {tmp_path}/results/mine && harness score {tmp_path}/results/mine\n" in extending
+    # The wrong twin: the file has another question by now.
+    rows[0]["problem"] = "What is 100 + 1?"
+    (tmp_path / "sums.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    assert "nobody publishes a spread on it" in harness(tmp_path, "plan", "sums.jsonl:64").out
 
 
 def plan_of(folder: Path, detect: float):  # type: ignore[no-untyped-def]
@@ -208,6 +219,27 @@ def test_a_difference_that_no_model_can_have_is_refused(tmp_path: Path) -> None:
     assert harness(tmp_path, "plan", "aime24", "--detect", "59", "--accuracy", "59").code == 0
 
 
+def test_a_plan_promises_no_difference_that_no_model_can_have(tmp_path: Path) -> None:
+    few = harness(tmp_path, "plan", "aime24:1", "--accuracy", "3", "--margin", "1").out
+    assert few.startswith(
+        "aime24: 1 sample a question in each of two runs shows no margin that is possible on the same"
+    )
+    assert "good: no model is worse than one of 3.0 % by more than 3.0 points\n" in few
+    rows = "".join(json.dumps({"question": f"{i} + 1?", "answer": str(i + 1)}) + "\n" for i in range(10))
+    (tmp_path / "own.jsonl").write_text(rows, encoding="utf-8")
+    single = harness(tmp_path, "plan", "own.jsonl:1").out
+    assert single.startswith("own: 1 sample a question in each of two runs finds no difference that is possible on the")
+    assert "repetitions: no accuracy differs by more than 50.0 points from 50.0 %\n" in single
+    # The wrong twins: more samples find one, and at 10 % the model whose samples vary more is the better one.
+    assert "finds a difference" not in single
+    assert (
+        "own: 2 samples a question in each of two runs find a difference of 4"
+        in harness(tmp_path, "plan", "own.jsonl:2").out
+    )
+    assert "allows for a better model whose" in harness(tmp_path, "plan", "aime24:1", "--accuracy", "10").out
+    assert "allows for a worse model whose" in harness(tmp_path, "plan", "aime24:1", "--accuracy", "90").out
+
+
 def test_a_run_of_other_questions_under_the_name_of_a_benchmark_shows_no_spread_of_it(tmp_path: Path) -> None:
     (tmp_path / "results").mkdir()
     settings = {"data": "aime24.jsonl"}
@@ -225,6 +257,9 @@ def test_one_sample_a_question_shows_no_spread(tmp_path: Path) -> None:
         UsageError, match=r"pilot has one sample of each question.* harness run demo:2 … && harness score"
     ):
         plan_of(tmp_path, 0.02)
+    write_run(tmp_path / "own", benchmarks=[("mine", 6, 1)], settings={"data": "my rows.jsonl", "without_card": True})
+    refused = harness(tmp_path, "plan", "own", "--detect", "2")
+    assert "Take two and score them: harness run --data 'my rows.jsonl' --samples 2 … && harness" in refused.err
 
 
 def test_a_run_of_one_sample_a_question_stands_back_for_an_older_one_that_is_of_use(tmp_path: Path) -> None:

@@ -367,6 +367,10 @@ def test_a_file_of_ones_own_questions_is_planned_before_any_run(empty: Path) -> 
     assert done.out.startswith("my50: 16 samples a question in each of two runs find a difference of ")
     assert " on the same 50 questions " in done.out
     assert "harness run --data my50.jsonl --samples 16 … --pilot" in done.out
+    # A pilot of a run of one sample would show no spread.
+    one = harness(empty, "plan", "my50.jsonl:1", "aime24:1").out
+    assert "harness run --data my50.jsonl --samples 2 … && harness score results/…" in one
+    assert "harness run aime24:2 … && harness score results/…" in one
     assert harness(empty, "plan", "my50.jsonl", "--detect", "5", "--accuracy", "80").code == 0
     # The wrong twin: a file with replies is scored first.
     (empty / "theirs.jsonl").write_text('{"problem": "1 + 1?", "answer": "2", "response": "It is 2."}\n')
