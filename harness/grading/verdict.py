@@ -41,6 +41,7 @@ from harness.grading.find.extract import (
 )
 from harness.grading.find.reasoning import final_part
 from harness.grading.find.several import parts_of
+from harness.grading.find.side_by_side import with_values_beside
 from harness.grading.find.stated import StatedValue, statements
 
 VERSION = "27"
@@ -421,6 +422,8 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
     if extraction is None:
         return None
     extraction = _of_sentence(question, text, extraction)
+    if question.kind not in ("choice", "text", "program") and question.rules.grader == verifier.RULES:
+        extraction = with_values_beside(extraction, text, start, end, question.references)
     return extraction._replace(answer=shorten_answer(extraction.answer))
 
 
