@@ -100,6 +100,7 @@ _RULES = {
     "conditions": "conditions between commas may hold together or be alternatives, which get two verdicts",
     "decimal comma": "equal if the comma is a decimal comma; otherwise the answer is a list of two numbers",
     "alternatives": "one side leaves open by “or” what the other one states together",
+    "unsolved": "the answer is still to be solved, and the reference states the solution",
     "tolerance": "within the tolerance that the benchmark states",
     "prose": "the reference is a sentence, which no rule can compare",
     "unreadable": "the answer is no mathematics that the grammar reads",
@@ -130,7 +131,7 @@ _REASONS = EXHAUSTED.union(
         "conditions",
         BEFORE,
     ),
-    ("decimal comma", "alternatives", UNSTATED),
+    ("decimal comma", "alternatives", "unsolved", UNSTATED),
 )
 """Rules whose words say why an answer is undecided; the others only say how it was compared."""
 
