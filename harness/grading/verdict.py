@@ -43,6 +43,7 @@ from harness.grading.find.extract import (
 from harness.grading.find.rates_before_box import is_rate_before_box
 from harness.grading.find.reasoning import final_part
 from harness.grading.find.several import parts_of
+from harness.grading.find.side_by_side import with_values_beside
 from harness.grading.find.stated import StatedValue, statements
 
 VERSION = "27"
@@ -101,6 +102,7 @@ _RULES = {
     "conditions": "conditions between commas may hold together or be alternatives, which get two verdicts",
     "decimal comma": "equal if the comma is a decimal comma; otherwise the answer is a list of two numbers",
     "alternatives": "one side leaves open by “or” what the other one states together",
+    "unsolved": "the answer is still to be solved, and the reference states the solution",
     "tolerance": "within the tolerance that the benchmark states",
     "prose": "the reference is a sentence, which no rule can compare",
     "unreadable": "the answer is no mathematics that the grammar reads",
@@ -131,7 +133,7 @@ _REASONS = EXHAUSTED.union(
         "conditions",
         BEFORE,
     ),
-    ("decimal comma", "alternatives", UNSTATED),
+    ("decimal comma", "alternatives", "unsolved", UNSTATED),
 )
 """Rules whose words say why an answer is undecided; the others only say how it was compared."""
 
@@ -425,6 +427,8 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
     if extraction is None:
         return None
     extraction = _with_opposite(question, text, _of_sentence(question, text, extraction))
+    if question.kind not in ("choice", "text", "program") and question.rules.grader == verifier.RULES:
+        extraction = with_values_beside(extraction, text, start, end, question.references)
     return extraction._replace(answer=shorten_answer(extraction.answer))
 
 

@@ -50,7 +50,7 @@ REPLIES = [
     ("[2,2]", r"\boxed{2}", True),
     ("[-3,3]", r"\boxed{x^2\le 9}", True),
     ("[-3,3]", r"\boxed{x^2<9}", False),
-    (r"k>4 \text{ or } k<-4", r"\boxed{k^2>16}", True),
+    (r"(-\infty,-4)\cup(4,\infty)", r"\boxed{k^2>16}", True),
     ("k>4", r"\boxed{k^2>16}", False),
     ("3, 3", r"\boxed{m=n=3}", True),
     ("m=3,n=3", r"\boxed{m=n=3}", True),

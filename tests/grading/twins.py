@@ -623,9 +623,9 @@ TWINS: dict[str, list[tuple[str, str, bool]]] = {
         ("42", r"42\text{ (forty-three)}", False),
     ],
     "sets of reals": [
-        ("1<x<3", "2<2x<6", True),
+        ("(1,3)", "2<2x<6", True),
         ("1<x<3", "2<2x<8", False),
-        ("1<x<3", "-6<-2x<-2", True),
+        ("(1,3)", "-6<-2x<-2", True),
         ("(1,3)", r"0<x-1\le 2", False),
         ("(1,3)", "0<x-1<2", True),
         (r"(-\infty,-1)\cup(1,\infty)", r"(-\infty,-1) \text{ or } (1,\infty)", True),

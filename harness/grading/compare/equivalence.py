@@ -35,6 +35,7 @@ from harness.grading.compare.polynomials import polynomial, same_polynomials
 from harness.grading.compare.products import multiplies_matrices, multiplies_vectors
 from harness.grading.compare.scalars import Comparison
 from harness.grading.compare.structures import same
+from harness.grading.compare.unsolved import is_unsolved
 from harness.grading.compare.words import same_words
 
 _INTEGER = re.compile(r"\s*(?P<formula>\$)?\s*(?P<sign>[-+]?)0*(?P<digits>\d{1,400})\s*(?(formula)\$)\s*")
@@ -250,6 +251,12 @@ def _compare_trees(reference: str, answer: str, kind: str, rules: GradeRules) ->
         number_node = _read(number, listed)
         if not isinstance(number_node, str) and same(number_node, answer_node, rules).equal:
             return Comparison(None, "names")
+    if (
+        result.equal
+        and is_unsolved(reference_node, answer_node)
+        and not _ends_solved(reference_node, answer_node, rules)
+    ):
+        return Comparison(None, "unsolved")
     if result.equal and (multiplies_vectors(reference) or multiplies_vectors(answer)):
         return Comparison(None, "vectors")
     if result.equal and result.rule != "identical" and any(map(multiplies_matrices, (reference_node, answer_node))):
@@ -261,6 +268,12 @@ def _compare_trees(reference: str, answer: str, kind: str, rules: GradeRules) ->
             again = same(reference_node, answer_node, rules)
             result = again if again.equal else result
     return result
+
+
+def _ends_solved(reference: Node, answer: Node, rules: GradeRules) -> bool:
+    """Whether the last item of a list is the reference, and the items before it the steps to it: `3x = 9, x = 3`."""
+    last = answer.args[-1] if answer.op == "list" else None
+    return last is not None and not is_unsolved(reference, last) and same(reference, last, rules).equal is True
 
 
 def _leaves_open(chooses: str, states: str, stated: Node) -> bool:

@@ -31,7 +31,9 @@ _BETWEEN = re.compile(
 _OR = re.compile(r"(?i)\bor\b|或")
 _LABEL = re.compile(r"(?<![A-Za-z\\])((?:\\[A-Za-z]+|[A-Za-z])(?:_(?:\w|\{\w{1,3}\}))?(?:\(\w{1,3}\))?)\s*=\s*\$?\s*\Z")
 _APPROXIMATE = re.compile(r"\s*(?:\\approx|\\simeq|≈|\\text\{\s*(?:about|approximately)\s*\})")
-_CONNECTED = re.compile(r"(?:\s|\\text\{\s*|(?<=[\d}\)]))(?:and|or|或|和|及)(?:\s|\s*\}|(?=[\d\\(]))")
+_CONNECTED = re.compile(
+    r"(?:\s|\\text\{\s*|(?<=[\d}\)]))(?:and|or|或|和|及)(?:\s|\s*\}|(?=[-−]?[\d\\(√]|[A-Za-z][₀-₉\d]?\s*=))"
+)
 _THOUSANDS = re.compile(r"\d{3}(?!\d)")
 _SEPARATORS = frozenset(",;，、")
 """Signs between two values; a comma may also group digits."""
