@@ -15,6 +15,8 @@ SIGNS = ("≈", r"\approx ", "≃", r"\simeq ", r"\approxeq ")
 NAMES = ("", "x", "V", "S ", "体积", r"\text{Area} ", "x_1", "AB")
 """What stands before a sign that makes a value rough; nothing, or the name of the value."""
 
+REPLIES = (r"\boxed{{{}}}", r"$\boxed{{{}}}$", "答：{}", "答案是{}")
+
 
 def outcome(reference: str, reply: str) -> str:
     return harness.grade(reference, reply).outcome
