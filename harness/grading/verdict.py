@@ -40,6 +40,7 @@ from harness.grading.find.extract import (
     shorten_answer,
     stated_in_box,
 )
+from harness.grading.find.naming import naming_sentence
 from harness.grading.find.rates_before_box import is_rate_before_box
 from harness.grading.find.reasoning import final_part
 from harness.grading.find.several import parts_of
@@ -425,7 +426,9 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
         last=_last_letter(question), is_bare=_are_bare(question.references),
     )  # fmt: skip
     if extraction is None:
-        return None
+        names = question.kind == "text" and question.rules.grader == verifier.RULES and not truncated
+        span = naming_sentence(text, start, end, question.references) if names else None
+        return None if span is None else Extraction(text[slice(*span)], *span, UNSTATED)
     extraction = _with_opposite(question, text, _of_sentence(question, text, extraction))
     if question.kind not in ("choice", "text", "program") and question.rules.grader == verifier.RULES:
         extraction = with_values_beside(extraction, text, start, end, question.references)

@@ -24,6 +24,7 @@ from harness.answers.words import is_words, numeral_as_digits, without_layout, w
 from harness.core.records import Form, GradeRules, NearMiss
 from harness.grading.bounds import MIN_ROUNDED
 from harness.grading.compare.alternatives import items_of
+from harness.grading.compare.approximate import is_rough
 from harness.grading.compare.assignments import names_several
 from harness.grading.compare.claims import compare_claims, with_further_claims
 from harness.grading.compare.dates import as_times, same_days
@@ -99,6 +100,8 @@ def equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: tu
         result = _equal(reference, answer, kind, rules, choices)
     else:
         result = compare_claims(reference, answer, rules, lambda left, right: _equal(left, right, kind, rules, choices))
+    if result.equal and kind not in ("choice", "text") and is_rough(reference, answer, rules):
+        return Comparison(None, "condition", ("a sign calls the answer rough, and the reference is exact",))
     if result.equal and rules.form is not None and kind not in ("choice", "text"):
         reference_node, answer_node = _read(without_boxes(reference), False), _read(without_boxes(answer), False)
         both_read = isinstance(reference_node, Node) and isinstance(answer_node, Node)

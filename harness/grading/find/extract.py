@@ -199,6 +199,7 @@ _DATE = re.compile(
     r"|october|november|december)(?:\s+\d{1,2}(?:st|nd|rd|th)?)?(?:,?\s+\d{4})?"
 )
 _ABOUT = re.compile(r"(?i)(?:\b(?:about|approximately|roughly|around)\s+|≈\s*)\Z")
+_TILDE = re.compile(r"\A[~～](?=\s*[-−]?\d)")
 _ABOUT_IN_CHINESE = re.compile("大?约")
 _ALTERNATIVE = re.compile(r"\s*(?:or\b|或)\s*\d")
 _LINK = re.compile(r"\b(?:is|are|equals)\s+(?:therefore\s+|thus\s+|then\s+)?(?=\S)")
@@ -341,6 +342,8 @@ def extract_from(
     if extraction.method in ("formula", "number", "line") and kind != "choice":
         supposed = is_supposed(tail, extraction.start)
         extraction = extraction._replace(method=UNSTATED) if supposed else extraction
+    # Only outside of LaTeX, where a tilde is a space, is ~3 about 3.
+    extraction = extraction._replace(answer=_TILDE.sub("≈", extraction.answer))
     extraction = _with_unit(extraction, tail, len(tail), kind)
     return extraction._replace(start=lo + extraction.start, end=lo + extraction.end)
 
