@@ -40,8 +40,8 @@ def command(runs: tuple[Path, ...], benchmarks: tuple[str, ...]) -> None:
     A card passes if the grader accepts each of its reference answers, written in a box, and refuses it with other
     numbers. If a card names a function of its own that decides, a reference need not be an answer, so only the import
     and the parameters of the function are checked. With --benchmark, a reference that no rule reads, or with words
-    that none reads, gets a warning, and references that need a judge, too. Exit code 1 if a card does not pass, 3 if
-    a run is damaged.
+    that none reads, gets a warning; so do references that need a judge, and columns with too many values for a
+    breakdown. Exit code 1 if a card does not pass, 3 if a run is damaged.
     """
     if runs:
         damaged = [path for path in runs if _damaged(path)]
@@ -110,12 +110,14 @@ def _test_card(card: Card, needed: set[str], warnings: list[str]) -> tuple[tuple
     from harness.benchmarks import questions
     from harness.grading.processes.pool import grader_names
     from harness.grading.selftest import self_test
+    from harness.scoring.score import warnings_of_breakdowns
     from harness.verbs.run import doubts_of_sentences, is_sign
 
     question_set = questions.build(card)
     card_questions = question_set.questions
     warnings += question_set.notes
     warnings += map(spell, doubts_of_sentences([question_set]))
+    warnings += [f"{card.name}: a score will have {words}" for words in warnings_of_breakdowns(card_questions)]
     needed.update(question.rules.grader for question in card_questions if is_elsewhere(question.rules.grader))
     grader_names(question for question in card_questions if not is_elsewhere(question.rules.grader))
     result = self_test(card_questions)

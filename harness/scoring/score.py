@@ -662,11 +662,27 @@ def _breakdowns(items: Sequence[QuestionTally]) -> tuple[dict[str, dict[str, Gro
     Also returns a warning on the fields that are left out, if there are any. A field with one value needs no breakdown.
     """
     fields = groups_by_field(items)
+    shown, warnings = _fields_shown(fields, len(items))
+    breakdowns = {
+        field: {label: _group_score(fields[field][label]) for label in sorted(fields[field], key=_natural)}
+        for field in shown
+    }
+    return breakdowns, warnings
+
+
+def warnings_of_breakdowns(questions: Iterable[Question]) -> list[str]:
+    """The warning that a score of these questions will give on fields of their metadata with too many values."""
+    items = [QuestionTally(question, (), 0) for question in questions]
+    return _fields_shown(groups_by_field(items), len(items))[1]
+
+
+def _fields_shown(fields: Mapping[str, Mapping[str, object]], n_questions: int) -> tuple[list[str], list[str]]:
+    """The fields with a breakdown, and a warning on those without one. fields: the values of each field."""
     shown: list[str] = []
     left_out: dict[str, str] = {}
     for field in sorted(field for field, groups in fields.items() if len(groups) > 1):
         n = len(fields[field])
-        if n == len(items):  # such as an id, which groups nothing
+        if n == n_questions:  # such as an id, which groups nothing
             left_out[field] = "another value in each question"
         elif n > MAX_GROUPS:
             left_out[field] = f"{n} values; at most {MAX_GROUPS} are shown"
@@ -674,11 +690,7 @@ def _breakdowns(items: Sequence[QuestionTally]) -> tuple[dict[str, dict[str, Gro
             left_out[field] = f"at most {MAX_BREAKDOWNS} columns are shown"
         else:
             shown.append(field)
-    breakdowns = {
-        field: {label: _group_score(fields[field][label]) for label in sorted(fields[field], key=_natural)}
-        for field in shown
-    }
-    return breakdowns, _no_breakdown({field: why for field, why in left_out.items() if field not in _ADDED_FIELDS})
+    return shown, _no_breakdown({field: why for field, why in left_out.items() if field not in _ADDED_FIELDS})
 
 
 def groups_by_field(items: Sequence[QuestionTally]) -> dict[str, dict[str, list[QuestionTally]]]:

@@ -112,9 +112,20 @@ def check_unchanged(row: FileRow, stored: AuditItem, run: str) -> None:
             return
         raise _not_of(row, what, run, "and fill in its verdicts")
     for column, cell in _cells(stored).items():
-        if column not in ("verdict", "undecided") and _bare(row.cells[column]) != _bare(cell):
+        written = _bare(row.cells[column])
+        if column == "question" and _is_one_question(written, _bare(cell)):
+            continue
+        if column not in ("verdict", "undecided") and written != _bare(cell):
             what = f"stands beside a cell `{column}` that is not the one"
             raise _not_of(row, what, run, "fill in the column `verdict` alone, and save it as CSV UTF-8")
+
+
+def _is_one_question(written: str, stored: str) -> bool:
+    """Whether two cells hold one question, perhaps with another prompt around it.
+
+    The same replies may be scored with a card and without one; the verdict on a reply is the same in both.
+    """
+    return bool(written and stored) and (written in stored or stored in written)
 
 
 def _not_of(row: FileRow, what: str, run: str, todo: str) -> UsageError:

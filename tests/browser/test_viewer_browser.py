@@ -422,6 +422,12 @@ def test_a_verdict_is_corrected_by_hand_and_never_silently(browser: Browser, vie
         browser.one("form.correct button").click()
         browser.wait(lambda chosen=chosen, why=why: f"{chosen} by " in browser.text() and f": {why}" in browser.text())
         assert overrides.read(run.benchmark("demo"))[-1].verdict == chosen
+        shown = "return document.querySelector('select[name=verdict]').value"
+        assert browser.script(shown) == chosen, "the form shows the stored verdict"
+        assert browser.script("return document.querySelector('form.correct textarea').value") == ""
+        browser.open(viewer, "/run/hand/demo/q1/s1")
+        browser.one("details[data-key=correct]")
+        assert browser.script(shown) == chosen, "also when the page is opened again"
     browser.open(viewer, "/run/hand/demo")
     note = browser.wait(lambda: [element.text for element in browser.all(".note") if "by hand" in element.text])
     words = "1 sample judged by hand, 1 otherwise than the grader"

@@ -17,6 +17,7 @@ from harness.core.codec import decode, encode
 from harness.core.errors import UsageError
 from harness.core.records import Grade, Question
 from harness.scoring import Score, score_benchmark
+from harness.scoring.score import warnings_of_breakdowns
 from tests.scoring.graded import grade, graded, question
 
 
@@ -157,9 +158,11 @@ def test_a_score_says_by_which_fields_it_is_not_broken_down() -> None:
     assert list(score.breakdowns) == ["level"]
     (warning,) = [warning for warning in score.warnings if "breakdown" in warning]
     assert warning == "no breakdown by unit (21 values; at most 20 are shown), url (another value in each question)"
+    assert warnings_of_breakdowns(questions) == [warning], "known before the first request"
     fewer = [question(f"q{n}", level=n % 20, language="zh") for n in range(42)]
     whole = score_benchmark(fewer, [grade(one.question_id, n, "c") for one in fewer for n in range(2)], 2)
     assert list(whole.breakdowns) == ["level"]
+    assert warnings_of_breakdowns(fewer) == []
     assert not [warning for warning in whole.warnings if "breakdown" in warning]
 
 

@@ -93,6 +93,7 @@ def in_column(name: str, cell: str) -> Callable[[Table], Table]:
     [
         (in_column("references", "2-Jan"), "stands beside a cell `references` that is not the one in run"),
         (in_column("question", "Question 2?"), "stands beside a cell `question` that is not the one in run"),
+        (in_column("question", ""), "stands beside a cell `question` that is not the one in run"),
         (in_column("answer", "1"), "stands beside a cell `answer` that is not the one in run"),
         (in_column("text", "?"), "stands beside a cell `text` that is not the one in run"),
         (in_column("question_id", "1"), "has no graded sample 1 of question 1;"),
@@ -118,6 +119,14 @@ def test_a_table_that_changed_beside_the_verdicts_is_refused_whole(
     assert refused.code == 2
     assert sentence in refused.err
     assert stored(run) == {}
+
+
+def test_a_verdict_holds_with_another_prompt_around_the_question(tmp_path: Path, run: RunFolder) -> None:
+    rows = in_column("verdict", "wrong")(table(tmp_path / "todo.csv"))
+    bare = rows[0]["question"].removeprefix("'")
+    save(tmp_path / "back.csv", [{**rows[0], "question": f"'{bare}\n\nPut the answer in a box."}, *rows[1:]])
+    assert harness(tmp_path, "audit", "run", "--verdicts", "back.csv").code == 0
+    assert list(stored(run).values()) == ["wrong"] * 4
 
 
 def test_what_is_no_table_is_refused(tmp_path: Path, run: RunFolder) -> None:

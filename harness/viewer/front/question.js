@@ -230,13 +230,14 @@ function corrections(value, where, who, refresh) {
     const form = new FormData(event.target);
     const body = { run: where.run, benchmark: where.benchmark, question: where.question, sample: where.sample, verdict: form.get("verdict") || null, who: form.get("who"), why: form.get("why") };
     const refused = await post("/api/override", body);
-    if (refused) said.replaceChildren(foreign(refused)); else { event.target.reset(); await refresh(); }
+    if (refused) said.replaceChildren(foreign(refused)); else { event.target.elements.why.value = ""; await refresh(); }
   };
+  const byHand = value.row.graded ? value.row.verdict : null; // shown as it is stored, so that a second look changes nothing
   return h("details", { "data-key": "correct" }, h("summary", {}, "Correct this verdict", value.history.length ? ` (${value.history.length} so far)` : ""),
     h("p", { class: "quiet" }, "The grade stays as it is. Your verdict is stored beside it, with your name, and scores are shown with and without it."),
     value.history.length ? h("ol", {}, value.history.map((one) => h("li", {}, one.verdict === null ? "taken back" : verdictOf(one.verdict).word, " by ", foreign(plain(one.who, 100)), " at ", foreign(plain(one.when, 40)), ": ", foreign(plain(one.why, 2000))))) : null,
     h("form", { class: "correct", submit: send },
-      h("label", {}, "Verdict ", h("select", { name: "verdict", "data-key": "verdict" }, Object.keys(VERDICTS).filter((name) => name !== "none").map((name) => h("option", { value: name }, verdictOf(name).word)), h("option", { value: "" }, "as the grader said"))),
+      h("label", {}, "Verdict ", h("select", { name: "verdict", "data-key": "verdict" }, Object.keys(VERDICTS).filter((name) => name !== "none").map((name) => h("option", { value: name, selected: name === byHand }, verdictOf(name).word)), h("option", { value: "" }, "as the grader said"))),
       h("label", {}, "Your name ", h("input", { name: "who", required: true, maxlength: 100, value: who, autocomplete: "name" })),
       h("label", {}, "Why ", h("textarea", { name: "why", "data-key": "why-text", required: true, maxlength: 2000, rows: 2 })),
       h("button", { type: "submit" }, "Store")), said);
