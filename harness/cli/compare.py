@@ -152,9 +152,8 @@ def _gate(decisions: Sequence[Decision], uncompared: Sequence[str], margin: floa
         terminal.warn(
             f"on {visible(decision.paired.benchmark)}, {visible(decision.run)} has too few samples for this gate: the "
             f"smallest difference that they find in 80 % of repetitions is {_detectable(decision)}, and "
-            f"the run may be worse by {-100 * decision.paired.sampling_interval.low:.1f}; make two new runs of the size "
-            f"that `harness plan … --detect {100 * margin:g}` says, or "
-            "let it pass with --pass-unseen"
+            f"the run may be worse by {-100 * decision.paired.sampling_interval.low:.1f}; make two new runs of the "
+            f"size that `harness plan … --detect {100 * margin:g}` says, or let it pass with --pass-unseen"
         )
     if uncompared:
         terminal.warn(
@@ -229,6 +228,7 @@ def _print(pair: RunComparison, *, with_others: bool) -> None:
 
 def _detectable(decision: Decision) -> str:
     """The words for the smallest difference that the samples find."""
+    # Of few samples, the formula gives more points than there are above or below the baseline.
     return f"{100 * decision.detectable:.1f} points" if decision.finds_some else "none that is possible"
 
 
