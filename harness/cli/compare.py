@@ -228,6 +228,7 @@ def _print(pair: RunComparison, *, with_others: bool) -> None:
 
 def _detectable(decision: Decision) -> str:
     """The words for the smallest difference that the samples find."""
+    # Of few samples, the formula gives more points than there are above or below the baseline.
     return f"{100 * decision.detectable:.1f} points" if decision.finds_some else "none that is possible"
 
 

@@ -423,7 +423,9 @@ def _print_forecasts(planned: Planned, options: PlanOptions) -> None:
         for line in forecast_lines(needed.forecast, needed.concurrency):
             click.echo(f"  {line}")
         score = shlex.join(["harness", "score", str(planned.extending["out"])])
-        click.echo(visible(f"    {run_command(planned.extending)} && {score}"))
+        prices = {"price_in": options.price_in, "price_out": options.price_out}
+        extending = {**planned.extending, **{name: f"{price:g}" for name, price in prices.items() if price is not None}}
+        click.echo(visible(f"    {run_command(extending)} && {score}"))
         click.echo(
             "    `harness compare` then warns that the run was extended, unless its pilot announced this size; if the "
             "run was compared before, take two new runs"
@@ -435,3 +437,7 @@ def _print_forecasts(planned: Planned, options: PlanOptions) -> None:
         )
         for line in forecast_lines(needed.second_forecast, needed.concurrency):
             click.echo(f"  {line}")
+        first, second = needed.forecast.usd, needed.second_forecast.usd
+        # A run that has the size already costs nothing more, and then there is no sum.
+        if needed.forecast.n_samples and first is not None and second is not None:
+            click.echo(f"  both together: about {first + second:,.2f} USD")

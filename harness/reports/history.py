@@ -138,6 +138,7 @@ class _Growing:
         self.close(added=added)
         if event.done >= self.planned > 0:
             self.pause, self.was_complete = "extended", True
+        # A budget ends a run where somebody may compare it; after an interruption nobody does.
         elif added:
             self.pause = "resumed" if str(event.stopped).startswith(STOPPED_BY_BUDGET) else ""
         else:  # A session that was refused leaves the run as it was.

@@ -36,12 +36,12 @@ def look_warnings(
         f"the baseline {visible(baseline.label)}": (baseline, of_baseline),
     }
     warnings = [
-        _unfinished(which, scored.score, one.history)
-        for which, (one, scored) in sides.items()
+        _missing_samples(which, scored.score, compared.history)
+        for which, (compared, scored) in sides.items()
         if scored.score is not None and scored.score.n_missing
     ]
     for growth, words in _GREW.items():
-        if names := [which for which, (one, _) in sides.items() if _growth(one.history) == growth]:
+        if names := [which for which, (compared, _) in sides.items() if _growth(compared.history) == growth]:
             warnings.append(f"{' and '.join(names)} {'was' if len(names) == 1 else 'were'} {words}")
     return warnings
 
@@ -51,8 +51,9 @@ def _growth(history: History) -> str:
     return "raced" if history.grew and history.raced else history.grew
 
 
-def _unfinished(which: str, score: Score, history: History) -> str:
+def _missing_samples(which: str, score: Score, history: History) -> str:
     """The warning of a run that lacks samples."""
+    # No comparison had a part in the size that a budget gave the run.
     if not score.partial and history.sized_by_budget:
         return (
             f"{which} ended by its budget, after {count_noun(score.rounds, 'round')} of all questions; only these "

@@ -18,7 +18,6 @@ from harness.scoring.differences import (
     fewest,
     holm,
     margin_reach,
-    most_possible,
     questions_to_detect,
     samples_to_detect,
 )
@@ -145,6 +144,11 @@ class RunPair(msgspec.Struct, frozen=True, kw_only=True):
     def of_mean(self) -> tuple[str, str]:
         """The two sides of the mean that the comparison is part of."""
         return self.sides or (self.run, self.baseline)
+
+
+def most_possible(accuracy: float) -> float:
+    """The largest difference that any accuracy can have from this one, a fraction."""
+    return max(accuracy, 1 - accuracy)
 
 
 def decide(comparisons: Sequence[RunPair], margin: float | None = None) -> list[Decision]:

@@ -303,11 +303,6 @@ def smallest_difference(variance: Array, growth: Array | float = 0.0, n_tests: i
     return np.asarray(np.minimum(half + np.sqrt(half * half + square * variance), 1.0))
 
 
-def most_possible(accuracy: float) -> float:
-    """The largest difference that any accuracy can have from this one, a fraction."""
-    return max(accuracy, 1 - accuracy)
-
-
 def holm(p_values: Sequence[float]) -> list[float]:
     """Return the p values of several tests, adjusted upwards.
 

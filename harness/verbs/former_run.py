@@ -69,6 +69,7 @@ def _runs_of_file(file: str, benchmark: str, results: Path) -> list[RunFolder]:
 def _rows_of(folder: RunFolder, benchmark: str) -> str | None:
     """The checksum of all rows of the run's data; None if it has asked only some of them, or if none is recorded."""
     record = Manifest.load(folder).benchmarks.get(benchmark)
+    # A run with `--limit` notes the checksum of all rows, but has the spread of its part only.
     if record is None or record.plan.question_ids is not None:
         return None
     note = record.settings.get(questions.MADE)

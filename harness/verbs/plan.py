@@ -22,6 +22,7 @@ from harness.generation.spending import Prices
 from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
 from harness.runs import RunFolder, read_samples
 from harness.runs.layout import RESULTS
+from harness.scoring.deciding import most_possible
 from harness.scoring.differences import (
     MAX_PLANNED,
     Detection,
@@ -31,7 +32,6 @@ from harness.scoring.differences import (
     least_question_difference,
     least_questions,
     margin_reach,
-    most_possible,
     planned_detection,
     smoothed_variance,
     spreads_within,

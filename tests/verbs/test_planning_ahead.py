@@ -446,10 +446,16 @@ def test_a_pilot_says_how_uncertain_its_plan_is_and_what_both_runs_take(tmp_path
     assert "to extend this run to that size:" in done.out
     assert "for the second run, from its beginning (the command of this run with another --out" in done.out
     # The command that extends the run, and its wrong twin: a run that has as many samples.
-    command = r"    harness run --data QUESTIONS_FILE --samples 8 .*--out first && harness score first\n"
+    prices = "--price-in 1 --price-out 10"
+    command = rf"    harness run --data QUESTIONS_FILE --samples 8 .*--out first {prices} && harness score first\n"
     assert len(re.findall(command, done.out)) == 1
+    costs = [float(usd) for usd in re.findall(r"about ([\d.]+) USD", done.out)]
+    assert len(costs) == 3
+    assert costs[2] == pytest.approx(costs[0] + costs[1], abs=0.011)
+    assert f"  both together: about {costs[2]:.2f} USD\n" in done.out
     enough = harness(tmp_path, "plan", "first:2").out
     assert "this run has that size already" in enough
+    assert "both together" not in enough
     assert "harness run" not in enough
     assert done.out.count("cost: about") == 2
     (eight,) = reasoning_harness.plan(tmp_path / "first:8")
