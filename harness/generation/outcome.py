@@ -72,7 +72,9 @@ def doubts(dispatcher: Dispatcher, *, seeded: bool) -> Iterator[str]:
                 "last written tokens: another model or precision may be answering."
             )
     truncated = counts.truncated / counts.finished
-    if truncated > MANY_TRUNCATED:
+    if truncated > MANY_TRUNCATED and (early := dispatcher.cut_lengths.early(counts.finished)) is not None:
+        yield f"{early.sentence}."
+    elif truncated > MANY_TRUNCATED:
         yield (
             f"{counts.truncated} of {count_noun(counts.finished, 'sample')} ({truncated:.0%}) "
             f"{are(counts.truncated)} truncated: raise {option('max_tokens')}."

@@ -100,6 +100,8 @@ def comparison_warnings(ours: Side, first: Side, paired: PairedComparison) -> li
     for which, score in scores.items():
         if score.copies is not None and score.copies.many:
             warnings.append(f"{which}: {score.copies.sentence}")
+        if score.early_cut:
+            warnings.append(f"{which}: {score.early_cut.sentence}")
         if score.hidden_limit:
             warnings.append(f"{which}: {score.hidden_limit.sentence}")
         if score.n_missing and not score.partial and histories[which].sized_by_budget:
