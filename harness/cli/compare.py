@@ -303,7 +303,7 @@ def _kinds(pair: RunComparison) -> str:
     before, after = pair.baseline_samples, pair.samples
     counts = (
         ("undecided", before.undecided, after.undecided),
-        ("cut by max_tokens", before.truncated, after.truncated),
+        ("cut at a length limit", before.truncated, after.truncated),
         ("without an answer", before.no_answer, after.no_answer),
     )
     parts = [

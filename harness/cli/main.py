@@ -142,7 +142,7 @@ def _show_all(ctx: click.Context) -> NoReturn:
 
 
 def _show_notes(stop: BaseException | None) -> None:
-    """Print what the work that Ctrl-C interrupted says of what is stored."""
+    """Print what the work that `stop` ended says of what is stored, and of its cost."""
     for note in getattr(stop, "__notes__", ()):
         click.echo(f"harness: {_inert(note)}", err=True)
 
@@ -169,6 +169,7 @@ def main() -> NoReturn:
         code = error.exit_code
     except HarnessError as error:
         click.echo(f"harness: {_inert(error.sentence)}", err=True)
+        _show_notes(error)
         code = error.exit_code
     except LaunchError as error:
         click.echo(f"harness: {_inert(str(error))}", err=True)

@@ -1,10 +1,11 @@
-"""Finds that a server ends replies at a length limit of its own and says that the model stopped (`stop`).
+"""Finds that a server ends replies at a length limit of its own: it says that the model stopped, or that it cut them.
 
-Such replies all have the largest length L, in tokens, that any reply has. Lengths of replies that really stopped thin
-out towards the largest: of two lengths close below L, the larger is no more frequent. So of n replies that stopped in
-the last quarter of lengths, ¾ L to L, each has the length L with a chance of at most p = 1 / (number of these lengths).
-The first reply at L makes L the largest length, so it is no evidence. For k of the n − 1 others at L, the chance is at
-most (Chernoff 1952, Ann. Math. Statist. 23:493)
+A cut reply (`length`) of fewer tokens than max_tokens allows was not cut by max_tokens; see `EarlyCut`. The rest is
+about replies that say `stop`: those at a limit all have the largest length L, in tokens, that any reply has. Lengths of
+replies that really stopped thin out towards the largest: of two lengths close below L, the larger is no more frequent.
+So of n replies that stopped in the last quarter of lengths, ¾ L to L, each has the length L with a chance of at most
+p = 1 / (number of these lengths). The first reply at L makes L the largest length, so it is no evidence. For k of the
+n − 1 others at L, the chance is at most (Chernoff 1952, Ann. Math. Statist. 23:493)
 
     exp(−(n − 1) · D(k / (n − 1) ‖ p)),   D(a ‖ p) = a ln(a / p) + (1 − a) ln((1 − a) / (1 − p))
 
@@ -36,6 +37,12 @@ MAX_CHANCE = 1e-6
 DIGEST_BITS = 32
 """Lower bits of a reply's checksum, which hold the CRC-32; the upper ones hold the length in characters."""
 
+MIN_EARLY_CUTS = 5
+"""Smallest number of cut replies of one length that show a limit of the server."""
+
+MIN_EARLY_BY_TOKENS = 16
+"""A reply was cut early if max_tokens allowed at least this many tokens more: counts may leave out special tokens."""
+
 _MAX_CHARS = (1 << 31) - 1
 
 
@@ -61,6 +68,61 @@ class HiddenLimit(msgspec.Struct, frozen=True, kw_only=True):
             f"{self.n_at:,} of {count_noun(self.n_samples, 'reply', 'replies')} end at exactly {self.tokens:,} tokens "
             "and say stop: the server may have a limit of its own, and replies that it cuts do not count as cut"
         )
+
+
+class EarlyCut(msgspec.Struct, frozen=True, kw_only=True):
+    """A limit of the server: all n_at cut replies of n_samples have `tokens` tokens, fewer than the max_tokens sent."""
+
+    tokens: int
+    max_tokens: int
+    n_at: int
+    n_samples: int
+
+    @property
+    def sentence(self) -> str:
+        """The warning, such as `137 of 240 samples (57.1%) were cut by the server at 100 tokens, below the …`."""
+        share = self.n_at / self.n_samples
+        return (
+            f"{self.n_at:,} of {count_noun(self.n_samples, 'sample')} ({share:.1%}) were cut by the server at "
+            f"{self.tokens:,} tokens, below the max_tokens of {self.max_tokens:,} that was sent: the server or "
+            "provider has a limit of its own, which a larger max_tokens does not lift"
+        )
+
+
+@dataclass(slots=True)
+class CutLengths:
+    """The lengths of cut replies, those that say `length`, and the max_tokens that was sent with each."""
+
+    n: int = 0
+    _tokens: set[int | None] = field(default_factory=set)
+    _max_tokens: set[int | None] = field(default_factory=set)
+
+    def observe(self, tokens: int | None, max_tokens: int | None) -> None:
+        """Count a cut reply. tokens: its length as `cut_tokens` gives it. max_tokens: None if none was sent."""
+        self.n += 1
+        # Two different lengths decide already, so that the sets stay small.
+        for values, value in ((self._tokens, tokens), (self._max_tokens, max_tokens)):
+            if len(values) < 2:
+                values.add(value)
+
+    def early(self, n_samples: int) -> EarlyCut | None:
+        """The limit that the lengths show, among `n_samples` replies; None if they show none.
+
+        Replies that a limit cuts all have its length. Other lengths below max_tokens may be false counts, such as of
+        servers that do not count the reasoning.
+        """
+        if self.n < MIN_EARLY_CUTS or len(self._tokens) > 1 or len(self._max_tokens) > 1:
+            return None
+        (tokens,), (max_tokens,) = self._tokens, self._max_tokens
+        if tokens is None or max_tokens is None or tokens > max_tokens - MIN_EARLY_BY_TOKENS:
+            return None
+        return EarlyCut(tokens=tokens, max_tokens=max_tokens, n_at=self.n, n_samples=n_samples)
+
+
+def cut_tokens(stated: int | None, events: int | None) -> int | None:
+    """The length of a cut reply: as stated, or its token events if they are more. None if the server states none."""
+    # Events alone are no length: one event may bring several tokens.
+    return None if stated is None else max(stated, events or 0)
 
 
 @dataclass(slots=True)

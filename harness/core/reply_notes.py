@@ -22,10 +22,27 @@ AFTER_LEFTOVER = "its server has sent replies that nobody asked for"
 BEFORE_LEFTOVER = "over a used connection, and may be wrong: after its last reply the server sent another"
 """No reply carries this note: a session that ends counts the replies that it holds for."""
 
+TOO_FEW_STATED = "its usage states fewer tokens than came as events"
+"""The run's counts give this note; see `states_too_few`."""
+
+MAX_EVENTS_PER_STATED = 1.25
+MIN_EVENTS_ABOVE_STATED = 16
+"""A usage states too few tokens if the events are more by this factor and by this many; a token may come in two."""
+
 AFTER_THE_END = frozenset({LATE_TEXT, LATE_BYTES, LATE_BODY})
 """The notes about bytes that came after a reply was complete."""
 
 _OF_LEFTOVERS = {AFTER_LEFTOVER, BEFORE_LEFTOVER}
 
-DOUBTFUL = AFTER_THE_END | _OF_LEFTOVERS | {SECOND_FINISH, MORE_CHOICES, IDS_VARY, UNREAD_TEXT, RENAMED}
+DOUBTFUL = AFTER_THE_END | _OF_LEFTOVERS | {SECOND_FINISH, MORE_CHOICES, IDS_VARY, UNREAD_TEXT, RENAMED, TOO_FEW_STATED}
 """All notes. A note begins with one of these texts, and some go on with names or numbers."""
+
+
+def states_too_few(stated: int | None, events: int | None) -> bool:
+    """Whether a reply brought many more token events than its usage states tokens, so that the usage is false.
+
+    The opposite is no sign: one event may bring several tokens, and a server may hide its reasoning.
+    """
+    if stated is None or events is None:
+        return False
+    return events > MAX_EVENTS_PER_STATED * stated and events >= stated + MIN_EVENTS_ABOVE_STATED

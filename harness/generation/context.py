@@ -70,18 +70,33 @@ def may_lower(origins: Mapping[str, str], *, fit_context: bool) -> bool:
 _STATED_CONTEXT = re.compile(r"context[ _-]?(?:length|window|size)\D{0,40}(\d{3,9})(?!\d)", re.IGNORECASE)
 
 
+_STATED_PROMPT = re.compile(
+    r"(?<!\d)(\d{1,9}) (?:(?:input|prompt) tokens|(?:tokens )?(?:in|from) (?:the|your) (?:messages|prompt|input))",
+    re.IGNORECASE,
+)
+
+
 def smaller_max_tokens(words: str, max_tokens: int) -> int | None:
     """The max_tokens to try after a server has refused `max_tokens` with these words; None if they state no context.
 
-    It leaves a sixteenth of the context, or more, for the prompt.
+    It leaves a sixteenth of the context, or more, for the prompt, and the prompt's tokens if the words state them.
     """
-    stated = _STATED_CONTEXT.search(words.replace(",", ""))
+    plain = words.replace(",", "")
+    stated, prompt = _STATED_CONTEXT.search(plain), _STATED_PROMPT.search(plain)
     if stated is None:
         return None
     context = int(stated.group(1))
+    room = context - int(prompt.group(1)) if prompt is not None else context - 1
     step = context // FIT_STEPS
-    smaller = (min(context, max_tokens) - 1) // step * step if step else 0
-    return smaller or None
+    smaller = min(room, max_tokens - 1) // step * step if step else 0
+    return smaller if smaller > 0 else None
+
+
+def _room(context: int, prompt: int) -> int:
+    """The max_tokens for a prompt of `prompt` tokens: a whole number of steps, unless less than a step is free."""
+    step = max(1, context // FIT_STEPS)
+    room = context - prompt
+    return room // step * step if room >= step else room
 
 
 def fitted_max_tokens(
@@ -94,24 +109,17 @@ def fitted_max_tokens(
     if max_tokens is None or not questions:
         return max_tokens
     bounds = [prompt_tokens(q) for q in questions]
-    longest = max(b.least for b in bounds)
-    if fit:
-        most = max(b.most for b in bounds)
-        if most + max_tokens <= context:
-            return max_tokens
-        # Rounded down to a whole number of steps, unless the room is smaller than a step.
-        step = max(1, context // FIT_STEPS)
-        room = context - most
-        room = room // step * step if room >= step else room
-        if room >= MIN_ROOM:
-            return room
-    elif longest + max_tokens <= context:
+    least, most = max(b.least for b in bounds), max(b.most for b in bounds)
+    if (most if fit else least) + max_tokens <= context:
         return max_tokens
+    room = _room(context, most)
+    if fit and room >= MIN_ROOM:
+        return room
     ways = "Raise the server's context"
-    if not fit:
-        ways += f", or lower {option('max_tokens')} below {max(1, context - longest)}"
-        ways += f" ({option('fit_context', True)} does it for you)"
+    if not fit and room >= MIN_ROOM:
+        # The number that `fit` would send: it leaves room for the longest prompt by its upper bound.
+        ways += f", or give {option('max_tokens', room)} ({option('fit_context', True)} does it for you)"
     raise ServerError(
-        f"{benchmark}: prompts of up to about {longest} tokens and max_tokens {max_tokens} need "
-        f"{longest + max_tokens} tokens, but the server's context is {context}. {ways}."
+        f"{benchmark}: the longest prompt ({least} to {most} tokens) and max_tokens {max_tokens} need at least "
+        f"{least + max_tokens} tokens, but the server's context is {context}. {ways}."
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from harness.core.errors import Sentence, option
 from harness.core.nouns import are, count_noun
+from harness.core.reply_notes import TOO_FEW_STATED
 from harness.generation.comparing import UNLIKE
 from harness.generation.dispatch.canary import MIN_DUPLICATE_CHARS
 from harness.generation.dispatch.dispatcher import Dispatcher
@@ -19,6 +20,9 @@ MANY_TRUNCATED = 0.01
 
 MANY_LOOPS = 0.01
 """A warning is given if more than this fraction of the samples ends in a loop of the same words."""
+
+MANY_FALSE_USAGES = 0.01
+"""A warning is given if the usage of more than this fraction of the replies states too few tokens."""
 
 MANY_DUPLICATES = 0.05
 """A warning is given if more than this fraction of the replies repeats another reply, sent under another seed."""
@@ -71,8 +75,17 @@ def doubts(dispatcher: Dispatcher, *, seeded: bool) -> Iterator[str]:
                 f"{note}: {count_noun(n, 'half-written answer')}. The server now gives other log-probabilities for the "
                 "last written tokens: another model or precision may be answering."
             )
+    n_false = counts.notes.get(TOO_FEW_STATED, 0)
+    if n_false > MANY_FALSE_USAGES * counts.finished:
+        share = n_false / counts.finished
+        yield (
+            f"{n_false} of {count_noun(counts.finished, 'reply', 'replies')} ({share:.0%}) came as many more token "
+            "events than their usage states tokens: lengths, speeds and costs from this usage are too low."
+        )
     truncated = counts.truncated / counts.finished
-    if truncated > MANY_TRUNCATED:
+    if truncated > MANY_TRUNCATED and (early := dispatcher.cut_lengths.early(counts.finished)) is not None:
+        yield f"{early.sentence}."
+    elif truncated > MANY_TRUNCATED:
         yield (
             f"{counts.truncated} of {count_noun(counts.finished, 'sample')} ({truncated:.0%}) "
             f"{are(counts.truncated)} truncated: raise {option('max_tokens')}."

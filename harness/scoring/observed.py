@@ -20,7 +20,7 @@ from typing import get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.core.hidden_limit import HiddenLimit, ReplyLengths, shortest_kept
+from harness.core.hidden_limit import CutLengths, EarlyCut, HiddenLimit, ReplyLengths, cut_tokens, shortest_kept
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.packed import Spilled
@@ -123,6 +123,8 @@ class Observed:
         self.gap_p50, self.gap_p99, self.lag = Column(), Column(), Column()
         self.attempts = Column()
         self.prompt_tokens, self.completion_tokens, self.reasoning_tokens = Column(), Column(), Column()
+        self._cut_tokens = Column()
+        """Of cut samples only: their length as `cut_tokens` gives it, -1 if it is unknown."""
         self._endpoint = array("I")
         self._facts, self._signs = BitRows(), BitRows()
         self.texts = Texts()
@@ -146,6 +148,9 @@ class Observed:
         self.prompt_tokens.put(row, usage.prompt_tokens)
         self.completion_tokens.put(row, usage.completion_tokens)
         self.reasoning_tokens.put(row, usage.reasoning_tokens)
+        if sample.truncated:
+            tokens = cut_tokens(usage.completion_tokens, timing.events)
+            self._cut_tokens.put(row, -1 if tokens is None else tokens)
         by_kernel = timing.clock == "kernel"
         stopped = sample.finish_reason == "stop"
         retokenised = any(not seam.exact for seam in sample.salvaged_at)
@@ -176,6 +181,14 @@ class Observed:
     def retokenised(self, rows: Rows) -> NDArray[np.bool_]:
         """Whether a continuation had to turn text into tokens again, which may have changed the tokens."""
         return self._facts.of(rows, 3)
+
+    def early_cut(self, rows: Rows, max_tokens: int | None) -> EarlyCut | None:
+        """The limit of the server that the cut samples among `rows` show; None if they show none."""
+        lengths = CutLengths()
+        tokens = self._cut_tokens.of(rows)
+        for length in tokens[~np.isnan(tokens)].tolist():
+            lengths.observe(int(length) if length >= 0 else None, max_tokens)
+        return lengths.early(len(rows))
 
     def foreign(self, rows: Rows) -> NDArray[np.bool_]:
         """Whether another tool made the sample."""

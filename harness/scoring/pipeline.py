@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from harness.core.errors import StoreError
-from harness.core.hidden_limit import HiddenLimit
+from harness.core.hidden_limit import EarlyCut, HiddenLimit
 from harness.core.inert import quoted
 from harness.core.packed import Packed, Picked
 from harness.core.records import Grade, Key, Question, Sample
@@ -39,6 +39,7 @@ from harness.runs import (
 )
 from harness.runs.line_file import write_lines
 from harness.runs.record import KeySet, Plan
+from harness.runs.recorded_settings import max_tokens_sent
 from harness.scoring import by_endpoint
 from harness.scoring.anomalies import Anomalies, EqualTexts, Texts, anomalies, reply_doubts
 from harness.scoring.audit import JudgeErrors
@@ -70,12 +71,12 @@ class GradedBenchmark:
     questions: the planned ones, in order. samples: planned of each question; None: all stored samples were planned.
     grades: in the order of questions and sample indices. warnings: about the journal. observed, rows: facts of the
     samples, and the row of each grade. failed: failed requests; None if there is one server only. speed, workload,
-    anomalies, hidden_limit: as in `Score`. equal_texts: the copies among the samples. from_reasoning: the grades with
-    answers taken from the reasoning where there is no other; None = the option was not given. cut: budget in tokens →
-    sample → the grade of its reply cut at the budget, for replies that are longer; None = the option was not given.
-    first_right: sample → completion tokens up to where the right answer first stands, for the samples in which it does;
-    empty without that option. ks, tau, salvaged: see `GradingOptions`. judge_errors: as in `Score`. judged_failures:
-    what the verifier did on samples that a judge decided in its place: rule → number of samples.
+    anomalies, hidden_limit, early_cut: as in `Score`. equal_texts: the copies among the samples. from_reasoning: the
+    grades with answers taken from the reasoning where there is no other; None = the option was not given. cut: budget
+    in tokens → sample → the grade of its reply cut at the budget, for replies that are longer; None = the option was
+    not given. first_right: sample → completion tokens up to where the right answer first stands, for the samples in
+    which it does; empty without that option. ks, tau, salvaged: see `GradingOptions`. judge_errors: as in `Score`.
+    judged_failures: what the verifier did on samples that a judge decided in its place: rule → number of samples.
     """
 
     folder: BenchmarkFolder
@@ -90,6 +91,7 @@ class GradedBenchmark:
     workload: Workload | None = None
     anomalies: Anomalies | None = None
     hidden_limit: HiddenLimit | None = None
+    early_cut: EarlyCut | None = None
     equal_texts: EqualTexts | None = None
     from_reasoning: Sequence[Grade] | None = None
     cut: Mapping[int, Mapping[Key, Grade]] | None = None
@@ -188,6 +190,7 @@ def _grade_benchmark(
         workload=workload(journal.observed, counted),
         anomalies=anomalies(journal.observed.shown(counted)),
         hidden_limit=hidden_limit(journal.observed, counted),
+        early_cut=journal.observed.early_cut(counted, max_tokens_sent(record)),
         equal_texts=journal.observed.texts.equal(journal.question[counts], [*by_id], counted),
         from_reasoning=from_reasoning,
         cut=_cut(files, by_id, journal.grades, grading) if grading.cut_text else None,
@@ -264,6 +267,7 @@ def score_of(graded: GradedBenchmark) -> Score:
         speed=graded.speed,
         workload=graded.workload,
         anomalies=graded.anomalies,
+        early_cut=graded.early_cut,
         reasoning_tokens=thought.of(rows) if thought.stated else None,
         warnings=(*graded.warnings, *([limit.sentence] if limit else ())),
     )

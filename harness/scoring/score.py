@@ -22,7 +22,7 @@ from harness.answers.grammar.numerals import numeral
 from harness.core import codec
 from harness.core.errors import StoreError, UsageError
 from harness.core.files import read_record, write_atomically
-from harness.core.hidden_limit import HiddenLimit
+from harness.core.hidden_limit import EarlyCut, HiddenLimit
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.core.records import SCHEMA_VERSION, Grade, NearMiss, Question
@@ -150,8 +150,9 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     undecided, or a judge decided it.
     near_misses: wrong answers by how they miss. n_unextracted: the right answer stood in the text but was not given as
     the answer. anomalies: samples whose text looks wrong. hidden_limit: the lengths suggest that the server cuts
-    replies and does not say so; unset where they do not. copies: samples with the text of another one; where they are
-    many, sampling_error is None and sampling intervals are upper bounds (`at_most`).
+    replies and does not say so; unset where they do not. early_cut: the server cuts replies below max_tokens and says
+    so; unset where it does not. copies: samples with the text of another one; where they are many, sampling_error is
+    None and sampling intervals are upper bounds (`at_most`).
 
     Over k. pass_at (any of k right), pass_hat (all k right), maj_at (the majority right): k → value; with `_intervals`,
     k → intervals. g_pass: where a τ was given.
@@ -215,6 +216,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     workload: Workload | None = None
     anomalies: Anomalies | None = None
     hidden_limit: HiddenLimit | msgspec.UnsetType = msgspec.UNSET
+    early_cut: EarlyCut | msgspec.UnsetType = msgspec.UNSET
     copies: Copies | None = None
     accuracy_from_reasoning: float | None = None
     accuracy_from_reasoning_intervals: Intervals | None = None
@@ -261,6 +263,7 @@ def score_benchmark(
     speed: Speed | None = None,
     workload: Workload | None = None,
     anomalies: Anomalies | None = None,
+    early_cut: EarlyCut | None = None,
     reasoning_tokens: NDArray[np.float64] | None = None,
     warnings: Iterable[str] = (),
     equal_texts: EqualTexts | None = None,
@@ -269,7 +272,8 @@ def score_benchmark(
 
     samples_per_question: planned for each question; None where no number was planned (outputs of another tool, also
     with unequal counts). ks: further k of pass@k, pass^k and maj@k, beside the powers of two up to the samples that
-    every question has; a k above these raises `UsageError`. endpoints, speed, workload, anomalies: from `Observed`.
+    every question has; a k above these raises `UsageError`. endpoints, speed, workload, anomalies, early_cut: from
+    `Observed`.
     reasoning_tokens: of each of the `grades`, NaN where not stated. warnings: sentences of earlier stages, handed on.
     equal_texts: copies among the samples; None = unknown.
     """
@@ -317,6 +321,7 @@ def score_benchmark(
         speed=speed,
         workload=workload,
         anomalies=anomalies,
+        early_cut=early_cut or msgspec.UNSET,
         copies=None if equal_texts is None else equal_texts.copies,
     )
     own = _warnings(score, (*tallies.warnings, *_unequal(tallies, present), *omitted), tallies.kinds, tallies.planned)
@@ -478,7 +483,9 @@ def _warnings(score: Score, left_out: Iterable[str], kinds: Mapping[GradeKind, i
     verdict and rule. planned: the largest number of samples planned of a question.
     """
     sentences = [*left_out, *(endpoint_warnings(score.endpoints) if score.endpoints else ())]
-    if score.n_samples and score.n_truncated > MAX_TRUNCATED_SHARE * score.n_samples:
+    if score.n_truncated > MAX_TRUNCATED_SHARE * score.n_samples and score.early_cut:
+        sentences.append(score.early_cut.sentence)
+    elif score.n_samples and score.n_truncated > MAX_TRUNCATED_SHARE * score.n_samples:
         share = score.n_truncated / score.n_samples
         sentences.append(
             f"{score.n_truncated} of {count_noun(score.n_samples, 'sample')} ({share:.1%}) were cut by max_tokens"

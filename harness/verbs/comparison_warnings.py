@@ -98,6 +98,8 @@ def comparison_warnings(ours: Side, first: Side, paired: PairedComparison) -> li
     for which, score in scores.items():
         if score.copies is not None and score.copies.many:
             warnings.append(f"{which}: {score.copies.sentence}")
+        if score.early_cut:
+            warnings.append(f"{which}: {score.early_cut.sentence}")
         if score.hidden_limit:
             warnings.append(f"{which}: {score.hidden_limit.sentence}")
     # If groups of questions, such as variants of one problem, have very unequal sizes, the question interval is wide.

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.records import SCHEMA_VERSION
 from harness.generation.outcome import Outcome
-from harness.generation.spending import Account, Prices, Spent
+from harness.generation.spending import Account, Prices, Spent, sum_in_words
 from harness.runs.layout import RACE_PLAN, RunFolder, named_folder
 from harness.runs.session_costs import spent_so_far
 from harness.scoring.race import RaceState, confirm, judge, judge_planned, planned_looks, totals_of
@@ -271,15 +271,16 @@ def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | N
     plan = RacePlan(samples=most, step=rules.step, candidates=len(entered), open_ended=rules.open_ended)
     folder = next(iter(entered.values())).folder.path.parent
     plan = plan.settled(folder, begun=any(len(rounds) for rounds in have.values()))
-    played = play(
-        have,
-        sample_to,
-        most=most,
-        margin=rules.margin / 100,
-        step=rules.step,
-        on_look=on_look,
-        open_ended=plan.open_ended,
-    )
+    with _noting_the_cost(entered):
+        played = play(
+            have,
+            sample_to,
+            most=most,
+            margin=rules.margin / 100,
+            step=rules.step,
+            on_look=on_look,
+            open_ended=plan.open_ended,
+        )
     folders = {name: prepared.folder.path for name, prepared in entered.items()}
     cautious = _cautions({name: entered[name].folder for name, rounds in played.rounds.items() if len(rounds)})
     return Raced(
@@ -295,6 +296,25 @@ def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | N
         prices={name: prepared.settings.prices for name, prepared in entered.items()},
         owed=f"{visible(played.short, 80)} misses {count_noun(n_owed[played.short], 'sample')}" if played.short else "",
     )
+
+
+@contextlib.contextmanager
+def _noting_the_cost(entered: Mapping[str, Prepared]) -> Iterator[None]:
+    """Give an exception that ends the block a note on what the block cost, over all candidates.
+
+    A session says what it cost itself, which is one stage of one candidate; between two stages there is no session.
+    """
+    before = {name: Spent.of_all(spent_so_far(prepared.folder)) for name, prepared in entered.items()}
+    try:
+        yield
+    except BaseException as stop:
+        spent = [
+            (Spent.of_all(spent_so_far(prepared.folder)).less(before[name]), prepared.settings.prices)
+            for name, prepared in entered.items()
+        ]
+        if any(tokens != Spent() for tokens, _ in spent):
+            stop.add_note(f"this command, all candidates together: {sum_in_words(spent)}")
+        raise
 
 
 def _cautions(folders: Mapping[str, RunFolder]) -> dict[str, Caution]:

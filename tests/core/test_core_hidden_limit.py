@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.core.hidden_limit import ReplyLengths, reply_checksum
-from tests.faults.server import FaultServer, Request, Step, completion, models
+from harness.core.hidden_limit import CutLengths, ReplyLengths, cut_tokens, reply_checksum
+from tests.faults.server import FaultServer, Request, Step, delta, event_stream, models
 from tests.system.command import harness
 
 WORDS = ["let", "the", "number", "of", "ways", "be", "counted", "by", "cases", "prime", "factor", "divides", "one"]
@@ -73,35 +73,85 @@ def test_replies_that_say_that_they_were_cut_suggest_none() -> None:
     assert sentence(replies[1:], ["length"] * 9 + ["stop"] * 10).startswith("10 of 19 replies")
 
 
-class Limited:
-    """A server whose replies have the lengths that free text has, up to `most` tokens, and say `stop`."""
+def early(lengths: Iterable[tuple[int | None, int | None]], max_tokens: int | None = 2000) -> str:
+    """The sentence about cut replies of these lengths, (stated, token events), among 20; empty for none."""
+    cuts = CutLengths()
+    for stated, events in lengths:
+        cuts.observe(cut_tokens(stated, events), max_tokens)
+    limit = cuts.early(20)
+    return limit.sentence if limit else ""
 
-    def __init__(self, most: int) -> None:
+
+def test_cut_replies_of_one_length_below_max_tokens_show_a_limit_of_the_server() -> None:
+    said = early([(100, 100)] * 6)
+    assert said.startswith(
+        "6 of 20 samples (30.0%) were cut by the server at 100 tokens, below the max_tokens of 2,000 "
+    )
+    assert early([(100, 60)] * 6, 116) != ""
+
+
+@pytest.mark.parametrize(
+    ("lengths", "max_tokens"),
+    [
+        ([], 2000),
+        ([(2000, 2000)] * 6, 2000),
+        ([(100, 100)] * 4, 2000),
+        ([(100, 100)] * 6, 115),
+        ([(100, 100)] * 6, None),
+        ([(None, 100)] * 6, 2000),
+        ([(1000, 2000)] * 6, 2000),
+        ([(100, 100)] * 5 + [(2000, 2000)], 2000),
+        ([(n, n) for n in range(100, 106)], 2000),
+    ],
+    ids=["none", "all of it", "few", "nearly", "no bound", "no usage", "false usage", "one whole", "other lengths"],
+)
+def test_other_cut_replies_show_none(lengths: list[tuple[int | None, int | None]], max_tokens: int | None) -> None:
+    assert early(lengths, max_tokens) == ""
+
+
+class Limited:
+    """A server whose replies have the lengths that free text has, up to `most` tokens, and say `reason` there."""
+
+    def __init__(self, most: int, reason: str = "stop") -> None:
+        self.most, self.reason = most, reason
         self.replies = itertools.cycle(limited(40, most))
 
     def __call__(self, request: Request) -> Iterable[Step]:
         if request.method == "GET":
             return iter([models("test-model")])
         tokens, text = next(self.replies)
-        return completion(text, tokens)
+        finish = delta(
+            finish=self.reason if tokens == self.most else "stop",
+            usage={"prompt_tokens": 9, "completion_tokens": tokens},
+        )
+        return event_stream(delta(role="assistant"), *(delta(f"{word} ") for word in text.split()[:tokens]), finish)
 
 
-def test_run_score_and_compare_say_that_the_server_may_have_a_limit(tmp_path: Path) -> None:
+LIMITS = {
+    "stop": "replies end at exactly 40 tokens and say stop: the server may have a limit of its own",
+    "length": "were cut by the server at 40 tokens, below the max_tokens of 8,000 that was sent",
+}
+
+
+@pytest.mark.parametrize("reason", LIMITS)
+def test_run_score_and_compare_say_that_the_server_may_have_a_limit(tmp_path: Path, reason: str) -> None:
     rows = ({"id": f"q{n}", "problem": f"{n} + 1 = ?", "answer": str(n + 1)} for n in range(20))
     (tmp_path / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     ends = {}
     for name, most, seed in (("cut", 40, "1"), ("whole", 4000, "2")):
-        with FaultServer(Limited(most)) as server:
+        with FaultServer(Limited(most, reason)) as server:
             words = ("run", "--data", "q.jsonl", "--samples", "2", "--max-tokens", "8000", "--base-url")
             more = ("--no-canary", "--no-fingerprint", "--seed", seed, "--out", name)
             ends[name] = harness(tmp_path, *words, server.base_url, *more)
         assert ends[name].code == 0, ends[name].err
-    limit = "replies end at exactly 40 tokens and say stop: the server may have a limit of its own"
-    assert (limit in ends["cut"].err, "say stop" in ends["whole"].err) == (True, False)
+    limit = LIMITS[reason]
+    assert (limit in ends["cut"].err, "40 tokens" in ends["whole"].err) == (True, False)
+    assert "raise --max-tokens" not in ends["cut"].err
     scored = {name: harness(tmp_path, "score", name) for name in ends}
-    assert (limit in scored["cut"].out.replace("\n", " "), "say stop" in scored["whole"].out) == (True, False)
+    assert (limit in scored["cut"].out.replace("\n", " "), "40 tokens" in scored["whole"].out) == (True, False)
+    assert "cut by max_tokens" not in scored["cut"].out
     compared = harness(tmp_path, "compare", "whole", "cut")
     assert "the run: " in compared.out + compared.err
     assert limit in (compared.out + compared.err).replace("\n", " ")
     (stored,) = (json.loads(path.read_text()) for path in (tmp_path / "whole").glob("*/scores.json"))
-    assert "hidden_limit" not in stored
+    assert stored.keys().isdisjoint({"hidden_limit", "early_cut"})

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.core.hidden_limit import HiddenLimit
+from harness.core.hidden_limit import EarlyCut, HiddenLimit
 from harness.presets.grading import GradingOptions
 from harness.scoring.audit import Audited, JudgeErrors
 from harness.scoring.intervals import Interval
@@ -66,6 +66,7 @@ def test_the_page_quotes_the_sentences_on_a_judge_and_on_a_hidden_limit() -> Non
     assert second.partition(": ")[2].partition(". ")[0] in PAGE
     assert audited in PAGE
     assert masked(HiddenLimit(tokens=40, n_at=19, n_samples=20).sentence) in PAGE
+    assert masked(EarlyCut(tokens=100, max_tokens=2000, n_at=137, n_samples=240).sentence) in PAGE
 
 
 def test_the_page_quotes_the_warnings_of_a_comparison(tmp_path: Path) -> None:

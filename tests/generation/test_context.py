@@ -55,7 +55,10 @@ def test_what_cannot_fit_is_one_sentence_with_both_ways_out() -> None:
     assert "max_tokens 32768" in message
     assert "context is 32768" in message
     assert "Raise the server's context" in message
-    assert "lower max_tokens below 32668" in message
+    assert "the longest prompt (100 to 365 tokens)" in message
+    # The advice is what --fit-context sends, so that it is not refused in its turn.
+    fitted = fitted_max_tokens("aime24", [question("x" * 600)], 32768, 32768, fit=True)
+    assert f"give max_tokens={fitted}" in message
     assert "fit_context=True" in message
     assert "\n" not in message
 
@@ -171,6 +174,19 @@ def test_the_advice_of_a_preset_is_about_the_max_tokens_that_is_sent(tmp_path: P
         ("This model's maximum context length is 32768 tokens. However, you requested 32803 tokens.", 32768, 30720),
         ("maximum context length is 32,768 tokens", 30720, 28672),
         ("the context window of 200000 tokens is exceeded", 262144, 187500),
+        (
+            "maximum context length is 1500 tokens. However, you requested 1783 tokens (300 in the messages, "
+            "1483 in the completion)",
+            1483,
+            1116,
+        ),
+        (
+            "'max_tokens' is too large: 1483. This model's maximum context length is 1500 tokens and your request has "
+            "300 input tokens (1483 > 1500 - 300)",
+            1483,
+            1116,
+        ),
+        ("maximum context length is 1500 tokens, but the request has 1600 input tokens", 1483, None),
         ("context_length_exceeded", 32768, None),
         ("prompt is too long: 32768 tokens", 32768, None),
         ("maximum context length is 32768 tokens", 1000, None),

@@ -170,8 +170,9 @@ def test_a_new_build_is_warned_of_once_and_at_most_sixteen_are_told_apart() -> N
     assert len(many.seen["http://a"]) == MAX_BUILDS
 
 
-def said(text: str | None, finish: str = "stop") -> Reply:
-    return Reply(text=text, reasoning=None, finish_reason=finish, usage=Usage(), timing=Timing(started=0, total=1))
+def said(text: str | None, finish: str = "stop", usage: Usage | None = None) -> Reply:
+    timing = Timing(started=0, total=1)
+    return Reply(text=text, reasoning=None, finish_reason=finish, usage=usage or Usage(), timing=timing)
 
 
 @pytest.mark.parametrize(
@@ -196,6 +197,14 @@ def test_a_run_whose_first_replies_are_all_wrong_stops_after_them(
     assert words is None or words in str(verdicts[FIRST_SAMPLES - 1])
     silent = Canary(on=False)
     assert {silent.observe(Task("b", f"q{n}", 0), said(""), 64) for n in range(FIRST_SAMPLES)} == {None}
+
+
+def test_a_run_whose_first_replies_a_limit_of_the_server_cuts_is_not_told_to_raise_max_tokens() -> None:
+    canary = Canary()
+    replies = [said(text, "length", Usage(completion_tokens=40)) for text in "abcdefghijklmnop"]
+    verdicts = [canary.observe(Task("b", reply.text or "", 0), reply, 64) for reply in replies]
+    assert "were cut by the server at 40 tokens, below the max_tokens of 64" in str(verdicts[-1])
+    assert "Raise" not in str(verdicts[-1])
 
 
 # -- lanes ---------------------------------------------------------------------------------------------------------

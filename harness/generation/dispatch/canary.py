@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from harness.client.protocol.reply import Reply
 from harness.core.errors import option
+from harness.core.hidden_limit import CutLengths, cut_tokens
 from harness.core.inert import quoted
 from harness.runs.record import Task
 
@@ -52,7 +53,7 @@ class Canary:
         self._has_answer = answered
         self._watching = on
         self._n = 0
-        self._truncated = 0
+        self._truncated = CutLengths()
         self._empty = 0
         self._unanswered = 0
         self._first: tuple[str, str] | None = None
@@ -67,8 +68,8 @@ class Canary:
         if not self._watching:
             return None
         self._n += 1
-        truncated = reply.finish_reason == "length"
-        self._truncated += truncated
+        if reply.finish_reason == "length":
+            self._truncated.observe(cut_tokens(reply.usage.completion_tokens, reply.timing.events), max_tokens)
         texts = reply.text or "", reply.reasoning or ""
         self._empty += not texts[0].strip() and not texts[1].strip()
         if self._has_answer is not None:
@@ -90,7 +91,9 @@ class Canary:
         on = f"To continue anyway, give {option('canary', False)}; stored samples stay."
         if self._empty == self._n:
             return f"{first} are all empty. Look at the server's chat template and reasoning parser. {on}"
-        if self._truncated == self._n:
+        if self._truncated.n == self._n and (early := self._truncated.early(self._n)) is not None:
+            return f"{early.sentence}. {on}"
+        if self._truncated.n == self._n:
             budget = "" if max_tokens is None else f" at {max_tokens} tokens"
             return f"{first} are all truncated{budget} (finish_reason length). Raise {option('max_tokens')}. {on}"
         if self._all_same and len(self._questions) >= MIN_QUESTIONS:

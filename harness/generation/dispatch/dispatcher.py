@@ -27,7 +27,7 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.address.providers import suggestion
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.errors import HarnessError, ServerError, StoppedByRule, StoreError, option
-from harness.core.hidden_limit import ReplyLengths, reply_checksum
+from harness.core.hidden_limit import CutLengths, ReplyLengths, cut_tokens, reply_checksum
 from harness.core.inert import quoted
 from harness.core.records import Sample
 from harness.generation.context import smaller_max_tokens
@@ -113,6 +113,7 @@ class Dispatcher:
         self.causes = Causes()
         self.duplicates = Duplicates()
         self.lengths = ReplyLengths()
+        self.cut_lengths = CutLengths()
         self.model_name = ModelName(plan.server_model)
         self.builds = Builds(plan.builds)
         self.ending = Ending()
@@ -269,8 +270,11 @@ class Dispatcher:
         if (stated := sample.usage.completion_tokens) is not None:
             checksum = reply_checksum(sample.text or "", sample.reasoning or "")
             self.lengths.observe(stated, checksum, stopped=sample.finish_reason == "stop")
+        sampling = self._settings.benchmarks[task.benchmark].sampling
+        if sample.truncated:
+            self.cut_lengths.observe(cut_tokens(stated, sample.timing.events), sampling.max_tokens)
         # Greedy replies are equal by nature.
-        if (sampling := self._settings.benchmarks[task.benchmark].sampling).temperature != 0:
+        if sampling.temperature != 0:
             self.duplicates.observe(task, reply)
         self._n_unwritten += 1
         self._actions.append(Store(task, sample))

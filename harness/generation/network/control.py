@@ -385,7 +385,10 @@ class Signals:
         for signum, handler in self._before.items():
             signal.signal(signum, handler)
         if isinstance(error, self.Caught) and self.caught is not None:
-            raise Interrupted(self._message(self.caught), self.caught) from None
+            interrupted = Interrupted(self._message(self.caught), self.caught)
+            for note in getattr(error, "__notes__", ()):
+                interrupted.add_note(note)
+            raise interrupted from None
 
     def take(self, signum: int) -> None:
         """Act as if the signal `signum` had come. Used for a broken pipe, which reaches Python as an exception."""
