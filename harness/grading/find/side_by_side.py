@@ -35,7 +35,7 @@ _GAP = re.compile(
     r"(?:\s|\$|\\[()\[\]]|\\(?:q?quad(?![a-z])|[\\ ,;])|[,，;；、.。*])*+"
     rf"(?:或|和|且|与|(?:or|and)\b)?(?:\s|\$|\\[(\[])*+(?:{_BULLET})?(?:\*\*)?"
 )
-"""What may stand between two values."""
+"""The signs and words that may stand between two values."""
 
 _BREAK = re.compile(r"\n|\\\\|\\q?quad|\\\]\s*\\\[|\$\$\s*\$\$")
 """A gap that parts two numbers for certain: `4 -4` is also a difference."""
@@ -73,7 +73,7 @@ def with_values_beside(extraction: Extraction, text: str, lo: int, hi: int, refe
         lines = _at_end(text, lo, hi, extraction, parts)
         if lines is not None:
             return lines
-    if len(extraction.answer) > MAX_TAIL_CHARS or (values := _listed(extraction.answer)) is None:
+    if len(extraction.answer) > MAX_TAIL_CHARS or (values := _as_list(extraction.answer)) is None:
         return extraction
     return extraction._replace(method=UNSTATED) if not values else extraction._replace(answer=values)
 
@@ -90,7 +90,7 @@ def _values_of(reference: str) -> int:
     return parts_of(plain[1:-1] if plain[:1] in "(（" and plain[-1:] in ")）" else plain)
 
 
-def _listed(answer: str) -> str | None:
+def _as_list(answer: str) -> str | None:
     """Return the values of an answer with spaces between them as a list; empty if they may be a product or difference.
 
     None if the answer has no such values: `x=5, y=2` is a list as it stands.
@@ -105,7 +105,7 @@ def _listed(answer: str) -> str | None:
         if all(gap is not None and _LINK.search(gap) for gap in gaps):
             continue
         certain = pattern is _NAMED or all(_BREAK.search(gap) or _LINK.search(gap) for gap in gaps if gap)
-        return _joined(items, answer) if certain else ""
+        return _join(items, answer) if certain else ""
     return None
 
 
@@ -136,7 +136,7 @@ def _at_end(text: str, lo: int, hi: int, extraction: Extraction, parts: int) -> 
             return None
         stands = len(items) == parts and _is_stated(tail[: items[0].start()])
         start, end = lo + items[0].start(), lo + items[-1].end()
-        return Extraction(_joined(items, tail), start, end, "line" if stands else UNSTATED)
+        return Extraction(_join(items, tail), start, end, "line" if stands else UNSTATED)
     return None
 
 
@@ -164,7 +164,7 @@ def _last_chain(items: list[re.Match[str]], tail: str) -> list[re.Match[str]]:
     return items[first:]
 
 
-def _joined(items: list[re.Match[str]], text: str) -> str:
+def _join(items: list[re.Match[str]], text: str) -> str:
     """Return the items as a list; an "or" and 且 between two of them stay."""
     gaps = [gap or "" for gap in _gaps(items, text)]
     joined = items[0][1]
