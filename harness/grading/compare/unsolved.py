@@ -35,7 +35,7 @@ def _is_solved(relation: Node) -> bool:
     if not symbols(relation):
         return True
     return any(
-        is_label(side) and all(symbols(side).isdisjoint(symbols(other)) for other in sides if other is not side)
+        is_label(side) and all(symbols(side).isdisjoint(symbols(operand)) for operand in sides if operand is not side)
         for side in sides
     )
 
