@@ -67,6 +67,7 @@ def with_values_beside(extraction: Extraction, text: str, lo: int, hi: int, refe
     values; else the answer as it is.
     """
     parts = _most_values(references)
+    # A reference of one value keeps its reading: the last of several lines is then the result of the others.
     if parts < 2 or extraction.answer in references:
         return extraction
     if extraction.method not in ("box", "boxes", "open box"):
@@ -96,6 +97,7 @@ def _as_list(answer: str) -> str | None:
     None if the answer has no such values: `x=5, y=2` is a list as it stands.
     """
     for pattern in (_NAMED, _BARE):
+        # Values with names come first, since the number of each of them is a bare number as well.
         items = list(pattern.finditer(answer))
         if len(items) < 2 or not _WHOLE.fullmatch(answer, 0, items[0].start()):
             continue
@@ -104,6 +106,7 @@ def _as_list(answer: str) -> str | None:
             continue
         if all(gap is not None and _LINK.search(gap) for gap in gaps):
             continue
+        # Two equations are no product, but 4 -4 may be a difference and 2 3 a product.
         certain = pattern is _NAMED or all(_BREAK.search(gap) or _LINK.search(gap) for gap in gaps if gap)
         return _join(items, answer) if certain else ""
     return None
@@ -118,6 +121,7 @@ def _at_end(text: str, lo: int, hi: int, extraction: Extraction, parts: int) -> 
     begin = extraction.start
     lo = max(lo, hi - MAX_TAIL_CHARS)
     tail = text[lo:hi]
+    # Beside a box, lines are work.
     if has_box(text, lo, hi):
         return None
     for pattern in (_NAMED, _BARE):
@@ -125,6 +129,7 @@ def _at_end(text: str, lo: int, hi: int, extraction: Extraction, parts: int) -> 
         if len(items) < 2 or not items[0].start() <= begin - lo + _MAX_MARKS_CHARS or begin - lo > items[-1].end():
             continue
         gaps = [gap or "" for gap in _gaps(items, tail)]
+        # A link such as a comma in one line is read by the search already.
         in_lines = any("\n" in gap for gap in gaps)
         if not in_lines and all(_LINK.search(gap) for gap in gaps):
             return None
@@ -134,6 +139,7 @@ def _at_end(text: str, lo: int, hi: int, extraction: Extraction, parts: int) -> 
             return None
         if pattern is _BARE and not all(_BREAK.search(gap) for gap in gaps):
             return None
+        # Lines before the values, such as given numbers, may look like further values.
         stands = len(items) == parts and _is_stated(tail[: items[0].start()])
         start, end = lo + items[0].start(), lo + items[-1].end()
         return Extraction(_join(items, tail), start, end, "line" if stands else UNSTATED)
@@ -155,6 +161,7 @@ def _gaps(items: list[re.Match[str]], text: str) -> list[str | None]:
 
 def _last_chain(items: list[re.Match[str]], tail: str) -> list[re.Match[str]]:
     """Return the items at the end of `tail` with nothing but gaps between them; none if other text ends it."""
+    # Words behind the last value may deny it, or check it.
     if not items or not _END.fullmatch(tail, items[-1].end()):
         return []
     gaps = _gaps(items, tail)
