@@ -16,6 +16,7 @@ def is_unsolved(reference: Node, answer: Node) -> bool:
     numbers for one name: x = 3, 1 < x < 3. `y = 2x` and "a = 0 or b = 1" are curves, (1, 3) is a set; these may be
     written in any way.
     """
+    # Two names in two relations are a curve, such as the axes ab = 0.
     solved = _relations(reference)
     if not solved or any(
         symbols(relation) != symbols(solved[0]) or not _states_numbers(relation) for relation in solved
@@ -31,16 +32,18 @@ def _relations(node: Node) -> list[Node]:
 
 def _is_solved(relation: Node) -> bool:
     """Whether one side is a name that the other sides do not have; a relation without letters has nothing to solve."""
+    # x = 9 - 2x has a name on its left side, and is still to be solved.
     sides = relation.args[0]
     if not symbols(relation):
         return True
     return any(
-        is_label(side) and all(symbols(side).isdisjoint(symbols(other)) for other in sides if other is not side)
+        is_label(side) and all(symbols(side).isdisjoint(symbols(operand)) for operand in sides if operand is not side)
         for side in sides
     )
 
 
 def _states_numbers(relation: Node) -> bool:
     """Whether one side is a name and all others are numbers."""
+    # 2x = a also has a letter on one side, but states a family.
     with_letters = [side for side in relation.args[0] if symbols(side)]
     return len(with_letters) == 1 and is_label(with_letters[0])

@@ -35,7 +35,7 @@ _GAP = re.compile(
     r"(?:\s|\$|\\[()\[\]]|\\(?:q?quad(?![a-z])|[\\ ,;])|[,，;；、.。*])*+"
     rf"(?:或|和|且|与|(?:or|and)\b)?(?:\s|\$|\\[(\[])*+(?:{_BULLET})?(?:\*\*)?"
 )
-"""What may stand between two values."""
+"""The signs and words that may stand between two values."""
 
 _BREAK = re.compile(r"\n|\\\\|\\q?quad|\\\]\s*\\\[|\$\$\s*\$\$")
 """A gap that parts two numbers for certain: `4 -4` is also a difference."""
@@ -67,13 +67,14 @@ def with_values_beside(extraction: Extraction, text: str, lo: int, hi: int, refe
     values; else the answer as it is.
     """
     parts = _most_values(references)
+    # A reference of one value keeps its reading: the last of several lines is then the result of the others.
     if parts < 2 or extraction.answer in references:
         return extraction
     if extraction.method not in ("box", "boxes", "open box"):
         lines = _at_end(text, lo, hi, extraction, parts)
         if lines is not None:
             return lines
-    if len(extraction.answer) > MAX_TAIL_CHARS or (values := _listed(extraction.answer)) is None:
+    if len(extraction.answer) > MAX_TAIL_CHARS or (values := _as_list(extraction.answer)) is None:
         return extraction
     return extraction._replace(method=UNSTATED) if not values else extraction._replace(answer=values)
 
@@ -90,12 +91,13 @@ def _values_of(reference: str) -> int:
     return parts_of(plain[1:-1] if plain[:1] in "(（" and plain[-1:] in ")）" else plain)
 
 
-def _listed(answer: str) -> str | None:
+def _as_list(answer: str) -> str | None:
     """Return the values of an answer with spaces between them as a list; empty if they may be a product or difference.
 
     None if the answer has no such values: `x=5, y=2` is a list as it stands.
     """
     for pattern in (_NAMED, _BARE):
+        # Values with names come first, since the number of each of them is a bare number as well.
         items = list(pattern.finditer(answer))
         if len(items) < 2 or not _WHOLE.fullmatch(answer, 0, items[0].start()):
             continue
@@ -104,8 +106,9 @@ def _listed(answer: str) -> str | None:
             continue
         if all(gap is not None and _LINK.search(gap) for gap in gaps):
             continue
+        # Two equations are no product, but 4 -4 may be a difference and 2 3 a product.
         certain = pattern is _NAMED or all(_BREAK.search(gap) or _LINK.search(gap) for gap in gaps if gap)
-        return _joined(items, answer) if certain else ""
+        return _join(items, answer) if certain else ""
     return None
 
 
@@ -118,6 +121,7 @@ def _at_end(text: str, lo: int, hi: int, extraction: Extraction, parts: int) -> 
     begin = extraction.start
     lo = max(lo, hi - MAX_TAIL_CHARS)
     tail = text[lo:hi]
+    # Beside a box, lines are work.
     if has_box(text, lo, hi):
         return None
     for pattern in (_NAMED, _BARE):
@@ -125,6 +129,7 @@ def _at_end(text: str, lo: int, hi: int, extraction: Extraction, parts: int) -> 
         if len(items) < 2 or not items[0].start() <= begin - lo + _MAX_MARKS_CHARS or begin - lo > items[-1].end():
             continue
         gaps = [gap or "" for gap in _gaps(items, tail)]
+        # A link such as a comma in one line is read by the search already.
         in_lines = any("\n" in gap for gap in gaps)
         if not in_lines and all(_LINK.search(gap) for gap in gaps):
             return None
@@ -134,9 +139,10 @@ def _at_end(text: str, lo: int, hi: int, extraction: Extraction, parts: int) -> 
             return None
         if pattern is _BARE and not all(_BREAK.search(gap) for gap in gaps):
             return None
+        # Lines before the values, such as given numbers, may look like further values.
         stands = len(items) == parts and _is_stated(tail[: items[0].start()])
         start, end = lo + items[0].start(), lo + items[-1].end()
-        return Extraction(_joined(items, tail), start, end, "line" if stands else UNSTATED)
+        return Extraction(_join(items, tail), start, end, "line" if stands else UNSTATED)
     return None
 
 
@@ -155,6 +161,7 @@ def _gaps(items: list[re.Match[str]], text: str) -> list[str | None]:
 
 def _last_chain(items: list[re.Match[str]], tail: str) -> list[re.Match[str]]:
     """Return the items at the end of `tail` with nothing but gaps between them; none if other text ends it."""
+    # Words behind the last value may deny it, or check it.
     if not items or not _END.fullmatch(tail, items[-1].end()):
         return []
     gaps = _gaps(items, tail)
@@ -164,7 +171,7 @@ def _last_chain(items: list[re.Match[str]], tail: str) -> list[re.Match[str]]:
     return items[first:]
 
 
-def _joined(items: list[re.Match[str]], text: str) -> str:
+def _join(items: list[re.Match[str]], text: str) -> str:
     """Return the items as a list; an "or" and 且 between two of them stay."""
     gaps = [gap or "" for gap in _gaps(items, text)]
     joined = items[0][1]
