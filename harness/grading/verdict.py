@@ -30,7 +30,6 @@ from harness.grading.bounds import MAX_CANDIDATES, MAX_WHOLE_REPLY_CHARS, MIN_RO
 from harness.grading.compare.plain_numbers import plain_number
 from harness.grading.find.beside_box import NUMBER
 from harness.grading.find.chinese_clauses import of_clause, quantities_before
-from harness.grading.find.directions import opposite
 from harness.grading.find.extract import (
     UNSTATED,
     Extraction,
@@ -41,9 +40,9 @@ from harness.grading.find.extract import (
     stated_in_box,
 )
 from harness.grading.find.naming import naming_sentence
-from harness.grading.find.rates_before_box import is_rate_before_box
+from harness.grading.find.qualifiers import is_rate_before_box, opposite
 from harness.grading.find.reasoning import final_part
-from harness.grading.find.several import parts_of
+from harness.grading.find.several import most_values, parts_of
 from harness.grading.find.side_by_side import with_values_beside
 from harness.grading.find.stated import StatedValue, statements
 
@@ -430,8 +429,10 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
         span = naming_sentence(text, start, end, question.references) if names else None
         return None if span is None else Extraction(text[slice(*span)], *span, UNSTATED)
     extraction = _with_opposite(question, text, _of_sentence(question, text, extraction))
-    if question.kind not in ("choice", "text", "program") and question.rules.grader == verifier.RULES:
-        extraction = with_values_beside(extraction, text, start, end, question.references)
+    is_ruled = question.kind not in ("choice", "text", "program") and question.rules.grader == verifier.RULES
+    # A reference of one value keeps its reading: the last of several lines is then the result of the others.
+    if is_ruled and (parts := most_values(question.references)) > 1 and extraction.answer not in question.references:
+        extraction = with_values_beside(extraction, text, start, end, parts)
     return extraction._replace(answer=shorten_answer(extraction.answer))
 
 

@@ -1,6 +1,6 @@
 """Generated adversaries: an answer under a condition, as a bound, of another name or rounded is never correct.
 
-For: harness.grading.find.conditions, harness.grading.find.refusals, harness.grading.compare.labels,
+For: harness.grading.find.qualifiers, harness.grading.find.refusals, harness.grading.compare.labels,
 harness.grading.compare.scalars.
 """
 

@@ -1,6 +1,6 @@
 r"""Words of falling, loss or debt beside a quantity: 下降25% may answer "by how much" or "how did it change".
 
-For: harness.grading.find.directions, harness.grading.verdict.
+For: harness.grading.find.qualifiers, harness.grading.verdict.
 """
 
 from __future__ import annotations

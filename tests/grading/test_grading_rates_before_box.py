@@ -1,6 +1,6 @@
 r"""A clause with "each" before a box: `每支要\boxed{12元}` may be the price of one where the total was asked for.
 
-For: harness.grading.find.rates_before_box.
+For: harness.grading.find.qualifiers.
 """
 
 from __future__ import annotations

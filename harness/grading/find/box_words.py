@@ -17,15 +17,18 @@ import re
 from harness.answers.grammar.tree import names
 from harness.answers.grammar.units import FUNCTION_WORDS, changes_number, is_plural, split_scale, unit_of, with_per
 from harness.grading.find.beside_box import NUMBER
-from harness.grading.find.conditions import LAYOUT
 
 _BEHIND_CHARS = 120
 """Longest text behind a box that is read."""
 
+_LAYOUT = (
+    r"(?:\\(?:text(?:bf|rm|it)?|mbox|mathrm|mathbf|operatorname|rm|bf|left|right|displaystyle)(?![A-Za-z])"
+    r"|\\[()\[\]]|[{}$*_`])"
+)
 _SPACE = r"(?:[ \t~-]|\\[,;:! ]|\\q?quad(?![A-Za-z]))"
 _WORD = r"(?:[aApP]\.[mM]\b|[A-Za-z\u00c0-\u024f][A-Za-z\u00c0-\u024f'’]*)"
 _WORDS_BEHIND = re.compile(
-    rf"(?P<between>(?:{LAYOUT}|{_SPACE})*)"
+    rf"(?P<between>(?:{_LAYOUT}|{_SPACE})*)"
     r"(?:of (?:(?:the|an?|his|her|their|its|our|my|these|those) )?)?"
     r"(?:(?:more|other|remaining|different|possible|distinct) (?!than\b))?"
     rf"(?P<words>{_WORD}(?:[ ~-]+{_WORD}){{0,5}})"

@@ -45,9 +45,9 @@ from harness.grading.find.chinese import (
     yes_or_no,
 )
 from harness.grading.find.chinese_answers import answering_weekday, stated_quantity, unread_conclusion
-from harness.grading.find.conditions import condition_before, condition_behind, conditional_sentence, is_strict_bound
 from harness.grading.find.markup import without_markup
 from harness.grading.find.opened import opening_sentence, stating_sentence
+from harness.grading.find.qualifiers import condition_before, condition_behind, conditional_sentence, is_strict_bound
 from harness.grading.find.reasoning import final_part
 from harness.grading.find.refusals import (
     gives_up,

@@ -12,12 +12,10 @@ An item is a number, or a value of a name (a letter, perhaps numbered); the item
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from itertools import pairwise
 
-from harness.answers.boxed import has_box, without_boxes
+from harness.answers.boxed import has_box
 from harness.grading.find.extract import UNSTATED, Extraction
-from harness.grading.find.several import parts_of
 
 MAX_TAIL_CHARS = 600
 """The end of a reply in which values are looked for, in characters."""
@@ -62,14 +60,10 @@ _LAYOUT = re.compile(r"\$|\\[(\[]|\*")
 _WORDS = re.compile(r"[\u3400-\u9fff]|[A-Za-z]{3,}")
 
 
-def with_values_beside(extraction: Extraction, text: str, lo: int, hi: int, references: tuple[str, ...]) -> Extraction:
-    """Return the answer with all values of text[lo:hi] that stand side by side with it, if a reference has several
-    values; else the answer as it is.
+def with_values_beside(extraction: Extraction, text: str, lo: int, hi: int, parts: int) -> Extraction:
+    """Return the answer with all values of text[lo:hi] that stand side by side with it. parts: values of the reference,
+    at least 2.
     """
-    parts = _most_values(references)
-    # A reference of one value keeps its reading: the last of several lines is then the result of the others.
-    if parts < 2 or extraction.answer in references:
-        return extraction
     if extraction.method not in ("box", "boxes", "open box"):
         lines = _at_end(text, lo, hi, extraction, parts)
         if lines is not None:
@@ -77,18 +71,6 @@ def with_values_beside(extraction: Extraction, text: str, lo: int, hi: int, refe
     if len(extraction.answer) > MAX_TAIL_CHARS or (values := _as_list(extraction.answer)) is None:
         return extraction
     return extraction._replace(method=UNSTATED) if not values else extraction._replace(answer=values)
-
-
-@lru_cache(maxsize=4_096)
-def _most_values(references: tuple[str, ...]) -> int:
-    """Return the largest number of values of a reference; cached, since a question's samples all need it."""
-    return max((_values_of(without_boxes(reference)) for reference in references), default=1)
-
-
-def _values_of(reference: str) -> int:
-    """Count the values of a reference; the coordinates of a point count too."""
-    plain = reference.strip().strip("$").strip().replace("\\left", "").replace("\\right", "")
-    return parts_of(plain[1:-1] if plain[:1] in "(（" and plain[-1:] in ")）" else plain)
 
 
 def _as_list(answer: str) -> str | None:
