@@ -14,7 +14,7 @@ a name (`core.packed`).
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import get_args
 
 import numpy as np
@@ -182,11 +182,16 @@ class Observed:
         """Whether a continuation had to turn text into tokens again, which may have changed the tokens."""
         return self._facts.of(rows, 3)
 
-    def early_cut(self, rows: Rows, max_tokens: int | None) -> EarlyCut | None:
-        """The limit of the server that the cut samples among `rows` show; None if they show none."""
+    def early_cut(self, rows: Rows, sent: Callable[[], int | None]) -> EarlyCut | None:
+        """The limit of the server that the cut samples among `rows` show; None if they show none.
+
+        sent: looks up the max_tokens that was sent, if any sample was cut.
+        """
         lengths = CutLengths()
         tokens = self._cut_tokens.of(rows)
-        for length in tokens[~np.isnan(tokens)].tolist():
+        cut = tokens[~np.isnan(tokens)].tolist()
+        max_tokens = sent() if cut else None
+        for length in cut:
             lengths.observe(int(length) if length >= 0 else None, max_tokens)
         return lengths.early(len(rows))
 

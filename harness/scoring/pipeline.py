@@ -190,7 +190,7 @@ def _grade_benchmark(
         workload=workload(journal.observed, counted),
         anomalies=anomalies(journal.observed.shown(counted)),
         hidden_limit=hidden_limit(journal.observed, counted),
-        early_cut=journal.observed.early_cut(counted, max_tokens_sent(record)),
+        early_cut=journal.observed.early_cut(counted, partial(max_tokens_sent, record)),
         equal_texts=journal.observed.texts.equal(journal.question[counts], [*by_id], counted),
         from_reasoning=from_reasoning,
         cut=_cut(files, by_id, journal.grades, grading) if grading.cut_text else None,
