@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import random
 
+import msgspec
 import numpy as np
 import pytest
 
 from harness.core.records import Sample, Timing, Usage
-from harness.scoring.anomalies import anomalies, signs
+from harness.scoring.anomalies import anomalies, signs, signs_of
 from harness.scoring.observed import Observed
 
 WORDS = [
@@ -73,6 +74,13 @@ def sample(index: int, text: str | None, reasoning: str | None = None) -> Sample
         benchmark="b", question_id="q", sample_index=index, text=text, reasoning=reasoning, finish_reason="stop",
         usage=Usage(), timing=Timing(started=0, total=1), endpoint="e", attempts=1, prompt_digest="",
     )  # fmt: skip
+
+
+def test_a_finished_reply_without_any_text_looks_wrong() -> None:
+    assert signs_of(sample(0, "")) == signs_of(sample(0, None)) == {"no text"}
+    # The reasoning is a text; a reply that max_tokens cut may have spent them on a hidden reasoning.
+    assert signs_of(sample(0, "", "So it is 5.")) == frozenset()
+    assert signs_of(msgspec.structs.replace(sample(0, ""), finish_reason="length")) == frozenset()
 
 
 def test_samples_are_counted_by_what_they_show() -> None:
