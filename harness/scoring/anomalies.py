@@ -2,7 +2,7 @@
 
 | what | where it is seen |
 | --- | --- |
-| signs: repetition, garbled text, a language switch, no text | in one reply, in at most `HEAD_CHARS + TAIL_CHARS` of it |
+| signs: repetition, garbled text, language switch, no text | in one reply, in at most `HEAD_CHARS + TAIL_CHARS` of it |
 | copies: from a cache, or from a server that ignores seeds | in the replies to one question |
 | a hidden length limit of the server | in the lengths of all replies (`hidden_limit`) |
 | doubts: the client noted that the text may not be the whole answer | in the run's logs, where sessions count them |

@@ -90,9 +90,9 @@ def test_samples_are_counted_by_what_they_show() -> None:
     rows = np.array([observed.observe(one) for one in given])
     counts = anomalies(observed.shown(rows[:4]))
     assert counts is not None
-    assert (counts.n_samples, counts.n_any) == (4, 2)
-    assert counts.by_sign == {"repetition": 2, "garbled": 1}
-    assert counts.sentence == "2 of 4 samples (50.0%) look wrong: 2 repetition, 1 garbled"
+    assert (counts.n_samples, counts.n_any) == (4, 3)
+    assert counts.by_sign == {"repetition": 2, "garbled": 1, "no text": 1}
+    assert counts.sentence == "3 of 4 samples (75.0%) look wrong: 2 repetition, 1 garbled, 1 no text"
     assert anomalies(observed.shown(rows[:0])) is None
     assert [observed.anomalies(row) for row in (0, 1)] == [(), ("repetition", "garbled")]
     sound = anomalies(observed.shown(rows[:1]))
