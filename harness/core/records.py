@@ -30,7 +30,7 @@ NearMiss = Literal["another box", "form", "rounded", "unit"]
 right one · form: right value, not in the form that the question asks for · rounded: the exact value, where the
 reference is rounded · unit: right number, another unit."""
 
-Anomaly = Literal["repetition", "garbled", "rare characters", "language switch", "log-probabilities"]
+Anomaly = Literal["repetition", "garbled", "rare characters", "language switch", "log-probabilities", "no text"]
 """A sign in a text, or in its log-probabilities, that the server or the model went wrong."""
 
 

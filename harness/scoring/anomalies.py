@@ -2,7 +2,7 @@
 
 | what | where it is seen |
 | --- | --- |
-| signs: repetition, garbled text, a language switch | in one reply, in at most `HEAD_CHARS + TAIL_CHARS` of it |
+| signs: repetition, garbled text, language switch, no text | in one reply, in at most `HEAD_CHARS + TAIL_CHARS` of it |
 | copies: from a cache, or from a server that ignores seeds | in the replies to one question |
 | a hidden length limit of the server | in the lengths of all replies (`hidden_limit`) |
 | doubts: the client noted that the text may not be the whole answer | in the run's logs, where sessions count them |
@@ -124,6 +124,9 @@ def anomalies(shown: Mapping[Anomaly, NDArray[np.bool_]]) -> Anomalies | None:
 def signs_of(sample: Sample) -> frozenset[Anomaly]:
     """The signs that a sample shows in its text, its reasoning and its log-probabilities."""
     odd: frozenset[Anomaly] = frozenset({"log-probabilities"} if sample.odd_logprobs else ())
+    # A reply that max_tokens cut may have spent them on a reasoning that the server hides.
+    if sample.finish_reason == "stop" and not (sample.text or sample.reasoning):
+        odd |= {"no text"}
     return odd | signs(sample.reasoning or "") | signs(sample.text or "")
 
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import random
 
+import msgspec
 import numpy as np
 import pytest
 
 from harness.core.records import Sample, Timing, Usage
-from harness.scoring.anomalies import anomalies, signs
+from harness.scoring.anomalies import anomalies, signs, signs_of
 from harness.scoring.observed import Observed
 
 WORDS = [
@@ -75,6 +76,13 @@ def sample(index: int, text: str | None, reasoning: str | None = None) -> Sample
     )  # fmt: skip
 
 
+def test_a_finished_reply_without_any_text_looks_wrong() -> None:
+    assert signs_of(sample(0, "")) == signs_of(sample(0, None)) == {"no text"}
+    # The reasoning is a text; a reply that max_tokens cut may have spent them on a hidden reasoning.
+    assert signs_of(sample(0, "", "So it is 5.")) == frozenset()
+    assert signs_of(msgspec.structs.replace(sample(0, ""), finish_reason="length")) == frozenset()
+
+
 def test_samples_are_counted_by_what_they_show() -> None:
     observed = Observed()
     both = PROSE + " \ufffd\ufffd\ufffd" + " again and again, then." * 60
@@ -82,9 +90,9 @@ def test_samples_are_counted_by_what_they_show() -> None:
     rows = np.array([observed.observe(one) for one in given])
     counts = anomalies(observed.shown(rows[:4]))
     assert counts is not None
-    assert (counts.n_samples, counts.n_any) == (4, 2)
-    assert counts.by_sign == {"repetition": 2, "garbled": 1}
-    assert counts.sentence == "2 of 4 samples (50.0%) look wrong: 2 repetition, 1 garbled"
+    assert (counts.n_samples, counts.n_any) == (4, 3)
+    assert counts.by_sign == {"repetition": 2, "garbled": 1, "no text": 1}
+    assert counts.sentence == "3 of 4 samples (75.0%) look wrong: 2 repetition, 1 garbled, 1 no text"
     assert anomalies(observed.shown(rows[:0])) is None
     assert [observed.anomalies(row) for row in (0, 1)] == [(), ("repetition", "garbled")]
     sound = anomalies(observed.shown(rows[:1]))

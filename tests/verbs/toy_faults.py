@@ -456,6 +456,33 @@ class Echoes(Fault):
         return answer
 
 
+class Rejects(Fault):
+    """Refuses requests with these fields, as a provider does that does not know them."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+
+    def rejects(self, body: Body) -> str | None:
+        return next((name for name in self.names if name in body), None)
+
+
+class Empties(Fault):
+    """Sends a share of the replies without any text, whatever the request, as some gateways do under load."""
+
+    finds, says = ("empty replies",), "came empty with finish_reason stop"
+
+    def __init__(self, share: float) -> None:
+        self.share = share
+        self.chance = random.Random(7)
+
+    def whole(self, asked: Body, answer: dict[str, Any]) -> dict[str, Any]:
+        if "messages" in asked and self.chance.random() < self.share:
+            for choice in answer["choices"]:
+                choice |= {"message": {"role": "assistant", "content": ""}, "finish_reason": "stop"}
+                choice.pop("logprobs", None)
+        return answer
+
+
 class Unfinished(Fault):
     """Every n-th stream ends in the middle, without a finish reason."""
 
@@ -597,6 +624,7 @@ SOUND: dict[str, Callable[[], Fault]] = {
     "20 s to the first token, slow reading": lambda: Slow(20.0, reading=0.1),
     "1.5 s a token": lambda: Slow(writing=1.5),
     "6 s a token": lambda: Slow(writing=6.0),
+    "seeds rejected": lambda: Rejects("seed"),
 }
 
 FAULTS: dict[str, Callable[[], Fault]] = {
@@ -678,6 +706,7 @@ FAULTS: dict[str, Callable[[], Fault]] = {
     # Replies without the reply
     "the prompt as the reply": Echoes,
     "every fourth stream unfinished": lambda: Unfinished(4),
+    "1 in 5 replies empty": lambda: Empties(0.2),
     # After the first token
     "temperature × 0.5 after the first token": lambda: Late("later draws", factor=0.5, says="likelier"),
     "temperature 0 after the first token": lambda: Late("later draws", temperature=0.0, says="likelier"),

@@ -14,7 +14,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import httpx
@@ -23,10 +23,11 @@ import numpy as np
 
 from harness.client.asker import Asker
 from harness.client.facts.page import SlowAnswer
-from harness.client.protocol.failures import error_words
+from harness.client.protocol.failures import error_words, failure_of_status
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.records import Timing, Usage
 from harness.verbs.probe import overlap, reference
+from harness.verbs.probe.acceptance import Acceptance
 from harness.verbs.probe.asking import CHAT, SECONDS, ProbeReply, Refused
 from harness.verbs.probe.protocol import UNICODE
 from tests.faults.server import END, HEAD, FaultServer, Request, Step, chunk, event, http
@@ -239,6 +240,10 @@ class Fault:
         """The request as it goes on, or an answer at once."""
         return body
 
+    def rejects(self, body: Body) -> str | None:
+        """The field for which it refuses the request; None if it takes the request."""
+        return None
+
     def answer(self, asked: Body, content: bytes) -> bytes:
         """The whole answer's bytes as they go back."""
         return content
@@ -446,7 +451,14 @@ class ToyAsker:
     seconds_waited: float = 0.0
     ended: str = ""
 
+    @cached_property
+    def acceptance(self) -> Acceptance:
+        return Acceptance(self.asker.spelling)
+
     def whole(self, fields: Mapping[str, Any], path: str = CHAT) -> ProbeReply:
+        return self.acceptance.whole(fields, partial(self._whole, path=path))
+
+    def _whole(self, fields: Mapping[str, Any], path: str) -> ProbeReply:
         self.n_requests += 1
         status, content = passed(self.toy, self.fault, fields, chat=path == CHAT)
         if status == 200 and self.fault.whole_seconds > SECONDS:
@@ -465,21 +477,28 @@ class ToyAsker:
 
     def streamed(self, requests: Sequence[Mapping[str, Any]], at_once: int = 1) -> list[Reply | RequestFailed]:
         bodies = [dict(one) for one in requests]
-        contents, late = [], list[bool]()
+        statuses, contents, late = [], [], list[bool]()
         for n, body in enumerate(bodies):
-            contents.append(passed(self.toy, self.fault, body)[1])
+            status, content = passed(self.toy, self.fault, body)
+            statuses.append(status)
+            contents.append(content)
             # Of many requests at once, eight are worked on and the others wait for their turn.
             waited = (n // 8) * self.fault.whole_seconds if at_once > 1 else 0.0
             late.append(waited + self.fault.first_seconds > SECONDS)
         if at_once > 1:
             contents = self.fault.together(bodies, contents)
-        return [
-            RequestFailed("timeout", f"no first token within {SECONDS:g} s") if slow else self._stream(content)
-            for slow, content in zip(late, contents, strict=True)
+        replies = [
+            RequestFailed("timeout", f"no first token within {SECONDS:g} s") if slow else self._stream(status, content)
+            for slow, status, content in zip(late, statuses, contents, strict=True)
         ]
+        for body, reply in zip(bodies, replies, strict=True):
+            self.acceptance.streamed(body, reply, alone=at_once == 1)
+        return replies
 
-    def _stream(self, content: bytes) -> Reply | RequestFailed:
+    def _stream(self, status: int, content: bytes) -> Reply | RequestFailed:
         self.n_requests += 1
+        if status != 200:
+            return failure_of_status(status, content)
         text, thought, reason, usage = "", "", "", Usage()
         if not content.startswith(b"data: "):
             return RequestFailed("http", "refused")
@@ -533,6 +552,8 @@ def passed(toy: Toy, fault: Fault, body: Body, *, chat: bool = True) -> tuple[in
     through = fault.request(body) if fault.pictures or not pictured else body
     if isinstance(through, bytes):
         return 200, through
+    if (refused := fault.rejects(body)) is not None:
+        return 400, json.dumps({"error": {"message": f"Unrecognized request argument supplied: {refused}"}}).encode()
     status, answer = fault.server(toy, through).reply(through, chat=chat, bend=fault.bend)
     if status != 200:
         return status, fault.refusal(json.dumps(answer).encode())

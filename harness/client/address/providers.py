@@ -532,23 +532,37 @@ _ORDINARY_WORDS = frozenset({"stop", "stream", "thinking", "reasoning"})
 def suggestion(message: str) -> str | None:
     """Advice for a server's refusal (HTTP 400, 422) that names a field of the request; None if it names none."""
     message = message[:MAX_MESSAGE_CHARS]
-    if not _CLIENT_ERROR.search(message) or not _REJECTS.search(message):
+    if not _is_rejection(message):
         return None
     if re.search(r"\bmax_tokens\b", message) and re.search(r"\bmax_completion_tokens\b", message):
         # OpenAI names the rejected field first, then the one to use instead.
         first = min(("max_tokens", "max_completion_tokens"), key=message.index)
         second = "max_completion_tokens" if first == "max_tokens" else "max_tokens"
         return f"the server rejects {first}: try {option('max_tokens_field', second)}"
-    named = [name for name in dict.fromkeys((*DROPPABLE, *_CURES)) if _is_named_in(message, name)]
+    named = rejected_fields(message, dict.fromkeys((*DROPPABLE, *_CURES)))
     if not named:
         return None
     return f"the server rejects {', '.join(named)}: try another value, or {_drop(named)}"
 
 
+def rejected_fields(message: str, names: Iterable[str]) -> list[str]:
+    """Which of these fields of a request a server's refusal (HTTP 400, 422) names."""
+    message = message[:MAX_MESSAGE_CHARS]
+    return [name for name in names if _is_named_in(message, name)] if _is_rejection(message) else []
+
+
+def _is_rejection(message: str) -> bool:
+    """Whether a failure's message says that the server does not take a request as it is written."""
+    return _CLIENT_ERROR.search(message) is not None and _REJECTS.search(message) is not None
+
+
 def _is_named_in(message: str, name: str) -> bool:
     """Whether a server's message names the request's field `name`."""
-    if name not in _ORDINARY_WORDS:
-        return re.search(rf"(?<!\w){name}(?!\w)", message) is not None
+    # A user's field may have any name; without an underscore it may be a word of the sentence.
+    known = name in DROPPABLE or name in _CURES or "_" in name
+    if known and name not in _ORDINARY_WORDS:
+        return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", message) is not None
+    name = re.escape(name)
     return (
         re.search(rf"['\"`.]{name}['\"`]|\.{name}\b|(argument|parameter|field)s?( supplied)?: {name}\b", message)
         is not None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -19,6 +19,9 @@ from harness.core import codec
 from harness.core.errors import ServerError
 from harness.core.inert import quoted
 from harness.core.records import Message
+
+if TYPE_CHECKING:
+    from harness.verbs.probe.acceptance import Acceptance
 
 CHAT, COMPLETIONS = "/chat/completions", "/completions"
 
@@ -261,6 +264,7 @@ class ProbedServer(Protocol):
     cost so far, as the server counts; n_bounded: replies without stated usage, which count with the most tokens
     possible. seconds_waited: seconds in which the server's limits kept requests back. ended: why the server is asked no
     more (its limit on requests, an empty account); each request then raises `Refused` unsent. Empty while it answers.
+    acceptance: what the server accepts, as its replies have shown so far.
     A request that could exceed the budget raises `OverBudget` unsent.
     """
 
@@ -287,6 +291,9 @@ class ProbedServer(Protocol):
 
     @property
     def ended(self) -> str: ...
+
+    @property
+    def acceptance(self) -> Acceptance: ...
 
     def whole(self, body: Fields, path: str = CHAT) -> ProbeReply:
         """The reply to one request, not streamed. Raises `Refused`."""

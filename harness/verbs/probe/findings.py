@@ -65,16 +65,19 @@ def without_lost(seen: Seen, lost: Lost) -> Seen:
     return untested(seen.sent, f"too few requests are left to judge by: {came}")
 
 
-REPLY_TEXT, FINISHED = "reply text", "finished streams"
+REPLY_TEXT, FINISHED, EMPTY = "reply text", "finished streams", "empty replies"
 """Names of the checks that name the faults behind which other checks cannot be made."""
 
 
-def beside_the_fault(check: Check, seen: Seen, tally: Counter[Kind]) -> Seen:
-    """The observation of a check; untested if a fault that `REPLY_TEXT` or `FINISHED` names explains it.
+def beside_the_fault(check: Check, seen: Seen, tally: Counter[Kind], n_empty: int, refusal: str) -> Seen:
+    """The observation of a check; untested if a fault that another check names explains it, or if the server refused
+    its streams: only replies that came accuse a server.
 
-    tally: of the replies of the check.
+    tally: of the replies of the check. n_empty: its empty replies. refusal: the server's words for refusing a stream.
     """
-    if check.name in (REPLY_TEXT, FINISHED):
+    if tally["refused"] and seen.outcome in ("spoils", "warns"):
+        return untested(seen.sent, f"the server refused {count_noun(tally['refused'], 'stream')}: {quoted(refusal)}")
+    if check.name in (REPLY_TEXT, FINISHED, EMPTY):
         return seen
     n = count_noun(tally["reply"], "reply", "replies")
     if check.by_text and 2 * tally["blank"] > tally["reply"]:
@@ -85,6 +88,9 @@ def beside_the_fault(check: Check, seen: Seen, tally: Counter[Kind]) -> Seen:
         streams = count_noun(tally["stream"], "stream")
         cut = f"{tally['cut']} of {streams} ended without a finish reason; see `{FINISHED}`"
         return untested(seen.sent, f"{cut} ({seen.came})")
+    if n_empty and seen.outcome in ("spoils", "warns"):
+        came = f"{count_noun(n_empty, 'empty reply', 'empty replies')}, see `{EMPTY}`"
+        return untested(seen.sent, f"{came} ({seen.came})")
     return seen
 
 
@@ -222,6 +228,8 @@ class Check:
     number of tokens that it draws after the prompt that `Subject.open` finds; without such a prompt the check cannot be
     made. 0: it draws none. unstated: about how many tokens it costs if replies state no usage; None: a multiple of
     `tokens`. rereads: name of a check whose replies it reads again, so that it costs nothing after that check.
+    by_text: whether it judges by the texts of replies. seeded: whether it tests the seed, so that it cannot be made on
+    a server that rejects seeds.
     """
 
     name: str
@@ -236,6 +244,7 @@ class Check:
     unstated: int | None = None
     rereads: str = ""
     by_text: bool = False
+    seeded: bool = False
 
     @property
     def least_tokens(self) -> int:

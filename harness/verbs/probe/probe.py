@@ -333,8 +333,13 @@ def _observation(check: Check, subject: Subject) -> Seen:
     if server.ended:
         return untested(NOTHING, f"the server is asked no more: {quoted(server.ended)}")
     before, tallied = server.n_requests - server.n_refused, subject.tally.copy()
+    n_empty = server.acceptance.n_empty
     subject.lost = Lost()
-    seen = beside_the_fault(check, _look(check, subject), subject.tally - tallied)
+    seen = _look(check, subject)
+    n_empty = server.acceptance.n_empty - n_empty
+    seen = beside_the_fault(check, seen, subject.tally - tallied, n_empty, subject.refusal)
+    if check.seeded and server.acceptance.no_seed:
+        seen = untested(seen.sent, server.acceptance.no_seed)
     if ended := subject.server.ended:
         n = server.n_requests - server.n_refused - before
         return untested(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -24,6 +24,7 @@ from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core import codec
 from harness.core.http_get import TRANSIENT_STATUSES, Page
 from harness.core.records import Message
+from harness.verbs.probe.acceptance import Acceptance, FieldRejected
 from harness.verbs.probe.asking import CHAT, SECONDS, Fields, ProbeReply, Refused, ReplyUsage, stated_usage
 from harness.verbs.probe.ledger import Ledger, OverBudget
 from harness.verbs.probe.pacing import AT_ONCE, LIMITING, Pacer
@@ -48,6 +49,11 @@ class ProbedEndpoint:
     n_requests: int = 0
     ledger: Ledger = field(default_factory=Ledger, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    @cached_property
+    def acceptance(self) -> Acceptance:
+        """What the server accepts."""
+        return Acceptance(self.asker.spelling)
 
     @cached_property
     def _pacer(self) -> Pacer:
@@ -85,6 +91,10 @@ class ProbedEndpoint:
 
     def whole(self, body: Fields, path: str = CHAT) -> ProbeReply:
         """The reply to one request, not streamed. Raises `Refused`."""
+        return self.acceptance.whole(body, partial(self._whole, path=path))
+
+    def _whole(self, body: Fields, path: str) -> ProbeReply:
+        """Send one request as it is, and return its reply. Raises `Refused`."""
         with self._reserved(body, path) as bill:
             status, content = self._post(path, codec.encode(body))
             if status != 200:
@@ -122,13 +132,13 @@ class ProbedEndpoint:
     def streamed(self, bodies: Sequence[Fields], at_once: int = 1) -> list[Reply | RequestFailed]:
         """The replies to chat requests as streams, read by a run's client; a failure stands in place of its reply."""
         replies: list[Reply | RequestFailed] = []
-        beyond: list[OverBudget] = []
+        ends: list[OverBudget | FieldRejected] = []
 
         def ask() -> None:
             try:
                 replies.extend(asyncio.run(self._streams(bodies, at_once)))
-            except OverBudget as error:
-                beyond.append(error)
+            except (OverBudget, FieldRejected) as error:
+                ends.append(error)
 
         # A thread of its own, because the caller may run an event loop already. After Ctrl-C nobody waits for it.
         thread = threading.Thread(target=ask, daemon=True)
@@ -138,8 +148,8 @@ class ProbedEndpoint:
         except KeyboardInterrupt:
             self._pacer.stop("the probe was stopped")
             raise
-        if beyond:
-            raise beyond[0]
+        if ends:
+            raise ends[0]
         return replies
 
     def posted(self, content: bytes) -> tuple[int, bytes]:
@@ -229,6 +239,7 @@ class ProbedEndpoint:
                     self.ledger.drop(reserve)
                 else:
                     self.ledger.settle(reserve, reply.usage.prompt_tokens, reply.usage.completion_tokens)
+                self.acceptance.streamed(body, reply, alone=at_once == 1)
                 return reply
 
         try:

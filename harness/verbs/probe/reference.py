@@ -682,8 +682,12 @@ def _agreeing(ours: Choice, theirs: str) -> tuple[int, int]:
 
     The tokens of our reply are known from its log-probabilities; without them the result is (0, 0).
     """
+    if ours.whole == theirs:
+        return len(ours.tokens), len(ours.tokens)
     text, agreed = "", 0
     for token in ours.tokens:
-        text += token.token
-        agreed += theirs.startswith(text)
+        # A special token, such as the end of the reasoning, is no part of the text; those after it go on from there.
+        if ours.whole.startswith(text + token.token):
+            text += token.token
+            agreed += theirs.startswith(text)
     return agreed, len(ours.tokens)

@@ -295,12 +295,12 @@ CHECKS = (
         mend="Leave penalties out, or use a server that obeys them.",
     ),
     Check(
-        name="same seed", group="sampling", look=_same_seed, by_text=True, tokens=400,
+        name="same seed", group="sampling", look=_same_seed, by_text=True, seeded=True, tokens=400,
         why="A seed makes a sample repeatable; a score does not depend on seeds.",
         mend="Nothing to do for a score; to repeat samples, use an engine that obeys seeds.",
     ),
     Check(
-        name="other seed", group="sampling", look=_other_seed, by_text=True, tokens=270,
+        name="other seed", group="sampling", look=_other_seed, by_text=True, seeded=True, tokens=270,
         why="Samples that are copies of one another make pass@k and every error bar wrong.",
         mend="Look for a cache between here and the engine, or a server with a fixed seed.",
     ),

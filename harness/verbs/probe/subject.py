@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
-from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.protocol.reply import FailureKind, Reply, RequestFailed
 from harness.core.inert import quoted
 from harness.core.reply_notes import UNREAD_TEXT
 from harness.verbs.probe import exact
@@ -20,6 +20,9 @@ TOP = 20
 
 LONG = 24
 """Number of new tokens of the greedy reply that several checks look at."""
+
+TRIED = 3
+"""How often the greedy reply that several checks look at is asked for while it comes empty."""
 
 STORY = "Tell me a short story about a lighthouse keeper who collects clocks."
 
@@ -93,10 +96,13 @@ def logprob_fields(path: str) -> dict[str, Any]:
     return {"logprobs": True, "top_logprobs": TOP} if path == CHAT else {"logprobs": TOP}
 
 
-Kind = Literal["reply", "blank", "echo", "stream", "cut"]
+Kind = Literal["reply", "blank", "echo", "stream", "cut", "refused"]
 """Kinds of replies that are counted: all, those without text, those that are their prompt; the streams that were sent
-alone, and those of them that ended without a finish reason.
+alone and not refused, and those of them that ended without a finish reason; the streams that were refused.
 """
+
+REFUSALS: frozenset[FailureKind] = frozenset({"rejected", "refused", "too_long"})
+"""Kinds of failures by which a server says that it does not take a request; they show no fault of its replies."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,6 +128,7 @@ class Subject:
     checks asked for by `whole` and `streamed`, one at a time. unread: the client's note on a field of the
     replies that it does not read; empty without one. unlike: a sentence on the prompts of this server and of `beside`,
     if the two have other numbers of tokens; empty if they have not, or if nothing has shown it.
+    refusal: the server's words for the last stream that it refused; empty without one.
     """
 
     server: ProbedServer
@@ -138,6 +145,7 @@ class Subject:
     tally: Counter[Kind] = field(default_factory=Counter)
     unread: str = ""
     unlike: str = ""
+    refusal: str = ""
 
     def chat(self, text: str = STORY, **fields: Any) -> ProbeReply:
         """The whole reply to one message. Raises `Refused`."""
@@ -154,6 +162,10 @@ class Subject:
         """The streamed replies to several requests, in order; a failure stands in place of its reply."""
         replies = self.server.streamed([inquiry.body(self.server.asker, stream=True) for inquiry in inquiries], at_once)
         for inquiry, reply in zip(inquiries, replies, strict=True):
+            if isinstance(reply, RequestFailed) and reply.kind in REFUSALS:
+                self.tally["refused"] += 1
+                self.refusal = reply.message
+                continue
             if at_once > 1:
                 continue  # What many requests at once do to replies is a finding of the load.
             self.tally["stream"] += 1
@@ -172,10 +184,15 @@ class Subject:
     @cached_property
     def greedy_reply(self) -> ProbeReply:
         """The greedy reply to the story prompt, with log-probabilities if the server gives them. Raises `Refused`."""
-        try:
-            return self.chat(**logprob_fields(CHAT))
-        except Refused:
-            return self.chat()
+        for _ in range(TRIED):
+            try:
+                reply = self.chat(**logprob_fields(CHAT))
+            except Refused:
+                reply = self.chat()
+            # Many checks read this reply, so one that came empty is asked for again.
+            if reply.first.whole:
+                break
+        return reply
 
     @property
     def greedy(self) -> Choice:
@@ -185,7 +202,10 @@ class Subject:
     @cached_property
     def greedy_stream(self) -> Reply | RequestFailed:
         """The same greedy reply as a stream, without log-probabilities."""
-        (reply,) = self.streamed([Inquiry(STORY, {"max_tokens": LONG, "temperature": 0})])
+        for _ in range(TRIED):
+            (reply,) = self.streamed([Inquiry(STORY, {"max_tokens": LONG, "temperature": 0})])
+            if isinstance(reply, RequestFailed) or text_of(reply):
+                break
         return reply
 
     @cached_property
@@ -270,9 +290,10 @@ class Subject:
         failed = [answer for answer in answers if isinstance(answer, Refused)]
         if 10 * len(failed) > n:
             raise failed[0]
-        if failed:
-            self.lost = Lost(n=len(failed), of=n, why=failed[0].sentence)
-        choices = [answer.first for answer in answers if not isinstance(answer, Refused)]
+        choices = [answer.first for answer in answers if not isinstance(answer, Refused) and drawn(answer.first)]
+        # A reply without a token is no draw of any token: it lies neither inside a cut nor outside it.
+        if n_lost := n - len(choices):
+            self.lost = Lost(n=n_lost, of=n, why=failed[0].sentence if failed else "an empty reply")
         least = min(opened.logprobs.values())
         unlisted = [c for c in choices if drawn(c) not in opened.logprobs and (c.first_logprob or 0.0) < least]
         return Draws(counts=Counter(map(drawn, choices)), n_unlisted=len(unlisted))

@@ -1,7 +1,8 @@
-"""Checks that replies come at all: with a text that is not the prompt, and with a finish reason at a stream's end.
+"""Checks that replies come at all: with a text that is not the prompt, each time, and with a finish reason at a
+stream's end.
 
 Many other checks look wrong behind such a fault. They are then untested (`findings.beside_the_fault`), and only these
-two checks name it.
+three checks name it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from harness.core.inert import quoted
 from harness.core.nouns import count_noun
 from harness.verbs.probe.asking import Inquiry
 from harness.verbs.probe.findings import (
+    EMPTY,
     FINISHED,
     MAX_LOST,
     REPLY_TEXT,
@@ -29,6 +31,13 @@ TOKENS = 12
 
 MIN_STREAMS = 8
 """Smallest number of streams by which a server is judged; if the checks before have sent fewer, more are sent."""
+
+MIN_REPLIES = 24
+"""Smallest number of replies among which empty ones are counted; if the checks before have sent fewer, more are sent.
+"""
+
+MIN_EMPTY, MAX_EMPTY = 2, 0.01
+"""Empty replies spoil a score if they are at least two and more than this fraction: each lowers a score by a sample."""
 
 MIN_CUT = 2
 """Smallest number of unfinished streams that spoil a score; a single one may be chance."""
@@ -58,10 +67,33 @@ def _finished_streams(subject: Subject) -> Seen:
         subject.streamed([Inquiry(text, {"max_tokens": TOKENS, "temperature": 0}) for text in PROMPTS[:n_more]])
     n, n_cut = subject.tally["stream"], subject.tally["cut"]
     sent = f"the {count_noun(n, 'stream')} that the probe sent one by one"
+    if not n:
+        return untested(sent, "no stream was answered")
     if not n_cut:
         return sound(sent, "none of them ended without a finish reason")
     came = f"{n_cut} of {count_noun(n, 'stream')} ended without a finish reason"
     return spoils(sent, came) if n_cut >= MIN_CUT and n_cut > MAX_LOST * n else warns(sent, came)
+
+
+def _empty_replies(subject: Subject) -> Seen:
+    """Count the empty replies of the probe, to prompts that a text answered at another time; too few replies are made
+    more.
+    """
+    accepted = subject.server.acceptance
+    n_more = MIN_REPLIES - accepted.n_replies
+    # A budget is better spent on other checks, whose replies count here without a further token.
+    if n_more > 0 and subject.room is None:
+        # Each prompt comes several times, since only another reply shows that an empty one is no model's own.
+        texts = [PROMPTS[i % len(PROMPTS)] for i in range(n_more)]
+        subject.streamed([Inquiry(text, {"max_tokens": TOKENS, "temperature": 0}) for text in texts])
+    n, n_lost = accepted.n_replies, accepted.n_lost
+    sent = f"the {count_noun(n, 'chat reply', 'chat replies')} of more than a token that came one by one"
+    if not n:
+        return untested(sent, "no such reply came")
+    if not n_lost:
+        return sound(sent, "none was empty to a prompt that has a text at other times")
+    came = f"{n_lost} of {n} came empty with finish_reason stop, though their prompts have a text at other times"
+    return spoils(sent, came) if n_lost >= MIN_EMPTY and n_lost > MAX_EMPTY * n else warns(sent, came)
 
 
 FIRST_CHECKS = (
@@ -78,5 +110,12 @@ LAST_CHECKS = (
         name=FINISHED, group="protocol", look=_finished_streams, tokens=280,
         why="A run asks again for a reply whose stream breaks, pays for both, and loses the sample in the end.",
         mend="Look for a proxy with a limit on the time or the bytes of a reply; ask the provider.",
+    ),
+    Check(
+        name=EMPTY, group="protocol", look=_empty_replies, tokens=20,
+        # In a probe of several checks the replies of these are counted, and nothing more is sent.
+        rereads=FINISHED,
+        why="An empty reply that says `stop` counts as finished, so a run grades it as wrong and asks no more.",
+        mend="Ask the provider why replies come empty; look for a proxy or a filter of contents that blanks them.",
     ),
 )  # fmt: skip

@@ -22,6 +22,7 @@ OWN = 0.5
 CLASSES: Mapping[str, int] = {
     "no reply": 1,
     "unfinished streams": 1,
+    "empty replies": 1,
     "an early end": 3,
     "a wrong length": 2,
     "a token less": 1,
@@ -66,6 +67,7 @@ CLASSES: Mapping[str, int] = {
 FINDS: Mapping[str, tuple[str, ...]] = {
     "reply text": ("no reply",),
     "finished streams": ("unfinished streams",),
+    "empty replies": ("empty replies",),
     "streaming": ("a lost piece of a stream", "spaces lost in a stream"),
     "usage": ("usage",),
     "length": ("a wrong length", "a token less"),

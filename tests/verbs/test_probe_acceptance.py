@@ -1,0 +1,109 @@
+"""What a server rejects is no fault of its replies, and empty replies are named by one check.
+
+For: harness.verbs.probe.acceptance, harness.verbs.probe.whole_replies.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from harness.client.address.providers import rejected_fields
+from harness.client.asker import Asker
+from harness.client.spelling import Spelling
+from harness.verbs.probe import probe, reference
+from harness.verbs.probe.acceptance import FieldRejected
+from harness.verbs.probe.asking import Choice, Token, _Message, _ReplyLogprobs
+from harness.verbs.probe.findings import Finding
+from tests.verbs.toy_faults import Empties, Rejects
+from tests.verbs.toy_model import Body, Fault, Toy, ToyAsker
+
+SPOILS_OR_WARNS = ("spoils", "warns")
+
+
+def asker(fault: Fault, **extra_body: Any) -> ToyAsker:
+    toy = Toy(weights="3", spread=1.0, chance=random.Random(5))
+    return ToyAsker(toy, fault, Asker(model="toy", spelling=Spelling(extra_body=extra_body)))
+
+
+def findings(server: ToyAsker, *checks: str) -> dict[str, Finding]:
+    true = reference.against(reference.ServerReference(ToyAsker(Toy(weights="3", spread=1.0)), "the reference"))
+    selected = probe.select(checks, checks=(*probe.CHECKS, *true))
+    return {finding.check: finding for finding in probe.examine(server, selected, seed=11).findings}
+
+
+@pytest.mark.parametrize("check", ["reply text", "streaming", "load", "weights"])
+def test_a_users_field_that_the_server_rejects_ends_the_probe_at_the_first_reply(check: str) -> None:
+    server = asker(Rejects("top_k", "min_p"), top_k=-1, min_p=0)
+    with pytest.raises(FieldRejected, match=r"the server rejects top_k: leave it out .*Unrecognized request argument"):
+        findings(server, check)
+    assert server.n_requests <= 64  # `load` sends its crowd at once; every other check sends one request
+
+
+def test_a_field_that_a_check_sends_ends_no_probe_once_the_users_fields_were_answered() -> None:
+    class OnlyWithCuts(Rejects):
+        """Rejects the user's min_p beside a top_k."""
+
+        def rejects(self, body: Body) -> str | None:
+            return "min_p" if "top_k" in body else None
+
+    seen = findings(asker(OnlyWithCuts(), min_p=0), "reply text", "top_k")
+    assert (seen["reply text"].outcome, seen["top_k"].outcome) == ("sound", "untested")
+    assert "refused: HTTP 400" in seen["top_k"].came
+
+
+def test_refused_streams_accuse_nobody_and_broken_ones_do() -> None:
+    seen = findings(asker(Rejects("stream_options")), "streaming", "load", "prefix cache", "finished streams")
+    assert {finding.outcome for finding in seen.values()} == {"untested"}, seen
+    assert "the server refused" in seen["streaming"].came
+
+
+def test_a_server_that_rejects_seeds_is_compared_without_them() -> None:
+    server = asker(Rejects("seed"))
+    seen = findings(server, "weights", "draws", "temperature 1", "top_k", "same seed", "other seed", "later draws")
+    for check in ("weights", "draws", "temperature 1", "top_k", "later draws"):
+        assert seen[check].outcome == "sound", seen[check].came
+    for check in ("same seed", "other seed"):
+        assert seen[check].outcome == "untested"
+        assert "the server rejects seed, so no request has one" in seen[check].came
+    # Another refusal is no matter of the seed.
+    assert asker(Rejects("top_k")).acceptance.no_seed == ""
+    other = asker(Rejects("logit_bias"))
+    findings(other, "temperature 1", "same seed")
+    assert other.acceptance.no_seed == ""
+
+
+@pytest.mark.parametrize("share", [0.05, 0.2])
+def test_empty_replies_are_counted_by_one_check_and_mislead_no_other(share: float) -> None:
+    seen = findings(asker(Empties(share)), "protocol", "sampling", "load")
+    accused = {check: finding.came for check, finding in seen.items() if finding.outcome == "spoils"}
+    assert accused.keys() == {"empty replies"}, accused
+    assert "came empty with finish_reason stop" in accused["empty replies"]
+
+
+def test_a_prompt_that_only_empty_replies_answer_is_the_models_own_silence() -> None:
+    class Speechless(Empties):
+        """Has nothing to say to one prompt, ever."""
+
+        def whole(self, asked: Body, answer: dict[str, Any]) -> dict[str, Any]:
+            self.share = 1.0 if "virus" in str(asked["messages"]) else 0.0
+            return super().whole(asked, answer)
+
+    seen = findings(asker(Speechless(1.0)), "empty replies")["empty replies"]
+    assert (seen.outcome, seen.came) == ("sound", "none was empty to a prompt that has a text at other times")
+
+
+def test_a_token_without_text_is_no_difference_between_equal_replies() -> None:
+    tokens = [Token(" so"), Token("</think>"), Token(" 42")]
+    ours = Choice("stop", message=_Message(content=" 42", reasoning=" so"), logprobs=_ReplyLogprobs(content=tokens))
+    assert reference._agreeing(ours, " so 42") == (3, 3)
+    assert reference._agreeing(ours, " so 43") == (1, 3)
+
+
+def test_a_message_names_a_users_field_only_as_a_field() -> None:
+    said = "HTTP 400: Unrecognized request argument supplied: user"
+    assert rejected_fields(said, ["user", "top_k"]) == ["user"]
+    assert rejected_fields("HTTP 400: invalid: the last message must be of a user", ["user"]) == []
+    assert rejected_fields("HTTP 429: top_k is not supported", ["top_k"]) == []
