@@ -67,7 +67,7 @@ class Acceptance:
         try:
             reply = send(self._seedless(body) if self.no_seed else body)
         except Refused as refused:
-            self._refused(body, refused.sentence)
+            self._check_refusal(body, refused.sentence)
             if self.no_seed or name not in body or not rejected_fields(refused.sentence, [name]):
                 raise
             reply = send(self._seedless(body))
@@ -84,7 +84,7 @@ class Acceptance:
         once do to replies is a finding of the load. Raises `FieldRejected` if the server rejects a field of the user's.
         """
         if isinstance(reply, RequestFailed):
-            self._refused(body, reply.message)
+            self._check_refusal(body, reply.message)
         elif alone:
             self._count(body, (reply.reasoning or "") + (reply.text or ""), reply.finish_reason)
 
@@ -92,7 +92,7 @@ class Acceptance:
         """The request without its seed."""
         return {name: value for name, value in body.items() if name != self.spelling.seed_field}
 
-    def _refused(self, body: Fields, words: str) -> None:
+    def _check_refusal(self, body: Fields, words: str) -> None:
         """Note a refusal. Raises `FieldRejected` if it names a field of the user's, and no request was answered yet.
 
         A later refusal may come from what a check sends beside the user's fields, so it ends no probe.

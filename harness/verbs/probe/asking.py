@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -19,9 +19,6 @@ from harness.core import codec
 from harness.core.errors import ServerError
 from harness.core.inert import quoted
 from harness.core.records import Message
-
-if TYPE_CHECKING:
-    from harness.verbs.probe.acceptance import Acceptance
 
 CHAT, COMPLETIONS = "/chat/completions", "/completions"
 
@@ -254,6 +251,20 @@ def first_top(answer: ProbeReply | Refused) -> dict[str, float]:
     return tokens[0].top if tokens else {}
 
 
+class AcceptedRequests(Protocol):
+    """What a server accepts, as its replies have shown so far; see `acceptance.Acceptance`."""
+
+    no_seed: str
+    answered: bool
+    n_replies: int
+
+    @property
+    def n_empty(self) -> int: ...
+
+    @property
+    def n_lost(self) -> int: ...
+
+
 class ProbedServer(Protocol):
     """A server that a probe can ask.
 
@@ -293,7 +304,7 @@ class ProbedServer(Protocol):
     def ended(self) -> str: ...
 
     @property
-    def acceptance(self) -> Acceptance: ...
+    def acceptance(self) -> AcceptedRequests: ...
 
     def whole(self, body: Fields, path: str = CHAT) -> ProbeReply:
         """The reply to one request, not streamed. Raises `Refused`."""

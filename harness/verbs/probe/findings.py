@@ -94,6 +94,18 @@ def beside_the_fault(check: Check, seen: Seen, tally: Counter[Kind], n_empty: in
     return seen
 
 
+def unless_misled(check: Check, subject: Subject, look: Callable[[Check, Subject], Seen]) -> Seen:
+    """Make one check by `look` and return its observation; untested if it tests a seed that the server rejects, or if
+    `beside_the_fault` says so.
+    """
+    accepted = subject.server.acceptance
+    tallied, n_empty = subject.tally.copy(), accepted.n_empty
+    seen = look(check, subject)
+    if check.seeded and accepted.no_seed:
+        return untested(seen.sent, accepted.no_seed)
+    return beside_the_fault(check, seen, subject.tally - tallied, accepted.n_empty - n_empty, subject.refusal)
+
+
 NOTHING = "nothing"
 """A check that was not begun sent this."""
 

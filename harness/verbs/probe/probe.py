@@ -53,9 +53,9 @@ from harness.verbs.probe.findings import (
     ProbeInterrupted,
     ProbeReport,
     Seen,
-    beside_the_fault,
     names_of,
     too_slow,
+    unless_misled,
     untested,
     without_lost,
 )
@@ -327,19 +327,14 @@ def _observation(check: Check, subject: Subject) -> Seen:
 
     A check is untested if the server was asked no more before its end, because of a limit on requests or an empty
     account: such a refusal is no answer to what the check asks, whatever the check made of it. The requests that it
-    lost otherwise are named (`without_lost`). What another fault explains is untested (`beside_the_fault`).
+    lost otherwise are named (`without_lost`). What another fault explains is untested (`unless_misled`).
     """
     server = subject.server
     if server.ended:
         return untested(NOTHING, f"the server is asked no more: {quoted(server.ended)}")
-    before, tallied = server.n_requests - server.n_refused, subject.tally.copy()
-    n_empty = server.acceptance.n_empty
+    before = server.n_requests - server.n_refused
     subject.lost = Lost()
-    seen = _look(check, subject)
-    n_empty = server.acceptance.n_empty - n_empty
-    seen = beside_the_fault(check, seen, subject.tally - tallied, n_empty, subject.refusal)
-    if check.seeded and server.acceptance.no_seed:
-        seen = untested(seen.sent, server.acceptance.no_seed)
+    seen = unless_misled(check, subject, _look)
     if ended := subject.server.ended:
         n = server.n_requests - server.n_refused - before
         return untested(
