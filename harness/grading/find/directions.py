@@ -41,9 +41,11 @@ def opposite(answer: str, text: str, start: int, end: int) -> str:
     quantity = _UNSIGNED.match(answer)
     if quantity is None:
         return ""
+    # In English the noun may follow: a 25% decrease.
     falls = _DOWN_BEHIND.match(_LAYOUT.sub(" ", text[end : end + _BEHIND_CHARS]))
     if falls is None and line.isascii():
         falls = _DOWN_IN_ENGLISH.search(_LAYOUT.sub(" ", line))
     elif falls is None:
+        # What fell in an earlier clause says nothing of this quantity.
         falls = _DOWN_IN_CHINESE.search(_CLAUSE_MARK.split(_LAYOUT.sub("", line))[-1])
     return "" if falls is None else f"{quantity['opens']}-{answer[quantity.end() :]}"

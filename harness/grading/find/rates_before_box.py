@@ -36,6 +36,7 @@ def is_rate_before_box(text: str, start: int, answer: str, references: Sequence[
     each = _EACH_IN_ENGLISH if before.isascii() else _EACH
     if each.search(before) is None or _RATE.search(_COMMAND.sub("", answer)) is not None:
         return False
+    # Beside a rate an amount is compared by its unit, which decides nothing either.
     return any(map(_has_unit, references)) and not any(map(_RATE.search, references))
 
 
@@ -45,5 +46,6 @@ def _has_unit(reference: str) -> bool:
     quantity = _WITH_NAME.fullmatch(plain)
     if quantity is None:
         return False
+    # Each angle is 60 degrees: no total of angles is asked for as often.
     name = quantity["name"].strip()
     return plain.lstrip()[:1] in "¥￥€£" or (bool(name) and not name.startswith("degree"))
