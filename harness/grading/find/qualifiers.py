@@ -144,10 +144,12 @@ def opposite(answer: str, text: str, start: int, end: int) -> str:
     quantity = _UNSIGNED.match(answer)
     if quantity is None:
         return ""
+    # In English the noun may follow: a 25% decrease.
     falls = _DOWN_BEHIND.match(_LAYOUT.sub(" ", text[end : end + _BEHIND_CHARS]))
     if falls is None and line.isascii():
         falls = _DOWN_IN_ENGLISH.search(_LAYOUT.sub(" ", line))
     elif falls is None:
+        # What fell in an earlier clause says nothing of this quantity.
         falls = _DOWN_IN_CHINESE.search(_CLAUSE_MARK.split(re.sub(r"[ \t]", "", _LAYOUT.sub("", line)))[-1])
     return "" if falls is None else f"{quantity['opens']}-{answer[quantity.end() :]}"
 
@@ -160,6 +162,7 @@ def is_rate_before_box(text: str, start: int, answer: str, references: Sequence[
     each = _EACH_IN_ENGLISH if before.isascii() else _EACH
     if each.search(before) is None or _RATE.search(_COMMAND.sub("", answer)) is not None:
         return False
+    # Beside a rate an amount is compared by its unit, which decides nothing either.
     return any(map(_has_unit, references)) and not any(map(_RATE.search, references))
 
 
@@ -169,5 +172,6 @@ def _has_unit(reference: str) -> bool:
     quantity = _WITH_NAME.fullmatch(plain)
     if quantity is None:
         return False
+    # Each angle is 60 degrees: no total of angles is asked for as often.
     name = quantity["name"].strip()
     return plain.lstrip()[:1] in "¥￥€£" or (bool(name) and not name.startswith("degree"))
