@@ -14,8 +14,8 @@ a name (`core.packed`).
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
-from typing import get_args
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -148,6 +148,7 @@ class Observed:
         self.prompt_tokens.put(row, usage.prompt_tokens)
         self.completion_tokens.put(row, usage.completion_tokens)
         self.reasoning_tokens.put(row, usage.reasoning_tokens)
+        # Few samples are cut, so the column takes little memory.
         if sample.truncated:
             tokens = cut_tokens(usage.completion_tokens, timing.events)
             self._cut_tokens.put(row, -1 if tokens is None else tokens)
@@ -182,8 +183,15 @@ class Observed:
         """Whether a continuation had to turn text into tokens again, which may have changed the tokens."""
         return self._facts.of(rows, 3)
 
-    def early_cut(self, rows: Rows, max_tokens: int | None) -> EarlyCut | None:
-        """The limit of the server that the cut samples among `rows` show; None if they show none."""
+    def early_cut(self, rows: Rows, identity: Mapping[str, Any]) -> EarlyCut | None:
+        """The limit of the server that the cut samples among `rows` show; None if they show none.
+
+        identity: of the samples' benchmark in the manifest, which states the max_tokens that was sent.
+        """
+        sampling = identity.get("sampling")
+        # The fitted number was sent, if the given one had to be lowered to the server's context.
+        sent = identity.get("fitted_max_tokens") or (sampling.get("max_tokens") if type(sampling) is dict else None)
+        max_tokens = sent if type(sent) is int else None
         lengths = CutLengths()
         tokens = self._cut_tokens.of(rows)
         for length in tokens[~np.isnan(tokens)].tolist():

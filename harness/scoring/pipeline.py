@@ -39,7 +39,6 @@ from harness.runs import (
 )
 from harness.runs.line_file import write_lines
 from harness.runs.record import KeySet, Plan
-from harness.runs.recorded_settings import max_tokens_sent
 from harness.scoring import by_endpoint
 from harness.scoring.anomalies import Anomalies, EqualTexts, Texts, anomalies, reply_doubts
 from harness.scoring.audit import JudgeErrors
@@ -190,7 +189,7 @@ def _grade_benchmark(
         workload=workload(journal.observed, counted),
         anomalies=anomalies(journal.observed.shown(counted)),
         hidden_limit=hidden_limit(journal.observed, counted),
-        early_cut=journal.observed.early_cut(counted, max_tokens_sent(record)),
+        early_cut=journal.observed.early_cut(counted, record.identity),
         equal_texts=journal.observed.texts.equal(journal.question[counts], [*by_id], counted),
         from_reasoning=from_reasoning,
         cut=_cut(files, by_id, journal.grades, grading) if grading.cut_text else None,
