@@ -86,6 +86,7 @@ def smaller_max_tokens(words: str, max_tokens: int) -> int | None:
     if stated is None:
         return None
     context = int(stated.group(1))
+    # The words of many services leave the prompt out; a sixteenth of the context is then left for it.
     room = context - int(prompt.group(1)) if prompt is not None else context - 1
     step = context // FIT_STEPS
     smaller = min(room, max_tokens - 1) // step * step if step else 0

@@ -80,8 +80,8 @@ def doubts(dispatcher: Dispatcher, *, seeded: bool) -> Iterator[str]:
         share = n_false / counts.finished
         yield (
             f"{n_false} of {count_noun(counts.finished, 'reply', 'replies')} ({share:.0%}) came as many more token "
-            "events than their usage states tokens: either the usage is false, and lengths, speeds and costs from it are "
-            "too low, or something on the way cuts tokens into pieces."
+            "events than their usage states tokens: either the usage is false, and lengths, speeds and costs from it "
+            "are too low, or something on the way cuts tokens into pieces."
         )
     truncated = counts.truncated / counts.finished
     if truncated > MANY_TRUNCATED and (early := dispatcher.cut_lengths.early(counts.finished)) is not None:

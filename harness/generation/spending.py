@@ -141,6 +141,7 @@ def sum_in_words(parts: Sequence[tuple[Spent, Prices | None]]) -> str:
         if prices is not None:
             most += prices.usd(spent.prompt_tokens, spent.completion_tokens)
             unsure += prices.usd(spent.unsure_prompt_tokens, spent.unsure_completion_tokens)
+    # A sum that leaves one run out would look like the whole cost.
     if any(prices is None for _, prices in parts):
         return f"{total.hedge}{total.in_tokens}"
     # A log of an older version does not say which tokens are unsure.

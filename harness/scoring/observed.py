@@ -148,6 +148,7 @@ class Observed:
         self.prompt_tokens.put(row, usage.prompt_tokens)
         self.completion_tokens.put(row, usage.completion_tokens)
         self.reasoning_tokens.put(row, usage.reasoning_tokens)
+        # Few samples are cut, so the column takes little memory.
         if sample.truncated:
             tokens = cut_tokens(usage.completion_tokens, timing.events)
             self._cut_tokens.put(row, -1 if tokens is None else tokens)

@@ -272,8 +272,7 @@ def score_benchmark(
 
     samples_per_question: planned for each question; None where no number was planned (outputs of another tool, also
     with unequal counts). ks: further k of pass@k, pass^k and maj@k, beside the powers of two up to the samples that
-    every question has; a k above these raises `UsageError`. endpoints, speed, workload, anomalies, early_cut: from
-    `Observed`.
+    every question has; larger: `UsageError`. endpoints, speed, workload, anomalies, early_cut: from `Observed`.
     reasoning_tokens: of each of the `grades`, NaN where not stated. warnings: sentences of earlier stages, handed on.
     equal_texts: copies among the samples; None = unknown.
     """
@@ -281,13 +280,11 @@ def score_benchmark(
     tallies = tally([*map(slim, questions)], grades, samples_per_question, independent)
     covered = sorted(tallies.questions, key=lambda item: item.question.question_id)
     columns = SampleColumns.of(covered) if tallies.tokens_stated or reasoning_tokens is not None else None
-    present = [item for item in covered if item.n]
-    fewest = min(item.n for item in covered)
+    present, fewest = [item for item in covered if item.n], min(item.n for item in covered)
     check_ks(questions[0].benchmark, ks, fewest)
     whole = _group_score(covered)
     n_clusters = len({item.cluster for item in covered})
-    spread = sampling_error(present) if present else None
-    finished = accuracy_of_finished(covered)
+    spread, finished = sampling_error(present) if present else None, accuracy_of_finished(covered)
     breakdowns, omitted = _breakdowns(covered)
     score = Score(
         benchmark=questions[0].benchmark,

@@ -312,6 +312,7 @@ def _noting_the_cost(entered: Mapping[str, Prepared]) -> Iterator[None]:
             (Spent.of_all(spent_so_far(prepared.folder)).less(before[name]), prepared.settings.prices)
             for name, prepared in entered.items()
         ]
+        # A race that ends before its first request has nothing to state.
         if any(tokens != Spent() for tokens, _ in spent):
             stop.add_note(f"this command, all candidates together: {sum_in_words(spent)}")
         raise

@@ -30,6 +30,7 @@ from harness.core.errors import HarnessError, ServerError, StoppedByRule, StoreE
 from harness.core.hidden_limit import CutLengths, ReplyLengths, cut_tokens, reply_checksum
 from harness.core.inert import quoted
 from harness.core.records import Sample
+from harness.core.reply_notes import TOO_FEW_STATED, states_too_few
 from harness.generation.context import smaller_max_tokens
 from harness.generation.dispatch.actions import Action, Ask, Cancel, Done, Log, Store, Wait
 from harness.generation.dispatch.budget import Billing, Budget, Ending, RateLimit
@@ -267,10 +268,14 @@ class Dispatcher:
         self._learn_of_continuations(task, flight.ticket.lane_number, sample)
         self.causes.arrived(task)
         self.counts.add(sample, reply, billed)
-        if (stated := sample.usage.completion_tokens) is not None:
+        stated = sample.usage.completion_tokens
+        # Events are counted here, so a usage of far fewer tokens is false, and with it the lengths and the costs.
+        self.counts.note(TOO_FEW_STATED, int(states_too_few(stated, sample.timing.events)))
+        if stated is not None:
             checksum = reply_checksum(sample.text or "", sample.reasoning or "")
             self.lengths.observe(stated, checksum, stopped=sample.finish_reason == "stop")
         sampling = self._settings.benchmarks[task.benchmark].sampling
+        # A limit of the server cuts all replies at one length, below the max_tokens that was sent.
         if sample.truncated:
             self.cut_lengths.observe(cut_tokens(stated, sample.timing.events), sampling.max_tokens)
         # Greedy replies are equal by nature.

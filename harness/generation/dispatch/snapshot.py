@@ -19,7 +19,6 @@ import msgspec
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.errors import Sentence
 from harness.core.records import Sample
-from harness.core.reply_notes import TOO_FEW_STATED, states_too_few
 from harness.generation.dispatch.budget import Ending
 from harness.generation.dispatch.canary import ends_in_loop
 from harness.generation.dispatch.lanes import Lanes
@@ -351,7 +350,6 @@ class Counts:
         self.spent.add(billed)
         for note in reply.notes:
             self.note(note, 1)
-        self.note(TOO_FEW_STATED, int(states_too_few(sample.usage.completion_tokens, sample.timing.events)))
 
     def note(self, note: str, n: int) -> None:
         """Count `n` replies that have this note."""

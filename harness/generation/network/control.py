@@ -386,6 +386,7 @@ class Signals:
             signal.signal(signum, handler)
         if isinstance(error, self.Caught) and self.caught is not None:
             interrupted = Interrupted(self._message(self.caught), self.caught)
+            # The code that the signal ended may have noted what it cost.
             for note in getattr(error, "__notes__", ()):
                 interrupted.add_note(note)
             raise interrupted from None
