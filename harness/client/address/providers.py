@@ -559,8 +559,8 @@ def _is_rejection(message: str) -> bool:
 def _is_named_in(message: str, name: str) -> bool:
     """Whether a server's message names the request's field `name`."""
     # A user's field may have any name; without an underscore it may be a word of the sentence.
-    known = name in DROPPABLE or name in _CURES or "_" in name
-    if known and name not in _ORDINARY_WORDS:
+    is_field = name in DROPPABLE or name in _CURES or "_" in name
+    if is_field and name not in _ORDINARY_WORDS:
         return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", message) is not None
     name = re.escape(name)
     return (
