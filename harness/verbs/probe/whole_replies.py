@@ -112,8 +112,8 @@ LAST_CHECKS = (
         mend="Look for a proxy with a limit on the time or the bytes of a reply; ask the provider.",
     ),
     Check(
-        name=EMPTY, group="protocol", look=_empty_replies, tokens=20,
-        # In a probe of several checks the replies of these are counted, and nothing more is sent.
+        name=EMPTY, group="protocol", look=_empty_replies, tokens=0,
+        # With a budget the replies of other checks are counted, and nothing more is sent.
         rereads=FINISHED,
         why="An empty reply that says `stop` counts as finished, so a run grades it as wrong and asks no more.",
         mend="Ask the provider why replies come empty; look for a proxy or a filter of contents that blanks them.",
