@@ -371,11 +371,11 @@ def spell(sentence: str, command: click.Command | None = None) -> str:
 def _flag(parameters: list[click.Parameter], name: str, value: Any) -> str:
     """The option `name` with its value as a user types it.
 
-    parameters: those of the command, or for a name that begins with `score.` or `export.` those of that command. If
+    parameters: those of the command, or for a name that begins with `run.`, `score.` or `export.` those of that. If
     none of them sets the option: the flag of `harness run` if there is no value, else `name=value` as in Python.
     """
     verb = name.partition(".")[0]
-    if verb in ("score", "export"):
+    if verb in ("run", "score", "export"):
         parameters = _parameters_of(verb)
     if (own := _set_by(parameters, name)) is not None:
         return _as_typed(own, value)

@@ -10,7 +10,7 @@ import msgspec
 
 from harness.benchmarks import catalogue
 from harness.benchmarks import questions as question_sets
-from harness.core.errors import StoreError, UsageError
+from harness.core.errors import StoreError, UsageError, option
 from harness.core.inert import visible
 from harness.runs import Manifest, RunFolder, questions
 from harness.scoring import Score
@@ -94,10 +94,10 @@ def no_spread(benchmark: str, manifest: Manifest) -> str:
     again = options_again(msgspec.structs.replace(manifest, benchmarks={benchmark: manifest.benchmarks[benchmark]}))
     # The samples of another tool have no command to repeat.
     options = again[0] if again else {"benchmarks": [f"{benchmark}:1"]}
-    words = [f"{name.rpartition(':')[0]}:2" for name in options.get("benchmarks", ())]
-    words += ["--data", str(options["data"])] if "data" in options else []
-    words += [] if "benchmarks" in options else ["--samples", "2"]
+    words = [shlex.quote(f"{name.rpartition(':')[0]}:2") for name in options.get("benchmarks", ())]
+    words += [option("run.data", str(options["data"]))] if "data" in options else []
+    words += [] if "benchmarks" in options else [option("run.samples", 2)]
     return (
         "one sample of each question, which shows no spread. Take two and score them: harness run "
-        f"{visible(shlex.join(words), 400)} … && harness score results/…"
+        f"{' '.join(words)} … && harness score results/…"
     )

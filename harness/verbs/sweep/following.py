@@ -191,8 +191,8 @@ def warn_of_fresh(paths: Iterable[Path], watcher: Watcher, now: Callable[[], flo
         watcher.warn(
             Sentence(
                 f"{listed_steps(fresh)} changed less than {SETTLED_S:g} s ago and {are(len(fresh))} run now: if the "
-                "training is still writing, stop this command and let the sweep follow the folder (`harness sweep "
-                "--help`): then it waits until a checkpoint is written whole"
+                "training is still writing, stop this command and let the sweep follow the folder: then it "
+                "waits until a checkpoint is written whole"
             )
         )
 
