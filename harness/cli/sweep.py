@@ -334,11 +334,14 @@ def _next(swept: EndedSweep, *, follows: bool) -> str:
 
     follows: this command goes on with the sweep by itself.
     """
+    from harness.verbs.sweep.running import UNSENT
+
     sweep = swept.results.sweep
     served = {cell.name for group in sweep.groups if group.spec is not None for cell in group.cells}
     readable = [result.cell for result in swept.lost if not result.damaged]
-    # Any other server may have loaded the checkpoint before it was deleted.
-    n_gone = sum(cell.name in served and sweep.deleted_checkpoint(cell) is not None for cell in readable)
+    # Any other server may have loaded the checkpoint before it was deleted, and a stored score is sent without one.
+    asked = served - {result.cell.name for result in swept.lost if result.reason.startswith(UNSENT)}
+    n_gone = sum(cell.name in asked and sweep.deleted_checkpoint(cell) is not None for cell in readable)
     n_left, n_damaged = len(readable) - n_gone, len(swept.lost) - len(readable)
     parts = []
     if n_left:

@@ -20,6 +20,9 @@ MAX_CELL_CHARS = 80
 MAX_DIGITS = 4
 """Largest number of decimals of an interval's end."""
 
+_EXACT_DIGITS = 6
+"""Decimals before a number is rounded for show, so that -3.75 is one number, however it was computed."""
+
 ABSENT = "–"
 """The cell of an unknown value."""
 
@@ -55,12 +58,12 @@ class Table:
 
 def percent(value: float | None) -> str:
     """A fraction in percent with one decimal."""
-    return ABSENT if value is None else f"{100 * value:.1f}"
+    return ABSENT if value is None else f"{round(100 * value, _EXACT_DIGITS):.1f}"
 
 
 def points(value: float) -> str:
     """A difference of fractions in points, with its sign."""
-    return f"{100 * value:+z.1f}"
+    return f"{round(100 * value, _EXACT_DIGITS):+z.1f}"
 
 
 def points_interval(interval: Interval | None) -> str:

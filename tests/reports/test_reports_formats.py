@@ -57,6 +57,13 @@ def two_runs(tmp_path: Path) -> Report:
     return report([first, second])
 
 
+def test_one_difference_is_shown_as_one_number_however_it_was_computed() -> None:
+    differences = [a / 80 - b / 80 for a in range(81) for b in range(81) if a - b == -3]
+    assert len(set(differences)) > 1
+    assert {points(difference) for difference in differences} == {"-3.8"}
+    assert {percent(1 - difference) for difference in (0.63750000000000007, 0.6375)} == {"36.2"}
+
+
 def test_one_table_has_a_row_a_run_and_a_column_a_benchmark(two_runs: Report) -> None:
     table = two_runs.tables[0]
     assert table.columns == ("run", "model", "demo", "other")

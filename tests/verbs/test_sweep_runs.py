@@ -30,6 +30,7 @@ from harness.asking.options import ScoreOptions
 from harness.asking.watching import Watcher
 from harness.benchmarks import catalogue
 from harness.cli.main import main
+from harness.cli.sweep import _next as next_of
 from harness.core.errors import HarnessError, Sentence, StoreError
 from harness.scoring import intervals
 from harness.verbs.sweep import running, table, training
@@ -833,6 +834,14 @@ def test_cells_of_deleted_checkpoints_are_not_promised_again(tmp_path: Path) -> 
 
     assert swept(1).code == 0
     (tmp_path / "ck/step_20").rmdir()
+    # Wrong twin: a stored score is sent without its checkpoint.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path)
+        planned = replace(sweeps.plan_of("s.yaml", {}, {}), track={"bad": ""})
+        unsent = sweeps.carry_out(
+            planned, Watcher(), score=lambda *_: CellScore(code=2, reason="no server", unsent=("bad",))
+        )
+    assert next_of(unsent, follows=False) == "the same command tries them again"
     gone = swept(2)
     assert "1 of 1 cell is incomplete; the checkpoint of 1 is deleted, so nothing tries them again" in gone.err
     (tmp_path / "ck/step_30").mkdir()
