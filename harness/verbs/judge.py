@@ -775,6 +775,18 @@ SamplesOf = Callable[[GradedBenchmark, Collection[Key]], Iterable[Sample]]
 """Looks up the samples of a benchmark that have these keys."""
 
 
+def requests_for(
+    run: RunFolder, graded: GradedBenchmark, judge: JudgeSettings, samples_of: SamplesOf
+) -> list[tuple[Question, int]]:
+    """The judge's question about each distinct answer in scope, and how often `judge_grades` would send it now.
+
+    0: every vote is stored, with a verdict. run: the run in whose folder the judge's replies are stored.
+    """
+    cases = _cases(graded, judge, samples_of)
+    to_send = _replies(judge.folder(run), cases, judge).to_send
+    return [(question, to_send[case]) for case, question in cases.questions.items()]
+
+
 def _cases(graded: GradedBenchmark, judge: JudgeSettings, samples_of: SamplesOf) -> _Cases:
     """The distinct (question, answer) pairs that the judge is to rule on, undecided ones first."""
     by_id = {question.question_id: question for question in graded.questions}
@@ -803,7 +815,8 @@ def _cases(graded: GradedBenchmark, judge: JudgeSettings, samples_of: SamplesOf)
 @dataclass(frozen=True, slots=True)
 class _Replies:
     """The judge's replies for one benchmark. votes: case → its votes, for the cases with all votes. owed: cases with a
-    vote missing. silent: replies without a verdict about the cases that have none. from_server: address of a server →
+    vote missing. silent: replies without a verdict about the cases that have none. to_send: case → its requests in the
+    next session, for missing and silent replies. from_server: address of a server →
     number of its replies. prompt_tokens, completion_tokens: sums over the stored replies; None if no reply states them.
     """
 
@@ -811,6 +824,7 @@ class _Replies:
     votes: Mapping[str, Sequence[bool | None]]
     owed: frozenset[str]
     silent: frozenset[Key]
+    to_send: Counter[str]
     from_server: Counter[str]
     prompt_tokens: int | None
     completion_tokens: int | None
@@ -832,13 +846,16 @@ def _replies(folder: RunFolder, cases: _Cases, judge: JudgeSettings) -> _Replies
             votes[sample.question_id].append(ruling := vote(sample, judge.prompt))
             if ruling is None:
                 without.append(sample.key)
-    missing = frozenset(row.question_id for row in missing_samples(cases.benchmark, cases.questions, judge.votes, keys))
+    rows = missing_samples(cases.benchmark, cases.questions, judge.votes, keys)
+    missing = Counter({row.question_id: len(row.indices) for row in rows})
     decided = {case for case, ruling in votes.items() if case not in missing and majority(ruling) is not None}
+    silent = frozenset(key for key in without if key.question_id not in decided)
     return _Replies(
         benchmark=cases.benchmark,
         votes={case: ruling for case, ruling in votes.items() if case not in missing},
-        owed=missing,
-        silent=frozenset(key for key in without if key.question_id not in decided),
+        owed=frozenset(missing),
+        silent=silent,
+        to_send=missing + Counter(key.question_id for key in silent),
         from_server=from_server,
         prompt_tokens=_sum(usage.prompt_tokens for usage in usages),
         completion_tokens=_sum(usage.completion_tokens for usage in usages),
