@@ -545,13 +545,13 @@ def judge_grades(
         outcome, not_asked = _ask_again(folder, stored, judge, serve, ask)
         stored = [_replies(folder, benchmark_cases, judge) for benchmark_cases in cases]
     mute = _mute(cases, stored)
-    agreeable = _agreeable(stored)
+    agreeable = _agreeable(stored, "run")
     scores, reports = [], []
     for benchmark, benchmark_cases, replies in zip(graded, cases, stored, strict=True):
         after, report = _apply(benchmark, benchmark_cases, replies, judge)
         warnings = [
             _mute([benchmark_cases], [replies]) if mute else "",
-            agreeable if replies.votes else "",
+            (agreeable if replies.votes else "") or _agreeable([replies], "benchmark"),
             "" if mute else _silent_warning(benchmark.grades, benchmark_cases, replies),
             not_asked.warning(benchmark_cases.benchmark),
             _missing_warning(replies, len(benchmark_cases.questions), outcome),
@@ -701,14 +701,18 @@ def _why_unanswered(outcome: Outcome) -> str:
     return next(filter(None, (*(cause.example for cause in outcome.causes), str(outcome.stopped))), "")
 
 
-def _agreeable(stored: Sequence[_Replies]) -> str:
-    """A warning if the judge called every distinct answer of all benchmarks correct, and these are many; else empty."""
-    rulings = [majority(votes) for replies in stored for votes in replies.votes.values()]
-    if len(rulings) < MIN_ALIKE or not all(rulings):
+def _agreeable(stored: Sequence[_Replies], whole: str) -> str:
+    """A warning if the judge called many distinct answers correct and none wrong; else empty.
+
+    An answer without a verdict is no sign that the judge calls anything wrong, so it changes nothing. stored: of the
+    benchmarks that are looked at together. whole: what they are together, in words.
+    """
+    rulings = Counter(majority(votes) for replies in stored for votes in replies.votes.values())
+    if rulings[True] < MIN_ALIKE or rulings[False]:
         return ""
     return (
-        f"the judge called all {len(rulings):,} distinct answers of this run correct: it may call every answer "
-        "correct. Let it rule on wrong answers that you know, or measure its errors by `harness audit`"
+        f"the judge called {rulings[True]:,} distinct answers of this {whole} correct and none wrong: it may call "
+        "every answer correct. Let it rule on wrong answers that you know, or measure its errors by `harness audit`"
     )
 
 
