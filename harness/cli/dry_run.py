@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import click
@@ -90,7 +91,7 @@ def _show(settings: RunSettings, sets: list[QuestionSet], contexts: list[int], j
             (f"{questions.name}: request", _request(settings, questions)),
             *_prompt_rows(questions),
         ]
-    terminal.table(("setting", "value"), [*rows, *_judge_rows(judge)])
+    terminal.table(("setting", "value"), [*rows, *_judge_rows(judge, sets, settings.benchmarks)])
     _show_prompts(sets)
 
 
@@ -116,11 +117,16 @@ def _rows_of_fitted(
     return rows
 
 
-def _judge_rows(judge: JudgeOptions | None) -> list[tuple[str, str]]:
-    """Rows of the table of settings: who judges, where, by which prompt and which samples; none without a judge."""
+def _judge_rows(
+    judge: JudgeOptions | None, sets: list[QuestionSet], benchmarks: Mapping[str, BenchmarkSettings]
+) -> list[tuple[str, str]]:
+    """Rows of the table of settings: who judges, where, by which prompt, which samples, and how many requests that is
+    at most; none without a judge.
+    """
     if judge is None:
         return []
     from harness.verbs.judge import judge_of
+    from harness.verbs.judging_costs import most_requests
 
     settings, _ = judge_of(judge)
     scope = f"{settings.scope}{', its verdict replaces that of the rules' if settings.override else ''}"
@@ -130,6 +136,10 @@ def _judge_rows(judge: JudgeOptions | None) -> list[tuple[str, str]]:
         ("judge: prompt", settings.prompt.name),
         ("judge: samples", scope),
         ("judge: votes", str(settings.votes)),
+        (
+            "judge: requests",
+            f"at most {most_requests(sets, benchmarks, settings.votes):,} (questions × samples × votes)",
+        ),
         ("judge: sampling", ", ".join(f"{k} {v}" for k, v in settings.sampling.sent().items())),
     ]
     key = judge.api_key_env
@@ -150,7 +160,8 @@ def _show_unserved(options: RunOptions, questions_asked: Asked, judge: JudgeOpti
     ]
     for questions in questions_asked.sets:
         rows += [*_questions_rows(questions, questions_asked.benchmarks[questions.name]), *_prompt_rows(questions)]
-    terminal.table(("setting", "value"), [*rows, *_judge_rows(judge)])
+    judge_rows = _judge_rows(judge, questions_asked.sets, questions_asked.benchmarks)
+    terminal.table(("setting", "value"), [*rows, *judge_rows])
     _show_prompts(questions_asked.sets)
 
 

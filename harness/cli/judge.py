@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -11,12 +12,16 @@ import click
 from harness.cli import terminal
 from harness.cli.agreement import SHOWN_DISAGREEMENTS, disagreement_lines, matrix_lines
 from harness.cli.help import spell
+from harness.core.errors import UsageError
 from harness.core.inert import quoted, visible
 from harness.core.nouns import are, count_noun
 
 if TYPE_CHECKING:
+    from harness.asking.options import JudgeOptions, JudgingCosts, ScoreOptions
+    from harness.generation.spending import Prices
     from harness.scoring.two_judges import JudgesAgreement
     from harness.verbs.judge import Judged, JudgeReport, JudgeSettings
+    from harness.verbs.judging_costs import ExpectedJudging
 
 SHOWN_CAUSES = 5
 
@@ -50,6 +55,56 @@ def show(judged: Judged, judge: JudgeSettings, *, stderr: bool) -> None:
             "the verdict without the judge, and the same command given again asks again",
             err=True,
         )
+
+
+def show_expected(
+    sources: Sequence[Path],
+    options: ScoreOptions,
+    judge: JudgeOptions | None,
+    costs: JudgingCosts,
+    others: Mapping[str, Any],
+) -> None:
+    """Print what the judge would be asked about each source, and what that costs at most.
+
+    others: flag → its value, for flags that a dry run refuses. Raises `UsageError`, and what grading raises.
+    """
+    from harness.verbs import score as scoring
+    from harness.verbs.judging_costs import expected_judging
+    from harness.verbs.plan import prices_of
+
+    if judge is None:
+        raise UsageError("--dry-run says what a judge would be asked: name the judge with --judge MODEL")
+    for flag, value in others.items():
+        if value:
+            raise UsageError(f"--dry-run prints what a judge would be asked: leave out {flag}")
+    scoring.check(sources, options)
+    prices = prices_of(costs.price_in, costs.price_out)
+    for source in sources:
+        with terminal.Terminal() as watcher:
+            expected = expected_judging(source, options, judge, watcher)
+        for line in _lines_of_expected(source, expected, prices):
+            click.echo(line)
+
+
+def _lines_of_expected(source: Path, expected: ExpectedJudging, prices: Prices | None) -> Iterator[str]:
+    """The lines to print on what the judge would be asked about one source."""
+    judge, name = expected.judge, visible(str(source), 100)
+    if not expected.n_answers:
+        yield f"{name}: the judge has nothing to rule on: no sample is in its scope (--judge-scope {judge.scope})"
+        return
+    votes = f" × {count_noun(judge.votes, 'vote')}" if judge.votes > 1 else ""
+    stored = f" − {count_noun(expected.n_stored, 'stored reply', 'stored replies')}" if expected.n_stored else ""
+    yield (
+        f"{name}: {visible(judge.model, 100)} would be asked {count_noun(expected.n_requests, 'time')} "
+        f"({count_noun(expected.n_answers, 'distinct answer')}{votes}{stored}; --judge-scope {judge.scope})"
+    )
+    yield (
+        f"  at most {count_noun(expected.prompt_tokens, 'prompt token')} and {expected.new_tokens:,} new tokens "
+        f"({judge.max_tokens:,} a reply)"
+    )
+    if prices is not None:
+        yield f"  at most {expected.usd(prices):,.4f} USD"
+    yield "  nothing was sent, and no grade was stored"
 
 
 def _lines(report: JudgeReport, judge: JudgeSettings) -> Iterator[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.asking.options import MergeOptions, ScoreOptions
+from harness.asking.options import JudgingCosts, MergeOptions, ScoreOptions
 from harness.cli import judge as judges
 from harness.cli import terminal
 from harness.cli.audit import say_left_open
@@ -31,7 +31,18 @@ if TYPE_CHECKING:
     from harness.reports.tables import Table
     from harness.verbs.score import Scored
 
-_FIRST = ("response_key", "answer_key", "tool", "as_json", "fresh", "also", "follow", "judge_model", "judge_base_url")
+_FIRST = (
+    "response_key",
+    "answer_key",
+    "tool",
+    "as_json",
+    "fresh",
+    "also",
+    "follow",
+    "judge_model",
+    "judge_base_url",
+    "dry_run",
+)
 _RULES_COUNT = "the rules' verdict counts"
 
 
@@ -46,6 +57,7 @@ def _prints() -> Any:
 @click.argument("sources", metavar="SOURCE", nargs=-1, required=True, type=click.Path(path_type=Path))
 @json_option(_prints, "a list of the scores, one of each benchmark,")
 @takes(ScoreOptions)
+@takes(JudgingCosts)
 @click.option("--follow", is_flag=True, help="Keep grading new samples until the run ends.")
 @click.option(
     "--by",
@@ -70,14 +82,19 @@ def command(sources: tuple[Path, ...], as_json: bool, follow: bool, by: str | No
     harness score results/ck/step_500 --track wandb --step 500 --series my-training
     harness score results/qwq-32b-shard-*-of-8 --out results/qwq-32b
     harness score results/qwq-32b --judge Qwen/Qwen2.5-32B-Instruct --serve vllm --tp 8
+    harness score results/qwq-32b --judge MODEL --dry-run --price-in 0.5 --price-out 2
     """
     _load_numpy()
     from harness.runs.layout import labels
     from harness.verbs import score as scoring
 
     options = ScoreOptions.of(**{name: flags.pop(name) for name in options_of(ScoreOptions)})
+    costs = JudgingCosts.of(**{name: flags.pop(name) for name in options_of(JudgingCosts)})
     trackers = scoring.trackers_named(options.track)
     judge = judge_options_of(flags)
+    if costs.dry_run:
+        judges.show_expected(sources, options, judge, costs, {"--json": as_json, "--follow": follow, "--by": by})
+        return
     if follow:
         _check_follow(sources, options, judge)
     sources, options = _with_shards_joined(sources, options)

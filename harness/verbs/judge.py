@@ -545,13 +545,13 @@ def judge_grades(
         outcome, not_asked = _ask_again(folder, stored, judge, serve, ask)
         stored = [_replies(folder, benchmark_cases, judge) for benchmark_cases in cases]
     mute = _mute(cases, stored)
-    agreeable = _agreeable(stored)
+    agreeable = _agreeable(stored, "run")
     scores, reports = [], []
     for benchmark, benchmark_cases, replies in zip(graded, cases, stored, strict=True):
         after, report = _apply(benchmark, benchmark_cases, replies, judge)
         warnings = [
             _mute([benchmark_cases], [replies]) if mute else "",
-            agreeable if replies.votes else "",
+            (agreeable if replies.votes else "") or _agreeable([replies], "benchmark"),
             "" if mute else _silent_warning(benchmark.grades, benchmark_cases, replies),
             not_asked.warning(benchmark_cases.benchmark),
             _missing_warning(replies, len(benchmark_cases.questions), outcome),
@@ -701,14 +701,18 @@ def _why_unanswered(outcome: Outcome) -> str:
     return next(filter(None, (*(cause.example for cause in outcome.causes), str(outcome.stopped))), "")
 
 
-def _agreeable(stored: Sequence[_Replies]) -> str:
-    """A warning if the judge called every distinct answer of all benchmarks correct, and these are many; else empty."""
-    rulings = [majority(votes) for replies in stored for votes in replies.votes.values()]
-    if len(rulings) < MIN_ALIKE or not all(rulings):
+def _agreeable(stored: Sequence[_Replies], whole: str) -> str:
+    """A warning if the judge called many distinct answers correct and none wrong; else empty.
+
+    An answer without a verdict is no sign that the judge calls anything wrong, so it changes nothing. stored: of the
+    benchmarks that are looked at together. whole: what they are together, in words.
+    """
+    rulings = Counter(majority(votes) for replies in stored for votes in replies.votes.values())
+    if rulings[True] < MIN_ALIKE or rulings[False]:
         return ""
     return (
-        f"the judge called all {len(rulings):,} distinct answers of this run correct: it may call every answer "
-        "correct. Let it rule on wrong answers that you know, or measure its errors by `harness audit`"
+        f"the judge called {rulings[True]:,} distinct answers of this {whole} correct and none wrong: it may call "
+        "every answer correct. Let it rule on wrong answers that you know, or measure its errors by `harness audit`"
     )
 
 
@@ -775,6 +779,18 @@ SamplesOf = Callable[[GradedBenchmark, Collection[Key]], Iterable[Sample]]
 """Looks up the samples of a benchmark that have these keys."""
 
 
+def requests_for(
+    run: RunFolder, graded: GradedBenchmark, judge: JudgeSettings, samples_of: SamplesOf
+) -> list[tuple[Question, int]]:
+    """The judge's question about each distinct answer in scope, and how often `judge_grades` would send it now.
+
+    0: every vote is stored, with a verdict. run: the run in whose folder the judge's replies are stored.
+    """
+    cases = _cases(graded, judge, samples_of)
+    to_send = _replies(judge.folder(run), cases, judge).to_send
+    return [(question, to_send[case]) for case, question in cases.questions.items()]
+
+
 def _cases(graded: GradedBenchmark, judge: JudgeSettings, samples_of: SamplesOf) -> _Cases:
     """The distinct (question, answer) pairs that the judge is to rule on, undecided ones first."""
     by_id = {question.question_id: question for question in graded.questions}
@@ -803,7 +819,8 @@ def _cases(graded: GradedBenchmark, judge: JudgeSettings, samples_of: SamplesOf)
 @dataclass(frozen=True, slots=True)
 class _Replies:
     """The judge's replies for one benchmark. votes: case → its votes, for the cases with all votes. owed: cases with a
-    vote missing. silent: replies without a verdict about the cases that have none. from_server: address of a server →
+    vote missing. silent: replies without a verdict about the cases that have none. to_send: case → its requests in the
+    next session, for missing and silent replies. from_server: address of a server →
     number of its replies. prompt_tokens, completion_tokens: sums over the stored replies; None if no reply states them.
     """
 
@@ -811,6 +828,7 @@ class _Replies:
     votes: Mapping[str, Sequence[bool | None]]
     owed: frozenset[str]
     silent: frozenset[Key]
+    to_send: Counter[str]
     from_server: Counter[str]
     prompt_tokens: int | None
     completion_tokens: int | None
@@ -832,13 +850,16 @@ def _replies(folder: RunFolder, cases: _Cases, judge: JudgeSettings) -> _Replies
             votes[sample.question_id].append(ruling := vote(sample, judge.prompt))
             if ruling is None:
                 without.append(sample.key)
-    missing = frozenset(row.question_id for row in missing_samples(cases.benchmark, cases.questions, judge.votes, keys))
+    rows = missing_samples(cases.benchmark, cases.questions, judge.votes, keys)
+    missing = Counter({row.question_id: len(row.indices) for row in rows})
     decided = {case for case, ruling in votes.items() if case not in missing and majority(ruling) is not None}
+    silent = frozenset(key for key in without if key.question_id not in decided)
     return _Replies(
         benchmark=cases.benchmark,
         votes={case: ruling for case, ruling in votes.items() if case not in missing},
-        owed=missing,
-        silent=frozenset(key for key in without if key.question_id not in decided),
+        owed=frozenset(missing),
+        silent=silent,
+        to_send=missing + Counter(key.question_id for key in silent),
         from_server=from_server,
         prompt_tokens=_sum(usage.prompt_tokens for usage in usages),
         completion_tokens=_sum(usage.completion_tokens for usage in usages),

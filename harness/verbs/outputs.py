@@ -72,8 +72,8 @@ def write_grades(out: Path | None, grades: Iterable[Grade]) -> None:
         write_atomically(out, (codec.encode(grade) + b"\n" for grade in grades))
 
 
-def score_file(path: Path, options: ScoreOptions, watcher: Watcher) -> ScoredFile:
-    """Grade and score the outputs in `path` and store the results in the `OutputsFolder` beside it.
+def score_file(path: Path, options: ScoreOptions, watcher: Watcher, *, store: bool = True) -> ScoredFile:
+    """Grade and score the outputs in `path`; with `store`, store the results in the `OutputsFolder` beside it.
 
     If the folder cannot be written, there is only a warning. Raises `UsageError` with file and line.
     """
@@ -89,12 +89,13 @@ def score_file(path: Path, options: ScoreOptions, watcher: Watcher) -> ScoredFil
     if _matches_by_id(read, options):
         graded = [_with_warning(benchmark, _BY_ID) for benchmark in graded]
     _warn_of_reading(path, read, options, watcher)
-    scores = [score_of(graded_benchmark) for graded_benchmark in graded]
+    scored = ScoredFile(folder=folder, scores=[score_of(each) for each in graded], graded=graded, pairs=pairs)
+    if not store:
+        return scored
     try:
-        _keep(folder, graded, scores, digest, _reading_options(options), options.written_by or read.model)
+        _keep(folder, graded, scored.scores, digest, _reading_options(options), options.written_by or read.model)
     except StoreError as error:
         watcher.warn(Sentence(f"the scores could not be stored, and no report can use them: {error.sentence.marked}"))
-    scored = ScoredFile(folder=folder, scores=scores, graded=graded, pairs=pairs)
     write_grades(options.out, scored.grades)
     return scored
 

@@ -80,6 +80,14 @@ def test_a_judge_s_settings_are_shown_and_the_judge_is_not_asked(folder: Path) -
     assert "secret" not in done.out
 
 
+def test_the_most_requests_to_a_judge_are_its_votes_on_every_sample(folder: Path) -> None:
+    rows = [{"problem": f"What is {n} + 1?", "answer": str(n + 1)} for n in range(7)]
+    (folder / "seven.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = ["run", "--data", "seven.jsonl", "--samples", "5", "--max-model-len", "40960", *SERVE]
+    done = harness(folder, *words, "--judge", "m", "--judge-base-url", "http://127.0.0.1:9", "--judge-votes", "3")
+    assert re.search(r"judge: requests +at most 105 ", done.out), done.out
+
+
 def test_several_cards_are_one_run(folder: Path) -> None:
     card = "title: T\nsource: {kind: file, path: sums.jsonl}\ncolumns: {question: problem, answer: answer}\n"
     for name in ("first", "second"):

@@ -11,7 +11,7 @@ import shlex
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from hashlib import sha256
 from html import unescape
@@ -369,16 +369,47 @@ def test_a_judge_without_any_verdict_is_told_with_each_benchmark_s_own_answers(t
     assert "the judge was asked about 3 answers and gave no verdict at all" in judged.mute
 
 
-@pytest.mark.parametrize(("n", "wrong", "warned"), [(12, (), True), (12, ("3 times",), False), (9, (), False)])
+@pytest.mark.parametrize(
+    ("n", "others", "n_correct"),
+    [
+        (12, {}, 12),
+        (12, {"3 times": False}, None),
+        (9, {}, None),
+        (12, {"3 times": None}, 11),
+        (12, {"3 times": None, "4 times": False}, None),
+        (12, {"3 times": None, "4 times": None, "5 times": None}, None),
+    ],
+)
 def test_a_judge_that_calls_many_answers_correct_and_none_wrong_is_warned_of(
-    tmp_path: Path, n: int, wrong: Sequence[str], warned: bool
+    tmp_path: Path, n: int, others: dict[str, bool | None], n_correct: int | None
 ) -> None:
+    """An answer without a verdict (None) hides no such judge, and makes none. n_correct: None without the warning."""
     texts = [rf"\boxed{{\text{{plants making sugar, {index} times}}}}" for index in range(n)]
     folder = write_run(tmp_path / "many", {"q": (PROSE, texts)})
-    with FaultServer(ruling_by({**dict.fromkeys(wrong, False), "sugar": True})) as server:
+    with FaultServer(ruling_by({**others, "sugar": True})) as server:
         (score,) = judge_run(folder, serve(server)).scores
-    sentence = f"the judge called all {n} distinct answers of this run correct: it may call every answer correct."
-    assert any(sentence in warning for warning in score.warnings) == warned
+    (said, *more) = [warning for warning in score.warnings if "may call every answer" in warning] or [""]
+    assert not more
+    begin = f"the judge called {n_correct} distinct answers of this run correct and none wrong: it may call every"
+    assert said.startswith("" if n_correct is None else begin)
+    assert bool(said) == (n_correct is not None)
+
+
+@pytest.mark.parametrize(("n", "warned"), [(10, True), (9, False)])
+def test_a_judge_that_calls_none_wrong_of_one_benchmark_is_warned_of_there(
+    tmp_path: Path, run: RunFolder, n: int, warned: bool
+) -> None:
+    """The other benchmark of the run has a wrong answer, and no warning."""
+    texts = [rf"\boxed{{\text{{a leaf making sugar, {index} times}}}}" for index in range(n)]
+    other = write_run(tmp_path / "other", {"p": (PROSE, texts)}, benchmark="leaves")
+    shutil.copytree(other.path / "leaves", run.path / "leaves")
+    manifest = Manifest.load(run)
+    manifest.extend("leaves", Manifest.load(other).benchmarks["leaves"]).save(run)
+    with FaultServer(ruling_by(RULING)) as server:
+        scores = judge_run(run, serve(server)).scores
+    sentence = f"the judge called {n} distinct answers of this benchmark correct and none wrong"
+    of = [score.benchmark for score in scores if any(sentence in warning for warning in score.warnings)]
+    assert of == (["leaves"] if warned else [])
 
 
 def test_a_score_names_the_cause_of_missing_replies(run: RunFolder) -> None:

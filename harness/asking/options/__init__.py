@@ -20,7 +20,7 @@ from harness.asking.options.deciding import (
 from harness.asking.options.finished import AuditOptions, ExportOptions, GradeOptions, MergeOptions, ReportOptions
 from harness.asking.options.judge import JudgeOptions
 from harness.asking.options.probing import ProbeOptions
-from harness.asking.options.score import OutputsOptions, ScoreOptions
+from harness.asking.options.score import JudgingCosts, OutputsOptions, ScoreOptions
 from harness.asking.options.verbs import RunOptions
 from harness.asking.options.whom import WhichServer
 from harness.presets.grading import AnyK, GradingOptions
@@ -33,6 +33,7 @@ __all__ = [
     "GradeOptions",
     "GradingOptions",
     "JudgeOptions",
+    "JudgingCosts",
     "MergeOptions",
     "OutputsOptions",
     "PlanBasis",

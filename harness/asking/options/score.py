@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from harness.asking.options.headings import GRADING, OUTPUT, OUTPUTS
+from harness.asking.options.headings import GRADING, JUDGE, MONEY, OUTPUT, OUTPUTS
 from harness.core.errors import UsageError, option
 from harness.core.options import Kind, Option, Options, options_of
 from harness.presets.grading import GradingOptions
@@ -89,6 +89,37 @@ class OutputsOptions(Options):
             metavar="RUN",
         ),
     ] = None
+
+
+class JudgingCosts(Options):
+    """Whether the command only says what the judge would be asked and what that costs; at which prices."""
+
+    dry_run: Annotated[
+        bool,
+        Option(
+            "Say how often the judge would be asked and what that costs at most; send and store nothing.", under=JUDGE
+        ),
+    ] = False
+    price_in: Annotated[
+        float | None,
+        Option(f"USD per million prompt tokens of the judge, for {option('dry_run')}.", under=MONEY, least=0),
+    ] = None
+    price_out: Annotated[
+        float | None,
+        Option(f"USD per million new tokens of the judge, for {option('dry_run')}.", under=MONEY, least=0),
+    ] = None
+
+    def _check(self) -> None:
+        """Raise `UsageError` for a price without its other half, and for prices that nothing uses."""
+        super()._check()
+        priced = [name for name in ("price_in", "price_out") if getattr(self, name) is not None]
+        if len(priced) == 1:
+            raise UsageError(
+                f"{option('price_in')} and {option('price_out')} must be given together: prompts and replies are both "
+                "billed"
+            )
+        if priced and not self.dry_run:
+            raise UsageError(f"it needs {option('dry_run')}, which says what the judge costs", field=priced[0])
 
 
 class ScoreOptions(GradingOptions, OutputsOptions):

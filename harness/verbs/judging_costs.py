@@ -1,0 +1,102 @@
+"""What a judge would be asked about a source, and what that costs at most, before anything is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.asking.options import JudgeOptions, ScoreOptions
+from harness.asking.watching import Watcher
+from harness.benchmarks.questions import QuestionSet
+from harness.client.asker import Asker
+from harness.client.spelling import PromptBounds, prompt_bytes
+from harness.core import codec
+from harness.core.errors import UsageError, option
+from harness.core.records import Key, Sample
+from harness.generation.settings import BenchmarkSettings
+from harness.generation.spending import Prices
+from harness.runs import RunFolder, read_samples
+from harness.scoring.pipeline import GradedBenchmark, grade_run
+from harness.verbs.judge import JudgeSettings, SamplesOf, judge_of, requests_for
+from harness.verbs.outputs import score_file
+from harness.verbs.score import are_outputs
+
+STORING = ("as_run", "out", "track", "on", "also")
+"""Options of a scoring that write, send or ask somewhere else, so that a dry run refuses them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedJudging:
+    """What the judge would be asked about one source.
+
+    n_answers: distinct answers in the judge's scope. n_requests: requests for replies that are missing or without a
+    verdict. prompt_tokens, new_tokens: the most that these requests can take if each is sent once.
+    """
+
+    judge: JudgeSettings
+    n_answers: int
+    n_requests: int
+    prompt_tokens: int
+    new_tokens: int
+
+    @property
+    def n_stored(self) -> int:
+        """The number of stored replies that are used."""
+        return self.n_answers * self.judge.votes - self.n_requests
+
+    def usd(self, prices: Prices) -> float:
+        """The most that the requests cost, in USD."""
+        return prices.usd(self.prompt_tokens, self.new_tokens)
+
+
+def expected_judging(source: Path, options: ScoreOptions, judge: JudgeOptions, watcher: Watcher) -> ExpectedJudging:
+    """Say what `score` would ask the judge about `source` now. The rules grade first; nothing is sent or stored.
+
+    Raises `UsageError`, also for options that write or send, and `StoreError`.
+    """
+    for name in STORING:
+        if name in options.changed:
+            raise UsageError(f"{option('dry_run')} sends and stores nothing: leave it out", field=name)
+    settings, _ = judge_of(judge, watcher)
+    folder, graded, samples_of = _grade_by_rules(source, options, watcher)
+    template = Asker(model=settings.model).template(settings.sampling.sent())
+    bounds = PromptBounds()
+    n_answers = n_requests = prompt_tokens = 0
+    for benchmark in graded:
+        for question, n in requests_for(folder, benchmark, settings, samples_of):
+            n_answers += 1
+            n_requests += n
+            if n:
+                n_bytes = prompt_bytes(codec.decode(template.body(question)))
+                prompt_tokens += n * bounds.most(question.question_id, n_bytes)
+    return ExpectedJudging(
+        judge=settings,
+        n_answers=n_answers,
+        n_requests=n_requests,
+        prompt_tokens=prompt_tokens,
+        new_tokens=n_requests * settings.max_tokens,
+    )
+
+
+def _grade_by_rules(
+    source: Path, options: ScoreOptions, watcher: Watcher
+) -> tuple[RunFolder, Iterable[GradedBenchmark], SamplesOf]:
+    """The folder of a source's scores, its benchmarks with the rules' grades, and what looks up their samples."""
+    if not are_outputs(source, options):
+        run = RunFolder.open(source)
+        return run, grade_run(run, options, watcher.graded), lambda of, keys: read_samples(of.folder, keys=keys)
+    scored = score_file(source, options, watcher, store=False)
+
+    def samples_of(_: GradedBenchmark, keys: Collection[Key]) -> Iterator[Sample]:
+        return (sample for _question, sample in scored.pairs if sample.key in keys)
+
+    return scored.folder, scored.graded, samples_of
+
+
+def most_requests(sets: Sequence[QuestionSet], benchmarks: Mapping[str, BenchmarkSettings], votes: int) -> int:
+    """The most requests to the judge of a run: a reply for each vote on each sample, as if no two answers were equal.
+
+    benchmarks: benchmark → how it is sampled.
+    """
+    return votes * sum(benchmarks[each.name].plan().of(name) for each in sets for name in each.ids)

@@ -1,0 +1,148 @@
+"""What a judge would be asked is said before it is asked, and holds against the requests that are then sent.
+
+For: harness.verbs.judging_costs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from harness.cli.score import command as score
+from tests.faults.server import FaultServer, Request, Step, http
+from tests.system.command import harness
+from tests.verbs.judged_runs import PROSE, asked_of, ruling_by, shown_to, write_run
+
+GOOD = r"So \boxed{\text{plants making sugar from light}}"
+BAD = r"So \boxed{\text{plants burning sugar at night}}"
+RULING = {"making": True, "burning": False}
+RIGHT = rf"\boxed{{\text{{{PROSE}}}}}"
+ROWS = {"q1": (PROSE, [GOOD, BAD, GOOD, GOOD]), "q2": (PROSE, [GOOD, GOOD, "", RIGHT])}
+"""Three distinct answers to judge, as equal answers to one question count once; the rules decide two samples."""
+
+
+def said(folder: Path, *words: str) -> str:
+    done = CliRunner().invoke(score, [str(folder), "--judge", "judge", "--workers", "1", *words])
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def promised(output: str) -> tuple[int, int, int]:
+    """(requests, prompt tokens at most, new tokens at most) that a dry run names."""
+    match = re.search(r"asked ([\d,]+) times? \(.*\n  at most ([\d,]+) prompt tokens? and ([\d,]+) new tokens", output)
+    assert match is not None, output
+    requests, prompt, new = (int(number.replace(",", "")) for number in match.groups())
+    return requests, prompt, new
+
+
+def files_in(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def judged(server: FaultServer, folder: Path, *words: str) -> list[Request]:
+    """The requests for verdicts that scoring sends."""
+    before = len(asked_of(server))
+    CliRunner().invoke(
+        score, [str(folder), "--judge", "judge", "--judge-base-url", server.base_url, "--workers", "1", *words]
+    )
+    return [request for request in server.requests if request.method == "POST"][before:]
+
+
+@pytest.mark.parametrize(
+    ("words", "n"),
+    [((), 3), (("--judge-votes", "3"), 9), (("--judge-scope", "all"), 4), (("--judge-max-tokens", "7"), 3)],
+)
+def test_the_requests_and_their_bounds_hold_against_what_is_sent(
+    tmp_path: Path, words: tuple[str, ...], n: int
+) -> None:
+    folder = write_run(tmp_path / "run", ROWS).path
+    before = files_in(folder)
+    with FaultServer(ruling_by(RULING)) as server:
+        output = said(folder, *words, "--judge-base-url", server.base_url, "--dry-run")
+        assert not server.requests
+        assert files_in(folder) == before
+        sent = judged(server, folder, *words)
+    requests, prompt, new = promised(output)
+    assert requests == len(sent) == n
+    # A token has at least one byte, so no server can count more tokens than the messages have bytes and its marks.
+    n_bytes = sum(len(message["content"].encode()) for request in sent for message in request.json["messages"])
+    assert n_bytes <= prompt <= n_bytes + 200 * n
+    assert new == sum(request.json["max_tokens"] for request in sent)
+
+
+def test_stored_verdicts_are_not_paid_twice_and_replies_without_one_are(tmp_path: Path) -> None:
+    """Two of three answers get a verdict; more votes then cost only the further votes."""
+    folder = write_run(tmp_path / "run", ROWS).path
+    with FaultServer(ruling_by({"burning": False})) as server:
+        judged(server, folder, "--judge-temperature", "0.6")
+    dry = ("--judge-temperature", "0.6", "--dry-run")
+    output = said(folder, *dry)
+    assert promised(output)[0] == 2
+    assert "3 distinct answers − 1 stored reply" in output
+    more = ("--judge-temperature", "0.6", "--judge-votes", "2")
+    assert promised(said(folder, *more, "--dry-run"))[0] == 5
+    with FaultServer(ruling_by(RULING)) as server:
+        assert len(judged(server, folder, *more)) == 5
+    assert promised(said(folder, *more, "--dry-run")) == (0, 0, 0)
+    shutil.rmtree(folder / "judge")
+    assert promised(said(folder, *more, "--dry-run"))[0] == 6
+
+
+def test_an_answer_whose_request_failed_is_asked_again(tmp_path: Path) -> None:
+    def answer(request: Request) -> Iterator[Step]:
+        if request.method == "POST" and "burning" in shown_to(request)[1]:
+            return iter([http(400, b"{}")])
+        return ruling_by(RULING)(request)
+
+    folder = write_run(tmp_path / "run", ROWS).path
+    with FaultServer(answer) as server:
+        judged(server, folder)
+        assert promised(said(folder, "--dry-run"))[0] == 1
+
+
+def test_the_cost_follows_from_the_prices(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", ROWS).path
+    output = said(folder, "--dry-run", "--price-in", "1000", "--price-out", "2000")
+    _, prompt, new = promised(output)
+    assert f"  at most {(prompt * 1000 + new * 2000) / 1e6:,.4f} USD" in output
+    assert "USD" not in said(folder, "--dry-run")
+
+
+def test_a_file_of_outputs_is_graded_and_nothing_is_stored(tmp_path: Path) -> None:
+    file = tmp_path / "outputs.jsonl"
+    rows: list[dict[str, Any]] = [{"question": "Why?", "reply": text, "answer": PROSE} for text in (GOOD, GOOD, BAD)]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = ("--response-key", "reply", "--answer-key", "answer")
+    requests, _, _ = promised(said(file, *words, "--dry-run"))
+    assert [*tmp_path.iterdir()] == [file]
+    with FaultServer(ruling_by(RULING)) as server:
+        assert len(judged(server, file, *words)) == requests == 2
+
+
+def test_a_run_without_anything_to_judge_says_so(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", {"q": ("4", [r"\boxed{4}"])}).path
+    assert "the judge has nothing to rule on" in said(folder, "--dry-run")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--dry-run",), "name the judge with --judge MODEL"),
+        (("--judge", "m", "--dry-run", "--json"), "leave out --json"),
+        (("--judge", "m", "--dry-run", "--also", "math-verify"), "--also: --dry-run sends and stores nothing"),
+        (("--judge", "m", "--dry-run", "--price-in", "1"), "--price-in and --price-out must be given together"),
+        (("--judge", "m", "--price-in", "1", "--price-out", "2"), "--price-in: it needs --dry-run"),
+    ],
+)
+def test_what_a_dry_run_cannot_do_is_refused(tmp_path: Path, words: tuple[str, ...], sentence: str) -> None:
+    folder = write_run(tmp_path / "run", {"q": ("4", [r"\boxed{4}"])}).path
+    done = harness(tmp_path, "score", str(folder), *words)
+    assert done.code == 2
+    assert sentence in done.err, done.err
