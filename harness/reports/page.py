@@ -80,12 +80,15 @@ class _Figure:
 
 @dataclass(frozen=True, slots=True)
 class _Headline:
-    """One score in large letters."""
+    """One score in large letters.
+
+    accuracies: (number, its kind) of each large number: the grader's, then the one with verdicts by hand; the kind is
+    empty for a number that stands alone. facts: (name, value) of each line below them.
+    """
 
     benchmark: str
-    accuracy: str
+    accuracies: tuple[tuple[str, str], ...]
     facts: tuple[tuple[str, str], ...]
-    """(name, value) of each line below the accuracy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,12 +245,27 @@ def _headlines(runs: Sequence[ScoredRun]) -> list[_Headline]:
 
 
 def _headline(score: Score) -> _Headline:
-    """The headline of one benchmark: its accuracy and the facts beside it."""
+    """The headline of one benchmark: its accuracy and the facts beside it.
+
+    The accuracy with verdicts by hand is as large as the grader's if it leaves nothing open: no sample is undecided
+    with these verdicts, or an audit estimates the accuracy.
+    """
     most = max(score.pass_at, default=0)
-    at_most = score.sampling_error is None
+    sampling = [interval_cell(score.sampling_interval, at_most=score.sampling_error is None)]
+    question = [interval_cell(score.question_interval)]
+    by_hand = with_verdicts_by_hand(score)
+    settled = by_hand is not None and (score.audited is not None or score.n_undecided_overridden == 0)
+    name, accuracies = short(score.benchmark), [(percent(score.accuracy), "")]
+    if by_hand is not None and settled:
+        accuracies = [(percent(score.accuracy), AS_GRADED), (percent(by_hand.accuracy), BY_HAND)]
+        if (intervals := by_hand.intervals) is not None:
+            sampling.append(f"{interval_cell(intervals.sampling_interval, at_most=intervals.at_most)} {BY_HAND}")
+            question.append(f"{interval_cell(intervals.question_interval)} {BY_HAND}")
+    elif by_hand is not None:
+        name = f"{name}, {AS_GRADED}"
     facts = [
-        ("same questions, asked again", interval_cell(score.sampling_interval, at_most=at_most)),
-        ("other questions of this kind", interval_cell(score.question_interval)),
+        ("same questions, asked again", "; ".join(sampling)),
+        ("other questions of this kind", "; ".join(question)),
         ("size", f"{count_noun(score.n_questions, 'question')} × {samples_cell(score)}"),
     ]
     if most > 1:
@@ -256,10 +274,9 @@ def _headline(score: Score) -> _Headline:
         facts.append(("cut by max_tokens", f"{score.n_truncated / score.n_samples:.1%}"))
     if score.partial:
         facts.append(("when complete, within", f"{percent(score.bounds.low)}–{percent(score.bounds.high)}"))
-    if (by_hand := with_verdicts_by_hand(score)) is not None:
+    if by_hand is not None and not settled:
         facts.append((BY_HAND, with_interval(*by_hand)))
-    name = short(score.benchmark) if by_hand is None else f"{short(score.benchmark)}, {AS_GRADED}"
-    return _Headline(name, percent(score.accuracy), tuple(facts))
+    return _Headline(name, tuple(accuracies), tuple(facts))
 
 
 def _section(number: int, name: str, runs: Sequence[ScoredRun], *, drawn: bool) -> _Section:

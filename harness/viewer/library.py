@@ -166,6 +166,9 @@ class OpenBenchmark:
             self._all_overrides = files.read(folder.overrides, lambda: override_file.read(folder), [])
             self.overrides = override_file.in_force(self._all_overrides)
             self.audits = audits(self._all_overrides)
+            if not folder.index.is_file():
+                # A run made of a file has no index, so its journal itself is counted.
+                files.read(folder.samples, self._refresh_offsets, None)
             self.n_stored = self.offsets.n_samples or count_entries(folder)
 
     def refresh(self) -> tuple[object, ...]:

@@ -177,8 +177,16 @@ def test_every_part_that_counts_the_graders_verdicts_says_so_beside_verdicts_by_
     assert mean[0] == "second 0.0 %, base 75.0 %: -75.0 points, by the grader"
     assert mean[1].startswith("  with verdicts by hand: second 0.0 %, base 87.5 %: -87.5 points; same questions ")
     alone = " ".join(Elements(report([base]).html()).texts)
-    assert re.search(r"read, as graded\s+75\.0", alone)
-    assert re.search(r"with verdicts by hand\s+100\.0", alone)
+    both = re.search(r"read\s+75\.0 +% as graded +100\.0 +% with verdicts by hand (.*?) size ", alone)
+    assert both is not None, "nothing is undecided by hand, so both accuracies are large"
+    assert re.fullmatch(r"(?:.*?[\d.]+–[\d.]+; (?:at most )?[\d.]+–[\d.]+ with verdicts by hand){2}", both[1])
+    overrides.correct(base.benchmark("read"), key, "undecided", graded="undecided", who="Ann", why="no")
+    other = Key("q2", 0)
+    overrides.correct(base.benchmark("read"), other, "wrong", graded="correct", who="Ann", why="it is not")
+    score_run(base, GradingOptions(workers=1))
+    partly = " ".join(Elements(report([base]).html()).texts)
+    assert re.search(r"read, as graded\s+75\.0 +%  *same questions", partly), "a sample is undecided still"
+    assert re.search(r"with verdicts by hand\s+50\.0", partly)
 
 
 def test_a_list_of_questions_names_one_by_its_text_where_its_id_is_only_a_checksum(tmp_path: Path) -> None:

@@ -156,6 +156,19 @@ def test_all_runs_below_a_folder_are_listed(client: httpx.Client) -> None:
     assert runs[0]["benchmarks"][0]["accuracy"] == pytest.approx(1 / 3)
 
 
+def test_the_overview_counts_the_samples_of_a_run_made_of_a_file(client: httpx.Client, results: Path) -> None:
+    (results / "class.jsonl").write_text(
+        "".join(
+            json.dumps({"question": f"{n}?", "answer": str(n), "response": f"\\boxed{{{n}}}"}) + "\n" for n in (1, 2)
+        )
+    )
+    made = harness(results, "score", "class.jsonl", "--as-run", "results/class")
+    assert made.code == 0, made.err
+    (run,) = (run for run in client.get("/api/runs").json()["runs"] if run["run"] == "class")
+    (line,) = run["benchmarks"]
+    assert (line["n_stored"], line["n_questions"] * line["n_planned"]) == (2, 2)
+
+
 def test_the_page_knows_every_kind_of_near_miss_by_the_grader_s_own_words(client: httpx.Client) -> None:
     page = client.get("/static/questions.js").text
     assert all(f'"{words}"' in page for words in NEAR_MISSES.values())

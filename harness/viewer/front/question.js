@@ -147,20 +147,21 @@ export function sampleText(value, { maths, where, who, refresh, words = [] }) {
   const { row, usage, timing, grade } = value;
   const speed = usage.completion_tokens && timing.last_token && timing.first_token !== null && timing.last_token > timing.first_token
     ? (usage.completion_tokens - 1) / (timing.last_token - timing.first_token) : null;
+  const timed = timing.started > 0; // a sample of a file has no time: it stores 0
   const pairs = [
     ["answer", grade === null ? "–" : foreign(plain(grade.extracted ?? "–", 200))],
     ["rule", grade === null ? "–" : foreign(`${grade.rule} (${grade.grader})`)],
     ["finish reason", foreign(plain(value.finish_reason, 60))],
     ["tokens", `${count(usage.completion_tokens)}${usage.reasoning_tokens ? `, ${count(usage.reasoning_tokens)} of them reasoning` : ""}`],
     ["prompt tokens", count(usage.prompt_tokens)],
-    ["time", `${timing.total.toFixed(1)} s`],
+    ...(timed ? [["time", `${timing.total.toFixed(1)} s`]] : []),
     ["first token", timing.first_token === null ? "–" : `${timing.first_token.toFixed(2)} s`],
     ["tokens a second", speed === null ? "–" : speed.toFixed(1)],
     ["seed", value.seed ?? "–"],
     ["attempts", value.attempts],
     ["endpoint", foreign(plain(value.endpoint, 100))],
     ["model", foreign(plain(value.server_model ?? "–", 100))],
-    ["asked", new Date(timing.started * 1000).toISOString().slice(0, 19).replace("T", " ") + " UTC"],
+    ...(timed ? [["asked", new Date(timing.started * 1000).toISOString().slice(0, 19).replace("T", " ") + " UTC"]] : []),
   ];
   const raw = (part, words) => h("a", { href: "/raw?" + queryOf({ ...where, part }), target: "_blank", rel: "noopener" }, words);
   return h("article", { class: "sample", "aria-label": `Sample ${row.index}` },
