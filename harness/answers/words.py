@@ -93,6 +93,11 @@ def words_of(source: str) -> str:
     return _SYNONYMS.get(text, text)
 
 
+def words_of_sentence(source: str) -> str:
+    """Return `words_of` a sentence, each Chinese weekday in it by its English name, as `words_of` has one alone."""
+    return words_of(_WEEKDAY.sub(lambda day: f" {_WEEKDAYS[day[1]]} ", source))
+
+
 def is_sentence(text: str) -> bool:
     """Whether `text` is five or more words without a digit or a formula, or ten or more Chinese characters."""
     if _FORMULA.search(text) is not None:

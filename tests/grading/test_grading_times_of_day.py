@@ -44,3 +44,27 @@ def test_twelve_at_night_is_no_noon() -> None:
 def test_a_part_of_the_day_and_an_hour_outside_it_are_no_time() -> None:
     assert _grade("15:30", "上午15时30分") != "correct"
     assert _grade("3:30 p.m.", "凌晨15时30分") != "correct"
+
+
+@pytest.mark.parametrize(
+    ("reference", "answer"),
+    [
+        ("3:2", "3点2分"),
+        ("5:3", "五点三分"),
+        ("3点2分", "3:2"),
+        ("3:2", "3:02"),
+        ("3:2", "下午3点2分"),
+        ("1/10", "3点30分"),
+    ],
+)
+def test_a_time_of_day_is_no_ratio(reference: str, answer: str) -> None:
+    assert _grade(reference, answer) == "undecided"
+
+
+@pytest.mark.parametrize(
+    ("reference", "answer"),
+    [("9:05", "九点五分"), ("9点5分", "9:05"), ("21:08", "晚上9点8分"), ("9:08 p.m.", "9:08"), ("三点半", "$3:30$")],
+)
+def test_minutes_of_two_digits_beside_a_colon_are_a_time(reference: str, answer: str) -> None:
+    assert _grade(reference, answer) == "correct"
+    assert _grade(reference, "8点5分") == "wrong"

@@ -321,10 +321,13 @@ class _AnswerParser(Powers):
             operands, signs = parts[1].args
             return Node("rel", ((Node("ratio", (parts[0], operands[0])), *operands[1:]), signs))
         half = ""  # of the day: `3:30 p.m.` was read as 3 and 30 with the unit "pm"
-        if last.op == "quantity" and last.args[1] in ("am", "pm"):
-            half, parts = last.args[1], [*parts[:-1], last.args[0]]
+        # A ratio has no leading zero: 9:05 is a time.
+        is_time = last.op == "num" and re.fullmatch(r"0\d", self.tokens[self.position - 1].text) is not None
+        if last.op == "quantity" and last.args[1] in ("am", "pm", "点"):
+            is_time = True
+            half, parts = last.args[1].strip("点"), [*parts[:-1], last.args[0]]
         clock = [part.args[0] for part in parts if part.op == "num" and part.args[0].denominator == 1]
-        if half and len(clock) == len(parts) and len(parts) <= 3:
+        if is_time and len(clock) == len(parts) and len(parts) <= 3:
             return Node("time", (tuple(parts), half))
         if parts[0].op == "rel":  # `k = 11:21`: the parts are (k = 11) and 21
             operands, signs = parts[0].args

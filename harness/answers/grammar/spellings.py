@@ -13,7 +13,7 @@ r"""Whole answers that have a spelling of their own, brought to the spelling tha
     负5, 零下12℃, 零上五摄氏度             -5, -12℃, 5摄氏度
     3比2, 三比二                         3:2
     6×2=12元, 5.5+7=12.5(元), 180（升）    6×2 元=12 元, 5.5+7 元=12.5 元, 180 升
-    下午3时30分, 3点20分, 三点半, 5点一刻       3:30 p.m., 3:20, 3:30, 5:15
+    下午3时30分, 3点20分, 三点半, 5点一刻       3:30 p.m., 3:20 点, 3:30 点, 5:15 点
     2 kg 500 g, 2 h 30 m                2 kg 500 g with units in place of letters
     三小时二十分, 一个半小时, 1元2角5分, 1米52    3小时20分, 1.5小时, 1.25元, 1.52米
     三天半, 两个半, 十二块五, 两米五厘米, 36周岁  3.5天, 2.5个, 12.5元, 2米5厘米, 36岁
@@ -171,7 +171,7 @@ def _daytime(match: re.Match[str]) -> str | None:
 
 
 def _hour_part(match: re.Match[str]) -> str | None:
-    """Return `3:30` for `三点半`, `5:15 p.m.` for `下午5点一刻`; None if there is no such time."""
+    """Return `3:30 点` for `三点半`, `5:15 p.m.` for `下午5点一刻`; None if there is no such time."""
     hour, minute = _count(match[2]), _count(match[4]) if match[4] else _MINUTES_OF_PART[match[3]]
     return None if hour is None or minute is None else _at(match[1], hour, minute)
 
@@ -192,7 +192,8 @@ def _at(when: str | None, hour: int, minute: int) -> str | None:
     if when is not None and hour not in _HOURS_OF_PART[when]:
         return None
     if when is None or hour > _NOON:
-        return f"{hour}:{minute:02}"
+        # 点 stays, so that 3点20分 is read as a time of day, and never as the ratio 3:20.
+        return rf"{hour}:{minute:02}\text{{ 点}}"
     return f"{hour}:{minute:02} {'p' if when in _AFTER_NOON else 'a'}.m."
 
 

@@ -15,7 +15,7 @@ Structures       list(*items): commas without brackets · tuple(*items) · set(*
                  union(*sets) · inter(*sets) · minus(a, b) · builder(variable, condition) · member(a, set)
                  matrix(*rows, each a tuple) · det(matrix) · cases(*list(value, condition))
                  rel((operands…), (signs…)): a = b < c · either(*relations): "a = 0 or b = 0"
-                 ratio(*parts): 2:3 · congruence(value, modulus): 5 (mod 7) · time((hours, minutes…), "am"|"pm")
+                 ratio(*parts): 2:3 · congruence(value, modulus): 5 (mod 7) · time((hours, minutes…), "am"|"pm"|"")
 
 places: digits after the decimal point as written; -1 for a number without a point. 1.50 and 1.5 differ in nothing else.
 `empty`, `degree sign` and `prime sign` occur only inside the grammar.

@@ -94,7 +94,7 @@ def same_days(reference: str, answer: str) -> Comparison | None:
 _HOUR = re.compile(
     r"(\d{1,2}|[零〇一二两三四五六七八九十]{1,3}) ?([点时])(?: ?(\d{1,2}|[零〇一二两三四五六七八九十]{1,3}) ?分)?"
 )
-_TIME = re.compile(r"\d{1,2}:\d\d(?: [ap]\.m\.)?")
+_TIME = re.compile(r"\d{1,2}:\d\d(?: [ap]\.m\.|\\text\{ 点\})?")
 _HOURS, _MINUTES = 24, 60
 
 

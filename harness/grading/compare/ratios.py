@@ -66,6 +66,7 @@ def _is_clock(node: Node) -> bool:
 
 
 _HALVES = ("am", "pm")
+_MIN_TWO_DIGITS = 10
 
 
 def _clock(node: Node) -> tuple[int, int, str] | None:
@@ -90,6 +91,9 @@ def _same_clock(reference: Node, answer: Node, rules: GradeRules) -> bool | None
     left, right = _clock(reference), _clock(answer)
     if left is None or right is None or left[1] != right[1]:
         return False
+    # Minutes have two digits beside a colon, so that 3:2 is a ratio and no time.
+    if "ratio" in (reference.op, answer.op) and left[1] < _MIN_TWO_DIGITS:
+        return None
     if left[2] and right[2]:
         # With both halves of the day named, 12-hour numbers are compared as they stand.
         return left[2] == right[2] and left[0] == right[0]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from harness.answers.words import words_of
+from harness.answers.words import words_of, words_of_sentence
 from harness.grading.find.refusals import gives_up
 
 _MAX_CHARS = 160
@@ -30,8 +30,10 @@ def naming_sentence(text: str, start: int, end: int, references: Sequence[str]) 
         return None
     begin = end - len(text[max(start, end - _MAX_CHARS) : end]) + sentence.start()
     # Spelled as answers in words are compared, so that case and articles do not count.
-    words = words_of(sentence.group())
-    named = (words_of(reference) for reference in references if _NAME.search(reference))
+    words = words_of_sentence(sentence.group())
+    # A synonym stands in a sentence as it is typed: 无解, whose words are "no solution".
+    names = [reference for reference in references if _NAME.search(reference)]
+    named = (*map(words_of, names), *map(str.casefold, names))
     if not any(re.search(rf"(?<![a-z]){re.escape(name)}(?![a-z])", words) for name in named if name):
         return None
     return begin, begin + len(sentence.group().rstrip())
