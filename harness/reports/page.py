@@ -269,7 +269,8 @@ def _headline(score: Score) -> _Headline:
         ("size", f"{count_noun(score.n_questions, 'question')} × {samples_cell(score)}"),
     ]
     if most > 1:
-        facts.append((f"pass@{most} · maj@{most}", f"{percent(score.pass_at[most])} · {percent(score.maj_at[most])}"))
+        what = f"pass@{most} · maj@{most}" + (f", {AS_GRADED}" if settled else "")
+        facts.append((what, f"{percent(score.pass_at[most])} · {percent(score.maj_at[most])}"))
     if score.n_samples:
         facts.append(("cut by max_tokens", f"{score.n_truncated / score.n_samples:.1%}"))
     if score.partial:

@@ -177,9 +177,10 @@ def test_every_part_that_counts_the_graders_verdicts_says_so_beside_verdicts_by_
     assert mean[0] == "second 0.0 %, base 75.0 %: -75.0 points, by the grader"
     assert mean[1].startswith("  with verdicts by hand: second 0.0 %, base 87.5 %: -87.5 points; same questions ")
     alone = " ".join(Elements(report([base]).html()).texts)
-    both = re.search(r"read\s+75\.0 +% as graded +100\.0 +% with verdicts by hand (.*?) size ", alone)
+    both = re.search(r"read\s+75\.0\s+%\s+as graded\s+100\.0\s+%\s+with verdicts by hand (.*?) size ", alone)
     assert both is not None, "nothing is undecided by hand, so both accuracies are large"
     assert re.fullmatch(r"(?:.*?[\d.]+–[\d.]+; (?:at most )?[\d.]+–[\d.]+ with verdicts by hand){2}", both[1])
+    assert re.search(r"pass@2 · maj@2, as graded ", alone)
     overrides.correct(base.benchmark("read"), key, "undecided", graded="undecided", who="Ann", why="no")
     other = Key("q2", 0)
     overrides.correct(base.benchmark("read"), other, "wrong", graded="correct", who="Ann", why="it is not")
