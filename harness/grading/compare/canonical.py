@@ -12,6 +12,9 @@ The unit of the reference says what a number without a unit means, so that besid
 
 A time of day beside another one votes by its minute: 16:10 for 下午4点10分.
 
+Beside named values, named values vote with their names: `x = 7, y = 2`. Beside values in order, an answer keeps its
+order.
+
 Units, percent and degree signs vote by their number alone where the reference has none, and inside of lists.
 """
 
@@ -24,7 +27,7 @@ from functools import lru_cache
 from harness.answers.boxed import without_boxes
 from harness.answers.grammar.literals import Unreadable
 from harness.answers.grammar.numerals import number_in_words
-from harness.answers.grammar.parse import parse
+from harness.answers.grammar.parse import connectives, parse
 from harness.answers.grammar.shown import show
 from harness.answers.grammar.spellings import is_own_spelling
 from harness.answers.grammar.tree import Node, num, symbols
@@ -32,6 +35,8 @@ from harness.answers.grammar.units import Unit, is_counted, noun_of, unit_of
 from harness.answers.letters import letter_of
 from harness.answers.words import counted_in_words, is_words, numeral_as_digits, without_layout, words_of
 from harness.core.records import Question
+from harness.grading.compare.assignments import Assignment, assignments
+from harness.grading.compare.conventions import allows
 from harness.grading.compare.dates import as_times
 from harness.grading.compare.equations import is_equation, statement
 from harness.grading.compare.exact import exact
@@ -74,8 +79,11 @@ def canonical(answer: str, question: Question) -> str | None:
         if not answer:
             return words[:200]
     try:
-        node = _value_of(parse(answer, list_commas=question.kind == "multiple"))
+        node = parse(answer, list_commas=question.kind == "multiple")
+        # (x, y) = (7, 2) keeps its names beside a reference with names or in order.
+        node = node if assignments(node) is not None else _value_of(node)
         vote = None if quantity is None else _vote_in_unit(node, quantity)
+        vote = vote or _vote_of_names(node, answer, question)
         return (vote or _vote_of_tree(node, ordered=question.rules.ordered))[:2_000]
     except (Unreadable, RecursionError):
         return without_layout(answer)[:200]
@@ -117,6 +125,64 @@ def _quantity_of(references: tuple[str, ...]) -> Node | None:
         if node.op in _SIGNS or (node.op == "quantity" and unit_of(node.args[1]) is not None):
             return node
     return None
+
+
+@lru_cache(maxsize=1_024)
+def _ordered_reference(references: tuple[str, ...]) -> Node | None:
+    """Return the first reference whose values have names or an order (`x = 7, y = 2`, (7, 2)); None if none is such."""
+    for reference in references:
+        try:
+            node = parse(without_boxes(reference))
+        except (Unreadable, RecursionError):
+            continue
+        if assignments(node) is not None or node.op == "tuple":
+            return node
+    return None
+
+
+def _vote_of_names(node: Node, answer: str, question: Question) -> str | None:
+    """Return the vote of several values beside a reference that gives them names or an order: `x = 7, y = 2`.
+
+    None beside any other reference, and for any other answer.
+    """
+    reference = _ordered_reference(question.references)
+    if reference is None and not question.rules.ordered:
+        return None
+    named = assignments(node)
+    if "or" in connectives(answer):
+        # "7 or 2" leaves open which value has which name, so that it is another vote than 7, 2.
+        items = node.args if node.op == "list" else ()
+        return " or ".join(show(item) if is_equation(item) else _vote_of_tree(item) for item in items) or None
+    if node.op in ("set", "bracket"):
+        return show(Node(node.op, tuple(Node("text", (_vote_of_tree(item),)) for item in node.args)))
+    reference_names = None if reference is None else assignments(reference)
+    if reference_names is None:
+        if named is None:
+            return _vote_of_tree(node, ordered=True)
+        # Beside values in order, names count by the order that they give.
+        return ", ".join(sorted(_vote_of_tree(Node("tuple", assignment.in_order())) for assignment in named))
+    names = reference_names[0].names
+    # Values alone have the names of the reference if they are compared so.
+    if (
+        named is None
+        and node.op in ("list", "tuple")
+        and len(question.references) == 1
+        and len(node.args) == len(names)
+        and not any(map(is_equation, node.args))
+        and allows(question.rules, "labels_dropped")
+    ):
+        named = [Assignment(Assignment(names, names).in_order(), node.args)]
+    if named is None:
+        return _vote_of_tree(node, ordered=True)
+    return "; ".join(sorted(", ".join(sorted(_named_votes(assignment))) for assignment in named))
+
+
+def _named_votes(assignment: Assignment) -> list[str]:
+    """Return `x = 7` and `y = 2`; names without case, unless that makes two of them one: A and a."""
+    names = [show(name) for name in assignment.names]
+    folded = [name.casefold() for name in names]
+    names = folded if len(set(folded)) == len(names) else names
+    return [f"{name} = {_vote_of_tree(value)}" for name, value in zip(names, assignment.values, strict=True)]
 
 
 def _vote_in_unit(node: Node, reference: Node) -> str | None:

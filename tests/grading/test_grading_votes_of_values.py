@@ -1,0 +1,51 @@
+"""Answers with one vote have one verdict: values with names, in order and in any order, beside each such reference.
+
+For: harness.grading.compare.canonical.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import pytest
+
+import harness
+from tests.grading.values_in_lines import pairs
+
+FORMS = (
+    "x={0}, y={1}", "y={1}, x={0}", "x = {0}; y = {1}", "X={0}, Y={1}", "x={0}\\ y={1}", "(x, y) = ({0}, {1})",
+    "\\begin{{cases}}x={0}\\\\y={1}\\end{{cases}}", "({0}, {1})", "{0}, {1}", "\\{{{0}, {1}\\}}", "{0}或{1}",
+    "x={0}或y={1}",
+    "x_1={0}, x_2={1}", "x={0}或x={1}", "a={0}, b={1}", "A={0}, a={1}", "({0}, {1}), ({1}, {0})",
+    "x={0}, y={1}, x={1}, y={0}", "[{0}, {1}]", "{0}:{1}",
+)  # fmt: skip
+ANSWERS = [form.format(*values) for form in FORMS for values in ((7, 2), (2, 7), (7, 7))]
+REPLIES = sorted({pair.reply for pair in pairs()})
+
+
+def _verdicts_of_votes(reference: str, replies: list[str]) -> dict[str | None, dict[str, str]]:
+    votes: dict[str | None, dict[str, str]] = defaultdict(dict)
+    for reply in replies:
+        grade = harness.grade(reference, reply)
+        votes[grade.vote].setdefault(grade.outcome, reply)
+    return votes
+
+
+@pytest.mark.parametrize("reference", [form.format(7, 2) for form in (*FORMS[:4], *FORMS[5:8])])
+def test_no_two_answers_with_different_verdicts_share_a_vote(reference: str) -> None:
+    votes = _verdicts_of_votes(reference, [f"\\boxed{{{answer}}}" for answer in ANSWERS])
+    assert [verdicts for verdicts in votes.values() if len(verdicts) > 1] == []
+
+
+@pytest.mark.parametrize("reference", ["x=5，y=2", "a=1，b=2，c=-3", "(5, 2)"])
+def test_a_right_reply_with_values_on_lines_shares_its_vote_with_right_ones_only(reference: str) -> None:
+    votes = _verdicts_of_votes(reference, REPLIES)
+    votes.pop(None, None)
+    # Lines that may belong to the answer leave a reply undecided whatever its answer is, so that only right ones count.
+    assert [verdicts for verdicts in votes.values() if "correct" in verdicts and len(verdicts) > 1] == []
+
+
+def test_named_values_are_one_vote_however_they_are_written() -> None:
+    written = [form.format(7, 2) for form in FORMS[:9]]
+    assert {harness.grade("x=7, y=2", f"\\boxed{{{answer}}}").vote for answer in written} == {"x = 7, y = 2"}
+    assert harness.grade("x=7, y=2", "\\boxed{x=2, y=7}").vote == "x = 2, y = 7"
