@@ -340,8 +340,8 @@ def _next(swept: EndedSweep, *, follows: bool) -> str:
     served = {cell.name for group in sweep.groups if group.spec is not None for cell in group.cells}
     readable = [result.cell for result in swept.lost if not result.damaged]
     # Any other server may have loaded the checkpoint before it was deleted, and a stored score is sent without one.
-    asked = served - {result.cell.name for result in swept.lost if result.reason.startswith(UNSENT)}
-    n_gone = sum(cell.name in asked and sweep.deleted_checkpoint(cell) is not None for cell in readable)
+    to_ask = served - {result.cell.name for result in swept.lost if result.reason.startswith(UNSENT)}
+    n_gone = sum(cell.name in to_ask and sweep.deleted_checkpoint(cell) is not None for cell in readable)
     n_left, n_damaged = len(readable) - n_gone, len(swept.lost) - len(readable)
     parts = []
     if n_left:

@@ -116,7 +116,7 @@ def test_scale_word_in_prose(number: int, scale: str, sentence: str) -> None:
 def test_chain_of_inequalities_scaled(low: int, width: int, factor: int) -> None:
     high = low + width
     scaled = f"{factor * low} < {factor}x < {factor * high}"
-    twins(f"{low} < x < {high}", scaled, f"{factor * low} < {factor}x < {factor * high + 1}")
+    twins(f"({low}, {high})", scaled, f"{factor * low} < {factor}x < {factor * high + 1}")
 
 
 @bounded

@@ -203,8 +203,8 @@ ROWS: list[tuple[str, Examples]] = [
     ("`3, 4` and `(3, 4)`", [("3, 4", "(3, 4)", True), ("(3,4)", "(4,3)", False)]),
     ("`(3, ∞)` and `x > 3`", [
         (r"(3, \infty)", "x > 3", True), ("]0,1]", "(0,1]", True), ("[0,1]", "(0,1)", False), ("[0,1]", "0, 1", False),
-        (r"[0,1]\cup[1,2]", "[0,2]", True), (r"(0,1)\cup(1,2)", "(0,2)", False), ("1 < x < 3", "2 < 2x < 6", True),
-        (r"(-\infty,0)\cup(1,\infty)", r"(-\infty,0), (1,\infty)", True), ("1 < x < 3", "2 < 2x < 8", False),
+        (r"[0,1]\cup[1,2]", "[0,2]", True), (r"(0,1)\cup(1,2)", "(0,2)", False), ("(1, 3)", "2 < 2x < 6", True),
+        (r"(-\infty,0)\cup(1,\infty)", r"(-\infty,0), (1,\infty)", True), ("(1, 3)", "2 < 2x < 8", False),
     ]),
     ("`±2` and `2, -2`", [
         (r"\pm2", "2, -2", True), (r"(\pm a, \pm b)", "(a,b), (a,-b), (-a,b), (-a,-b)", True), (r"\pm2", "2", False),

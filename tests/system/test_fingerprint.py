@@ -263,7 +263,7 @@ def test_a_signal_during_the_fingerprint_tells_and_keeps_its_cost(ask: Any, refu
         with pytest.raises(harness.Interrupted, match="stopped by SIGINT before the first sample") as stopped:
             ask(server, **PRICES)
         asked = 1 if refused else 8
-        assert re.search(rf"at most 0\.0\d+ USD for [\d,]+ tokens in, {asked * 16} out", str(stopped.value))
+        assert re.search(rf"at most 0\.0\d+ USD for at most [\d,]+ tokens in, {asked * 16} out", str(stopped.value))
         again = ask(server, fingerprint=False, **PRICES)
     assert again.outcome.complete
     assert again.outcome.spent_before.completion_tokens == asked * 16
