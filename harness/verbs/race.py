@@ -314,9 +314,7 @@ def _noting_the_cost(entered: Mapping[str, Prepared]) -> Iterator[None]:
         ]
         # A race that ends before its first request has nothing to state.
         if any(tokens != Spent() for tokens, _ in spent):
-            # Before the other notes: the last line says how to go on.
-            sentence = f"this command, all candidates together: {sum_in_words(spent)}"
-            stop.__notes__ = [sentence, *getattr(stop, "__notes__", ())]
+            stop.add_note(f"this command, all candidates together: {sum_in_words(spent)}")
         raise
 
 

@@ -54,7 +54,7 @@ def test_samples_without_usage_count_with_the_most_that_they_can_cost(tmp_path: 
     assert len(text.encode()) * 6 <= spent.prompt_tokens <= sum(map(len, bodies)) + 6 * TEMPLATE_TOKENS
     assert (spent.completion_tokens, spent.n_stated, spent.n_bounded) == (6 * 30, 0, 6)
     assert re.match(
-        r"at least 0.0001, at most 0\.00\d\d USD for at most [\d,]+ tokens in, 180 out; 6 requests without stated usage ",
+        r"at least 0.0001, at most 0\.00\d\d USD for at most [\d,]+ tokens in, 180 out; 6 requests without stated ",
         spent.sentence(PRICES),
     )
 
