@@ -321,8 +321,9 @@ class _AnswerParser(Powers):
             operands, signs = parts[1].args
             return Node("rel", ((Node("ratio", (parts[0], operands[0])), *operands[1:]), signs))
         half = ""  # of the day: `3:30 p.m.` was read as 3 and 30 with the unit "pm"
-        # A ratio has no leading zero: 9:05 is a time.
-        is_time = last.op == "num" and re.fullmatch(r"0\d", self.tokens[self.position - 1].text) is not None
+        # A ratio has no leading zero: 9:05 is a time, and so is 12:00 noon, whose last word is left out.
+        ends = self.tokens[max(0, self.position - 2) : self.position]
+        is_time = last.op == "num" and any(re.fullmatch(r"0\d", token.text) for token in ends)
         if last.op == "quantity" and last.args[1] in ("am", "pm", "点"):
             is_time = True
             half, parts = last.args[1].strip("点"), [*parts[:-1], last.args[0]]
