@@ -119,6 +119,10 @@ def _in_rows(tokens: list[MathToken]) -> list[MathToken]:
     return tokens[: begin - 1] + tokens[begin:]
 
 
+_HALVES = {"am": "am", "pm": "pm", "noon": "pm", "点": ""}
+"""Words behind a time of day → the half of the day that they say; 点 says none."""
+
+
 class _AnswerParser(Powers):
     """The rules from a whole answer down to a factor."""
 
@@ -321,12 +325,11 @@ class _AnswerParser(Powers):
             operands, signs = parts[1].args
             return Node("rel", ((Node("ratio", (parts[0], operands[0])), *operands[1:]), signs))
         half = ""  # of the day: `3:30 p.m.` was read as 3 and 30 with the unit "pm"
-        # A ratio has no leading zero: 9:05 is a time, and so is 12:00 noon, whose last word is left out.
-        ends = self.tokens[max(0, self.position - 2) : self.position]
-        is_time = last.op == "num" and any(re.fullmatch(r"0\d", token.text) for token in ends)
-        if last.op == "quantity" and last.args[1] in ("am", "pm", "点"):
+        # A ratio has no leading zero: 9:05 is a time.
+        is_time = last.op == "num" and re.fullmatch(r"0\d", self.tokens[self.position - 1].text) is not None
+        if last.op == "quantity" and last.args[1] in _HALVES:
             is_time = True
-            half, parts = last.args[1].strip("点"), [*parts[:-1], last.args[0]]
+            half, parts = _HALVES[last.args[1]], [*parts[:-1], last.args[0]]
         clock = [part.args[0] for part in parts if part.op == "num" and part.args[0].denominator == 1]
         if is_time and len(clock) == len(parts) and len(parts) <= 3:
             return Node("time", (tuple(parts), half))
