@@ -18,6 +18,10 @@ def same_ratios(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     """Compare two answers, at least one of them a ratio or a time of day."""
     if "time" in (reference.op, answer.op) or "quantity" in (reference.op, answer.op):
         clocks = _clock(reference) is not None and _clock(answer) is not None
+        time, value = (reference, answer) if reference.op == "time" else (answer, reference)
+        # 9 may be the hour of 9:00, and 10 is no part of it; with a half of the day it needs the question.
+        if value.op == "num" and time.op == "time" and not time.args[1]:
+            return Comparison(None if value.args[0] == time.args[0][0].args[0] else False, "clock")
         return Comparison(_same_clock(reference, answer, rules) if clocks else None, "clock")
     if reference.op == answer.op == "ratio":
         if len(reference.args) == len(answer.args) == 2:
