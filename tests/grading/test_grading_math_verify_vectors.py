@@ -79,10 +79,7 @@ SAME_VERDICT = [
     (r"x \geq 5", r"The answer is $5 \leq x$", True),
     ("7 = 11a+c", "The answer is $11a+c$", False),
     ("11", "The answer is $x=11$", True),
-    ("11", r"The answer is $x\approx11$", True),
-    ("x < 1", "The answer is $-x > -1$", True),
     ("x < 1", "The answer is $x > -1$", False),
-    ("x <= 1", "The answer is $-x >= -1$", True),
     ("a +3z = 0", "The answer is $0$", False),
     ("2x + z = 1", "The answer is $1$", False),
     ("a^2 + b = 0", "The answer is $0$", False),
@@ -228,6 +225,9 @@ ON_PURPOSE = [
         r"1 - \frac{1}{\mathrm{e}}", r"The answer is $1 + \frac{1}{\mathrm{e}}$", True, "wrong",
         "they differ; there this stands among known faults",
     ),
+    ("11", r"The answer is $x\approx11$", True, "undecided", "a value that is called rough, beside an exact one"),
+    ("x < 1", "The answer is $-x > -1$", True, "undecided", "an inequality that is still to be solved"),
+    ("x <= 1", "The answer is $-x >= -1$", True, "undecided", "an inequality that is still to be solved"),
 ]  # fmt: skip
 """(reference, reply, whether Math-Verify calls them the same, our verdict, why)."""
 
