@@ -221,7 +221,7 @@ PLANTED = {
     ),
     "the grace after a drain is over at once": Bug("dispatcher", "self._clock() + grace)", "self._clock())", "grace"),
     "sixteen truncated replies stop nobody": Bug(
-        "canary", "if self._truncated == self._n:", "if False:", "signs", rare=True
+        "canary", 'if reply.finish_reason == "length":', "if False:", "signs", rare=True
     ),
     "fifteen bad replies are enough": Bug(
         "canary", "if self._n < FIRST_SAMPLES:", "if self._n < FIRST_SAMPLES - 1:", "signs"
