@@ -107,7 +107,8 @@ def compare(sources: Sequence[Path], options: CompareOptions) -> Comparisons:
     runs = read_runs(folders, named_by_sweep=True)
     compared_to, uncompared = pair_benchmarks(runs, only_first=options.baseline is not None)
     folder_of = _folders_by_label(runs, folders)
-    compared = [_run_pair(folder_of, pairing) for pairing in compared_to]
+    by_hand = [paired_by_hand(*_sides(folder_of, pairing)) for pairing in compared_to]
+    compared = [_run_pair(folder_of, *each) for each in zip(compared_to, by_hand, strict=True)]
     decisions = decide(compared, None if options.margin is None else options.margin / 100)
     comparisons = [
         RunComparison(
@@ -122,9 +123,11 @@ def compare(sources: Sequence[Path], options: CompareOptions) -> Comparisons:
                 *server_differences(base.manifest.provenance, run.manifest.provenance),
             ],
             sides=pair.of_mean,
-            by_hand=paired_by_hand(*_sides(folder_of, BenchmarkPair(run, benchmark, base, first))),
+            by_hand=corrected,
         )
-        for decision, pair, (run, benchmark, base, first) in zip(decisions, compared, compared_to, strict=True)
+        for decision, pair, corrected, (run, benchmark, base, first) in zip(
+            decisions, compared, by_hand, compared_to, strict=True
+        )
     ]
     return Comparisons(comparisons, uncompared)
 
@@ -152,7 +155,7 @@ def cautions(folders: Sequence[RunFolder]) -> dict[Path, Caution]:
     for pairing in pair_benchmarks(runs, only_first=True)[0]:
         paired = _compare_pair(pairing)
         sides = _sides(folder_of, pairing)
-        caution = Caution(tuple(comparison_warnings(*sides, paired)), undecided_range(*sides))
+        caution = Caution(tuple(comparison_warnings(*sides, paired, paired_by_hand(*sides))), undecided_range(*sides))
         by_folder[folder_of[pairing.run.label].path] = caution
     return by_folder
 
@@ -175,8 +178,10 @@ def _compare_pair(pairing: BenchmarkPair) -> PairedComparison:
     return compare_runs(*both)
 
 
-def _run_pair(folder_of: Mapping[str, RunFolder], pairing: BenchmarkPair) -> RunPair:
-    """The comparison of one benchmark, with its warnings. folder_of: the runs' folders by label."""
+def _run_pair(folder_of: Mapping[str, RunFolder], pairing: BenchmarkPair, by_hand: PairedComparison | None) -> RunPair:
+    """The comparison of one benchmark, with its warnings. folder_of: the runs' folders by label. by_hand: the same with
+    verdicts by hand; see `paired_by_hand`.
+    """
     run, benchmark, base, first = pairing
     paired = _compare_pair(pairing)
     return RunPair(
@@ -184,7 +189,7 @@ def _run_pair(folder_of: Mapping[str, RunFolder], pairing: BenchmarkPair) -> Run
         baseline=base.label,
         paired=paired,
         samples=min(item.n for scored in (benchmark, first) for item in scored.questions if item.n),
-        warnings=(*comparison_warnings(*_sides(folder_of, pairing), paired), *look_warnings(*pairing)),
+        warnings=(*comparison_warnings(*_sides(folder_of, pairing), paired, by_hand), *look_warnings(*pairing)),
         sides=(_over_benchmarks(run, benchmark), _over_benchmarks(base, first)),
     )
 

@@ -76,8 +76,12 @@ class Side:
         return {item.question.question_id: item for item in self.benchmark.questions if item.n}
 
 
-def comparison_warnings(ours: Side, first: Side, paired: PairedComparison) -> list[str]:
-    """The warnings of a comparison. ours: the run. first: the baseline. paired: their comparison."""
+def comparison_warnings(
+    ours: Side, first: Side, paired: PairedComparison, by_hand: PairedComparison | None
+) -> list[str]:
+    """The warnings of a comparison. ours: the run. first: the baseline. paired: their comparison; by_hand: that with
+    verdicts by hand (`paired_by_hand`).
+    """
     assert ours.benchmark.score is not None
     assert first.benchmark.score is not None
     warnings = [*_other_rows(ours, first, paired), *_left_out(ours, first, paired), *_other_settings(ours, first)]
@@ -94,7 +98,7 @@ def comparison_warnings(ours: Side, first: Side, paired: PairedComparison) -> li
             "equal settings"
         )
     scores = {"the run": ours.benchmark.score, "the baseline": first.benchmark.score}
-    warnings += [*_judge_warnings(scores), *_by_hand_warnings(scores, paired_by_hand(ours, first))]
+    warnings += [*_judge_warnings(scores), *_by_hand_warnings(scores, by_hand)]
     for which, score in scores.items():
         if score.copies is not None and score.copies.many:
             warnings.append(f"{which}: {score.copies.sentence}")
