@@ -145,13 +145,13 @@ def help_all(*, hidden: bool) -> click.Option:
         # Eager: it works although required arguments are missing.
         is_eager=True,
         expose_value=False,
-        callback=_show_all,
+        callback=show_all,
         help="Show all options, by subject.",
         hidden=hidden,
     )
 
 
-def _show_all(ctx: click.Context, _parameter: click.Parameter, typed: bool) -> None:
+def show_all(ctx: click.Context, _parameter: click.Parameter, typed: bool) -> None:
     """Print the help with all options, of a group that of its commands too, and exit, if `--help-all` was typed."""
     # A shell's completion parses the line as well, and must print nothing.
     if not typed or ctx.resilient_parsing:

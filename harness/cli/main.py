@@ -107,7 +107,7 @@ class LazyGroup(click.Group):
     is_flag=True,
     is_eager=True,
     expose_value=False,
-    callback=lambda ctx, _, typed: _show_all(ctx) if typed and not ctx.resilient_parsing else None,
+    callback=lambda *given: _show_all(*given),
     help="Show the help of every command, with all of its options.",
 )
 @click.option("--version", "-V", is_flag=True, help="Show the version, and the commit where it is known.")
@@ -130,15 +130,13 @@ def cli(ctx: click.Context, version: bool) -> None:
             click.echo(line)
 
 
-def _show_all(ctx: click.Context) -> NoReturn:
-    """Print the help of every command, whole, and exit."""
-    from harness.cli.help import whole_help
+def _show_all(ctx: click.Context, parameter: click.Parameter, typed: bool) -> None:
+    """Print the help of every command, whole, and exit, if `--help-all` was typed."""
+    # No other command needs the module before it is imported itself.
+    if typed:
+        from harness.cli.help import show_all
 
-    click.echo(ctx.get_help())
-    assert isinstance(ctx.command, click.Group)
-    for page in whole_help(ctx.command, ctx):
-        click.echo(f"\n\n{page}")
-    ctx.exit()
+        show_all(ctx, parameter, typed)
 
 
 def _show_notes(stop: BaseException | None) -> None:
