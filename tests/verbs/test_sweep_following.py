@@ -181,16 +181,17 @@ def test_a_follower_goes_on_once_another_process_has_left_the_folder(
         other = RunLock(RunFolder(tmp_path / "results/s"))
         other.acquire()
 
-        def leave() -> None:
-            content["benchmarks"] = [{"data": "a.jsonl", "samples": 2}]
-            (tmp_path / "s.new").write_text(json.dumps(content))
-            (tmp_path / "s.new").rename(tmp_path / "s.yaml")  # the follower may read the file at any moment
-            other.release()
+        def attempt(*arguments: Any) -> Any:
+            ended = really(*arguments)
+            if isinstance(ended, InUse) and content["benchmarks"][0]["samples"] == 1:
+                content["benchmarks"] = [{"data": "a.jsonl", "samples": 2}]
+                (tmp_path / "s.yaml").write_text(json.dumps(content))
+                other.release()
+            return ended
 
-        leaving = threading.Timer(1.0, leave)
-        leaving.start()
+        really = following._attempt
+        monkeypatch.setattr(following, "_attempt", attempt)
         done = harness(tmp_path, "sweep", "s.yaml", "--follow", "0.001", "--no-progress")
-        leaving.join()
     assert done.code == 0, done.err
     assert sum(request.path.endswith("/completions") for request in server.requests) == 2, "the file is read anew"
     assert done.err.count("is in use by process") == 1
