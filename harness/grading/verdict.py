@@ -596,7 +596,7 @@ def _by_rules(question: Question, answer: str, *, with_steps: bool) -> AnswerVer
     undecided, else wrong. A further reference that only says the others in words leaves no answer undecided.
     """
     # Imported here: a process that only searches does not need the rules.
-    from harness.grading.compare.canonical import canonical
+    from harness.grading.compare.canonical import vote_of
     from harness.grading.compare.equivalence import equal
     from harness.grading.compare.wording import is_another_wording, obstacle
 
@@ -611,12 +611,13 @@ def _by_rules(question: Question, answer: str, *, with_steps: bool) -> AnswerVer
         if with_steps:
             steps = _steps_of_comparison(reference, answer, question.kind, compared.steps)
         if compared.equal:
-            return AnswerVerdict("correct", rule, canonical(answer, question), tuple(steps))
+            return AnswerVerdict("correct", rule, vote_of(answer, question, "correct"), tuple(steps))
     if with_steps and undecided and (unread := obstacle(question.references[0], answer)):
         steps.append(unread)
     # An undecided answer may be right, and is then no near miss.
     near = None if undecided else _near_miss(question, answer, wordings)
-    return AnswerVerdict("undecided" if undecided else "wrong", rule, canonical(answer, question), tuple(steps), near)
+    outcome: VerdictName = "undecided" if undecided else "wrong"
+    return AnswerVerdict(outcome, rule, vote_of(answer, question, outcome), tuple(steps), near)
 
 
 def _near_miss(question: Question, answer: str, wordings: Sequence[str]) -> NearMiss | None:

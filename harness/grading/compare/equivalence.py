@@ -389,10 +389,10 @@ def _same_choice(reference: str, answer: str, choices: tuple[str, ...], rules: G
     if reference_letter is not None and choices:
         if (labelled := _LETTER_AND_TEXT.fullmatch(answer)) is not None:
             # A letter and the text of another option do not say which was option.
-            option = _option_of(labelled["text"], choices, rules)
+            option = option_of(labelled["text"], choices, rules)
             option = option if option == labelled["letter"] else None
         else:
-            option = _option_of(answer, choices, rules)
+            option = option_of(answer, choices, rules)
         if option is not None:
             return Comparison(option == reference_letter, "choice text")
     if reference_letter is not None:
@@ -403,7 +403,7 @@ def _same_choice(reference: str, answer: str, choices: tuple[str, ...], rules: G
 _LETTER_AND_TEXT = re.compile(r"\s*(?P<letter>[A-J])(?:\s*[、．:：,，)）]|(?=\s))\s*(?P<text>\S.*)", re.DOTALL)
 
 
-def _option_of(answer: str, choices: tuple[str, ...], rules: GradeRules) -> str | None:
+def option_of(answer: str, choices: tuple[str, ...], rules: GradeRules) -> str | None:
     """Return the letter of the option whose text the answer is, or whose value it has; None if none, or several, fit.
 
     A value counts only if the options are values: 1/4 is the option `\\frac{1}{4}`.
