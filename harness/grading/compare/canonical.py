@@ -2,8 +2,8 @@
 
 Votes are needed because equality is not transitive: 50% equals 50 and equals 0.5, which differ, so that pairs of equal
 answers do not form groups. The vote of a rational number is its exact value, of any other number twelve digits. A list
-is sorted, and a set has each element once. An expression with letters votes by its residue in a finite field (`modular`). Anything else votes by its
-text without layout.
+is sorted, and a set has each element once. An expression with letters votes by its residue in a finite field
+(`modular`). Anything else votes by its text without layout.
 
 The unit of the reference says what a number without a unit means, so that beside 1.8升 these vote:
 

@@ -21,6 +21,7 @@ from harness.grading.find.behind_english import MARKS, closes_in_english, leaves
 from harness.grading.find.behind_values import MAY_ANNOUNCE, Stated, repeated, stated_in_chinese, stated_in_english
 from harness.grading.find.refusals import is_repaired, is_taken_back
 from harness.grading.find.repeated import is_letter, letter_in, plain
+from harness.grading.find.rest_of_sentence import leaves_value, restated
 
 MAX_VALUES = 4
 """Largest number of different values behind an answer that are compared; with more of them the answer is open."""
@@ -47,6 +48,7 @@ _COMMAND = re.compile(r"\\[A-Za-z]+")
 _UNIT_OF_BOX = re.compile(r"\A\s*\\(?:text|mathrm|mbox|rm)\s*\{[^{}]*\}")
 _HAN = re.compile(r"[\u3400-\u9fff]")
 _LATIN = re.compile(r"[A-Za-z]")
+_OTHER_LETTER = re.compile(r"[\u0370-\u1dff\u2e80-\uffff]")
 
 _SCRIPTS = tuple(
     re.compile(f"[{signs}]")
@@ -67,9 +69,9 @@ _MAX_SCRIPTS = 3
 _BEHIND_LETTER = re.compile(r"[)）\]】}$* \t]*(?P<mark>[.．、:：]?)(?=[^\n])")
 
 
-def values_behind(text: str, end: int, hi: int, answer: str) -> tuple[str, ...] | None:
+def values_behind(text: str, end: int, hi: int, answer: str, *, is_boxed: bool = False) -> tuple[str, ...] | None:
     """Return the values that text[end:hi], which stands behind an answer, states as an answer in another spelling, in
-    the order of the text; None if it leaves the answer open.
+    the order of the text; None if it leaves the answer open. is_boxed: the answer stands in a box.
     """
     if not text[end:hi].strip(MARKS + "\n。"):
         return ()  # most answers end the reply
@@ -82,7 +84,7 @@ def values_behind(text: str, end: int, hi: int, answer: str) -> tuple[str, ...] 
     sentences = _sentences(text, start, hi)
     if closing is not None and closing.re is _BEHIND_LETTER:
         sentences[0] = f"{closing['mark']}{sentences[0]}"
-    open_ones = [index for index, sentence in enumerate(sentences) if not _is_harmless(sentences, index, answer)]
+    open_ones = [index for index in range(len(sentences)) if not _is_harmless(sentences, index, answer, is_boxed)]
     last_open = max(open_ones, default=0 if is_repaired(text, end, hi) or is_taken_back(text, end, hi) else -1)
     values = _stated(sentences, max(last_open, 0), answer)
     if last_open < 0 or (values and values[-1][0] > last_open):
@@ -104,12 +106,14 @@ def _stated(sentences: list[str], first: int, answer: str) -> list[tuple[int, St
         if sentence.endswith(("?", "？")) or speaks_of_others(sentence.strip(MARKS), answer):
             continue
         is_far = N_NEAR <= index < len(sentences) - N_NEAR
-        if (values or is_far) and not is_letter(answer) and MAY_ANNOUNCE.search(sentence) is None:
+        if index and (values or is_far) and not is_letter(answer) and MAY_ANNOUNCE.search(sentence) is None:
             is_last = False
             continue
         is_chinese = _is_chinese(sentence)
         read, closes = (stated_in_chinese, closes_in_chinese) if is_chinese else (stated_in_english, closes_in_english)
         stated = read(sentence, answer, is_last=is_last)
+        if index == 0 and not is_letter(answer) and (value := restated(sentences[0])) is not None:
+            stated = Stated(value, announced=True)
         if stated is None and not values:
             stated = repeated(sentence, answer)
         if stated is not None and (stated.announced or not (values or is_far)):
@@ -141,8 +145,25 @@ def _is_chinese(sentence: str) -> bool:
     return n_han > 0 and n_han >= len(_LATIN.findall(_COMMAND.sub("", sentence)))
 
 
-def _is_harmless(sentences: list[str], index: int, answer: str) -> bool:
+def _leaves_rest(sentences: list[str], answer: str, is_boxed: bool) -> bool:
+    """Whether the rest of the answer's own sentence is of the closed list of `rest_of_sentence`; true for a rest with
+    letters of other scripts than Latin, and behind a letter, whose option may have any text.
+    """
+    rest = sentences[0]
+    is_read = _OTHER_LETTER.search(rest) is None and not is_letter(answer) and not is_boxed
+    begins_sentence = rest[:1].isupper() and rest[:2] != "I " and " " in rest
+    if "(?" in rest:
+        return False
+    if not is_read or not rest.strip(MARKS) or begins_sentence or closes_in_english(rest.strip(MARKS)):
+        return True
+    states = any(index == 0 for index, _ in _stated(sentences, 0, answer))
+    return leaves_value(rest, states=states)
+
+
+def _is_harmless(sentences: list[str], index: int, answer: str, is_boxed: bool) -> bool:
     """Whether one sentence behind an answer cannot correct it."""
+    if index == 0 and not _leaves_rest(sentences, answer, is_boxed):
+        return False
     sentence = sentences[index].strip(MARKS) if index else sentences[0]
     is_far = N_NEAR <= index < len(sentences) - N_NEAR
     if _is_chinese(sentence):

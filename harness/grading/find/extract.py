@@ -58,7 +58,8 @@ from harness.grading.find.refusals import (
     is_stated_in_chinese,
     is_unstated,
 )
-from harness.grading.find.sentences import MAX_CHARS, statement_end
+from harness.grading.find.rest_of_sentence import adds_nothing
+from harness.grading.find.sentences import MAX_CHARS, concludes_relation, statement_end
 from harness.grading.find.several import join_boxes, with_exact_value
 from harness.grading.find.surroundings import is_left_standing, is_supposed
 
@@ -340,8 +341,9 @@ def extract_from(
             extraction = extraction._replace(answer=tail[extraction.start : finish], end=finish)
         extraction = _with_condition(extraction, tail, extraction.end, len(tail), 0, -1)
     if extraction.method in ("formula", "number", "line") and kind != "choice":
+        stands = concludes_relation(tail, extraction.answer, extraction.start)
         supposed = is_supposed(tail, extraction.start)
-        extraction = extraction._replace(method=UNSTATED) if supposed else extraction
+        extraction = extraction if stands and not supposed else extraction._replace(method=UNSTATED)
     # Only outside of LaTeX, where a tilde is a space, is ~3 about 3.
     extraction = extraction._replace(answer=_TILDE.sub("≈", extraction.answer))
     extraction = _with_unit(extraction, tail, len(tail), kind)
@@ -363,7 +365,7 @@ def _of_box(
     whole = with_exact_value(text, box, boxes) if parts is None else join_boxes(text, box, boxes, parts)
     answer = _answer_of_boxes(text, box, whole, lo, hi, kind, is_bare)
     end = end_of_unit(text, box.outer_end, hi)
-    if end < hi and (behind := values_behind(text, end, hi, answer.answer)) != ():
+    if end < hi and (behind := values_behind(text, end, hi, answer.answer, is_boxed=True)) != ():
         statement = _stated_behind(text, end, hi, kind)
         if statement is not None and hi - statement.end <= MAX_CHARS:
             return statement
@@ -667,6 +669,8 @@ def _statement(tail: str, start: int, method: Method, kind: str) -> Extraction |
     value = NUMBER.match(sentence)
     if value is not None and condition_behind(sentence, value.end(), len(sentence)) is not None:
         # Formulas behind the number belong to its condition.
+        return _at(tail.find(value.group(), start), value.group(), method)
+    if value is not None and kind not in ("text", "choice") and adds_nothing(sentence[value.end() :]):
         return _at(tail.find(value.group(), start), value.group(), method)
     inner = None if kind == "choice" or sentence.isascii() else _stated_in_chinese(sentence, kind, announced=True)
     formulas = [] if inner is not None else list(_MATH.finditer(sentence))
