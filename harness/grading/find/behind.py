@@ -21,7 +21,7 @@ from harness.grading.find.behind_english import MARKS, closes_in_english, leaves
 from harness.grading.find.behind_values import MAY_ANNOUNCE, Stated, repeated, stated_in_chinese, stated_in_english
 from harness.grading.find.refusals import is_repaired, is_taken_back
 from harness.grading.find.repeated import is_letter, letter_in, plain
-from harness.grading.find.rest_of_sentence import leaves_value, restated
+from harness.grading.find.rest_of_sentence import leaves_value, restatement
 
 MAX_VALUES = 4
 """Largest number of different values behind an answer that are compared; with more of them the answer is open."""
@@ -112,7 +112,7 @@ def _stated(sentences: list[str], first: int, answer: str) -> list[tuple[int, St
         is_chinese = _is_chinese(sentence)
         read, closes = (stated_in_chinese, closes_in_chinese) if is_chinese else (stated_in_english, closes_in_english)
         stated = read(sentence, answer, is_last=is_last)
-        if index == 0 and not is_letter(answer) and (value := restated(sentences[0])) is not None:
+        if index == 0 and not is_letter(answer) and (value := restatement(sentences[0])) is not None:
             stated = Stated(value, announced=True)
         if stated is None and not values:
             stated = repeated(sentence, answer)

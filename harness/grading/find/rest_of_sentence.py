@@ -16,8 +16,8 @@ The rest of the sentence is read from its beginning, a part at a time, and every
 
 None of these adds to the value, limits, doubts or replaces it. A condition ("if n is even") is compared with it. Words
 of correction leave the answer open in any part (`behind_english`). German, Spanish and French have the same parts in
-fewer words. Text in other scripts is not read here. A box may stand amid a sentence; what stands behind a box is read by
-`beside_box` and `box_words`.
+fewer words. Text in other scripts is not read here. A box may stand amid a sentence; what stands behind a box is read
+by `beside_box` and `box_words`.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ _FUNCTION_WORDS_ELSEWHERE = names(
 )
 
 
-def restated(rest: str) -> str | None:
+def restatement(rest: str) -> str | None:
     """Return the value that the rest of a sentence states in place of the answer: 0.75 of "or 0.75"; else None."""
     rest = _SIGNS.sub("", rest)
     match = _RESTATES.match(rest, _end_of_name(rest))
@@ -187,7 +187,7 @@ def leaves_value(rest: str, *, states: bool = False) -> bool:
 
 def _is_clause(rest: str, *, has_name: bool, states: bool) -> bool:
     """Whether the last part of a rest is a reason, a conclusion, a restatement or a clause of what was counted."""
-    if restated(rest) is not None:
+    if restatement(rest) is not None:
         return states
     if (reason := _REASON.match(rest)) is not None:
         return not has_condition(reason["reason"])
