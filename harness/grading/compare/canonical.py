@@ -70,7 +70,10 @@ def vote_of(answer: str, question: Question, outcome: VerdictName) -> str | None
     vote = canonical(answer, question)
     if vote is None or question.kind == "choice" or plain_number(answer) is not None:
         return vote
-    if vote == answer or _READABLE.fullmatch(vote) is None or _verdict_on(vote, question) == outcome:
+    if vote == answer or _READABLE.fullmatch(vote) is None:
+        return vote
+    # A longer vote would cost a second long comparison.
+    if len(vote) <= _MAX_COMPARED_CHARS and _verdict_on(vote, question) == outcome:
         return vote
     return without_layout(answer)[:200]
 
@@ -81,7 +84,10 @@ def _verdict_on(vote: str, question: Question) -> VerdictName:
     return "correct" if True in results else "undecided" if None in results else "wrong"
 
 
-_READABLE = re.compile(r"(?:-?\d+(?:/\d+)?|inf|[(\[\])∪, ]|-inf)+")
+_MAX_COMPARED_CHARS = 200
+"""Longest vote that is compared with the references, in characters; behind a longer one, the answer's text is the vote."""
+
+_READABLE = re.compile(r"(?:[-\d/()\[\]∪, ]|inf)++")
 """A vote of rational numbers, alone or in lists, points and intervals."""
 
 

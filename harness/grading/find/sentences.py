@@ -163,6 +163,7 @@ def statement_end(text: str, start: int, end: int) -> int | None:
 
 
 _RELATION = re.compile(r"[<>≤≥]|\\(?:[lg]eq?q?|[lg]eqslant|lt|gt)(?![A-Za-z])")
+_HAN = re.compile(r"[\u3400-\u9fff]")
 _LEADS_TO_RELATION = re.compile(
     r"(?i)(?:(?:so|therefore|thus|hence|consequently|finally|∴|in\s+(?:conclusion|total|summary)|\\(?:therefore|implies|Rightarrow))"
     r"(?![a-z])\s*[,:]?\s*)*(?:(?:we|i|you|one|this|that|it|which)\s+(?:finally\s+|then\s+|also\s+)?"
@@ -181,6 +182,8 @@ def concludes_relation(text: str, answer: str, start: int) -> bool:
     if _RELATION.search(answer) is None:
         return True
     begin = max((stop.end() for stop in _STOP.finditer(text, max(0, start - MAX_CHARS), start)), default=0)
+    if _HAN.search(text, begin, start + len(answer)) is not None:
+        return True  # `chinese_answers` reads these
     words = _WORDS_BEFORE.match(text, begin)
     head = text[begin : max(start, words.end() if words is not None else start)].strip(_MARKS).lstrip("*_ #>")
     lead = _LEADS_TO_RELATION.match(head)
