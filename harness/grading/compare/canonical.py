@@ -85,7 +85,7 @@ def _verdict_on(vote: str, question: Question) -> VerdictName:
 
 
 _MAX_COMPARED_CHARS = 200
-"""Longest vote that is compared with the references, in characters; behind a longer one, the answer's text is the vote."""
+"""Longest vote that is compared with the references, in characters; behind a longer one, the answer is the vote."""
 
 _READABLE = re.compile(r"(?:[-\d/()\[\]∪, ]|inf)++")
 """A vote of rational numbers, alone or in lists, points and intervals."""
