@@ -27,6 +27,7 @@ from harness.core.inert import quoted, visible
 from harness.core.records import AnswerKind, Grade, GradeRules, NearMiss, Question, Sample, VerdictName
 from harness.grading import verifier
 from harness.grading.bounds import MAX_CANDIDATES, MAX_WHOLE_REPLY_CHARS, MIN_ROUNDED
+from harness.grading.compare.named_quantities import row_of
 from harness.grading.compare.plain_numbers import plain_number
 from harness.grading.find.beside_box import NUMBER
 from harness.grading.find.chinese_clauses import of_clause, quantities_before
@@ -42,6 +43,7 @@ from harness.grading.find.extract import (
 from harness.grading.find.naming import naming_sentence
 from harness.grading.find.qualifiers import is_rate_before_box, opposite
 from harness.grading.find.reasoning import final_part
+from harness.grading.find.rows import with_row_at_end
 from harness.grading.find.several import most_values, parts_of
 from harness.grading.find.side_by_side import with_values_beside
 from harness.grading.find.stated import StatedValue, statements
@@ -431,8 +433,12 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
         names = question.kind == "text" and question.rules.grader == verifier.RULES and not truncated
         span = naming_sentence(text, start, end, question.references) if names else None
         return None if span is None else Extraction(text[slice(*span)], *span, UNSTATED)
-    extraction = _with_opposite(question, text, _of_sentence(question, text, extraction))
     is_ruled = question.kind not in ("choice", "text", "program") and question.rules.grader == verifier.RULES
+    if is_ruled and _are_rows(question.references):
+        row = with_row_at_end(extraction, text, start, end, row_of)
+        if row is not extraction:
+            return row
+    extraction = _with_opposite(question, text, _of_sentence(question, text, extraction))
     # A reference of one value keeps its reading: the last of several lines is then the result of the others.
     if is_ruled and (parts := most_values(question.references)) > 1 and extraction.answer not in question.references:
         extraction = with_values_beside(extraction, text, start, end, parts)
@@ -504,6 +510,12 @@ def _parts(question: Question) -> int | None:
 def _are_bare(references: tuple[str, ...]) -> bool:
     """Whether all references are numbers without a unit; cached like `_most_parts`."""
     return all(NUMBER.fullmatch(without_boxes(reference).strip(" $")) is not None for reference in references)
+
+
+@lru_cache(maxsize=4_096)
+def _are_rows(references: tuple[str, ...]) -> bool:
+    """Whether all references are rows of named quantities; cached like `_most_parts`."""
+    return all(row_of(without_boxes(reference)) is not None for reference in references)
 
 
 @lru_cache(maxsize=4_096)

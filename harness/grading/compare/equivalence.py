@@ -172,8 +172,10 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
     # `nan` is no value, so that two of these texts are not equal.
     if signs and without_layout(reference) == signs and signs.lower() not in ("nan", "\\text{nan}"):
         return Comparison(True, "text")
-    if same_named_quantities(reference, answer):
-        return Comparison(True, "names")
+    named = same_named_quantities(reference, answer)
+    # With a tolerance another number may do, which the trees leave undecided.
+    if named is not None and (named or not (rules.relative_tolerance or rules.absolute_tolerance)):
+        return Comparison(named, "names")
     if is_words(reference) or is_words(answer) or kind == "text":
         by_words = same_words(reference, answer, rules)
         # A text that begins with a digit may be a number or a day, which are compared below.

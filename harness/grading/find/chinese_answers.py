@@ -303,6 +303,16 @@ def _fraction(text: str) -> Fraction | None:
     return Fraction(top) / Fraction(bottom) / (100 if number != text.rstrip() else 1)
 
 
+def conclusion_of(sentence: str, earlier: str) -> tuple[int, int]:
+    """Return the span of a last sentence without 所以 and its like, and without its stop; empty if an earlier sentence
+    concludes with other values. earlier: the text before the sentence.
+    """
+    lead = _LEADS.match(sentence)
+    begin = 0 if lead is None else lead.end()
+    end = len(sentence.rstrip(ENDS))
+    return (begin, end) if begin or _agrees(earlier, sentence[:end]) else (end, end)
+
+
 def answering_weekday(sentence: str) -> tuple[int, int] | None:
     """Return the span of the day of the week that a sentence states: 那一天是周四; None if it states none."""
     lead = _LEADS.match(sentence)

@@ -730,7 +730,7 @@ def _chinese(tail: str, kind: str) -> Extraction | None:
     """
     if kind == "choice" or tail.isascii():
         return None
-    begin, sentence = _last_sentence(tail)
+    begin, sentence = last_sentence(tail)
     if (stated := _stated_in_chinese(sentence, kind, earlier=tail[:begin])) is not None:
         return stated.extraction(begin, "line")
     unread = None if kind == "text" else unread_conclusion(sentence)
@@ -786,12 +786,12 @@ def _unstated_in_chinese(tail: str, kind: str) -> Extraction | None:
     """Return the number in words, or the judgement, of a last sentence in Chinese that has no form of a statement."""
     if kind == "choice" or tail.isascii():
         return None
-    begin, sentence = _last_sentence(tail)
+    begin, sentence = last_sentence(tail)
     span = unstated_value(sentence, kind)
     return None if span is None else _at(begin + span[0], sentence[slice(*span)], UNSTATED)
 
 
-def _last_sentence(tail: str) -> tuple[int, str]:
+def last_sentence(tail: str) -> tuple[int, str]:
     """Return where the last sentence begins, and the sentence; empty if it is longer than `MAX_CHARS`."""
     end = len(tail.rstrip())
     last = len(tail.rstrip(" \t\r\n*_"))  # a bold mark may stand behind the stop
