@@ -10,6 +10,7 @@ r"""Whole answers that have a spelling of their own, brought to the spelling tha
     2.5成, 二成五, 三成                   25\%, 25\%, 30\%
     180元整                             180元
     3又1/2米, 三又三分之二, 一半, 七五折, 3……2  3\frac{1}{2} 米, 3\frac{2}{3}, \frac{1}{2}, 7.5 折, 3余2
+    x大于3, x1=1, x2=-2                  x>3, x_1=1, x_2=-2
     负5, 零下12℃, 零上五摄氏度             -5, -12℃, 5摄氏度
     3比2, 三比二                         3:2
     6×2=12元, 5.5+7=12.5(元), 180（升）    6×2 元=12 元, 5.5+7 元=12.5 元, 180 升
@@ -34,6 +35,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from harness.answers.grammar.numerals import number_in_words
+from harness.answers.grammar.relations_in_words import in_signs
 from harness.answers.grammar.units import is_counted, smaller_unit, unit_of
 
 _TEXT = re.compile(r"\\(?:text|textbf|textrm|mathrm|mathbf|mbox)\s*\{([^{}]*)\}")
@@ -69,6 +71,9 @@ _VERSUS = re.compile(rf"(?:\d+|{_NUMERAL})(?:\s*比\s*(?:\d+|{_NUMERAL})){{1,3}}
 _MIXED = re.compile(
     rf"(\d+|{_NUMERAL})又(?:(\d+)/(\d+)|(\d+|{_NUMERAL})分之(\d+|{_NUMERAL}?))\s*([\u3400-\u9fff]{{0,6}})"
 )
+_IN_WORDS = re.compile(r"(?=.*[大小等是为超]).{3,80}")
+_TERM = r"(?:\\[a-z]+|[-−+\d./{}()√ ])+"
+_ROOTS = re.compile(rf"([a-zA-Z])1\s*=({_TERM})(?:[,，;；]|或|和|\bor\b|\band\b)\s*\1(?:2)\s*=({_TERM})")
 _ONE_HALF = re.compile("一半")
 _AGE = re.compile(rf"(\d+|{_NUMERAL})周岁")
 _UNIT_IN_BRACKETS = re.compile(
@@ -348,6 +353,8 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str | None]], ...
     (_METRES, _metres),
     (_SIGNED, _with_sign),
     (_VERSUS, _versus),
+    (_IN_WORDS, lambda match: in_signs(match[0])),
+    (_ROOTS, lambda match: rf"{match[1]}_1={match[2]}, {match[1]}_2={match[3]}"),
     (_ONE_HALF, lambda _: r"\frac{1}{2}"),
     (_AGE, _age),
     (_UNIT_IN_BRACKETS, _unit_in_brackets),

@@ -82,6 +82,11 @@ _DECIMAL_COMMA = re.compile(
 )
 """A text whose only comma may be a decimal comma, `12,5`: it separates no thousands; the text has no brackets."""
 
+_ALLOWS_ALL_BUT = re.compile(
+    r"(?:或者?|∨|\\lor(?![a-z])|\bor\b)[\s${}]*[^,，;；或且<>=≤≥]{0,40}?(?:≠|\\neq?(?![a-z])|!=|不等于)"
+)
+"""An alternative with ≠: `x≥-1或x≠2` holds for all x. Behind a comma, x≠2 leaves out a point of what stands before."""
+
 _DIGIT = re.compile(r"-?\d")
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
 _MAX_WORDS = 6
@@ -250,6 +255,8 @@ def _compare_trees(reference: str, answer: str, kind: str, rules: GradeRules) ->
     if result.equal and (
         _leaves_open(reference, answer, answer_node) or _leaves_open(answer, reference, reference_node)
     ):
+        return Comparison(None, "alternatives")
+    if result.equal and (_ALLOWS_ALL_BUT.search(reference) is None) != (_ALLOWS_ALL_BUT.search(answer) is None):
         return Comparison(None, "alternatives")
     in_units = "quantity" in (reference_node.op, answer_node.op)
     if result.equal is False and not in_units and (number := _number_before_unit(reference)) is not None:

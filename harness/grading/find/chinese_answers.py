@@ -36,7 +36,7 @@ import re
 from fractions import Fraction
 
 from harness.answers.grammar.numerals import number_in_words
-from harness.answers.grammar.spellings import PARTS_OF_DAY
+from harness.answers.grammar.spellings import PARTS_OF_DAY, is_own_spelling
 from harness.grading.find.chinese import (
     CLASSIFIER,
     ENDS,
@@ -234,9 +234,11 @@ def stated_quantity(sentence: str, *, announced: bool = False, earlier: str = ""
     conclusion = sentence[begin or _end_of_reason(sentence) :]
     # The name in x的值是5 adds nothing, so the value is tried before `chinese_statement`, which takes the name with it.
     lead = _LEADS.match(conclusion)
-    unknown = _UNKNOWN.fullmatch(conclusion, 0 if lead is None else lead.end(), len(conclusion.rstrip(ENDS)))
+    at, end = 0 if lead is None else lead.end(), len(conclusion.rstrip(ENDS))
+    unknown = _UNKNOWN.fullmatch(conclusion, at, end)
     span = (
         (None if unknown is None else unknown.span("list"))
+        or ((at, end) if 0 < at < end and is_own_spelling(conclusion[at:end]) else None)
         or chinese_statement(conclusion, announced=announced)
         or answering_quantity(conclusion, announced=announced, earlier=earlier)
     )

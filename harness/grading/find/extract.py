@@ -768,7 +768,9 @@ def _stated_in_chinese(
 def limits_box(content: str) -> bool:
     """Whether a Chinese sentence in a box limits what it states: 小明说概率是1/2. The comparison reads 约 itself."""
     sentence = None if content.isascii() else _SENTENCE_IN_BOX.fullmatch(content)
-    return sentence is not None and is_limited(_ABOUT_IN_CHINESE.sub("", sentence[1]))
+    if sentence is None or is_own_spelling(sentence[1]):
+        return False  # x大于等于3
+    return is_limited(_ABOUT_IN_CHINESE.sub("", sentence[1]))
 
 
 def stated_in_box(content: str, kind: str) -> StatedInChinese | None:
