@@ -54,7 +54,7 @@ _NUMERAL = r"[零〇一二两三四五六七八九十百千]{1,8}"
 PARTS_OF_DAY = "上午|早上|早晨|清晨|凌晨|下午|傍晚|晚上"
 """Pattern of the words that say which half of the day an hour belongs to."""
 
-_DAYTIME = re.compile(rf"({PARTS_OF_DAY})?\s*(\d{{1,2}})(?:([点时])(\d{{1,2}})分?|(:)(\d\d))")
+_DAYTIME = re.compile(rf"({PARTS_OF_DAY})?\s*(\d{{1,2}})(?:([点时])(\d{{1,2}})分?|([:：])(\d\d))")
 _HOUR_PART = re.compile(rf"({PARTS_OF_DAY})?\s*(\d{{1,2}}|{_NUMERAL})点(?:(钟|整|半|一刻|三刻)|({_NUMERAL})分)")
 _HOUR_OF_PART = re.compile(rf"({PARTS_OF_DAY})\s*(\d{{1,2}}|{_NUMERAL})[点时]")
 _COMPOUND = re.compile(r"(?:\d++\s*+[A-Za-z]++\s*+){1,3}\d++(?:\.\d++)?\s*+[A-Za-z]++")
@@ -314,7 +314,7 @@ def _unit_in_brackets(match: re.Match[str]) -> str | None:
 _HOURS, _NOON = 24, 12
 _HOURS_OF_PART = {
     "凌晨": (*range(1, 7),), "清晨": (*range(4, 9),), "早晨": (*range(4, 12),), "早上": (*range(4, 12),),
-    "上午": (*range(6, 12),), "下午": (*range(1, 12), *range(13, 24)), "傍晚": (*range(4, 8), *range(16, 20)),
+    "上午": (*range(1, 12),), "下午": (*range(1, 12), *range(13, 24)), "傍晚": (*range(4, 8), *range(16, 20)),
     "晚上": (*range(5, 12), *range(17, 24)),
 }  # fmt: skip
 """Part of the day → its hours, counted to 12 or to 24. 12 and 0 belong to no part, since usage differs: 晚上12点 is
