@@ -2,7 +2,7 @@ r"""Relations between a letter and numbers whose sign is a Chinese word, brought
 
     x大于3, 3小于x, 负1小于等于x小于5              x>3, 3<x, -1≤x<5
     x大于-3且不大于2, x小于0或大于1               x>-3且x≤2, x<0或x>1
-    x不等于2, x等于1或-2, y等于2x+1              x≠2, x=1或x=-2, y=2x+1
+    x不等于2, a小于b, x等于1或-2, y等于2x+1       x≠2, a<b, x=1或x=-2, y=2x+1
     x是2，y的值是3                               x=2, y=3
 
 A text is one of these as a whole, or none: one letter, relations of a closed list, and numbers without a unit. A second
@@ -27,7 +27,7 @@ _NUMBER = (
 )
 _AND = r"\s*(?P<link>(?:[,，]\s*)?(?:并且|而且|且|或者?)|[,，])\s*"
 _BOUND = re.compile(
-    rf"(?P<letter>[a-zA-Z])\s*(?P<sign>{_RELATION})\s*(?P<number>{_NUMBER})"
+    rf"(?P<letter>[a-zA-Z])\s*(?P<sign>{_RELATION})\s*(?P<number>{_NUMBER}|[a-zA-Z])"
     rf"(?:{_AND}(?P<again>[a-zA-Z])?\s*(?P<further>{_RELATION})\s*(?P<bound>{_NUMBER}))?"
 )
 _BEHIND = re.compile(
@@ -66,7 +66,7 @@ def _bounds(bound: re.Match[str]) -> str | None:
     letter = bound["letter"]
     first = f"{letter}{_SIGNS[bound['sign']]}{_digits(bound['number'])}"
     if bound["further"] is None:
-        return first
+        return first if bound["number"] != letter else None
     if bound["again"] not in (None, letter):
         return None
     link = "或" if "或" in bound["link"] else "且"

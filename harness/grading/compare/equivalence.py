@@ -25,7 +25,7 @@ from harness.core.records import Form, GradeRules, NearMiss
 from harness.grading.bounds import MIN_ROUNDED
 from harness.grading.compare.alternatives import items_of
 from harness.grading.compare.approximate import is_rough
-from harness.grading.compare.assignments import names_several
+from harness.grading.compare.assignments import names_several, renumbers
 from harness.grading.compare.claims import compare_claims, with_further_claims
 from harness.grading.compare.dates import as_times, same_days
 from harness.grading.compare.equations import is_equation
@@ -188,6 +188,8 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
             return by_words if by_words.equal is not None else _undecided_words(reference)
     reference, answer = as_times(reference, answer)
     result = same_days(reference, answer) or _compare_trees(reference, answer, kind, rules)
+    if result.equal is False and renumbers(reference, answer):
+        return Comparison(None, "names")
     if result.equal is False and _equal_by_decimal_comma(reference, answer, rules):
         return Comparison(None, "decimal comma")
     # The value alone is tried last, since (B) 12 can also be a product.

@@ -51,6 +51,7 @@ from harness.grading.find.chinese import (
     quantity_of,
     starts_of,
 )
+from harness.grading.find.chinese_forms import STATING_FORMS, UNKNOWN
 
 MAX_CHARS = 120
 """Longest sentence that is read, in characters."""
@@ -136,22 +137,7 @@ _FRACTION = re.compile(rf"(?:\d+/\d+|[{NUMERAL_SIGNS}]+分之[{NUMERAL_SIGNS}]+|
 _NAMED_FRACTION = re.compile(rf"[^\d{NUMERAL_SIGNS}/:：∶%％半负−-]*(?P<value>{_FRACTION.pattern})")
 _VALUE_WITH_UNIT = re.compile(rf"[\d{NUMERAL_SIGNS}半]\s*(?:[%％点时分折成]|{UNIT}|{CLASSIFIER})")
 RATIO = re.compile(r"\d+(?:\.\d+)?(?:\s*[:：∶]\s*\d+(?:\.\d+)?){1,3}")
-_SIGNED = r"[-−－]?\d+(?:\.\d+)?(?:/\d+)?"
-_EQUATION = r"[a-zA-Z][₁₂12]?\s*[=＝]\s*[-−]?\d+(?:\.\d+)?(?:/\d+)?"
-_BOUND = rf"(?:[a-zA-Z]\s*[<>＜＞≤≥]\s*{_SIGNED}|{_SIGNED}\s*[<>＜＞≤≥]\s*[a-zA-Z](?:\s*[<>＜＞≤≥]\s*{_SIGNED})?)"
-_SOLUTION_SET = re.compile(
-    rf"(?P<head>[^，,。；;=＝<>]{{0,20}}(?:解集?|取值范围)[是为]|解得)\s*(?P<list>{_BOUND}(?:\s*或\s*{_BOUND})?)"
-)
-_POINT = re.compile(
-    rf"(?P<head>[^，,。；;=＝]{{0,20}}坐标[是为])\s*(?P<list>[(（]\s*{_SIGNED}\s*[,，]\s*{_SIGNED}\s*[)）])"
-)
-_FUNCTION = re.compile(
-    r"(?P<head>[^，,。；;=＝]{0,20}(?:解析式|表达式|关系式)[是为])\s*(?P<list>[a-zA-Z]\s*[=＝][-−+*/^²³().\da-zA-Z\s]{1,30})"
-)
-_UNKNOWN = re.compile(rf"(?P<head>[a-zA-Z](?:的值)?(?:是|为|等于))\s*(?P<list>{_SIGNED})")
-_SOLUTIONS = re.compile(
-    rf"(?P<head>[^，,。；;=＝]{{0,20}}(?:解|根)(?:分别)?[是为]|解得)\s*(?P<list>{_EQUATION}(?:\s*(?:[，,、和]|或者?)\s*{_EQUATION}){{0,3}})"
-)
+_OF_LIST = re.compile("分别|依次|原式")
 _WEEKDAY = re.compile(r"(?P<head>[^，,。；;]{0,20}[是为])\s*(?P<day>(?:星期|周|礼拜)[一二三四五六日天])")
 _ANY_QUANTITY = re.compile(
     # A time of day is one quantity.
@@ -235,7 +221,7 @@ def stated_quantity(sentence: str, *, announced: bool = False, earlier: str = ""
     # The name in x的值是5 adds nothing, so the value is tried before `chinese_statement`, which takes the name with it.
     lead = _LEADS.match(conclusion)
     at, end = 0 if lead is None else lead.end(), len(conclusion.rstrip(ENDS))
-    unknown = _UNKNOWN.fullmatch(conclusion, at, end)
+    unknown = UNKNOWN.fullmatch(conclusion, at, end)
     span = (
         (None if unknown is None else unknown.span("list"))
         or ((at, end) if 0 < at < end and is_own_spelling(conclusion[at:end]) else None)
@@ -415,9 +401,10 @@ def _at_time_of_day(sentence: str, begin: int, end: int) -> tuple[int, int] | No
 
 def _solutions(sentence: str, begin: int, end: int) -> tuple[int, int] | None:
     """Return the span of the equations, inequalities or point by which a clause states the solutions: 解集是x>3."""
-    forms = (_SOLUTIONS, _SOLUTION_SET, _POINT, _FUNCTION, _UNKNOWN)
-    stated = next((match for form in forms if (match := form.fullmatch(sentence, begin, end)) is not None), None)
-    return None if stated is None or not _is_plain(stated["head"].replace("分别", "")) else stated.span("list")
+    stated = next(
+        (match for form in STATING_FORMS if (match := form.fullmatch(sentence, begin, end)) is not None), None
+    )
+    return None if stated is None or not _is_plain(_OF_LIST.sub("", stated["head"])) else stated.span("list")
 
 
 def _is_plain(words: str) -> bool:
