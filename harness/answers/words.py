@@ -98,12 +98,12 @@ def words_of(source: str) -> str:
     if (day := _WEEKDAY.fullmatch(text)) is not None:
         return _WEEKDAYS[day[1]]
     text = _IS_IN_CHINESE.sub("", text)
-    if (numbered := _numbered(text)) is not None:
+    if (numbered := _ordinal_or_discount(text)) is not None:
         return "".join(numbered)
     return _SYNONYMS.get(text, text)
 
 
-def _numbered(words: str) -> tuple[str, str, str] | None:
+def _ordinal_or_discount(words: str) -> tuple[str, str, str] | None:
     """Return 第, the number in digits and the noun of an ordinal, or 8 and 折 of a discount; None for other words."""
     parts = _NUMBERED.fullmatch(words)
     if parts is None or not (parts[1] == "第" if parts[3] != "折" else parts[1] != "第"):
@@ -126,7 +126,7 @@ def is_sentence(text: str) -> bool:
 
 def exclude_each_other(first: str, second: str) -> bool:
     """Whether two answers in words cannot both be right, as "yes" and "no". Both come from `words_of` and differ."""
-    left, right = _numbered(first), _numbered(second)
+    left, right = _ordinal_or_discount(first), _ordinal_or_discount(second)
     if left is not None and right is not None:
         return left != right and left[::2] == right[::2]
     return any(first in group and second in group for group in _EXCLUSIVE)

@@ -27,7 +27,6 @@ from harness.core.inert import quoted, visible
 from harness.core.records import AnswerKind, Grade, GradeRules, NearMiss, Question, Sample, VerdictName
 from harness.grading import verifier
 from harness.grading.bounds import MAX_CANDIDATES, MAX_WHOLE_REPLY_CHARS, MIN_ROUNDED
-from harness.grading.compare.named_quantities import row_of
 from harness.grading.compare.plain_numbers import plain_number
 from harness.grading.find.beside_box import NUMBER
 from harness.grading.find.chinese_clauses import of_clause, quantities_before
@@ -43,7 +42,6 @@ from harness.grading.find.extract import (
 from harness.grading.find.naming import naming_sentence
 from harness.grading.find.qualifiers import is_rate_before_box, opposite
 from harness.grading.find.reasoning import final_part
-from harness.grading.find.rows import with_row_at_end
 from harness.grading.find.several import most_values, parts_of
 from harness.grading.find.side_by_side import with_values_beside
 from harness.grading.find.stated import StatedValue, statements
@@ -434,7 +432,11 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
         span = naming_sentence(text, start, end, question.references) if names else None
         return None if span is None else Extraction(text[slice(*span)], *span, UNSTATED)
     is_ruled = question.kind not in ("choice", "text", "program") and question.rules.grader == verifier.RULES
-    if is_ruled and _are_rows(question.references):
+    if is_ruled and not text.isascii() and _are_rows(question.references):
+        # Few references are rows, so that most commands have no need of these.
+        from harness.grading.compare.named_quantities import row_of
+        from harness.grading.find.rows import with_row_at_end
+
         row = with_row_at_end(extraction, text, start, end, row_of)
         if row is not extraction:
             return row
@@ -515,6 +517,10 @@ def _are_bare(references: tuple[str, ...]) -> bool:
 @lru_cache(maxsize=4_096)
 def _are_rows(references: tuple[str, ...]) -> bool:
     """Whether all references are rows of named quantities; cached like `_most_parts`."""
+    if any(reference.isascii() for reference in references):
+        return False
+    from harness.grading.compare.named_quantities import row_of
+
     return all(row_of(without_boxes(reference)) is not None for reference in references)
 
 

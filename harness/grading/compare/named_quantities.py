@@ -54,7 +54,7 @@ _OF_PERSONS = {"名": "人", "位": "人"}
 """Classifier of persons → the word by which they are counted most often."""
 
 
-class _Quantity(NamedTuple):
+class _NamedQuantity(NamedTuple):
     """A number in base units, and the dimension of its unit; or the unit or the classifier as it is written. bare: the
     number as it is written.
     """
@@ -64,7 +64,7 @@ class _Quantity(NamedTuple):
     bare: Fraction
 
 
-_Row = dict[str, _Quantity]
+_Row = dict[str, _NamedQuantity]
 """Name → its quantity."""
 
 
@@ -95,9 +95,9 @@ def row_of(text: str) -> _Row | None:
     plain = _LAYOUT.sub(" ", without_text_commands(text)).strip() if len(text) <= MAX_CHARS else ""
     division = _DIVISION.match(plain)
     if division is None:
-        return _quotient_and_rest(plain) or _named(plain) or _counted(plain)
+        return _quotient_and_rest(plain) or _row_of_names(plain) or _row_of_counts(plain)
     plain = plain[division.end() :]
-    row = _quotient_and_rest(plain) or _named(plain)
+    row = _quotient_and_rest(plain) or _row_of_names(plain)
     if row is None or row.keys() != {"商", "余"}:
         return None
     quotient, rest, by = row["商"].number, row["余"].number, int(division["by"])
@@ -110,10 +110,12 @@ def _quotient_and_rest(text: str) -> _Row | None:
     if division is None:
         return None
     names = {"商": "quotient", "余": "rest"}
-    return {name: _Quantity(Fraction(division[group]), "", Fraction(division[group])) for name, group in names.items()}
+    return {
+        name: _NamedQuantity(Fraction(division[group]), "", Fraction(division[group])) for name, group in names.items()
+    }
 
 
-def _named(text: str) -> _Row | None:
+def _row_of_names(text: str) -> _Row | None:
     """Return the row of a text of names, each before its number."""
     numbers = list(_NUMBER.finditer(text))
     if len(numbers) < 2 or (first := _FIRST.fullmatch(text, 0, numbers[0].start())) is None:
@@ -130,7 +132,7 @@ def _named(text: str) -> _Row | None:
     return row
 
 
-def _counted(text: str) -> _Row | None:
+def _row_of_counts(text: str) -> _Row | None:
     """Return the row of a text of numbers, each before its classifier and the name of what is counted."""
     row: _Row = {}
     has = _HAS.match(text)
@@ -152,10 +154,12 @@ def _put(row: _Row, name: str, number: str, unit: str) -> bool:
     name = _FURTHER.get(name, name)
     if name in row:
         return False
-    known = unit_of(unit) if unit else None
+    measure = unit_of(unit) if unit else None
     value = Fraction(number)
     row[name] = (
-        _Quantity(value, unit, value) if known is None else _Quantity(value * known.factor, known.dimension, value)
+        _NamedQuantity(value, unit, value)
+        if measure is None
+        else _NamedQuantity(value * measure.factor, measure.dimension, value)
     )
     return True
 

@@ -220,11 +220,11 @@ def stated_quantity(sentence: str, *, announced: bool = False, earlier: str = ""
     conclusion = sentence[begin or _end_of_reason(sentence) :]
     # The name in x的值是5 adds nothing, so the value is tried before `chinese_statement`, which takes the name with it.
     lead = _LEADS.match(conclusion)
-    at, end = 0 if lead is None else lead.end(), len(conclusion.rstrip(ENDS))
-    unknown = UNKNOWN.fullmatch(conclusion, at, end)
+    first, end = 0 if lead is None else lead.end(), len(conclusion.rstrip(ENDS))
+    unknown = UNKNOWN.fullmatch(conclusion, first, end)
     span = (
         (None if unknown is None else unknown.span("list"))
-        or ((at, end) if 0 < at < end and is_own_spelling(conclusion[at:end]) else None)
+        or ((first, end) if 0 < first < end and is_own_spelling(conclusion[first:end]) else None)
         or chinese_statement(conclusion, announced=announced)
         or answering_quantity(conclusion, announced=announced, earlier=earlier)
     )
