@@ -431,8 +431,16 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
         names = question.kind == "text" and question.rules.grader == verifier.RULES and not truncated
         span = naming_sentence(text, start, end, question.references) if names else None
         return None if span is None else Extraction(text[slice(*span)], *span, UNSTATED)
-    extraction = _with_opposite(question, text, _of_sentence(question, text, extraction))
     is_ruled = question.kind not in ("choice", "text", "program") and question.rules.grader == verifier.RULES
+    if is_ruled and not text.isascii() and _are_rows(question.references):
+        # Few references are rows, so that most commands have no need of these.
+        from harness.grading.compare.named_quantities import row_of
+        from harness.grading.find.rows import with_row_at_end
+
+        row = with_row_at_end(extraction, text, start, end, row_of)
+        if row is not extraction:
+            return row
+    extraction = _with_opposite(question, text, _of_sentence(question, text, extraction))
     # A reference of one value keeps its reading: the last of several lines is then the result of the others.
     if is_ruled and (parts := most_values(question.references)) > 1 and extraction.answer not in question.references:
         extraction = with_values_beside(extraction, text, start, end, parts)
@@ -504,6 +512,16 @@ def _parts(question: Question) -> int | None:
 def _are_bare(references: tuple[str, ...]) -> bool:
     """Whether all references are numbers without a unit; cached like `_most_parts`."""
     return all(NUMBER.fullmatch(without_boxes(reference).strip(" $")) is not None for reference in references)
+
+
+@lru_cache(maxsize=4_096)
+def _are_rows(references: tuple[str, ...]) -> bool:
+    """Whether all references are rows of named quantities; cached like `_most_parts`."""
+    if any(reference.isascii() for reference in references):
+        return False
+    from harness.grading.compare.named_quantities import row_of
+
+    return all(row_of(without_boxes(reference)) is not None for reference in references)
 
 
 @lru_cache(maxsize=4_096)

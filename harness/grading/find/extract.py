@@ -734,7 +734,7 @@ def _chinese(tail: str, kind: str) -> Extraction | None:
     """
     if kind == "choice" or tail.isascii():
         return None
-    begin, sentence = _last_sentence(tail)
+    begin, sentence = last_sentence(tail)
     if (stated := _stated_in_chinese(sentence, kind, earlier=tail[:begin])) is not None:
         return stated.extraction(begin, "line")
     unread = None if kind == "text" else unread_conclusion(sentence)
@@ -772,7 +772,9 @@ def _stated_in_chinese(
 def limits_box(content: str) -> bool:
     """Whether a Chinese sentence in a box limits what it states: 小明说概率是1/2. The comparison reads 约 itself."""
     sentence = None if content.isascii() else _SENTENCE_IN_BOX.fullmatch(content)
-    return sentence is not None and is_limited(_ABOUT_IN_CHINESE.sub("", sentence[1]))
+    if sentence is None or is_own_spelling(sentence[1]):
+        return False  # x大于等于3
+    return is_limited(_ABOUT_IN_CHINESE.sub("", sentence[1]))
 
 
 def stated_in_box(content: str, kind: str) -> StatedInChinese | None:
@@ -790,12 +792,12 @@ def _unstated_in_chinese(tail: str, kind: str) -> Extraction | None:
     """Return the number in words, or the judgement, of a last sentence in Chinese that has no form of a statement."""
     if kind == "choice" or tail.isascii():
         return None
-    begin, sentence = _last_sentence(tail)
+    begin, sentence = last_sentence(tail)
     span = unstated_value(sentence, kind)
     return None if span is None else _at(begin + span[0], sentence[slice(*span)], UNSTATED)
 
 
-def _last_sentence(tail: str) -> tuple[int, str]:
+def last_sentence(tail: str) -> tuple[int, str]:
     """Return where the last sentence begins, and the sentence; empty if it is longer than `MAX_CHARS`."""
     end = len(tail.rstrip())
     last = len(tail.rstrip(" \t\r\n*_"))  # a bold mark may stand behind the stop
