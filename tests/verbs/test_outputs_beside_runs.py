@@ -485,6 +485,13 @@ def test_each_value_of_a_column_becomes_a_run(tmp_path: Path, monkeypatch: pytes
     assert f"'../x' in {x}, 'A b' in {first}, 'a B' in {second}" in " ".join(printed.stderr.split())
     assert "class.csv:4" in command("show", "runs/王伟", "--wrong").output
     assert "runs is not empty" in refused("score", "class.csv", "--as-run", "runs", "--by", "name")
+    # Python takes the same road: the same runs, found by the value as the file has it.
+    by_name = harness.score("class.csv", as_run="again", by="name")
+    assert {value: each.label for value, each in by_name.items()} == {
+        "王伟": "王伟", "../x": x, "A b": first, "a B": second, "Di": "di",
+    }  # fmt: skip
+    assert {each.label: (each[0].n_correct, each[0].n_samples) for each in by_name.values()} == scores
+    assert {path.name for path in Path("again").iterdir()} == {*scores}
 
 
 @pytest.mark.parametrize(
@@ -509,6 +516,11 @@ def test_no_run_is_made_of_a_column_that_does_not_split_the_file(
         Path(f"{file}.csv").write_text("\n".join(["name,question,answer,response", *lines]))
     Path("other.csv").write_text("question,answer\n5 + 5?,10\n")
     assert refusal in refused("score", *words)
+    names = {"--by": "by", "--as-run": "as_run", "--benchmark": "benchmark"}
+    options: dict[str, Any] = {names[flag]: value for flag, value in zip(words[1::2], words[2::2], strict=True)}
+    with pytest.raises(HarnessError) as raised:
+        harness.score(words[0], **options)
+    assert refusal in spell(raised.value.sentence).replace("--as-run", "as_run")
     assert not Path("new").exists()
 
 
