@@ -149,11 +149,12 @@ def _gate(decisions: Sequence[Decision], uncompared: Sequence[str], margin: floa
         )
     unseen = [decision for decision in decisions if not decision.rules_out(margin) and decision not in refused]
     for decision in unseen:
+        new_runs = f"make two new runs of the size that `harness plan … --detect {100 * margin:g}` says"
         terminal.warn(
             f"on {visible(decision.paired.benchmark)}, {visible(decision.run)} has too few samples for this gate: the "
             f"smallest difference that they find in 80 % of repetitions is {_detectable(decision)}, and "
-            f"the run may be worse by {-100 * decision.paired.sampling_interval.low:.1f}; make two new runs of the "
-            f"size that `harness plan … --detect {100 * margin:g}` says, or let it pass with --pass-unseen"
+            f"the run may be worse by {-100 * decision.paired.sampling_interval.low:.1f}; "
+            f"{'ask more questions of this kind' if decision.imported else new_runs}, or let it pass with --pass-unseen"
         )
     if uncompared:
         terminal.warn(
@@ -194,7 +195,9 @@ def _print(pair: RunComparison, *, with_others: bool) -> None:
             f"{decision.kind_verdict}"
         )
     _print_margin(decision.margin, paired.sampling_interval)
-    for reason in why_narrower(paired.sampling_interval, paired.question_interval, at_most=paired.at_most):
+    for reason in why_narrower(
+        paired.sampling_interval, paired.question_interval, at_most=paired.at_most, imported=decision.imported
+    ):
         click.echo(f"  {reason}")
     same = paired.n_questions - paired.better - paired.worse
     click.echo(
@@ -206,9 +209,10 @@ def _print(pair: RunComparison, *, with_others: bool) -> None:
     for line in open_points(decision):
         click.echo(f"  {line}")
     if paired.n_missing:
+        complete = "" if decision.imported else ": complete the run first, by the same `harness run` command"
         click.echo(
             f"  {count_noun(paired.n_missing, 'sample')} {are(paired.n_missing)} missing, and the intervals allow for "
-            "any result of them: complete the run first, by the same `harness run` command"
+            f"any result of them{complete}"
         )
     for move in chain(*largest(pair.moved, SHOWN_QUESTIONS)):
         sure = "" if move.p >= 0.05 else f" (p {_p(move.p)})"
