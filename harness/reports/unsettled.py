@@ -10,7 +10,7 @@ ANSWERED_ONCE = (
     "the answers were read from a file: if the same questions cannot be asked again, as in a class, only more "
     "questions of this kind tell more"
 )
-"""What is said in place of new runs where a side of the comparison was not asked by `harness run`."""
+"""This sentence stands in place of the advice on new runs where a side of the comparison was read from a file."""
 
 
 def open_points(decision: Decision) -> list[str]:
