@@ -176,7 +176,8 @@ class Columns(_Part):
 
     answer: the reference. more_answers: further accepted references; empty cells are skipped. context: text to put
     before the question. multiple: whether a question has several answers. tolerance: absolute tolerance for the row's
-    answer. unit: unit of the reference. metadata: columns by which scores can be broken down.
+    answer. unit: unit of the reference. rules: what the row's answer must keep (`harness.benchmarks.row_rules`); empty:
+    the card's `rules` only. metadata: columns by which scores can be broken down.
     """
 
     question: Names
@@ -187,6 +188,7 @@ class Columns(_Part):
     multiple: Names = ()
     tolerance: Names = ()
     unit: Names = ()
+    rules: Names = ()
     metadata: Names = ()
 
 
@@ -196,7 +198,7 @@ class Choices(_Part):
     correct, incorrect: columns with the text of one option each; the order is shuffled for each question by
     `shuffle_seed`, and recorded. options: one column with a list of options, or several columns with an option each, in
     their order; empty ones are left out. The answer column then names the right option by letter, by index from 0, or
-    by its text.
+    by its text. In a card of `kind: auto`, a row whose columns of options are all empty is a question without options.
 
     orders: number of shuffled orders in which each question is asked. Each order beyond the first is a question of its
     own, whose id ends in `~1`, `~2` …, and whose metadata `same_as` names the first; so each sample belongs to a known
@@ -390,6 +392,8 @@ class Card(_Part):
                 )
         if (self.kind == "program") != (self.program is not None):
             raise ValueError("a card of `kind: program` needs `program`, and no other card may have it")
+        if self.columns.rules and self.rules.grader != "rules":
+            raise ValueError("`columns.rules` are rules of the grader, and this card's answers are decided otherwise")
         if (self.twin_of is None) != (not self.original_key):
             raise ValueError("`twin_of` and `original_key` go together: give both or neither")
         if self.cluster_after is not None and not self.cluster_key:
@@ -446,6 +450,8 @@ class Card(_Part):
             *("cluster_after", "row_form"),
         )
         exclude: dict[str, Any] = {name: True for name in added_later if not getattr(self, name)}
+        if not self.columns.rules:
+            exclude["columns"] = {"rules"}
         of_source = {name for name in ("damaged_rows", "documents") if not getattr(self.source, name, True)}
         if isinstance(self.source, UrlSource) and self.source.split is None:
             of_source.add("split")

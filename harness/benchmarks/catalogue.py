@@ -12,6 +12,7 @@ import msgspec
 
 from harness.benchmarks import card
 from harness.benchmarks.card import Card
+from harness.benchmarks.row_rules import keep_rules_of_row
 from harness.benchmarks.sources import gym, tables
 from harness.core import files, yaml_file
 from harness.core.errors import UsageError, near_names, option
@@ -166,9 +167,9 @@ def apply_card_rules(
     if current is None:
         return questions, None
     of_rows = bool(current.columns.tolerance)  # each question then keeps its own tolerance, which the data state
-    rules = current.rules
 
     def rules_for(question: Question) -> GradeRules:
+        rules = keep_rules_of_row(current.rules, question.rules) if current.columns.rules else current.rules
         own = question.rules.absolute_tolerance
         return msgspec.structs.replace(rules, absolute_tolerance=own) if of_rows else rules
 

@@ -22,6 +22,7 @@ import msgspec
 from harness.answers.bounds import LAST_LETTER
 from harness.benchmarks import usual_columns
 from harness.benchmarks.row_forms import rows_of
+from harness.benchmarks.row_rules import with_rules_of_row
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Row
 from harness.benchmarks.usual_columns import ANSWER_COLUMNS, IN_OTHER_LANGUAGES, QUESTION_COLUMNS
@@ -366,7 +367,7 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str, order: int =
     if card.program is not None:
         text, reference = _read_program(card, row, text)
         answers, kind, form = (reference,), "program", "program"
-    elif card.choices:
+    elif card.choices and not _is_without_options(card, row):
         choices, answer, shown = _read_choices(card, row, question_id, order)
         answers, kind, form = (answer,), "choice", "choice"
         if shown is not None:
@@ -375,7 +376,30 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str, order: int =
         answers, kind, form = _read_answers(card, row)
         if _cell_or_none(row, columns.multiple) in (True, "true", "True", 1):
             kind = form = "multiple"
+    if columns.rules:
+        rules = _rules_of_row(card, row, kind, rules)
     return Draft(row, question_id, row_digest, text, answers, kind, form, choices, rules, metadata)
+
+
+def _rules_of_row(card: Card, row: Row, kind: AnswerKind, rules: GradeRules) -> GradeRules:
+    """`rules` with those that the row's own cell names. kind: of the row's answer. Raises `UsageError`."""
+    column = _require_column(row, card.columns.rules, "the rules")
+    try:
+        of_row = with_rules_of_row(rules, row.value[column])
+        if of_row is not rules and kind in ("choice", "text"):
+            what = "an option's letter" if kind == "choice" else "in words"
+            raise ValueError(f"must be empty, because the answer is {what}, found {_show(row.value[column])}")
+    except ValueError as error:
+        raise UsageError(f"{row.where}: the column {column!r} {error}") from error
+    return of_row
+
+
+def _is_without_options(card: Card, row: Row) -> bool:
+    """Whether a row of a card of `kind: auto` leaves all columns of options empty. Raises `UsageError`."""
+    if card.kind != "auto" or card.choices is None or not card.choices.options:
+        return False
+    columns = [_require_column(row, (name,), "the options") for name in card.choices.options]
+    return all(row.value[column] in (None, "") for column in columns)
 
 
 def _cluster(card: Card, row: Row) -> str | int | None:
@@ -503,8 +527,13 @@ def _read_options(row: Row, columns: Names) -> list[str]:
             )
         texts = [_option_text(row, column, option) for option in options]
     if not 2 <= len(texts) <= len(LETTERS):
-        remedy = "" if texts else "; put the questions without options into a file of their own, for a run of their own"
-        raise UsageError(f"{row.where}: expected 2 to {len(LETTERS)} options, found {len(texts)}{remedy}")
+        remedy = (
+            "; put the questions without options into a file of their own, for a run of their own, or use a card of "
+            "`kind: auto`, whose table may hold both"
+        )
+        raise UsageError(
+            f"{row.where}: expected 2 to {len(LETTERS)} options, found {len(texts)}{'' if texts else remedy}"
+        )
     return texts
 
 

@@ -171,6 +171,18 @@ PROMPTS: dict[str, Prompt] = {
             template="{question}\n\n{choices}\n\n" + r"请逐步推理，并将正确选项的字母（只写字母）放在 \boxed{} 中。",
             used_by="Chinese multiple choice with a boxed letter",
         ),
+        Prompt(
+            name="boxed_mixed",
+            template="{question}\n"
+            + BOXED
+            + " If the question has options, put only the letter of the right option there.",
+            used_by="tables of questions with options and without",
+        ),
+        Prompt(
+            name="boxed_mixed_zh",
+            template="{question}\n" + BOXED_ZH + "如果题目有选项，只写正确选项的字母。",
+            used_by="Chinese tables of questions with options and without",
+        ),
         Prompt(name="gpqa", template=_GPQA, used_by="OpenAI simple-evals"),
         Prompt(name="boxed_zh", template="{question}\n" + BOXED_ZH, used_by="Chinese sets"),
         Prompt(

@@ -167,11 +167,11 @@ def _gate(decisions: Sequence[Decision], uncompared: Sequence[str], margin: floa
 def _print(pair: RunComparison, *, with_others: bool) -> None:
     """Print the comparison of one run with the baseline on one benchmark. with_others: more comparisons are printed."""
     from harness.benchmarks.prompts import name_of
+    from harness.reports.differences_by_hand import by_hand_in_words
     from harness.reports.unsettled import open_points
     from harness.runs.recorded_settings import difference_in_words, is_checksum
     from harness.scoring.intervals import why_narrower
     from harness.scoring.moves import largest
-    from harness.verbs.comparison_warnings import by_hand_in_words
 
     decision, paired = pair.decision, pair.decision.paired
     run, baseline = visible(decision.run), visible(decision.baseline)
@@ -253,24 +253,21 @@ def _print_means(pairs: Sequence[RunComparison], run: str) -> None:
 
 def _print_mean(of_run: Sequence[RunComparison]) -> None:
     """Print the mean over the benchmarks that a run shares with one baseline; each has the same weight."""
-    from harness.scoring.mean_difference import mean_comparison
-    from harness.verbs.comparison_warnings import by_hand_in_words
+    from harness.reports.differences_by_hand import by_hand_in_words, mean_by_hand
 
     decision, (run, baseline) = of_run[0].decision, of_run[0].sides
     if decision.mean is None:
         click.echo(f"mean of {len(of_run)} benchmarks: not compared, since samples are missing")
         return
-    mean, is_by_hand = decision.mean.compared, any(pair.by_hand for pair in of_run)
+    mean = decision.mean.compared
+    by_hand = mean_by_hand([(pair.decision.paired, pair.by_hand) for pair in of_run])
     click.echo(
         f"mean of {len(of_run)} benchmarks: {visible(run)} {100 * mean.first_accuracy:.1f} %, "
         f"{visible(baseline)} {100 * mean.second_accuracy:.1f} %: {100 * mean.difference:+z.1f} points"
-        + (", by the grader" if is_by_hand else "")
+        + (", by the grader" if by_hand else "")
     )
-    if is_by_hand:
-        # A benchmark without such verdicts counts as it was graded: so the mean is over the same benchmarks.
-        by_hand = mean_comparison([pair.by_hand or pair.decision.paired for pair in of_run])
-        if by_hand is not None:
-            click.echo(f"  {by_hand_in_words(by_hand, visible(run), visible(baseline))}")
+    if by_hand is not None:
+        click.echo(f"  {by_hand_in_words(by_hand, visible(run), visible(baseline))}")
     at_most = "at most " if mean.at_most else ""
     click.echo(
         f"  same questions   {at_most}{_points(mean.sampling_interval):18} p {_p(decision.mean.p_sampling)}  "

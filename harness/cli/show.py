@@ -130,7 +130,8 @@ def _require_level(benchmarks: list[OpenBenchmark], level: str) -> None:
         {visible(str(question.metadata["level"]), 40) for question in questions if "level" in question.metadata}
     )
     if levels:
-        raise UsageError(f"no question has the level {level!a}; there are {', '.join(levels[:SHOWN_LEVELS])}")
+        there = ", ".join(levels[:SHOWN_LEVELS])
+        raise UsageError(f"no question has the level {visible(level, 100)!r}; there are {there}")
     raise UsageError("no question of this run has a level: leave out --level, or search texts with --grep")
 
 
@@ -219,12 +220,17 @@ def _find_question(
         holding = [benchmark for benchmark in benchmarks if question_id in benchmark.questions]
         if len(holding) > 1:
             names = ", ".join(benchmark.name for benchmark in holding)
-            raise UsageError(f"question {question_id!a} is in {names}; choose one with --benchmark.")
+            raise UsageError(f"question {visible(question_id, 100)!r} is in {names}; choose one with --benchmark.")
         if holding:
             return holding, question_id, sample
+    if os.path.exists(word):  # noqa: PTH110 (a `Path` raises for a word that is too long for a name)
+        raise UsageError(
+            f"`harness show` takes one run, and {visible(word)} is no question of {visible(opened.label)}: show each "
+            "run by a command of its own, or two runs beside each other by `harness diff`"
+        )
     if len(benchmarks) == 1:
         benchmarks[0].question(readings[-1][0])  # Raises with near names.
-    raise UsageError(f"no benchmark of run {opened.label} has a question {readings[-1][0]!a}.")
+    raise UsageError(f"no benchmark of run {opened.label} has a question {visible(readings[-1][0], 100)!r}.")
 
 
 def _texts(

@@ -7,12 +7,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from harness.benchmarks.prompts import beginning
 from harness.core.nouns import count_noun
 from harness.core.records import Question
+from harness.reports.differences_by_hand import interval_by_hand, mean_by_hand
 from harness.reports.published import settings_in_words
-from harness.reports.tables import ABSENT, Table, note, p_cell, percent, points, points_interval, short
+from harness.reports.tables import (
+    ABSENT,
+    AS_GRADED,
+    BY_HAND,
+    Table,
+    note,
+    p_cell,
+    percent,
+    points,
+    points_interval,
+    short,
+)
 from harness.reports.unsettled import open_points
-from harness.scoring import PublishedComparison, Score
+from harness.scoring import PairedComparison, PublishedComparison, Score
 from harness.scoring.deciding import Decision, RunPair, decide
 from harness.scoring.intervals import why_narrower
+from harness.scoring.mean_difference import MeanComparison
 from harness.scoring.moves import Move, largest
 
 MAX_NAME_CHARS = 60
@@ -26,18 +39,20 @@ _GRADERS_COUNT = "the grader's verdicts count here"
 """The footnote of a mean of benchmarks, for which `harness diff` has no line."""
 
 COUNTS_GRADER = f"{_GRADERS_COUNT}; `harness diff` has the difference with verdicts by hand"
-"""The footnote of a difference between runs of which one has verdicts by hand."""
+"""The footnote of a table between runs of which one has verdicts by hand, where it has no figures with them."""
 
 
 def paired_table(
     baselines: Mapping[str, str],
     comparisons: Sequence[RunPair],
+    by_hand: Sequence[PairedComparison | None],
     uncompared: Sequence[tuple[str, str, str]] = (),
 ) -> Table:
     """The table of differences, question by question, of each run from the baseline of its benchmark.
 
     All p values of the table are corrected together (Holm). baselines: benchmark → name of the run that the others are
-    compared with. comparisons: their warnings become notes. uncompared: (name of the run, benchmark, why it is not
+    compared with. comparisons: their warnings become notes. by_hand: of each comparison, the one with verdicts by hand
+    (`paired_by_hand`), which has a row of its own below. uncompared: (name of the run, benchmark, why it is not
     compared).
     """
     decisions = decide(comparisons)
@@ -45,8 +60,9 @@ def paired_table(
     if any(decision.paired.at_most for decision in decisions):
         notes.append("at most: with one sample of each question the sampling error is only bounded")
     rows: list[tuple[str, ...]] = []
-    for decision in decisions:
+    for decision, corrected in zip(decisions, by_hand, strict=True):
         label, comparison = decision.run, decision.paired
+        kind = AS_GRADED if corrected else ""
         remarks = [
             *decision.warnings,
             *why_narrower(
@@ -62,21 +78,21 @@ def paired_table(
                 _missing(f"{count_noun(comparison.n_missing, 'sample')} of one run"),
             )
         remarks += open_points(decision)
-        same = comparison.n_questions - comparison.better - comparison.worse
         rows.append(
             (
                 short(label),
-                short(comparison.benchmark) + note(notes, label, comparison.benchmark, remarks),
+                _row_name(comparison.benchmark, kind) + note(notes, label, comparison.benchmark, remarks, kind),
                 points(comparison.difference),
                 ("at most " if comparison.at_most else "") + points_interval(comparison.sampling_interval),
                 p_cell(decision.p_sampling),
                 points_interval(comparison.question_interval),
                 ABSENT if decision.p_question is None else p_cell(decision.p_question),
                 percent(decision.detectable),
-                f"{comparison.better} / {comparison.worse} / {same}",
+                _better_worse_same(comparison),
             )
         )
-    by_hand = {(decision.run, decision.baseline) for decision in decisions if COUNTS_GRADER in decision.warnings}
+        if corrected is not None:
+            rows.append(_row_by_hand(label, comparison.benchmark, corrected))
     rows += _mean_rows(decisions, by_hand, notes)
     for label, benchmark, why in uncompared:
         rows.append((short(label), short(benchmark) + note(notes, label, benchmark, [why]), *[ABSENT] * 7))
@@ -89,29 +105,58 @@ def paired_table(
     return Table(title, (*columns, "better / worse / same"), tuple(rows), tuple(notes), frozenset(range(2, 9)))
 
 
-def _mean_rows(
-    decisions: Sequence[Decision], by_hand: set[tuple[str, str]], notes: list[str]
-) -> Iterator[tuple[str, ...]]:
-    """A row for each run that shares several benchmarks with one baseline: the mean of their differences.
+def _row_name(benchmark: str, kind: str) -> str:
+    """The benchmark of a row, with the kind of the row: `AS_GRADED`, `BY_HAND`, or empty without verdicts by hand."""
+    return f"{short(benchmark)}, {kind}" if kind else short(benchmark)
 
-    by_hand: run and baseline of which a benchmark has verdicts by hand. notes: gets that the grader's verdicts count,
-    and the reason where samples are missing and the mean is not compared.
+
+def _better_worse_same(paired: PairedComparison) -> str:
+    return f"{paired.better} / {paired.worse} / {paired.n_questions - paired.better - paired.worse}"
+
+
+def _row_by_hand(label: str, benchmark: str, paired: PairedComparison | MeanComparison) -> tuple[str, ...]:
+    """The row of a difference with verdicts by hand. The p values and the smallest difference are the grader's only."""
+    of_questions = None if isinstance(paired, MeanComparison) else paired
+    return (
+        short(label),
+        _row_name(benchmark, BY_HAND),
+        points(paired.difference),
+        interval_by_hand(paired),
+        ABSENT,
+        ABSENT if of_questions is None else points_interval(of_questions.question_interval),
+        ABSENT,
+        ABSENT,
+        ABSENT if of_questions is None else _better_worse_same(of_questions),
+    )
+
+
+def _mean_rows(
+    decisions: Sequence[Decision], by_hand: Sequence[PairedComparison | None], notes: list[str]
+) -> Iterator[tuple[str, ...]]:
+    """A row for each run that shares several benchmarks with one baseline: the mean of their differences; and a second
+    row with verdicts by hand, if one of these benchmarks has them.
+
+    by_hand: as in `paired_table`. notes: gets the reason where samples are missing and the mean is not compared.
     """
-    by_run: dict[tuple[str, str], list[Decision]] = {}
-    for decision in decisions:
-        by_run.setdefault((decision.run, decision.baseline), []).append(decision)
-    for (label, baseline), of_run in by_run.items():
+    by_run: dict[tuple[str, str], list[tuple[Decision, PairedComparison | None]]] = {}
+    for decision, corrected in zip(decisions, by_hand, strict=True):
+        by_run.setdefault((decision.run, decision.baseline), []).append((decision, corrected))
+    for (label, _), of_run in by_run.items():
         if len(of_run) < 2:
             continue
-        name, mean = f"mean of {len(of_run)} benchmarks", of_run[0].mean
+        name, mean = f"mean of {len(of_run)} benchmarks", of_run[0][0].mean
+        corrected_mean = mean_by_hand([(decision.paired, corrected) for decision, corrected in of_run])
         if mean is None:
             remark = note(notes, label, name, ["not compared, since samples are missing"])
             yield (short(label), name + remark, *[ABSENT] * 7)
             continue
         interval = points_interval(mean.compared.sampling_interval)
+        kind = AS_GRADED if corrected_mean else ""
+        counts_grader = any(COUNTS_GRADER in decision.warnings for decision, _ in of_run)
+        remarks = [_GRADERS_COUNT] if counts_grader and not corrected_mean else []
         yield (
             short(label),
-            name + note(notes, label, name, [_GRADERS_COUNT] if (label, baseline) in by_hand else []),
+            _row_name(name, kind) + note(notes, label, name, remarks),
             points(mean.compared.difference),
             ("at most " if mean.compared.at_most else "") + interval,
             p_cell(mean.p_sampling),
@@ -120,6 +165,8 @@ def _mean_rows(
             percent(mean.detectable),
             ABSENT,
         )
+        if corrected_mean is not None:
+            yield _row_by_hand(label, name, corrected_mean)
 
 
 def _name_of(baselines: Mapping[str, str]) -> str:

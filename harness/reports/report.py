@@ -17,6 +17,7 @@ from harness.core.errors import UsageError
 from harness.core.files import disk_error, write_atomically
 from harness.core.inert import csv_file, visible
 from harness.reports.comparison_tables import COUNTS_GRADER, paired_table, published_table, reported_table, twin_table
+from harness.reports.differences_by_hand import paired_by_hand
 from harness.reports.figures import every_plot
 from harness.reports.formats import commands_in_markdown, to_breakdown_csv, to_csv, to_latex, to_markdown, to_terminal
 from harness.reports.looks import look_warnings
@@ -41,6 +42,7 @@ from harness.reports.trainings import training_tables
 from harness.runs.layout import OutputsFolder, RunFolder
 from harness.runs.manifest import Manifest
 from harness.scoring import (
+    PairedComparison,
     PublishedComparison,
     PublishedScore,
     Score,
@@ -214,6 +216,7 @@ class Report:
         """
         baselines: dict[str, tuple[ScoredRun, ScoredBenchmark]] = {}
         pairs: list[RunPair] = []
+        by_hand: list[PairedComparison | None] = []
         uncompared: list[tuple[str, str, str]] = []
         for run, benchmark, _ in self.scores:
             first_run, first = baselines.setdefault(benchmark.name, (run, benchmark))
@@ -221,7 +224,8 @@ class Report:
                 continue
             try:
                 paired = compare_runs(benchmark.questions, first.questions)
-                by_hand = benchmark.has_verdicts_by_hand or first.has_verdicts_by_hand
+                by_hand.append(paired_by_hand(benchmark, first))
+                has_others = by_hand[-1] is None and (benchmark.has_verdicts_by_hand or first.has_verdicts_by_hand)
                 looks = look_warnings(run, benchmark, first_run, first)
                 pairs.append(
                     RunPair(
@@ -229,7 +233,7 @@ class Report:
                         baseline=first_run.label,
                         paired=paired,
                         samples=1,
-                        warnings=(*([COUNTS_GRADER] if by_hand else []), *looks),
+                        warnings=(*([COUNTS_GRADER] if has_others else []), *looks),
                         imported=benchmark.record.imported or first.record.imported,
                     )
                 )
@@ -241,7 +245,7 @@ class Report:
             return []
         alone = [(run.label, name) for name, (run, _) in baselines.items() if name not in shared]
         uncompared += [(label, name, "not compared: no other run has this benchmark") for label, name in alone]
-        return [paired_table(shared, pairs, uncompared)]
+        return [paired_table(shared, pairs, by_hand, uncompared)]
 
     def _n_runs_with(self, benchmark: str) -> int:
         """The number of runs with a score in this benchmark."""

@@ -25,6 +25,7 @@ import orjson
 
 from harness.core import codec
 from harness.core.errors import StoreError
+from harness.core.inert import visible
 from harness.core.limits import MAX_RECORD_BYTES
 from harness.core.records import SCHEMA_VERSION, Key, Sample
 
@@ -60,7 +61,7 @@ class Record(NamedTuple):
 
 def encode(sample: Sample) -> Record:
     """The line of `sample`. Raises `RecordRefused` if it is too long or could not be read back."""
-    name = f"sample {sample.sample_index} of question {sample.question_id!a}"
+    name = f"sample {sample.sample_index} of question {visible(sample.question_id, 100)!r}"
     # JSON has no NaN and no infinity, so the line could not be read back.
     if not (math.isfinite(sample.timing.started) and math.isfinite(sample.timing.total)):
         raise RecordRefused(f"{name} has a time that is no finite number and cannot be stored.")
@@ -101,7 +102,9 @@ def decode(line: bytes, benchmark: str) -> Sample:
     if sample.sample_index < 0:
         raise Damaged(f"its sample has the index {sample.sample_index}, expected 0 or more")
     if sample.benchmark != benchmark:
-        raise Damaged(f"its sample is of the benchmark {sample.benchmark!a}, expected {benchmark!a}")
+        raise Damaged(
+            f"its sample is of the benchmark {visible(sample.benchmark, 100)!r}, expected {visible(benchmark, 100)!r}"
+        )
     return sample
 
 

@@ -18,6 +18,7 @@ from harness.core.errors import StoreError, UsageError, option
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.reports.costs import SampleCosts
+from harness.reports.differences_by_hand import paired_by_hand
 from harness.reports.looks import look_warnings
 from harness.reports.plots.published import MAX_SOURCES
 from harness.reports.published import beside, other_questions, published_of, reported_by, source_title, verdict
@@ -43,7 +44,7 @@ from harness.scoring.published.benchmark_name import find_card
 from harness.scoring.published.index import find_scores, scores_of_models
 from harness.scoring.spending import SpentPoint, spent_points
 from harness.verbs.baselines import BenchmarkPair, folders_to_compare, pair_benchmarks
-from harness.verbs.comparison_warnings import Side, comparison_warnings, paired_by_hand, undecided_range
+from harness.verbs.comparison_warnings import Side, comparison_warnings, undecided_range
 from harness.verbs.known_questions import known_as
 from harness.verbs.outputs import open_scored
 from harness.viewer.beside import PublishedBeside, SourcePoint
@@ -111,7 +112,7 @@ def compare(sources: Sequence[Path], options: CompareOptions) -> Comparisons:
     runs = read_runs(folders, named_by_sweep=True)
     compared_to, uncompared = pair_benchmarks(runs, only_first=options.baseline is not None)
     folder_of = _folders_by_label(runs, folders)
-    by_hand = [paired_by_hand(*_sides(folder_of, pairing)) for pairing in compared_to]
+    by_hand = [paired_by_hand(benchmark, first) for _, benchmark, _, first in compared_to]
     compared = [_run_pair(folder_of, *each) for each in zip(compared_to, by_hand, strict=True)]
     decisions = decide(compared, None if options.margin is None else options.margin / 100)
     comparisons = [
@@ -161,7 +162,8 @@ def cautions(folders: Sequence[RunFolder]) -> dict[Path, Caution]:
     for pairing in pair_benchmarks(runs, only_first=True)[0]:
         paired = _compare_pair(pairing)
         sides = _sides(folder_of, pairing)
-        caution = Caution(tuple(comparison_warnings(*sides, paired, paired_by_hand(*sides))), undecided_range(*sides))
+        by_hand = paired_by_hand(*(side.benchmark for side in sides))
+        caution = Caution(tuple(comparison_warnings(*sides, paired, by_hand)), undecided_range(*sides))
         by_folder[folder_of[pairing.run.label].path] = caution
     return by_folder
 

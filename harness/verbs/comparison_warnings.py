@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,19 +18,18 @@ from typing import NamedTuple
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.core.records import Question
+from harness.reports.differences_by_hand import by_hand_in_words
 from harness.reports.scored import ScoredBenchmark, ScoredRun
-from harness.reports.tables import points, points_interval
 from harness.runs import overrides
 from harness.runs import questions as stored_questions
 from harness.runs.layout import BenchmarkFolder, RunFolder
 from harness.runs.manifest import BenchmarkRecord
 from harness.runs.recorded_settings import NAMED_BY, setting_differences
-from harness.scoring import PairedComparison, QuestionTally, compare_runs
+from harness.scoring import PairedComparison, QuestionTally
 from harness.scoring.audit import Audited
 from harness.scoring.audit_order import NO_ESTIMATE
 from harness.scoring.comparison import MAX_NAMED_QUESTIONS
 from harness.scoring.graded_by import JUDGE, grading_differences, grading_settings
-from harness.scoring.mean_difference import MeanComparison
 from harness.scoring.moves import pairs
 from harness.scoring.score import MAX_GRADER_CHARS, Score
 from harness.scoring.uncertainty import unequal_clusters
@@ -273,40 +271,6 @@ def _judge_warnings(scores: Mapping[str, Score]) -> list[str]:
     unaudited = any(score.audited is None for score in judged.values())
     advice = ": `harness audit` measures them" if unaudited else ""
     return [f"{'; '.join(parts)}. The difference and its intervals leave the judge's errors out{advice}"]
-
-
-def paired_by_hand(ours: Side, first: Side) -> PairedComparison | None:
-    """The comparison in which verdicts by hand count in place of the grader's; None if none differs from the grader's,
-    or if a part of a run is audited: an estimate for all samples cannot be paired question by question.
-
-    Raises `StoreError` for a damaged file of verdicts by hand.
-    """
-    scores = [side.benchmark.score for side in (ours, first)]
-    partial = any(
-        score and score.audited is not None and score.audited.n_audited < score.audited.n_population for score in scores
-    )
-    if partial or not any(score and score.accuracy_overridden is not None for score in scores):
-        return None
-    corrected = []
-    for side in (ours, first):
-        by_hand = overrides.in_force(overrides.read(side.folder))
-        corrected.append(
-            [
-                dataclasses.replace(item, grades=tuple(overrides.apply(item.grades, by_hand)))
-                for item in side.benchmark.questions
-            ]
-        )
-    return compare_runs(*corrected)
-
-
-def by_hand_in_words(paired: PairedComparison | MeanComparison, run: str, baseline: str) -> str:
-    """The difference with verdicts by hand, with its intervals. run, baseline: their names."""
-    new = "" if isinstance(paired, MeanComparison) else f", new questions {points_interval(paired.question_interval)}"
-    return (
-        f"with verdicts by hand: {run} {100 * paired.first_accuracy:.1f} %, {baseline} "
-        f"{100 * paired.second_accuracy:.1f} %: {points(paired.difference)} points; same questions "
-        f"{'at most ' if paired.at_most else ''}{points_interval(paired.sampling_interval)}{new}"
-    )
 
 
 def _by_hand_warnings(scores: Mapping[str, Score], paired: PairedComparison | None) -> list[str]:

@@ -23,6 +23,7 @@ from aiohttp import web
 from harness.core import codec
 from harness.core.errors import HarnessError, StoreError, UsageError
 from harness.core.files import open_untrusted
+from harness.core.inert import visible
 from harness.core.records import Key, VerdictName
 from harness.runs import overrides, sample_labels
 from harness.runs.layout import VIEWER_LINK
@@ -373,7 +374,8 @@ class Viewer:
         benchmark = self._library.run(change.run).benchmark(change.benchmark)
         key = Key(change.question, change.sample)
         if key.sample_index not in benchmark.indices(key.question_id):
-            raise StoreError(f"{benchmark.name} has no sample {key.sample_index} of question {key.question_id!a}.")
+            question = visible(key.question_id, 100)
+            raise StoreError(f"{benchmark.name} has no sample {key.sample_index} of question {question!r}.")
         return benchmark, key
 
     def _correct(self, correction: Correction) -> None:
@@ -421,7 +423,7 @@ def _key(request: web.Request) -> Key:
     index = _parameter(request, "sample")
     # `isdigit` is true for ² too, which `int` refuses.
     if not (index.isascii() and index.isdigit() and len(index) <= 18):
-        raise UsageError(f"{index!a} is no index of a sample.")
+        raise UsageError(f"{visible(index, 100)!r} is no index of a sample.")
     return Key(_parameter(request, "question"), int(index))
 
 

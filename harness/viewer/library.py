@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from harness.core.errors import HarnessError, StoreError, UsageError, near_names
+from harness.core.inert import visible
 from harness.core.records import Grade, Key, Question, VerdictName
 from harness.runs import grades as grade_file
 from harness.runs import opinions as opinion_file
@@ -190,7 +191,7 @@ class OpenBenchmark:
             return self.questions[question_id]
         except KeyError:
             near = near_names(question_id, self.questions)
-            raise UsageError(f"{self.name} has no question {question_id!a}.{near}") from None
+            raise UsageError(f"{self.name} has no question {visible(question_id, 100)!r}.{near}") from None
 
     def grade(self, key: Key) -> Grade | None:
         """Return the grader's grade; None where the sample is not graded."""
@@ -325,7 +326,8 @@ class OpenRun:
         if self.problem:
             raise StoreError(self.problem)
         if name not in self.benchmarks:
-            raise UsageError(f"run {self.label} has no benchmark {name!a}.{near_names(name, self.benchmarks)}")
+            near = near_names(name, self.benchmarks)
+            raise UsageError(f"run {self.label} has no benchmark {visible(name, 100)!r}.{near}")
         self.benchmarks[name].refresh()
         return self.benchmarks[name]
 
@@ -357,7 +359,7 @@ class Library:
         try:
             return self.runs[label]
         except KeyError:
-            raise UsageError(f"there is no run {label!a} here.{near_names(label, self.runs)}") from None
+            raise UsageError(f"there is no run {visible(label, 100)!r} here.{near_names(label, self.runs)}") from None
 
 
 def _as_runs(paths: Sequence[Path]) -> list[RunFolder]:

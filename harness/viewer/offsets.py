@@ -18,6 +18,7 @@ import msgspec
 
 from harness.core.errors import StoreError
 from harness.core.files import open_untrusted, read_at
+from harness.core.inert import visible
 from harness.core.records import Key, Sample
 from harness.runs import record
 from harness.runs.layout import BenchmarkFolder
@@ -91,7 +92,8 @@ class SampleOffsets:
         path = self._folder.samples
         if location is None:
             source = self._folder.source
-            raise StoreError(f"{source} holds no sample {key.sample_index} of question {key.question_id!a}.")
+            question = visible(key.question_id, 100)
+            raise StoreError(f"{source} holds no sample {key.sample_index} of question {question!r}.")
         try:
             with open_untrusted(path) as file:
                 data = read_at(file.fileno(), location.length, location.offset)

@@ -172,7 +172,19 @@ def test_every_part_that_counts_the_graders_verdicts_says_so_beside_verdicts_by_
     assert "as graded" not in sums
     assert "verdicts count here" not in sums
     assert "Accuracy, as graded" in page
-    assert "second, mean of 2 benchmarks: the grader's verdicts count here." in page
+    table = report([base, second]).markdown()
+    differences = [line.strip("| ").split(" | ")[1:4] for line in table.splitlines() if line.startswith("| second | ")]
+    told = harness(tmp_path, "compare", "base", "second").out
+    assert [[row[0].partition(" \\[")[0], row[1]] for row in differences][-5:] == [
+        ["read, as graded", "-75.0"],
+        ["read, with verdicts by hand", "-100.0"],
+        ["sums", "-75.0"],
+        ["mean of 2 benchmarks, as graded", "-75.0"],
+        ["mean of 2 benchmarks, with verdicts by hand", "-87.5"],
+    ]
+    for name, difference, same_questions in differences:
+        if "with verdicts by hand" in name and difference.startswith("-"):
+            assert f": {difference} points; same questions {same_questions}" in told, "compare has the same figures"
     mean = harness(tmp_path, "compare", "base", "second").out.split("mean of 2 benchmarks: ")[1].splitlines()
     assert mean[0] == "second 0.0 %, base 75.0 %: -75.0 points, by the grader"
     assert mean[1].startswith("  with verdicts by hand: second 0.0 %, base 87.5 %: -87.5 points; same questions ")

@@ -578,7 +578,7 @@ def test_a_further_answer_in_words_leaves_wrong_replies_wrong(tmp_path: Path) ->
     assert "1 sample" in command("show", tmp_path / "class.csv", "--near-miss").output
 
 
-@pytest.mark.parametrize("prompt", ["boxed_letter_zh", "boxed_letter", "none"])
+@pytest.mark.parametrize("prompt", ["boxed_letter_zh", "boxed_letter", "boxed_mixed_zh", "none"])
 def test_a_question_is_recognised_without_its_choices_and_its_prompt(tmp_path: Path, prompt: str) -> None:
     question, options = "下面哪个数是质数？请选择一个最合适的答案。", {"A": "4", "B": "6", "C": "7", "D": "9"}
     (tmp_path / "rows.jsonl").write_text(

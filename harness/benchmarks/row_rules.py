@@ -1,0 +1,54 @@
+"""Rules that a row of the data states for its own answer, so that one table may hold questions of several kinds.
+
+A cell names them by words of a closed list: a form in which the answer must be written (`simplest`, `factored` …), and
+`ordered`. No other rule of a card can stand in a row: a row must not choose the code that grades it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, cast, get_args
+
+import msgspec
+
+from harness.core.errors import near_names
+from harness.core.inert import quoted
+from harness.core.records import Form, GradeRules
+
+FORMS: tuple[Form, ...] = get_args(Form)
+
+ORDERED = "ordered"
+
+_BETWEEN = re.compile(r"[\s,，;；、]+")
+
+
+def with_rules_of_row(rules: GradeRules, cell: Any) -> GradeRules:
+    """The card's `rules` with those that a cell names; an empty cell changes none.
+
+    Raises `ValueError` with the end of a sentence, before which the caller puts the row and the column.
+    """
+    if cell is None:
+        return rules
+    if not isinstance(cell, str):
+        raise ValueError(f"must name rules by words ({_all_names()}), found {quoted(repr(cell))}")
+    if not (names := [name for name in _BETWEEN.split(cell) if name]):
+        return rules
+    for name in names:
+        if name not in (*FORMS, ORDERED):
+            near = near_names(name, (*FORMS, ORDERED))
+            raise ValueError(f"must name rules of a row ({_all_names()}) or be empty, found {quoted(name)!r}.{near}")
+    forms = [cast("Form", name) for name in names if name != ORDERED]
+    if len(forms) > 1:
+        raise ValueError(f"names {len(forms)} forms ({', '.join(forms)}); an answer has one")
+    return msgspec.structs.replace(
+        rules, form=forms[0] if forms else rules.form, ordered=rules.ordered or ORDERED in names
+    )
+
+
+def keep_rules_of_row(rules: GradeRules, stored: GradeRules) -> GradeRules:
+    """The card's `rules` with those that a row may state as they are `stored` in its question."""
+    return msgspec.structs.replace(rules, form=stored.form, ordered=stored.ordered)
+
+
+def _all_names() -> str:
+    return ", ".join((*FORMS, ORDERED))
