@@ -44,7 +44,7 @@ def test_grade_names_the_grader_the_rule_and_the_vote() -> None:
     [
         ("100千克", "100千克石块", "no rule reads “石块” in the answer “100千克石块”"),
         ("100 kg", r"\text{100 kg of rice}", "no rule reads “of rice” in the answer “100 kg of rice”"),
-        ("是", "0是偶数", "no rule reads “是偶数” in the answer “0是偶数”"),
+        ("是", "0是好数", "no rule reads “是好数” in the answer “0是好数”"),
         ("30平方米地面", "30米", "no rule reads “地面” in the reference “30平方米地面”"),
         ("对", r"\frac13<\frac12", r"the reference is words, and the answer “\frac13<\frac12” is a formula"),
         ("正方形", "长方形", "the answer “长方形” is other words than the reference, and may mean the same"),

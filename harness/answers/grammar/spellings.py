@@ -79,8 +79,9 @@ _TERM = r"(?:\\[a-z]+|[-−+\d./{}()√ ])+"
 _ROOTS = re.compile(rf"([a-zA-Z])1\s*=({_TERM})(?:[,，;；]|或|和|\bor\b|\band\b)\s*\1(?:2)\s*=({_TERM})")
 _AMOUNT = rf"(?:\d+(?:\.\d+)?|{_NUMERAL})\s*(?:[\u3400-\u9fff]{{1,4}}?|[a-zA-Z]{{1,3}}[²³]?|[%℃°])?"
 _ROUGH = re.compile(rf"(?:大约|约|大概)(?:是|为|等于|[重长高宽深有])?\s*({_AMOUNT})|({_AMOUNT})左右")
-_BLANK = r"(?:第([一二三四五六])个?空(?:应?填|是|为)?|[(（]([1-6])[)）]|([①-⑥]))\s*[:：]?\s*"
-_IN_BLANK = r"([^()（）①-⑥;；,，、。\s第=＝]{1,20})"
+_BLANK = r"(?:第([一二三四五六])个?空(?:应?填|是|为)?|(?:（|(?<![^\s,，;；、。])\()([1-6])[)）]|([①-⑥]))\s*[:：]?\s*"
+# A value: behind a sign of operation, (1) is a factor, as in (1)+(2).
+_IN_BLANK = r"((?=[-−]?(?:\w|[.√]|\\d?frac|\\sqrt|\\pi|\\text))[^()（）①-⑥;；,，、。\s第=＝]{1,20})"
 _BLANKS = re.compile(rf"(?:{_BLANK}{_IN_BLANK}[\s,，;；、。]*){{2,6}}")
 _EACH_BLANK = re.compile(rf"{_BLANK}{_IN_BLANK}")
 _BEARING = re.compile(
@@ -396,7 +397,6 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str | None]], ...
     (_SIGNED, _with_sign),
     (_VERSUS, _versus),
     (_ROOTS, lambda match: rf"{match[1]}_1={match[2]}, {match[1]}_2={match[3]}"),
-    (_ROUGH, _rough),
     (_BLANKS, _blanks),
     (_BEARING, _bearing),
     (_ONE_HALF, lambda _: r"\frac{1}{2}"),
@@ -405,6 +405,10 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str | None]], ...
     # Last, for the first form that matches decides, and this one matches most sentences.
     (_IN_WORDS, lambda match: in_signs(match[0])),
 )
+
+
+_FORMS_OF_LIMITS = ((_ROUGH, _rough),)
+"""Forms that limit a value: they are read, and name none."""
 
 
 @lru_cache(maxsize=1_024)
@@ -418,7 +422,7 @@ def is_own_spelling(source: str) -> bool:
 def usual_spelling(source: str) -> str:
     """Return an answer in the spelling that the grammar reads; `source` itself if it has none of the forms above."""
     flat = _SPACE.sub(" ", _TEXT.sub(r"\1", source)).strip().rstrip(".")
-    for form, rewritten in _FORMS:
+    for form, rewritten in (*_FORMS_OF_LIMITS, *_FORMS):
         if (match := form.fullmatch(flat)) is not None:
             return rewritten(match) or source
     # Words that only lead to the answer ("so 14") are dropped if a number in words, or no words at all, remain.

@@ -79,10 +79,8 @@ _LINK = re.compile(r"有|是|为|等于|[=＝]|的|剩下?|一共|总共|共|用
 """Words of `_HEAD` behind which a quantity may begin that begins with no number: 时间是下午5:35."""
 
 _BEGINS = re.compile(rf"[¥￥$]?[-−]?\d|负?[{NUMERAL_SIGNS}]|半")
-_NEAR = (
-    r"(?<![最附邻临靠远新亲相就])近(?![视郊来期日代义路处亲景海年照况旁邻体的])"
-    r"|(?<![节公预签违契条合制简集履婚失赴邀])约(?![会定束分数简去请见谈])"
-)
+ABOUT = "(?<![节公预签违契条合制简集履婚失赴邀])约(?![会定束分数简去请见谈])"
+_NEAR = rf"(?<![最附邻临靠远新亲相就])近(?![视郊来期日代义路处亲景海年照况旁邻体的])|{ABOUT}"
 """近 and 约 as words for "about", before a quantity or its verb: not as a part of 近视, 最近, 附近, 约会, 约分, 节约.
 
 The neighbours are those of the common compounds; in a rarer one the sign leaves an answer undecided.

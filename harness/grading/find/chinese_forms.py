@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from harness.grading.find.chinese import CLASSIFIER, UNIT
+from harness.grading.find.chinese import ABOUT, CLASSIFIER, UNIT
 
 _SIGNED = r"[-−－]?\d+(?:\.\d+)?(?:/\d+)?"
 _EQUATION = r"[a-zA-Z][₁₂12]?\s*[=＝]\s*[-−]?\d+(?:\.\d+)?(?:/\d+)?"
@@ -40,7 +40,7 @@ _IN_TURN = re.compile(
 """Several values, in the order of their blanks or of any: 依次填3、5、7, 方程的根是1和-2."""
 
 _ROUGH = re.compile(
-    rf"(?P<head>[^，,。；;=＝\d]{{0,20}}?)(?P<list>(?:大约|约)(?:[是为重长高宽深有]|等于)?\s*{_SEVERAL})"
+    rf"(?P<head>[^，,。；;=＝\d]{{0,20}}?)(?P<list>(?:大约|{ABOUT})(?:[是为重长高宽深有]|等于)?\s*{_SEVERAL})"
 )
 """A rounded value, which a rounded reference equals: 面积约为78.5平方厘米."""
 
