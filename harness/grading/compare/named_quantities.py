@@ -40,6 +40,11 @@ def same_named_quantities(reference: str, answer: str) -> bool:
     return row is not None and row == _row(answer)
 
 
+def names_quantities(text: str) -> bool:
+    """Whether a text is a row of quantities with names."""
+    return not text.isascii() and _row(text) is not None
+
+
 def _row(text: str) -> _Row | None:
     """Return the quantities of a row by their names; None if the text is no row of two quantities or more."""
     plain = _LAYOUT.sub(" ", without_text_commands(text)).strip() if len(text) <= MAX_CHARS else ""

@@ -32,6 +32,7 @@ from harness.answers.grammar.units import changes_number, makes_bound
 from harness.answers.grammar.vocabulary import is_command
 from harness.answers.letters import letter_of
 from harness.grading.bounds import MAX_EXTRACTED_CHARS, TAIL_CHARS
+from harness.grading.find.answer_heading import with_label_for_heading
 from harness.grading.find.behind import values_behind
 from harness.grading.find.beside_box import beside_box, end_of_unit, formula_around, labelled_unit_behind, unit_behind
 from harness.grading.find.box_clause import clause_behind, is_denied, word_behind
@@ -296,6 +297,7 @@ def extract_from(
     lo = max(lo, hi - TAIL_CHARS)
     tail = _without_html(text[lo:hi])
     # The cheap test first: most replies have no such sign, and the search would read the whole tail.
+    tail = with_label_for_heading(tail)
     if "#" in tail:
         # Spaces of the same length keep the positions of the text.
         tail = _HEADING.sub(lambda marks: " " * len(marks.group()), tail)
