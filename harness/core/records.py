@@ -21,9 +21,10 @@ AnswerKind = Literal["integer", "number", "expression", "multiple", "choice", "t
 multiple: several answers, order free unless the rules say so · choice: a letter · text: words · program: a program,
 right if it passes the tests that its reference holds."""
 
-Form = Literal["fraction", "decimal", "simplest", "factored", "expanded"]
+Form = Literal["fraction", "decimal", "simplest", "factored", "expanded", "scientific"]
 """fraction: one integer over another · decimal: digits with a point · simplest: nothing left to compute or cancel ·
-factored: the factors of the reference · expanded: no product of sums."""
+factored: the factors of the reference · expanded: no product of sums · scientific: one digit other than 0 before the
+point, times a power of ten."""
 
 NearMiss = Literal["another box", "form", "rounded", "unit"]
 """Why an answer that was graded wrong is nearly right. another box: a box that was not taken as the answer holds the

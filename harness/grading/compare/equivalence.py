@@ -52,6 +52,7 @@ _FORMS: dict[Form, str] = {
     "simplest": "in simplest form",
     "factored": "factored as the reference is",
     "expanded": "expanded",
+    "scientific": "one digit before the point times a power of ten",
 }
 
 _FIGURE = re.compile(r"\\(angle|triangle)(?![a-zA-Z])")
