@@ -18,7 +18,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from harness.asking import servers
 from harness.asking.keywords import (
@@ -64,6 +64,7 @@ from harness.core.options import Options, options_of
 from harness.exports import Written
 from harness.generation.progress import Progress
 from harness.grading import Verdict
+from harness.grading.processes.pool import sharing_workers
 from harness.reports import Report
 from harness.reports.plots import draw
 from harness.results import Experiment, Pilot, Run, Scores, Swept
@@ -201,31 +202,58 @@ def pilot(
     return Pilot(run=stored, forecast=piloted.forecast, expected=dict(piloted.expected))
 
 
+@overload
 def score(
     source: Run | RunFolder | Merged | FilePath,
     *,
     judge: Judge | None = None,
+    by: None = None,
     **options: Unpack[ScoreKeywords],
-) -> Scores:
+) -> Scores: ...
+
+
+@overload
+def score(
+    source: FilePath, *, judge: Judge | None = None, by: str, **options: Unpack[ScoreKeywords]
+) -> dict[str, Scores]: ...
+
+
+def score(
+    source: Run | RunFolder | Merged | FilePath,
+    *,
+    judge: Judge | None = None,
+    by: str | None = None,
+    **options: Unpack[ScoreKeywords],
+) -> Scores | dict[str, Scores]:
     """Grade the samples of a run, or the outputs of another tool, and return their scores.
 
     source: a run, a run folder, or a file of another tool's outputs; then options name the columns, the tool or the
     card, and the results are written to `FILE.scored`, which `report`, `compare` and `verify` take. judge: a model that
-    decides the answers that the rules leave undecided. The options are those of `harness score`, by the same names.
-    on: "ray" or "ray://HOST:PORT": the nodes of this cluster grade the run.
+    decides the answers that the rules leave undecided. by: a column of the file, such as the student's name, with the
+    folder `as_run`: each of its values becomes a run there, and the result is a dictionary with the scores of each
+    value. The options are those of `harness score`, by the same names. on: "ray" or "ray://HOST:PORT": the nodes of
+    this cluster grade the run.
     Raises `UsageError`, `StoreError`, and with a judge what `run` raises.
     """
     verbs.check("score", options)
     score_options = ScoreOptions.of(**options)
-    trackers = scoring.trackers_named(score_options.track)
+    scoring.trackers_named(score_options.track)  # a misspelt name is refused before the grading
     path = Path(source)
-    scoring.check([path], score_options)
-    scored = scoring.score(path, score_options, judge, Watcher())
-    for tracker in trackers.values():
-        scoring.send_scores(scored, tracker, score_options)
+    scoring.check([path], score_options, by=by)
+    if by is None:
+        return _scores(path, score_options, judge)
+    runs, score_options = scoring.split_file(path, by, score_options, Watcher())
+    with sharing_workers():
+        return {value: _scores(run, score_options, judge) for value, run in runs.items()}
+
+
+def _scores(path: Path, options: ScoreOptions, judge: Judge | None) -> Scores:
+    """Score one run or file; send the scores to the trackers, and ask the second graders."""
+    scored = scoring.score(path, options, judge, Watcher())
+    for tracker in scoring.trackers_named(options.track).values():
+        scoring.send_scores(scored, tracker, options)
     agreements = {
-        grader: second_opinions(scored.source, grader, score_options.also_python)
-        for grader in score_options.second_graders
+        grader: second_opinions(scored.source, grader, options.also_python) for grader in options.second_graders
     }
     first = next(iter(agreements.values()), {})
     reports = () if scored.judged is None else tuple(scored.judged.reports)

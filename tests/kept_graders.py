@@ -76,13 +76,14 @@ class KeptWorkers:
 
     def leave(self, ended: Pool) -> None:
         """End a pool as `Pool.__exit__` does, but keep the workers that owe nothing."""
-        for worker in ended.workers:
+        for worker in list(ended.workers) if self.on else ():
             sound = worker.ready and not worker.owed and not worker.buffer and worker.process.poll() is None
-            if self.on and sound and worker in self.started_with and len(self.idle) < MAX_KEPT:
+            if sound and worker in self.started_with and len(self.idle) < MAX_KEPT:
                 self.idle.append((self.started_with[worker], worker))
-            else:
-                self.end(worker)
-        ended.selector.close()
+                ended.workers.remove(worker)
+        for worker in ended.workers:
+            self.started_with.pop(worker, None)
+        _end_pool(ended)
 
     def end(self, worker: _Worker) -> None:
         """End a worker for good."""
@@ -91,6 +92,7 @@ class KeptWorkers:
 
 
 _kept = KeptWorkers()
+_end_pool = Pool.__exit__
 
 
 def _started(line: list[str], **options: Any) -> subprocess.Popen[bytes]:

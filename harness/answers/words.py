@@ -21,6 +21,10 @@ _LEAD = re.compile(
     r"|in\s+(?=(?:january|february|march|april|may|june|july|august|september|october|november|december)\b))"
 )
 """Words before an answer in words that add nothing: "there is no solution", "on Wednesday"."""
+_IS_IN_CHINESE = re.compile(r"\A是(?=[\u3400-\u9fff]{2})(?![否不])")
+_NUMBERED = re.compile(r"(第|打)?(\d{1,3}|[一二三四五六七八九十]{1,3})(折|[\u3400-\u9fff]{1,3})")
+"""An ordinal, or a discount: 第三组, 打八折."""
+
 _ARTICLES = re.compile(r"\b(?:the|an|a)\s+(?=\w)")
 _PUNCTUATION = re.compile(r"[.,;:!?。，；：！？\"'“”‘’`*]+")
 _SPACES = re.compile(r"\s+")
@@ -48,7 +52,8 @@ _WEEKDAYS = dict(
 
 _SYNONYM_GROUPS = (
     ("no solution", "no solutions", "no real solution", "no real solutions", "none", "empty set", "the empty set",
-     "无解", "无实数解", "no real roots", "there are no solutions", "no such", "∅", r"\emptyset", r"\varnothing"),
+     "无解", "无实数解", "没有解", "方程无解", "该方程无解", "原方程无解", "方程没有解",
+     "no real roots", "there are no solutions", "no such", "∅", r"\emptyset", r"\varnothing"),
     ("does not exist", "dne", "doesnt exist", "undefined", "not exist", "不存在", "limit does not exist"),
     ("infinity", "infinite", "infinitely many", "infinitely many solutions", "infinite solutions",
      "infinite number of solutions", r"\infty", r"+\infty", "∞", "无穷", "无穷大"),
@@ -56,6 +61,7 @@ _SYNONYM_GROUPS = (
     ("true", "t", "正确", "对", "正确的", "对的", "没错", "√", "✓", "✔",
      r"\checkmark", r"\surd"),
     ("false", "f", "错误", "错", "错误的", "错的", "不对", "不对的", "不正确", "×", "✗", "✘", r"\times"),
+    ("偶数", "双数"), ("奇数", "单数"), ("质数", "素数"), ("不可能", "不可能发生", "不可能事件"),
     ("all real numbers", "all reals", "real numbers", "r", r"\mathbb r", "ℝ", "全体实数"),
 )  # fmt: skip
 JUDGING_SIGN = r"(?:[√✓✔×✗✘]|\\(?:checkmark|surd|times)(?![A-Za-z]))"
@@ -72,6 +78,7 @@ _EXCLUSIVE = tuple(
         "january february march april may june july august september october november december",
         "red orange yellow green blue purple black white brown pink grey", "north south east west",
         "rational irrational", "大于 小于 等于", "增函数 减函数", "奇函数 偶函数", "锐角 直角 钝角",
+        "奇数 偶数", "质数 合数", "可能 一定 不可能", "三角形 四边形 五边形 六边形",
     )
 )  # fmt: skip
 """Groups of single words of which no two say the same."""
@@ -90,7 +97,19 @@ def words_of(source: str) -> str:
         text = condition.group()
     if (day := _WEEKDAY.fullmatch(text)) is not None:
         return _WEEKDAYS[day[1]]
+    text = _IS_IN_CHINESE.sub("", text)
+    if (numbered := _ordinal_or_discount(text)) is not None:
+        return "".join(numbered)
     return _SYNONYMS.get(text, text)
+
+
+def _ordinal_or_discount(words: str) -> tuple[str, str, str] | None:
+    """Return 第, the number in digits and the noun of an ordinal, or 8 and 折 of a discount; None for other words."""
+    parts = _NUMBERED.fullmatch(words)
+    if parts is None or not (parts[1] == "第" if parts[3] != "折" else parts[1] != "第"):
+        return None
+    number = number_in_words(parts[2]) or parts[2]
+    return ("第" if parts[1] == "第" else "", number, parts[3]) if number.isascii() else None
 
 
 def words_of_sentence(source: str) -> str:
@@ -107,6 +126,9 @@ def is_sentence(text: str) -> bool:
 
 def exclude_each_other(first: str, second: str) -> bool:
     """Whether two answers in words cannot both be right, as "yes" and "no". Both come from `words_of` and differ."""
+    left, right = _ordinal_or_discount(first), _ordinal_or_discount(second)
+    if left is not None and right is not None:
+        return left != right and left[::2] == right[::2]
     return any(first in group and second in group for group in _EXCLUSIVE)
 
 

@@ -29,6 +29,11 @@ class Watcher:
     def warn(self, sentence: Sentence) -> None:
         """A warning: an allowed but unusual setting, or a fact to know beside the score."""
 
+    def warn_of(self, cell: str, sentence: Sentence, common: Sentence) -> None:
+        """A warning about one cell of a sweep. common: the words in which it may hold for other cells, too."""
+        del common
+        self.warn(Sentence(f"{cell}: {sentence.marked}"))
+
     def fetching(self, what: str) -> AbstractContextManager[ByteProgress]:
         """`what` is downloaded within the `with` block; the block gets a function to call with the progress."""
         del what

@@ -149,11 +149,12 @@ def _gate(decisions: Sequence[Decision], uncompared: Sequence[str], margin: floa
         )
     unseen = [decision for decision in decisions if not decision.rules_out(margin) and decision not in refused]
     for decision in unseen:
+        new_runs = f"make two new runs of the size that `harness plan … --detect {100 * margin:g}` says"
         terminal.warn(
             f"on {visible(decision.paired.benchmark)}, {visible(decision.run)} has too few samples for this gate: the "
             f"smallest difference that they find in 80 % of repetitions is {_detectable(decision)}, and "
-            f"the run may be worse by {-100 * decision.paired.sampling_interval.low:.1f}; make two new runs of the "
-            f"size that `harness plan … --detect {100 * margin:g}` says, or let it pass with --pass-unseen"
+            f"the run may be worse by {-100 * decision.paired.sampling_interval.low:.1f}; "
+            f"{'ask more questions of this kind' if decision.imported else new_runs}, or let it pass with --pass-unseen"
         )
     if uncompared:
         terminal.warn(
@@ -194,21 +195,25 @@ def _print(pair: RunComparison, *, with_others: bool) -> None:
             f"{decision.kind_verdict}"
         )
     _print_margin(decision.margin, paired.sampling_interval)
-    for reason in why_narrower(paired.sampling_interval, paired.question_interval, at_most=paired.at_most):
+    for reason in why_narrower(
+        paired.sampling_interval, paired.question_interval, at_most=paired.at_most, imported=decision.imported
+    ):
         click.echo(f"  {reason}")
     same = paired.n_questions - paired.better - paired.worse
     click.echo(
         f"  better on {paired.better}, worse on {paired.worse}, the same on {same}; smallest difference that these "
         f"samples find in 80 % of repetitions: {_detectable(decision)}"
     )
-    if kinds := _kinds(pair):
-        click.echo(f"  {kinds}")
+    for words in (_kinds(pair), _costs(pair)):
+        if words:
+            click.echo(f"  baseline → run: {words}")
     for line in open_points(decision):
         click.echo(f"  {line}")
     if paired.n_missing:
+        complete = "" if decision.imported else ": complete the run first, by the same `harness run` command"
         click.echo(
             f"  {count_noun(paired.n_missing, 'sample')} {are(paired.n_missing)} missing, and the intervals allow for "
-            "any result of them: complete the run first, by the same `harness run` command"
+            f"any result of them{complete}"
         )
     for move in chain(*largest(pair.moved, SHOWN_QUESTIONS)):
         sure = "" if move.p >= 0.05 else f" (p {_p(move.p)})"
@@ -313,8 +318,33 @@ def _kinds(pair: RunComparison) -> str:
     ]
     lengths = before.mean_completion_tokens, after.mean_completion_tokens
     if lengths[0] is not None and lengths[1] is not None:
-        parts.append(f"mean completion tokens {lengths[0]:,.0f} → {lengths[1]:,.0f}")
-    return "" if not parts else f"baseline → run: {', '.join(parts)}"
+        parts.append(f"tokens out a sample {lengths[0]:,.0f} → {lengths[1]:,.0f}")
+    return ", ".join(parts)
+
+
+def _costs(pair: RunComparison) -> str:
+    """The prompt tokens and the cost of a sample, and the cost of a right answer, of the baseline and the run; empty if
+    neither is known of either.
+    """
+    from harness.reports.costs import usd_in_words
+
+    sides = pair.baseline_costs, pair.costs
+    amounts = {
+        "tokens in a sample": ["unknown" if side.tokens_in is None else f"{side.tokens_in:,.0f}" for side in sides],
+        "cost a sample": ["unknown" if side.usd is None else usd_in_words(side.usd) for side in sides],
+        "cost a right answer": [
+            "unknown"
+            if side.usd is None
+            else "none is right"
+            if side.usd_right is None
+            else usd_in_words(side.usd_right)
+            for side in sides
+        ],
+    }
+    parts = [f"{words} {' → '.join(both)}" for words, both in amounts.items() if both != ["unknown", "unknown"]]
+    compared = pair.baseline_samples.n, pair.samples.n
+    others = any(side.n not in (0, n) for side, n in zip(sides, compared, strict=True))
+    return f"{', '.join(parts)}{' (over all samples of each run)' if others else ''}" if parts else ""
 
 
 def _print_spending(decision: Decision) -> None:

@@ -102,7 +102,8 @@ def command(sources: tuple[Path, ...], as_json: bool, follow: bool, by: str | No
     # From here on the file is several run folders, which take no option of a file.
     if by is not None:
         with terminal.Terminal() as watcher:
-            sources, options = scoring.split_file(sources[0], by, options, watcher)
+            runs, options = scoring.split_file(sources[0], by, options, watcher)
+        sources = tuple(runs.values())
     scored = _score_each(sources, options, judge, follow=follow)
     named = list(zip(labels([source.folder for source in scored]), scored, strict=True))
     if as_json:
@@ -141,14 +142,16 @@ def _score_each(
     """
     from harness.cli import following
     from harness.cli.terminal import Terminal
+    from harness.grading.processes.pool import sharing_workers
     from harness.scoring.pipeline import score_run
     from harness.verbs.score import score
 
     by_rules = following.follow if follow else score_run
     scored = []
-    for source in sources:
-        with Terminal() as watcher:
-            scored.append(score(source, options, judge, watcher, by_rules=by_rules))
+    with sharing_workers():
+        for source in sources:
+            with Terminal() as watcher:
+                scored.append(score(source, options, judge, watcher, by_rules=by_rules))
     return scored
 
 

@@ -197,7 +197,7 @@ def lines(status: Status) -> Iterator[str]:
     if status.progress is not None:
         yield from progress_lines(status.progress, status.scores)
     elif status.files is not None:
-        yield from _from_files(status.files, status.scores)
+        yield from _from_files(status.folder, status.files, status.scores)
 
 
 def progress_lines(progress: Progress, scores: dict[str, RunningScore] | None = None) -> Iterator[str]:
@@ -217,7 +217,7 @@ def _ascii_only() -> bool:
     return not (sys.stdout.encoding or "").lower().startswith("utf")
 
 
-def _from_files(files: OnDisk, scores: dict[str, RunningScore]) -> Iterator[str]:
+def _from_files(folder: RunFolder, files: OnDisk, scores: dict[str, RunningScore]) -> Iterator[str]:
     """The lines of a run whose process does not answer or has ended, from its files.
 
     scores: by benchmark, its accuracy so far.
@@ -242,10 +242,15 @@ def _from_files(files: OnDisk, scores: dict[str, RunningScore]) -> Iterator[str]
             yield f"it ended {when}{_ago(event)}{reason}; {event.get('failures', 0)} failed requests"
     # A session that ends in order records its end as a second event.
     if files.holder is None and len(files.session) == 1:
-        yield (
-            "it ended without a record: it was killed, or its machine went down. The same `harness run` command "
-            "continues the run"
+        from harness.runs.sweep_cell import sweep_around
+
+        sweep = sweep_around(folder)
+        again = (
+            "The same `harness run` command continues the run"
+            if sweep is None
+            else f"The same `harness sweep` command continues the sweep in {visible(str(sweep))}, this run with it"
         )
+        yield f"it ended without a record: it was killed, or its machine went down. {again}"
 
 
 def _ago(event: dict[str, Any]) -> str:

@@ -210,7 +210,11 @@ def _run(planned: Sweep, *, verify: bool, as_json: bool) -> int:
     """Carry the sweep out, and print how it ended. Returns the exit code."""
     from harness.verbs.sweep import table
 
-    swept = _carry_out(planned, None)
+    warned: Counter[str] = Counter()
+    try:
+        swept = _carry_out(planned, warned)
+    finally:  # also after Ctrl-C
+        terminal.count_repeated(warned)
     code = _code(swept, verify=verify)
     if as_json:
         from harness.cli.printed.ends import SweepEnd
@@ -231,10 +235,8 @@ def _run(planned: Sweep, *, verify: bool, as_json: bool) -> int:
     return code
 
 
-def _carry_out(planned: Sweep, warned: Counter[str] | None) -> EndedSweep:
-    """Carry the sweep out. warned: the warnings so far of a command that goes on with the sweep by itself; None: the
-    command ends.
-    """
+def _carry_out(planned: Sweep, warned: Counter[str]) -> EndedSweep:
+    """Carry the sweep out. warned: how often each warning has come so far."""
     from harness.cli.sweep_processes import SweepLanes
     from harness.cli.terminal import Terminal
     from harness.verbs.sweep.whole import carry_out

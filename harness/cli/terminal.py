@@ -186,10 +186,19 @@ class Terminal(Watcher):
 
     def warn(self, sentence: Sentence) -> None:
         """Print the warning, unless it repeats an earlier one word for word (`warned`)."""
+        if self._is_new(sentence):
+            warn(sentence)
+
+    def warn_of(self, cell: str, sentence: Sentence, common: Sentence) -> None:
+        """Print the warning with the cell's name, unless one of the same `common` words came for another cell."""
+        if self._is_new(common):
+            warn(Sentence(f"{cell}: {sentence.marked}"))
+
+    def _is_new(self, sentence: Sentence) -> bool:
+        """Count the warning; return whether it is to be printed."""
         if self._warned is not None:
             self._warned[sentence] += 1
-        if self._warned is None or self._warned[sentence] == 1:
-            warn(sentence)
+        return self._warned is None or self._warned[sentence] == 1
 
     def fetching(self, what: str) -> AbstractContextManager[ByteProgress]:
         """A download bar on a terminal; nothing elsewhere."""

@@ -15,7 +15,7 @@ from harness.core.inert import visible
 from harness.foreign import cells
 
 MAX_PARTS = 200
-"""Largest number of values of a column by which a file is split; each becomes a run, which takes a second to grade."""
+"""Largest number of values of a column by which a file is split; each becomes a run with files of its own."""
 
 MAX_PART_BYTES = 256 * 1024 * 1024
 """Largest size in bytes of a file that is split, since its rows are held in memory."""

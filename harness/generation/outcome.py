@@ -13,6 +13,7 @@ from harness.generation.dispatch.canary import MIN_DUPLICATE_CHARS
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.snapshot import Cause
 from harness.generation.progress import Progress
+from harness.generation.settings import RunSettings
 from harness.generation.spending import Spent
 
 MANY_TRUNCATED = 0.01
@@ -63,6 +64,22 @@ class Outcome:
     progress: Progress | None = None
 
 
+def truncated_in_words(n: int, n_finished: int) -> str:
+    """The warning that max_tokens cuts `n` of the finished samples."""
+    share = f"{n} of {count_noun(n_finished, 'sample')} ({n / n_finished:.0%})"
+    return f"{share} {are(n)} truncated: raise {option('max_tokens')}."
+
+
+def in_common(warning: Sentence, outcome: Outcome, settings: RunSettings) -> Sentence:
+    """The words of a warning of `outcome` in which it may hold for other runs, too: that the same max_tokens cuts some
+    samples, whatever their number, which each score states; any other warning as it is.
+    """
+    if not outcome.n_truncated or warning != Sentence(truncated_in_words(outcome.n_truncated, outcome.n_session)):
+        return warning
+    bounds = {str(each.sampling.max_tokens) for each in settings.benchmarks.values()}
+    return Sentence(f"samples are truncated at {' and '.join(sorted(bounds))} tokens: raise {option('max_tokens')}.")
+
+
 def doubts(dispatcher: Dispatcher, *, seeded: bool) -> Iterator[str]:
     """Warnings that stand beside the score, one sentence each. seeded: each request was sent a seed of its own."""
     yield from dispatcher.warnings
@@ -87,10 +104,7 @@ def doubts(dispatcher: Dispatcher, *, seeded: bool) -> Iterator[str]:
     if truncated > MANY_TRUNCATED and (early := dispatcher.cut_lengths.early(counts.finished)) is not None:
         yield f"{early.sentence}."
     elif truncated > MANY_TRUNCATED:
-        yield (
-            f"{counts.truncated} of {count_noun(counts.finished, 'sample')} ({truncated:.0%}) "
-            f"{are(counts.truncated)} truncated: raise {option('max_tokens')}."
-        )
+        yield truncated_in_words(counts.truncated, counts.finished)
     if (limit := dispatcher.lengths.limit) is not None:
         yield f"{limit.sentence}."
     loops = counts.loops / counts.finished

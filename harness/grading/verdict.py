@@ -432,8 +432,16 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
         names = question.kind == "text" and question.rules.grader == verifier.RULES and not truncated
         span = naming_sentence(text, start, end, question.references) if names else None
         return None if span is None else Extraction(text[slice(*span)], *span, UNSTATED)
-    extraction = _with_opposite(question, text, _of_sentence(question, text, extraction))
     is_ruled = question.kind not in ("choice", "text", "program") and question.rules.grader == verifier.RULES
+    if is_ruled and not text.isascii() and _are_rows(question.references):
+        # Few references are rows, so that most commands have no need of these.
+        from harness.grading.compare.named_quantities import row_of
+        from harness.grading.find.rows import with_row_at_end
+
+        row = with_row_at_end(extraction, text, start, end, row_of)
+        if row is not extraction:
+            return row
+    extraction = _with_opposite(question, text, _of_sentence(question, text, extraction))
     # A reference of one value keeps its reading: the last of several lines is then the result of the others.
     if is_ruled and (parts := most_values(question.references)) > 1 and extraction.answer not in question.references:
         extraction = with_values_beside(extraction, text, start, end, parts)
@@ -505,6 +513,16 @@ def _parts(question: Question) -> int | None:
 def _are_bare(references: tuple[str, ...]) -> bool:
     """Whether all references are numbers without a unit; cached like `_most_parts`."""
     return all(NUMBER.fullmatch(without_boxes(reference).strip(" $")) is not None for reference in references)
+
+
+@lru_cache(maxsize=4_096)
+def _are_rows(references: tuple[str, ...]) -> bool:
+    """Whether all references are rows of named quantities; cached like `_most_parts`."""
+    if any(reference.isascii() for reference in references):
+        return False
+    from harness.grading.compare.named_quantities import row_of
+
+    return all(row_of(without_boxes(reference)) is not None for reference in references)
 
 
 @lru_cache(maxsize=4_096)
@@ -597,7 +615,7 @@ def _by_rules(question: Question, answer: str, *, with_steps: bool) -> AnswerVer
     undecided, else wrong. A further reference that only says the others in words leaves no answer undecided.
     """
     # Imported here: a process that only searches does not need the rules.
-    from harness.grading.compare.canonical import canonical
+    from harness.grading.compare.canonical import vote_of
     from harness.grading.compare.equivalence import equal
     from harness.grading.compare.wording import is_another_wording, obstacle
 
@@ -612,12 +630,13 @@ def _by_rules(question: Question, answer: str, *, with_steps: bool) -> AnswerVer
         if with_steps:
             steps = _steps_of_comparison(reference, answer, question.kind, compared.steps)
         if compared.equal:
-            return AnswerVerdict("correct", rule, canonical(answer, question), tuple(steps))
+            return AnswerVerdict("correct", rule, vote_of(answer, question, "correct"), tuple(steps))
     if with_steps and undecided and (unread := obstacle(question.references[0], answer)):
         steps.append(unread)
     # An undecided answer may be right, and is then no near miss.
     near = None if undecided else _near_miss(question, answer, wordings)
-    return AnswerVerdict("undecided" if undecided else "wrong", rule, canonical(answer, question), tuple(steps), near)
+    outcome: VerdictName = "undecided" if undecided else "wrong"
+    return AnswerVerdict(outcome, rule, vote_of(answer, question, outcome), tuple(steps), near)
 
 
 def _near_miss(question: Question, answer: str, wordings: Sequence[str]) -> NearMiss | None:

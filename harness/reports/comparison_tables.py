@@ -10,7 +10,7 @@ from harness.core.records import Question
 from harness.reports.published import settings_in_words
 from harness.reports.tables import ABSENT, Table, note, p_cell, percent, points, points_interval, short
 from harness.reports.unsettled import open_points
-from harness.scoring import PairedComparison, PublishedComparison, Score
+from harness.scoring import PublishedComparison, Score
 from harness.scoring.deciding import Decision, RunPair, decide
 from harness.scoring.intervals import why_narrower
 from harness.scoring.moves import Move, largest
@@ -31,29 +31,30 @@ COUNTS_GRADER = f"{_GRADERS_COUNT}; `harness diff` has the difference with verdi
 
 def paired_table(
     baselines: Mapping[str, str],
-    comparisons: Sequence[tuple[str, PairedComparison, Sequence[str]]],
+    comparisons: Sequence[RunPair],
     uncompared: Sequence[tuple[str, str, str]] = (),
 ) -> Table:
     """The table of differences, question by question, of each run from the baseline of its benchmark.
 
     All p values of the table are corrected together (Holm). baselines: benchmark → name of the run that the others are
-    compared with. comparisons: (name of the run, the run minus the baseline, further notes). uncompared: (name of the
-    run, benchmark, why it is not compared).
+    compared with. comparisons: their warnings become notes. uncompared: (name of the run, benchmark, why it is not
+    compared).
     """
-    decisions = decide(
-        [
-            RunPair(run=label, baseline=baselines.get(comparison.benchmark, ""), paired=comparison, samples=1)
-            for label, comparison, _ in comparisons
-        ]
-    )
+    decisions = decide(comparisons)
     notes = []
-    if any(comparison.at_most for _, comparison, _ in comparisons):
+    if any(decision.paired.at_most for decision in decisions):
         notes.append("at most: with one sample of each question the sampling error is only bounded")
     rows: list[tuple[str, ...]] = []
-    for decision, (label, comparison, further) in zip(decisions, comparisons, strict=True):
+    for decision in decisions:
+        label, comparison = decision.run, decision.paired
         remarks = [
-            *further,
-            *why_narrower(comparison.sampling_interval, comparison.question_interval, at_most=comparison.at_most),
+            *decision.warnings,
+            *why_narrower(
+                comparison.sampling_interval,
+                comparison.question_interval,
+                at_most=comparison.at_most,
+                imported=decision.imported,
+            ),
         ]
         if comparison.n_missing:
             remarks.insert(
@@ -75,11 +76,7 @@ def paired_table(
                 f"{comparison.better} / {comparison.worse} / {same}",
             )
         )
-    by_hand = {
-        (decision.run, decision.baseline)
-        for decision, (_, _, further) in zip(decisions, comparisons, strict=True)
-        if COUNTS_GRADER in further
-    }
+    by_hand = {(decision.run, decision.baseline) for decision in decisions if COUNTS_GRADER in decision.warnings}
     rows += _mean_rows(decisions, by_hand, notes)
     for label, benchmark, why in uncompared:
         rows.append((short(label), short(benchmark) + note(notes, label, benchmark, [why]), *[ABSENT] * 7))

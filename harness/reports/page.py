@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import quote
 
 import jinja2
+import msgspec
 from markupsafe import Markup, escape
 
 from harness.core.about import __version__, install_line
@@ -82,8 +83,8 @@ class _Figure:
 class _Headline:
     """One score in large letters.
 
-    accuracies: (number, its kind) of each large number: the grader's, then the one with verdicts by hand; the kind is
-    empty for a number that stands alone. facts: (name, value) of each line below them.
+    accuracies: (number, its kind) of each large number: the grader's, then the one with verdicts by hand if that is
+    large, too; the kind is empty for a number without verdicts by hand. facts: (name, value) of each line below them.
     """
 
     benchmark: str
@@ -248,7 +249,8 @@ def _headline(score: Score) -> _Headline:
     """The headline of one benchmark: its accuracy and the facts beside it.
 
     The accuracy with verdicts by hand is as large as the grader's if it leaves nothing open: no sample is undecided
-    with these verdicts, or an audit estimates the accuracy.
+    with these verdicts, or an audit estimates the accuracy. Else it stands in the last line, and in words beside the
+    large number, so that nobody takes this for the one with the verdicts.
     """
     most = max(score.pass_at, default=0)
     sampling = [interval_cell(score.sampling_interval, at_most=score.sampling_error is None)]
@@ -262,7 +264,7 @@ def _headline(score: Score) -> _Headline:
             sampling.append(f"{interval_cell(intervals.sampling_interval, at_most=intervals.at_most)} {BY_HAND}")
             question.append(f"{interval_cell(intervals.question_interval)} {BY_HAND}")
     elif by_hand is not None:
-        name = f"{name}, {AS_GRADED}"
+        accuracies = [(percent(score.accuracy), _beside_unsettled(score, by_hand.accuracy))]
     facts = [
         ("same questions, asked again", "; ".join(sampling)),
         ("other questions of this kind", "; ".join(question)),
@@ -278,6 +280,16 @@ def _headline(score: Score) -> _Headline:
     if by_hand is not None and not settled:
         facts.append((BY_HAND, with_interval(*by_hand)))
     return _Headline(name, tuple(accuracies), tuple(facts))
+
+
+def _beside_unsettled(score: Score, with_verdicts: float) -> str:
+    """The words beside the grader's accuracy where verdicts by hand leave samples undecided: what it counts, and where
+    the other accuracy stands.
+    """
+    as_wrong = f" ({score.n_undecided:,} undecided counted as wrong)" if score.n_undecided else ""
+    n_open = score.n_undecided_overridden
+    still_open = "" if n_open is msgspec.UNSET else f" ({n_open:,} still undecided)"
+    return f"{AS_GRADED}{as_wrong}; {BY_HAND} {percent(with_verdicts)} %{still_open}, in the last line below"
 
 
 def _section(number: int, name: str, runs: Sequence[ScoredRun], *, drawn: bool) -> _Section:

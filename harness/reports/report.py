@@ -41,12 +41,12 @@ from harness.reports.trainings import training_tables
 from harness.runs.layout import OutputsFolder, RunFolder
 from harness.runs.manifest import Manifest
 from harness.scoring import (
-    PairedComparison,
     PublishedComparison,
     PublishedScore,
     Score,
     compare_runs,
 )
+from harness.scoring.deciding import RunPair
 
 Repeat: TypeAlias = Callable[[Manifest, str, Sequence[Score]], Sequence[str]]
 """(a run's manifest, its name, its scores) → the commands that repeat the run and its grading, line by line."""
@@ -213,7 +213,7 @@ class Report:
         None if no benchmark is in two runs.
         """
         baselines: dict[str, tuple[ScoredRun, ScoredBenchmark]] = {}
-        rows: list[tuple[str, PairedComparison, Sequence[str]]] = []
+        pairs: list[RunPair] = []
         uncompared: list[tuple[str, str, str]] = []
         for run, benchmark, _ in self.scores:
             first_run, first = baselines.setdefault(benchmark.name, (run, benchmark))
@@ -223,7 +223,16 @@ class Report:
                 paired = compare_runs(benchmark.questions, first.questions)
                 by_hand = benchmark.has_verdicts_by_hand or first.has_verdicts_by_hand
                 looks = look_warnings(run, benchmark, first_run, first)
-                rows.append((run.label, paired, [*([COUNTS_GRADER] if by_hand else []), *looks]))
+                pairs.append(
+                    RunPair(
+                        run=run.label,
+                        baseline=first_run.label,
+                        paired=paired,
+                        samples=1,
+                        warnings=(*([COUNTS_GRADER] if by_hand else []), *looks),
+                        imported=benchmark.record.imported or first.record.imported,
+                    )
+                )
             except UsageError:
                 why = f"not compared: it shares no question with {short(first_run.label)}"
                 uncompared.append((run.label, benchmark.name, why))
@@ -232,7 +241,7 @@ class Report:
             return []
         alone = [(run.label, name) for name, (run, _) in baselines.items() if name not in shared]
         uncompared += [(label, name, "not compared: no other run has this benchmark") for label, name in alone]
-        return [paired_table(shared, rows, uncompared)]
+        return [paired_table(shared, pairs, uncompared)]
 
     def _n_runs_with(self, benchmark: str) -> int:
         """The number of runs with a score in this benchmark."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from harness.core.inert import visible
 from harness.grading.verifier import RULES
 from harness.presets.sampling import sampling_fields
+from harness.reports.costs import usd, usd_in_words
 from harness.reports.tables import Table, short
 from harness.runs import setting_names
 from harness.runs.manifest import Provenance
@@ -329,11 +330,5 @@ def _cost(run: ScoredRun, tokens_in: int, tokens_out: int) -> str | None:
 
     tokens_in, tokens_out: prompt and completion tokens of the run.
     """
-    for benchmark in run.benchmarks.values():
-        prices = benchmark.record.settings.get("prices")
-        if isinstance(prices, Mapping):
-            prompt, completion = prices.get("prompt"), prices.get("completion")
-            if isinstance(prompt, int | float) and isinstance(completion, int | float):
-                usd = (tokens_in * prompt + tokens_out * completion) / 1e6
-                return f"{usd:,.2f} USD" if usd >= 1 else f"{usd:.4f} USD"
-    return None
+    costs = (usd(benchmark.record, tokens_in, tokens_out) for benchmark in run.benchmarks.values())
+    return next((usd_in_words(cost) for cost in costs if cost is not None), None)

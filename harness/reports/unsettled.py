@@ -6,6 +6,12 @@ from harness.core.nouns import count_noun, count_questions
 from harness.scoring.deciding import Decision
 from harness.scoring.differences import MAX_PLANNED
 
+ANSWERED_ONCE = (
+    "the answers were read from a file: if the same questions cannot be asked again, as in a class, only more "
+    "questions of this kind tell more"
+)
+"""This sentence stands in place of the advice on new runs where a side of the comparison was read from a file."""
+
 
 def open_points(decision: Decision) -> list[str]:
     """The sentences on what a comparison leaves open, for `harness compare` and reports; empty if it leaves nothing.
@@ -24,6 +30,10 @@ def open_points(decision: Decision) -> list[str]:
         lines.append(f"this does not mean equal: {missed}")
     if paired.n_missing:
         return lines
+    margin = decision.margin
+    open_margin = margin is not None and margin.verdict == "open"
+    if decision.imported:
+        return lines + ([ANSWERED_ONCE] if open_line or open_margin else []) + _open_questions(decision)
     if open_line and decision.settling is None and paired.difference and paired.single_error:
         lines.append(
             f"a difference of this size takes more than {MAX_PLANNED:,} samples a question: no two runs would find it"
@@ -33,28 +43,32 @@ def open_points(decision: Decision) -> list[str]:
             f"two new runs of about {count_noun(decision.settling, 'sample')} a question, compared alone, would find a "
             f"difference of this size{_range(decision)}; `harness race` may stop earlier"
         )
-    margin = decision.margin
-    if margin is not None and margin.verdict == "open" and margin.settling is not None:
+    if margin is not None and open_margin and margin.settling is not None:
         lines.append(
             f"two new runs of about {count_noun(margin.settling, 'sample')} a question, compared alone, would decide "
             "the margin in 80 % of repetitions, if the true difference is the observed "
             f"{100 * paired.difference:+z.1f} points"
         )
-    number = decision.settling_questions
+    return lines + _open_questions(decision)
+
+
+def _open_questions(decision: Decision) -> list[str]:
+    """The sentence on how many questions would decide the line "new questions"; empty if it leaves nothing open."""
+    number, paired = decision.settling_questions, decision.paired
     if decision.kind_verdict != "no difference seen" or not paired.difference:
-        return lines
+        return []
     if number is None:
-        lines.append(
+        return [
             f'on the line "new questions", a difference of this size takes more than {MAX_PLANNED:,} questions: more '
             "questions of this kind do not show it"
-        )
-    elif number > paired.n_questions:  # So many questions may be there already.
-        clusters = number * paired.n_clusters / paired.n_questions
-        lines.append(
-            f"about {count_questions(number, clusters)} of this kind, with as many samples of each, would find a "
-            'difference of this size on the line "new questions"'
-        )
-    return lines
+        ]
+    if number <= paired.n_questions:  # So many questions may be there already.
+        return []
+    clusters = number * paired.n_clusters / paired.n_questions
+    return [
+        f"about {count_questions(number, clusters)} of this kind, with as many samples of each, would find a "
+        'difference of this size on the line "new questions"'
+    ]
 
 
 def _range(decision: Decision) -> str:

@@ -29,6 +29,17 @@ def record_path(sweep: Path, cell: str) -> Path:
     return sweep / CELLS / f"{cell}.json"
 
 
+def sweep_around(folder: RunFolder) -> Path | None:
+    """The sweep's folder in which a cell's run folder lies; None for any other run.
+
+    A sweep holds its folder while it goes on, as no other command holds a folder of runs; and a cell's name has parts.
+    The cell's record comes later, after the samples.
+    """
+    around = RunFolder(folder.path.parent)
+    is_sweep = around.lock.is_file() and not around.manifest.is_file()
+    return around.path if is_sweep and JOIN in folder.path.name else None
+
+
 @contextmanager
 def one_sender(sweep: Path) -> Iterator[None]:
     """Wait until no other process sends scores of the sweep in this folder, and hold the others up.

@@ -81,7 +81,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     number is that of the questions in so many clusters of this size. spending: both runs' accuracy
     by the tokens of an answer, fewest first; empty where it was not asked for. mean: the decision on the mean over all
     benchmarks of this run with this baseline, the same in each of their decisions; None for a single benchmark, and if
-    counted rounds lack samples. margin: None unless a margin is given.
+    counted rounds lack samples. margin: None unless a margin is given. imported: the samples of run or baseline were
+    read from a file, so that `harness run` cannot take more of them: what is open is then said without new runs.
     """
 
     run: str
@@ -100,6 +101,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     mean: MeanDecision | None = None
     margin: MarginDecision | None = None
     warnings: tuple[str, ...] = ()
+    imported: bool = False
 
     @property
     def finds_some(self) -> bool:
@@ -139,6 +141,7 @@ class RunPair(msgspec.Struct, frozen=True, kw_only=True):
     samples: int
     warnings: tuple[str, ...] = ()
     sides: tuple[str, str] | None = None
+    imported: bool = False
 
     @property
     def of_mean(self) -> tuple[str, str]:
@@ -196,6 +199,7 @@ def decide(comparisons: Sequence[RunPair], margin: float | None = None) -> list[
                 mean=decided_means.get(comparison.of_mean),
                 margin=of_margin,
                 warnings=comparison.warnings,
+                imported=comparison.imported,
             )
         )
     return decisions

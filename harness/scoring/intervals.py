@@ -354,10 +354,13 @@ def cluster_numbers(labels: Sequence[Hashable]) -> NDArray[np.intp]:
     return np.fromiter((numbers.setdefault(label, len(numbers)) for label in labels), np.intp, len(labels))
 
 
-def why_narrower(sampling: Interval | None, question: Interval | None, *, at_most: bool) -> tuple[str, ...]:
+def why_narrower(
+    sampling: Interval | None, question: Interval | None, *, at_most: bool, imported: bool = False
+) -> tuple[str, ...]:
     """One sentence on why the interval for other questions is narrower than the one for the same questions; else empty.
 
-    at_most: whether the sampling interval is only an upper bound, as with one sample of each question.
+    at_most: whether the sampling interval is only an upper bound, as with one sample of each question. imported: the
+    samples were read from a file, so that the sentence does not speak of more of them.
     """
     if sampling is None or question is None or question.high - question.low >= sampling.high - sampling.low:
         return ()
@@ -366,10 +369,10 @@ def why_narrower(sampling: Interval | None, question: Interval | None, *, at_mos
         if at_most
         else "with few samples of each question it is kept wide, because they hardly show how much a question varies"
     )
+    more = "" if imported else ". More samples of each question narrow the interval for the same questions"
     return (
         f"the interval for the same questions is wider than that for other questions: {reason}; the interval for other "
-        "questions is measured on the spread between questions. More samples of each question narrow the interval for "
-        "the same questions",
+        f"questions is measured on the spread between questions{more}",
     )
 
 

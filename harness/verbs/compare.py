@@ -17,6 +17,7 @@ from harness.asking.options import CompareOptions, VerifyOptions
 from harness.core.errors import StoreError, UsageError, option
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
+from harness.reports.costs import SampleCosts
 from harness.reports.looks import look_warnings
 from harness.reports.plots.published import MAX_SOURCES
 from harness.reports.published import beside, other_questions, published_of, reported_by, source_title, verdict
@@ -72,7 +73,8 @@ class RunComparison:
     """One comparison: the decision, the questions whose results changed, and the settings that differ.
 
     baseline_samples, samples: counts of the baseline's and of the run's samples, over the questions that both have.
-    moved: the questions whose results changed, the largest fall first. settings: the settings that differ. sides: the
+    moved: the questions whose results changed, the largest fall first. settings: the settings that differ.
+    baseline_costs, costs: over all samples of the benchmark in each run, also where the questions differ. sides: the
     names of run and baseline over all their benchmarks; those of a sweep's cells are without the benchmark. by_hand:
     see `paired_by_hand`.
     """
@@ -82,6 +84,8 @@ class RunComparison:
     samples: SampleKinds
     moved: Sequence[Move]
     settings: Sequence[Difference]
+    baseline_costs: SampleCosts
+    costs: SampleCosts
     sides: tuple[str, str]
     by_hand: PairedComparison | None
 
@@ -122,6 +126,8 @@ def compare(sources: Sequence[Path], options: CompareOptions) -> Comparisons:
                 ),
                 *server_differences(base.manifest.provenance, run.manifest.provenance),
             ],
+            baseline_costs=SampleCosts.of(first),
+            costs=SampleCosts.of(benchmark),
             sides=pair.of_mean,
             by_hand=corrected,
         )
@@ -191,6 +197,7 @@ def _run_pair(folder_of: Mapping[str, RunFolder], pairing: BenchmarkPair, by_han
         samples=min(item.n for scored in (benchmark, first) for item in scored.questions if item.n),
         warnings=(*comparison_warnings(*_sides(folder_of, pairing), paired, by_hand), *look_warnings(*pairing)),
         sides=(_over_benchmarks(run, benchmark), _over_benchmarks(base, first)),
+        imported=benchmark.record.imported or first.record.imported,
     )
 
 

@@ -116,9 +116,9 @@ def make_run(path: Path, options: ScoreOptions, watcher: Watcher) -> RunFolder:
     return folder
 
 
-def make_runs(path: Path, column: str, options: ScoreOptions, watcher: Watcher) -> list[RunFolder]:
+def make_runs(path: Path, column: str, options: ScoreOptions, watcher: Watcher) -> dict[str, RunFolder]:
     """Write a run for each value of a column of `path` into the new folder `options.as_run`, as if each value had a
-    file of its own; return the run folders, in the order of the file.
+    file of its own; return the run folder of each value, in the order of the file.
 
     A run's folder has the name of the value (`_folder_names`). Raises `UsageError` with file and line, before anything
     is written, and `StoreError` for a folder that is not new.
@@ -139,11 +139,11 @@ def make_runs(path: Path, column: str, options: ScoreOptions, watcher: Watcher) 
     for _ in pairs:
         pass
     names = _folder_names(parts)
-    folders, incomplete = [], []
+    folders: dict[str, RunFolder] = {}
+    incomplete = []
     for value, rows in parts.items():
         read, pairs, card_questions = _read(path, options, card, rows)
-        folder, n_unanswered = _write_run(out / names[value], read, pairs, card_questions, options)
-        folders.append(folder)
+        folders[value], n_unanswered = _write_run(out / names[value], read, pairs, card_questions, options)
         incomplete += [names[value]] if n_unanswered else []
     _warn_of_reading(path, whole, options, watcher)
     if _matches_by_id(whole, options):

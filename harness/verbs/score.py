@@ -114,13 +114,14 @@ def check(sources: Sequence[Path], options: ScoreOptions, *, follow: bool = Fals
 
 def split_file(
     file: Path, column: str, options: ScoreOptions, watcher: Watcher
-) -> tuple[tuple[Path, ...], ScoreOptions]:
-    """Make a run of the rows of each value of a column, in the folder `options.as_run`; return the runs, and the
-    options with which they are scored. Raises `UsageError` and `StoreError`.
+) -> tuple[dict[str, Path], ScoreOptions]:
+    """Make a run of the rows of each value of a column, in the folder `options.as_run`; return the run of each value,
+    and the options with which they are scored. Raises `UsageError` and `StoreError`.
     """
-    assert options.as_run is not None
+    out = options.as_run
+    assert out is not None
     # As the user wrote the folder: the paths of run folders are absolute, and the commands printed next are for people.
-    runs = tuple(options.as_run / folder.path.name for folder in make_runs(file, column, options, watcher))
+    runs = {value: out / folder.path.name for value, folder in make_runs(file, column, options, watcher).items()}
     return runs, options.but(**{name: options_of(OutputsOptions)[name].default for name in options.of_outputs})
 
 

@@ -21,6 +21,7 @@ from harness.cli.status import progress_of
 from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder, RunLock
 from harness.runs.going import holder_of
+from harness.runs.layout import RunLog
 from harness.scoring import Score, pipeline
 from harness.showing.running_score import RunningScores
 from tests.faults.holding import SAID, Holding, going, until
@@ -135,6 +136,22 @@ def test_a_killed_run_is_told_from_one_that_ended(tmp_path: Path) -> None:
         assert status.code == 0
         assert "results/run: ended\nsums  0/12 samples (0%)\n" in status.out
         assert "it ended without a record: it was killed" in status.out
+
+
+@pytest.mark.parametrize(("name", "held"), [("m+sums", True), ("m+sums", False), ("run", True)])
+def test_a_killed_run_of_a_sweep_goes_on_by_the_sweep(tmp_path: Path, name: str, held: bool) -> None:
+    """The cell's record comes only after its samples: the folder that the sweep held tells it from any other run."""
+    path = tmp_path / "results" / "s" / name
+    write(path, [sampled(0, 0)], n_questions=2, planned=1)
+    with RunLog(RunFolder(path)) as log:
+        log.write("session_started", owed=2, done=0)
+    if held:
+        with RunLock(RunFolder(path.parent)):
+            pass
+    said = harness(tmp_path, "status", f"results/s/{name}").out
+    of_sweep = f"The same `harness sweep` command continues the sweep in {path.parent}, this run with it"
+    of_run = "The same `harness run` command continues the run"
+    assert [of_sweep in said, of_run in said] == ([True, False] if held and "+" in name else [False, True])
 
 
 def test_a_run_that_holds_its_folder_and_does_not_answer_is_silent(tmp_path: Path) -> None:

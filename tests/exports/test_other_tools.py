@@ -21,7 +21,7 @@ import harness
 from harness.core.errors import UsageError
 from harness.exports import choice
 from harness.foreign import outputs
-from harness.runs import Journal, Manifest, RunFolder, grades, read_samples
+from harness.runs import Journal, Manifest, RunFolder, grades, overrides, read_samples
 from harness.runs import questions as question_file
 from harness.runs.line_file import write_lines
 from harness.scoring import Score, load_published
@@ -136,6 +136,20 @@ def test_the_hubs_file_names_the_data_set_and_its_revision(tmp_path: Path) -> No
     assert "95 % sampling interval" in entry["notes"]
     assert "95 % question interval" in entry["notes"]
     assert entry["notes"].endswith(f"; graded by {', '.join(score.graders)}; reasoning-harness {harness.__version__}")
+    # The value stays the grader's, and the first note says so where a person judged otherwise.
+    wrong = next(grade for grade in grades.read(run.benchmark("math500")) if grade.verdict == "correct")
+    overrides.correct(run.benchmark("math500"), wrong.key, "wrong", graded="correct", who="Ann", why="it is not")
+    harness.score(run, workers=1)
+    by_hand = Score.load(run.benchmark("math500"))
+    assert by_hand is not None
+    assert by_hand.accuracy_overridden is not None
+    judged = harness.export(run, "hf", out=tmp_path / "judged")
+    (again,) = yaml.safe_load(next(file.path for file in judged.files if file.path.name == "math500.yaml").read_text())
+    assert again["value"] == round(100 * (by_hand.accuracy or 0), 2)
+    assert again["notes"].startswith(
+        f"as graded; with verdicts by hand {100 * by_hand.accuracy_overridden:.1f} %; mean "
+    )
+    assert not entry["notes"].startswith("as graded")
 
 
 def test_a_run_of_ones_own_data_is_no_result_of_the_hub(run: RunFolder, tmp_path: Path) -> None:

@@ -60,3 +60,32 @@ def test_an_inequality_and_a_set_are_equal_exactly_where_they_hold_the_same_numb
                 assert graded in ("undecided", "correct" if same else "wrong"), (reference, inequality)
                 n_equal += graded == "correct"
     assert n_equal > 15
+
+
+CONCLUDES = (
+    "{w}", "So {w}.", "Thus {w}.", "Therefore, {w}.", "We get {w}.", "This gives {w}.", "So we find that {w}.",
+    "The domain is {w}.",
+    "Hence the solution set is {w}.", "The range of values is {w}.", "The answer is {w}.",
+)  # fmt: skip
+REPEATS = (
+    "We know {w}.", "We know that {w}.", "We have {w}.", "We need {w}.", "Given {w}.", "Note that {w}.",
+    "Since {w}.", "Let {w}.",
+    "Suppose {w}.", "We solve {w}.", "The condition is {w}.", "Condition: {w}.", "Question: {w}",
+    "I need to solve {w}.",
+    "It is given that {w}.", "As stated, {w}.", "By hypothesis, {w}.", "Now {w}.", "Consider {w}.",
+    "The problem says {w}.",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("reference", "inequality"), [("(1, 5)", "1<x<5"), ("[2, \\infty)", "x \\ge 2"), ("x > 3", "x > 3")]
+)
+def test_an_inequality_is_the_answer_as_a_result_only(reference: str, inequality: str) -> None:
+    outcomes = {
+        form: harness.grade(reference, form.format(w=f"${inequality}$")).outcome for form in (*CONCLUDES, *REPEATS)
+    }
+    assert {form for form, outcome in outcomes.items() if outcome == "correct"} == set(CONCLUDES)
+    plain = {
+        form for form in REPEATS if harness.grade(reference, form.format(w=inequality)).outcome in ("correct", "wrong")
+    }
+    assert plain == set()

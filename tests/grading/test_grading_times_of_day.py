@@ -5,6 +5,8 @@ For: harness.answers.grammar.spellings, harness.grading.compare, harness.grading
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
 import harness
@@ -68,3 +70,26 @@ def test_a_time_of_day_is_no_ratio(reference: str, answer: str) -> None:
 def test_minutes_of_two_digits_beside_a_colon_are_a_time(reference: str, answer: str) -> None:
     assert _grade(reference, answer) == "correct"
     assert _grade(reference, "8点5分") == "wrong"
+
+
+FORMS = ("{}{}：{:02}", "{}{}:{:02}", "{}{}点{}分", "{}{}时{}分")
+
+
+def test_a_colon_of_full_width_is_a_colon() -> None:
+    # 3:30 alone may be meant in the afternoon, and 上午15:30 is no time.
+    written = [("下午", 3), ("", 15), ("上午", 3), ("凌晨", 3), ("下午", 2), ("", 14)]
+    for reference, form in product(("15:30", "15：30", "下午3时30分", "下午3：30", "15时30分"), FORMS):
+        for (part, hour), minute in product(written, (30, 20, 3)):
+            answer = form.format(part, hour, minute)
+            is_right = minute == 30 and (part, hour) in written[:2]
+            assert (_grade(reference, answer) == "correct") == is_right, (reference, answer)
+            if part and not is_right:
+                assert _grade(reference, answer) == "wrong", (reference, answer)
+    assert _grade("9时20分", "9：20") == _grade("9：20", "9点20分") == "correct"
+    assert _grade("9时20分", "9：02") == "wrong"
+
+
+def test_the_morning_begins_at_one() -> None:
+    for answer in ("上午3点30分", "上午3:30", "上午3：30", "上午3点半"):
+        assert _grade("15:30", answer) == "wrong"
+        assert _grade("3:30", answer) == _grade("凌晨3点半", answer) == "correct"

@@ -8,8 +8,12 @@ from __future__ import annotations
 from collections import defaultdict
 
 import pytest
+from msgspec.structs import replace
 
 import harness
+from harness.grading import verdict as deciding
+from harness.grading.processes.pool import question_on
+from tests.grading.given import question
 from tests.grading.values_in_lines import pairs
 
 FORMS = (
@@ -49,3 +53,34 @@ def test_named_values_are_one_vote_however_they_are_written() -> None:
     written = [form.format(7, 2) for form in FORMS[:9]]
     assert {harness.grade("x=7, y=2", f"\\boxed{{{answer}}}").vote for answer in written} == {"x = 7, y = 2"}
     assert harness.grade("x=7, y=2", "\\boxed{x=2, y=7}").vote == "x = 2, y = 7"
+
+
+BARE = (
+    "1", "2", "1, 2", "2, 1", "(1, 2)", "(2, 1)", "\\{1, 2\\}", "\\{2, 1\\}", "[1, 2]", "[2, 1]", "1, 1, 2",
+    "\\{1, 1, 2\\}", "1 or 2", "1 and 2", "1; 2", "x=1, x=2", "x=1 or x=2", "x=1", "y=1", "x=1, y=2", "[1, 2)",
+    "1<x<2", "1\\le x\\le 2", "x>1", "(1, \\infty)", "1/2", "0.5", "50", "50\\%", "0.5\\%", "0.75", "0.75\\%", "75",
+    "30, 60", "30^\\circ, 60^\\circ", "30\\%, 60\\%", "1 cm, 2 cm", "1, 2 cm", "1 dollars, 2 dollars", "1 cm",
+    "(1,2), (3,4)", "(3,4), (1,2)", "\\{(1,2), (3,4)\\}",
+)  # fmt: skip
+"""Answers whose votes may leave something out: signs, names, units, braces and repeated elements."""
+
+
+@pytest.mark.parametrize("reference", BARE)
+def test_no_bare_list_set_or_percentage_shares_a_vote_with_one_of_another_verdict(reference: str) -> None:
+    asked, votes = question_on(reference), defaultdict[str | None, dict[str, str]](dict)
+    for answer in BARE:
+        decided = deciding.decide(asked, answer)
+        votes[decided.vote].setdefault(decided.outcome, answer)
+    assert [verdicts for verdicts in votes.values() if len(verdicts) > 1] == []
+
+
+def test_sets_and_lists_in_any_order_are_one_vote_beside_a_list() -> None:
+    asked = question_on("1, 2")
+    written = ("1, 2", "2, 1", "\\{1, 2\\}", "\\{2, 1, 2\\}", "1 and 2", "1 or 2")
+    assert {deciding.decide(asked, answer).vote for answer in written} == {"1, 2"}
+
+
+def test_the_text_of_an_option_votes_for_its_letter() -> None:
+    asked = replace(question("D"), kind="choice", choices=("0.25%", "0.5%", "0.75", "0.75%"))
+    votes = {answer: deciding.decide(asked, answer).vote for answer in ("D", "0.75\\%", "0.75 %", "0.75", "75%", "C")}
+    assert votes == {"D": "D", "0.75\\%": "D", "0.75 %": "D", "0.75": "C", "75%": "C", "C": "C"}

@@ -207,6 +207,8 @@ def test_a_narrower_interval_for_other_questions_is_explained() -> None:
     (few,) = why_narrower(wide, narrow, at_most=False)
     assert "with one sample of each question, or with copies among the samples, it is only an upper" in single
     assert "with few samples of each question" in few
+    (of_file,) = why_narrower(wide, narrow, at_most=True, imported=True)
+    assert single == f"{of_file}. More samples of each question narrow the interval for the same questions"
     assert [
         why_narrower(*pair, at_most=True) for pair in ((narrow, wide), (wide, wide), (wide, None), (None, wide))
     ] == [()] * 4

@@ -15,7 +15,7 @@ import pytest
 from harness.benchmarks import catalogue
 from harness.core.errors import UsageError
 from harness.core.records import Grade, Question
-from harness.reports.unsettled import open_points
+from harness.reports.unsettled import ANSWERED_ONCE, open_points
 from harness.scoring import PublishedScore, compare_published, compare_runs, load_published, score_benchmark
 from harness.scoring.deciding import RunPair, decide
 from harness.scoring.differences import SampleSpread, samples_to_detect
@@ -91,6 +91,30 @@ def test_a_difference_that_no_number_of_samples_or_questions_shows_is_called_so(
     assert len(rest) == len(lines)
     for pattern, line in zip(lines, rest, strict=True):
         assert re.search(pattern, line), line
+
+
+@pytest.mark.parametrize("imported", [False, True])
+@pytest.mark.parametrize("margin", [None, 0.05])
+@pytest.mark.parametrize(("n", "moved"), [(4000, 1), (400, 2), (40, 10), (1, 0), (40, 0)])
+def test_no_new_runs_are_advised_for_answers_that_were_read_from_a_file(
+    n: int, moved: int, margin: float | None, imported: bool
+) -> None:
+    half = dict.fromkeys((f"q{number}" for number in range(30)), "c" * max(1, n // 2) + "w" * (n // 2))
+    less = {**half, "q0": "c" * max(0, n // 2 - moved) + "w" * max(1, n // 2 + moved)}
+    paired = compare_runs(tallied(**less), tallied(**half))
+    pair = RunPair(run="a", baseline="b", paired=paired, samples=n, imported=imported)
+    (decision,) = decide([pair], margin)
+    (twin,) = decide([msgspec.structs.replace(pair, imported=False)], margin)
+    said, of_runs = open_points(decision), [line for line in open_points(twin) if OF_RUNS.search(line)]
+    assert of_runs == [line for line in said if OF_RUNS.search(line)] or imported
+    assert not imported or (not any(map(OF_RUNS.search, said)) and said.count(ANSWERED_ONCE) == 1)
+    # The rest, what questions tell among it, is the same.
+    assert [line for line in said if line not in (*of_runs, ANSWERED_ONCE)] == [
+        line for line in open_points(twin) if line not in of_runs
+    ]
+
+
+OF_RUNS = re.compile("runs?\\b|race|samples a question")
 
 
 def test_pairing_sees_a_steady_difference_that_the_spread_of_questions_would_hide() -> None:

@@ -1,11 +1,12 @@
 """`harness compare` and `harness verify` as a user gives them: verdicts, warnings by name, exit codes of a gate.
 
 For: harness.cli.compare, harness.cli.agreement, harness.cli.verify, harness.scoring.comparison,
-harness.viewer.differ, harness.verbs.comparison_warnings, harness.reports.looks.
+harness.viewer.differ, harness.verbs.comparison_warnings, harness.reports.looks, harness.reports.costs.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import re
@@ -22,20 +23,23 @@ from harness.asking.options.deciding import CompareOptions, PlanOptions, VerifyO
 from harness.core.errors import StoreError, UsageError
 from harness.core.records import Grade, Key, Message, ServerFacts, VerdictName
 from harness.presets.grading import GradingOptions
+from harness.reports.costs import SampleCosts, usd_in_words
 from harness.reports.report import report
-from harness.reports.scored import read_without_grades
+from harness.reports.scored import ScoredBenchmark, read_without_grades
 from harness.reports.settings import decided_table
 from harness.runs import Manifest, RunFolder, grades, questions, record
 from harness.runs.layout import RunLog
 from harness.runs.line_file import write_lines
-from harness.runs.manifest import Provenance
+from harness.runs.manifest import BenchmarkRecord, Plan, Provenance
 from harness.runs.overrides import correct
 from harness.runs.recorded_settings import difference_in_words
 from harness.runs.setting_names import in_words
+from harness.scoring import Score
 from harness.scoring.deciding import RunPair, decide
 from harness.scoring.differences import holm, questions_to_detect
 from harness.scoring.intervals import normal_two_sided
 from harness.scoring.pipeline import score_run
+from harness.scoring.workload import Workload
 from harness.verbs.compare import cautions, compare, verify
 from harness.verbs.plan import plan
 from harness.verbs.plan_sources import PlanSource
@@ -590,6 +594,74 @@ def test_a_digest_is_left_out_where_words_say_the_same(tmp_path: Path) -> None:
     edited = harness(tmp_path, "compare", "base", "edited")
     assert "the settings of the runs differ: the prompt boxed has another text" in edited.err
     assert "digest" not in edited.out + edited.err
+
+
+PRICES = {"prices": {"prompt": 2.0, "completion": 10.0}}
+
+
+@pytest.mark.parametrize("priced", [(), ("base",), ("base", "tuned")])
+@pytest.mark.parametrize("right", [0.5, 0.0])
+def test_tokens_in_and_costs_stand_beside_each_other(tmp_path: Path, priced: tuple[str, ...], right: float) -> None:
+    """The prices of each run are its own record's; what is unknown of both sides has no words."""
+    for seed, (name, strength) in enumerate({"base": 0.5, "tuned": right}.items()):
+        settings = PRICES if name in priced else None
+        write_run(tmp_path / name, benchmarks=[("demo", 8, 4)], strength=strength, seed=seed, settings=settings)
+    base, tuned = (RunFolder(tmp_path / name).benchmark("demo") for name in ("base", "tuned"))
+    out = harness(tmp_path, "compare", "base", "tuned").out
+    words, costs = [], {}
+    for name, folder in {"base": base, "tuned": tuned}.items():
+        score = Score.load(folder)
+        assert score is not None
+        work = score.workload
+        assert work is not None
+        words.append(f"{work.prompt_tokens / work.n_samples:,.0f}")
+        cost = (2 * work.prompt_tokens + 10 * work.completion_tokens) / 1e6 if name in priced else None
+        a_right = "none is right" if not score.n_correct else usd_in_words((cost or 0) / score.n_correct)
+        costs[name] = ("unknown", "unknown") if cost is None else (usd_in_words(cost / work.n_samples), a_right)
+    assert f"baseline → run: tokens in a sample {' → '.join(words)}" in out
+    for at, row in enumerate(("cost a sample", "cost a right answer")):
+        assert (f", {row} {' → '.join(costs[name][at] for name in ('base', 'tuned'))}" in out) is bool(priced)
+        assert (row in out) is bool(priced)
+    assert ("none is right" in out) is (right == 0 and "tuned" in priced)
+    assert "over all samples" not in out
+
+
+def test_costs_of_other_questions_than_the_compared_are_said_to_be(tmp_path: Path) -> None:
+    write_run(tmp_path / "base", benchmarks=[("demo", 8, 4)], settings=PRICES)
+    write_run(tmp_path / "tuned", benchmarks=[("demo", 8, 4)], seed=2, only=5)
+    assert "(over all samples of each run)\n" in harness(tmp_path, "compare", "base", "tuned").out
+
+
+def test_the_costs_of_a_run_of_which_a_server_stated_some_tokens_are_unknown(tmp_path: Path) -> None:
+    """A mean over a part of the samples would be compared with one over others."""
+    record = BenchmarkRecord(identity={}, plan=Plan(samples=1), settings=PRICES)
+    scored = ScoredBenchmark("demo", record, None, (), withheld=False, known_as=None)
+    assert SampleCosts.of(scored) == SampleCosts()
+    stored = Score.load(write_run(tmp_path / "run").benchmark("demo"))
+    assert stored is not None
+    for n_stated, tokens_in in {10: 30.0, 9: None, 0: None}.items():
+        work = Workload(
+            n_samples=10, started=0.0, ended=1.0, busy_s=1.0, requests=10, n_stated=n_stated, prompt_tokens=300,
+            completion_tokens=500, reasoning_tokens=0, slice_s=0.1, slices=(),
+        )  # fmt: skip
+        score = msgspec.structs.replace(stored, workload=work)
+        assert SampleCosts.of(dataclasses.replace(scored, score=score)).tokens_in == tokens_in
+
+
+@pytest.mark.parametrize(
+    ("amount", "words"),
+    [
+        (1234.5, "1,234.50 USD"),
+        (0.5, "0.5000 USD"),
+        (0.001, "0.0010 USD"),
+        (0.00094, "0.00094 USD"),
+        (9.96e-5, "0.00010 USD"),
+        (4.3e-5, "0.000043 USD"),
+        (0.0, "0.0000 USD"),
+    ],
+)
+def test_a_small_amount_keeps_two_digits(amount: float, words: str) -> None:
+    assert usd_in_words(amount) == words
 
 
 def test_undecided_answers_widen_what_a_difference_may_be(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,11 +23,13 @@ from harness.cli.main import cli
 from harness.core.errors import HarnessError
 from harness.core.inert import safe_name
 from harness.core.records import Question, Sample, Timing
+from harness.reports.unsettled import ANSWERED_ONCE
 from harness.runs import Journal, Manifest, RunFolder, grades
 from harness.runs import questions as question_file
 from harness.runs.layout import OutputsFolder
 from harness.runs.line_file import write_lines
-from harness.runs.manifest import SHARD, BenchmarkRecord, Plan
+from harness.runs.manifest import OUTPUTS, SHARD, BenchmarkRecord, Plan
+from tests.reports.run_folders import write_run
 
 
 def command(*words: str | Path) -> Result:
@@ -117,6 +120,20 @@ def test_files_of_the_same_questions_are_compared_and_reported_under_their_names
     shown = command("report", base, tuned, "--out", tmp_path / "page")
     assert shown.exit_code == 0, shown.output
     assert "tuned.jsonl" in (tmp_path / "page" / "report.html").read_text()
+
+
+@pytest.mark.parametrize("of_files", [(), ("one",), ("two",), ("one", "two")])
+def test_new_runs_are_advised_where_both_sides_are_runs_only(tmp_path: Path, of_files: tuple[str, ...]) -> None:
+    for seed, name in enumerate(("one", "two")):
+        read = {OUTPUTS: {"digest": "", "read": {}}} if name in of_files else None
+        write_run(tmp_path / name, benchmarks=[("sums", 12, 1)], seed=seed, settings=read)
+    sides = [tmp_path / "one", tmp_path / "two"]
+    compared = command("compare", *sides, "--margin", "1", "--fail-if-worse", "1").output
+    report = command("report", *sides, "--out", tmp_path / "report").output
+    for said in (compared, report):
+        assert bool(re.search("new runs|harness race|More samples", said)) is not bool(of_files)
+        assert (" ".join(ANSWERED_ONCE.split()) in " ".join(said.split())) is bool(of_files)
+    assert ("ask more questions of this kind, or let it pass" in compared) is bool(of_files)
 
 
 def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path) -> None:
@@ -485,6 +502,13 @@ def test_each_value_of_a_column_becomes_a_run(tmp_path: Path, monkeypatch: pytes
     assert f"'../x' in {x}, 'A b' in {first}, 'a B' in {second}" in " ".join(printed.stderr.split())
     assert "class.csv:4" in command("show", "runs/王伟", "--wrong").output
     assert "runs is not empty" in refused("score", "class.csv", "--as-run", "runs", "--by", "name")
+    # Python takes the same road: the same runs, found by the value as the file has it.
+    by_name = harness.score("class.csv", as_run="again", by="name")
+    assert {value: each.label for value, each in by_name.items()} == {
+        "王伟": "王伟", "../x": x, "A b": first, "a B": second, "Di": "di",
+    }  # fmt: skip
+    assert {each.label: (each[0].n_correct, each[0].n_samples) for each in by_name.values()} == scores
+    assert {path.name for path in Path("again").iterdir()} == {*scores}
 
 
 @pytest.mark.parametrize(
@@ -509,6 +533,11 @@ def test_no_run_is_made_of_a_column_that_does_not_split_the_file(
         Path(f"{file}.csv").write_text("\n".join(["name,question,answer,response", *lines]))
     Path("other.csv").write_text("question,answer\n5 + 5?,10\n")
     assert refusal in refused("score", *words)
+    names = {"--by": "by", "--as-run": "as_run", "--benchmark": "benchmark"}
+    options: dict[str, Any] = {names[flag]: value for flag, value in zip(words[1::2], words[2::2], strict=True)}
+    with pytest.raises(HarnessError) as raised:
+        harness.score(words[0], **options)
+    assert refusal in spell(raised.value.sentence).replace("--as-run", "as_run")
     assert not Path("new").exists()
 
 

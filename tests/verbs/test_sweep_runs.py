@@ -39,7 +39,7 @@ from harness.verbs.sweep.results import results
 from harness.verbs.sweep.scorer import CellScore
 from tests import warm
 from tests.conftest import CHECKOUT
-from tests.faults.server import FaultServer, Request, Step, completion, models
+from tests.faults.server import FaultServer, Request, Step, completion, delta, event_stream, models
 from tests.patience import PATIENCE_SECONDS, until
 from tests.system.command import Result, environment, harness, start
 from tests.verbs import judged_runs
@@ -894,3 +894,34 @@ def test_a_server_that_serves_another_model_now_is_not_taken_for_the_former(tmp_
         other = harness(tmp_path, "sweep", name, "--no-progress")
     assert other.code == 1
     assert "model" in next(line for line in other.err.splitlines() if line.startswith("harness: x+a"))
+
+
+def test_that_one_max_tokens_cuts_several_cells_is_printed_once_with_their_number(tmp_path: Path) -> None:
+    """As of several checkpoints. Another max_tokens is another warning, and a run that is not cut has none."""
+    cut = {"one": 8, "two": 3, "three": 0}
+
+    def answer(request: Request) -> Iterator[Step]:
+        if request.method == "GET":
+            return iter([models(*cut)])
+        number = int(request.json["messages"][-1]["content"].partition("What is ")[2].split()[0])
+        finish = "length" if number < cut[request.json["model"]] else "stop"
+        usage = {"prompt_tokens": 9, "completion_tokens": 64}
+        return event_stream(delta(role="assistant"), delta("so"), delta(finish=finish, usage=usage))
+
+    with FaultServer(answer) as server:
+        content = {
+            "models": [{"name": name, "model": name, "base_url": server.base_url} for name in cut],
+            "benchmarks": [
+                {"name": name, "data": "a.jsonl", "samples": 1, "max_tokens": n} for name, n in (("a", 64), ("b", 65))
+            ],
+        }
+        name = write(tmp_path, "s.yaml", content)
+        done = harness(tmp_path, "sweep", name, "--no-progress")
+    assert done.code == 0, done.err
+    said = [line.removeprefix("harness: warning") for line in done.err.splitlines() if "truncated" in line]
+    assert said == [
+        ": one+a: 8 of 8 samples (100%) are truncated: raise --max-tokens.",
+        ": one+b: 8 of 8 samples (100%) are truncated: raise --max-tokens.",
+        ", 2 times in all: samples are truncated at 64 tokens: raise --max-tokens.",
+        ", 2 times in all: samples are truncated at 65 tokens: raise --max-tokens.",
+    ]

@@ -10,6 +10,10 @@ r"""Whole answers that have a spelling of their own, brought to the spelling tha
     2.5成, 二成五, 三成                   25\%, 25\%, 30\%
     180元整                             180元
     3又1/2米, 三又三分之二, 一半, 七五折, 3……2  3\frac{1}{2} 米, 3\frac{2}{3}, \frac{1}{2}, 7.5 折, 3余2
+    大约重20千克, 20千克左右              约20千克
+    （1）3 （2）5, 第一空填3，第二空填5      3, 5
+    东偏南60度                           南偏东30°
+    x大于3, x1=1, x2=-2                  x>3, x_1=1, x_2=-2
     负5, 零下12℃, 零上五摄氏度             -5, -12℃, 5摄氏度
     3比2, 三比二                         3:2
     6×2=12元, 5.5+7=12.5(元), 180（升）    6×2 元=12 元, 5.5+7 元=12.5 元, 180 升
@@ -34,6 +38,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from harness.answers.grammar.numerals import number_in_words
+from harness.answers.grammar.relations_in_words import in_signs
 from harness.answers.grammar.units import is_counted, smaller_unit, unit_of
 
 _TEXT = re.compile(r"\\(?:text|textbf|textrm|mathrm|mathbf|mbox)\s*\{([^{}]*)\}")
@@ -52,7 +57,7 @@ _NUMERAL = r"[零〇一二两三四五六七八九十百千]{1,8}"
 PARTS_OF_DAY = "上午|早上|早晨|清晨|凌晨|下午|傍晚|晚上"
 """Pattern of the words that say which half of the day an hour belongs to."""
 
-_DAYTIME = re.compile(rf"({PARTS_OF_DAY})?\s*(\d{{1,2}})(?:([点时])(\d{{1,2}})分?|(:)(\d\d))")
+_DAYTIME = re.compile(rf"({PARTS_OF_DAY})?\s*(\d{{1,2}})(?:([点时])零?(\d{{1,2}})分?|([:：])(\d\d))")
 _HOUR_PART = re.compile(rf"({PARTS_OF_DAY})?\s*(\d{{1,2}}|{_NUMERAL})点(?:(钟|整|半|一刻|三刻)|({_NUMERAL})分)")
 _HOUR_OF_PART = re.compile(rf"({PARTS_OF_DAY})\s*(\d{{1,2}}|{_NUMERAL})[点时]")
 _COMPOUND = re.compile(r"(?:\d++\s*+[A-Za-z]++\s*+){1,3}\d++(?:\.\d++)?\s*+[A-Za-z]++")
@@ -62,12 +67,24 @@ _PARTS = re.compile(r"(\d+)分之(\d+)")
 _DISCOUNT = re.compile(r"([1-9])\.?(\d)折|([一二三四五六七八九])([一二三四五六七八九])折")
 _TENTHS = re.compile(r"(\d{1,2}(?:\.\d{1,3})?)成|([一二两三四五六七八九])成([一二三四五六七八九])?")
 _EXACT_MONEY = re.compile(rf"(\d+(?:\.\d+)?|{_NUMERAL})\s*元整")
-_REMAINDER = re.compile(r"商?(\d+)\s*(?:余|…{1,2}|\.{3,6}|⋯{1,2}|(?:\\c?dots\s*){1,2})(\d+)")
+_REMAINDER = re.compile(r"商?(\d+)\s*(?:余|…{1,2}|\.{3,6}|⋯{1,2}|(?:\\[cl]?dots\s*){1,2})\s*(\d+)")
 _SIGNED = re.compile(rf"(负|零下|零上)\s*(\d+(?:\.\d+)?|{_NUMERAL})\s*(\D{{0,12}})")
 _DEGREES_OF_AIR = re.compile(r"(?:℃|°\s*C|\^\s*\{?\s*\\circ\s*\}?\s*C|摄氏度|度|°)?")
 _VERSUS = re.compile(rf"(?:\d+|{_NUMERAL})(?:\s*比\s*(?:\d+|{_NUMERAL})){{1,3}}")
 _MIXED = re.compile(
     rf"(\d+|{_NUMERAL})又(?:(\d+)/(\d+)|(\d+|{_NUMERAL})分之(\d+|{_NUMERAL}?))\s*([\u3400-\u9fff]{{0,6}})"
+)
+_IN_WORDS = re.compile(r"(?=.*[大小等是为超]).{3,80}")
+_TERM = r"(?:\\[a-z]+|[-−+\d./{}()√ ])+"
+_ROOTS = re.compile(rf"([a-zA-Z])1\s*=({_TERM})(?:[,，;；]|或|和|\bor\b|\band\b)\s*\1(?:2)\s*=({_TERM})")
+_AMOUNT = rf"(?:\d+(?:\.\d+)?|{_NUMERAL})\s*(?:[\u3400-\u9fff]{{1,4}}?|[a-zA-Z]{{1,3}}[²³]?|[%℃°])?"
+_ROUGH = re.compile(rf"(?:大约|约|大概)(?:是|为|等于|[重长高宽深有])?\s*({_AMOUNT})|({_AMOUNT})左右")
+_BLANK = r"(?:第([一二三四五六])个?空(?:应?填|是|为)?|[(（]([1-6])[)）]|([①-⑥]))\s*[:：]?\s*"
+_IN_BLANK = r"([^()（）①-⑥;；,，、。\s第=＝]{1,20})"
+_BLANKS = re.compile(rf"(?:{_BLANK}{_IN_BLANK}[\s,，;；、。]*){{2,6}}")
+_EACH_BLANK = re.compile(rf"{_BLANK}{_IN_BLANK}")
+_BEARING = re.compile(
+    rf"(?:[在位于]{{1,2}})?([东西南北])偏([东西南北])\s*(\d{{1,2}}(?:\.\d)?|{_NUMERAL})\s*(?:°|度|\^\s*\{{?\s*\\circ\s*\}}?)(?:的?方向)?"
 )
 _ONE_HALF = re.compile("一半")
 _AGE = re.compile(rf"(\d+|{_NUMERAL})周岁")
@@ -76,7 +93,7 @@ _UNIT_IN_BRACKETS = re.compile(
     r"\s*[(（]\s*(?:单位\s*[:：是为]?\s*)?([\u3400-\u9fff]{1,4}(?:/[\u3400-\u9fff]{1,4})?|[\u3371-\u33df℃℉])\s*[)）]"
 )
 _HALF = re.compile(
-    rf"(\d+|{_NUMERAL})个?半(小时|钟头|天|年|个?月|米|千米|公里|元)|半(个?小时|个?钟头|年|个月|米|千米|公里|元)"
+    rf"(\d+|{_NUMERAL})个?半(小时|钟头|天|年|个?月|米|千米|公里|元)|半(个?小时|个?钟头|年|个月|米|千米|公里|元|公顷|千克|公斤|吨|升)"
     rf"|(\d+|{_NUMERAL})(个?小时|个?钟头|天|年|个月|周|千米|公里|米|里|元|块|升|千克|公斤|斤|吨|个)半"
 )
 _PARTS_OF_QUANTITY = "千米|公里|分米|厘米|毫米|米|千克|公斤|毫克|克|吨|毫升|升|个?小时|分钟|秒钟?|分|秒|天|周|个月|年"
@@ -276,6 +293,35 @@ def _mixed_number(match: re.Match[str]) -> str | None:
     return rf"{whole}\frac{{{above}}}{{{below}}}" + (rf"\text{{ {unit} }}" if unit else "")
 
 
+def _rough(match: re.Match[str]) -> str | None:
+    """Return 约20千克 for 大约重20千克 and 20千克左右; None if what is behind the number is no unit."""
+    amount = match[1] or match[2]
+    number = re.match(rf"\d+(?:\.\d+)?|{_NUMERAL}", amount)
+    unit = "" if number is None else amount[number.end() :].strip()
+    return f"约{amount}" if not unit or unit in "%℃°" or _is_unit(unit) or unit_of(unit) is not None else None
+
+
+def _blanks(match: re.Match[str]) -> str | None:
+    """Return the values of numbered blanks as a list; None unless the numbers are 1, 2, 3 and so on."""
+    blanks = [blank.groups() for blank in _EACH_BLANK.finditer(match[0])]
+    numbers = [_count(word or digit or str("①②③④⑤⑥".index(sign) + 1)) for word, digit, sign, _ in blanks]
+    in_order = numbers == list(range(1, len(blanks) + 1))
+    return ", ".join(value for *_, value in blanks) if in_order else None
+
+
+def _bearing(match: re.Match[str]) -> str | None:
+    """Return a bearing counted from north or south: 南偏东30° for 东偏南60度; None if it names no direction."""
+    base, towards, degrees = match[1], match[2], number_in_words(match[3]) or match[3]
+    if (base in "东西") == (towards in "东西"):
+        return None
+    angle = Fraction(degrees)
+    if base in "东西":
+        base, towards, angle = towards, base, _RIGHT_ANGLE - angle
+    return (
+        f"{base}偏{towards}{angle if angle.denominator == 1 else float(angle)}°" if 0 < angle < _RIGHT_ANGLE else None
+    )
+
+
 def _discount(match: re.Match[str]) -> str:
     return rf"{_count(match[1] or match[3])}.{_count(match[2] or match[4])}\text{{ 折}}"
 
@@ -307,9 +353,10 @@ def _unit_in_brackets(match: re.Match[str]) -> str | None:
 
 
 _HOURS, _NOON = 24, 12
+_RIGHT_ANGLE = 90
 _HOURS_OF_PART = {
     "凌晨": (*range(1, 7),), "清晨": (*range(4, 9),), "早晨": (*range(4, 12),), "早上": (*range(4, 12),),
-    "上午": (*range(6, 12),), "下午": (*range(1, 12), *range(13, 24)), "傍晚": (*range(4, 8), *range(16, 20)),
+    "上午": (*range(1, 12),), "下午": (*range(1, 12), *range(13, 24)), "傍晚": (*range(4, 8), *range(16, 20)),
     "晚上": (*range(5, 12), *range(17, 24)),
 }  # fmt: skip
 """Part of the day → its hours, counted to 12 or to 24. 12 and 0 belong to no part, since usage differs: 晚上12点 is
@@ -348,9 +395,15 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str | None]], ...
     (_METRES, _metres),
     (_SIGNED, _with_sign),
     (_VERSUS, _versus),
+    (_ROOTS, lambda match: rf"{match[1]}_1={match[2]}, {match[1]}_2={match[3]}"),
+    (_ROUGH, _rough),
+    (_BLANKS, _blanks),
+    (_BEARING, _bearing),
     (_ONE_HALF, lambda _: r"\frac{1}{2}"),
     (_AGE, _age),
     (_UNIT_IN_BRACKETS, _unit_in_brackets),
+    # Last, for the first form that matches decides, and this one matches most sentences.
+    (_IN_WORDS, lambda match: in_signs(match[0])),
 )
 
 

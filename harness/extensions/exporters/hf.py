@@ -20,6 +20,7 @@ from harness.core.files import write_atomically
 from harness.core.inert import safe_name
 from harness.exports import ExportedBenchmark, Exporter, File
 from harness.scoring import Score
+from harness.scoring.score import with_verdicts_by_hand
 
 
 def hub(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
@@ -67,8 +68,12 @@ def _entry(benchmark: ExportedBenchmark, card: Card, source: HubSource, accuracy
 
 
 def _notes(score: Score, sampling: dict[str, Any]) -> str:
-    """Counts, intervals, sampling settings, graders and version, in one line of text."""
-    notes = [f"mean of {score.n_samples} samples of {score.n_questions} questions"]
+    """Counts, intervals, sampling settings, graders and version, in one line of text; first, if verdicts by hand differ
+    from the grader's, of which the value is made, the accuracy with them.
+    """
+    by_hand = with_verdicts_by_hand(score)
+    notes = [] if by_hand is None else [f"as graded; with verdicts by hand {100 * by_hand.accuracy:.1f} %"]
+    notes += [f"mean of {score.n_samples} samples of {score.n_questions} questions"]
     intervals = (("sampling", score.sampling_interval), ("question", score.question_interval))
     notes += [f"95 % {name} interval {100 * i[0]:.1f} to {100 * i[1]:.1f} %" for name, i in intervals if i is not None]
     notes += [f"{name} {value}" for name, value in sampling.items() if name in ("temperature", "top_p", "max_tokens")]

@@ -2,8 +2,8 @@
 
 Votes are needed because equality is not transitive: 50% equals 50 and equals 0.5, which differ, so that pairs of equal
 answers do not form groups. The vote of a rational number is its exact value, of any other number twelve digits. A list
-is sorted. An expression with letters votes by its residue in a finite field (`modular`). Anything else votes by its
-text without layout.
+is sorted, and a set has each element once. An expression with letters votes by its residue in a finite field
+(`modular`). Anything else votes by its text without layout.
 
 The unit of the reference says what a number without a unit means, so that beside 1.8升 these vote:
 
@@ -15,7 +15,9 @@ A time of day beside another one votes by its minute: 16:10 for 下午4点10分.
 Beside named values, named values vote with their names: `x = 7, y = 2`. Beside values in order, an answer keeps its
 order.
 
-Units, percent and degree signs vote by their number alone where the reference has none, and inside of lists.
+Units, percent and degree signs vote by their number alone where the reference has none, and inside of lists, if that
+number gets the same verdict (`vote_of`): 50 and 50% are one vote beside 50, and two beside 1/2. So no vote of rational
+numbers joins answers of different verdicts. The text of an option votes for its letter.
 """
 
 from __future__ import annotations
@@ -34,12 +36,12 @@ from harness.answers.grammar.tree import Node, num, symbols
 from harness.answers.grammar.units import Unit, is_counted, noun_of, unit_of
 from harness.answers.letters import letter_of
 from harness.answers.words import counted_in_words, is_words, numeral_as_digits, without_layout, words_of
-from harness.core.records import Question
+from harness.core.records import Question, VerdictName
 from harness.grading.compare.assignments import Assignment, assignments
 from harness.grading.compare.conventions import allows
 from harness.grading.compare.dates import as_times
 from harness.grading.compare.equations import is_equation, statement
-from harness.grading.compare.equivalence import separates_blanks
+from harness.grading.compare.equivalence import equal, option_of, separates_blanks
 from harness.grading.compare.exact import exact
 from harness.grading.compare.modular import NotModular, Residues
 from harness.grading.compare.plain_numbers import plain_number
@@ -59,12 +61,45 @@ _MAX_DENOMINATOR = 1_000_000
 """Largest denominator of a fraction that is recognised by its digits."""
 
 
+def vote_of(answer: str, question: Question, outcome: VerdictName) -> str | None:
+    """Return the vote of an extracted answer, which shares it only with answers of the same outcome; None if empty.
+
+    outcome: the verdict on the answer. A vote that says less than the answer (without signs, names or braces) is an
+    answer itself: where it gets another verdict, the answer votes by its own text.
+    """
+    vote = canonical(answer, question)
+    if vote is None or question.kind == "choice" or plain_number(answer) is not None:
+        return vote
+    if vote == answer or _READABLE.fullmatch(vote) is None:
+        return vote
+    # A longer vote would cost a second long comparison.
+    if len(vote) <= _MAX_COMPARED_CHARS and _verdict_on(vote, question) == outcome:
+        return vote
+    return without_layout(answer)[:200]
+
+
+def _verdict_on(vote: str, question: Question) -> VerdictName:
+    """Return the outcome that a vote gets as an answer."""
+    results = [equal(reference, vote, question.kind, question.rules).equal for reference in question.references]
+    return "correct" if True in results else "undecided" if None in results else "wrong"
+
+
+_MAX_COMPARED_CHARS = 200
+"""Longest vote that is compared with the references, in characters; behind a longer one, the answer is the vote."""
+
+_READABLE = re.compile(r"(?:[-\d/()\[\]∪, ]|inf)++")
+"""A vote of rational numbers, alone or in lists, points and intervals."""
+
+
 def canonical(answer: str, question: Question) -> str | None:
-    """Return the vote of `answer` to `question`, an extracted answer; None if the answer is empty."""
+    """Return the form of `answer` to `question`, an extracted answer, in which equal answers are the same text; None if
+    the answer is empty.
+    """
     if not answer.strip():
         return None
     if question.kind == "choice":
-        letter = letter_of(answer, any_case=True)
+        # The text of an option is a vote for its letter.
+        letter = letter_of(answer, any_case=True) or option_of(answer, question.choices, question.rules)
         return letter or words_of(answer)[:200]
     if (plain := plain_number(answer)) is not None:
         return str(Fraction(plain.top, plain.bottom))
@@ -235,6 +270,10 @@ def _vote_of_tree(node: Node, *, ordered: bool = False) -> str:
         return _vote_of_tree(args[0], ordered=ordered)
     if op in ("list", "set", "bracket"):
         items = [_vote_of_tree(item) for item in args]
+        if op == "set":
+            items = list(dict.fromkeys(items))  # {1, 1, 2} has two elements
+        if op == "bracket":
+            return f"[{', '.join(items)}]"
         return ", ".join(items if ordered and op == "list" else sorted(items))
     if op == "tuple":
         return f"({', '.join(_vote_of_tree(item) for item in args)})"

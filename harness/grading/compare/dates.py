@@ -108,9 +108,9 @@ def as_times(reference: str, answer: str) -> tuple[str, str]:
     left, right = _hour(reference), _hour(answer)
     if left is not None and right is not None:
         return (left[0], right[0]) if left[1] != right[1] and left[0] == right[0] else (reference, answer)
-    if left is not None and _TIME.fullmatch(time := usual_spelling(answer)):
+    if left is not None and _TIME.fullmatch(time := usual_spelling(answer).replace("：", ":")):
         return left[0], time
-    if right is not None and _TIME.fullmatch(time := usual_spelling(reference)):
+    if right is not None and _TIME.fullmatch(time := usual_spelling(reference).replace("：", ":")):
         return time, right[0]
     return reference, answer
 

@@ -25,7 +25,7 @@ from harness.core.records import Form, GradeRules, NearMiss
 from harness.grading.bounds import MIN_ROUNDED
 from harness.grading.compare.alternatives import items_of
 from harness.grading.compare.approximate import is_rough
-from harness.grading.compare.assignments import names_several
+from harness.grading.compare.assignments import names_several, renumbers
 from harness.grading.compare.claims import compare_claims, with_further_claims
 from harness.grading.compare.dates import as_times, same_days
 from harness.grading.compare.equations import is_equation
@@ -91,6 +91,11 @@ _DECIMAL_COMMA = re.compile(
     r"|\\(?:text|mathrm)\{[^{},]*\})*)"
 )
 """A text whose only comma may be a decimal comma, `12,5`: it separates no thousands; the text has no brackets."""
+
+_ALLOWS_ALL_BUT = re.compile(
+    r"(?:或者?|∨|\\lor(?![a-z])|\bor\b)[\s${}]*[^,，;；或且<>=≤≥]{0,40}?(?:≠|\\neq?(?![a-z])|!=|不等于)"
+)
+"""An alternative with ≠: `x≥-1或x≠2` holds for all x. Behind a comma, x≠2 leaves out a point of what stands before."""
 
 _DIGIT = re.compile(r"-?\d")
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
@@ -205,8 +210,10 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
     # `nan` is no value, so that two of these texts are not equal.
     if signs and without_layout(reference) == signs and signs.lower() not in ("nan", "\\text{nan}"):
         return Comparison(True, "text")
-    if same_named_quantities(reference, answer):
-        return Comparison(True, "names")
+    named = same_named_quantities(reference, answer)
+    # With a tolerance another number may do, which the trees leave undecided.
+    if named is not None and (named or not (rules.relative_tolerance or rules.absolute_tolerance)):
+        return Comparison(named, "names")
     if is_words(reference) or is_words(answer) or kind == "text":
         by_words = same_words(reference, answer, rules)
         # A text that begins with a digit may be a number or a day, which are compared below.
@@ -214,6 +221,8 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
             return by_words if by_words.equal is not None else _undecided_words(reference)
     reference, answer = as_times(reference, answer)
     result = same_days(reference, answer) or _compare_trees(reference, answer, kind, rules)
+    if result.equal is False and renumbers(reference, answer):
+        return Comparison(None, "names")
     if result.equal is False and _equal_by_decimal_comma(reference, answer, rules):
         return Comparison(None, "decimal comma")
     # The value alone is tried last, since (B) 12 can also be a product.
@@ -281,6 +290,8 @@ def _compare_trees(reference: str, answer: str, kind: str, rules: GradeRules) ->
     if result.equal and (
         _leaves_open(reference, answer, answer_node) or _leaves_open(answer, reference, reference_node)
     ):
+        return Comparison(None, "alternatives")
+    if result.equal and (_ALLOWS_ALL_BUT.search(reference) is None) != (_ALLOWS_ALL_BUT.search(answer) is None):
         return Comparison(None, "alternatives")
     in_units = "quantity" in (reference_node.op, answer_node.op)
     if result.equal is False and not in_units and (number := _number_before_unit(reference)) is not None:
@@ -422,10 +433,10 @@ def _same_choice(reference: str, answer: str, choices: tuple[str, ...], rules: G
     if reference_letter is not None and choices:
         if (labelled := _LETTER_AND_TEXT.fullmatch(answer)) is not None:
             # A letter and the text of another option do not say which was option.
-            option = _option_of(labelled["text"], choices, rules)
+            option = option_of(labelled["text"], choices, rules)
             option = option if option == labelled["letter"] else None
         else:
-            option = _option_of(answer, choices, rules)
+            option = option_of(answer, choices, rules)
         if option is not None:
             return Comparison(option == reference_letter, "choice text")
     if reference_letter is not None:
@@ -436,7 +447,7 @@ def _same_choice(reference: str, answer: str, choices: tuple[str, ...], rules: G
 _LETTER_AND_TEXT = re.compile(r"\s*(?P<letter>[A-J])(?:\s*[、．:：,，)）]|(?=\s))\s*(?P<text>\S.*)", re.DOTALL)
 
 
-def _option_of(answer: str, choices: tuple[str, ...], rules: GradeRules) -> str | None:
+def option_of(answer: str, choices: tuple[str, ...], rules: GradeRules) -> str | None:
     """Return the letter of the option whose text the answer is, or whose value it has; None if none, or several, fit.
 
     A value counts only if the options are values: 1/4 is the option `\\frac{1}{4}`.

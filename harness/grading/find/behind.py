@@ -22,6 +22,7 @@ from harness.grading.find.behind_values import MAY_ANNOUNCE, Stated, repeated, s
 from harness.grading.find.explanation import concludes, explains
 from harness.grading.find.refusals import is_repaired, is_taken_back
 from harness.grading.find.repeated import is_letter, letter_in, plain
+from harness.grading.find.rest_of_sentence import leaves_value, restatement
 
 MAX_VALUES = 4
 """Largest number of different values behind an answer that are compared; with more of them the answer is open."""
@@ -50,6 +51,7 @@ _HAN = re.compile(r"[\u3400-\u9fff]")
 _LATIN_WORD = re.compile(r"(?<![A-Za-z])(?![A-Z]+(?![A-Za-z]))[A-Za-z]{2,}")
 """A word; a letter or capitals, such as x and AB, belong to a formula in any language."""
 
+_OTHER_LETTER = re.compile(r"[\u0370-\u1dff\u2e80-\uffff]")
 
 _SCRIPTS = tuple(
     re.compile(f"[{signs}]")
@@ -70,9 +72,9 @@ _MAX_SCRIPTS = 3
 _BEHIND_LETTER = re.compile(r"[)）\]】}$* \t]*(?P<mark>[.．、:：]?)(?=[^\n])")
 
 
-def values_behind(text: str, end: int, hi: int, answer: str) -> tuple[str, ...] | None:
+def values_behind(text: str, end: int, hi: int, answer: str, *, is_boxed: bool = False) -> tuple[str, ...] | None:
     """Return the values that text[end:hi], which stands behind an answer, states as an answer in another spelling, in
-    the order of the text; None if it leaves the answer open.
+    the order of the text; None if it leaves the answer open. is_boxed: the answer stands in a box.
     """
     if not text[end:hi].strip(MARKS + "\n。"):
         return ()  # most answers end the reply
@@ -86,7 +88,12 @@ def values_behind(text: str, end: int, hi: int, answer: str) -> tuple[str, ...] 
     if closing is not None and closing.re is _BEHIND_LETTER:
         sentences[0] = f"{closing['mark']}{sentences[0]}"
     explained = explains(sentences)
-    open_ones = [index for index in range(len(sentences)) if not _is_harmless(sentences, index, answer, explained)]
+    open_ones = [
+        index
+        for index in range(len(sentences))
+        if (index == 0 and not _leaves_rest(sentences, answer, explained, is_boxed))
+        or not _is_harmless(sentences, index, answer, explained)
+    ]
     last_open = max(open_ones, default=0 if is_repaired(text, end, hi) or is_taken_back(text, end, hi) else -1)
     values = _stated(sentences, max(last_open, 0), answer, explained)
     if last_open < 0 or (values and values[-1][0] > last_open):
@@ -110,12 +117,14 @@ def _stated(sentences: list[str], first: int, answer: str, explained: list[bool]
         if sentence.endswith(("?", "？")) or speaks_of_others(sentence.strip(MARKS), answer):
             continue
         is_far = N_NEAR <= index < len(sentences) - N_NEAR
-        if (values or is_far) and not is_letter(answer) and MAY_ANNOUNCE.search(sentence) is None:
+        if index and (values or is_far) and not is_letter(answer) and MAY_ANNOUNCE.search(sentence) is None:
             is_last = False
             continue
         is_chinese = _is_chinese(sentence)
         read, closes = (stated_in_chinese, closes_in_chinese) if is_chinese else (stated_in_english, closes_in_english)
         stated = read(sentence, answer, is_last=is_last)
+        if index == 0 and not is_letter(answer) and (value := restatement(sentences[0])) is not None:
+            stated = Stated(value, announced=True)
         if explained[index] and not (is_last and concludes(sentence)):
             stated = stated if stated is not None and stated.announced else None
         elif stated is None and not values:
@@ -147,6 +156,21 @@ def _is_chinese(sentence: str) -> bool:
     """Whether a sentence has more Chinese characters than letters in Latin words."""
     n_han = len(_HAN.findall(sentence))
     return n_han > 0 and n_han >= sum(map(len, _LATIN_WORD.findall(_COMMAND.sub("", sentence))))
+
+
+def _leaves_rest(sentences: list[str], answer: str, explained: list[bool], is_boxed: bool) -> bool:
+    """Whether the rest of the answer's own sentence is of the closed list of `rest_of_sentence`; true for a rest with
+    letters of other scripts than Latin, and behind a letter, whose option may have any text.
+    """
+    rest = sentences[0]
+    is_read = _OTHER_LETTER.search(rest) is None and not is_letter(answer) and not is_boxed
+    begins_sentence = rest[:1].isupper() and rest[:2] != "I " and " " in rest
+    if "(?" in rest:
+        return False
+    if not is_read or not rest.strip(MARKS) or begins_sentence or closes_in_english(rest.strip(MARKS)):
+        return True
+    states = any(index == 0 for index, _ in _stated(sentences, 0, answer, explained))
+    return leaves_value(rest, states=states)
 
 
 def _is_harmless(sentences: list[str], index: int, answer: str, explained: list[bool]) -> bool:

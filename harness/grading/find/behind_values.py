@@ -385,16 +385,18 @@ def _plain_value(value: str, answer: str) -> str:
 def repeated(sentence: str, answer: str) -> Stated | None:
     """Return the value that a calculation or another sentence ends in, if it looks like the answer; else None."""
     end = sentence.strip(_AROUND + ".。$")
-    if plain(answer) and unbold(_MEMBER.split(end)[-1].strip("$ \n")).endswith(plain(answer)):
+    own, last = plain(answer), unbold(_MEMBER.split(end)[-1].strip("$ \n"))
+    # 13 does not repeat 3.
+    if own and last.endswith(own) and not (own[:1].isdigit() and last[: -len(own)][-1:].isdigit()):
         return Stated(answer, announced=False)
-    numbers, own = numbers_of(end), numbers_of(answer)
-    if len(own) != 1 or numbers[-1:] != own:
+    numbers, own_numbers = numbers_of(end), numbers_of(answer)
+    if len(own_numbers) != 1 or numbers[-1:] != own_numbers:
         return None
     ends_in = _ENDS_IN_VALUE.search(end, max(0, len(end) - _MAX_VALUE_CHARS))
-    if ends_in is not None and numbers_of(ends_in["value"])[-1:] == own:
+    if ends_in is not None and numbers_of(ends_in["value"])[-1:] == own_numbers:
         return Stated(_plain_value(ends_in["value"], answer), announced=False)
-    unit = unit_behind(own[0], end[end.rfind(own[0]) + len(own[0]) :])
-    return Stated(f"{own[0]}{unit}" if unit else answer, announced=False)
+    unit = unit_behind(own_numbers[0], end[end.rfind(own_numbers[0]) + len(own_numbers[0]) :])
+    return Stated(f"{own_numbers[0]}{unit}" if unit else answer, announced=False)
 
 
 def unbold(formula: str) -> str:

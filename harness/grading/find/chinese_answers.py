@@ -36,7 +36,7 @@ import re
 from fractions import Fraction
 
 from harness.answers.grammar.numerals import number_in_words
-from harness.answers.grammar.spellings import PARTS_OF_DAY
+from harness.answers.grammar.spellings import PARTS_OF_DAY, is_own_spelling
 from harness.grading.find.chinese import (
     CLASSIFIER,
     ENDS,
@@ -51,6 +51,7 @@ from harness.grading.find.chinese import (
     quantity_of,
     starts_of,
 )
+from harness.grading.find.chinese_forms import STATING_FORMS, UNKNOWN
 
 MAX_CHARS = 120
 """Longest sentence that is read, in characters."""
@@ -136,22 +137,7 @@ _FRACTION = re.compile(rf"(?:\d+/\d+|[{NUMERAL_SIGNS}]+分之[{NUMERAL_SIGNS}]+|
 _NAMED_FRACTION = re.compile(rf"[^\d{NUMERAL_SIGNS}/:：∶%％半负−-]*(?P<value>{_FRACTION.pattern})")
 _VALUE_WITH_UNIT = re.compile(rf"[\d{NUMERAL_SIGNS}半]\s*(?:[%％点时分折成]|{UNIT}|{CLASSIFIER})")
 RATIO = re.compile(r"\d+(?:\.\d+)?(?:\s*[:：∶]\s*\d+(?:\.\d+)?){1,3}")
-_SIGNED = r"[-−－]?\d+(?:\.\d+)?(?:/\d+)?"
-_EQUATION = r"[a-zA-Z][₁₂12]?\s*[=＝]\s*[-−]?\d+(?:\.\d+)?(?:/\d+)?"
-_BOUND = rf"(?:[a-zA-Z]\s*[<>＜＞≤≥]\s*{_SIGNED}|{_SIGNED}\s*[<>＜＞≤≥]\s*[a-zA-Z](?:\s*[<>＜＞≤≥]\s*{_SIGNED})?)"
-_SOLUTION_SET = re.compile(
-    rf"(?P<head>[^，,。；;=＝<>]{{0,20}}(?:解集?|取值范围)[是为]|解得)\s*(?P<list>{_BOUND}(?:\s*或\s*{_BOUND})?)"
-)
-_POINT = re.compile(
-    rf"(?P<head>[^，,。；;=＝]{{0,20}}坐标[是为])\s*(?P<list>[(（]\s*{_SIGNED}\s*[,，]\s*{_SIGNED}\s*[)）])"
-)
-_FUNCTION = re.compile(
-    r"(?P<head>[^，,。；;=＝]{0,20}(?:解析式|表达式|关系式)[是为])\s*(?P<list>[a-zA-Z]\s*[=＝][-−+*/^²³().\da-zA-Z\s]{1,30})"
-)
-_UNKNOWN = re.compile(rf"(?P<head>[a-zA-Z](?:的值)?(?:是|为|等于))\s*(?P<list>{_SIGNED})")
-_SOLUTIONS = re.compile(
-    rf"(?P<head>[^，,。；;=＝]{{0,20}}(?:解|根)(?:分别)?[是为]|解得)\s*(?P<list>{_EQUATION}(?:\s*(?:[，,、和]|或者?)\s*{_EQUATION}){{0,3}})"
-)
+_OF_LIST = re.compile("分别|依次|原式")
 _WEEKDAY = re.compile(r"(?P<head>[^，,。；;]{0,20}[是为])\s*(?P<day>(?:星期|周|礼拜)[一二三四五六日天])")
 _ANY_QUANTITY = re.compile(
     # A time of day is one quantity.
@@ -234,9 +220,11 @@ def stated_quantity(sentence: str, *, announced: bool = False, earlier: str = ""
     conclusion = sentence[begin or _end_of_reason(sentence) :]
     # The name in x的值是5 adds nothing, so the value is tried before `chinese_statement`, which takes the name with it.
     lead = _LEADS.match(conclusion)
-    unknown = _UNKNOWN.fullmatch(conclusion, 0 if lead is None else lead.end(), len(conclusion.rstrip(ENDS)))
+    first, end = 0 if lead is None else lead.end(), len(conclusion.rstrip(ENDS))
+    unknown = UNKNOWN.fullmatch(conclusion, first, end)
     span = (
         (None if unknown is None else unknown.span("list"))
+        or ((first, end) if 0 < first < end and is_own_spelling(conclusion[first:end]) else None)
         or chinese_statement(conclusion, announced=announced)
         or answering_quantity(conclusion, announced=announced, earlier=earlier)
     )
@@ -301,6 +289,16 @@ def _fraction(text: str) -> Fraction | None:
     if top is None or bottom is None or Fraction(bottom) == 0:
         return None
     return Fraction(top) / Fraction(bottom) / (100 if number != text.rstrip() else 1)
+
+
+def conclusion_of(sentence: str, earlier: str) -> tuple[int, int]:
+    """Return the span of a last sentence without 所以 and its like, and without its stop; empty if an earlier sentence
+    concludes with other values. earlier: the text before the sentence.
+    """
+    lead = _LEADS.match(sentence)
+    begin = 0 if lead is None else lead.end()
+    end = len(sentence.rstrip(ENDS))
+    return (begin, end) if begin or _agrees(earlier, sentence[:end]) else (end, end)
 
 
 def answering_weekday(sentence: str) -> tuple[int, int] | None:
@@ -403,9 +401,10 @@ def _at_time_of_day(sentence: str, begin: int, end: int) -> tuple[int, int] | No
 
 def _solutions(sentence: str, begin: int, end: int) -> tuple[int, int] | None:
     """Return the span of the equations, inequalities or point by which a clause states the solutions: 解集是x>3."""
-    forms = (_SOLUTIONS, _SOLUTION_SET, _POINT, _FUNCTION, _UNKNOWN)
-    stated = next((match for form in forms if (match := form.fullmatch(sentence, begin, end)) is not None), None)
-    return None if stated is None or not _is_plain(stated["head"].replace("分别", "")) else stated.span("list")
+    stated = next(
+        (match for form in STATING_FORMS if (match := form.fullmatch(sentence, begin, end)) is not None), None
+    )
+    return None if stated is None or not _is_plain(_OF_LIST.sub("", stated["head"])) else stated.span("list")
 
 
 def _is_plain(words: str) -> bool:

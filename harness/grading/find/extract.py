@@ -59,7 +59,8 @@ from harness.grading.find.refusals import (
     is_stated_in_chinese,
     is_unstated,
 )
-from harness.grading.find.sentences import MAX_CHARS, statement_end
+from harness.grading.find.rest_of_sentence import adds_nothing
+from harness.grading.find.sentences import MAX_CHARS, concludes_relation, statement_end
 from harness.grading.find.several import join_boxes, with_exact_value
 from harness.grading.find.surroundings import is_left_standing, is_supposed
 
@@ -342,8 +343,9 @@ def extract_from(
             extraction = extraction._replace(answer=tail[extraction.start : finish], end=finish)
         extraction = _with_condition(extraction, tail, extraction.end, len(tail), 0, -1)
     if extraction.method in ("formula", "number", "line") and kind != "choice":
+        stands = concludes_relation(tail, extraction.answer, extraction.start)
         supposed = is_supposed(tail, extraction.start)
-        extraction = extraction._replace(method=UNSTATED) if supposed else extraction
+        extraction = extraction if stands and not supposed else extraction._replace(method=UNSTATED)
     # Only outside of LaTeX, where a tilde is a space, is ~3 about 3.
     extraction = extraction._replace(answer=_TILDE.sub("≈", extraction.answer))
     extraction = _with_unit(extraction, tail, len(tail), kind)
@@ -365,7 +367,7 @@ def _of_box(
     whole = with_exact_value(text, box, boxes) if parts is None else join_boxes(text, box, boxes, parts)
     answer = _answer_of_boxes(text, box, whole, lo, hi, kind, is_bare)
     end = end_of_unit(text, box.outer_end, hi)
-    if end < hi and (behind := values_behind(text, end, hi, answer.answer)) != ():
+    if end < hi and (behind := values_behind(text, end, hi, answer.answer, is_boxed=True)) != ():
         statement = _stated_behind(text, end, hi, kind)
         if statement is not None and hi - statement.end <= MAX_CHARS:
             return statement
@@ -670,6 +672,8 @@ def _statement(tail: str, start: int, method: Method, kind: str) -> Extraction |
     if value is not None and condition_behind(sentence, value.end(), len(sentence)) is not None:
         # Formulas behind the number belong to its condition.
         return _at(tail.find(value.group(), start), value.group(), method)
+    if value is not None and kind not in ("text", "choice") and adds_nothing(sentence[value.end() :]):
+        return _at(tail.find(value.group(), start), value.group(), method)
     inner = None if kind == "choice" or sentence.isascii() else _stated_in_chinese(sentence, kind, announced=True)
     formulas = [] if inner is not None else list(_MATH.finditer(sentence))
     if formulas and len(sentence) - sum(len(match.group()) for match in formulas) > 3:
@@ -732,7 +736,7 @@ def _chinese(tail: str, kind: str) -> Extraction | None:
     """
     if kind == "choice" or tail.isascii():
         return None
-    begin, sentence = _last_sentence(tail)
+    begin, sentence = last_sentence(tail)
     if (stated := _stated_in_chinese(sentence, kind, earlier=tail[:begin])) is not None:
         return stated.extraction(begin, "line")
     unread = None if kind == "text" else unread_conclusion(sentence)
@@ -770,7 +774,9 @@ def _stated_in_chinese(
 def limits_box(content: str) -> bool:
     """Whether a Chinese sentence in a box limits what it states: 小明说概率是1/2. The comparison reads 约 itself."""
     sentence = None if content.isascii() else _SENTENCE_IN_BOX.fullmatch(content)
-    return sentence is not None and is_limited(_ABOUT_IN_CHINESE.sub("", sentence[1]))
+    if sentence is None or is_own_spelling(sentence[1]):
+        return False  # x大于等于3
+    return is_limited(_ABOUT_IN_CHINESE.sub("", sentence[1]))
 
 
 def stated_in_box(content: str, kind: str) -> StatedInChinese | None:
@@ -788,12 +794,12 @@ def _unstated_in_chinese(tail: str, kind: str) -> Extraction | None:
     """Return the number in words, or the judgement, of a last sentence in Chinese that has no form of a statement."""
     if kind == "choice" or tail.isascii():
         return None
-    begin, sentence = _last_sentence(tail)
+    begin, sentence = last_sentence(tail)
     span = unstated_value(sentence, kind)
     return None if span is None else _at(begin + span[0], sentence[slice(*span)], UNSTATED)
 
 
-def _last_sentence(tail: str) -> tuple[int, str]:
+def last_sentence(tail: str) -> tuple[int, str]:
     """Return where the last sentence begins, and the sentence; empty if it is longer than `MAX_CHARS`."""
     end = len(tail.rstrip())
     last = len(tail.rstrip(" \t\r\n*_"))  # a bold mark may stand behind the stop

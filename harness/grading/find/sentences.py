@@ -18,7 +18,9 @@ from __future__ import annotations
 import re
 
 from harness.answers.grammar.tree import names
-from harness.answers.grammar.units import FUNCTION_WORDS, changes_number, is_plural, unit_of
+from harness.answers.grammar.units import FUNCTION_WORDS, changes_number, unit_of
+from harness.grading.find.plain_words import DETERMINERS, LIMITING, are_plain, has_condition
+from harness.grading.find.rest_of_sentence import leaves_value
 from harness.grading.find.surroundings import OTHER_LEADS
 
 QUANTITIES = names(
@@ -39,14 +41,6 @@ _ADJECTIVES = names(
     "overall only unique common square cube average positive new ordered simplified numerical last surface zero "
     "expected such highest lowest longest shortest polar"
 )
-_LIMITING = names(
-    "wrong incorrect false mistaken erroneous inaccurate possible potential likely probable plausible approximate "
-    "rough tentative provisional preliminary initial original previous earlier former old other another next first "
-    "second half double triple intermediate partial hypothetical apparent theoretical naive usual typical ideal "
-    "nominal several some many few more less sample"
-)
-"""Adjectives that may say that a quantity is another one than the question asks for, or is not certain."""
-
 _OF_WHOLE_QUESTION = names("answer ans result value values solution solutions number sum total root roots digit digits")
 """Nouns of an answer, or of a step of the work, before which only the adjectives of `_ADJECTIVES` stand."""
 
@@ -67,10 +61,6 @@ _SUPERLATIVES = names(
     "least greatest smallest largest minimum maximum minimal maximal highest lowest longest shortest only"
 )
 """Adjectives that name a single value: behind them "possible" is no guess, and a letter may stand for the noun."""
-
-_DETERMINERS = names("the a an its their his her our this these of and")
-_PROCEDURE = names("case cases step steps condition assumption hypothesis")
-"""Nouns for steps of a solution; a number of these ("3 cases") is no answer."""
 
 _LEAD_WORDS = (
     r"so|therefore|thus|hence|then|now|finally|indeed|clearly|consequently|okay|ok|well|overall|altogether|and"
@@ -126,19 +116,6 @@ _ARTICLES = names("the his her their our my a an each")
 _CALCULATION = re.compile(r"(?:(?:[\d\s.,+*/×÷·^()%$−-]|\\(?:times|cdot|div)(?![a-z]))++=)+\s*")
 _TOKEN = re.compile(r"\$[^$]*\$|\\\([^()]*\\\)|[A-Za-z'’]+|[^\sA-Za-z]+")
 
-_IS_ANSWER = re.compile(
-    r"(?i)\s*(?:is|are|,?\s*[—–-]+\s*(?:that['’]s|this\s+is))\s+(?:the|our|my)\s+(?:final\s+|correct\s+|only\s+)?"
-    r"(?:answer|solution|solutions|result|count|total)\Z|\s+works\Z|\s+of\s+(?:them|these|those)\Z"
-)
-_TAIL_NOUNS = re.compile(
-    r"(?i)(?P<nouns>(?:\s*+[A-Za-z²³°€%/^0-9{}\\$.-]++){0,4}?)(?P<total>\s*,?\s*(?:in\s+(?:total|all|the\s+end)|altogether|overall))?\Z"
-)
-_REASON_BEHIND = re.compile(
-    r"(?i)\s*,?\s*(?:because|since|which|not\s|as\s+(?:required|desired|claimed|expected|stated|asked)\b)|\s*✓"
-    r"|\s*,?\s*for\s+(?:all|any|every|each)\s+(?:(?:real|positive|complex|integers?|numbers?|values?|of)\s+)*\$?\w?\$?\s*\Z"
-    r"|\s*(?:that|which)\s+(?:meet|satisf|fulfil)\w*\s+(?:all\s+)?(?:of\s+)?(?:the|these)\s(?:[a-z]+\s){0,3}"
-    r"(?:conditions?|constraints?|equations?|requirements?)\Z"
-)
 _CLOSING = re.compile(
     r"(?i)(?:[\s$*_`\"'’”)\]}.|>~✓∎■□✔✅🎉]|\\[)\]]|<\|[^|<>\n]{1,40}\|>(?:\w+)?|</?\w+>|(?:q\.?e\.?d|i\s+hope[^.\n]*+|thanks?[^.\n]*+"
     r"|let\s+me\s+know[^.\n]*+)\.?)*+"
@@ -179,10 +156,40 @@ def statement_end(text: str, start: int, end: int) -> int | None:
     head = text[begin:start].strip().rstrip(_MARKS).lstrip("*_ #>")
     head = head.lstrip("$") if head.count("$") % 2 else head
     tail = _ENVIRONMENT.sub("", text[end:finish]).lstrip('*_$`)}\\"”').rstrip(" *_`\"'”|~")
-    if not _leaves_value(tail) or not _before(_ENVIRONMENT.sub("", head), whole=not text[:begin].strip()):
+    if not leaves_value(tail) or not _before(_ENVIRONMENT.sub("", head), whole=not text[:begin].strip()):
         return None
     unit = _UNIT_BEHIND.match(text, end, finish)
     return unit.end() if unit is not None and _is_unit(unit.group()) else end
+
+
+_RELATION = re.compile(r"[<>≤≥]|\\(?:[lg]eq?q?|[lg]eqslant|lt|gt)(?![A-Za-z])")
+_HAN = re.compile(r"[\u3400-\u9fff]")
+_LEADS_TO_RELATION = re.compile(
+    r"(?i)(?:(?:so|therefore|thus|hence|consequently|finally|∴|in\s+(?:conclusion|total|summary)|\\(?:therefore|implies|Rightarrow))"
+    r"(?![a-z])\s*[,:]?\s*)*(?:(?:we|i|you|one|this|that|it|which)\s+(?:finally\s+|then\s+|also\s+)?"
+    r"(?:get|got|gets|obtain|obtained|find|found|conclude|gives?|yields?|means|simplifies\s+to)(?:\s+that)?\s*:?)?"
+)
+_WORDS_BEFORE = re.compile(r"(?:[\s*_#>]*(?:[^\W\d_]{2,}|[Ia]\b)['’,:;]*(?=[\s$*\\]|\Z))*")
+
+
+def concludes_relation(text: str, answer: str, start: int) -> bool:
+    """Whether an answer that is no inequality, or whose inequality is stated as a result: alone in its sentence, behind
+    "so" and the like, behind "we get", or as the value of a quantity ("the domain is").
+
+    Behind other words ("we know", "since", "we need") an inequality may be the condition of the question, which nobody
+    can tell from an answer. start: where the answer begins in `text`.
+    """
+    if _RELATION.search(answer) is None:
+        return True
+    begin = max((stop.end() for stop in _STOP.finditer(text, max(0, start - MAX_CHARS), start)), default=0)
+    if _HAN.search(text, begin, start + len(answer)) is not None:
+        return True  # `chinese_answers` reads these
+    words = _WORDS_BEFORE.match(text, begin)
+    head = text[begin : max(start, words.end() if words is not None else start)].strip(_MARKS).lstrip("*_ #>")
+    lead = _LEADS_TO_RELATION.match(head)
+    rest = (head if lead is None else head[lead.end() :]).strip(_MARKS)
+    quantity = _QUANTITY_IS.fullmatch(rest)
+    return not rest or (quantity is not None and is_quantity(quantity["quantity"])) or is_quantity(rest.rstrip(":"))
 
 
 def _before(head: str, *, whole: bool) -> bool:
@@ -192,7 +199,7 @@ def _before(head: str, *, whole: bool) -> bool:
     """
     head = re.sub(r"\$[^$\n]{1,80}\$", "$x$", head)  # a comma in a formula parts no clauses
     reason = _REASON.match(head)
-    if reason is not None and not _has_condition(reason.group()):
+    if reason is not None and not has_condition(reason.group()):
         head = head[reason.end() :]
     lead = _LEAD.match(head)
     rest = head[lead.end() :].strip().lstrip(_MARKS) if lead is not None else head
@@ -209,38 +216,24 @@ def _before(head: str, *, whole: bool) -> bool:
     quantity = _QUANTITY_IS.fullmatch(rest)
     if (
         rest.lower().split()[-1].rstrip(".:") in QUANTITIES
-        and _is_quantity(rest.rstrip(".:"))
+        and is_quantity(rest.rstrip(".:"))
         and len(rest.split()) <= _MAX_LABEL_WORDS
     ):
         return True  # "answer 5", "Result: 5"
-    if quantity is not None and _is_quantity(quantity["quantity"]):
+    if quantity is not None and is_quantity(quantity["quantity"]):
         return True
     somebody = _SOMEBODY.fullmatch(rest)
     return somebody is not None and (lead is not None or whole) and _is_subject(somebody["subject"])
 
 
-_CONDITIONAL = names(
-    "if unless when whenever where suppose supposing assume assumed assuming provided providing given let would could "
-    "should might may perhaps maybe possibly probably had were except although though while until whether or either "
-    "imagine say says said claim claims guess for with in without only against"
-)
-"""Words of conditions, guesses and reports, and prepositions that open a condition ("with repetition")."""
-
-
-def _has_condition(clause: str) -> bool:
-    """Whether a clause has a word of conditions or guesses ("if", "perhaps"), or a noun for a step of a solution."""
-    words = {word.lower() for word in re.findall(r"[A-Za-z]+", clause)}
-    return not words.isdisjoint(_CONDITIONAL) or not words.isdisjoint(_PROCEDURE)
-
-
-def _is_quantity(words: str) -> bool:
+def is_quantity(words: str) -> bool:
     """Whether words name a quantity, such as "the total area of the square": perhaps an article and adjectives, a noun
     of `QUANTITIES`, and the thing to which the noun belongs.
 
     Behind a superlative, a letter may stand for the noun: "the largest $n$".
     """
     tokens = [token.lower() for token in _TOKEN.findall(words.replace("**", "").replace("`", ""))]
-    if tokens and tokens[0] in _DETERMINERS:
+    if tokens and tokens[0] in DETERMINERS:
         tokens = tokens[1:]
     index = 0
     while index < len(tokens) - 1 and tokens[index + 1] not in ("of", "to"):
@@ -259,14 +252,7 @@ def _is_quantity(words: str) -> bool:
     is_somebodys = words.lower().lstrip("*_ ").startswith(("his ", "her ", "their "))
     if tokens[index] in ("answer", "ans", "result") and (is_somebodys or not _OF_QUESTION.issuperset(behind)):
         return False  # somebody else's answer, or the answer to the first part
-    return len(behind) <= 20 and "answer" not in behind and _are_plain(behind, _INSIDE)
-
-
-_MAX_NO_PARTICIPLE = 3
-"""Words of this many letters that end in -ed are no participles: bed, red."""
-
-_SEEMS = names("seem seems seemed appear appears appeared likely unlikely tends happens")
-"""Words of doubt before "to be"."""
+    return len(behind) <= 20 and "answer" not in behind and are_plain(behind, _INSIDE)
 
 
 def _is_adjective(tokens: list[str], index: int) -> bool:
@@ -282,23 +268,10 @@ def _is_adjective(tokens: list[str], index: int) -> bool:
         and word not in QUANTITIES
         and word.isalpha()
         and len(word) > 1
-        and word not in _LIMITING
-        and _are_plain([word], names(""))
+        and word not in LIMITING
+        and are_plain([word], names(""))
         and not word.endswith(("ing", "ed", "ly"))
     )
-
-
-def _are_plain(tokens: list[str], function_words: frozenset[str]) -> bool:
-    """Whether all tokens are nouns, adjectives, formulas or the given function words."""
-    before = ""
-    for word in tokens:
-        if (word in FUNCTION_WORDS and word not in function_words) or word in _SEEMS:
-            return False
-        participle = word == "given" or (word.endswith(("ing", "ed")) and len(word) > _MAX_NO_PARTICIPLE)
-        if word in _PROCEDURE or (participle and before not in _DETERMINERS):
-            return False
-        before = word
-    return True
 
 
 def _is_subject(words: str) -> bool:
@@ -308,54 +281,9 @@ def _is_subject(words: str) -> bool:
         return False  # "the answer has 45 digits"
     if len(tokens) == 1:
         return tokens[0] in _PRONOUNS or tokens[0] not in FUNCTION_WORDS
-    return tokens[0] in _ARTICLES and not changes_number(words) and _are_plain(tokens[1:], names(""))
-
-
-def _leaves_value(tail: str) -> bool:
-    """Whether the text behind a value does not change the value.
-
-    Such texts are: no text, a unit, plain nouns, a reason ("because …"), and words such as "is the answer".
-    """
-    if not tail.strip(" .,)") or _IS_ANSWER.match(tail) or _REASON_BEHIND.match(tail):
-        return True
-    nouns = _TAIL_NOUNS.fullmatch(tail)
-    if nouns is None:
-        relative = re.search(r"(?i)\s(?:that|which)\s", tail)
-        if relative is None or _REASON_BEHIND.match(tail, relative.start()) is None:
-            return False
-        nouns = _TAIL_NOUNS.fullmatch(tail[: relative.start()])
-        if nouns is None:
-            return False
-    words = nouns["nouns"]
-    if _is_unit(words) or words in ("%", "°"):
-        return True
-    if words[:1] != " " or changes_number(words) or not words.replace(" ", "").replace("-", "").isalpha():
-        return False  # 18x, 18^2, "18 squared"
-    tokens = [token.lower() for token in words.split()]
-    # "18 apples left", "18 cm long"
-    if tokens[-1:] == ["left"] or (
-        len(tokens) > 1 and tokens[-1] in _EXTENT and unit_of(" ".join(tokens[:-1])) is not None
-    ):
-        tokens = tokens[:-1]
-    return _are_plain(tokens, _BESIDE_NOUNS) and not _is_difference(tokens)
+    return tokens[0] in _ARTICLES and not changes_number(words) and are_plain(tokens[1:], names(""))
 
 
 def _is_unit(words: str) -> bool:
     """Whether words behind a value are a unit: cm², m^3, °C, square inches."""
     return unit_of(words.replace("²", "^2").replace("³", "^3")) is not None or words.strip() in ("°C", "°F")
-
-
-def _is_difference(tokens: list[str]) -> bool:
-    """Whether a word that is neither follows a unit or a plural, as in "36 cm taller" and "36 cards extra".
-
-    Such a value is a difference, not the value of the quantity.
-    """
-    counts = [is_plural(word) or unit_of(word) is not None for word in tokens]
-    if True not in counts:
-        return False
-    first = counts.index(True)
-    return any(not counts[index] and tokens[index] != "per" for index in range(first, len(tokens)))
-
-
-_BESIDE_NOUNS = names("such per")
-_EXTENT = names("apart long wide high tall deep old away")

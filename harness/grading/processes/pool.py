@@ -29,8 +29,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
+from contextvars import ContextVar
 from hashlib import blake2b
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -517,7 +518,7 @@ class _Worker:
     """A worker process, and the jobs whose replies it owes, the next one first.
 
     deadline: of the next reply. ready: the process has finished its imports. question: the question that it was
-    sent last.
+    sent last. only_rules: it was sent no question of a verifier.
     """
 
     def __init__(self, deadline: float) -> None:
@@ -541,6 +542,7 @@ class _Worker:
         self.deadline = Deadline(self.process.pid)
         self.ready = False
         self.question: Question | None = None
+        self.only_rules = True
 
     def kill(self) -> None:
         """End the process and whatever it started; wait for it."""
@@ -553,10 +555,38 @@ class _Worker:
         self.stdout.close()
         self.deadline.close()
 
+    @property
+    def is_free(self) -> bool:
+        """Whether another pool can use the process (`sharing_workers`)."""
+        return self.only_rules and self.ready and not (self.owed or self.buffer) and self.process.poll() is None
+
 
 def _here(start: Callable[[], _Worker]) -> _Worker:
     """Start a worker in the calling thread."""
     return start()
+
+
+_waiting_workers: ContextVar[dict[float, list[_Worker]] | None] = ContextVar("waiting workers", default=None)
+"""Longest deadline → workers that wait for the next pool of this thread; None outside of `sharing_workers`."""
+
+
+@contextlib.contextmanager
+def sharing_workers() -> Iterator[None]:
+    """A context manager in which a pool takes over the workers of the pools before it, for many gradings in a row.
+
+    The start of a worker takes longer than the grading of a hundred short answers. Only workers are shared, and no
+    verdict: a worker passes on if it runs, owes no reply, has sent nothing else, and was asked about answers that the
+    rules decide, since a verifier is code of others that could change later verdicts in the same process. Linux ends a
+    worker with the thread that started it, so other threads share none.
+    """
+    waiting: dict[float, list[_Worker]] = {}
+    token = _waiting_workers.set(waiting)
+    try:
+        yield
+    finally:
+        _waiting_workers.reset(token)
+        for worker in chain.from_iterable(waiting.values()):
+            worker.kill()
 
 
 class Pool:
@@ -590,8 +620,12 @@ class Pool:
         return self
 
     def __exit__(self, *_: object) -> None:
+        waiting = _waiting_workers.get() if self._start is _here else None
         for worker in self.workers:
-            worker.kill()
+            if waiting is not None and worker.is_free:
+                waiting.setdefault(self.longest_deadline, []).append(worker)
+            else:
+                worker.kill()
         self.selector.close()
 
     def ask(self, job: _Job) -> None:
@@ -647,12 +681,22 @@ class Pool:
             self.send(idle, batch)
 
     def start(self) -> _Worker:
-        """Start a worker, and watch it for replies."""
+        """Start a worker, or take one of an earlier pool (`sharing_workers`); watch it for replies."""
         # With the longest deadline, since a worker keeps the deadline with which it starts.
-        worker = self._start(lambda: _Worker(self.longest_deadline))
+        worker = self._waiting_worker() or self._start(lambda: _Worker(self.longest_deadline))
         self.workers.append(worker)
         self.selector.register(worker.stdout, selectors.EVENT_READ, worker)
         return worker
+
+    def _waiting_worker(self) -> _Worker | None:
+        """Return a worker of an earlier pool that is free still; None without one."""
+        waiting = (_waiting_workers.get() or {}).get(self.longest_deadline, []) if self._start is _here else []
+        while waiting:
+            worker = waiting.pop()
+            if worker.is_free:
+                return worker
+            worker.kill()
+        return None
 
     def send(self, worker: _Worker, jobs: list[_Job]) -> None:
         """Send a batch to a worker that owes nothing; of a batch beyond `MAX_FRAME_BYTES`, send the first job only and
@@ -666,6 +710,7 @@ class Pool:
                 GradingTask(item, None if job.question is before else job.question, job.answer, job.with_steps)
             )
             before = worker.question = job.question
+            worker.only_rules &= job.question.rules.grader == verifier.RULES
         # A process that is still importing has more time for its first answer.
         worker.deadline.start(self.deadline if worker.ready else WARMING_SECONDS)
         try:

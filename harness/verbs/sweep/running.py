@@ -32,6 +32,7 @@ from harness.core.errors import (
 )
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
+from harness.generation.outcome import in_common
 from harness.runs import RunFolder
 from harness.runs.lock import RunLock
 from harness.verbs.run import sample
@@ -368,7 +369,7 @@ class _Group:
                 end_if_signalled(session.outcome, prepared, self._watcher)
             self._watcher.sampled()
             for warning in session.outcome.warnings:
-                self._watcher.warn(Sentence(f"{cell.name}: {warning.marked}"))
+                self._watcher.warn_of(cell.name, warning, in_common(warning, session.outcome, prepared.settings))
             if session.missed:
                 reason, code = session.missed, EXIT_OWED
             elif not session.reached and not session.complete:

@@ -1,0 +1,261 @@
+r"""What may follow a stated answer before its sentence ends: a closed list; behind any other words the answer is open.
+
+    "The answer is 3 dollars in total, since 12 / 4 = 3."       a name, a total, a reason
+    "The answer is $3$ dollars and fifty cents."                undecided: the quantity goes on
+
+The rest of the sentence is read from its beginning, a part at a time, and every part must be of this list:
+
+    a name           a unit, or nouns that end in a plural: "square inches", "red marbles left"; then what it belongs to
+                     ("of the cake") and, behind a plural, a clause that says what was counted ("that sum to 7")
+    a total          "in total", "altogether", "exactly"; a form: "in simplest form", "rounded to the nearest cent"
+    approval         "as required", "which is what we wanted", "and we are done", "is the answer", ✓
+    a source         "by symmetry", "using the formula", "found by adding both parts"
+    a contrast       "not 13", "rather than $x+1$": nothing but a value
+    a reason         "because …", "since …" up to the end, without a word of conditions and guesses
+    a restatement    "or 0.75", "which equals $\frac34$": nothing but a value, which must get the same verdict
+
+None of these adds to the value, limits, doubts or replaces it. A condition ("if n is even") is compared with it. Words
+of correction leave the answer open in any part (`behind_english`). German, Spanish and French have the same parts in
+fewer words. Text in other scripts is not read here. A box may stand amid a sentence; what stands behind a box is read
+by `beside_box` and `box_words`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from harness.answers.grammar.tree import names
+from harness.answers.grammar.units import FUNCTION_WORDS, changes_number, is_plural, unit_of
+from harness.grading.find.plain_words import LIMITING, are_plain, has_condition
+from harness.grading.find.qualifiers import condition_behind
+
+MAX_REST_CHARS = 1_200
+"""A longer rest of a sentence is not read, and leaves the answer open, in characters."""
+
+_VALUE = (
+    r"(?:\$[^$\n]{1,120}\$|\\\((?:[^\\\n]|\\[^)]){1,120}\\\)|[-−]?[$€£]?\d[\d.,/:]*\d%?|[-−]?\d%?|\(?[A-J]\)?(?![A-Za-z])"
+    r"|[-−]?\\d?frac\{[^{}]{1,20}\}\{[^{}]{1,20}\})"
+)
+_ADJECTIVE = r"(?:(?:final|correct|right|desired|required|exact|same|complete|wanted|expected)\s+){0,2}"
+_ANSWER = r"(?:answers?|results?|solutions?|values?|total|number|amount|count)"
+_THING = r"(?:problem|question|exercise|task|puzzle|equation)"
+_APPROVED = (
+    r"(?:required|desired|claimed|expected|stated|asked|requested|wanted|needed|given|shown|computed|found|derived"
+    r"|calculated|before|above|well|announced)"
+)
+_METHOD = (
+    r"(?:theorem|formulas?|rules?|laws?|principle|inequality|identity|symmetry|induction|lemma|pythagoras|telescoping"
+    r"|substitution|linearity|computation|calculation|inspection|definition|counting|algebra|construction|enumeration)"
+)
+_PARTS = re.compile(
+    rf"""(?xi) \s* [,–—]? \s* (?:and\s+)? (?:
+      (?:in\s+(?:total|all|the\s+end)|altogether|overall|exactly|precisely|respectively|insgesamt|zusammen|genau
+        |en\s+total|au\s+total|exactement|exactamente)(?![a-z])
+    | in\s+(?:its\s+|the\s+)?(?:simplest|lowest|reduced|exact|standard|decimal|simplified|interval|fully\s+reduced)
+        \s+(?:form|terms|notation)\b
+    | (?:when\s+|if\s+)?rounded\s+(?:off\s+)?to\s+(?:the\s+nearest\s+[a-z]+(?:\s+(?:number|place|percent))?
+        |[a-z\d]+\s+(?:decimal\s+(?:places?|digits?)|significant\s+(?:figures?|digits?)))\b
+    | (?:exactly\s+|just\s+)?as\s+(?:(?:we|it\s+was|was)\s+)?{_APPROVED}(?:\s+(?:above|before|earlier|for))?(?![a-z])
+    | see\s+above | wie\s+(?:gefordert|verlangt|gewünscht|erwartet) | como\s+se\s+(?:pedía|pide|quería)
+    | comme\s+(?:demandé|voulu|prévu) | was\s+zu\s+(?:zeigen|beweisen)\s+war
+    | (?:so|thus)?\s*(?:we|i)(?:\s+are|['’]re)\s+(?:done|finished)
+    | (?:(?:and|which|this|that)\s+)?(?:is|are)\s+(?:indeed\s+)?(?:(?:exactly|just|precisely)\s+)?what\s+
+        (?:(?:we|you|i|the\s+{_THING}|was)\s+)?(?:wanted|asked|required|needed|had\s+to|were\s+asked|were\s+to|is\s+asked
+        |were\s+looking|asks|to)(?:\s+(?:to\s+(?:find|show|prove|be\s+shown|determine|compute)|for))?(?![a-z])
+    | works(?=\s*[.,)]?\s*\Z)
+    | (?:which|this|that)\s+is\s+(?:less|more|greater|smaller|larger|bigger)\s+than\s+{_VALUE}(?=\s*[.)]?\s*\Z)
+    | here(?=\s*[.,)]?\s*\Z)
+    | that['’]s\s+(?:the|our|my)\s+{_ADJECTIVE}{_ANSWER}(?![a-z])(?!\s+[a-z])
+    | (?:(?:which|this|that)\s+)?(?:is|are)\s+(?:indeed\s+|therefore\s+|also\s+)?(?:the|our|my)\s+{_ADJECTIVE}{_ANSWER}
+        (?:\s+(?:to|of)\s+(?:this|the|your)\s+{_THING})?(?![a-z])(?!\s+[a-z])
+    | (?:which|this|that)\s+(?:completes|finishes|concludes|solves|answers|proves|confirms|matches
+        |agrees\s+with|satisfies)
+        (?:\s+(?:the|our|this|both|all|every|each|that|of|given|original|earlier|condition|conditions|equation|equations
+        |{_THING}|solution|proof|check|claim|estimate|statement|calculation|constraints?|requirements?))+(?![a-z])
+    | (?:(?:is|are)\s+)?(?:correct|right)(?=\s*\Z)
+    | (?:as|for|to|of)\s+(?:the|our|my|this|your)\s+{_ADJECTIVE}(?:{_ANSWER}|{_THING})
+        (?:\s+(?:to|of)\s+(?:this|the|your)\s+{_THING})?(?![a-z])(?!\s+[a-z])
+    | (?:not|rather\s+than|instead\s+of)\s+{_VALUE}(?=\s*(?:[,.)]|\Z))
+    | (?:(?:found|obtained|computed|calculated|derived|given)\s+)?(?:by|using|via|from|through)\s+(?:(?:the|a|an|our
+        |direct|simple|plain|pythagorean|[A-Z][a-z]+['’]s?|quadratic|given|this)\s+){{0,3}}{_METHOD}(?![a-z])
+    | (?:found|obtained|computed|calculated|derived)\s+by\s+[a-z]+ing(?:\s+(?:the|both|all|up|two|these|them
+        |parts?|terms?|numbers?|values?|cases?|sides?|results?|amounts?|sums?|and|of|out|together))*(?![a-z])
+    | for\s+(?:all|any|every|each)\s+(?:(?:real|positive|complex|integers?|numbers?|values?|of)\s+)*
+        \$?[a-z]?\$?(?![a-z])
+    | where\s+\$?[A-Za-z]\$?\s+(?:is|denotes)\s+(?:an?|the|any|some)\s+(?:arbitrary\s+|real\s+|integration\s+)?
+        (?:constant|number|integer|parameter)(?:\s+of\s+integration)?(?![a-z])
+    | [✓✔✅∎□■🎉]+ | q\.?e\.?d\b
+    )"""
+)
+"""A part that leaves the value as it is."""
+
+_RESTATES = re.compile(
+    rf"(?i)\s*[,(–—]?\s*(?:=|or(?:\s+equivalently|\s+simply)?|i\.e\.,?|that\s+is,?|namely|(?:which|this)\s+(?:is|equals|gives)"
+    rf"|or|equivalently,?|das\s+heißt|oder|also|es\s+decir|o|c['’]est-à-dire|soit|ou)\s+(?P<value>{_VALUE})\s*[.)]?\s*\Z"
+)
+"""Nothing but another value, which may be the same one in another notation."""
+
+_ROUNDED = re.compile(
+    r"(?i)\s*[,(]?\s*(?:or\s+|which\s+is\s+)?(?:≈|~|about|approximately|approx\.?|roughly)\s*\$?\d*\.\d+%?\$?\s*\)?"
+)
+"""A rounded form of the value."""
+
+_REASON = re.compile(
+    r"(?i)\s*[,;–—(]?\s*(?:because|since|as\s+(?:the|it|there|we|all|every|each|both)\b|due\s+to)(?P<reason>\s[^?]*)\Z"
+)
+_OTHER_REASON = re.compile(
+    r"(?i)\s*[,;–—(]?\s*(?:weil|da|denn|porque|ya\s+que|puesto\s+que|car|puisque|parce\s+que)(?P<reason>\s[^?]*)\Z"
+)
+_DENIES_ELSEWHERE = names(
+    "nicht kein keine falsch aber sondern wenn falls vielleicht ungefähr no falso incorrecto pero sino si quizás "
+    "ne pas faux fausse mais peut incorrect sauf"
+)
+_CONCLUDES = re.compile(
+    r"(?i)(?:\s*[,;–—]\s*(?:and\s+)?(?:so|hence|thus|therefore)\b|\s*(?:so|hence|thus|therefore)\s+(?=the\b|we\b|it\b|there\b|this\b))"
+    r"(?P<conclusion>[^?]*)\Z"
+)
+_WORDS = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*")
+_NAME_WORD = r"[^\W\d_](?:[^\W\d_]|[-/^²³·](?=[^\W\d_]|\d)|(?<=\^)\d|[²³])*+"
+_NAME = re.compile(rf"\s*(?:°[CF]?|{_NAME_WORD})(?:\s+{_NAME_WORD}){{0,5}}")
+_BELONGS = re.compile(r"(?i)\s*(?P<link>of|in|on|at|from|for)\s+(?P<name>[^\d,;.?()$\\]{2,80})(?=\Z|[,;.(])")
+_OF_COUNTED = re.compile(
+    r"(?i)\s*(?:that|which|who|whose|such\s+that|satisfying|(?:is|are)\s+(?:needed|required|left|used|possible))\b(?P<clause>[^?]*)\Z"
+)
+_GIVEN = re.compile(r"(?i)\bgiven\b")
+_SIGNS = re.compile(r"\A(?:[\s*_`$}\])]|\\[)\]]|\\?%|°|\\(?:[,;:! ]|q?quad(?![a-z])))+")
+_DETERMINERS = names("the a an this these his her their our all its")
+_LIMITS = LIMITING | names(
+    "part case cases base debt best worst average most least guess estimate bound friend only half twice except "
+    "excluding what step not without would could should might may can cannot must opposite negative first mind "
+    "doubt off tax"
+)
+_BESIDE_NOUNS = names("such per")
+_IN_UNITS = names("per a an such")
+_PRONOUNS = names("them these those that it")
+_LEFT = names("left remaining altogether total apart long wide high tall deep old away ago")
+_NUMERALS_OF_SCALE = names(
+    "hundred thousand million billion trillion dozen dozens hundert tausend million millionen milliarde "
+    "milliarden dutzend prozent mil mille cent cien"
+)
+_FUNCTION_WORDS_ELSEWHERE = names(
+    "und oder aber mal minus plus zum zur pro je wenn falls glaube vielleicht nein also höchstens mindestens "
+    "ungefähr vor nach ohne im in bis von außer weniger mehr zu y o pero por más menos al como si creo quizás a "
+    "antes sin en es no cada salvo de que et ou mais fois moins au par si avant sans dans est sur à sauf chacun "
+    "chaque"
+)
+
+
+def restatement(rest: str) -> str | None:
+    """Return the value that the rest of a sentence states in place of the answer: 0.75 of "or 0.75"; else None."""
+    rest = _SIGNS.sub("", rest)
+    match = _RESTATES.match(rest, _end_of_name(rest))
+    return None if match is None else match["value"]
+
+
+def adds_nothing(rest: str) -> bool:
+    """Whether the rest of a sentence behind a number only approves of it or says how it was found: "as required"."""
+    plain = _SIGNS.sub("", rest)
+    return bool(plain.strip()) and plain == rest.lstrip() and _end_of_name(plain) == 0 and leaves_value(plain)
+
+
+def leaves_value(rest: str, *, states: bool = False) -> bool:
+    """Whether the rest of a sentence behind a stated answer is of the parts at the top of the module.
+
+    states: a value that the rest states is compared with the reference.
+    """
+    if len(rest) > MAX_REST_CHARS:
+        return False
+    if condition_behind(rest, 0, len(rest)) is not None:
+        return True
+    rest = _SIGNS.sub("", rest.rstrip(' .*_`"”’)'))
+    name = _end_of_name(rest)
+    position, has_name = name, name > 0
+    while True:
+        rest = rest[position:].lstrip(" )*_`")
+        if not rest.strip(" ,(.[{|~"):
+            return True
+        part = _PARTS.match(rest.lstrip("(")) or _ROUNDED.match(rest)
+        if part is not None and part.end():
+            rest, position = rest.lstrip("(") if part.re is _PARTS else rest, part.end()
+            continue
+        belongs = _BELONGS.match(rest)
+        if belongs is not None and _is_place(belongs, has_name):
+            position = belongs.end()
+            continue
+        return _is_clause(rest, has_name=has_name, states=states)
+
+
+def _is_clause(rest: str, *, has_name: bool, states: bool) -> bool:
+    """Whether the last part of a rest is a reason, a conclusion, a restatement or a clause of what was counted."""
+    if restatement(rest) is not None:
+        return states
+    if (reason := _REASON.match(rest)) is not None:
+        return not has_condition(reason["reason"])
+    if (reason := _OTHER_REASON.match(rest)) is not None:
+        return _DENIES_ELSEWHERE.isdisjoint(_words(reason["reason"]))
+    if (concluded := _CONCLUDES.match(rest)) is not None:
+        has_value = re.search(r"[\d$\\]", concluded["conclusion"]) is not None
+        return not has_condition(concluded["conclusion"]) and (states or not has_value)
+    clause = _OF_COUNTED.match(rest) if has_name else None
+    return (
+        clause is not None
+        and not has_condition(_GIVEN.sub("", clause["clause"]))
+        and _LIMITS.isdisjoint(_words(clause["clause"]))
+    )
+
+
+def _end_of_name(rest: str) -> int:
+    """Return where the unit or the counted nouns end that begin the rest of a sentence; 0 without such."""
+    run = _NAME.match(rest)
+    if run is None:
+        return 0
+    ends = [word.end() for word in re.finditer(r"\S+", rest[: run.end()])]
+    # "in" is a unit only alone: "12 in total".
+    if rest[: ends[0]].lower() in FUNCTION_WORDS - _BESIDE_NOUNS and rest[ends[0] :].strip(" ."):
+        return 0
+    for end in reversed(ends):
+        words = rest[:end].split()
+        last = len(words)
+        while last > 1 and words[last - 1].lower() in _LEFT:
+            last -= 1
+        if _names(words[:last]):
+            return end
+    return 0
+
+
+def _names(words: list[str]) -> bool:
+    """Whether words are a unit, or nouns and adjectives that end in a plural, or one German noun."""
+    text = " ".join(words)
+    # "in" is no unit behind another word: "dollars in all".
+    if not (FUNCTION_WORDS - _IN_UNITS).isdisjoint(word.lower() for word in words[1:]):
+        return False
+    if unit_of(text.replace("²", "^2").replace("³", "^3")) is not None:
+        return True
+    plain = [word.lower() for word in words]
+    if changes_number(f" {text}") or not _NUMERALS_OF_SCALE.isdisjoint(plain) or len(plain) > 5:
+        return False
+    others = (FUNCTION_WORDS - _BESIDE_NOUNS) | _FUNCTION_WORDS_ELSEWHERE | _LIMITS
+    if not others.isdisjoint(plain) or not are_plain(plain, _BESIDE_NOUNS):
+        return False
+    if plain[0] == "such":
+        return True  # "one such triangle"
+    is_german_noun = len(words) == 1 and words[0][:1].isupper()
+    return is_german_noun or (
+        is_plural(plain[-1]) and plain[-1] not in _LEFT and plain[-1] not in ("each", "apiece", "only")
+    )
+
+
+def _is_place(belongs: re.Match[str], has_name: bool) -> bool:
+    """Whether "of the cake" or, behind a name, "in the bag" says only to what a quantity belongs."""
+    words = _words(belongs["name"])
+    if not words or not (_LIMITS | _LEFT).isdisjoint(words) or (words[0] in _PRONOUNS and len(words) > 1):
+        return False
+    begins = words[0] in _DETERMINERS or belongs["link"].lower() == "of"
+    return (has_name or belongs["link"].lower() == "of") and begins and are_plain(words, _PLAIN_INSIDE)
+
+
+_PLAIN_INSIDE = names("of in to the a an and on at his her their our this these all both it them its")
+
+
+def _words(text: str) -> list[str]:
+    return [word.lower() for word in _WORDS.findall(text)]

@@ -1,0 +1,92 @@
+"""School forms in Chinese: numbered blanks, rounded values, results, ordinals, discounts, bearings; with wrong twins.
+
+For: harness.answers.grammar.spellings, harness.answers.words, harness.grading.find.chinese_forms.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.grading.test_grading_chinese_sentences import outcome
+
+ROWS = (
+    ("3，5，7", "（1）3 （2）5 （3）7|（1）3；（2）5；（3）7|①3；②5；③7|第一空填3，第二空填5，第三空填7",
+     "（1）3 （2）5 （3）9|①3；②5|第一空填3，第二空填5，第三空填6|（2）5 （1）3 （3）7"),
+    ("约20千克", "大约重20千克|20千克左右|约为20千克|大约是20千克|约等于20kg|小明的体重约为20千克",
+     "大约重200千克|21千克左右|约为20米|20千克以上|至少20千克|小明猜约为20千克"),
+    ("5", "原式=5|原式=2+3=5|原式=10÷2=5", "原式=6|原式=2+4=6|原式≠5|原式=5吗？|如果原式=5"),
+    ("(x+2)(x-3)", "原式=(x+2)(x-3)|因式分解的结果是(x+2)(x-3)|分解因式得(x-3)(x+2)",
+     "原式=(x-2)(x-3)|因式分解的结果不是(x+2)(x-3)|分解因式得(x-2)(x+3)"),
+    ("6π", "周长是6π|圆的周长是6π", "周长是9π|周长是6|周长不是6π|半周长与6π相等"),
+    ("南偏东30°", "南偏东30度|东偏南60°|在南偏东30°方向|南偏东三十度",
+     "北偏东30°|南偏西30°|东偏南30°|南偏东60°|南偏东130°|东偏西30°"),
+    ("0.5公顷", "半公顷", "半公里|5公顷"),
+    ("8:05", "8点零5分|8点5分|8：05", "8点50分|20点5分|8时50分"),
+    ("a<b", "a小于b|b大于a", "a大于b|b小于a|a小于a"),
+)  # fmt: skip
+"""Rows (reference, equal texts, others), texts between bars."""
+
+SEVERAL = (
+    ("3，5，7", "分别为3，5，7|依次填3、5、7|这三个数依次是3、5、7", "依次填3、5、8|分别不为3，5，7|分别为3，5"),
+    ("x=1或x=-2", "方程的根是1和-2|方程的两个根分别是-2，1", "方程的根是1和2|方程的根不是1和-2|方程的一个根是1"),
+)
+"""Rows likewise, of sentences that are not read in a box."""
+
+PROVEN = (("约20千克", "大约重200千克"), ("5", "原式=2+4=6"), ("(x+2)(x-3)", "原式=(x-2)(x-3)"), ("a<b", "b小于a"))
+"""Pairs (reference, text that is proven to differ)."""
+
+FRAMES = ("{}", "答：{}。", "\\boxed{{{}}}", "所以{}。")
+
+
+def texts(joined: str) -> list[str]:
+    return joined.split("|") if joined else []
+
+
+@pytest.mark.parametrize(("reference", "right", "others"), [*ROWS, *SEVERAL])
+def test_a_school_form_is_read_and_its_twins_are_not(reference: str, right: str, others: str) -> None:
+    frames = FRAMES[:2] if (reference, right, others) in SEVERAL else FRAMES[:3]
+    replies = [frame.format(text) for text in texts(right) for frame in frames]
+    assert [reply for reply in replies if outcome(reference, reply) != "correct"] == []
+    replies = [frame.format(text) for text in texts(others) for frame in FRAMES]
+    assert [reply for reply in replies if outcome(reference, reply) == "correct"] == []
+
+
+@pytest.mark.parametrize(("reference", "text"), PROVEN)
+def test_another_value_in_a_school_form_is_wrong(reference: str, text: str) -> None:
+    assert outcome(reference, text) == "wrong"
+
+
+WORDS = (
+    ("第三组", "第3组|是第三组", "第二组|第4组|第13组", "第三名|三组的一半"),
+    ("八折", "8折|打八折|打8折", "七折|打9折", "八五折|八成五"),
+    ("偶数", "双数|是偶数", "奇数|单数|是单数", "不是偶数|质数"),
+    ("质数", "素数|是素数", "合数", "奇数"),
+    ("不可能", "不可能事件|不可能发生", "可能|一定", "不一定"),
+    ("三角形", "是三角形", "四边形|五边形", "直角三角形|不是三角形"),
+    ("无解", "方程无解|没有解", "", "有解|方程有解"),
+)
+"""Rows (reference, words that say the same, words that cannot both be right, words that say neither)."""
+
+
+@pytest.mark.parametrize(("reference", "right", "wrong", "undecided"), WORDS)
+def test_words_of_school_are_the_same_exclude_each_other_or_are_open(
+    reference: str, right: str, wrong: str, undecided: str
+) -> None:
+    for frame in FRAMES[:3]:
+        verdicts = {
+            text: outcome(reference, frame.format(text)) for text in texts(f"{right}|{wrong}|{undecided}") if text
+        }
+        assert {verdicts[text] for text in texts(right)} <= {"correct"}, verdicts
+        assert {verdicts[text] for text in texts(wrong)} <= {"wrong"}, verdicts
+        assert {verdicts[text] for text in texts(undecided)} <= {"undecided", "no_answer"}, verdicts
+
+
+def test_roots_in_another_order_are_open_and_other_roots_are_wrong() -> None:
+    assert outcome("x₁=3，x₂=5", "x₁=5，x₂=3") == "undecided"
+    assert outcome("x₁=3，x₂=5", "x₁=5，x₂=4") == "wrong"
+    assert outcome("x=3，y=5", "x=5，y=3") == "wrong"
+
+
+def test_a_rounded_value_is_open_beside_an_exact_one() -> None:
+    for text in ("大约重20千克", "20千克左右", "约为20千克", "体重约为20千克"):
+        assert [outcome("20千克", frame.format(text)) for frame in FRAMES] == ["undecided"] * len(FRAMES), text

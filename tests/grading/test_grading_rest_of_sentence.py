@@ -1,0 +1,181 @@
+r"""What follows a stated answer in its own sentence: answers × statements × words behind them, in four languages.
+
+For: harness.grading.find.rest_of_sentence, harness.grading.find.sentences, harness.grading.find.behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+import pytest
+
+from harness.core.records import Question
+from harness.grading import verdict as deciding
+from harness.grading.processes.pool import question_on
+
+ANSWERS = {
+    "number": ("12", "$12$"),
+    "fraction": (r"\frac34", r"$\frac34$"),
+    "percent": (r"35\%", r"$35\%$"),
+    "unit": ("3 dollars", "$3$ dollars"),
+    "unit in the formula": (r"15\text{ cm}", r"$15\text{ cm}$"),
+    "root": (r"3\sqrt2", r"$3\sqrt2$"),
+    "expression": ("2x+1", "$2x+1$"),
+    "value with a name": ("x=7", "$x=7$"),
+    "tuple": ("(3,4)", "$(3,4)$"),
+    "set": (r"\{1,3,9\}", r"$\{1,3,9\}$"),
+    "interval": ("(1,5)", "$(1,5)$"),
+}
+"""Kind of a reference → the reference and a right answer."""
+
+STATEMENTS = {
+    "English": ("The answer is {a}", "So the final answer is {a}", "Answer: {a}", "The total is {a}", "So we get {a}"),
+    "German": ("Antwort: {a}", "Die Antwort ist {a}"),
+    "Spanish": ("Respuesta: {a}", "La respuesta es {a}"),
+    "French": ("Réponse : {a}", "La réponse est {a}"),
+}
+
+GOES_ON = {
+    "English": (
+        # a further amount
+        " and fifty cents", " and a half", " and 5 more", " and three quarters", " and change", " and something",
+        " plus 4",
+        " minus 2", " times 3", ", times 2", ", squared", " hours and 20 minutes", " dollars and fifty cents",
+        " thousand",
+        ", plus tax", " dozens",
+        # a correction
+        ", no, 13", ", wait, 13", ", I mean 13", ", or rather 13", ", correction: 13", ", sorry, 13", " — 13, actually",
+        ", which is wrong", ", which cannot be right", ", but it is not", " (wrong)", " is not the answer",
+        # a further step
+        ", which we must double", ", which must be halved", ", then add 5", ", to which we add 5",
+        ", and then we add 3",
+        ", from which we subtract 5", ", rounded down", ", rounded to 13",
+        # a hedge
+        ", I guess", ", probably", ", maybe", ", I think", ", perhaps", ", give or take", " or thereabouts",
+        " (I think)",
+        " (?)", " as a first estimate", " by my guess", " might be it", " seems likely", " according to my friend",
+        " until proven otherwise", " for now", " so far",
+        # an alternative, a range
+        " or 13", ", or 13", " or maybe 13", " or more", " or less", " or so", " or its negative", "…or 13", " to 20",
+        " through 20", " at least", " at most", " (or 13)", " (at least)", " as an upper bound",
+        # a condition, a part
+        " when x is positive", " except at 0", " with x > 0", " where x > 0", " with probability 1/2",
+        " in the first case",
+        " in the best case", " for part (a)", " for the first part", " in part one", " on average", " not counting one",
+        " before tax", " after tax", " without the tip", " excluding weekends",
+        # another unit or direction
+        " per day", " a week", " for each child", " modulo 7", " remainder 2", " more than before", " times as many",
+        " higher", " too many", " fewer", " short", " below zero", " in debt", " out of 20", " with a minus sign",
+        # a denial
+        " is wrong", " is impossible", " is too large", " would be wrong", " can be excluded", " was my first guess",
+        " is only half of it", " is what a careless student gets", ", not the required one",
+    ),
+    "German": (
+        " und fünfzig Cent", " und ein halb", " oder 13", " oder mehr", " pro Tag", ", glaube ich", ", vielleicht",
+        ", nein, 13", ", Quatsch, 13", " mal drei", " minus 2", " plus 4", " zum Quadrat", " Tausend", " höchstens",
+        " mindestens", " vor Steuern", " ohne Trinkgeld", " im ersten Fall", " ist falsch", " ist nicht richtig",
+        ", was nicht stimmt", ", das müssen wir verdoppeln", " bis 20", " je Kind", " weniger als vorher",
+        ", genauer 13",
+    ),
+    "Spanish": (
+        " y cincuenta centavos", " y medio", " o 13", " o más", " por día", ", creo", ", quizás", ", no, 13",
+        ", mejor dicho 13", " por tres", " menos 2", " al cuadrado", " mil", " como máximo", " al menos",
+        " sin la propina", " en el primer caso", " es incorrecto", " no es correcto", ", que debemos duplicar",
+        " menos que antes", " salvo en 0", ", es decir 13",
+    ),
+    "French": (
+        " et cinquante centimes", " et demi", " ou 13", " ou plus", " par jour", ", je crois", ", peut-être",
+        ", non, 13",
+        ", plutôt 13", " fois trois", " moins 2", " au carré", " mille", " au maximum", " au moins",
+        " sans le pourboire",
+        " dans le premier cas", " est faux", " n'est pas correct", ", qu'il faut doubler", " de moins qu'avant",
+        " sauf en 0", ", c'est-à-dire 13",
+    ),
+}  # fmt: skip
+"""Continuations behind which an answer is not the stated value, or not for certain."""
+
+LEAVES = {
+    "English": (
+        "", " as required", ", as desired", " because the sum of all parts is known", ", because we counted everything",
+        ", since the terms cancel", ", which is what we wanted", ", which completes the solution", ", and we are done",
+        " in total", " altogether", ", in total", " in all", " overall", " exactly", ", not 13", ", rather than 13",
+        " by symmetry", " by the Pythagorean theorem", ", as shown above", " as we computed above", " (see above)",
+        " (as required)", " ✓", ", which matches the check", ", and this is our final answer", " is the answer",
+        ". I hope this helps", ", so we are done", " as the final answer", " for this problem", " to this question",
+        ", exactly as expected", ", by direct computation", ", using the formula", ", found by adding both parts",
+        ", obtained by counting", " in simplest form", " in lowest terms", ", because $2\\cdot 6=12$", " here",
+    ),
+    "German": ("", ", da alles gezählt wurde", ", weil die Summe bekannt ist", ", was zu zeigen war", " insgesamt"),
+    "Spanish": ("", ", porque la suma es conocida", ", ya que contamos todo", " en total", ", como se pedía"),
+    "French": ("", ", car la somme est connue", ", puisque tout est compté", " au total", ", comme demandé"),
+}  # fmt: skip
+"""Continuations that add nothing to the value."""
+
+
+@cache
+def asked(reference: str) -> Question:
+    return question_on(reference)
+
+
+@cache
+def decided(reference: str, answer: str) -> deciding.AnswerVerdict:
+    return deciding.decide(asked(reference), answer)
+
+
+def outcome(reference: str, reply: str) -> str:
+    extraction = deciding.find(asked(reference), reply)
+    if extraction is None:
+        return "no_answer"
+    beside = [decided(reference, value) for value in extraction.beside]
+    return deciding.as_stated(extraction, decided(reference, extraction.answer), beside).outcome
+
+
+def replies(kind: str, language: str, continuations: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Yield (reference, reply)."""
+    reference, answer = ANSWERS[kind]
+    for statement in STATEMENTS[language]:
+        for continuation in continuations:
+            yield reference, f"{statement.format(a=answer)}{continuation}."
+
+
+@pytest.mark.parametrize("language", sorted(GOES_ON))
+@pytest.mark.parametrize("kind", sorted(ANSWERS))
+def test_an_answer_whose_sentence_goes_on_is_not_correct(kind: str, language: str) -> None:
+    accepted = [
+        reply
+        for reference, reply in replies(kind, language, GOES_ON[language])
+        if outcome(reference, reply) == "correct"
+    ]
+    assert accepted == []
+
+
+@pytest.mark.parametrize("language", sorted(LEAVES))
+@pytest.mark.parametrize("kind", sorted(ANSWERS))
+def test_most_words_that_add_nothing_leave_the_answer(kind: str, language: str) -> None:
+    verdicts = [outcome(reference, reply) for reference, reply in replies(kind, language, LEAVES[language])]
+    assert "wrong" not in verdicts
+    # "in total" and the like say nothing of a tuple or an interval.
+    assert verdicts.count("correct") >= (0.9 if language == "English" else 0.8) * len(verdicts)
+
+
+@pytest.mark.parametrize(
+    ("reference", "reply", "expected"),
+    [
+        ("3 dollars", "The answer is `$3$` dollars and fifty cents.", "undecided"),
+        ("3 dollars", "The answer is 3 dollars and fifty cents.", "undecided"),
+        ("3 dollars", "The answer is `$3$` dollars in total.", "correct"),
+        (r"\frac34", r"The answer is $\frac34$, or 0.75.", "correct"),
+        (r"\frac34", r"The answer is $\frac34$, which equals $0.75$.", "correct"),
+        (r"\frac34", r"The answer is $\frac34$, or 0.57.", "undecided"),
+        ("3", "The answer is $3$, or 13.", "undecided"),
+        ("12", "The answer is $12$ red marbles in the bag.", "correct"),
+        ("12", "The answer is $12$ numbers that sum to 7.", "correct"),
+        ("12", "The answer is $12$ if n is even.", "undecided"),
+        ("12", "The answer is $12$, so the proof is complete.", "correct"),
+        ("12", "The answer is $12$, so the total is 13.", "undecided"),
+        ("12", "The answer is $12$ so far.", "undecided"),
+    ],
+)
+def test_a_rest_and_its_wrong_twin(reference: str, reply: str, expected: str) -> None:
+    assert outcome(reference, reply) == expected
