@@ -10,7 +10,7 @@ import msgspec
 
 from harness.answers.letters import letter_of
 from harness.core.records import Question, Sample, Timing
-from harness.grading.compare.equivalence import separates_blanks
+from harness.grading.compare.blanks import separates_blanks
 from harness.grading.compare.wording import is_unread, unread_beside_value
 from harness.grading.elsewhere import is_elsewhere, require_extension
 from harness.grading.processes import pool

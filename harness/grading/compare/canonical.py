@@ -38,10 +38,11 @@ from harness.answers.letters import letter_of
 from harness.answers.words import counted_in_words, is_words, numeral_as_digits, without_layout, words_of
 from harness.core.records import Question, VerdictName
 from harness.grading.compare.assignments import Assignment, assignments
+from harness.grading.compare.blanks import separates_blanks
 from harness.grading.compare.conventions import allows
 from harness.grading.compare.dates import as_times
 from harness.grading.compare.equations import is_equation, statement
-from harness.grading.compare.equivalence import equal, option_of, separates_blanks
+from harness.grading.compare.equivalence import equal, option_of
 from harness.grading.compare.exact import exact
 from harness.grading.compare.modular import NotModular, Residues
 from harness.grading.compare.plain_numbers import plain_number

@@ -26,11 +26,12 @@ from harness.grading.bounds import MIN_ROUNDED
 from harness.grading.compare.alternatives import items_of
 from harness.grading.compare.approximate import is_rough
 from harness.grading.compare.assignments import names_several, renumbers
+from harness.grading.compare.blanks import ORDER_IS_OPEN, separates_blanks
 from harness.grading.compare.claims import compare_claims, with_further_claims
 from harness.grading.compare.dates import as_times, same_days
 from harness.grading.compare.equations import is_equation
 from harness.grading.compare.forms import has_form
-from harness.grading.compare.named_quantities import names_quantities, same_named_quantities
+from harness.grading.compare.named_quantities import same_named_quantities
 from harness.grading.compare.plain_numbers import plain_number
 from harness.grading.compare.polynomials import polynomial, same_polynomials
 from harness.grading.compare.products import multiplies_matrices, multiplies_vectors
@@ -54,15 +55,6 @@ _FORMS: dict[Form, str] = {
     "expanded": "expanded",
     "scientific": "one digit before the point times a power of ten",
 }
-
-_NOT_BARE = frozenset(("list", "tuple", "set", "interval", "union", "bracket", "matrix", "rel", "member", "congruence"))
-"""Kinds of nodes that are no bare value."""
-
-_ORDER_IS_OPEN = (
-    "the answer has the values in another order, and nothing says whether the semicolons of the reference separate "
-    "blanks; the card does, by `rules: {ordered: true}` or `rules: {ordered: false}`"
-)
-"""Step of a comparison that leaves open whether the order of values counts."""
 
 _FIGURE = re.compile(r"\\(angle|triangle)(?![a-zA-Z])")
 _ANGLE = re.compile(r"∠|\\angle(?![a-zA-Z])")
@@ -120,7 +112,7 @@ def equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: tu
     may_fill_blanks = rules.ordered is None and kind not in ("choice", "text") and separates_blanks(reference)
     if result.equal and may_fill_blanks:
         in_order = _with_claims(reference, answer, kind, replace(rules, ordered=True))
-        result = result if in_order.equal else Comparison(None, "order", (_ORDER_IS_OPEN,))
+        result = result if in_order.equal else Comparison(None, "order", (ORDER_IS_OPEN,))
     if result.equal and rules.form is not None and kind not in ("choice", "text"):
         reference_node, answer_node = _read(without_boxes(reference), False), _read(without_boxes(answer), False)
         both_read = isinstance(reference_node, Node) and isinstance(answer_node, Node)
@@ -132,20 +124,6 @@ def equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: tu
 def _with_claims(reference: str, answer: str, kind: str, rules: GradeRules) -> Comparison:
     """Compare by value, with the further claims of both sides."""
     return compare_claims(reference, answer, rules, lambda left, right: _equal(left, right, kind, rules, ()))
-
-
-@lru_cache(maxsize=1_024)
-def separates_blanks(reference: str) -> bool:
-    """Whether a reference is bare values between semicolons, 9；20, which may be those of several blanks.
-
-    Values with names, and points, pairs and sets, say themselves which is which.
-    """
-    text = without_boxes(reference)
-    if ";" not in text and "；" not in text:
-        return False
-    node = _read(text, list_commas=True)
-    is_list = not isinstance(node, str) and node.op == "list" and not names_quantities(text)
-    return is_list and not any(item.op in _NOT_BARE for item in node.args)  # type: ignore[union-attr]
 
 
 def near_miss(reference: str, answer: str, kind: str, rules: GradeRules) -> NearMiss | None:

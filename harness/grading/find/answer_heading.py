@@ -28,10 +28,10 @@ def with_label_for_heading(tail: str) -> str:
     """Return the end of a reply with 答案： in place of the headings above an answer; of the same length."""
     if "答案" not in tail:
         return tail
-    return _HEADING.sub(_labelled, tail)
+    return _HEADING.sub(_with_label, tail)
 
 
-def _labelled(heading: re.Match[str]) -> str:
+def _with_label(heading: re.Match[str]) -> str:
     """Return a heading and its line as a label and the line, if the line is an answer as a whole."""
     line = heading["line"].strip(_MARKS)
     behind = heading["next"] or ""

@@ -297,13 +297,7 @@ def extract_from(
     # Only the tail is searched, so that the patterns below see a bounded text.
     lo = max(lo, hi - TAIL_CHARS)
     tail = _without_html(text[lo:hi])
-    # The cheap test first: most replies have no such sign, and the search would read the whole tail.
-    tail = with_label_for_heading(tail)
-    if "#" in tail:
-        # Spaces of the same length keep the positions of the text.
-        tail = _HEADING.sub(lambda marks: " " * len(marks.group()), tail)
-    if "【" in tail:
-        tail = _CHINESE_HEADING.sub(lambda heading: f"\n{heading[1]}：", tail)
+    tail = _with_labels_for_headings(tail)
     # A cut-off response may have lost more than a brace, so its open box is no answer.
     if not truncated and end == hi and (broken := unclosed_box(text, lo, hi)) is not None:
         return Extraction(broken.content, broken.start, broken.end, "open box")
@@ -477,6 +471,17 @@ def _without_html(tail: str) -> str:
     if "</" not in tail and "<br" not in tail and "<BR" not in tail:
         return tail
     return _HTML.sub(lambda tag: ("\n" if _HTML_BREAK.match(tag.group()) else " ") + " " * (len(tag.group()) - 1), tail)
+
+
+def _with_labels_for_headings(tail: str) -> str:
+    """Replace headings by labels and spaces, of the same length, so that positions stay."""
+    tail = with_label_for_heading(tail)
+    # The cheap test first: most replies have no such sign, and the search would read the whole tail.
+    if "#" in tail:
+        tail = _HEADING.sub(lambda marks: " " * len(marks.group()), tail)
+    if "【" in tail:
+        tail = _CHINESE_HEADING.sub(lambda heading: f"\n{heading[1]}：", tail)
+    return tail
 
 
 def _choice_in_prose(tail: str, last: str) -> Extraction | None:
