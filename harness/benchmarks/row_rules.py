@@ -1,7 +1,7 @@
 """Rules that a row of the data states for its own answer, so that one table may hold questions of several kinds.
 
 A cell names them by words of a closed list: a form in which the answer must be written (`simplest`, `factored` …), and
-`ordered`. No other rule of a card can stand in a row: a row must not choose the code that grades it.
+`ordered` or `unordered`. No other rule of a card can stand in a row: a row must not choose the code that grades it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from harness.core.records import Form, GradeRules
 
 FORMS: tuple[Form, ...] = get_args(Form)
 
-ORDERED = "ordered"
+ORDERS = {"ordered": True, "unordered": False}
+"""Words for the order of several values → `rules.ordered`."""
 
 _BETWEEN = re.compile(r"[\s,，;；、]+")
 
@@ -34,14 +35,17 @@ def with_rules_of_row(rules: GradeRules, cell: Any) -> GradeRules:
     if not (names := [name for name in _BETWEEN.split(cell) if name]):
         return rules
     for name in names:
-        if name not in (*FORMS, ORDERED):
-            near = near_names(name, (*FORMS, ORDERED))
+        if name not in (*FORMS, *ORDERS):
+            near = near_names(name, (*FORMS, *ORDERS))
             raise ValueError(f"must name rules of a row ({_all_names()}) or be empty, found {quoted(name)!r}.{near}")
-    forms = [cast("Form", name) for name in names if name != ORDERED]
+    forms = [cast("Form", name) for name in names if name not in ORDERS]
     if len(forms) > 1:
         raise ValueError(f"names {len(forms)} forms ({', '.join(forms)}); an answer has one")
+    orders = {ORDERS[name] for name in names if name in ORDERS}
+    if len(orders) > 1:
+        raise ValueError(f"names both {' and '.join(ORDERS)}")
     return msgspec.structs.replace(
-        rules, form=forms[0] if forms else rules.form, ordered=rules.ordered or ORDERED in names
+        rules, form=forms[0] if forms else rules.form, ordered=orders.pop() if orders else rules.ordered
     )
 
 
@@ -51,4 +55,4 @@ def keep_rules_of_row(rules: GradeRules, stored: GradeRules) -> GradeRules:
 
 
 def _all_names() -> str:
-    return ", ".join((*FORMS, ORDERED))
+    return ", ".join((*FORMS, *ORDERS))

@@ -131,6 +131,14 @@ def _test_card(card: Card, needed: set[str], warnings: list[str]) -> tuple[tuple
     ]
     if len(unread) > SHOWN_FAILURES:
         warnings.append(f"{card.name}: likewise {count_noun(len(unread) - SHOWN_FAILURES, 'other reference')}")
+    warnings += [
+        f"{card.name}, question {visible(name, 60)}: the reference “{visible(reference, 100)}” has values between "
+        "semicolons, and an answer in another order stays undecided; the card decides, by `rules: {ordered: true}` "
+        "(the values fill blanks) or `rules: {ordered: false}`"
+        for name, reference in result.open_orders[:1]
+    ]
+    if len(result.open_orders) > 1:
+        warnings.append(f"{card.name}: likewise {count_noun(len(result.open_orders) - 1, 'other reference')}")
     if result.verifiers:
         shown = f"not tested: {', '.join(map(quoted, result.verifiers))} decides; try it with `harness grade`"
         return (card.name, "–", "–", "–", shown), result.passed

@@ -103,6 +103,7 @@ _RULES = {
     "decimal comma": "equal if the comma is a decimal comma; otherwise the answer is a list of two numbers",
     "alternatives": "one side leaves open by “or” what the other one states together",
     "unsolved": "the answer is still to be solved, and the reference states the solution",
+    "order": "the values are right, and whether their order counts is not known",
     "tolerance": "within the tolerance that the benchmark states",
     "prose": "the reference is a sentence, which no rule can compare",
     "unreadable": "the answer is no mathematics that the grammar reads",
@@ -133,7 +134,7 @@ _REASONS = EXHAUSTED.union(
         "conditions",
         BEFORE,
     ),
-    ("decimal comma", "alternatives", "unsolved", UNSTATED),
+    ("decimal comma", "alternatives", "order", "unsolved", UNSTATED),
 )
 """Rules whose words say why an answer is undecided; the others only say how it was compared."""
 

@@ -15,7 +15,7 @@ import pytest
 
 from harness.benchmarks import catalogue, questions
 from harness.benchmarks.card import Card, from_mapping
-from harness.benchmarks.row_rules import FORMS, ORDERED, with_rules_of_row
+from harness.benchmarks.row_rules import FORMS, ORDERS, with_rules_of_row
 from harness.core.errors import UsageError
 from harness.core.records import GradeRules, Question
 from harness.grading.selftest import boxed_sample
@@ -89,12 +89,15 @@ def test_a_cell_changes_its_own_row_only_and_adds_to_the_rules_of_the_card(tmp_p
     }
 
 
-@pytest.mark.parametrize(("form", "between", "is_first"), [*itertools.product(FORMS, " ,，;；、", (True, False))])
-def test_a_cell_names_a_form_an_order_or_both(form: str, between: str, is_first: bool) -> None:
-    names = [form, ORDERED] if is_first else [ORDERED, form]
-    both = with_rules_of_row(GradeRules(), between.join(names))
-    assert (both.form, both.ordered) == (form, True)
-    assert with_rules_of_row(GradeRules(form="decimal"), form).form == form
+@pytest.mark.parametrize(("form", "between", "order"), [*itertools.product(FORMS, " ,，;；、", ORDERS)])
+def test_a_cell_names_a_form_an_order_or_both(form: str, between: str, order: str) -> None:
+    for names in ([form, order], [order, form]):
+        both = with_rules_of_row(GradeRules(), between.join(names))
+        assert (both.form, both.ordered) == (form, ORDERS[order])
+    for ordered in (None, True, False):
+        alone = with_rules_of_row(GradeRules(form="decimal", ordered=ordered), form)
+        assert (alone.form, alone.ordered) == (form, ordered)
+        assert with_rules_of_row(GradeRules(form="decimal", ordered=ordered), order).form == "decimal"
 
 
 @pytest.mark.parametrize("cell", [None, "", " ", "，"])
@@ -108,7 +111,8 @@ def test_an_empty_cell_leaves_the_rules_of_the_card(cell: str | None) -> None:
     [
         ("9,Factor,,,,x(x+1),factorred", r"paper.csv:2: the column 'keep' .*found 'factorred'. Did you mean factored"),
         ("9,Factor,,,,x(x+1),factored simplest", r"names 2 forms \(factored, simplest\); an answer has one"),
-        ("9,Factor,,,,x(x+1),os:system", r"must name rules of a row \(.*, ordered\) or be empty, found 'os:system'"),
+        ("9,Factor,,,,x(x+1),ordered unordered", "names both ordered and unordered"),
+        ("9,Factor,,,,x(x+1),os:system", r"must name rules of a row \(.*, unordered\) or be empty, found 'os:system'"),
         ("9,Which?,9,15,17,C,simplest", "must be empty, because the answer is an option's letter, found 'simplest'"),
         ("9,Which? (A) 1 (B) 2,,,,B,ordered", "must be empty, because the answer is an option's letter"),
         ("9,Is it?,,,,yes,ordered", "must be empty, because the answer is in words, found 'ordered'"),

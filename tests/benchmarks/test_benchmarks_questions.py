@@ -489,7 +489,8 @@ def test_the_doctor_answers_about_a_benchmark_and_names_references_that_no_rule_
     """Packages are told without a benchmark. A word, and a further answer in words, are references as meant."""
     (tmp_path / "t.csv").write_text(
         "编号,问题,答案,也对\n1,水？,约7或8个左右吧,\n2,形状？,正方形,\n3,面积？,30平方米,30平方米地面\n"
-        "4,除法？,商5余2,\n5,2是奇数。,×,\n6,除法？,商5余3,\n",
+        "4,除法？,商5余2,\n5,2是奇数。,×,\n6,除法？,商5余3,\n"
+        "7,长和宽？,长12厘米，宽6厘米,\n8,填空,9；20,\n9,填空二,1；2,\n",
         "utf-8",
     )
     (tmp_path / "t.yaml").write_text(
@@ -507,5 +508,9 @@ def test_the_doctor_answers_about_a_benchmark_and_names_references_that_no_rule_
         "wrong. Correct the answer, or remove a row",
         "warning: t, question 1: no rule reads “个左右吧” in the reference “约7或8个左右吧”, so hardly a reply equals "
         "it; write a value, such as a number with its unit",
+        "warning: t, question 8: the reference “9；20” has values between semicolons, and an answer in another order "
+        "stays undecided; the card decides, by `rules: {ordered: true}` (the values fill blanks) or "
+        "`rules: {ordered: false}`",
+        "warning: t: likewise 1 other reference",
     ]
     assert "openai" in harness(tmp_path, "doctor").out

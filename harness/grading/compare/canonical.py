@@ -38,6 +38,7 @@ from harness.answers.letters import letter_of
 from harness.answers.words import counted_in_words, is_words, numeral_as_digits, without_layout, words_of
 from harness.core.records import Question, VerdictName
 from harness.grading.compare.assignments import Assignment, assignments
+from harness.grading.compare.blanks import separates_blanks
 from harness.grading.compare.conventions import allows
 from harness.grading.compare.dates import as_times
 from harness.grading.compare.equations import is_equation, statement
@@ -120,9 +121,15 @@ def canonical(answer: str, question: Question) -> str | None:
         node = node if assignments(node) is not None else _value_of(node)
         vote = None if quantity is None else _vote_in_unit(node, quantity)
         vote = vote or _vote_of_names(node, answer, question)
-        return (vote or _vote_of_tree(node, ordered=question.rules.ordered))[:2_000]
+        return (vote or _vote_of_tree(node, ordered=_counts_order(question)))[:2_000]
     except (Unreadable, RecursionError):
         return without_layout(answer)[:200]
+
+
+def _counts_order(question: Question) -> bool:
+    """Whether the order of values may decide, so that another order is another vote."""
+    ordered = question.rules.ordered
+    return any(map(separates_blanks, question.references)) if ordered is None else ordered
 
 
 def _vote_of_time(answer: str, references: tuple[str, ...]) -> str | None:
@@ -182,7 +189,7 @@ def _vote_of_names(node: Node, answer: str, question: Question) -> str | None:
     None beside any other reference, and for any other answer.
     """
     reference = _ordered_reference(question.references)
-    if reference is None and not question.rules.ordered:
+    if reference is None and not _counts_order(question):
         return None
     named = assignments(node)
     if "or" in connectives(answer):

@@ -26,6 +26,7 @@ from harness.grading.bounds import MIN_ROUNDED
 from harness.grading.compare.alternatives import items_of
 from harness.grading.compare.approximate import is_rough
 from harness.grading.compare.assignments import names_several, renumbers
+from harness.grading.compare.blanks import ORDER_IS_OPEN, separates_blanks
 from harness.grading.compare.claims import compare_claims, with_further_claims
 from harness.grading.compare.dates import as_times, same_days
 from harness.grading.compare.equations import is_equation
@@ -52,6 +53,7 @@ _FORMS: dict[Form, str] = {
     "simplest": "in simplest form",
     "factored": "factored as the reference is",
     "expanded": "expanded",
+    "scientific": "one digit before the point times a power of ten",
 }
 
 _FIGURE = re.compile(r"\\(angle|triangle)(?![a-zA-Z])")
@@ -104,15 +106,24 @@ def equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: tu
     if kind in ("choice", "text"):
         result = _equal(reference, answer, kind, rules, choices)
     else:
-        result = compare_claims(reference, answer, rules, lambda left, right: _equal(left, right, kind, rules, choices))
+        result = _with_claims(reference, answer, kind, rules)
     if result.equal and kind not in ("choice", "text") and is_rough(reference, answer, rules):
         return Comparison(None, "condition", ("a sign calls the answer rough, and the reference is exact",))
+    may_fill_blanks = rules.ordered is None and kind not in ("choice", "text") and separates_blanks(reference)
+    if result.equal and may_fill_blanks:
+        in_order = _with_claims(reference, answer, kind, replace(rules, ordered=True))
+        result = result if in_order.equal else Comparison(None, "order", (ORDER_IS_OPEN,))
     if result.equal and rules.form is not None and kind not in ("choice", "text"):
         reference_node, answer_node = _read(without_boxes(reference), False), _read(without_boxes(answer), False)
         both_read = isinstance(reference_node, Node) and isinstance(answer_node, Node)
         if both_read and not has_form(answer_node, reference_node, rules.form):  # type: ignore[arg-type]
             return Comparison(False, "form", (f"the value is right, but the answer is not {_FORMS[rules.form]}",))
     return result
+
+
+def _with_claims(reference: str, answer: str, kind: str, rules: GradeRules) -> Comparison:
+    """Compare by value, with the further claims of both sides."""
+    return compare_claims(reference, answer, rules, lambda left, right: _equal(left, right, kind, rules, ()))
 
 
 def near_miss(reference: str, answer: str, kind: str, rules: GradeRules) -> NearMiss | None:

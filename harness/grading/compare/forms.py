@@ -1,4 +1,4 @@
-"""The form that a question asks for: "as a fraction", "in simplest form", "factor completely".
+"""The form that a question asks for: "as a fraction", "in simplest form", "factor completely", 用科学记数法表示.
 
 Values are compared first, and forms only if the card has a rule `form`. The form is a property of the tree, that is of
 how the answer is written.
@@ -32,6 +32,8 @@ def has_form(answer: Node, reference: Node, form: Form) -> bool:
         return not any(_is_product_of_sums(here) for here in walk(answer))
     if form == "factored":
         return _same_factors(answer, reference)
+    if form == "scientific":
+        return all(_is_scientific(_value_of(part)) for part in (answer.args if answer.op == "list" else (answer,)))
     return all(_is_simplest(here) for here in walk(answer))
 
 
@@ -59,6 +61,24 @@ def _is_fraction(node: Node) -> bool:
     node = _without_minus(node)
     parts = node.args if node.op == "div" else (node,)
     return all(_is_integer(_without_minus(part)) for part in parts)
+
+
+def _is_scientific(node: Node) -> bool:
+    """Whether `node` is 1.2×10^4: a decimal with one digit before the point, and not 0, times a power of ten that is
+    written as a power. Zeros may end the decimal: 1.20×10^4.
+    """
+    node = _without_minus(node)
+    if node.op != "mul" or len(node.args) != 2 or node.args[1].op != "pow":
+        return False
+    digits, (base, exponent) = node.args[0], node.args[1].args
+    return (
+        digits.op == "num"
+        and (digits.args[1] >= 0 or _is_integer(digits))  # no mixed number
+        and 1 <= digits.args[0] < 10
+        and _is_integer(base)
+        and base.args[0] == 10
+        and _is_integer(_without_minus(exponent))
+    )
 
 
 def _is_product_of_sums(node: Node) -> bool:

@@ -90,6 +90,11 @@ def same_named_quantities(reference: str, answer: str) -> bool | None:
     return None if any(_DECIMAL.search(text) for text in (reference, answer)) else False
 
 
+def names_quantities(text: str) -> bool:
+    """Whether a text is a row of quantities with names."""
+    return not text.isascii() and row_of(text) is not None
+
+
 def row_of(text: str) -> _Row | None:
     """Return the quantities of a row by their names; None if the text is no row of two quantities or more."""
     plain = _LAYOUT.sub(" ", without_text_commands(text)).strip() if len(text) <= MAX_CHARS else ""

@@ -416,7 +416,10 @@ def _compare_list_with_structure(
     ):
         return _compare_real_sets(Node("union", listed.args), counterpart, rules)  # intervals side by side
     if counterpart.op == "set" and allows(rules, "list_as_set"):
-        return _in_any_order(_without_repeats(listed.args), _without_repeats(counterpart.args), rules, "set")
+        result = _in_any_order(_without_repeats(listed.args), _without_repeats(counterpart.args), rules, "set")
+        # A set has no order, so that it states one only by chance.
+        is_open = result.equal and rules.ordered and not _in_order(listed.args, counterpart.args, rules, "set").equal
+        return Comparison(None, "set") if is_open else result
     if counterpart.op == "bracket" and len(counterpart.args) != 2:  # with two items it is a closed interval
         return _in_any_order(listed.args, counterpart.args, rules, "list")
     if counterpart.op == "tuple" and allows(rules, "list_as_tuple"):

@@ -20,6 +20,7 @@ from harness.answers.grammar.units import is_counted, unit_of
 from harness.answers.words import is_known_word, is_words, numeral_as_digits, stands_for_value, without_text_commands
 from harness.core.inert import visible
 from harness.grading.compare.dates import day_of
+from harness.grading.compare.named_quantities import names_quantities
 
 MAX_CHARS = 200
 """Longest answer of which `obstacle` is told, in characters."""
@@ -73,6 +74,9 @@ def obstacle(reference: str, answer: str) -> str:
     if max(len(reference), len(answer)) > MAX_CHARS:
         return ""
     reference, answer = (without_text_commands(text).strip() for text in (reference, answer))
+    if names_quantities(reference):
+        others = "other names or values" if names_quantities(answer) else "no name and value for each"
+        return f"the reference names its quantities, and the answer “{visible(answer)}” has {others}"
     if is_words(reference) and is_words(answer):
         return f"the answer “{visible(answer)}” is other words than the reference, and may mean the same"
     for name, text, other_text in (("answer", answer, reference), ("reference", reference, answer)):
@@ -86,8 +90,11 @@ def obstacle(reference: str, answer: str) -> str:
 
 
 def unread_beside_value(reference: str) -> str:
-    """Return the first words beside a value that no rule reads: 个左右吧 of 7或8个左右吧; empty without such words."""
-    words = () if is_words(reference) else unread_words(reference)
+    """Return the first words beside a value that no rule reads: 个左右吧 of 7或8个左右吧; empty without such words.
+
+    Named quantities, 长12厘米，宽6厘米, are read: they are compared by their names.
+    """
+    words = () if is_words(reference) or names_quantities(reference) else unread_words(reference)
     return next((_behind_unit(part) for part in words if not is_known_word(part)), "")
 
 

@@ -19,6 +19,7 @@ import re
 from harness.grading.find.behind_chinese import closes_in_chinese, leaves_in_chinese
 from harness.grading.find.behind_english import MARKS, closes_in_english, leaves_in_english, speaks_of_others
 from harness.grading.find.behind_values import MAY_ANNOUNCE, Stated, repeated, stated_in_chinese, stated_in_english
+from harness.grading.find.explanation import concludes, explains
 from harness.grading.find.refusals import is_repaired, is_taken_back
 from harness.grading.find.repeated import is_letter, letter_in, plain
 from harness.grading.find.rest_of_sentence import leaves_value, restatement
@@ -47,7 +48,9 @@ _ITEM = re.compile(r"(?m)^[ \t]*\d{1,2}[.)][ \t]+(?=\S)|\n[ \t]*\d{1,2}[.)][ \t]
 _COMMAND = re.compile(r"\\[A-Za-z]+")
 _UNIT_OF_BOX = re.compile(r"\A\s*\\(?:text|mathrm|mbox|rm)\s*\{[^{}]*\}")
 _HAN = re.compile(r"[\u3400-\u9fff]")
-_LATIN = re.compile(r"[A-Za-z]")
+_LATIN_WORD = re.compile(r"(?<![A-Za-z])(?![A-Z]+(?![A-Za-z]))[A-Za-z]{2,}")
+"""A word; a letter or capitals, such as x and AB, belong to a formula in any language."""
+
 _OTHER_LETTER = re.compile(r"[\u0370-\u1dff\u2e80-\uffff]")
 
 _SCRIPTS = tuple(
@@ -84,9 +87,15 @@ def values_behind(text: str, end: int, hi: int, answer: str, *, is_boxed: bool =
     sentences = _sentences(text, start, hi)
     if closing is not None and closing.re is _BEHIND_LETTER:
         sentences[0] = f"{closing['mark']}{sentences[0]}"
-    open_ones = [index for index in range(len(sentences)) if not _is_harmless(sentences, index, answer, is_boxed)]
+    explained = explains(sentences)
+    open_ones = [
+        index
+        for index in range(len(sentences))
+        if (index == 0 and not _leaves_rest(sentences, answer, explained, is_boxed))
+        or not _is_harmless(sentences, index, answer, explained)
+    ]
     last_open = max(open_ones, default=0 if is_repaired(text, end, hi) or is_taken_back(text, end, hi) else -1)
-    values = _stated(sentences, max(last_open, 0), answer)
+    values = _stated(sentences, max(last_open, 0), answer, explained)
     if last_open < 0 or (values and values[-1][0] > last_open):
         own = plain(answer)
         others = dict.fromkeys(stated.value for _, stated in values if plain(stated.value) != own)
@@ -94,9 +103,11 @@ def values_behind(text: str, end: int, hi: int, answer: str, *, is_boxed: bool =
     return None
 
 
-def _stated(sentences: list[str], first: int, answer: str) -> list[tuple[int, Stated]]:
+def _stated(sentences: list[str], first: int, answer: str, explained: list[bool]) -> list[tuple[int, Stated]]:
     """Return the values that sentences[first:] state, with the number of their sentence: those that a noun of an answer
     announces, and the last one.
+
+    explained: whether each sentence stands in a section of explanation, of which only a conclusion at the end counts.
     """
     values: list[tuple[int, Stated]] = []
     is_last = True  # no sentence but closings stands behind
@@ -114,7 +125,9 @@ def _stated(sentences: list[str], first: int, answer: str) -> list[tuple[int, St
         stated = read(sentence, answer, is_last=is_last)
         if index == 0 and not is_letter(answer) and (value := restatement(sentences[0])) is not None:
             stated = Stated(value, announced=True)
-        if stated is None and not values:
+        if explained[index] and not (is_last and concludes(sentence)):
+            stated = stated if stated is not None and stated.announced else None
+        elif stated is None and not values:
             stated = repeated(sentence, answer)
         if stated is not None and (stated.announced or not (values or is_far)):
             values.insert(0, (index, stated))
@@ -140,12 +153,12 @@ def _sentences(text: str, end: int, hi: int) -> list[str]:
 
 
 def _is_chinese(sentence: str) -> bool:
-    """Whether a sentence has more Chinese characters than Latin letters."""
+    """Whether a sentence has more Chinese characters than letters in Latin words."""
     n_han = len(_HAN.findall(sentence))
-    return n_han > 0 and n_han >= len(_LATIN.findall(_COMMAND.sub("", sentence)))
+    return n_han > 0 and n_han >= sum(map(len, _LATIN_WORD.findall(_COMMAND.sub("", sentence))))
 
 
-def _leaves_rest(sentences: list[str], answer: str, is_boxed: bool) -> bool:
+def _leaves_rest(sentences: list[str], answer: str, explained: list[bool], is_boxed: bool) -> bool:
     """Whether the rest of the answer's own sentence is of the closed list of `rest_of_sentence`; true for a rest with
     letters of other scripts than Latin, and behind a letter, whose option may have any text.
     """
@@ -156,16 +169,15 @@ def _leaves_rest(sentences: list[str], answer: str, is_boxed: bool) -> bool:
         return False
     if not is_read or not rest.strip(MARKS) or begins_sentence or closes_in_english(rest.strip(MARKS)):
         return True
-    states = any(index == 0 for index, _ in _stated(sentences, 0, answer))
+    states = any(index == 0 for index, _ in _stated(sentences, 0, answer, explained))
     return leaves_value(rest, states=states)
 
 
-def _is_harmless(sentences: list[str], index: int, answer: str, is_boxed: bool) -> bool:
-    """Whether one sentence behind an answer cannot correct it."""
-    if index == 0 and not _leaves_rest(sentences, answer, is_boxed):
-        return False
+def _is_harmless(sentences: list[str], index: int, answer: str, explained: list[bool]) -> bool:
+    """Whether one sentence behind an answer cannot correct it. explained: see `_stated`."""
     sentence = sentences[index].strip(MARKS) if index else sentences[0]
     is_far = N_NEAR <= index < len(sentences) - N_NEAR
     if _is_chinese(sentence):
-        return leaves_in_chinese(sentence, answer, is_far=is_far, is_first=index <= 1)
+        is_work = explained[index]
+        return leaves_in_chinese(sentence, answer, is_far=is_far or is_work, is_first=index <= 1 and not is_work)
     return leaves_in_english(sentence, answer, is_rest=index == 0, is_far=is_far, is_first=index == 1)

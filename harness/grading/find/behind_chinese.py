@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 
 from harness.grading.find.repeated import is_letter, plain
+from harness.grading.find.whole_clause import is_judgement, judged_in
 
 _CLOSES = re.compile(
     r"希望|如果?(?:你|您|还|大家)?(?:还)?(?:有|需要)|若(?:你|您|还)?(?:有|需要)|谢谢|感谢|祝|加油|欢迎"
@@ -30,7 +31,7 @@ _TURNS = re.compile(
     r"|再[算想看做来次检等验核查]|对不上|更正|纠正|修正|订正|收回|撤回|作废|忽略|为准|才[是对]|问题\Z|有问题|问题不是"
     r"|矛盾|舍去|增根|重复|两遍|要[加减乘除]|≠|[只仅]是|仅[为供]|估计|随便|[多少]算|[看说弄搞记]成|[看写说弄搞记][反掉]|换成|正确(?:的)?(?:答案|结果|值|得数)"
     r"|不[对好符足满成通行准正合可确知该够等妥算敢]|[没无未](?:解|把握|考虑|通过|有?答案|法确|满足|乘|除|加|减|算)|拿不|并非|与.{0,6}不|[看算]快|糊涂|粗心"
-    r"|得数|混淆|当成|题目(?:[问要]|求)|步骤?[错反]|还有一种|[把将]它|[加减乘除补]上?[漏掉]|单位看"
+    r"|或者?(?:不|并[不非]|没)|得数|混淆|当成|题目(?:[问要]|求)|步骤?[错反]|还有一种|[把将]它|[加减乘除补]上?[漏掉]|单位看"
 )
 """Chinese signs and words of doubts, corrections and contrasts, and of denials that deny an answer."""
 
@@ -129,6 +130,8 @@ def leaves_in_chinese(sentence: str, answer: str, *, is_far: bool = False, is_fi
     clauses = [clause for clause in re.split("[，,；;：:]", sentence) if not _speaks_of_others(clause, answer)]
     if is_first and any(_LIMITS.match(clause) and not _METHOD.fullmatch(clause) for clause in clauses):
         return False
+    if is_judgement(answer):  # 这句话是错误的 says 错误 again, or is compared with it
+        clauses = [clause for clause in clauses if not judged_in(clause)]
     own = plain(answer)
     if is_letter(answer) and (nonblank := [clause for clause in clauses if clause.strip()]):
         reason = _REASON_OF_QUESTION.match(nonblank[0])

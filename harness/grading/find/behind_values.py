@@ -22,6 +22,7 @@ from harness.grading.find.beside_box import unit_behind
 from harness.grading.find.chinese import CLASSIFIER, UNIT
 from harness.grading.find.repeated import is_letter, letter_in, numbers_of, plain
 from harness.grading.find.several import parts_of
+from harness.grading.find.whole_clause import formula_at_end, is_judgement, judged_in, row_in
 
 
 class Stated(NamedTuple):
@@ -267,7 +268,8 @@ def _member(text: str, answer: str) -> str | None:
 
 
 _MAX_NAME_CHARS = 40
-_LEFT_SIDE = re.compile(r"(?:[\w\\^{}().²³]+(?:\s*[-+−*/·×÷]\s*)?)+\s*\Z")
+# Possessive, for nested repetitions of a text without an end would be tried in every way.
+_LEFT_SIDE = re.compile(r"(?:[\w\\^{}().²³]++(?:\s*+[-+−*/·×÷]\s*+)?)++\s*+\Z")
 _COMPUTED = re.compile(r"(?<![\w_])\d|[-+−*/·×÷^²³]")
 _DELIMITERS = re.compile(r"\A\\[\[(]|\\[\])]\Z")
 _APPROXIMATES = re.compile(r"≈|\\approx(?![A-Za-z])")
@@ -300,7 +302,6 @@ _ENDS_IN_VALUE = re.compile(
 _MAX_VALUE_CHARS = 60
 """Longest value at the end of a sentence in Chinese, in characters."""
 
-_JUDGEMENTS = frozenset(("对", "错", "正确", "错误", "不对", "不正确", "√", "×"))
 _ANNOUNCES_IN_CHINESE = re.compile(
     r"(?:答案|正解|结果|结论|得数|选项|[方程组]+的?解|值|正确的)(?:[就便即应该就]*[是为等于]+|[：:=＝])[\s*_$]*\Z|答[：:].*\Z|选择?[：:]?\s*\Z"
 )
@@ -310,6 +311,9 @@ _CONCLUDES_IN_CHINESE = re.compile(
 )
 _IS_IN_CHINESE = re.compile(r"(?:(?<!因)[是为有剩=＝]|等于|[：:])\s*\Z")
 _COMPUTES = re.compile(rf"[乘除加减×÷\d]|[{_NUMERAL}]+(?:{UNIT}|{CLASSIFIER})")
+_SEVERAL = re.compile("[,，、;；或且和]")
+"""Signs between two equations or values."""
+
 _LABEL = re.compile(r"[\s*_]*[\u3400-\u9fff]{1,6}[：:][\s*_]*")
 _SUPPOSES_IN_CHINESE = re.compile(r"如果|若|假设|假如|设|当(?![天年时前月日])|例如|比如|检验|验算|验证|代入|检查|再看")
 
@@ -317,32 +321,65 @@ _SUPPOSES_IN_CHINESE = re.compile(r"如果|若|假设|假如|设|当(?![天年�
 def stated_in_chinese(sentence: str, answer: str, *, is_last: bool) -> Stated | None:
     """Return the value that a sentence in Chinese states; None if it states none. is_last: see `stated_in_english`."""
     sentence = sentence.strip(_AROUND)
+    if (whole := _whole_clause(sentence, answer)) is not None:
+        return whole
     ends_in = _ENDS_IN_VALUE.search(sentence, max(0, len(sentence) - _MAX_VALUE_CHARS))
-    if ends_in is None:
+    start = formula_at_end(sentence, answer)
+    if start < (len(sentence) if ends_in is None else ends_in.start()):
+        head, value, noun = sentence[:start], sentence[start:], ""  # the whole formula, and not its end
+    elif ends_in is None:
         quantities = re.findall(_QUANTITY, sentence) if _BEGINS_CONCLUSION.match(sentence) else []
         return Stated(quantities[0], announced=False) if len(quantities) == 1 and not is_letter(answer) else None
-    head, value = sentence[: ends_in.start()], letter_in(ends_in["value"]) or ends_in["value"]
-    if "=" in value and _computes(value.partition("=")[0]):
-        return None  # 3x=15
-    if is_letter(answer) is not is_letter(value) or (plain(value) in _JUDGEMENTS) is not (plain(answer) in _JUDGEMENTS):
+    else:
+        head, value, noun = sentence[: ends_in.start()], ends_in["value"], ends_in["noun"]
+    value = letter_in(value) or value
+    if _is_work(value, answer):
+        return None
+    if is_letter(answer) is not is_letter(value) or is_judgement(value) is not is_judgement(answer):
         return None
     clause = re.split("[，,；;]", head)[-1]
     if _ANNOUNCES_IN_CHINESE.search(clause):
-        return Stated(_plain_value(value), announced=True)
+        return Stated(_plain_value(value, answer), announced=True)
     if not head.strip(_AROUND + "$") or (_LABEL.fullmatch(head) and not _SUPPOSES_IN_CHINESE.search(head)):
-        return None if ends_in["noun"] else Stated(_plain_value(value), announced=False)
+        return None if noun else Stated(_plain_value(value, answer), announced=False)
     if _SUPPOSES_IN_CHINESE.search(sentence):
         return None
     concludes = _CONCLUDES_IN_CHINESE.search(clause) or _CONCLUDES_IN_CHINESE.match(sentence)
     is_statement = is_last and _IS_IN_CHINESE.search(clause) and not _COMPUTES.search(clause)
-    return Stated(_plain_value(value), announced=False) if concludes or is_statement else None
+    return Stated(_plain_value(value, answer), announced=False) if concludes or is_statement else None
 
 
-def _plain_value(value: str) -> str:
-    """Return the last member of a chain of equations: 40-4=36 is 36."""
-    if len(members := _MEMBER.split(value)) > 1 and re.search("[,，或和]", value) is None:
-        return members[-1].strip(" $")
-    return value
+def _whole_clause(sentence: str, answer: str) -> Stated | None:
+    """Return the judgement or the named quantities that a sentence is, beside an answer of the same kind; else None."""
+    if is_judgement(answer):
+        words = [word for clause in re.split("[，,；;：:]", sentence) if (word := judged_in(clause))]
+        return Stated(words[-1], announced=False) if words else None
+    row = row_in(sentence, answer)
+    return Stated(row, announced=False) if row else None
+
+
+def _is_work(value: str, answer: str) -> bool:
+    """Whether a formula is nothing but equations of the work, with a computed left side: 3x=15, x-3=0或x+2=0.
+
+    An identity, x²-4=(x+2)(x-2), states its right side beside an answer with variables, and so does a calculation
+    without letters.
+    """
+    for part in _SEVERAL.split(value):
+        left, sign, right = part.rpartition("=")
+        if not sign or not _computes(left.rpartition("=")[2]) or not _has_variables(left):
+            return False
+        if _has_variables(right) and _has_variables(plain(answer)):
+            return False
+    return True
+
+
+def _plain_value(value: str, answer: str) -> str:
+    """Return the last member of a chain of equations: 40-4=36 is 36. Beside an answer with a name, y=2x+1 stays."""
+    members = _MEMBER.split(value)
+    if len(members) == 1 or _SEVERAL.search(value) is not None:
+        return value
+    is_named = len(members) == 2 and _NAME.fullmatch(members[0]) is not None
+    return value if is_named and "=" in answer else members[-1].strip(" $")
 
 
 def repeated(sentence: str, answer: str) -> Stated | None:
@@ -357,7 +394,7 @@ def repeated(sentence: str, answer: str) -> Stated | None:
         return None
     ends_in = _ENDS_IN_VALUE.search(end, max(0, len(end) - _MAX_VALUE_CHARS))
     if ends_in is not None and numbers_of(ends_in["value"])[-1:] == own_numbers:
-        return Stated(_plain_value(ends_in["value"]), announced=False)
+        return Stated(_plain_value(ends_in["value"], answer), announced=False)
     unit = unit_behind(own_numbers[0], end[end.rfind(own_numbers[0]) + len(own_numbers[0]) :])
     return Stated(f"{own_numbers[0]}{unit}" if unit else answer, announced=False)
 

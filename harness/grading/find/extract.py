@@ -32,6 +32,7 @@ from harness.answers.grammar.units import changes_number, makes_bound
 from harness.answers.grammar.vocabulary import is_command
 from harness.answers.letters import letter_of
 from harness.grading.bounds import MAX_EXTRACTED_CHARS, TAIL_CHARS
+from harness.grading.find.answer_heading import with_label_for_heading
 from harness.grading.find.behind import values_behind
 from harness.grading.find.beside_box import beside_box, end_of_unit, formula_around, labelled_unit_behind, unit_behind
 from harness.grading.find.box_clause import clause_behind, is_denied, word_behind
@@ -296,12 +297,7 @@ def extract_from(
     # Only the tail is searched, so that the patterns below see a bounded text.
     lo = max(lo, hi - TAIL_CHARS)
     tail = _without_html(text[lo:hi])
-    # The cheap test first: most replies have no such sign, and the search would read the whole tail.
-    if "#" in tail:
-        # Spaces of the same length keep the positions of the text.
-        tail = _HEADING.sub(lambda marks: " " * len(marks.group()), tail)
-    if "【" in tail:
-        tail = _CHINESE_HEADING.sub(lambda heading: f"\n{heading[1]}：", tail)
+    tail = _with_labels_for_headings(tail)
     # A cut-off response may have lost more than a brace, so its open box is no answer.
     if not truncated and end == hi and (broken := unclosed_box(text, lo, hi)) is not None:
         return Extraction(broken.content, broken.start, broken.end, "open box")
@@ -475,6 +471,17 @@ def _without_html(tail: str) -> str:
     if "</" not in tail and "<br" not in tail and "<BR" not in tail:
         return tail
     return _HTML.sub(lambda tag: ("\n" if _HTML_BREAK.match(tag.group()) else " ") + " " * (len(tag.group()) - 1), tail)
+
+
+def _with_labels_for_headings(tail: str) -> str:
+    """Replace headings by labels and spaces, of the same length, so that positions stay."""
+    tail = with_label_for_heading(tail)
+    # The cheap test first: most replies have no such sign, and the search would read the whole tail.
+    if "#" in tail:
+        tail = _HEADING.sub(lambda marks: " " * len(marks.group()), tail)
+    if "【" in tail:
+        tail = _CHINESE_HEADING.sub(lambda heading: f"\n{heading[1]}：", tail)
+    return tail
 
 
 def _choice_in_prose(tail: str, last: str) -> Extraction | None:

@@ -1,0 +1,42 @@
+"""Sections that explain an answer in Chinese, behind it: 【解析】…, **解析**：…, 分析：….
+
+A section begins with one of the titles of schoolbooks, `_TITLE`, and ends with the reply or with any other title. What
+stands in it is the work. It corrects the answer only by a word of correction (等等, 更正, 其实 …), and states an
+answer of its own only if a noun of an answer announces it (故答案为, 正确答案是), or if the section ends in a
+conclusion (所以, 因此, 故).
+"""
+
+from __future__ import annotations
+
+import re
+
+_TITLE = re.compile(
+    r"[\s*_#>【\[]*(?:答案|试题)?(?:解析|分析|详解|解答|解题|思路|过程|理由|说明|点评|点睛|点拨|考点)(?:过程|思路|步骤|分析|依据|说明)?"
+    r"[\s*_】\]]*(?:[：:]|\Z)"
+)
+"""How a section of explanation begins: its title and a colon, or nothing but its title."""
+
+_OTHER_TITLE = re.compile(r"[\s*_#>]*(?:【[^】\n]{1,12}】|[\u3400-\u9fff]{2,6}[\s*_]*[：:])")
+_CONCLUSION = re.compile(r"\s*(?:所以|因此|因而|故|综上|答[：:])")
+
+
+def explains(sentences: list[str]) -> list[bool]:
+    """Return for each sentence behind an answer whether it stands in a section that explains the answer."""
+    inside, marks = False, []
+    for sentence in sentences:
+        if _TITLE.match(sentence) is not None:
+            inside = True
+        elif inside and _OTHER_TITLE.match(sentence) is not None:
+            inside = False
+        marks.append(inside)
+    return marks
+
+
+def opens(line: str) -> bool:
+    """Whether a line begins a section of explanation."""
+    return _TITLE.match(line) is not None
+
+
+def concludes(sentence: str) -> bool:
+    """Whether a clause of a sentence in such a section concludes: 移项得2x>6，所以x>3."""
+    return any(map(_CONCLUSION.match, re.split("[，,；;]", _TITLE.sub("", sentence, count=1))))

@@ -1,0 +1,105 @@
+"""What says an answer again behind it is read as the answer is, and an explanation in Chinese states no further one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from harness.benchmarks.drafts import kind_of
+from harness.core.records import AnswerKind, GradeRules, Question, Sample, Timing, VerdictName
+from harness.grading.verdict import grade
+from tests.grading import restated
+
+Replies = Callable[[], Iterator[tuple[bool, str, str]]]
+
+
+def verdict_of(key: str, reply: str, kind: AnswerKind, rules: GradeRules | None = None) -> VerdictName:
+    """The verdict on a reply to a question of this kind."""
+    sample = Sample(
+        benchmark="b", question_id="1", sample_index=0, text=reply, reasoning=None, finish_reason="stop",
+        timing=Timing(started=0.0, total=0.0), endpoint="test",
+    )  # fmt: skip
+    return grade(asked(key, kind, rules), sample).verdict
+
+
+def asked(key: str, kind: AnswerKind, rules: GradeRules | None = None) -> Question:
+    """A question with this reference."""
+    return Question(
+        benchmark="b", question_id="1", references=(key,), kind=kind, rules=rules or GradeRules(), row_digest="",
+        prompt_digest="",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("replies", [restated.restated, restated.headed, restated.explained])
+def test_a_value_said_again_keeps_the_answer_and_another_value_opens_it(replies: Replies) -> None:
+    for is_right, key, reply in replies():
+        verdict = verdict_of(key, reply, kind_of(key))
+        assert (verdict == "correct") is is_right, (key, reply, verdict)
+
+
+def test_there_are_as_many_wrong_twins_as_right_replies() -> None:
+    labels = [label for make in (restated.restated, restated.headed, restated.explained) for label, _, _ in make()]
+    assert (sum(labels), len(labels) - sum(labels)) == (156, 153)
+
+
+@pytest.mark.parametrize(
+    ("key", "behind", "is_right"),
+    [
+        ("5", "因此，3x=15。", True),
+        ("5", "因此，AB=3，BC=4，AC=5。", True),
+        ("5", "因此，|−5|=5。", True),
+        ("5", "因此，|−5|=6。", False),
+        ("x≥2", "因此，x≥2或x≤-2。", False),
+        ("x≥2", "因此，x≥2且x≠3。", False),
+        ("x≥2", "因此，当a>0时，x≥2；当a<0时，x≤2。", False),
+        ("2√3", "因此，原式=±2√3。", False),
+        ("1、2、3、6", "因此，6的因数有1，2，3，共3个。", False),
+        ("鸡23只，兔12只", "因此，笼子里的鸡有23只，兔有12只。", True),
+        ("鸡23只，兔12只", "因此，笼子里的鸡有12只，兔有23只。", False),
+        ("鸡23只，兔12只", "因此，鸡有23只，兔有12只是错的。", False),
+        ("错", "因为0也是整数，所以原说法错误。", True),
+        ("错", "因为0也是整数，所以原说法正确。", False),
+        ("错", "我的判断错误。", False),
+        ("错", "上面的结论是错误的。", False),
+    ],
+)
+def test_a_whole_clause_behind_a_box_is_compared(key: str, behind: str, is_right: bool) -> None:
+    assert (verdict_of(key, f"\\boxed{{{key}}}\n\n{behind}", kind_of(key)) == "correct") is is_right
+
+
+@pytest.mark.parametrize("title", ["更正", "结论", "答案"])
+def test_another_title_ends_an_explanation(title: str) -> None:
+    reply = f"**答案**：x>3\n\n**解析**：移项得2x>6。\n\n**{title}**：x>4。"
+    assert verdict_of("x>3", reply, "expression") != "correct"
+
+
+@pytest.mark.parametrize(
+    ("reply", "verdict"),
+    [
+        ("### 答案\n\n**对**\n\n### 解析\n\n三角形内角和是180°。", "correct"),
+        ("### 答案\n\n**对**\n\n### 解析\n\n所以这句话是错误的。", "undecided"),
+        ("### 答案\n\n**对**\n\n其实不对。", "undecided"),
+        ("### 答案\n\n对\n\n错误", "undecided"),
+        ("### 小明的答案\n\n对\n\n### 答案\n\n错误", "wrong"),
+    ],
+)
+def test_a_heading_labels_only_a_line_of_its_own(reply: str, verdict: VerdictName) -> None:
+    assert verdict_of("√", reply, "text") == verdict
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        "因此，" + "a" * 5_000 + "<b=1",
+        "so " + "a" * 60 + "! = 3",
+        "### 答案\n" * 800,
+        "解析：" * 1_500,
+        "因此，" + "1，" * 2_000,
+    ],
+)
+def test_a_hostile_text_behind_a_box_takes_no_time_worth_a_worker(behind: str) -> None:
+    started = time.process_time()
+    verdict_of("5", f"\\boxed{{5}}\n\n{behind}", "integer")
+    assert time.process_time() - started < 2
