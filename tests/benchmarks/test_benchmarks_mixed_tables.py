@@ -30,7 +30,7 @@ PAPER = f"""{HEAD}
 5,Which is prime?,9,15,17,C,
 6,Which is even? (A) 3 (B) 4,,,,B,
 7,Is 7 prime?,,,,yes,
-8,Solve x^2=4,,,,2;-2,
+8,Solve x^2=4,,,,2;-2,unordered
 """
 CARD: dict[str, Any] = {
     "name": "paper",
@@ -86,6 +86,7 @@ def test_a_cell_changes_its_own_row_only_and_adds_to_the_rules_of_the_card(tmp_p
         "2": msgspec.structs.replace(plain, form="simplest"),
         "3": msgspec.structs.replace(plain, form="factored"),
         "4": msgspec.structs.replace(plain, ordered=True),
+        "8": msgspec.structs.replace(plain, ordered=False),
     }
 
 
