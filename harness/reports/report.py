@@ -49,6 +49,7 @@ from harness.scoring import (
     compare_runs,
 )
 from harness.scoring.deciding import RunPair
+from harness.scoring.graded_by import grading_warnings
 
 Repeat: TypeAlias = Callable[[Manifest, str, Sequence[Score]], Sequence[str]]
 """(a run's manifest, its name, its scores) → the commands that repeat the run and its grading, line by line."""
@@ -218,7 +219,7 @@ class Report:
         pairs: list[RunPair] = []
         by_hand: list[PairedComparison | None] = []
         uncompared: list[tuple[str, str, str]] = []
-        for run, benchmark, _ in self.scores:
+        for run, benchmark, score in self.scores:
             first_run, first = baselines.setdefault(benchmark.name, (run, benchmark))
             if run is first_run:
                 continue
@@ -226,6 +227,7 @@ class Report:
                 paired = compare_runs(benchmark.questions, first.questions)
                 by_hand.append(paired_by_hand(benchmark, first))
                 has_others = by_hand[-1] is None and (benchmark.has_verdicts_by_hand or first.has_verdicts_by_hand)
+                graders = () if first.score is None else grading_warnings(score, first.score)
                 looks = look_warnings(run, benchmark, first_run, first)
                 pairs.append(
                     RunPair(
@@ -233,7 +235,7 @@ class Report:
                         baseline=first_run.label,
                         paired=paired,
                         samples=1,
-                        warnings=(*([COUNTS_GRADER] if has_others else []), *looks),
+                        warnings=(*graders, *([COUNTS_GRADER] if has_others else []), *looks),
                         imported=benchmark.record.imported or first.record.imported,
                     )
                 )

@@ -28,7 +28,7 @@ from harness.runs.recorded_settings import (
     setting_differences,
     settings_by_path,
 )
-from harness.scoring.graded_by import grading_settings
+from harness.scoring.graded_by import graders_in_force, grading_settings
 from harness.scoring.workload import Workload
 
 if TYPE_CHECKING:
@@ -229,7 +229,7 @@ def _settings(title: str, runs: Sequence[ScoredRun], benchmark: str, *, checksum
 def _grading(benchmark: ScoredBenchmark) -> dict[str, object]:
     """Who graded a benchmark, by name; empty if the rules alone did."""
     score = benchmark.score
-    if score is None or all(grader.startswith(f"{RULES}/") and "+" not in grader for grader in score.graders):
+    if score is None or all(name.startswith(f"{RULES}/") and "+" not in name for name in graders_in_force(score)):
         return {}
     return grading_settings(score)
 

@@ -47,6 +47,7 @@ from harness.scoring.by_endpoint import EndpointScore, FailedRequests
 from harness.scoring.by_hand import beside_verdicts_by_hand
 from harness.scoring.cut_text import accuracy_of_cut_text, cut, tokens_until
 from harness.scoring.journal_grades import ById, basis, grade_journal
+from harness.scoring.judging import Judging
 from harness.scoring.observed import Observed, Rows, hidden_limit, salvage_warnings, takeover_warnings
 from harness.scoring.rubrics import rubric_of
 from harness.scoring.score import Score, check_ks, intervals_of, score_benchmark, with_errors, with_g_pass
@@ -75,7 +76,8 @@ class GradedBenchmark:
     grades with answers taken from the reasoning where there is no other; None = the option was not given. cut: budget
     in tokens → sample → the grade of its reply cut at the budget, for replies that are longer; None = the option was
     not given. first_right: sample → completion tokens up to where the right answer first stands, for the samples in
-    which it does; empty without that option. ks, tau, salvaged: see `GradingOptions`. judge_errors: as in `Score`.
+    which it does; empty without that option. ks, tau, salvaged: see `GradingOptions`. judge_errors, judging: as in
+    `Score`.
     judged_failures: what the verifier did on samples that a judge decided in its place: rule → number of samples.
     """
 
@@ -100,6 +102,7 @@ class GradedBenchmark:
     tau: float | None = None
     salvaged: bool = True
     judge_errors: JudgeErrors | None = None
+    judging: Judging | None = None
     judged_failures: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -298,7 +301,8 @@ def score_of(graded: GradedBenchmark) -> Score:
         )
     if graded.tau is not None:
         score = with_g_pass(score, graded.tallied, graded.tau)
-    score = with_errors(msgspec.structs.replace(score, judge_errors=graded.judge_errors), graded.judged_failures)
+    judged = msgspec.structs.replace(score, judge_errors=graded.judge_errors, judging=graded.judging or msgspec.UNSET)
+    score = with_errors(judged, graded.judged_failures)
     has_verdicts = graded.folder.overrides.exists()
     if not has_verdicts and score.judge_errors is None:
         return score

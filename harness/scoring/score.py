@@ -35,6 +35,7 @@ from harness.scoring.anomalies import Anomalies, Copies, EqualTexts
 from harness.scoring.audit import Audited, JudgeErrors
 from harness.scoring.by_endpoint import EndpointScore, endpoint_warnings
 from harness.scoring.intervals import Interval, cluster_numbers
+from harness.scoring.judging import Judging
 from harness.scoring.measures import VERSION, Measure, measures
 from harness.scoring.tally import GradeKind, QuestionTally, SampleColumns, Tallies, slim, tally
 from harness.scoring.tokens import (
@@ -162,10 +163,11 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     was not given. It is no score, but shows what the budget cost. accuracy_overridden: if the n_overridden verdicts
     that a person corrected counted, which they do nowhere else in this score; None without any. n_undecided_overridden:
     samples that are undecided then; unset without such verdicts. judge_errors: what is known of the judge that decided
-    some verdicts; None without one. audited: the audited accuracy, estimated from audits (`harness audit`); None
-    without any. twins: by how much the accuracy of the originals exceeds that of these questions, if they are twins of
-    a benchmark of the same run; else None. measures: what else the benchmark's authors report
-    (`harness.scoring.measures`); unset where they report nothing else.
+    some verdicts; None without one. judging: the judge in force, also if it decided none; unset without one. audited:
+    the audited accuracy, estimated from audits (`harness audit`); None without any. twins: by how much the accuracy of
+    the originals exceeds that of these questions, if they are twins of a benchmark of the same run; else None.
+    measures: what else the benchmark's authors report (`harness.scoring.measures`); unset where they report nothing
+    else.
 
     Tokens and speed. mean_completion_tokens: over the n_tokens_known samples whose server stated them. tokens: of right
     and other samples. budgets: accuracy within fewer tokens; empty where a sample's tokens are unknown. first_right:
@@ -225,6 +227,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     accuracy_overridden_intervals: Intervals | None = None
     n_undecided_overridden: int | msgspec.UnsetType = msgspec.UNSET
     judge_errors: JudgeErrors | None = None
+    judging: Judging | msgspec.UnsetType = msgspec.UNSET
     audited: Audited | None = None
     twins: TwinDrop | None = None
     measures: tuple[Measure, ...] | msgspec.UnsetType = msgspec.UNSET

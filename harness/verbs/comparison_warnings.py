@@ -3,7 +3,8 @@
 | what | how it is found |
 | --- | --- |
 | other questions | the stored questions of both runs are compared, id by id |
-| other graders, missing samples, groups of questions, undecided answers | from the grades |
+| other graders, a judging that has not ended | from the scores, by `harness.scoring.graded_by` |
+| missing samples, groups of questions, undecided answers | from the grades |
 | one run repeats the other | from the replies, by `harness.verbs.same_replies` |
 """
 
@@ -29,9 +30,9 @@ from harness.scoring import PairedComparison, QuestionTally
 from harness.scoring.audit import Audited
 from harness.scoring.audit_order import NO_ESTIMATE
 from harness.scoring.comparison import MAX_NAMED_QUESTIONS
-from harness.scoring.graded_by import JUDGE, grading_differences, grading_settings
+from harness.scoring.graded_by import grading_warnings
 from harness.scoring.moves import pairs
-from harness.scoring.score import MAX_GRADER_CHARS, Score
+from harness.scoring.score import Score
 from harness.scoring.uncertainty import unequal_clusters
 from harness.verbs import same_replies
 
@@ -83,18 +84,7 @@ def comparison_warnings(
     assert ours.benchmark.score is not None
     assert first.benchmark.score is not None
     warnings = [*_other_rows(ours, first, paired), *_left_out(ours, first, paired), *_other_settings(ours, first)]
-    graders = [_graders(side.benchmark) for side in (ours, first)]
-    if graders[0] != graders[1]:
-        run, baseline = (", ".join(visible(name, MAX_GRADER_CHARS) for name in sorted(names)) for names in graders)
-        warnings.append(
-            f"the two runs were graded by different graders: the run by {run}; the baseline by {baseline}. Score both "
-            "again by the same version, card and judge"
-        )
-    elif unlike := _other_judging(ours.benchmark, first.benchmark):
-        warnings.append(
-            f"the judge graded the two runs with other settings (baseline → run: {unlike}). Score both again with "
-            "equal settings"
-        )
+    warnings += grading_warnings(ours.benchmark.score, first.benchmark.score)
     scores = {"the run": ours.benchmark.score, "the baseline": first.benchmark.score}
     warnings += [*_judge_warnings(scores), *_by_hand_warnings(scores, by_hand)]
     for which, score in scores.items():
@@ -234,21 +224,6 @@ def _left_out(ours: Side, first: Side, paired: PairedComparison) -> list[str]:
 
 
 # ---- grades
-
-
-def _graders(benchmark: ScoredBenchmark) -> set[str]:
-    """The graders that decided the benchmark's grades."""
-    return {grade.grader for item in benchmark.questions for grade in item.grades}
-
-
-def _other_judging(ours: ScoredBenchmark, first: ScoredBenchmark) -> str:
-    """What differs in the settings of the same graders, in words: the baseline's value, then the run's; else empty.
-
-    The address of a judge's server decides no verdict.
-    """
-    settings = [grading_settings(side.score) for side in (first, ours) if side.score is not None]
-    differences = grading_differences(*settings)
-    return "; ".join(f"{name}: {old} → {new}" for name, old, new in differences if name != f"{JUDGE}base_url")
 
 
 def _judge_warnings(scores: Mapping[str, Score]) -> list[str]:

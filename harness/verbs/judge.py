@@ -67,6 +67,7 @@ from harness.runs.lock import hold
 from harness.runs.record import missing_samples
 from harness.scoring import Score
 from harness.scoring.audit import JudgeErrors
+from harness.scoring.judging import Judging
 from harness.scoring.pipeline import GradedBenchmark, OnGraded, grade_run, publish
 from harness.scoring.two_judges import JudgesAgreement, agreements
 from server_launchers.engines import table as engines
@@ -120,6 +121,10 @@ class JudgeSettings:
             "model": self.model, "prompt": self.prompt.name, "scope": self.scope, "override": self.override,
             "votes": self.votes, **sent,
         }  # fmt: skip
+
+    def judging(self, *, ended: bool, mute: bool = False) -> Judging:
+        """What a score by this judge records of it. ended, mute: as in `Judging`."""
+        return Judging(name=self.name, settings=self.options, ended=ended, mute=mute)
 
     def folder(self, run: RunFolder) -> RunFolder:
         """The folder of this judge's replies for the run: one for each model, prompt wording and sampling."""
@@ -501,13 +506,13 @@ def mark_unfinished(graded: GradedBenchmark, judge: JudgeSettings) -> GradedBenc
     No warning if no sample is in the judge's scope: the rules' verdicts are then the final ones.
     """
     if not any(in_scope(grade, judge.scope) for grade in graded.grades):
-        return graded
+        return dataclasses.replace(graded, judging=judge.judging(ended=True))
     name = visible(judge.name.removeprefix("judge:"), 100)
     warning = (
         f"the judging by {name} has not ended: these are the verdicts without the judge, and the same `harness score` "
         "command goes on with it"
     )
-    return dataclasses.replace(graded, warnings=(*graded.warnings, warning))
+    return dataclasses.replace(graded, warnings=(*graded.warnings, warning), judging=judge.judging(ended=False))
 
 
 def judge_grades(
@@ -994,7 +999,12 @@ def _apply(
         errors = msgspec.structs.replace(errors, key_variable=judge.key_variable)
     failures = _failures(graded.counted(graded.grades), graded.counted(grades))
     judged = dataclasses.replace(
-        graded, grades=grades, from_reasoning=None, judge_errors=errors, judged_failures=failures
+        graded,
+        grades=grades,
+        from_reasoning=None,
+        judge_errors=errors,
+        judging=judge.judging(ended=not replies.owed, mute=_all_mute([replies])),
+        judged_failures=failures,
     )
     return judged, report
 

@@ -350,7 +350,9 @@ def test_what_must_be_equal_and_is_not_is_named(tmp_path: Path) -> None:
     other = write_run(tmp_path / "other", identity={"dataset_digest": "bbb", "seed": 0}, missing=0.5)
     twin = write_run(tmp_path / "twin", identity={"dataset_digest": "aaa", "seed": 0})
     place = twin.benchmark("demo")
-    write_lines(place.grades, [msgspec.structs.replace(one, grader="rules/older") for one in grades.read(place)])
+    score = Score.load(place)
+    assert score is not None
+    msgspec.structs.replace(score, graders=("rules/older",)).save(place)
     first, second = compare([base, other, twin], CompareOptions())
     differing = "the data of the runs differ: "
     assert any(differing in warning for warning in first.decision.warnings)

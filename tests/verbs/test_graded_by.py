@@ -5,15 +5,21 @@ For: harness.scoring.graded_by.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 import pytest
 
-from harness.core.records import GradeRules
+from harness.core.records import Grade, GradeRules, Question
 from harness.grading.second.judge_prompts import VERDICT, JudgePrompt, with_rubric
 from harness.runs import questions
 from harness.runs.line_file import write_lines
+from harness.scoring.graded_by import grading_warnings
+from harness.scoring.judging import Judging
+from harness.scoring.score import Score, score_benchmark
 from tests.faults.server import FaultServer
 from tests.system.command import harness
 from tests.verbs.judged_runs import PROSE, judge_run, ruling_by, serve, write_run
@@ -70,6 +76,74 @@ def test_beside_a_judge_a_function_of_ones_own_is_not_called_rules(
         text = harness(tmp_path, "score", "own", *words).out
     assert "own grader | judge" in text
     assert "rules" not in text.partition("judged by")[2]
+
+
+WRONG_TWINS = {
+    "another rubric": {"judge": "judge:m@rubric-2"},
+    "another model": {"judge": "judge:n@rubric-1"},
+    "more votes": {"judge": "judge:m@rubric-1*3"},
+    "no judge": {"judge": ""},
+    "another function": {"base": "own:f@2"},
+    "the rules": {"base": "rules/1"},
+    "another option": {"options": {"scope": "all"}},
+}
+
+
+def scored(
+    base: str = "own:f@1",
+    judge: str = "judge:m@rubric-1",
+    options: Mapping[str, str] = MappingProxyType({"scope": "wrong"}),
+    *,
+    decided: Sequence[bool] = (True,),
+) -> Score:
+    """A score by a function and a judge. decided: whether the judge decided it, for each kind of its samples."""
+    asked = Question(
+        benchmark="b", question_id="q", messages=(), references=("5",), kind="integer", row_digest="", prompt_digest=""
+    )
+    grade = Grade(benchmark="b", question_id="q", sample_index=0, verdict="wrong", extracted="4", rule="r", grader=base)
+    score = score_benchmark([asked], [grade], 1)
+    names = {f"{base}+{judge}" if by_judge and judge else base for by_judge in decided}
+    judging = Judging(name=judge, settings=dict(options), ended=True) if judge else msgspec.UNSET
+    return msgspec.structs.replace(score, graders=tuple(sorted(names)), judging=judging)
+
+
+DECIDED = ((True,), (False,), (True, False))
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [*itertools.product(DECIDED, repeat=2)])
+def test_the_rules_in_force_are_compared_and_not_which_of_them_decided(
+    ours: Sequence[bool], theirs: Sequence[bool]
+) -> None:
+    """The judge is not shown an empty reply, so one run has a sample that only the function decided."""
+    run = scored(decided=ours)
+    assert not [*grading_warnings(run, scored(decided=theirs))]
+    for twin, other in WRONG_TWINS.items():
+        (warning,) = grading_warnings(run, scored(**other, decided=theirs))
+        assert ("other settings" if twin == "another option" else "different graders") in warning, twin
+
+
+def test_a_judge_that_had_nothing_to_rule_on_changed_nothing() -> None:
+    judged = scored(options={"scope": "undecided"}, decided=(False,))
+    assert not [*grading_warnings(judged, scored(judge=""))]
+    undecided = msgspec.structs.replace(scored(judge=""), n_undecided=1)
+    assert [*grading_warnings(judged, undecided)], "the judge would have ruled on this one"
+    assert [*grading_warnings(scored(decided=(False,)), scored(judge=""))], "it also rules on wrong answers"
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_judging_that_has_not_ended_is_named_though_the_rules_in_force_are_equal(ended: bool) -> None:
+    run = scored(decided=(False,))
+    assert run.judging
+    stopped = msgspec.structs.replace(run, judging=msgspec.structs.replace(run.judging, ended=ended, mute=ended))
+    for pair, which in (((stopped, run), "the run"), ((run, stopped), "the baseline")):
+        (warning,) = grading_warnings(*pair)
+        assert which in warning
+        assert ("gave no verdict at all" if ended else "has not ended") in warning
+
+
+def test_scores_of_former_versions_name_the_judge_where_it_decided() -> None:
+    former = msgspec.structs.replace(scored(decided=(True, False)), judging=msgspec.UNSET)
+    assert not [*grading_warnings(former, msgspec.structs.replace(former, graders=former.graders[1:]))]
 
 
 def test_an_equal_grading_is_not_named(tmp_path: Path) -> None:

@@ -266,7 +266,7 @@ def test_a_report_names_all_graders_and_repeats_the_judging(
     cells = dict(re.findall(r"<tr>\s*<t[hd][^>]*>([^<]*)</t[hd]>\s*<td[^>]*>([^<]*)</td>\s*</tr>", page))
     score = Score.load(run.benchmark("prose"))
     assert score is not None
-    assert cells["graders"] == "; ".join(score.graders)
+    assert cells["graders"] == f"{GRADER}+judge:judge@{with_rubric(rubric).name}*2", "in force, whoever decided"
     assert len(score.graders) == 2
     assert re.findall(r'<pre class="rubric"><code>(.*?)</code></pre>', page, re.DOTALL) == [rubric]
     assert f"decided: {with_rubric(rubric).name}. Save it as rubric.txt" in page
