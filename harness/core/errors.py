@@ -110,6 +110,10 @@ or to which a judge was asked and gave no verdict at all.
 """
 
 
+RESUME = " Resume with: "
+"""Stands before the command that goes on with what an error stopped, at the end of its sentence."""
+
+
 class HarnessError(Exception):
     """Base of all errors of the harness. Its text is a sentence: what was found, where, what was expected, what to do.
 
@@ -122,6 +126,15 @@ class HarnessError(Exception):
     def __init__(self, sentence: str) -> None:
         self.sentence = Sentence(sentence)
         super().__init__(self.sentence)
+
+    def add(self, consequence: str) -> None:
+        """Add a sentence on what the error leaves behind, where only a caller knows it.
+
+        A command to resume with stays last, so that it can be copied.
+        """
+        cause, resume, command = self.sentence.marked.partition(RESUME)
+        self.sentence = Sentence(f"{cause.rstrip('.')}. {consequence}{'.' if resume else ''}{resume}{command}")
+        self.args = (self.sentence,)
 
 
 class UsageError(HarnessError):

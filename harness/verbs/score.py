@@ -7,14 +7,23 @@ call `score`, and after it, if asked for, `harness.verbs.second_opinions` and `s
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.asking.options import GradingOptions, JudgeOptions, OutputsOptions, ScoreOptions
 from harness.asking.watching import Watcher
-from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, EXIT_UNJUDGED, Sentence, StoreError, UsageError, option
+from harness.core.errors import (
+    EXIT_COMPLETE,
+    EXIT_OWED,
+    EXIT_UNJUDGED,
+    HarnessError,
+    Sentence,
+    StoreError,
+    UsageError,
+    option,
+)
 from harness.core.inert import visible
 from harness.core.options import options_of
 from harness.runs import Manifest, RunFolder, grades, overrides
@@ -162,10 +171,11 @@ def score(
     from harness.verbs.judge import judge_of, score_with_judge
 
     settings, serving = judge_of(judge, watcher)
-    judged = score_with_judge(
-        folder, grading, settings, serving, on_graded=watcher.graded, on_progress=watcher.progressed,
-        resume_command=watcher.resume_command,
-    )  # fmt: skip
+    with _says_what_stands(folder):
+        judged = score_with_judge(
+            folder, grading, settings, serving, on_graded=watcher.graded, on_progress=watcher.progressed,
+            resume_command=watcher.resume_command,
+        )  # fmt: skip
     scores = _with_drops(folder, judged.scores)
     return Scored(source=folder, folder=folder, scores=scores, judged=judged, judge=settings)
 
@@ -179,33 +189,52 @@ def _with_drops(folder: RunFolder, scores: list[Score]) -> list[Score]:
     return add_drops(folder, scores)
 
 
-def _judges_of(folder: RunFolder) -> list[str]:
-    """The names of the judges whose verdicts are in the stored scores of a run, each once.
+@contextlib.contextmanager
+def _says_what_stands(folder: RunFolder) -> Iterator[None]:
+    """Add to the error of a judge which verdicts the stored scores now have, and which they had before."""
+    before = _judges_of(folder)
+    try:
+        yield
+    except HarnessError as error:
+        if any(score.judging and not score.judging.ended for score in _stored_scores(folder)):
+            former = f", in place of those by {', '.join(visible(name, 80) for name in before)}" if before else ""
+            error.add(
+                f"The stored scores are now without the judge{former}; the same command goes on with the judging"
+                + (", and the former command brings the former scores back" if before else "")
+            )
+        raise
 
-    Damaged scores are skipped here, since they are reported elsewhere.
-    """
-    names: dict[str, None] = {}
-    for benchmark in Manifest.load(folder).benchmarks:
+
+def _stored_scores(folder: RunFolder) -> Iterator[Score]:
+    """The stored scores of a run. Damaged ones are skipped here, since they are reported elsewhere."""
+    manifest = Manifest.find(folder)
+    for benchmark in () if manifest is None else manifest.benchmarks:
         with contextlib.suppress(StoreError):
-            score = Score.load(folder.benchmark(benchmark))
-            graders = () if score is None else score.graders
-            names |= dict.fromkeys(name.partition("+judge:")[2] for name in graders if "+judge:" in name)
-    return list(names)
+            if (score := Score.load(folder.benchmark(benchmark))) is not None:
+                yield score
+
+
+def _judges_of(folder: RunFolder) -> list[str]:
+    """The names of the judges whose verdicts are in the stored scores of a run, each once."""
+    graders = [grader for score in _stored_scores(folder) for grader in score.graders]
+    return list(dict.fromkeys(name.partition("+judge:")[2] for name in graders if "+judge:" in name))
 
 
 def _score_file(source: Path, options: ScoreOptions, judge: JudgeOptions | None, watcher: Watcher) -> Scored:
     """Score a file of outputs by the rules, then by the judge if one is given."""
-    scored = score_file(source, options, watcher)
     if judge is None:
+        scored = score_file(source, options, watcher)
         return Scored(source=scored, folder=scored.folder, scores=scored.scores)
     from harness.verbs.judge import judge_of
     from harness.verbs.judged_outputs import judge_file
 
-    settings, serving = judge_of(judge, watcher)
-    judged = judge_file(
-        scored, settings, serving, on_progress=watcher.progressed, resume_command=watcher.resume_command,
-        out=options.out,
-    )  # fmt: skip
+    settings, serving = judge_of(judge, watcher)  # first: a rubric that is refused leaves the stored scores
+    scored = score_file(source, options, watcher)
+    with _says_what_stands(scored.folder):
+        judged = judge_file(
+            scored, settings, serving, on_progress=watcher.progressed, resume_command=watcher.resume_command,
+            out=options.out,
+        )  # fmt: skip
     return Scored(source=scored, folder=scored.folder, scores=judged.scores, judged=judged, judge=settings)
 
 

@@ -13,6 +13,7 @@ from types import MappingProxyType
 import msgspec
 import pytest
 
+from harness.core.errors import HarnessError
 from harness.core.records import Grade, GradeRules, Question
 from harness.grading.second.judge_prompts import VERDICT, JudgePrompt, with_rubric
 from harness.runs import questions
@@ -144,6 +145,32 @@ def test_a_judging_that_has_not_ended_is_named_though_the_rules_in_force_are_equ
 def test_scores_of_former_versions_name_the_judge_where_it_decided() -> None:
     former = msgspec.structs.replace(scored(decided=(True, False)), judging=msgspec.UNSET)
     assert not [*grading_warnings(former, msgspec.structs.replace(former, graders=former.graders[1:]))]
+
+
+def test_compare_and_report_warn_alike_of_a_judging_that_has_not_ended(tmp_path: Path) -> None:
+    """The judge is down when its rubric has changed: score, compare and report say whose verdicts the score has."""
+    judged(tmp_path, "a", VERDICT)
+    judged(tmp_path, "b", VERDICT)
+    (tmp_path / "rubric.txt").write_text(COMMON, "utf-8")
+    words = ("--judge", "judge", "--judge-prompt", "rubric.txt", "--judge-base-url", "http://127.0.0.1:9")
+    down = harness(tmp_path, "score", "b", *words)
+    assert down.code == 2
+    assert "now without the judge, in place of those by judge@verdict; the same command" in " ".join(down.err.split())
+    compared, reported = said(tmp_path, "compare", "a", "b"), said(tmp_path, "report", "a", "b")
+    for text in (compared, reported):
+        assert f"the judging of the run by judge@{with_rubric(COMMON).name} has not ended" in text
+        assert "graded by different graders: the run by" in text
+
+
+def test_what_a_stopped_judging_leaves_stands_before_the_command_to_resume_with() -> None:
+    error = HarnessError("stopped: 3 of 4 are stored. Resume with: harness score x --judge m")
+    error.add("The scores are now without the judge")
+    assert str(error).endswith(
+        "are stored. The scores are now without the judge. Resume with: harness score x --judge m"
+    )
+    plain = HarnessError("no such key.")
+    plain.add("The scores are now without the judge")
+    assert str(plain) == plain.sentence == "no such key. The scores are now without the judge"
 
 
 def test_an_equal_grading_is_not_named(tmp_path: Path) -> None:
