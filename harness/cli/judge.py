@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,10 +16,12 @@ from harness.cli.help import spell
 from harness.core.errors import UsageError
 from harness.core.inert import quoted, visible
 from harness.core.nouns import are, count_noun
+from harness.reports.costs import usd_in_words
 
 if TYPE_CHECKING:
     from harness.asking.options import JudgeOptions, JudgingCosts, ScoreOptions
     from harness.generation.spending import Prices
+    from harness.scoring.judging import JudgeCost
     from harness.scoring.two_judges import JudgesAgreement
     from harness.verbs.judge import Judged, JudgeReport, JudgeSettings
     from harness.verbs.judging_costs import ExpectedJudging
@@ -36,6 +39,9 @@ def show(judged: Judged, judge: JudgeSettings, *, stderr: bool) -> None:
     for report in judged.reports:
         for line in _lines(report, judge):
             click.echo(line, err=stderr)
+    costs = [report.cost for report in judged.reports if report.cost.replies]
+    if len(costs) > 1:
+        click.echo(f"the judge, on all benchmarks: {_cost(reduce(type(costs[0]).plus, costs))}", err=stderr)
     if judged.mute:
         click.echo(f"harness: {judged.mute}", err=True)
     outcome = judged.outcome
@@ -123,7 +129,7 @@ def _lines(report: JudgeReport, judge: JudgeSettings) -> Iterator[str]:
     if report.n_hidden:
         parts.append(f"{count_noun(report.n_hidden, 'sample')} without text, which the judge cannot see")
     yield f"  {', '.join(parts)}; {count_noun(report.n_decided, 'sample')} decided by the judge"
-    yield f"  cost: {_cost(report)}"
+    yield f"  {_cost(report.cost)}"
     counts = (
         "the judge's verdict counts"
         if judge.override
@@ -151,8 +157,7 @@ def _beside(agreement: JudgesAgreement) -> Iterator[str]:
         yield f"    and {left:,} more"
 
 
-def _cost(report: JudgeReport) -> str:
-    """The judge's tokens, in words."""
-    if report.prompt_tokens is None and report.completion_tokens is None:
-        return "unknown, the server states no tokens"
-    return f"{report.prompt_tokens or 0:,} prompt tokens, {report.completion_tokens or 0:,} completion tokens"
+def _cost(cost: JudgeCost) -> str:
+    """What the judge's replies took, in words."""
+    money = "" if cost.usd is None or not cost.n_stated else f", {usd_in_words(cost.usd)}"
+    return f"cost in all sessions: {count_noun(cost.requests, 'request')}, {cost.tokens_in_words}{money}"

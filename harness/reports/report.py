@@ -37,7 +37,7 @@ from harness.reports.tables import (
     short,
     speed_table,
 )
-from harness.reports.token_tables import first_right_table, token_table
+from harness.reports.token_tables import first_right_table, judge_table, token_table
 from harness.reports.trainings import training_tables
 from harness.runs.layout import OutputsFolder, RunFolder
 from harness.runs.manifest import Manifest
@@ -82,9 +82,9 @@ class Report:
     def tables(self) -> tuple[Table, ...]:
         """All tables, in the order of the report.
 
-        They are: summary; scores; over k; samples; measures; tokens; budgets; first right answers; speed; breakdowns by
-        columns of the questions; training steps; twins; paired differences; published scores; settings that differ. A
-        table without data is left out.
+        They are: summary; scores; over k; samples; measures; tokens; budgets; first right answers; speed; judges;
+        breakdowns by columns of the questions; training steps; twins; paired differences; published scores; settings
+        that differ. A table without data is left out.
         """
         return (
             summary_table(self.runs),
@@ -117,6 +117,7 @@ class Report:
             budget_table(labelled),
             first_right_table(labelled),
             speed_table(labelled),
+            judge_table(labelled),
         )
         return (
             score_table(labelled, with_notes=False),

@@ -1,4 +1,4 @@
-"""What a score records of its judge: who was in force, and whether it has ended."""
+"""What a score records of its judge: who was in force, whether it has ended, and what its replies took."""
 
 from __future__ import annotations
 
@@ -12,18 +12,54 @@ MAX_NAME_CHARS = 100
 """A judge's name is cut to this length in a sentence."""
 
 
+class JudgeCost(msgspec.Struct, frozen=True):
+    """What a judge's replies about a benchmark took in all sessions, also those that a later reply replaced.
+
+    requests: those that brought the replies, with the failed ones before them. n_stated: replies whose server states
+    both numbers of tokens. usd: at the prices that were given, or that the judge's folder records; None without.
+    """
+
+    replies: int = 0
+    requests: int = 0
+    n_stated: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    usd: float | None = None
+
+    def plus(self, more: JudgeCost, sign: int = 1) -> JudgeCost:
+        """The sum of both, or with sign -1 their difference; without the money if one has none."""
+        both = None if self.usd is None or more.usd is None else self.usd + sign * more.usd
+        return JudgeCost(
+            self.replies + sign * more.replies,
+            self.requests + sign * more.requests,
+            self.n_stated + sign * more.n_stated,
+            self.prompt_tokens + sign * more.prompt_tokens,
+            self.completion_tokens + sign * more.completion_tokens,
+            both,
+        )
+
+    @property
+    def tokens_in_words(self) -> str:
+        """The tokens, and of how many replies they are known."""
+        if not self.n_stated and self.replies:
+            return "tokens unknown, since the server states none"
+        partly = f" (of {self.n_stated:,} replies whose server states them)" if self.n_stated < self.replies else ""
+        return f"{self.prompt_tokens:,} prompt tokens, {self.completion_tokens:,} completion tokens{partly}"
+
+
 class Judging(msgspec.Struct, frozen=True, kw_only=True):
     """The judge by whose rules a benchmark was scored, also if it decided no sample.
 
     name: of the model, its prompt and its votes, as in the grader of a sample that it decided. settings: its options
     that decide verdicts, by name. ended: it has replied about all answers in its scope. mute: it gave no verdict on
-    any.
+    any. cost: None in a score that was stored while the judge was asked.
     """
 
     name: str
     settings: dict[str, Any]
     ended: bool
     mute: bool = False
+    cost: JudgeCost | None = None
 
     def doubt(self, which: str) -> str:
         """A sentence if the score is not yet the judge's; else empty. which: whose judging, such as "the run"."""

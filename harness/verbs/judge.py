@@ -40,6 +40,7 @@ from harness.generation.outcome import Outcome
 from harness.generation.progress import Progress
 from harness.generation.runner import Listener, ServerSide, generate, stated_context
 from harness.generation.settings import DEFAULT_CONCURRENCY, BenchmarkSettings, Patience, RunSettings, with_neutral
+from harness.generation.spending import Prices
 from harness.grading import verifier
 from harness.grading.processes.trial import WRONG_ANSWER
 from harness.grading.second import judge_prompts
@@ -61,15 +62,16 @@ from harness.presets.grading import GradingOptions
 from harness.presets.sampling import Sampling
 from harness.runs import Journal, RunFolder, opinions, read_samples
 from harness.runs.journal import drop_samples
-from harness.runs.layout import named_folder
+from harness.runs.layout import RunLog, named_folder
 from harness.runs.line_file import make_folder
 from harness.runs.lock import hold
 from harness.runs.record import missing_samples
 from harness.scoring import Score
 from harness.scoring.audit import JudgeErrors
-from harness.scoring.judging import Judging
+from harness.scoring.judging import JudgeCost, Judging
 from harness.scoring.pipeline import GradedBenchmark, OnGraded, grade_run, publish
 from harness.scoring.two_judges import JudgesAgreement, agreements
+from harness.verbs import judge_account
 from server_launchers.engines import table as engines
 
 MAX_TOKENS = 4096
@@ -87,6 +89,7 @@ class JudgeSettings:
 
     model: name of the checkpoint, also in the grades. votes: replies for each distinct answer. temperature: None means
     0, or `VOTING_TEMPERATURE` with several votes. override: the judge's verdict also replaces a verdict of the rules.
+    prices: of the judge's tokens; None: those that its folder records, if any.
     addresses: of the servers that the user names by address; a warning tells of stored replies from other servers.
     key_variable: the environment variable that the user named for the key; None without one.
     """
@@ -100,6 +103,7 @@ class JudgeSettings:
     max_tokens: int = MAX_TOKENS
     addresses: tuple[str, ...] = ()
     key_variable: str | None = None
+    prices: Prices | None = None
 
     @property
     def sampling(self) -> Sampling:
@@ -122,9 +126,9 @@ class JudgeSettings:
             "votes": self.votes, **sent,
         }  # fmt: skip
 
-    def judging(self, *, ended: bool, mute: bool = False) -> Judging:
-        """What a score by this judge records of it. ended, mute: as in `Judging`."""
-        return Judging(name=self.name, settings=self.options, ended=ended, mute=mute)
+    def judging(self, *, ended: bool, mute: bool = False, cost: JudgeCost | None = None) -> Judging:
+        """What a score by this judge records of it. ended, mute, cost: as in `Judging`."""
+        return Judging(name=self.name, settings=self.options, ended=ended, mute=mute, cost=cost)
 
     def folder(self, run: RunFolder) -> RunFolder:
         """The folder of this judge's replies for the run: one for each model, prompt wording and sampling."""
@@ -154,8 +158,10 @@ missing.
 """
 
 
-def judge_of(options: JudgeOptions, watcher: Watcher | None = None) -> tuple[JudgeSettings, Serve]:
-    """Return the judge's settings, and a function that looks up or starts its server.
+def judge_of(
+    options: JudgeOptions, watcher: Watcher | None = None, prices: Prices | None = None
+) -> tuple[JudgeSettings, Serve]:
+    """Return the judge's settings, and a function that looks up or starts its server. prices: of its tokens.
 
     The judge's server is not contacted or started yet. Raises `UsageError`.
     """
@@ -175,6 +181,7 @@ def judge_of(options: JudgeOptions, watcher: Watcher | None = None) -> tuple[Jud
         max_tokens=options.max_tokens or MAX_TOKENS,
         addresses=_addresses(options),
         key_variable=servers.key_variable(options),
+        prices=prices,
     )
 
     @contextmanager
@@ -437,10 +444,9 @@ class JudgeReport:
     agreement: rules against judge, over the samples for which the judge's replies are complete; its disagreements leave
     out samples that the rules left undecided or the judge had no opinion of. n_answers: distinct answers in scope.
     n_silent: answers without a majority for either verdict. n_owed: answers with replies missing. n_decided: samples
-    whose verdict is now the judge's. n_hidden: samples in scope that have no text to show to the judge. prompt_tokens,
-    completion_tokens: of all replies that count, as the server states them; None if it states none. first_grader: who
-    graded before the judge, the rules or a function of the user's own. others: how far the judge agrees with each judge
-    of a former score of the run.
+    whose verdict is now the judge's. n_hidden: samples in scope that have no text to show to the judge. cost: of all
+    replies, also of those that a later one replaced. first_grader: who graded before the judge, the rules or a function
+    of the user's own. others: how far the judge agrees with each judge of a former score of the run.
     """
 
     benchmark: str
@@ -451,8 +457,7 @@ class JudgeReport:
     n_owed: int
     n_decided: int
     n_hidden: int
-    prompt_tokens: int | None
-    completion_tokens: int | None
+    cost: JudgeCost
     others: tuple[JudgesAgreement, ...] = ()
 
 
@@ -534,11 +539,12 @@ def judge_grades(
     """
     cases = [_cases(benchmark, judge, samples_of) for benchmark in graded]
     folder = judge.folder(run)
+    # A session without prices would forget those of the sessions before.
+    judge = dataclasses.replace(judge, prices=judge.prices or judge_account.recorded_prices(folder))
     outcome = None
     stored = [_replies(folder, benchmark_cases, judge) for benchmark_cases in cases]
     if _all_mute(stored) and not any(replies.owed for replies in stored):
-        # No reply is worth keeping, and the server may be mended by now: the judge is asked anew.
-        shutil.rmtree(folder.path)
+        _discard(folder, cases)
         stored = [_replies(folder, benchmark_cases, judge) for benchmark_cases in cases]
     n_stored = sum(replies.from_server.total() for replies in stored)
     not_asked = _NotAsked()
@@ -553,7 +559,8 @@ def judge_grades(
     agreeable = _agreeable(stored, "run")
     scores, reports = [], []
     for benchmark, benchmark_cases, replies in zip(graded, cases, stored, strict=True):
-        after, report = _apply(benchmark, benchmark_cases, replies, judge)
+        cost = judge_account.total_cost(folder, replies.benchmark, judge.prices)
+        after, report = _apply(benchmark, benchmark_cases, replies, judge, cost)
         warnings = [
             _mute([benchmark_cases], [replies]) if mute else "",
             (agreeable if replies.votes else "") or _agreeable([replies], "benchmark"),
@@ -568,6 +575,18 @@ def judge_grades(
     if mute:
         mute = f"{mute}; its replies: harness show {shlex.quote(str(folder.path))}"
     return Judged(scores=scores, reports=reports, outcome=outcome, n_stored=n_stored, folder=folder.path, mute=mute)
+
+
+def _discard(folder: RunFolder, cases: Sequence[_Cases]) -> None:
+    """Delete the judge's folder, in which no reply is worth keeping: the judge is asked anew, for its server may be
+    mended by now. What the replies took stays in the new folder's log.
+    """
+    costs = {each.benchmark: judge_account.total_cost(folder, each.benchmark, None) for each in cases}
+    shutil.rmtree(folder.path)
+    make_folder(folder.path)
+    with RunLog(folder) as log:
+        for benchmark, cost in costs.items():
+            judge_account.log_replies(log, judge_account.DROPPED, benchmark, cost)
 
 
 @dataclass(frozen=True, slots=True)
@@ -636,7 +655,8 @@ def _drop_silent(folder: RunFolder, stored: Sequence[_Replies], judge: JudgeSett
 
             with hold(folder) as held:
                 dropped[replies.benchmark] = drop_samples(folder.benchmark(replies.benchmark), still_silent)
-                held.log.write("samples_dropped", benchmark=replies.benchmark, n=len(dropped[replies.benchmark]))
+                cost = judge_account.cost_of(dropped[replies.benchmark])
+                judge_account.log_replies(held.log, judge_account.DROPPED, replies.benchmark, cost)
     return dropped
 
 
@@ -646,10 +666,12 @@ def _put_back(folder: RunFolder, dropped: Mapping[str, Sequence[Sample]]) -> fro
     with hold(folder) as held:
         for benchmark, replies in dropped.items():
             with Journal.open(folder.benchmark(benchmark), log=held.log) as journal:
-                for reply in replies:
-                    if reply.key not in journal.keys:
-                        journal.hand_over(reply)
-                        keys.add((benchmark, reply.key))
+                returned = [reply for reply in replies if reply.key not in journal.keys]
+                for reply in returned:
+                    journal.hand_over(reply)
+            keys |= {(benchmark, reply.key) for reply in returned}
+            cost = judge_account.cost_of(returned)
+            judge_account.log_replies(held.log, judge_account.RETURNED, benchmark, cost)
     return frozenset(keys)
 
 
@@ -826,7 +848,7 @@ class _Replies:
     """The judge's replies for one benchmark. votes: case → its votes, for the cases with all votes. owed: cases with a
     vote missing. silent: replies without a verdict about the cases that have none. to_send: case → its requests in the
     next session, for missing and silent replies. from_server: address of a server →
-    number of its replies. prompt_tokens, completion_tokens: sums over the stored replies; None if no reply states them.
+    number of its replies.
     """
 
     benchmark: str
@@ -835,8 +857,6 @@ class _Replies:
     silent: frozenset[Key]
     to_send: Counter[str]
     from_server: Counter[str]
-    prompt_tokens: int | None
-    completion_tokens: int | None
 
 
 def _replies(folder: RunFolder, cases: _Cases, judge: JudgeSettings) -> _Replies:
@@ -844,13 +864,11 @@ def _replies(folder: RunFolder, cases: _Cases, judge: JudgeSettings) -> _Replies
     files = folder.benchmark(cases.benchmark)
     votes: dict[str, list[bool | None]] = defaultdict(list)
     without: list[Key] = []
-    usages = []
     keys = set()
     from_server: Counter[str] = Counter()
     for sample in read_samples(files):
         if sample.question_id in cases.questions and sample.sample_index < judge.votes:
             keys.add(sample.key)
-            usages.append(sample.usage)
             from_server[sample.endpoint] += 1
             votes[sample.question_id].append(ruling := vote(sample, judge.prompt))
             if ruling is None:
@@ -866,8 +884,6 @@ def _replies(folder: RunFolder, cases: _Cases, judge: JudgeSettings) -> _Replies
         silent=silent,
         to_send=missing + Counter(key.question_id for key in silent),
         from_server=from_server,
-        prompt_tokens=_sum(usage.prompt_tokens for usage in usages),
-        completion_tokens=_sum(usage.completion_tokens for usage in usages),
     )
 
 
@@ -875,12 +891,6 @@ def _all_mute(stored: Sequence[_Replies]) -> bool:
     """Whether the judge has answered all votes of at least one case, and none of these votes is a verdict."""
     votes = [vote for replies in stored for ruling in replies.votes.values() for vote in ruling]
     return bool(votes) and all(vote is None for vote in votes)
-
-
-def _sum(counts: Iterable[int | None]) -> int | None:
-    """The sum of the counts that are stated; None if none is."""
-    stated = [count for count in counts if count is not None]
-    return sum(stated) if stated else None
 
 
 def _ask(
@@ -911,6 +921,7 @@ def _ask(
         out=folder.path,
         concurrency=server.concurrency,
         ca_file=server.ca_file,
+        prices=judge.prices,
         patience=patience or Patience(),
         fit_context=True,
         accept_missing=True,  # an answer too long for the judge's context stays as the rules have it
@@ -958,9 +969,9 @@ def _failures(before: Iterable[Grade], after: Iterable[Grade]) -> dict[str, int]
 
 
 def _apply(
-    graded: GradedBenchmark, cases: _Cases, replies: _Replies, judge: JudgeSettings
+    graded: GradedBenchmark, cases: _Cases, replies: _Replies, judge: JudgeSettings, cost: JudgeCost
 ) -> tuple[GradedBenchmark, JudgeReport]:
-    """The benchmark with the judge's verdicts in its grades, and the report on the judge.
+    """The benchmark with the judge's verdicts in its grades, and the report on the judge. cost: of all its replies.
 
     Also stores the judge's opinions.
     """
@@ -989,8 +1000,7 @@ def _apply(
         n_owed=len(replies.owed),
         n_decided=sum(grade.rule == JUDGE_RULE for grade in grades),
         n_hidden=cases.n_hidden,
-        prompt_tokens=replies.prompt_tokens,
-        completion_tokens=replies.completion_tokens,
+        cost=cost,
         others=others,
     )
     errors = _errors(compared, report.n_decided, len(grades), judge.options | {"base_url": [*replies.from_server]})
@@ -1003,7 +1013,7 @@ def _apply(
         grades=grades,
         from_reasoning=None,
         judge_errors=errors,
-        judging=judge.judging(ended=not replies.owed, mute=_all_mute([replies])),
+        judging=judge.judging(ended=not replies.owed, mute=_all_mute([replies]), cost=cost),
         judged_failures=failures,
     )
     return judged, report

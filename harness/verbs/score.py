@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from harness.asking.options import GradingOptions, JudgeOptions, OutputsOptions, ScoreOptions
 from harness.asking.watching import Watcher
 from harness.core.errors import (
@@ -35,6 +37,7 @@ from harness.verbs.outputs import ScoredFile, is_outputs, make_run, make_runs, s
 # the cards. Together these imports take a fifth of the time of scoring 4,000 short replies.
 if TYPE_CHECKING:
     from harness.exports.trackers import Tracker
+    from harness.generation.spending import Prices
     from harness.verbs.judge import Judged, JudgeSettings
 
 ByRules = Callable[[RunFolder, GradingOptions, OnGraded], list[Score]]
@@ -141,15 +144,17 @@ def score(
     watcher: Watcher,
     *,
     by_rules: ByRules = score_run,
+    prices: Prices | None = None,
 ) -> Scored:
     """Score `source` and store the scores where reports find them.
 
-    by_rules: grades a run folder by the rules. Raises `UsageError`, `StoreError`, and with a judge what a run raises.
+    by_rules: grades a run folder by the rules. prices: of the judge's tokens. Raises `UsageError`, `StoreError`, and
+    with a judge what a run raises.
     """
     grading: GradingOptions = options
     if are_outputs(source, options):
         if options.as_run is None:
-            return _score_file(source, options, judge, watcher)
+            return _score_file(source, options, judge, watcher, prices)
         source = make_run(source, options, watcher).path
     folder = RunFolder.open(source)
     if options.on is not None:
@@ -170,8 +175,8 @@ def score(
         return Scored(source=folder, folder=folder, scores=_with_drops(folder, graded))
     from harness.verbs.judge import judge_of, score_with_judge
 
-    settings, serving = judge_of(judge, watcher)
-    with _says_what_stands(folder):
+    settings, serving = judge_of(judge, watcher, prices)
+    with _says_what_stands(folder, settings):
         judged = score_with_judge(
             folder, grading, settings, serving, on_graded=watcher.graded, on_progress=watcher.progressed,
             resume_command=watcher.resume_command,
@@ -190,13 +195,24 @@ def _with_drops(folder: RunFolder, scores: list[Score]) -> list[Score]:
 
 
 @contextlib.contextmanager
-def _says_what_stands(folder: RunFolder) -> Iterator[None]:
-    """Add to the error of a judge which verdicts the stored scores now have, and which they had before."""
+def _says_what_stands(folder: RunFolder, judge: JudgeSettings) -> Iterator[None]:
+    """Add to the error of a judge which verdicts the stored scores now have, and which they had before; store in them
+    what the judge's replies took so far.
+    """
+    from harness.verbs.judge_account import total_cost
+
     before = _judges_of(folder)
     try:
         yield
     except HarnessError as error:
-        if any(score.judging and not score.judging.ended for score in _stored_scores(folder)):
+        unfinished = False
+        for score in _stored_scores(folder):
+            if score.judging and not score.judging.ended:
+                unfinished = True
+                cost = total_cost(judge.folder(folder), score.benchmark, judge.prices)
+                judging = msgspec.structs.replace(score.judging, cost=cost)
+                msgspec.structs.replace(score, judging=judging).save(folder.benchmark(score.benchmark))
+        if unfinished:
             former = f", in place of those by {', '.join(visible(name, 80) for name in before)}" if before else ""
             error.add(
                 f"The stored scores are now without the judge{former}; the same command goes on with the judging"
@@ -220,7 +236,9 @@ def _judges_of(folder: RunFolder) -> list[str]:
     return list(dict.fromkeys(name.partition("+judge:")[2] for name in graders if "+judge:" in name))
 
 
-def _score_file(source: Path, options: ScoreOptions, judge: JudgeOptions | None, watcher: Watcher) -> Scored:
+def _score_file(
+    source: Path, options: ScoreOptions, judge: JudgeOptions | None, watcher: Watcher, prices: Prices | None
+) -> Scored:
     """Score a file of outputs by the rules, then by the judge if one is given."""
     if judge is None:
         scored = score_file(source, options, watcher)
@@ -228,9 +246,9 @@ def _score_file(source: Path, options: ScoreOptions, judge: JudgeOptions | None,
     from harness.verbs.judge import judge_of
     from harness.verbs.judged_outputs import judge_file
 
-    settings, serving = judge_of(judge, watcher)  # first: a rubric that is refused leaves the stored scores
+    settings, serving = judge_of(judge, watcher, prices)  # first: a rubric that is refused leaves the stored scores
     scored = score_file(source, options, watcher)
-    with _says_what_stands(scored.folder):
+    with _says_what_stands(scored.folder, settings):
         judged = judge_file(
             scored, settings, serving, on_progress=watcher.progressed, resume_command=watcher.resume_command,
             out=options.out,

@@ -33,6 +33,7 @@ from harness.grading.second.judge_prompts import LIMO, VERDICT, with_rubric
 from harness.presets.grading import GradingOptions
 from harness.runs import Manifest, RunFolder, opinions, questions, read_samples
 from harness.scoring import Score
+from harness.scoring.judging import JudgeCost
 from harness.scoring.pipeline import score_run
 from harness.verbs.judge import JudgeSettings, Serve, Server
 from server_launchers.keeping.supervisor import RunningServer
@@ -98,7 +99,7 @@ def test_the_judge_decides_what_the_rules_left_undecided_and_nothing_else(run: R
     assert (report.n_answers, report.n_silent, report.n_owed, report.n_decided) == (2, 0, 0, 4)
     assert report.agreement.matrix == {("undecided", "correct"): 3, ("undecided", "wrong"): 1}
     assert report.agreement.disagreements == []
-    assert (report.prompt_tokens, report.completion_tokens) == (18, 22)
+    assert report.cost == JudgeCost(2, 2, 2, 18, 22)
 
 
 @pytest.mark.parametrize(
@@ -576,7 +577,8 @@ def test_a_judge_is_asked_again_only_where_it_gave_no_verdict(four: RunFolder) -
         first = judge_run(four, serve(server))
         again = judge_run(four, serve(server))
     assert kinds_asked(server) == sorted([*KINDS, "losing", "storing"])
-    assert first.scores == again.scores
+    paid_for = [msgspec.structs.replace(score, judging=msgspec.UNSET) for score in (*first.scores, *again.scores)]
+    assert paid_for[0] == paid_for[1], "nothing but what it cost"
     assert again.outcome is not None
     assert again.outcome.complete
     with FaultServer(ruling_by({"losing": True, "making": False, "burning": True})) as mended:
@@ -745,7 +747,7 @@ def test_the_command_prints_agreement_and_cost_and_keeps_json_apart(tmp_path: Pa
     assert "the graders disagree on 2 samples; where judge and rules differ, the rules count" in shown.out
     assert "q2: '5': rules wrong, judge correct (×2, 25.00 points)" in shown.out
     assert "5 distinct answers, 1 without a verdict; 4 samples decided by the judge" in shown.out
-    assert re.search(r"cost: \d+ prompt tokens, \d+ completion tokens", shown.out)
+    assert re.search(r"cost in all sessions: 5 requests, \d+ prompt tokens, \d+ completion tokens", shown.out)
     assert json.loads(as_json.out)[0]["n_undecided"] == 0
     assert "the graders disagree on 2 samples" in as_json.err
 
@@ -803,7 +805,7 @@ def test_a_real_model_judges(tmp_path: Path, short_run: RunFolder, embedded_serv
     assert done.code == 1, done.err
     assert "judge: 1 of 1 sample (100%) is truncated: raise --judge-max-tokens." in done.err
     assert "1 distinct answer" in done.out
-    assert re.search(r"cost: \d{3,} prompt tokens, \d+ completion tokens", done.out)
+    assert re.search(r"cost in all sessions: 1 request, \d{3,} prompt tokens, \d+ completion tokens", done.out)
 
 
 def test_a_server_is_started_for_the_judge_and_stopped_after(tmp_path: Path, short_run: RunFolder) -> None:

@@ -1,6 +1,6 @@
 """What a judge would be asked is said before it is asked, and holds against the requests that are then sent.
 
-For: harness.verbs.judging_costs.
+For: harness.verbs.judging_costs, harness.verbs.judge_account.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ import pytest
 from click.testing import CliRunner
 
 from harness.cli.score import command as score
+from harness.runs import RunFolder
+from harness.scoring import Score
+from harness.scoring.judging import JudgeCost
 from tests.faults.server import FaultServer, Request, Step, http
 from tests.system.command import harness
 from tests.verbs.judged_runs import PROSE, asked_of, ruling_by, shown_to, write_run
@@ -138,7 +141,10 @@ def test_a_run_without_anything_to_judge_says_so(tmp_path: Path) -> None:
         (("--judge", "m", "--dry-run", "--json"), "leave out --json"),
         (("--judge", "m", "--dry-run", "--also", "math-verify"), "--also: --dry-run sends and stores nothing"),
         (("--judge", "m", "--dry-run", "--price-in", "1"), "--price-in and --price-out must be given together"),
-        (("--judge", "m", "--price-in", "1", "--price-out", "2"), "--price-in: it needs --dry-run"),
+        (
+            ("--price-in", "1", "--price-out", "2"),
+            "--price-in: it is a price of the judge: name the judge with --judge",
+        ),
     ],
 )
 def test_what_a_dry_run_cannot_do_is_refused(tmp_path: Path, words: tuple[str, ...], sentence: str) -> None:
@@ -146,3 +152,79 @@ def test_what_a_dry_run_cannot_do_is_refused(tmp_path: Path, words: tuple[str, .
     done = harness(tmp_path, "score", str(folder), *words)
     assert done.code == 2
     assert sentence in done.err, done.err
+
+
+class CountingJudge:
+    """A judge that counts what it bills. mute_first: it gives the first n replies without a verdict."""
+
+    def __init__(self, mute_first: int = 0, refuses: int = 0) -> None:
+        self.mute, self.refuses, self.n = mute_first, refuses, 0
+
+    def __call__(self, request: Request) -> Iterator[Step]:
+        if request.method == "POST" and self.refuses:
+            self.refuses -= 1
+            return iter([http(400, b"{}")])
+        self.n += request.method == "POST"
+        mute = request.method == "POST" and self.mute > 0
+        self.mute -= mute
+        return ruling_by({} if mute else RULING)(request)
+
+
+TOKENS_IN, TOKENS_OUT = 9, 11
+"""What the judge of these tests states for each reply."""
+
+
+def accounted(folder: Path) -> JudgeCost:
+    score = Score.load(RunFolder(folder).benchmark("prose"))
+    assert score is not None
+    assert score.judging
+    assert score.judging.cost is not None
+    return score.judging.cost
+
+
+@pytest.mark.parametrize("mute", [0, 1, 2, 3, 4, 5])
+@pytest.mark.parametrize("refuses", [0, 1])
+def test_all_replies_are_in_the_account_whatever_came_of_them(tmp_path: Path, mute: int, refuses: int) -> None:
+    """Replies without a verdict are asked for again: one of three, or all, when the judge's folder begins anew."""
+    folder = write_run(tmp_path / "run", ROWS).path
+    judge = CountingJudge(mute, refuses)
+    with FaultServer(judge) as server:
+        for _ in range(4):
+            before = judge.n
+            judged(server, folder)
+            assert accounted(folder) == JudgeCost(judge.n, judge.n, judge.n, judge.n * TOKENS_IN, judge.n * TOKENS_OUT)
+        assert judge.n == before == 3 + mute, "in the end nothing is asked any more"
+
+
+def test_a_reply_without_a_verdict_that_is_put_back_counts_once(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", ROWS).path
+    judge = CountingJudge(1)
+    with FaultServer(judge) as server:
+        judged(server, folder)
+        for _ in range(3):
+            judge.refuses = 1
+            judged(server, folder)
+            assert accounted(folder).replies == judge.n == 3
+        judged(server, folder)
+        assert accounted(folder).replies == judge.n == 4
+
+
+def test_the_money_is_said_by_score_json_and_report_and_its_prices_are_recorded(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", ROWS).path
+    with FaultServer(CountingJudge(1)) as server:
+        address = ("--judge-base-url", server.base_url)
+        first = said(folder, *address, "--price-in", "1000", "--price-out", "2000")
+        assert "cost in all sessions: 3 requests, 27 prompt tokens, 33 completion tokens, 0.0930 USD" in first
+        again = said(folder, *address)
+        assert "cost in all sessions: 4 requests, 36 prompt tokens, 44 completion tokens, 0.1240 USD" in again
+    (row,) = json.loads(harness(tmp_path, "score", "run", "--judge", "judge", "--json").out)
+    assert row["judging"]["cost"] == {
+        "replies": 4, "requests": 4, "n_stated": 4, "prompt_tokens": 36, "completion_tokens": 44,
+        "usd": pytest.approx(0.124),
+    }  # fmt: skip
+    assert harness(tmp_path, "report", "run", "--out", "reported").code == 0
+    text = (tmp_path / "reported" / "report.md").read_text("utf-8")
+    (line,) = [line for line in text.splitlines() if "judge@verdict" in line and "USD" in line]
+    assert [cell.strip() for cell in line.split("|")[4:9]] == ["4", "4", "36", "44", "0.1240 USD"]
+    without = said(folder, "--price-in", "1", "--price-out", "0")
+    assert "44 completion tokens, 0.000036 USD" in without

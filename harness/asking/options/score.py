@@ -92,7 +92,7 @@ class OutputsOptions(Options):
 
 
 class JudgingCosts(Options):
-    """Whether the command only says what the judge would be asked and what that costs; at which prices."""
+    """Whether the command only says what the judge would be asked and what that costs, and the prices of its tokens."""
 
     dry_run: Annotated[
         bool,
@@ -102,15 +102,15 @@ class JudgingCosts(Options):
     ] = False
     price_in: Annotated[
         float | None,
-        Option(f"USD per million prompt tokens of the judge, for {option('dry_run')}.", under=MONEY, least=0),
+        Option("USD per million prompt tokens of the judge; the score then says what it cost.", under=MONEY, least=0),
     ] = None
     price_out: Annotated[
         float | None,
-        Option(f"USD per million new tokens of the judge, for {option('dry_run')}.", under=MONEY, least=0),
+        Option("USD per million new tokens of the judge.", under=MONEY, least=0),
     ] = None
 
     def _check(self) -> None:
-        """Raise `UsageError` for a price without its other half, and for prices that nothing uses."""
+        """Raise `UsageError` for a price without its other half."""
         super()._check()
         priced = [name for name in ("price_in", "price_out") if getattr(self, name) is not None]
         if len(priced) == 1:
@@ -118,8 +118,6 @@ class JudgingCosts(Options):
                 f"{option('price_in')} and {option('price_out')} must be given together: prompts and replies are both "
                 "billed"
             )
-        if priced and not self.dry_run:
-            raise UsageError(f"it needs {option('dry_run')}, which says what the judge costs", field=priced[0])
 
 
 class ScoreOptions(GradingOptions, OutputsOptions):

@@ -1,0 +1,95 @@
+"""What a judge's replies about a benchmark took in all sessions: requests, tokens, and money where prices are known.
+
+    stored replies + dropped replies − dropped ones that were put back
+
+A reply without a verdict is taken out of the judge's folder before its answer is asked about again. It was paid for all
+the same, so the folder's log keeps what it took. A request that brought no reply is in no count.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from harness.core import codec
+from harness.core.errors import StoreError
+from harness.core.files import open_untrusted
+from harness.core.records import Sample
+from harness.generation.spending import Prices
+from harness.reports.costs import usd
+from harness.runs import Manifest, RunFolder, read_samples
+from harness.runs.layout import RunLog
+from harness.runs.session_costs import MAX_LINE_BYTES
+from harness.scoring.judging import JudgeCost
+
+DROPPED, RETURNED = "samples_dropped", "samples_returned"
+"""The events of the log: replies were taken out of the judge's folder, or put back since no other reply came."""
+
+
+class _ReplyEvent(msgspec.Struct, frozen=True):
+    """The fields of log lines that are used here. took: of the replies together."""
+
+    event: str = ""
+    benchmark: str = ""
+    took: JudgeCost = JudgeCost()
+
+
+def cost_of(replies: Iterable[Sample]) -> JudgeCost:
+    """What these replies took, without the money."""
+    cost = JudgeCost()
+    for reply in replies:
+        tokens = reply.usage.prompt_tokens, reply.usage.completion_tokens
+        stated = [n or 0 for n in tokens]
+        cost = cost.plus(JudgeCost(1, reply.attempts, int(None not in tokens), *stated))
+    return cost
+
+
+def log_replies(log: RunLog, event: str, benchmark: str, cost: JudgeCost) -> None:
+    """Log that replies were dropped or put back. event: `DROPPED` or `RETURNED`. cost: what these replies took."""
+    log.write(event, benchmark=benchmark, n=cost.replies, took=msgspec.to_builtins(cost))
+
+
+def total_cost(folder: RunFolder, benchmark: str, prices: Prices | None) -> JudgeCost:
+    """What all replies of the judge about the benchmark took.
+
+    folder: of the judge's replies. prices: those given now; None: those that the folder records, if any.
+    """
+    cost = cost_of(read_samples(folder.benchmark(benchmark))).plus(dropped_cost(folder, benchmark))
+    prices = prices or recorded_prices(folder)
+    if prices is None:
+        return cost
+    return msgspec.structs.replace(cost, usd=prices.usd(cost.prompt_tokens, cost.completion_tokens))
+
+
+def recorded_prices(folder: RunFolder) -> Prices | None:
+    """The prices with which the judge was last asked; None if none were given."""
+    with contextlib.suppress(StoreError):  # Without its manifest, the folder still has its replies.
+        manifest = Manifest.find(folder)
+        for record in () if manifest is None else manifest.benchmarks.values():
+            # The cost of a million tokens is their price.
+            prompt, completion = usd(record, 1e6, 0), usd(record, 0, 1e6)
+            if prompt is not None and completion is not None:
+                return Prices(prompt, completion)
+    return None
+
+
+def dropped_cost(folder: RunFolder, benchmark: str) -> JudgeCost:
+    """What the replies took that are no more in the folder."""
+    cost = JudgeCost()
+    for event in _events(folder):
+        if event.benchmark == benchmark:
+            cost = cost.plus(event.took, 1 if event.event == DROPPED else -1)
+    return cost
+
+
+def _events(folder: RunFolder) -> Iterator[_ReplyEvent]:
+    """The events of the folder's log that count here; lines that cannot be read are left out."""
+    with contextlib.suppress(OSError), open_untrusted(folder.log) as file:
+        for line in iter(lambda: file.readline(MAX_LINE_BYTES), b""):
+            if b'"samples_' in line:
+                with contextlib.suppress(codec.DecodeError):
+                    event = codec.decode(line, _ReplyEvent)
+                    if event.event in (DROPPED, RETURNED):
+                        yield event
