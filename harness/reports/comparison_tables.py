@@ -12,6 +12,7 @@ from harness.reports.published import settings_in_words
 from harness.reports.tables import (
     ABSENT,
     AS_GRADED,
+    AT_MOST,
     BY_HAND,
     Table,
     note,
@@ -58,7 +59,7 @@ def paired_table(
     decisions = decide(comparisons)
     notes = []
     if any(decision.paired.at_most for decision in decisions):
-        notes.append("at most: with one sample of each question the sampling error is only bounded")
+        notes.append(AT_MOST)
     rows: list[tuple[str, ...]] = []
     for decision, corrected in zip(decisions, by_hand, strict=True):
         label, comparison = decision.run, decision.paired

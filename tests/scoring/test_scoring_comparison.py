@@ -15,6 +15,8 @@ import pytest
 from harness.benchmarks import catalogue
 from harness.core.errors import UsageError
 from harness.core.records import Grade, Question
+from harness.reports.comparison_tables import paired_table
+from harness.reports.tables import AT_MOST
 from harness.reports.unsettled import ANSWERED_ONCE, open_points
 from harness.scoring import PublishedScore, compare_published, compare_runs, load_published, score_benchmark
 from harness.scoring.deciding import RunPair, decide
@@ -201,6 +203,10 @@ def test_copies_count_as_the_samples_that_are_independent() -> None:
     assert (result.sampling_error, result.p_sampling) == pytest.approx((plain.sampling_error, plain.p_sampling))
     assert (result.at_most, plain.at_most) == (True, False)
     assert compare_runs((copied[0][0], whole[0][1]), whole[1]).at_most, "one question with copies is enough"
+    pairs = [RunPair(run="run", baseline="base", paired=paired, samples=4) for paired in (result, plain)]
+    noted = [paired_table({"b": "base"}, [pair], [None]).notes for pair in pairs]
+    assert [AT_MOST in notes for notes in noted] == [True, False], "the footnote names copies as a reason, too"
+    assert not any("with one sample of each question the" in note for notes in noted for note in notes)
 
 
 def published(percent: float, samples: int | None, **changes: Any) -> PublishedScore:
