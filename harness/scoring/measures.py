@@ -34,6 +34,8 @@ from typing import Literal, NamedTuple
 import msgspec
 import numpy as np
 
+from harness.core.inert import quoted
+from harness.core.nouns import count_noun
 from harness.scoring.intervals import (
     Array,
     Interval,
@@ -78,13 +80,34 @@ def _of_parts(items: Sequence[QuestionTally]) -> list[Measure]:
 
     A sample without an answer, or undecided, has no right part. A question without stated parts has one part.
     """
-    if not any(item.parts for item in items):
+    if not any(item.parts for item in items) or uneven_parts(items):
         return []
     # The weight of a question is unknown if no grade states parts and all its samples are undecided.
     weighted = [item for item in items if item.parts or item.undecided < item.n]
     equal = np.full(len(items), 1.0)
     parts = np.array([float(item.parts or 1) for item in weighted])
     return [_share("share of parts", items, equal), _share("share of all parts", weighted, parts)]
+
+
+def uneven_parts(items: Sequence[QuestionTally]) -> str:
+    """A warning if a grader states different totals for answers to one question; else empty.
+
+    1 of 1 part and 3 of 4 are then shares of different things, and their mean is a share of none.
+    """
+    uneven = []
+    for item in items:
+        if item.parts:
+            totals = item.facts["parts"]
+            totals = totals[totals > 0]  # an undecided answer states none
+            if totals.min() != totals.max():
+                uneven.append(f"{quoted(item.question.question_id)}: {totals.min():,} to {totals.max():,}")
+    if not uneven:
+        return ""
+    return (
+        f"the grader states different totals of parts for answers to the same question, on "
+        f"{count_noun(len(uneven), 'question')} (such as {uneven[0]}): the shares of right parts are left out. State "
+        "one total for all answers to a question, also for an answer that cannot be read"
+    )
 
 
 def _share(name: MeasureName, items: Sequence[QuestionTally], weights: Array) -> Measure:

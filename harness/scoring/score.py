@@ -36,7 +36,7 @@ from harness.scoring.audit import Audited, JudgeErrors
 from harness.scoring.by_endpoint import EndpointScore, endpoint_warnings
 from harness.scoring.intervals import Interval, cluster_numbers
 from harness.scoring.judging import Judging
-from harness.scoring.measures import VERSION, Measure, measures
+from harness.scoring.measures import VERSION, Measure, measures, uneven_parts
 from harness.scoring.tally import GradeKind, QuestionTally, SampleColumns, Tallies, slim, tally
 from harness.scoring.tokens import (
     BudgetScore,
@@ -336,13 +336,16 @@ def _measures(items: Sequence[QuestionTally]) -> tuple[Measure, ...] | msgspec.U
 
 
 def _unequal(tallies: Tallies, present: Sequence[QuestionTally]) -> list[str]:
-    """Return warnings if clusters differ much in size, or questions in their numbers of samples.
+    """Return warnings if clusters differ much in size, questions in their numbers of samples, or answers to a question
+    in their totals of parts.
 
     No warning about the numbers of samples in two cases: in an unfinished run they differ anyway; and if a former run
     decided them, they differ by difficulty on purpose. present: questions with samples.
     """
     differ = present and not tallies.missing and not tallies.allocated
     warnings = [unequal_clusters(present), unequal_samples(present) if differ else None]
+    if any(item.parts for item in present):
+        warnings.append(uneven_parts(present) or None)
     return [warning for warning in warnings if warning is not None]
 
 

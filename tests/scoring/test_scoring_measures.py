@@ -5,6 +5,7 @@ For: harness.scoring.measures.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -15,10 +16,11 @@ from hypothesis import strategies as st
 
 from bench.simulate_measures import Drawn, held, parts, versions
 from harness.core import codec
+from harness.core.nouns import count_noun
 from harness.core.records import Grade, Question
 from harness.reports.formats import to_markdown
 from harness.reports.tables import measure_table
-from harness.scoring.measures import Measure, MeasureName, measures
+from harness.scoring.measures import Measure, MeasureName, measures, uneven_parts
 from harness.scoring.score import Score, score_benchmark
 from harness.scoring.tally import QuestionTally
 from tests.scoring.graded import grade, graded, question
@@ -82,23 +84,30 @@ def test_a_verdict_that_contradicts_the_parts_counts_in_their_place() -> None:
     assert by_name["share of parts"].value == pytest.approx((1 + 0 + 0.5) / 3)
 
 
-@given(
-    st.lists(
-        st.lists(st.tuples(st.sampled_from("cwnu"), st.none() | st.integers(1, 6), st.integers(0, 6)), min_size=1),
-        min_size=1,
-        max_size=6,
-    )
-)
+def answers_with(totals: Iterable[int]) -> st.SearchStrategy[list[tuple[str, int | None, int]]]:
+    """(verdict, total or None, right parts) of some answers to one question. totals: those that the grader states."""
+    each = st.tuples(st.sampled_from("cwnu"), st.none() | st.sampled_from([*totals]), st.integers(0, 6))
+    return st.lists(each, min_size=1)
+
+
+EVEN = st.integers(1, 6).flatmap(lambda total: answers_with([total]))
+
+
+@given(st.lists(EVEN, min_size=1, max_size=6) | st.lists(EVEN | answers_with(range(1, 7)), min_size=1, max_size=6))
 def test_shares_of_parts_are_fractions_and_the_mean_share_is_never_below_the_accuracy(
     samples: list[list[tuple[str, int | None, int]]],
 ) -> None:
-    items = []
+    items, uneven = [], 0
     for number, row in enumerate(samples):
         parts = [{} if total is None else {"parts": (min(right, total), total)} for _, total, right in row]
         grades = [grade(f"q{number}", i, row[i][0], **parts[i]) for i in range(len(row))]
         items.append(QuestionTally(question(f"q{number}"), grades, len(grades)))
+        uneven += len({total for _, total, _ in row} - {None}) > 1
     by_name = {measure.name: measure for measure in measures(items)}
-    assert bool(by_name) == any(total is not None for row in samples for _, total, _ in row)
+    # Answers to one question with different totals have no common share; a question beside them may have any total.
+    assert bool(by_name) == (not uneven and any(total is not None for row in samples for _, total, _ in row))
+    assert bool(uneven_parts(items)) == bool(uneven)
+    assert not uneven or f"on {count_noun(uneven, 'question')} (such as q" in uneven_parts(items)
     if by_name:
         accuracy = sum(item.rate or 0 for item in items) / len(items)
         assert accuracy - 1e-9 <= by_name["share of parts"].value <= 1 + 1e-9
@@ -159,3 +168,13 @@ def test_intervals_hold_the_truth_and_are_narrower_than_those_of_coins(draw: Any
     assert all(np.mean(held_truth) >= 0.88 for held_truth in hits.values())
     # A coin's interval of 120 samples has a half-width of 0.08; fractions spread less.
     assert draw is versions or all(np.mean(width) < 0.07 for width in widths.values())
+
+
+def test_a_score_warns_of_uneven_totals_and_has_no_share_of_them() -> None:
+    score = scored(with_parts("q1", (3, 3), (0, 1)), with_parts("q2", (1, 4), (2, 4)))
+    (warning,) = [warning for warning in score.warnings if "parts" in warning]
+    assert "on 1 question (such as q1: 1 to 3): the shares of right parts are left out" in warning
+    assert score.measures is msgspec.UNSET
+    even = scored(with_parts("q1", (3, 3), (0, 3)), with_parts("q2", (1, 4), (2, 4)))
+    assert not [warning for warning in even.warnings if "parts" in warning]
+    assert len(measured(even)) == 2
