@@ -30,7 +30,10 @@ rules: {grader: "own_words:%s"}
 
 MODULE = """
 import os
+from harness.grading.verifier import Parts
 
+def even_parts(answer, question): return Parts(int(answer == question.references[0]), 3)
+def uneven_parts(answer, question): return Parts(3, 3) if answer == question.references[0] else Parts(0, 1)
 def right(answer, question): return answer == question.references[0]
 def refuses(answer, question): return False
 def accepts(answer, question): return True
@@ -130,7 +133,13 @@ def test_the_run_says_on_which_answers_it_tries_a_verifier(own: Path) -> None:
     ) in told
 
 
-@pytest.mark.parametrize("function", ["right", "refuses", "accepts"])
+def test_a_verifier_with_uneven_totals_of_parts_is_a_warning(own: Path) -> None:
+    (warning,) = warnings_of(own, "uneven_parts")
+    assert "different totals of parts for answers to question" in warning
+    assert '3 for "2" and 1 for "no such answer". State one total' in warning
+
+
+@pytest.mark.parametrize("function", ["right", "refuses", "accepts", "even_parts"])
 def test_any_verdict_on_the_trials_answers_lets_the_run_go_on(own: Path, function: str) -> None:
     assert warnings_of(own, function) == []
 

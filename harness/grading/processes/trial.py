@@ -48,9 +48,9 @@ def try_verifier(question: Question, *, judged: bool = False) -> Trial:
     """Call the question's verifier on its reference and on `WRONG_ANSWER`, in a worker as grading does.
 
     judged: a judge will decide the answers for which the verifier returns None, so None is no lack of a verdict.
-    Warns if the verifier gives no verdict on one of the two answers, or takes longer than grading allows by default.
-    Raises `UsageError` if the verifier gives no verdict on either answer, or takes longer than `TRIAL_SECONDS` on one
-    of them.
+    Warns if the verifier gives no verdict on one of the two answers, states different totals of parts for them, or
+    takes longer than grading allows by default. Raises `UsageError` if the verifier gives no verdict on either answer,
+    or takes longer than `TRIAL_SECONDS` on one of them.
     """
     answers = dict.fromkeys((question.references[0], WRONG_ANSWER))
     grader = quoted(question.rules.grader)
@@ -58,7 +58,7 @@ def try_verifier(question: Question, *, judged: bool = False) -> Trial:
     subject = f'question {visible(question.question_id, 60)} ("{visible(" ".join(words), 60)}")'
     causes: dict[str, str] = {}
     slow: list[str] = []
-    left_open = False
+    left_open, totals = False, {}
     for answer in answers:
         verdict = _verdict(question, answer, DEADLINE_SECONDS)
         if verifier.is_late(verdict.rule):
@@ -70,12 +70,14 @@ def try_verifier(question: Question, *, judged: bool = False) -> Trial:
                 f"the verifier {grader} gives no verdict on {subject}: it "
                 f"{verifier.failure(verdict.rule)} on the answer {slow[-1]}. Make it faster"
             )
+        if verdict.parts is not None:
+            totals[answer] = verdict.parts.total
         if judged and verdict.rule == verifier.LEFT_OPEN:
             continue
         left_open |= verdict.rule == verifier.LEFT_OPEN
         if (cause := _cause(verdict)) is not None:
             causes[answer] = cause
-    warnings = []
+    warnings = _uneven_totals(totals, grader, subject)
     deadline = TRIAL_SECONDS if slow else None
     if slow:
         warnings.append(
@@ -130,6 +132,20 @@ def try_references(questions: Sequence[Question], *, judged: bool = False) -> li
         f"answers; on that of question {visible(questions[first].question_id, 60)} "
         f'("{visible(questions[first].references[0], 60)}"): {causes[first]}. Samples without a verdict count as '
         f"wrong, unless a judge decides them ({JUDGE})"
+    ]
+
+
+def _uneven_totals(totals: dict[str, int], grader: str, subject: str) -> list[str]:
+    """A warning if a verifier states different totals of parts for answers to one question; else none.
+
+    totals: answer → its total. grader, subject: the verifier and the question, in words.
+    """
+    if len(set(totals.values())) < 2:
+        return []
+    stated = " and ".join(f'{total:,} for "{visible(answer, 60)}"' for answer, total in totals.items())
+    return [
+        f"the verifier {grader} states different totals of parts for answers to {subject}: {stated}. State one total "
+        "for all answers to a question; else the score leaves the shares of right parts out"
     ]
 
 
