@@ -104,6 +104,12 @@ def _lines_of_expected(source: Path, expected: ExpectedJudging, prices: Prices |
         f"{name}: {visible(judge.model, 100)} would be asked {count_noun(expected.n_requests, 'time')} "
         f"({count_noun(expected.n_answers, 'distinct answer')}{votes}{stored}; --judge-scope {judge.scope})"
     )
+    if len(expected.benchmarks) > 1:
+        for benchmark, of in expected.benchmarks.items():
+            times = count_noun(of.n_requests, "time")
+            yield f"  {visible(benchmark, 100)}: {times}, about {count_noun(of.n_answers, 'distinct answer')}"
+        # The judge has one prompt, and a rubric is written for one kind of answers.
+        yield f"  all by the prompt {judge.prompt.name}"
     yield (
         f"  at most {count_noun(expected.prompt_tokens, 'prompt token')} and {expected.new_tokens:,} new tokens "
         f"({judge.max_tokens:,} a reply)"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from harness.asking.options import JudgeOptions, ScoreOptions
 from harness.asking.watching import Watcher
@@ -26,19 +27,36 @@ STORING = ("as_run", "out", "track", "on", "also")
 """Options of a scoring that write, send or ask somewhere else, so that a dry run refuses them."""
 
 
+class Expected(NamedTuple):
+    """Distinct answers of one benchmark in the judge's scope, and the requests about them."""
+
+    n_answers: int
+    n_requests: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedJudging:
     """What the judge would be asked about one source.
 
-    n_answers: distinct answers in the judge's scope. n_requests: requests for replies that are missing or without a
-    verdict. prompt_tokens, new_tokens: the most that these requests can take if each is sent once.
+    benchmarks: by name, those with an answer in the judge's scope. n_answers, n_requests: of all; requests are for
+    replies that are missing or without a verdict. prompt_tokens, new_tokens: the most that these requests can take if
+    each is sent once.
     """
 
     judge: JudgeSettings
-    n_answers: int
-    n_requests: int
+    benchmarks: Mapping[str, Expected]
     prompt_tokens: int
     new_tokens: int
+
+    @property
+    def n_answers(self) -> int:
+        """The number of distinct answers in the judge's scope."""
+        return sum(of.n_answers for of in self.benchmarks.values())
+
+    @property
+    def n_requests(self) -> int:
+        """The number of requests for replies that are missing or without a verdict."""
+        return sum(of.n_requests for of in self.benchmarks.values())
 
     @property
     def n_stored(self) -> int:
@@ -62,18 +80,19 @@ def expected_judging(source: Path, options: ScoreOptions, judge: JudgeOptions, w
     folder, graded, samples_of = _grade_by_rules(source, options, watcher)
     template = Asker(model=settings.model).template(settings.sampling.sent())
     bounds = PromptBounds()
-    n_answers = n_requests = prompt_tokens = 0
+    benchmarks, prompt_tokens = {}, 0
     for benchmark in graded:
-        for question, n in requests_for(folder, benchmark, settings, samples_of):
-            n_answers += 1
-            n_requests += n
+        requests = requests_for(folder, benchmark, settings, samples_of)
+        if requests:
+            benchmarks[benchmark.folder.name] = Expected(len(requests), sum(n for _, n in requests))
+        for question, n in requests:
             if n:
                 n_bytes = prompt_bytes(codec.decode(template.body(question)))
                 prompt_tokens += n * bounds.most(question.question_id, n_bytes)
+    n_requests = sum(of.n_requests for of in benchmarks.values())
     return ExpectedJudging(
         judge=settings,
-        n_answers=n_answers,
-        n_requests=n_requests,
+        benchmarks=benchmarks,
         prompt_tokens=prompt_tokens,
         new_tokens=n_requests * settings.max_tokens,
     )

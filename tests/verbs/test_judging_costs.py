@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from harness.cli.score import command as score
-from harness.runs import RunFolder
+from harness.runs import Manifest, RunFolder
 from harness.scoring import Score
 from harness.scoring.judging import JudgeCost
 from tests.faults.server import FaultServer, Request, Step, http
@@ -39,7 +39,9 @@ def said(folder: Path, *words: str) -> str:
 
 def promised(output: str) -> tuple[int, int, int]:
     """(requests, prompt tokens at most, new tokens at most) that a dry run names."""
-    match = re.search(r"asked ([\d,]+) times? \(.*\n  at most ([\d,]+) prompt tokens? and ([\d,]+) new tokens", output)
+    match = re.search(
+        r"asked ([\d,]+) times? \(.*\n(?:  .*\n)*?  at most ([\d,]+) prompt tokens? and ([\d,]+) new tokens", output
+    )
     assert match is not None, output
     requests, prompt, new = (int(number.replace(",", "")) for number in match.groups())
     return requests, prompt, new
@@ -127,6 +129,26 @@ def test_a_file_of_outputs_is_graded_and_nothing_is_stored(tmp_path: Path) -> No
     assert [*tmp_path.iterdir()] == [file]
     with FaultServer(ruling_by(RULING)) as server:
         assert len(judged(server, file, *words)) == requests == 2
+
+
+def test_a_dry_run_names_what_each_benchmark_would_cost(tmp_path: Path) -> None:
+    """A rubric for one benchmark rules on the answers of the other, too: nobody should learn that from the bill."""
+    folder = write_run(tmp_path / "run", ROWS)
+    more = write_run(tmp_path / "more", {"q": (PROSE, [GOOD, BAD])}, benchmark="essays")
+    decided = write_run(tmp_path / "decided", {"q": ("4", [r"\boxed{4}"])}, benchmark="sums")
+    manifest = Manifest.load(folder)
+    for other, name in ((more, "essays"), (decided, "sums")):
+        shutil.copytree(other.benchmark(name).path, folder.benchmark(name).path)
+        manifest = manifest.extend(name, Manifest.load(other).benchmarks[name])
+    manifest.save(folder)
+    output = said(folder.path, "--dry-run")
+    assert promised(output)[0] == 5
+    lines = ["prose: 3 times, about 3 distinct answers", "essays: 2 times, about 2 distinct answers"]
+    assert "".join(f"  {line}\n" for line in [*lines, "all by the prompt verdict"]) in output
+    assert "sums" not in output
+    alone = said(more.path, "--dry-run")
+    assert "essays" not in alone
+    assert promised(alone)[0] == 2
 
 
 def test_a_run_without_anything_to_judge_says_so(tmp_path: Path) -> None:
