@@ -7,6 +7,7 @@ call `score`, and after it, if asked for, `harness.verbs.second_opinions` and `s
 from __future__ import annotations
 
 import contextlib
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,7 @@ from harness.core.errors import (
 from harness.core.inert import visible
 from harness.core.options import options_of
 from harness.runs import Manifest, RunFolder, grades, overrides
+from harness.runs.layout import OutputsFolder
 from harness.scoring import Score
 from harness.scoring.pipeline import OnGraded, score_run
 from harness.verbs.outputs import ScoredFile, is_outputs, make_run, make_runs, score_file
@@ -155,7 +157,9 @@ def score(
     if are_outputs(source, options):
         if options.as_run is None:
             return _score_file(source, options, judge, watcher, prices)
-        source = make_run(source, options, watcher).path
+        run = make_run(source, options, watcher)
+        _take_over_judges(OutputsFolder(source), run)
+        source = run.path
     folder = RunFolder.open(source)
     if options.on is not None:
         from harness.verbs.elsewhere import cluster
@@ -192,6 +196,27 @@ def _with_drops(folder: RunFolder, scores: list[Score]) -> list[Score]:
     from harness.verbs.twins import add_drops
 
     return add_drops(folder, scores)
+
+
+def _take_over_judges(scored: OutputsFolder, run: RunFolder) -> None:
+    """Copy the replies of judges about a file into its run, so that no judge is asked, and paid, about an answer again.
+
+    A reply is known by the checksum of its request, so it is about no other answer. Raises `StoreError`.
+    """
+    judges = scored.path / "judge"
+    if not judges.is_dir() or judges.is_symlink():
+        return
+    try:
+        shutil.copytree(judges, run.path / "judge", ignore=_locks_and_links)
+    except (OSError, shutil.Error) as error:
+        raise StoreError(f"the judge's replies in {judges} could not be copied to {run.path}: {error}") from error
+
+
+def _locks_and_links(folder: str, names: list[str]) -> set[str]:
+    """The entries of a judge's folder that are not copied: a link may lead out of it, and a lock is of that folder."""
+    return {
+        name for name in names if name.startswith(RunFolder(folder).lock.name) or (Path(folder) / name).is_symlink()
+    }
 
 
 @contextlib.contextmanager

@@ -59,6 +59,27 @@ def test_a_judge_decides_what_the_rules_left_undecided_of_a_file(file: Path, tmp
     assert (again.outcome, again.scores) == (None, judged.scores)
 
 
+def test_a_run_of_a_file_takes_over_the_judge_s_replies_and_their_cost(file: Path, tmp_path: Path) -> None:
+    """The wrong twin: another rubric has asked nothing yet. What lies elsewhere is not copied through a link."""
+    words = ("--response-key", "gen", "--answer-key", "answer", "--workers", "1", "--judge", "judge")
+    (tmp_path / "rubric.txt").write_text("Sugar is right.")
+    (tmp_path / "elsewhere").mkdir()
+    with FaultServer(ruling_by({"making sugar": True, "burning sugar": False})) as server:
+        address = ("--judge-base-url", server.base_url)
+        assert CliRunner().invoke(cli, ["score", str(file), *words, *address]).exit_code == 0
+        (tmp_path / "theirs.jsonl.scored" / "judge" / "link").symlink_to(tmp_path / "elsewhere")
+        assert len(asked_of(server)) == 2
+        done = CliRunner().invoke(cli, ["score", str(file), *words, *address, "--as-run", str(tmp_path / "run")])
+        assert done.exit_code == 0, done.output
+        assert "2 stored replies of the judge used; the judge was not asked" in done.output
+        assert "cost in all sessions: 2 requests" in done.output
+        assert len(asked_of(server)) == 2
+        other = [*words, *address, "--judge-prompt", str(tmp_path / "rubric.txt"), "--as-run", str(tmp_path / "new")]
+        assert CliRunner().invoke(cli, ["score", str(file), *other]).exit_code == 0
+        assert len(asked_of(server)) == 4
+    assert not (tmp_path / "run" / "judge" / "link").exists()
+
+
 def test_with_all_in_scope_every_distinct_answer_is_asked(file: Path) -> None:
     judge = JudgeSettings(model="judge", prompt=VERDICT, scope="all")
     with FaultServer(ruling_by({"making sugar": True, "burning sugar": False, "4": True, "5": False})) as server:
