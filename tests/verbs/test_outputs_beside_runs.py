@@ -27,8 +27,8 @@ from harness.reports.unsettled import ANSWERED_ONCE
 from harness.runs import Journal, Manifest, RunFolder, grades
 from harness.runs import questions as question_file
 from harness.runs.layout import OutputsFolder
-from harness.runs.line_file import write_lines
 from harness.runs.manifest import OUTPUTS, SHARD, BenchmarkRecord, Plan
+from harness.scoring import Score
 from tests.reports.run_folders import write_run
 
 
@@ -389,7 +389,9 @@ def test_what_another_version_graded_is_said(tmp_path: Path) -> None:
     says = "graded by different graders"
     assert not any(says in one for one in harness.compare([base, tuned])[0].decision.warnings)
     place = OutputsFolder(tuned).benchmark("tuned")
-    write_lines(place.grades, [msgspec.structs.replace(one, grader="rules 0") for one in grades.read(place)])
+    score = Score.load(place)
+    assert score is not None
+    msgspec.structs.replace(score, graders=("rules 0",)).save(place)
     assert any(says in one for one in harness.compare([base, tuned])[0].decision.warnings)
 
 
