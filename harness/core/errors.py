@@ -110,10 +110,6 @@ or to which a judge was asked and gave no verdict at all.
 """
 
 
-RESUME = " Resume with: "
-"""Stands before the command that goes on with what an error stopped, at the end of its sentence."""
-
-
 class HarnessError(Exception):
     """Base of all errors of the harness. Its text is a sentence: what was found, where, what was expected, what to do.
 
@@ -127,13 +123,15 @@ class HarnessError(Exception):
         self.sentence = Sentence(sentence)
         super().__init__(self.sentence)
 
-    def add(self, consequence: str) -> None:
+    def add(self, consequence: str, before: str = "") -> None:
         """Add a sentence on what the error leaves behind, where only a caller knows it.
 
-        A command to resume with stays last, so that it can be copied.
+        before: an end of the text that stays last, such as a command to be copied.
         """
-        cause, resume, command = self.sentence.marked.partition(RESUME)
-        self.sentence = Sentence(f"{cause.rstrip('.')}. {consequence}{'.' if resume else ''}{resume}{command}")
+        text = self.sentence.marked
+        last = before if text.endswith(before) else ""
+        added = f"{text.removesuffix(last).rstrip('.')}. {consequence}"
+        self.sentence = Sentence(f"{added}.{last}" if last else added)
         self.args = (self.sentence,)
 
 

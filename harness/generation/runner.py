@@ -25,16 +25,7 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.facts.discovery import find_model
 from harness.client.fast.event_loop import new_event_loop
 from harness.client.interface import Transport
-from harness.core.errors import (
-    RESUME,
-    Interrupted,
-    Sentence,
-    ServerError,
-    StoppedByRule,
-    StoreError,
-    UsageError,
-    option,
-)
+from harness.core.errors import Interrupted, Sentence, ServerError, StoppedByRule, StoreError, UsageError, option
 from harness.core.nouns import are, count_noun
 from harness.core.records import Sample, ServerFacts
 from harness.generation import fingerprint
@@ -119,7 +110,7 @@ class Listener:
     @property
     def resume(self) -> str:
         """A sentence, to be appended to a message, on how to resume the run."""
-        return f"{RESUME}{self.resume_command}" if self.resume_command else " The same command again resumes."
+        return f" Resume with: {self.resume_command}" if self.resume_command else " The same command again resumes."
 
 
 def generate(

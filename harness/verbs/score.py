@@ -180,7 +180,7 @@ def score(
     from harness.verbs.judge import judge_of, score_with_judge
 
     settings, serving = judge_of(judge, watcher, prices)
-    with _says_what_stands(folder, settings):
+    with _says_what_stands(folder, settings, watcher):
         judged = score_with_judge(
             folder, grading, settings, serving, on_graded=watcher.graded, on_progress=watcher.progressed,
             resume_command=watcher.resume_command,
@@ -220,13 +220,14 @@ def _locks_and_links(folder: str, names: list[str]) -> set[str]:
 
 
 @contextlib.contextmanager
-def _says_what_stands(folder: RunFolder, judge: JudgeSettings) -> Iterator[None]:
+def _says_what_stands(folder: RunFolder, judge: JudgeSettings, watcher: Watcher) -> Iterator[None]:
     """Add to the error of a judge which verdicts the stored scores now have, and which they had before; store in them
     what the judge's replies took so far.
     """
+    from harness.generation.runner import Listener
     from harness.verbs.judge_account import total_cost
 
-    before = _judges_of(folder)
+    before = [name for name in _judges_of(folder) if f"judge:{name}" != judge.name]
     try:
         yield
     except HarnessError as error:
@@ -241,7 +242,8 @@ def _says_what_stands(folder: RunFolder, judge: JudgeSettings) -> Iterator[None]
             former = f", in place of those by {', '.join(visible(name, 80) for name in before)}" if before else ""
             error.add(
                 f"The stored scores are now without the judge{former}; the same command goes on with the judging"
-                + (", and the former command brings the former scores back" if before else "")
+                + (", and the former command brings the former scores back" if before else ""),
+                before=Listener(resume_command=watcher.resume_command).resume,
             )
         raise
 
@@ -273,7 +275,7 @@ def _score_file(
 
     settings, serving = judge_of(judge, watcher, prices)  # first: a rubric that is refused leaves the stored scores
     scored = score_file(source, options, watcher)
-    with _says_what_stands(scored.folder, settings):
+    with _says_what_stands(scored.folder, settings, watcher):
         judged = judge_file(
             scored, settings, serving, on_progress=watcher.progressed, resume_command=watcher.resume_command,
             out=options.out,

@@ -164,12 +164,12 @@ def test_compare_and_report_warn_alike_of_a_judging_that_has_not_ended(tmp_path:
 
 def test_what_a_stopped_judging_leaves_stands_before_the_command_to_resume_with() -> None:
     error = HarnessError("stopped: 3 of 4 are stored. Resume with: harness score x --judge m")
-    error.add("The scores are now without the judge")
+    error.add("The scores are now without the judge", before=" Resume with: harness score x --judge m")
     assert str(error).endswith(
         "are stored. The scores are now without the judge. Resume with: harness score x --judge m"
     )
     plain = HarnessError("no such key.")
-    plain.add("The scores are now without the judge")
+    plain.add("The scores are now without the judge", before=" Resume with: harness score x --judge m")
     assert str(plain) == plain.sentence == "no such key. The scores are now without the judge"
 
 
