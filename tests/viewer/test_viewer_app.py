@@ -194,11 +194,18 @@ def test_votes_for_an_answer_that_no_rule_decides_are_undecided(results: Path, c
     }
 
 
-def test_a_vote_whose_samples_have_different_verdicts_has_none(results: Path, client: httpx.Client) -> None:
+def test_a_vote_whose_samples_have_different_verdicts_by_hand_has_none(results: Path, client: httpx.Client) -> None:
     replies = [RunReply(f"\\boxed{{{answer}}}") for answer in ("5 pears", "5", "5 pears")]
-    write_run(results / "results" / "fruit", {"demo": {"q": RunQuestion("?", "5 apples", replies)}})
-    page = client.get("/api/question", params={"run": "fruit", "benchmark": "demo", "question": "q"}).json()
-    assert page["votes"] == [{"answer": "5 pears", "n": 3, "n_correct": 1, "verdict": None}]
+    run = write_run(results / "results" / "fruit", {"demo": {"q": RunQuestion("?", "5 apples", replies)}})
+
+    def listed() -> list[tuple[str, int, str | None]]:
+        page = client.get("/api/question", params={"run": "fruit", "benchmark": "demo", "question": "q"}).json()
+        return [(vote["answer"], vote["n"], vote["verdict"]) for vote in page["votes"]]
+
+    assert listed() == [("5 pears", 2, "undecided"), ("5", 1, "correct")]
+    body = correction(run=run.path.name, question="q", sample=0)
+    assert client.post("/api/override", json=body, headers=WRITES).status_code == 200
+    assert listed() == [("5 pears", 2, None), ("5", 1, "correct")]
 
 
 def test_a_sample_has_its_answer_where_javascript_counts_it(results: Path, client: httpx.Client) -> None:
