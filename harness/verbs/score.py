@@ -27,6 +27,7 @@ from harness.core.errors import (
     UsageError,
     option,
 )
+from harness.core.files import open_untrusted, replacing
 from harness.core.inert import visible
 from harness.core.options import options_of
 from harness.runs import Manifest, RunFolder, grades, overrides
@@ -204,19 +205,24 @@ def _take_over_judges(scored: OutputsFolder, run: RunFolder) -> None:
     A reply is known by the checksum of its request, so it is about no other answer. Raises `StoreError`.
     """
     judges = scored.path / "judge"
-    if not judges.is_dir() or judges.is_symlink():
-        return
-    try:
-        shutil.copytree(judges, run.path / "judge", ignore=_locks_and_links)
-    except (OSError, shutil.Error) as error:
-        raise StoreError(f"the judge's replies in {judges} could not be copied to {run.path}: {error}") from error
+    if judges.is_dir() and not judges.is_symlink():
+        try:
+            _copy_folder(judges, run.path / "judge")
+        except OSError as error:
+            raise StoreError(f"the judge's replies in {judges} could not be copied to {run.path}: {error}") from error
 
 
-def _locks_and_links(folder: str, names: list[str]) -> set[str]:
-    """The entries of a judge's folder that are not copied: a link may lead out of it, and a lock is of that folder."""
-    return {
-        name for name in names if name.startswith(RunFolder(folder).lock.name) or (Path(folder) / name).is_symlink()
-    }
+def _copy_folder(folder: Path, to: Path) -> None:
+    """Copy a judge's folder, without links, which may lead out of it, and locks, which are of that folder."""
+    lock = RunFolder(folder).lock.name
+    for path in sorted(folder.iterdir()):
+        if path.is_symlink() or path.name.startswith(lock):
+            continue
+        if path.is_dir():
+            _copy_folder(path, to / path.name)
+        else:
+            with open_untrusted(path) as original, replacing(to / path.name) as copy:
+                shutil.copyfileobj(original, copy)
 
 
 @contextlib.contextmanager
