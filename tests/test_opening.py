@@ -49,8 +49,8 @@ OTHERS: dict[str, set[str]] = {
 }
 """Modules that open something else, and by which calls. Nothing of it is a file of a run."""
 
-NO_FILES = {"Journal.open", "RunFolder.open", "self._control.open"}
-"""Functions of ours of such a name; each opens by the two functions, or no file."""
+NO_FILES = {"Journal.open", "RunFolder.open", "self._control.open", "shutil.copyfileobj"}
+"""Functions of such a name: each opens by the two functions, or no file."""
 
 
 def opened(source: str) -> Iterator[str]:
