@@ -7,37 +7,14 @@ For: harness.grading.find.behind, harness.grading.find.choice.
 from __future__ import annotations
 
 import random
-from functools import cache
 from itertools import product
 
 import pytest
 
 import harness
-from harness.core.records import Question
-from harness.grading import verdict as deciding
-from harness.grading.processes.pool import question_on
 from tests.budget import examples
 from tests.grading import behind_answers, behind_wordings, taken_back
-
-
-@cache
-def asked(reference: str) -> Question:
-    return question_on(reference)
-
-
-@cache
-def decided(reference: str, answer: str) -> deciding.AnswerVerdict:
-    """The verdict on an answer, which hundreds of replies give."""
-    return deciding.decide(asked(reference), answer)
-
-
-def outcome(reference: str, reply: str) -> str:
-    extraction = deciding.find(asked(reference), reply)
-    if extraction is None:
-        return "no_answer"
-    behind = [decided(reference, value) for value in extraction.behind]
-    return deciding.as_stated(extraction, decided(reference, extraction.answer), behind).outcome
-
+from tests.grading.outcomes import outcome
 
 SIZE = examples(4_000)
 """Number of generated replies for each language; `make fuzz` may raise it."""

@@ -10,19 +10,8 @@ from itertools import product
 
 import pytest
 
-from harness.grading import verdict as deciding
-from harness.grading.processes.pool import question_on
 from tests.budget import examples
-
-
-def outcome(reference: str, reply: str) -> str:
-    question = question_on(reference)
-    extraction = deciding.find(question, reply)
-    assert extraction is not None, reply
-    if extraction.method == "sentence":
-        return "undecided"
-    return deciding.as_stated(extraction, deciding.decide(question, extraction.answer)).outcome
-
+from tests.grading.outcomes import outcome
 
 UNITS = ["公顷", "米", "千克", "元", "小时", "升", "个", "天", "平方厘米"]
 UNKNOWN = [

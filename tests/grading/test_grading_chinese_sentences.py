@@ -7,35 +7,14 @@ For: harness.grading.find.chinese, harness.answers.grammar.spellings.
 from __future__ import annotations
 
 import random
-from functools import cache
 from itertools import product
 
 import pytest
 
 import harness
-from harness.core.records import Question
 from harness.grading import verdict as deciding
-from harness.grading.processes.pool import question_on
 from tests.budget import examples
-
-
-@cache
-def asked(reference: str) -> Question:
-    return question_on(reference)
-
-
-@cache
-def decided(reference: str, answer: str) -> deciding.AnswerVerdict:
-    """The verdict on an answer, which hundreds of sentences give."""
-    return deciding.decide(asked(reference), answer)
-
-
-def outcome(reference: str, reply: str) -> str:
-    extraction = deciding.find(asked(reference), reply)
-    if extraction is None:
-        return "no_answer"
-    return deciding.as_stated(extraction, decided(reference, extraction.answer)).outcome
-
+from tests.grading.outcomes import asked, decided, outcome
 
 CORRECT = deciding.AnswerVerdict("correct", "text", None)
 """A verdict that an unstated answer does not keep."""

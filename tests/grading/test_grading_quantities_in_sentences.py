@@ -6,33 +6,11 @@ For: harness.grading.find.chinese_answers, harness.grading.find.chinese, harness
 
 from __future__ import annotations
 
-from functools import cache
 from itertools import product
 
 import pytest
 
-from harness.core.records import Question
-from harness.grading import verdict as deciding
-from harness.grading.processes.pool import question_on
-
-
-@cache
-def asked(reference: str) -> Question:
-    return question_on(reference)
-
-
-@cache
-def decided(reference: str, answer: str) -> deciding.AnswerVerdict:
-    return deciding.decide(asked(reference), answer)
-
-
-def outcome(reference: str, reply: str) -> str:
-    extraction = deciding.find(asked(reference), reply)
-    if extraction is None:
-        return "no_answer"
-    beside = [decided(reference, value) for value in extraction.beside]
-    return deciding.as_stated(extraction, decided(reference, extraction.answer), beside).outcome
-
+from tests.grading.outcomes import outcome
 
 PLACES = (
     "答：{}。",

@@ -6,13 +6,10 @@ For: harness.grading.find.rest_of_sentence, harness.grading.find.sentences, harn
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
 
 import pytest
 
-from harness.core.records import Question
-from harness.grading import verdict as deciding
-from harness.grading.processes.pool import question_on
+from tests.grading.outcomes import outcome
 
 ANSWERS = {
     "number": ("12", "$12$"),
@@ -111,24 +108,6 @@ LEAVES = {
     "French": ("", ", car la somme est connue", ", puisque tout est compté", " au total", ", comme demandé"),
 }  # fmt: skip
 """Continuations that add nothing to the value."""
-
-
-@cache
-def asked(reference: str) -> Question:
-    return question_on(reference)
-
-
-@cache
-def decided(reference: str, answer: str) -> deciding.AnswerVerdict:
-    return deciding.decide(asked(reference), answer)
-
-
-def outcome(reference: str, reply: str) -> str:
-    extraction = deciding.find(asked(reference), reply)
-    if extraction is None:
-        return "no_answer"
-    beside = [decided(reference, value) for value in extraction.beside]
-    return deciding.as_stated(extraction, decided(reference, extraction.answer), beside).outcome
 
 
 def replies(kind: str, language: str, continuations: tuple[str, ...]) -> Iterator[tuple[str, str]]:

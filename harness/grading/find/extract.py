@@ -202,6 +202,9 @@ _DATE = re.compile(
 )
 _ABOUT = re.compile(r"(?i)(?:\b(?:about|approximately|roughly|around)\s+|≈\s*)\Z")
 _TILDE = re.compile(r"\A[~～](?=\s*[-−]?\d)")
+_AROUND_UNIT = re.compile(r"\\(?:text|mathrm|mbox|textrm|rm|q?quad)(?![a-zA-Z])|\\[,;:!]|[\s\\{}$~]")
+"""Commands of LaTeX, braces, dollar signs and spaces that may stand around the name of a unit."""
+
 _ABOUT_IN_CHINESE = re.compile("大?约")
 _ALTERNATIVE = re.compile(r"\s*(?:or\b|或)\s*\d")
 _LINK = re.compile(r"\b(?:is|are|equals)\s+(?:therefore\s+|thus\s+|then\s+)?(?=\S)")
@@ -365,7 +368,7 @@ def _of_box(
         statement = _stated_behind(text, end, hi, kind)
         if statement is not None and hi - statement.end <= MAX_CHARS:
             return statement
-        answer = _with_behind(answer, behind, text, end, hi)
+        answer = _without_unit(_with_behind(answer, behind, text, end, hi), answer.answer.removeprefix(box.content))
         if answer.opened_by:
             return answer
     return _with_condition(answer, text, box.outer_end, hi, lo, _announcement_of_box(text, lo, box))
@@ -379,6 +382,18 @@ def _with_behind(answer: Extraction, behind: tuple[str, ...] | None, text: str, 
     if behind is None:
         return answer._replace(method=UNSTATED, opened_by=opening_sentence(text, end, hi, answer.answer))
     return answer._replace(behind=behind, stated_in=stating_sentence(text, end, hi, behind)) if behind else answer
+
+
+def _without_unit(answer: Extraction, unit: str) -> Extraction:
+    """Leave out values behind an answer that are only words of the unit, which the answer has taken from there."""
+    taken = _AROUND_UNIT.sub("", unit)
+    behind = tuple(value for value in answer.behind if not _is_within(_AROUND_UNIT.sub("", value), taken))
+    return answer._replace(behind=behind, stated_in=answer.stated_in if behind else "")
+
+
+def _is_within(words: str, unit: str) -> bool:
+    """Whether words without a digit are a part of a unit's name."""
+    return bool(words) and words in unit and re.search(r"\d", words) is None
 
 
 def _answer_of_boxes(text: str, box: Box, whole: Box, lo: int, hi: int, kind: str, is_bare: bool) -> Extraction:
@@ -415,10 +430,10 @@ def _with_unit(answer: Extraction, text: str, hi: int, kind: str) -> Extraction:
     formula = _MATH.fullmatch(answer.answer)
     if formula is None or formula.lastindex is None:
         unit = labelled_unit_behind(answer.answer, text[answer.end : hi])
-        return answer._replace(answer=f"{answer.answer}{unit}") if unit else answer
+        return _without_unit(answer._replace(answer=f"{answer.answer}{unit}"), unit) if unit else answer
     value = formula[formula.lastindex].strip()
     unit = unit_behind(value, text[answer.end : hi])
-    return answer._replace(answer=f"${value}{unit}$") if unit else answer
+    return _without_unit(answer._replace(answer=f"${value}{unit}$"), unit) if unit else answer
 
 
 def _last_filled_box(boxes: Iterator[Box], hi: int) -> tuple[Box | None, int]:
