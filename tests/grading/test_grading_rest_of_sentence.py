@@ -158,3 +158,13 @@ def test_most_words_that_add_nothing_leave_the_answer(kind: str, language: str) 
 )
 def test_a_rest_and_its_wrong_twin(reference: str, reply: str, expected: str) -> None:
     assert outcome(reference, reply) == expected
+
+
+@pytest.mark.parametrize("word", ["percent", "per cent", "pct", "percentage"])
+@pytest.mark.parametrize("reply", ["12 {}", "So we get 12 {}.", "The answer is 12 {}.", "12 {} of the total"])
+def test_a_word_for_percent_is_a_part_of_the_answer(word: str, reply: str) -> None:
+    for right in ("12%", "0.12", "12"):
+        assert outcome(right, reply.format(word)) == outcome(right, reply.format("%")) == "correct"
+    for wrong in ("13%", "1.2", "13"):
+        assert outcome(wrong, reply.format(word)) == "wrong"
+    assert outcome("12%", reply.format(f"{word} points")) == "undecided"

@@ -131,6 +131,9 @@ _LIMITS = LIMITING | names(
 )
 _BESIDE_NOUNS = names("such per")
 _IN_UNITS = names("per a an such")
+PERCENT = frozenset(("percent", "per cent", "pct", "percentage"))
+"""Words for %, which are a part of the answer."""
+
 _PRONOUNS = names("them these those that it")
 _LEFT = names("left remaining altogether total apart long wide high tall deep old away ago")
 _NUMERALS_OF_SCALE = names(
@@ -226,6 +229,8 @@ def _end_of_name(rest: str) -> int:
 def _names(words: list[str]) -> bool:
     """Whether words are a unit, or nouns and adjectives that end in a plural, or one German noun."""
     text = " ".join(words)
+    if text.lower() in PERCENT:
+        return True
     # "in" is no unit behind another word: "dollars in all".
     if not (FUNCTION_WORDS - _IN_UNITS).isdisjoint(word.lower() for word in words[1:]):
         return False

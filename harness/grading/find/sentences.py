@@ -20,7 +20,7 @@ import re
 from harness.answers.grammar.tree import names
 from harness.answers.grammar.units import FUNCTION_WORDS, changes_number, unit_of
 from harness.grading.find.plain_words import DETERMINERS, LIMITING, are_plain, has_condition
-from harness.grading.find.rest_of_sentence import leaves_value
+from harness.grading.find.rest_of_sentence import PERCENT, leaves_value
 from harness.grading.find.surroundings import OTHER_LEADS
 
 QUANTITIES = names(
@@ -285,5 +285,10 @@ def _is_subject(words: str) -> bool:
 
 
 def _is_unit(words: str) -> bool:
-    """Whether words behind a value are a unit: cm², m^3, °C, square inches."""
-    return unit_of(words.replace("²", "^2").replace("³", "^3")) is not None or words.strip() in ("°C", "°F")
+    """Whether words behind a value are a unit, or say percent: cm², m^3, °C, square inches, 33.5 pct."""
+    words = words.strip()
+    return (
+        unit_of(words.replace("²", "^2").replace("³", "^3")) is not None
+        or words in ("°C", "°F")
+        or words.lower() in PERCENT
+    )
