@@ -161,10 +161,11 @@ def test_a_rest_and_its_wrong_twin(reference: str, reply: str, expected: str) ->
 
 
 @pytest.mark.parametrize("word", ["percent", "per cent", "pct", "percentage"])
-@pytest.mark.parametrize("reply", ["12 {}", "So we get 12 {}.", "The answer is 12 {}.", "12 {} of the total"])
+@pytest.mark.parametrize("reply", ["12 {}", "So we get 12 {}.", "The answer is 12 {}."])
 def test_a_word_for_percent_is_a_part_of_the_answer(word: str, reply: str) -> None:
     for right in ("12%", "0.12", "12"):
         assert outcome(right, reply.format(word)) == outcome(right, reply.format("%")) == "correct"
     for wrong in ("13%", "1.2", "13"):
         assert outcome(wrong, reply.format(word)) == "wrong"
-    assert outcome("12%", reply.format(f"{word} points")) == "undecided"
+    for further in ("points", *(() if "answer" in reply else ("of it", "of the total"))):
+        assert outcome("12%", reply.format(f"{word} {further}")) == "undecided"

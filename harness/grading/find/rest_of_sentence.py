@@ -134,6 +134,7 @@ _IN_UNITS = names("per a an such")
 PERCENT = frozenset(("percent", "per cent", "pct", "percentage"))
 """Words for %, which are a part of the answer."""
 
+_OF = re.compile(r"(?i)\s+of\b")
 _PRONOUNS = names("them these those that it")
 _LEFT = names("left remaining altogether total apart long wide high tall deep old away ago")
 _NUMERALS_OF_SCALE = names(
@@ -173,6 +174,8 @@ def leaves_value(rest: str, *, states: bool = False) -> bool:
     rest = _SIGNS.sub("", rest.rstrip(' .*_`"”’)'))
     name = _end_of_name(rest)
     position, has_name = name, name > 0
+    if rest[:name].strip().lower() in PERCENT and _OF.match(rest, name):
+        return False  # "12 percent of it" is a part of a quantity that nobody knows
     while True:
         rest = rest[position:].lstrip(" )*_`")
         if not rest.strip(" ,(.[{|~"):
