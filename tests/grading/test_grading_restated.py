@@ -103,3 +103,39 @@ def test_a_hostile_text_behind_a_box_takes_no_time_worth_a_worker(behind: str) -
     started = time.process_time()
     verdict_of("5", f"\\boxed{{5}}\n\n{behind}", "integer")
     assert time.process_time() - started < 2
+
+
+IN_BRACKETS = (
+    ("x≥3", "\\boxed{x\\geq3}", "x≥3"), ("6.954×10^8", "\\boxed{6.954\\times10^8}", "6.954×10^8"),
+    ("2√2", "\\boxed{2\\sqrt{2}}", "2√2"), ("8a^6b^3", "\\boxed{8a^6b^3}", "8a⁶b³"), ("9……5", "\\boxed{9……5}", "9余5"),
+    ("错", "\\boxed{×}", "错误"), ("-2<x≤4", "$\\boxed{-2<x\\le4}$", "-2<x≤4"),
+    ("鸡12只，兔8只", "\\boxed{鸡12只，兔8只}", "鸡有12只，兔有8只"), ("8米", "\\boxed{8米}", "800厘米"),
+)  # fmt: skip
+"""A reference, a box that gives it, and what brackets behind the box may hold: the same value in another spelling."""
+
+
+def test_the_value_of_a_box_again_in_brackets_keeps_it_and_another_one_or_a_correction_opens_it() -> None:
+    for key, box, again in IN_BRACKETS:
+        for lead in ("即", "也就是", ""):
+            reply = f"{box}（{lead}{again}）"
+            assert verdict_of(key, reply, kind_of(key)) == "correct", reply
+            assert verdict_of(key, f"{reply}。等等，算错了。", kind_of(key)) != "correct"
+            assert verdict_of(key, f"{reply}，所以答案是{again}。", kind_of(key)) == "correct", reply
+    twins = (
+        ("x≥3", "x≥2"),
+        ("6.954×10^8", "6.954×10^7"),
+        ("2√2", "3√2"),
+        ("9……5", "9余4"),
+        ("错", "正确"),
+        ("8米", "80厘米"),
+    )
+    boxes = {key: box for key, box, _ in IN_BRACKETS}
+    for key, other in twins:
+        for held in (f"即{other}", f"应为{other}", f"更正：{other}", f"不是{key}"):
+            assert verdict_of(key, f"{boxes[key]}（{held}）", kind_of(key)) != "correct", (key, held)
+    # A remark in brackets is none of the values.
+    for remark in ("验算正确", "最简形式", "见上"):
+        assert verdict_of("5", f"\\boxed{{5}}（{remark}）", "integer") == "correct"
+    # A wrong answer stays wrong only if the brackets hold no right one.
+    assert verdict_of("x≥3", "\\boxed{x\\geq2}（即x≥2）", "expression") == "wrong"
+    assert verdict_of("x≥3", "\\boxed{x\\geq2}（即x≥3）", "expression") == "undecided"

@@ -10,6 +10,7 @@ correction count), the second of the sentences that state a value (`behind_value
 of an answer ("the answer is 5"), and the last one. The values are handed on as text, for nothing here reads a value;
 the answer counts only if each of them gets the same verdict (`harness.grading.verdict.as_stated`). If the last such
 value stands behind all sentences that deny the answer, they do not count: "Wait, let me check. … So the total is 12."
+What stands in brackets directly behind a box is handed on as a value, too, unless it is a remark: `\boxed{3}（即三）`.
 """
 
 from __future__ import annotations
@@ -69,6 +70,13 @@ _SCRIPTS = tuple(
 _MAX_SCRIPTS = 3
 """A text in more scripts than this is noise, in which no sentence says anything."""
 
+_SAYS_AGAIN = r"\s*(?:即|也就是|就是|或者?(?:写[作成])?|也?可以?写[作成]|[写记]作|=)?[:：为是]?\s*"
+_IN_BRACKETS = re.compile(
+    rf"(?:[}}$*_` \t]|\\[)\]])*(?:（{_SAYS_AGAIN}(?P<full>[^（）\n]{{1,80}})）"
+    rf"|\({_SAYS_AGAIN}(?P<half>(?:[^()（）\n]|\([^()\n]{{1,40}}\)){{1,80}})\))(?=[\s*_。.！!，,；;]|\Z)"
+)
+"""Brackets behind a box, up to the next mark, that may hold its value again: `\\boxed{x\\geq3}（即x≥3）`."""
+
 _BEHIND_LETTER = re.compile(r"[)）\]】}$* \t]*(?P<mark>[.．、:：]?)(?=[^\n])")
 
 
@@ -76,6 +84,17 @@ def values_behind(text: str, end: int, hi: int, answer: str, *, is_boxed: bool =
     """Return the values that text[end:hi], which stands behind an answer, states as an answer in another spelling, in
     the order of the text; None if it leaves the answer open. is_boxed: the answer stands in a box.
     """
+    bracket = _IN_BRACKETS.match(text, end, hi) if is_boxed else None
+    # Brackets that would leave the answer open by themselves are a value: what they hold must get its verdict.
+    if bracket is not None and _values_behind(text, end, bracket.end(), answer, is_boxed=True) != ():
+        rest = _values_behind(text, bracket.end(), hi, answer, is_boxed=True)
+        held = (bracket["full"] or bracket["half"]).strip(" \t*_`$")
+        return None if rest is None else (held, *rest)
+    return _values_behind(text, end, hi, answer, is_boxed=is_boxed)
+
+
+def _values_behind(text: str, end: int, hi: int, answer: str, *, is_boxed: bool) -> tuple[str, ...] | None:
+    """Return what `values_behind` returns, of a text in which no value stands in brackets directly behind a box."""
     if not text[end:hi].strip(MARKS + "\n。"):
         return ()  # most answers end the reply
     # The text of an option, behind its letter and a dot, belongs to the answer's own sentence.
