@@ -24,6 +24,7 @@ from harness.grading.find.explanation import concludes, explains
 from harness.grading.find.refusals import is_repaired, is_taken_back
 from harness.grading.find.repeated import is_letter, letter_in, plain
 from harness.grading.find.rest_of_sentence import leaves_value, restatement
+from harness.grading.find.whole_clause import is_judgement
 
 MAX_VALUES = 4
 """Largest number of different values behind an answer that are compared; with more of them the answer is open."""
@@ -144,7 +145,7 @@ def _stated(sentences: list[str], first: int, answer: str, explained: list[bool]
         stated = read(sentence, answer, is_last=is_last)
         if index == 0 and not is_letter(answer) and (value := restatement(sentences[0])) is not None:
             stated = Stated(value, announced=True)
-        if explained[index] and not (is_last and concludes(sentence)):
+        if explained[index] and not (is_last and (concludes(sentence) or is_judgement(answer))):
             stated = stated if stated is not None and stated.announced else None
         elif stated is None and not values:
             stated = repeated(sentence, answer)
@@ -198,5 +199,7 @@ def _is_harmless(sentences: list[str], index: int, answer: str, explained: list[
     is_far = N_NEAR <= index < len(sentences) - N_NEAR
     if _is_chinese(sentence):
         is_work = explained[index]
-        return leaves_in_chinese(sentence, answer, is_far=is_far or is_work, is_first=index <= 1 and not is_work)
+        return leaves_in_chinese(
+            sentence, answer, is_far=is_far or is_work, is_first=index <= 1 and not is_work, is_work=is_work
+        )
     return leaves_in_english(sentence, answer, is_rest=index == 0, is_far=is_far, is_first=index == 1)
