@@ -431,10 +431,10 @@ def _with_options_behind(
     if not stated:
         return extraction
     last_own = max((index for index, sentence in enumerate(stated) if sentence.letter == own), default=-1)
-    others = {said.letter: text[said.start : said.end].strip() for said in stated[last_own + 1 :]}
+    others = {option.letter: text[option.start : option.end].strip() for option in stated[last_own + 1 :]}
     for sentence in stated:
         text = f"{text[: sentence.start]}{' ' * (sentence.end - sentence.start)}{text[sentence.end :]}"
-    found = extract_from(
+    extracted = extract_from(
         text,
         start,
         end,
@@ -444,10 +444,10 @@ def _with_options_behind(
         last=_last_letter(question),
         is_bare=False,
     )
-    if found is None or found.answer != extraction.answer:
+    if extracted is None or extracted.answer != extraction.answer:
         return extraction
-    stated_in = [*others.values()][-1] if others else found.stated_in
-    return found._replace(behind=(*found.behind, *others), stated_in=stated_in)
+    stated_in = [*others.values()][-1] if others else extracted.stated_in
+    return extracted._replace(behind=(*extracted.behind, *others), stated_in=stated_in)
 
 
 def _find_in(question: Question, text: str, start: int, end: int, *, truncated: bool) -> Extraction | None:

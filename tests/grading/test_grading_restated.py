@@ -148,7 +148,7 @@ WORKS = (
     ("-2<x≤4", "-2<x\\le4", ("由2x>-4得x>-2；由x-1≤3得x≤4。", "由x-1≤3得x≤4，但两边方向不变。")),
     ("12元/千克", "12元/千克", ("总价÷数量=单价，30÷2.5=12（元）。", "重量不同，但单价不变，30÷2.5=12（元）。")),
 )
-"""A reference, the answer, and works that explain it with contrasts and with equations that do not end in the answer."""
+"""A reference, the answer, and works with contrasts, or with equations that do not end in the answer."""
 
 CORRECTIONS = {
     "错": (

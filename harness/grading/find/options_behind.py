@@ -58,12 +58,12 @@ def options_stated(text: str, end: int, hi: int, own: str, choices: tuple[str, .
     return stated
 
 
-def _letter(said: str, choices: tuple[str, ...]) -> str | None:
-    """Return the letter of the one option that `said` names by its letter, its text or its number; else None."""
+def _letter(option: str, choices: tuple[str, ...]) -> str | None:
+    """Return the letter of the one option that `option` names by its letter, its text or its number; else None."""
     last = chr(ord("A") + len(choices) - 1)
-    if (letter := letter_of(said, last)) is not None:
+    if (letter := letter_of(option, last)) is not None:
         return letter
-    signs, words, number = without_layout(said), words_of(said), plain_number(said)
+    signs, words, number = without_layout(option), words_of(option), plain_number(option)
     fitting = [
         index
         for index, choice in enumerate(choices)
@@ -71,8 +71,8 @@ def _letter(said: str, choices: tuple[str, ...]) -> str | None:
         or (words and words == words_of(choice))
         or (
             number is not None
-            and (other := plain_number(choice)) is not None
-            and number.top * other.bottom == other.top * number.bottom
+            and (value := plain_number(choice)) is not None
+            and number.top * value.bottom == value.top * number.bottom
         )
     ]
     return chr(ord("A") + fitting[0]) if len(fitting) == 1 else None
