@@ -415,6 +415,41 @@ def _find_in_reasoning(question: Question, sample: Sample) -> Extraction | None:
     return _find_in(question, text, 0, len(text), truncated=True) if text else None
 
 
+def _with_options_behind(
+    question: Question, text: str, start: int, end: int, extraction: Extraction, *, truncated: bool
+) -> Extraction:
+    """Return the answer to a choice question with the options that sentences in Chinese behind its letter state.
+
+    Such a sentence says the option again, or another one, whose letter must then get the same verdict; for all else it
+    is left out of the text.
+    """
+    from harness.answers.letters import letter_of
+    from harness.grading.find.options_behind import options_stated
+
+    own = letter_of(extraction.answer, _last_letter(question), any_case=True)
+    stated = options_stated(text, extraction.end, end, own, question.choices) if own is not None else []
+    if not stated:
+        return extraction
+    last_own = max((index for index, sentence in enumerate(stated) if sentence.letter == own), default=-1)
+    others = {option.letter: text[option.start : option.end].strip() for option in stated[last_own + 1 :]}
+    for sentence in stated:
+        text = f"{text[: sentence.start]}{' ' * (sentence.end - sentence.start)}{text[sentence.end :]}"
+    extracted = extract_from(
+        text,
+        start,
+        end,
+        kind=question.kind,
+        parts=None,
+        truncated=truncated,
+        last=_last_letter(question),
+        is_bare=False,
+    )
+    if extracted is None or extracted.answer != extraction.answer:
+        return extraction
+    stated_in = [*others.values()][-1] if others else extracted.stated_in
+    return extracted._replace(behind=(*extracted.behind, *others), stated_in=stated_in)
+
+
 def _find_in(question: Question, text: str, start: int, end: int, *, truncated: bool) -> Extraction | None:
     """Return the answer to `question` in text[start:end], cut to the bound of an answer; None if there is no answer.
 
@@ -432,6 +467,8 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
         names = question.kind == "text" and question.rules.grader == verifier.RULES and not truncated
         span = naming_sentence(text, start, end, question.references) if names else None
         return None if span is None else Extraction(text[slice(*span)], *span, UNSTATED)
+    if question.kind == "choice" and question.choices and not text.isascii():
+        extraction = _with_options_behind(question, text, start, end, extraction, truncated=truncated)
     is_ruled = question.kind not in ("choice", "text", "program") and question.rules.grader == verifier.RULES
     if is_ruled and not text.isascii() and _are_rows(question.references):
         # Few references are rows, so that most commands have no need of these.

@@ -164,3 +164,47 @@ def test_the_value_of_one_option_alone_is_that_option(
 ) -> None:
     asked = question(reference, kind="choice", choices=choices)
     assert grade(asked, sample(rf"\boxed{{{answer}}}")).verdict == expected
+
+
+OPTIONS_IN_CHINESE = (
+    ("3/5", "2/5", "2/3", "1/2"), ("12厘米", "15厘米", "18厘米", "20厘米"), ("三角形", "长方形", "正方形", "圆"),
+    ("\\frac{3}{5}", "0.4", "x+1", "x-1"),
+)  # fmt: skip
+STATEMENTS = (
+    "所以，摸到白球的可能性是{}。",
+    "答：结果是{}。",
+    "因此答案是{}。",
+    "故答案为：{}",
+    "综上，它等于{}。",
+    "分析可知，它是{}。",
+)
+
+
+def test_behind_a_letter_the_text_of_its_option_keeps_it_and_that_of_another_opens_it() -> None:
+    for choices in OPTIONS_IN_CHINESE:
+        for index, own in enumerate("ABCD"):
+            asked = question(own, kind="choice", choices=choices)
+            for other, text in enumerate(choices):
+                for said in (text, f"选项{'ABCD'[other]}"):
+                    for statement in STATEMENTS:
+                        reply = f"\\boxed{{{own}}}\n\n{statement.format(said)}"
+                        outcome = grade(asked, sample(reply)).verdict
+                        # A reply that ends in another letter gives that one, and is wrong.
+                        assert (outcome == "correct") is (other == index), (choices, reply, outcome)
+
+
+@pytest.mark.parametrize(
+    ("behind", "outcome"),
+    [
+        ("所以，摸到白球的可能性是0.4。", "correct"),
+        ("所以红球的可能性是3/5。所以白球的可能性是2/5。", "correct"),
+        ("所以红球的可能性是3/5，白球的可能性是2/5。", "correct"),
+        ("所以白球的可能性是2/5。等等，答案是3/5。", "wrong"),
+        ("等等，我算错了。", "undecided"),
+        ("错误的是选项A。", "undecided"),
+        ("所以，可能性不是2/5。", "undecided"),
+    ],
+)
+def test_the_option_that_the_text_behind_a_letter_ends_in_counts(behind: str, outcome: str) -> None:
+    asked = question("B", kind="choice", choices=OPTIONS_IN_CHINESE[0])
+    assert grade(asked, sample(f"\\boxed{{B}}\n{behind}")).verdict == outcome

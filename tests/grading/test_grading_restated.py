@@ -103,3 +103,99 @@ def test_a_hostile_text_behind_a_box_takes_no_time_worth_a_worker(behind: str) -
     started = time.process_time()
     verdict_of("5", f"\\boxed{{5}}\n\n{behind}", "integer")
     assert time.process_time() - started < 2
+
+
+IN_BRACKETS = (
+    ("x≥3", "\\boxed{x\\geq3}", "x≥3"), ("6.954×10^8", "\\boxed{6.954\\times10^8}", "6.954×10^8"),
+    ("2√2", "\\boxed{2\\sqrt{2}}", "2√2"), ("8a^6b^3", "\\boxed{8a^6b^3}", "8a⁶b³"), ("9……5", "\\boxed{9……5}", "9余5"),
+    ("错", "\\boxed{×}", "错误"), ("-2<x≤4", "$\\boxed{-2<x\\le4}$", "-2<x≤4"),
+    ("鸡12只，兔8只", "\\boxed{鸡12只，兔8只}", "鸡有12只，兔有8只"), ("8米", "\\boxed{8米}", "800厘米"),
+)  # fmt: skip
+"""A reference, a box that gives it, and what brackets behind the box may hold: the same value in another spelling."""
+
+
+def test_the_value_of_a_box_again_in_brackets_keeps_it_and_another_one_or_a_correction_opens_it() -> None:
+    for key, box, again in IN_BRACKETS:
+        for lead in ("即", "也就是", ""):
+            reply = f"{box}（{lead}{again}）"
+            assert verdict_of(key, reply, kind_of(key)) == "correct", reply
+            assert verdict_of(key, f"{reply}。等等，算错了。", kind_of(key)) != "correct"
+            assert verdict_of(key, f"{reply}，所以答案是{again}。", kind_of(key)) == "correct", reply
+    twins = (
+        ("x≥3", "x≥2"),
+        ("6.954×10^8", "6.954×10^7"),
+        ("2√2", "3√2"),
+        ("9……5", "9余4"),
+        ("错", "正确"),
+        ("8米", "80厘米"),
+    )
+    boxes = {key: box for key, box, _ in IN_BRACKETS}
+    for key, other in twins:
+        for held in (f"即{other}", f"应为{other}", f"更正：{other}", f"不是{key}"):
+            assert verdict_of(key, f"{boxes[key]}（{held}）", kind_of(key)) != "correct", (key, held)
+    # A remark in brackets is none of the values.
+    for remark in ("验算正确", "最简形式", "见上"):
+        assert verdict_of("5", f"\\boxed{{5}}（{remark}）", "integer") == "correct"
+    # A wrong answer stays wrong only if the brackets hold no right one.
+    assert verdict_of("x≥3", "\\boxed{x\\geq2}（即x≥2）", "expression") == "wrong"
+    assert verdict_of("x≥3", "\\boxed{x\\geq2}（即x≥3）", "expression") == "undecided"
+
+
+TITLES = ("【解析】", "【详解】", "**解析**：", "解析：")
+WORKS = (
+    ("错", "错", ("2是偶数，但2不是合数。", "2是偶数，然而2是质数，不是合数。", "因为2是偶数，但合数没有2。")),
+    ("√", "√", ("周长和面积的数值相等，但意义和单位都不同。", "数值相等，却意义不同。")),
+    ("-2<x≤4", "-2<x\\le4", ("由2x>-4得x>-2；由x-1≤3得x≤4。", "由x-1≤3得x≤4，但两边方向不变。")),
+    ("12元/千克", "12元/千克", ("总价÷数量=单价，30÷2.5=12（元）。", "重量不同，但单价不变，30÷2.5=12（元）。")),
+)
+"""A reference, the answer, and works with contrasts, or with equations that do not end in the answer."""
+
+CORRECTIONS = {
+    "错": (
+        "但答案不是错。", "2是质数，所以这句话是对的。", "2是质数，这句话是对的。", "更正：对。", "但我算的不对。",
+        "但不是错。", "但上面的不成立。", "但应该是对。",
+    ),
+    "12元/千克": (
+        "30÷2=15，故答案为15元/千克。", "30÷2=15，所以答案是15元/千克。", "30÷2=15，答案应为15元/千克。",
+        "等等，30÷2=15。", "30÷2=15，所以单价是15元/千克。", "30÷2.5=12，但不是12元/千克。",
+        "但12元/千克不是单价。", "但不是单价。", "但这不是单价。",
+    ),
+    "-2<x≤4": (
+        "由x-1≤3得x≤5，所以-2<x≤5。", "但x≤4不成立。", "但方程无解。", "更正：x≤4。", "所以，答案是x≤4。",
+    ),
+}  # fmt: skip
+
+
+def test_a_contrast_or_an_equation_of_the_work_leaves_the_answer_and_a_correction_or_another_result_opens_it() -> None:
+    for key, answer, works in WORKS:
+        for title in TITLES:
+            for shown in (f"【答案】{key}", f"【答案】\\boxed{{{answer}}}"):
+                for work in works:
+                    assert verdict_of(key, f"{shown}\n{title}{work}", kind_of(key)) == "correct", (shown, title, work)
+                for correction in CORRECTIONS.get(key, ()):
+                    reply = f"{shown}\n{title}{works[0]}{correction}"
+                    assert verdict_of(key, reply, kind_of(key)) != "correct", reply
+
+
+def test_the_work_behind_an_option_may_end_in_its_value_and_not_in_another_one() -> None:
+    choices = ("3/5", "2/5", "2/3", "1/2")
+    for shown in ("【答案】B", "【答案】\\boxed{B}", "【答案】\\boxed{B. \\frac{2}{5}}"):
+        for title in TITLES:
+            for work, is_right in (
+                ("白球2个，可能性是2÷5=2/5。", True),
+                ("白球2个，但球不同，可能性是2÷5=2/5。", True),
+                ("白球3个，可能性是3÷5=3/5，故选A。", False),
+                ("所以，可能性是3/5。", False),
+                ("但B不对。", False),
+                ("更正，选A。", False),
+                ("但应选A。", False),
+            ):
+                asked_option = Question(
+                    benchmark="b", question_id="1", references=("B",), kind="choice", choices=choices, row_digest="",
+                    prompt_digest="",
+                )  # fmt: skip
+                sample = Sample(
+                    benchmark="b", question_id="1", sample_index=0, text=f"{shown}\n{title}{work}", reasoning=None,
+                    finish_reason="stop", timing=Timing(started=0.0, total=0.0), endpoint="test",
+                )  # fmt: skip
+                assert (grade(asked_option, sample).verdict == "correct") is is_right, (shown, title, work)

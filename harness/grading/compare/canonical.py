@@ -18,6 +18,11 @@ order.
 Units, percent and degree signs vote by their number alone where the reference has none, and inside of lists, if that
 number gets the same verdict (`vote_of`): 50 and 50% are one vote beside 50, and two beside 1/2. So no vote of rational
 numbers joins answers of different verdicts. The text of an option votes for its letter.
+
+Where a form is asked for, an answer that misses nothing but the form says so in its vote:
+
+    2(x+3)(x-3), 2(x-3)(x+3)     expression 5e…                  the spelling of an answer never counts
+    2(x²-9), 2x²-18              expression 5e…, not factored    right by value, and wrong
 """
 
 from __future__ import annotations
@@ -25,6 +30,8 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 from functools import lru_cache
+
+from msgspec import structs
 
 from harness.answers.boxed import without_boxes
 from harness.answers.grammar.literals import Unreadable
@@ -68,15 +75,37 @@ def vote_of(answer: str, question: Question, outcome: VerdictName) -> str | None
     outcome: the verdict on the answer. A vote that says less than the answer (without signs, names or braces) is an
     answer itself: where it gets another verdict, the answer votes by its own text.
     """
+    form = question.rules.form
+    if form is not None and question.kind not in ("choice", "text"):
+        by_value = structs.replace(question, rules=structs.replace(question.rules, form=None))
+        # A right answer has the form. Any other one is compared once more, as short answers are for their near misses.
+        value = outcome if outcome == "correct" else _verdict_on(answer, by_value)
+        vote = vote_of(answer, by_value, value)
+        return vote if vote is None or value == outcome else f"{vote}, not {form}"
     vote = canonical(answer, question)
     if vote is None or question.kind == "choice" or plain_number(answer) is not None:
         return vote
+    if (point := _POINT.fullmatch(vote)) is not None and _lists_values(question.references):
+        # Beside a list, a point is a list in brackets, as long as it gets the verdict of the list.
+        items = point[1].split(", ")
+        listed = ", ".join(items if _counts_order(question) else sorted(items))
+        if _verdict_on(listed, question) == outcome:
+            return listed
     if vote == answer or _READABLE.fullmatch(vote) is None:
         return vote
     # A longer vote would cost a second long comparison.
     if len(vote) <= _MAX_COMPARED_CHARS and _verdict_on(vote, question) == outcome:
         return vote
     return without_layout(answer)[:200]
+
+
+@lru_cache(maxsize=1_024)
+def _lists_values(references: tuple[str, ...]) -> bool:
+    """Whether each reference is a list of values without brackets: 9；20."""
+    try:
+        return all(parse(without_boxes(reference)).op == "list" for reference in references)
+    except (Unreadable, RecursionError):
+        return False
 
 
 def _verdict_on(vote: str, question: Question) -> VerdictName:
@@ -90,6 +119,9 @@ _MAX_COMPARED_CHARS = 200
 
 _READABLE = re.compile(r"(?:[-\d/()\[\]∪, ]|inf)++")
 """A vote of rational numbers, alone or in lists, points and intervals."""
+
+_POINT = re.compile(r"\(([-\d/, ]{1,200})\)")
+"""A vote of several rational numbers in round brackets."""
 
 
 def canonical(answer: str, question: Question) -> str | None:
@@ -282,6 +314,8 @@ def _vote_of_tree(node: Node, *, ordered: bool = False) -> str:
         return f"[{'; '.join(', '.join(_vote_of_tree(cell) for cell in row) for row in args)}]"
     if op == "text":
         return words_of(args[0])
+    if op == "ratio" and len(args) == 2:
+        return _vote_of_tree(Node("div", args))  # 3:2 and 6:4
     if op in ("interval", "union", "inter", "minus", "builder", "rel", "member"):
         try:
             pieces = real_set(node)

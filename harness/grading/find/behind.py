@@ -10,6 +10,7 @@ correction count), the second of the sentences that state a value (`behind_value
 of an answer ("the answer is 5"), and the last one. The values are handed on as text, for nothing here reads a value;
 the answer counts only if each of them gets the same verdict (`harness.grading.verdict.as_stated`). If the last such
 value stands behind all sentences that deny the answer, they do not count: "Wait, let me check. … So the total is 12."
+What stands in brackets directly behind a box is handed on as a value, too, unless it is a remark: `\boxed{3}（即三）`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from harness.grading.find.explanation import concludes, explains
 from harness.grading.find.refusals import is_repaired, is_taken_back
 from harness.grading.find.repeated import is_letter, letter_in, plain
 from harness.grading.find.rest_of_sentence import leaves_value, restatement
+from harness.grading.find.whole_clause import is_judgement
 
 MAX_VALUES = 4
 """Largest number of different values behind an answer that are compared; with more of them the answer is open."""
@@ -69,6 +71,13 @@ _SCRIPTS = tuple(
 _MAX_SCRIPTS = 3
 """A text in more scripts than this is noise, in which no sentence says anything."""
 
+_SAYS_AGAIN = r"\s*(?:即|也就是|就是|或者?(?:写[作成])?|也?可以?写[作成]|[写记]作|=)?[:：为是]?\s*"
+_IN_BRACKETS = re.compile(
+    rf"(?:[}}$*_` \t]|\\[)\]])*(?:（{_SAYS_AGAIN}(?P<full>[^（）\n]{{1,80}})）"
+    rf"|\({_SAYS_AGAIN}(?P<half>(?:[^()（）\n]|\([^()\n]{{1,40}}\)){{1,80}})\))(?=[\s*_。.！!，,；;]|\Z)"
+)
+"""Brackets behind a box, up to the next mark, that may hold its value again: `\\boxed{x\\geq3}（即x≥3）`."""
+
 _BEHIND_LETTER = re.compile(r"[)）\]】}$* \t]*(?P<mark>[.．、:：]?)(?=[^\n])")
 
 
@@ -76,6 +85,17 @@ def values_behind(text: str, end: int, hi: int, answer: str, *, is_boxed: bool =
     """Return the values that text[end:hi], which stands behind an answer, states as an answer in another spelling, in
     the order of the text; None if it leaves the answer open. is_boxed: the answer stands in a box.
     """
+    bracket = _IN_BRACKETS.match(text, end, hi) if is_boxed else None
+    # Brackets that would leave the answer open by themselves are a value: what they hold must get its verdict.
+    if bracket is not None and _values_behind(text, end, bracket.end(), answer, is_boxed=True) != ():
+        rest = _values_behind(text, bracket.end(), hi, answer, is_boxed=True)
+        held = (bracket["full"] or bracket["half"]).strip(" \t*_`$")
+        return None if rest is None else (held, *rest)
+    return _values_behind(text, end, hi, answer, is_boxed=is_boxed)
+
+
+def _values_behind(text: str, end: int, hi: int, answer: str, *, is_boxed: bool) -> tuple[str, ...] | None:
+    """Return what `values_behind` returns, of a text in which no value stands in brackets directly behind a box."""
     if not text[end:hi].strip(MARKS + "\n。"):
         return ()  # most answers end the reply
     # The text of an option, behind its letter and a dot, belongs to the answer's own sentence.
@@ -125,7 +145,7 @@ def _stated(sentences: list[str], first: int, answer: str, explained: list[bool]
         stated = read(sentence, answer, is_last=is_last)
         if index == 0 and not is_letter(answer) and (value := restatement(sentences[0])) is not None:
             stated = Stated(value, announced=True)
-        if explained[index] and not (is_last and concludes(sentence)):
+        if explained[index] and not (is_last and (concludes(sentence) or is_judgement(answer))):
             stated = stated if stated is not None and stated.announced else None
         elif stated is None and not values:
             stated = repeated(sentence, answer)
@@ -179,5 +199,7 @@ def _is_harmless(sentences: list[str], index: int, answer: str, explained: list[
     is_far = N_NEAR <= index < len(sentences) - N_NEAR
     if _is_chinese(sentence):
         is_work = explained[index]
-        return leaves_in_chinese(sentence, answer, is_far=is_far or is_work, is_first=index <= 1 and not is_work)
+        return leaves_in_chinese(
+            sentence, answer, is_far=is_far or is_work, is_first=index <= 1 and not is_work, is_work=is_work
+        )
     return leaves_in_english(sentence, answer, is_rest=index == 0, is_far=is_far, is_first=index == 1)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 
+from harness.grading.find.explanation import CONTRAST, contrasts_work
 from harness.grading.find.repeated import is_letter, plain
 from harness.grading.find.whole_clause import is_judgement, judged_in
 
@@ -22,7 +23,7 @@ _CLOSES = re.compile(
 )
 _PASSED = re.compile(
     r"不难|不同|不等式|不变|不妨|不重复|无误|无理数|无限|无穷|未知|非负|非零|误差|公差|差[是为]|相差|没有余数"
-    r"|有没有|能不能|是否"
+    r"|有没有|能不能|是否|可能性(?=[是为等=＝])"
 )
 _TURNS = re.compile(
     r"[误吗呢错漏忘悔疑惑猜惜糟唉哎哦啊呃咦噢嗯]|等等|等一|稍等|抱歉|对不起|其实|实际|事实上|应该|应当|sorry"
@@ -113,11 +114,14 @@ _CONCLUDES = re.compile("所以|因此|故|只有|应?选")
 _OTHER_LETTERS = re.compile(r"(?:选项)?(?:其[他余它](?:选项|答案|项)?|[A-J])(?![^，,]*(?:[正准]确|才|对\Z|选|问题))")
 
 
-def leaves_in_chinese(sentence: str, answer: str, *, is_far: bool = False, is_first: bool = False) -> bool:
+def leaves_in_chinese(
+    sentence: str, answer: str, *, is_far: bool = False, is_first: bool = False, is_work: bool = False
+) -> bool:
     """Whether a sentence in Chinese behind an answer does not deny, doubt or correct it.
 
     is_far: it stands amid a long text, where only words of correction count. is_first: it stands directly behind the
-    answer, where it may say what the answer is, or how it goes on.
+    answer, where it may say what the answer is, or how it goes on. is_work: it stands in a section that explains the
+    answer, where a contrast may be one of the work (`explanation`).
     """
     if _CLOSES.match(sentence) and not _SPEAKS_OF_ANSWER.search(sentence):
         return True
@@ -133,6 +137,9 @@ def leaves_in_chinese(sentence: str, answer: str, *, is_far: bool = False, is_fi
     if is_judgement(answer):  # 这句话是错误的 says 错误 again, or is compared with it
         clauses = [clause for clause in clauses if not judged_in(clause)]
     own = plain(answer)
+    if is_work:
+        is_value = not is_judgement(answer) and not is_letter(answer)
+        clauses = [clause for clause in clauses if not _is_contrast_of_work(clause, own, is_value=is_value)]
     if is_letter(answer) and (nonblank := [clause for clause in clauses if clause.strip()]):
         reason = _REASON_OF_QUESTION.match(nonblank[0])
         if reason is not None:
@@ -142,6 +149,11 @@ def leaves_in_chinese(sentence: str, answer: str, *, is_far: bool = False, is_fi
         or (not is_far and _NEGATES.search(clause) and (_OF_ANSWER.match(clause) or own in clause))
         for clause in clauses
     )
+
+
+def _is_contrast_of_work(clause: str, own: str, *, is_value: bool) -> bool:
+    """Whether a clause is a contrast of the work and has no other word of `_TURNS`."""
+    return contrasts_work(clause, own, is_value=is_value) and not _TURNS.search(CONTRAST.sub("", clause, count=1))
 
 
 def _only_concludes(clauses: list[str], own: str) -> bool:
