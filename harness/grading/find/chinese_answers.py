@@ -133,7 +133,9 @@ _AT_TIME = re.compile(
 """A time of day at which something begins or ends: 电影9:40结束. No word but its half of the day stands before it."""
 
 _TIME = re.compile(rf"{_NUMBER}(?:\.\d+)?\s*(?:天|个?小时|分钟|秒|年|个月|周)")
-_FRACTION = re.compile(rf"(?:\d+/\d+|[{NUMERAL_SIGNS}]+分之[{NUMERAL_SIGNS}]+|\d+(?:\.\d+)?\s*[%％])")
+_FRACTION = re.compile(
+    rf"(?:\d+/\d+|百分之[{NUMERAL_SIGNS}]+点[{NUMERAL_SIGNS}]+|[{NUMERAL_SIGNS}]+分之[{NUMERAL_SIGNS}]+|\d+(?:\.\d+)?\s*[%％])"
+)
 _NAMED_FRACTION = re.compile(rf"[^\d{NUMERAL_SIGNS}/:：∶%％半负−-]*(?P<value>{_FRACTION.pattern})")
 _VALUE_WITH_UNIT = re.compile(rf"[\d{NUMERAL_SIGNS}半]\s*(?:[%％点时分折成]|{UNIT}|{CLASSIFIER})")
 RATIO = re.compile(r"\d+(?:\.\d+)?(?:\s*[:：∶]\s*\d+(?:\.\d+)?){1,3}")
@@ -279,16 +281,13 @@ def _repeats_result(sentence: str, answer: str) -> bool:
 
 def _fraction(text: str) -> Fraction | None:
     """Return the value of a number, a fraction or a percentage, in digits or in words; None for any other text."""
+    if "分之" in text:
+        text = (number_in_words(text) or "").replace("\\%", "%")
     number = text.rstrip(" %％")
-    under, _, over = (
-        number.partition("分之")
-        if "分之" in number
-        else (number.partition("/")[2] or "1", "", number.partition("/")[0])
-    )
-    top, bottom = (number_in_words(part) if part[0] in NUMERAL_SIGNS else part for part in (over, under))
-    if top is None or bottom is None or Fraction(bottom) == 0:
+    top, _, bottom = number.partition("/")
+    if not number or Fraction(bottom or 1) == 0:
         return None
-    return Fraction(top) / Fraction(bottom) / (100 if number != text.rstrip() else 1)
+    return Fraction(top) / Fraction(bottom or 1) / (100 if number != text.rstrip() else 1)
 
 
 def conclusion_of(sentence: str, earlier: str) -> tuple[int, int]:
