@@ -70,14 +70,16 @@ _MEANT = re.compile(
     rf"|(?<![{NUMERAL_SIGNS}\d第.])一(?:{CLASSIFIER}|{UNIT})|每(?:{UNIT}|{CLASSIFIER})"
     rf"|(?<![{NUMERAL_SIGNS}\d第.])(?:\d+|[{NUMERAL_SIGNS}]+){_COUNTED}[^\d{NUMERAL_SIGNS}的]{{1,6}}的|[两二三四2-4]个[解根](?=[是为])"
     rf"|(?<![{NUMERAL_SIGNS}\d第.])(?:\d+|[{NUMERAL_SIGNS}]+){_COUNTED}[^\d{NUMERAL_SIGNS}的]{{0,4}}(?:一共|总共)"
-    rf"|{_NUMBER}月(?:{_NUMBER}[日号])?|{_NUMBER}[日号]|[两三][车人队船地城数桶班边段者]|{_FIGURE}|一共|一起|一直|一样|统一"
+    rf"|{_NUMBER}月(?:{_NUMBER}[日号])?|{_NUMBER}[日号]|[两三][车人队船地城数桶班边段者]|{_FIGURE}"
+    rf"|(?<![{NUMERAL_SIGNS}\d.])(?:百分[数位点率比]|[十千万]分位|一圈(?!多))|一共|一起|一直|一样|统一"
 )
-"""Words with a numeral that say which things are meant, and are no quantity: 第三个, 这三个, 两个分数的, 一支."""
+"""Words with a numeral that say which things are meant and are no quantity: 第三个, 两个分数的, 一支, 百分数."""
 
 _NUMBERS_OF = re.compile(
-    r"\d+(?:[、,，]\d+)*[和与]\d+的(?:最[大小]公[约因倍]数|和|差|积|商|平均数)(?=是|为|等于|[=＝])"
+    r"(?:\d+(?:[、,，]\d+)*[和与]\d+的(?:最[大小]公[约因倍]数|和|差|积|商|平均数)"
+    r"|把\d+(?:\.\d+)?(?:/\d+)?\s*[%％]?[化改]成(?:百分数|小数|(?:最简|假|带)?分数))(?=是|为|等于|[=＝])"
 )
-"""Numbers of which the answer is a function: 6和8的最小公倍数."""
+"""Numbers of which the answer is a function: 6和8的最小公倍数, 把0.125化成百分数."""
 
 _COUNTED_SUBJECT = re.compile(
     rf"\A(?P<head>(?:(?:买|用|装|做|修|种)了?)?|[^\d{NUMERAL_SIGNS}的比每]{{0,8}}(?={_NUMBER}(?:\.\d+)?(?:天|个?小时|分钟|秒|年|周|个月)))"
