@@ -58,13 +58,13 @@ def _contradict(left: Node, right: Node, same: Callable[[Node, Node], bool]) -> 
 
     Each number must equal exactly one of the other chain, so that no two of them can be one value.
     """
-    (values, signs), (others, _) = left.args, right.args
+    (values, signs), (numbers, _) = left.args, right.args
     if left.args[1] != right.args[1] or set(signs) != {"<"} or len(values) > _MAX_ORDERED:
         return False
-    if not all(map(_is_number, (*values, *others))):
+    if not all(map(_is_number, (*values, *numbers))):
         return False
-    partners = [[place for place, other in enumerate(others) if same(value, other)] for value in values]
-    order = [places[0] for places in partners if len(places) == 1]
+    partners = [[index for index, number in enumerate(numbers) if same(value, number)] for value in values]
+    order = [indices[0] for indices in partners if len(indices) == 1]
     # Chains in one order are left to the caller: to equal it, or not to.
     return sorted(order) == list(range(len(values))) and order != sorted(order)
 
