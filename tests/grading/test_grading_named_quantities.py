@@ -166,3 +166,31 @@ def test_words_of_closed_lists_beside_the_names_add_nothing(reference: str, righ
     frames = ("{}", "答：{}。", "\\boxed{{{}}}")
     assert [r for r in right.split() for f in frames if outcome(reference, f.format(r)) != "correct"] == []
     assert [t for t in twins.split() for f in frames if outcome(reference, f.format(t)) == "correct"] == []
+
+
+LEADS = (
+    "故答案为：{}。",
+    "所以答案为：{}",
+    "所以，答案是：{}。",
+    "因此答案为{}。",
+    "故正确答案是：{}",
+    "所以最终答案是：{}。",
+)
+
+
+@pytest.mark.parametrize("reference", ["9……5", "长8厘米，宽5厘米"])
+def test_a_label_behind_a_conclusion_announces_a_row(reference: str) -> None:
+    texts = [reference, "9余5", "商9余5"] if "……" in reference else [reference]
+    twins = [text.translate(str.maketrans("95", "59" if "……" in reference else "98")) for text in texts]
+    for lead in LEADS:
+        for text, twin in zip(texts, twins, strict=True):
+            assert outcome(reference, lead.format(text)) == "correct", lead.format(text)
+            assert outcome(reference, lead.format(twin)) == "wrong", lead.format(twin)
+    for other in (
+        "故答案不为：{}。",
+        "故错误答案为：{}。",
+        "小明的答案为：{}。",
+        "如果算错，故答案为：{}。",
+        "故答案为：{}。这是错的。",
+    ):
+        assert outcome(reference, other.format(texts[0])) != "correct", other

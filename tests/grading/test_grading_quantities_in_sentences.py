@@ -10,6 +10,7 @@ from itertools import product
 
 import pytest
 
+import harness
 from tests.grading.outcomes import outcome
 
 PLACES = (
@@ -171,3 +172,34 @@ def test_what_persons_take_part_in_does_not_change_their_number() -> None:
     for place in PLACES:
         assert outcome("24人", place.format("有24人参加合唱")) == "correct"
         assert outcome("25人", place.format("有24人参加合唱")) == "wrong"
+
+
+CONVERTED = (
+    ("12.5%", "把0.125化成百分数是12.5％", "把0.125化成百分数是125％"),
+    ("12.5%", "把1/8化成百分数是12.5%", "把1/8化成百分数是8%"),
+    ("0.15", "把15%化成小数是0.15", "把15%化成小数是1.5"),
+    ("2.05", "精确到百分位是2.05", "精确到百分位是2.15"),
+    ("25%", "出勤率的百分比是25%", "出勤率的百分比是75%"),
+)
+
+
+@pytest.mark.parametrize(("reference", "right", "wrong"), CONVERTED)
+def test_a_name_with_hundredths_and_a_number_that_is_converted_are_no_quantities(
+    reference: str, right: str, wrong: str
+) -> None:
+    for frame in ("答：{}。", "所以{}。"):
+        assert harness.grade(reference, frame.format(right)).outcome == "correct"
+        assert harness.grade(reference, frame.format(wrong)).outcome != "correct"
+        for other in (
+            f"不{right}",
+            f"{right}的一半",
+            right.replace("是", "不是"),
+            right.replace("是", "再加1是"),
+            f"{right}左右",
+        ):
+            assert harness.grade(reference, frame.format(other)).outcome != "correct", other
+
+
+def test_a_message_names_no_part_of_a_percentage_as_a_quantity() -> None:
+    steps = harness.grade("2.05", "答：精确到百分位而不是2.05和3。").steps
+    assert any("2 quantities (2.05, 3)" in step for step in steps), steps

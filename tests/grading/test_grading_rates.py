@@ -72,3 +72,20 @@ def test_a_number_beside_an_improper_fraction_is_neither_a_product_nor_a_mixed_n
     assert [outcome(value, spelled, REPLIES[0]) for value in (product_of, mixed)] == ["correct", "wrong"]
     proper = rf"{number}\frac{{{bottom}}}{{{top + 1}}}"
     assert outcome(rf"\frac{{{number * (top + 1) + bottom}}}{{{top + 1}}}", proper, REPLIES[0]) == "correct"
+
+
+SLASHED = (
+    "### 答案\n{}", "### 答案\n**{}**。", "单价是{}。", "所以单价是{}。", "答：单价是{}。", "{}", r"\boxed{{{}}}",
+    "小明说单价是{}。", "不是{}。", r"\boxed{{{}}}（即{}）", "先算出{}，再乘2。",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("value", "others"), [("12元/千克", ("21元/千克", "12元/克")), ("3/4", ("4/3", "4"))])
+def test_a_full_width_slash_is_read_like_another(value: str, others: tuple[str, ...]) -> None:
+    replies = [form.format(*[value] * form.count("{}")) for form in SLASHED]
+    replies += [rf"\boxed{{{value[:2]}}}{value[2:]}", rf"$\boxed{{{value[:2]}}}${value[2:]}。"] if "元" in value else []
+    for reference, reply in product((value, *others), replies):
+        slashed = reply.replace("/", "／")
+        expected = harness.grade(reference, reply).outcome
+        assert harness.grade(reference, slashed).outcome == expected, (reference, slashed)
+    assert {harness.grade(value, reply.replace("/", "／")).outcome for reply in replies[:5]} == {"correct"}

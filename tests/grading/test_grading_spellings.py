@@ -330,6 +330,28 @@ def _pairs_in_words() -> list[tuple[str, str, tuple[str, ...]]]:
     return pairs
 
 
+@pytest.mark.parametrize(
+    "frame", ["\\boxed{{{}}}", "答案：{}", "答：增长率是{}。", "所以，增长率是{}。", "答：水占{}。", "{}"]
+)
+def test_a_percentage_in_words_with_a_decimal_point_is_its_digits(frame: str) -> None:
+    chance = random.Random(8)
+    for _ in range(6):
+        whole, tenths = chance.randrange(1, 130), chance.randrange(1, 10)
+        digits, in_words = f"{whole}.{tenths}%", f"百分之{_in_chinese(whole)}点{_DIGITS[tenths]}"
+        assert harness.grade(digits, frame.format(in_words)).outcome == "correct", in_words
+        assert harness.grade(in_words, frame.format(digits)).outcome == "correct", in_words
+        point = f"点{_DIGITS[tenths]}"
+        for other in (f"百分之{_in_chinese(whole + 1)}{point}", f"百分之零{point}"):
+            assert harness.grade(digits, frame.format(other)).outcome == "wrong", (digits, other)
+        for other in (
+            f"百分之{_in_chinese(whole)}点",
+            f"八分之三点{_DIGITS[tenths]}",
+            f"{in_words}十",
+            f"{in_words}左右",
+        ):
+            assert harness.grade(digits, frame.format(other)).outcome != "correct", (digits, other)
+
+
 def test_a_reference_in_words_gets_the_verdicts_of_the_same_reference_in_digits() -> None:
     pairs = [(*pair, _SENTENCES) for pair in _pairs_in_words()]
     for unit in ("", *_ENGLISH_UNITS):

@@ -1,4 +1,7 @@
-"""Numbers in words: "thirteen", "two thirds", 十二, 三分之二, 三万. Words that are more than one number give None."""
+"""Numbers in words: "thirteen", "two thirds", 十二, 三分之二, 三万, 百分之十二点五.
+
+Words that are more than one number give None.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +33,8 @@ _CHINESE_DIGITS = {sign: value for value, sign in enumerate("零一二三四五�
 _CHINESE_TENS = {"十": 10, "百": 100, "千": 1000}
 _CHINESE_GROUPS = (("亿", 10**8), ("万", 10**4))
 _CHINESE = re.compile(
-    r"负?[零〇一二两三四五六七八九十百千万亿]{1,24}"
-    r"(?:分之[零〇一二两三四五六七八九十百千万亿]{1,24}|点[零〇一二三四五六七八九]{1,12})?"
+    r"负?(?:百分之)?[零〇一二两三四五六七八九十百千万亿]{1,24}(?:点[零〇一二三四五六七八九]{1,12})?"
+    r"|负?[零〇一二两三四五六七八九十百千万亿]{1,24}分之[零〇一二两三四五六七八九十百千万亿]{1,24}"
 )
 
 
@@ -112,18 +115,26 @@ def _cardinal(parts: list[str]) -> int | None:
 def _in_chinese(text: str) -> str | None:
     """Return the value of a Chinese numeral or fraction; None if it is malformed."""
     sign, text = ("-", text[1:]) if text[0] == "负" else ("", text)
-    integer, point, digits = text.partition("点")
-    if point:
-        value = _chinese_integer(integer)
-        return None if value is None else f"{sign}{value}.{''.join(str(_CHINESE_DIGITS[digit]) for digit in digits)}"
+    if text.startswith("百分之"):
+        hundredths = _chinese_decimal(text.removeprefix("百分之"))
+        return None if hundredths is None else f"{sign}{hundredths}\\%"
     below, mark, above = text.partition("分之")
     if not mark:
-        value = _chinese_integer(text)
+        value = _chinese_decimal(text)
         return None if value is None else f"{sign}{value}"
-    bottom, top = (100 if below == "百" else _chinese_integer(below)), _chinese_integer(above)
+    bottom, top = _chinese_integer(below), _chinese_integer(above)
     if not bottom or top is None:
         return None
     return f"{sign}{top}\\%" if bottom == 100 else f"{sign}{top}/{bottom}"
+
+
+def _chinese_decimal(text: str) -> str | None:
+    """Return the digits of a numeral, perhaps with a decimal point: 12.5 for 十二点五; None if it is malformed."""
+    integer, point, digits = text.partition("点")
+    value = _chinese_integer(integer)
+    return (
+        None if value is None else f"{value}{point and '.'}{''.join(str(_CHINESE_DIGITS[digit]) for digit in digits)}"
+    )
 
 
 def _chinese_integer(text: str) -> int | None:

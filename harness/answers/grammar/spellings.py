@@ -11,6 +11,7 @@ r"""Whole answers that have a spelling of their own, brought to the spelling tha
     180元整                             180元
     3又1/2米, 三又三分之二, 一半, 七五折, 3……2  3\frac{1}{2} 米, 3\frac{2}{3}, \frac{1}{2}, 7.5 折, 3余2
     大约重20千克, 20千克左右              约20千克
+    约走31.4米, 大约要走31.4米            约31.4米
     （1）3 （2）5, 第一空填3，第二空填5      3, 5
     东偏南60度                           南偏东30°
     x大于3, x1=1, x2=-2                  x>3, x_1=1, x_2=-2
@@ -78,7 +79,10 @@ _IN_WORDS = re.compile(r"(?=.*[大小等是为超]).{3,80}")
 _TERM = r"(?:\\[a-z]+|[-−+\d./{}()√ ])+"
 _ROOTS = re.compile(rf"([a-zA-Z])1\s*=({_TERM})(?:[,，;；]|或|和|\bor\b|\band\b)\s*\1(?:2)\s*=({_TERM})")
 _AMOUNT = rf"(?:\d+(?:\.\d+)?|{_NUMERAL})\s*(?:[\u3400-\u9fff]{{1,4}}?|[a-zA-Z]{{1,3}}[²³]?|[%℃°])?"
-_ROUGH = re.compile(rf"(?:大约|约|大概)(?:是|为|等于|[重长高宽深有])?\s*({_AMOUNT})|({_AMOUNT})左右")
+VERB_OF_ROUGH_VALUE = r"(?:是|为|等于|[重长高宽深有]|(?:需要|需|要)?(?:走|行驶?|跑|骑|飞行?|游|用|花)?了?)"
+"""Pattern of the verb, if any, between 约 and the quantity that it rounds: 约重12千克, 大约要走31.4米."""
+
+_ROUGH = re.compile(rf"(?:大约|约|大概){VERB_OF_ROUGH_VALUE}\s*({_AMOUNT})|({_AMOUNT})左右")
 _BLANK = r"(?:第([一二三四五六])个?空(?:应?填|是|为)?|(?:（|(?<![^\s,，;；、。])\()([1-6])[)）]|([①-⑥]))\s*[:：]?\s*"
 # A value: behind a sign of operation, (1) is a factor, as in (1)+(2).
 _IN_BLANK = r"((?=[-−]?(?:\w|[.√]|\\d?frac|\\sqrt|\\pi|\\text))[^()（）①-⑥;；,，、。\s第=＝]{1,20})"

@@ -57,6 +57,7 @@ from harness.grading.compare.polynomials import polynomial
 from harness.grading.compare.radicals import NotExact, freeze, rational
 from harness.grading.compare.ratios import minute_of_day, names_time
 from harness.grading.compare.realsets import NotASet, RealInterval, real_set
+from harness.grading.compare.relations import ordering
 from harness.grading.compare.scalars import measures, with_unit_letters
 
 _DIGITS = 30
@@ -204,13 +205,13 @@ def _quantity_of(references: tuple[str, ...]) -> Node | None:
 
 @lru_cache(maxsize=1_024)
 def _ordered_reference(references: tuple[str, ...]) -> Node | None:
-    """Return the first reference whose values have names or an order (`x = 7, y = 2`, (7, 2)); None if none is such."""
+    """Return the first reference whose values have names or an order: `x = 7, y = 2`, (7, 2), 7 > 5 > 2; or None."""
     for reference in references:
         try:
             node = parse(without_boxes(reference))
         except (Unreadable, RecursionError):
             continue
-        if assignments(node) is not None or node.op == "tuple":
+        if assignments(node) is not None or node.op == "tuple" or ordering(node) is not None:
             return node
     return None
 
@@ -223,6 +224,8 @@ def _vote_of_names(node: Node, answer: str, question: Question) -> str | None:
     reference = _ordered_reference(question.references)
     if reference is None and not _counts_order(question):
         return None
+    if reference is not None and ordering(reference) is not None:
+        return _vote_of_order(node, reference)
     named = assignments(node)
     if "or" in connectives(answer):
         # "7 or 2" leaves open which value has which name, so that it is another vote than 7, 2.
@@ -250,6 +253,14 @@ def _vote_of_names(node: Node, answer: str, question: Question) -> str | None:
     if named is None:
         return _vote_of_tree(node, ordered=True)
     return "; ".join(sorted(", ".join(sorted(_named_votes(assignment))) for assignment in named))
+
+
+def _vote_of_order(node: Node, reference: Node) -> str:
+    """Return the vote of an answer beside a chain, 7 > 5 > 2: its values in the direction of the reference's sign."""
+    values = ordering(node)
+    if values is None:
+        return _vote_of_tree(node, ordered=True)
+    return ", ".join(map(_vote_of_tree, values if node.args[1][0] == reference.args[1][0] else values[::-1]))
 
 
 def _named_votes(assignment: Assignment) -> list[str]:

@@ -69,7 +69,7 @@ from harness.grading.compare.realsets import (
     solutions_of_equation,
     whole_numbers,
 )
-from harness.grading.compare.relations import same_relations
+from harness.grading.compare.relations import ordering, same_relations
 from harness.grading.compare.rewriting import (
     components,
     groups_as_tuples,
@@ -409,7 +409,7 @@ def _compare_list_with_structure(
 ) -> Comparison | None:
     """Compare a list with a structure that is no list; None if no rule applies.
 
-    swapped: the list is the reference's.
+    swapped: the list is the answer's.
     """
     if counterpart.op == "union" and (
         swapped or any(item.op == "interval" or INFINITY in walk(item) for item in listed.args)
@@ -426,6 +426,8 @@ def _compare_list_with_structure(
         if _values_of_one_name(listed):
             return Comparison(False, "tuple")  # `x = 1 or x = 2` is no point
         return _in_order(listed.args, counterpart.args, rules, "tuple")
+    if swapped and (orders := _compare_chain_with_list(counterpart, listed, rules)) is not None:
+        return orders
     if counterpart.op == "rel" and is_equation(counterpart):  # (x, y) = (3, 4) against x = 3, y = 4
         parts = statement(counterpart)
         if parts is not None and parts.labels:
@@ -433,6 +435,28 @@ def _compare_list_with_structure(
     if counterpart.op == "matrix" and (entries := _vector(counterpart)) is not None:
         return _in_order(listed.args, entries, rules, "vector")
     return None
+
+
+def _compare_chain_with_list(chain: Node, listed: Node, rules: GradeRules) -> Comparison | None:
+    """Compare inequalities of numbers alone, 3.5 > 3.05 > 3.005, with the numbers that an answer lists, in their order.
+
+    A list says less than the chain: it has no signs. Three values or more in the order of an `ordering` leave one thing
+    open, the direction, which the question states, so that they are equal. Backwards the same values may be in order
+    for the other direction, and beside any other chain the order says nothing: undecided. None for any other sides.
+    """
+    if chain.op != "rel" or set(chain.args[1]) <= {"="} or not all(_count(value) == 1 for value in chain.args[0]):
+        return None
+    if not all(_count(item) == 1 for item in listed.args):
+        return Comparison(None, "ordering")  # 3.5 > 3.05, 3.05 > 3.005 says the same
+    values = ordering(chain)
+    in_order = _in_order(chain.args[0], listed.args, rules, "ordering")
+    if values is not None and in_order.equal is not False:
+        return in_order
+    result = _in_any_order(chain.args[0], listed.args, rules, "ordering")
+    if result.equal is False:
+        return result
+    backwards = values is None or _in_order(values[::-1], listed.args, rules, "ordering").equal is not False
+    return Comparison(None if backwards else False, "ordering")
 
 
 def _values_of_one_name(listed: Node) -> bool:
@@ -774,7 +798,7 @@ def _same_sets(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     # Inequalities are first compared as written, since ends with letters have no order on the real line.
     if is_inequality(reference) and is_inequality(answer):
         result = same_relations(reference, answer, lambda left, right: bool(same(left, right, rules).equal))
-        if result.equal:
+        if result.equal is not None:
             return result
         if letters(reference) != letters(answer):
             return Comparison(None, "relation")

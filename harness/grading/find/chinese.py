@@ -26,7 +26,7 @@ NUMERAL_SIGNS = "零〇一二两三四五六七八九十百千万亿"
 _NUMERAL = rf"[{NUMERAL_SIGNS}]{{1,16}}"
 # Lazy, so that 十二千米 is 12 千米.
 _VALUE = (
-    rf"(?:[¥￥$]?[-−]?\d[\d,]*(?:\.\d+)?(?:/\d+)?\s*[百千万亿%％π]?|负?{_NUMERAL}?(?:分之{_NUMERAL}"
+    rf"(?:[¥￥$]?[-−]?\d[\d,]*(?:\.\d+)?(?:/\d+)?\s*[百千万亿%％π]?|负?(?:百分之)?{_NUMERAL}?(?:分之{_NUMERAL}"
     rf"|点[零〇一二三四五六七八九]{{1,12}})?|半)"
     r"\s*"
 )
@@ -138,7 +138,7 @@ _JOINS = re.compile("[和与及或且]")
 _NAME_OF_ANSWER = re.compile(r"(?:本题|这题|此题|题目|问题)?的?(?:正确|最终|最后)?的?答案")
 _CONDITION = re.compile(r"如果|若|假设|假如|设|令|当|除非|只要|要是")
 _IN_WORDS = re.compile(
-    rf"(?<![{NUMERAL_SIGNS}点])(?!一{CLASSIFIER}){_NUMERAL}(?:分之{_NUMERAL}|(?:点{_NUMERAL})?(?:{UNIT}"
+    rf"(?<![{NUMERAL_SIGNS}点])(?!一{CLASSIFIER}){_NUMERAL}(?:分之{_NUMERAL}(?:点{_NUMERAL})?|(?:点{_NUMERAL})?(?:{UNIT}"
     rf"|{CLASSIFIER}))"
 )
 """A quantity in words. 一个 and 一步 count nothing as a rule."""

@@ -70,14 +70,16 @@ _MEANT = re.compile(
     rf"|(?<![{NUMERAL_SIGNS}\d第.])一(?:{CLASSIFIER}|{UNIT})|每(?:{UNIT}|{CLASSIFIER})"
     rf"|(?<![{NUMERAL_SIGNS}\d第.])(?:\d+|[{NUMERAL_SIGNS}]+){_COUNTED}[^\d{NUMERAL_SIGNS}的]{{1,6}}的|[两二三四2-4]个[解根](?=[是为])"
     rf"|(?<![{NUMERAL_SIGNS}\d第.])(?:\d+|[{NUMERAL_SIGNS}]+){_COUNTED}[^\d{NUMERAL_SIGNS}的]{{0,4}}(?:一共|总共)"
-    rf"|{_NUMBER}月(?:{_NUMBER}[日号])?|{_NUMBER}[日号]|[两三][车人队船地城数桶班边段者]|{_FIGURE}|一共|一起|一直|一样|统一"
+    rf"|{_NUMBER}月(?:{_NUMBER}[日号])?|{_NUMBER}[日号]|[两三][车人队船地城数桶班边段者]|{_FIGURE}"
+    rf"|(?<![{NUMERAL_SIGNS}\d.])(?:百分[数位点率比]|[十千万]分位|一圈(?!多))|一共|一起|一直|一样|统一"
 )
-"""Words with a numeral that say which things are meant, and are no quantity: 第三个, 这三个, 两个分数的, 一支."""
+"""Words with a numeral that say which things are meant and are no quantity: 第三个, 两个分数的, 一支, 百分数."""
 
 _NUMBERS_OF = re.compile(
-    r"\d+(?:[、,，]\d+)*[和与]\d+的(?:最[大小]公[约因倍]数|和|差|积|商|平均数)(?=是|为|等于|[=＝])"
+    r"(?:\d+(?:[、,，]\d+)*[和与]\d+的(?:最[大小]公[约因倍]数|和|差|积|商|平均数)"
+    r"|把\d+(?:\.\d+)?(?:/\d+)?\s*[%％]?[化改]成(?:百分数|小数|(?:最简|假|带)?分数))(?=是|为|等于|[=＝])"
 )
-"""Numbers of which the answer is a function: 6和8的最小公倍数."""
+"""Numbers of which the answer is a function: 6和8的最小公倍数, 把0.125化成百分数."""
 
 _COUNTED_SUBJECT = re.compile(
     rf"\A(?P<head>(?:(?:买|用|装|做|修|种)了?)?|[^\d{NUMERAL_SIGNS}的比每]{{0,8}}(?={_NUMBER}(?:\.\d+)?(?:天|个?小时|分钟|秒|年|周|个月)))"
@@ -133,7 +135,9 @@ _AT_TIME = re.compile(
 """A time of day at which something begins or ends: 电影9:40结束. No word but its half of the day stands before it."""
 
 _TIME = re.compile(rf"{_NUMBER}(?:\.\d+)?\s*(?:天|个?小时|分钟|秒|年|个月|周)")
-_FRACTION = re.compile(rf"(?:\d+/\d+|[{NUMERAL_SIGNS}]+分之[{NUMERAL_SIGNS}]+|\d+(?:\.\d+)?\s*[%％])")
+_FRACTION = re.compile(
+    rf"(?:\d+/\d+|百分之[{NUMERAL_SIGNS}]+点[{NUMERAL_SIGNS}]+|[{NUMERAL_SIGNS}]+分之[{NUMERAL_SIGNS}]+|\d+(?:\.\d+)?\s*[%％])"
+)
 _NAMED_FRACTION = re.compile(rf"[^\d{NUMERAL_SIGNS}/:：∶%％半负−-]*(?P<value>{_FRACTION.pattern})")
 _VALUE_WITH_UNIT = re.compile(rf"[\d{NUMERAL_SIGNS}半]\s*(?:[%％点时分折成]|{UNIT}|{CLASSIFIER})")
 RATIO = re.compile(r"\d+(?:\.\d+)?(?:\s*[:：∶]\s*\d+(?:\.\d+)?){1,3}")
@@ -279,16 +283,13 @@ def _repeats_result(sentence: str, answer: str) -> bool:
 
 def _fraction(text: str) -> Fraction | None:
     """Return the value of a number, a fraction or a percentage, in digits or in words; None for any other text."""
+    if "分之" in text:
+        text = (number_in_words(text) or "").replace("\\%", "%")
     number = text.rstrip(" %％")
-    under, _, over = (
-        number.partition("分之")
-        if "分之" in number
-        else (number.partition("/")[2] or "1", "", number.partition("/")[0])
-    )
-    top, bottom = (number_in_words(part) if part[0] in NUMERAL_SIGNS else part for part in (over, under))
-    if top is None or bottom is None or Fraction(bottom) == 0:
+    top, _, bottom = number.partition("/")
+    if not number or Fraction(bottom or 1) == 0:
         return None
-    return Fraction(top) / Fraction(bottom) / (100 if number != text.rstrip() else 1)
+    return Fraction(top) / Fraction(bottom or 1) / (100 if number != text.rstrip() else 1)
 
 
 def conclusion_of(sentence: str, earlier: str) -> tuple[int, int]:

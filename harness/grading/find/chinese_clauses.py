@@ -21,7 +21,7 @@ _SHARE = re.compile(r"占|(?:的|剩下?|余下|[用花剪截卖]去|了)\s*\Z")
 """Words of a clause whose number without a unit is a part of a whole: 占全班的3/5, 还剩绳子的1/2, 用去了1/4."""
 
 _WITHOUT_UNIT = re.compile(
-    rf"(?:\\[dt]?frac|[-−+\d.,/:：∶\s{{}}%％\\$])+|百分之[{NUMERAL_SIGNS}\d]+|[{NUMERAL_SIGNS}]+(?:分之[{NUMERAL_SIGNS}]+)?|一?半"
+    rf"(?:\\[dt]?frac|[-−+\d.,/:：∶\s{{}}%％\\$])+|百分之[{NUMERAL_SIGNS}点\d]+|[{NUMERAL_SIGNS}]+(?:分之[{NUMERAL_SIGNS}]+)?|一?半"
 )
 """A number, a fraction, a percentage or a ratio, in digits, LaTeX or words, without a unit."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from harness.answers.grammar.spellings import VERB_OF_ROUGH_VALUE
 from harness.grading.find.chinese import ABOUT, CLASSIFIER, UNIT
 
 _SIGNED = r"[-−－]?\d+(?:\.\d+)?(?:/\d+)?"
@@ -39,9 +40,7 @@ _IN_TURN = re.compile(
 )
 """Several values, in the order of their blanks or of any: 依次填3、5、7, 方程的根是1和-2."""
 
-_ROUGH = re.compile(
-    rf"(?P<head>[^，,。；;=＝\d]{{0,20}}?)(?P<list>(?:大约|{ABOUT})(?:[是为重长高宽深有]|等于)?\s*{_SEVERAL})"
-)
-"""A rounded value, which a rounded reference equals: 面积约为78.5平方厘米."""
+_ROUGH = re.compile(rf"(?P<head>[^，,。；;=＝\d]{{0,20}}?)(?P<list>(?:大约|{ABOUT}){VERB_OF_ROUGH_VALUE}\s*{_SEVERAL})")
+"""A rounded value, which a rounded reference equals: 面积约为78.5平方厘米, 走一圈约走31.4米."""
 
 STATING_FORMS = (_SOLUTIONS, _SOLUTION_SET, _POINT, _FUNCTION, UNKNOWN, _RESULT, _IN_TURN, _ROUGH)

@@ -291,6 +291,9 @@ def extract_from(
     answer, else None. truncated: max_tokens cut the reply. is_bare: the reference is a number without a unit.
     """
     text = _without_struck_out(text, lo, hi)
+    if kind not in ("text", "choice"):
+        # One character for another keeps all positions. The patterns of sentences and of units know / alone.
+        text = text.replace("／", "/")
     boxes = boxes_from_end(text, lo, hi)
     box, end = _last_filled_box(boxes, hi)
     if box is not None:

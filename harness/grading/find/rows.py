@@ -12,13 +12,15 @@ from collections.abc import Callable
 
 from harness.answers.boxed import has_box
 from harness.grading.bounds import TAIL_CHARS
+from harness.grading.find.chinese import LEAD
 from harness.grading.find.chinese_answers import conclusion_of
 from harness.grading.find.extract import UNSTATED, Extraction, last_sentence
 from harness.grading.find.markup import without_markup
 from harness.grading.find.surroundings import is_left_standing, is_supposed
 
 _OPEN_TO_ROWS = (UNSTATED, "line", "number", "phrase")
-_LABEL = re.compile(r"\s*(?:答(?:案[是为]?)?\s*[:：]|答案[是为])\s*")
+_LABEL = re.compile(rf"\s*(?:{LEAD})*(?:(?:(?:正确|最终|最后)的?)?(?:答(?:案[是为]?)?\s*[:：]|答案[是为]))\s*")
+"""A label, perhaps behind a word that concludes: 答：, 故答案为：."""
 
 
 def with_row_at_end(
