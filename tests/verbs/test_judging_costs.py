@@ -297,3 +297,25 @@ def test_a_judge_that_was_down_has_its_row_and_the_one_before_keeps_its_money(tm
     assert name.startswith("judge@rubric-")
     assert rows[name] == ["0", "0", "–", "–", "–"]
     assert table_of(tmp_path, "Money") == [["one", "–", "0.0930 USD", "at least 0.0930 USD"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "is_up", "stay"), [("jugde", True, True), ("jugde", False, False), ("judge", True, True)]
+)
+def test_a_misspelt_judge_replaces_no_judged_score(tmp_path: Path, name: str, is_up: bool, stay: bool) -> None:
+    """A judge that is down, and may be right, leaves the verdicts without a judge until its judging goes on."""
+    folder = write_run(tmp_path / "run", ROWS).path
+    with FaultServer(CountingJudge(0)) as server:
+        judged(server, folder)
+        before = files_in(folder / "prose")
+        words = ["--judge", name, "--judge-base-url", server.base_url, "--workers", "1"]
+        if is_up:
+            done = CliRunner().invoke(score, [str(folder), *words])
+    if not is_up:
+        done = CliRunner().invoke(score, [str(folder), *words])
+    assert (done.exit_code == 0) == (name == "judge"), done.output
+    assert (files_in(folder / "prose") == before) == stay
+    if stay and done.exit_code:
+        said_why = str(done.exception)
+        assert "does not serve jugde" in said_why
+        assert said_why.endswith("? The stored scores, judged by judge@verdict, stay as they are"), said_why
