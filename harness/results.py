@@ -272,8 +272,8 @@ class Pilot:
     expected: dict[str, ExpectedScore]
 
     def records(self) -> list[dict[str, Any]]:
-        """Return one flat dictionary for each benchmark: its samples and accuracy, the sampling error now, and that of
-        the whole run.
+        """Return one flat dictionary for each benchmark: its samples and accuracy, the sampling error now and that of
+        the whole run, and the number of undecided samples.
         """
         return [
             {
@@ -282,6 +282,7 @@ class Pilot:
                 "accuracy": score.accuracy,
                 "sampling_error_now": score.error_now,
                 "sampling_error_then": score.error_then,
+                "undecided": score.n_undecided,
             }
             for name, score in self.expected.items()
         ]

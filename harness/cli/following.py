@@ -74,12 +74,14 @@ def _goes_on(folder: RunFolder) -> bool:
 def _words(score: Score) -> str:
     """The benchmark and its accuracy, in the words of the progress display."""
     from harness.showing.lines import score_in_words
-    from harness.showing.running_score import RunningScore
+    from harness.showing.running_score import RunningScore, UndecidedBounds
 
-    interval = score.sampling_interval
+    interval, bounds = score.sampling_interval, score.undecided_bounds
     running = RunningScore(
         accuracy=score.accuracy or 0.0,
         n_samples=score.n_samples,
         sampling_interval=None if interval is None else (interval.low, interval.high),
+        n_undecided=score.n_undecided,
+        undecided_bounds=None if bounds is None else UndecidedBounds(bounds.low, bounds.high),
     )
     return f"{visible(score.benchmark, 60)} {score_in_words(running)}"

@@ -58,8 +58,20 @@ def _tokens(number: float, error: float) -> str:
 
 def _accuracy(expected: ExpectedScore) -> str:
     """The accuracy now, and its sampling error now and after the whole run, in words."""
-    if expected.accuracy is None:
+    return "; ".join((_forecast(expected), *expected.verifier_errors))
+
+
+def _forecast(expected: ExpectedScore) -> str:
+    """As `_accuracy`, without what the verifier did in place of a verdict."""
+    if expected.low is None or expected.high is None:
         return "no sample"
+    if expected.n_undecided == expected.n_samples:
+        return f"accuracy unknown: all of {count_noun(expected.n_samples, 'sample')} undecided, so no error is forecast"
+    if expected.accuracy is None:
+        return (
+            f"accuracy {100 * expected.low:.1f} to {100 * expected.high:.1f} %: {expected.n_undecided:,} of "
+            f"{count_noun(expected.n_samples, 'sample')} undecided, so no error is forecast"
+        )
     accuracy = f"accuracy about {100 * expected.accuracy:.1f} %"
     if expected.error_now is None or expected.error_then is None:
         return f"{accuracy}; the sampling error is unknown with one sample a question"

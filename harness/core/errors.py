@@ -130,7 +130,8 @@ class HarnessError(Exception):
         """
         text = self.sentence.marked
         last = before if text.endswith(before) else ""
-        added = f"{text.removesuffix(last).rstrip('.')}. {consequence}"
+        whole = text.removesuffix(last).rstrip(".")
+        added = f"{whole}{'' if whole.endswith('?') else '.'} {consequence}"
         self.sentence = Sentence(f"{added}.{last}" if last else added)
         self.args = (self.sentence,)
 

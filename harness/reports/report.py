@@ -25,8 +25,19 @@ from harness.reports.overview_tables import breakdown_table, summary_table
 from harness.reports.plots.plot import Plot
 from harness.reports.plots.published import published_plot
 from harness.reports.published import beside, label_of, other_questions, published_of, reported_by, verdict
-from harness.reports.scored import KnownAs, Remarks, ScoredBenchmark, ScoredRun, no_remarks, own_name, read_runs
+from harness.reports.scored import (
+    JudgeBills,
+    KnownAs,
+    Remarks,
+    ScoredBenchmark,
+    ScoredRun,
+    no_judges,
+    no_remarks,
+    own_name,
+    read_runs,
+)
 from harness.reports.settings import differing_table
+from harness.reports.spending_tables import judge_table, money_table
 from harness.reports.tables import (
     Table,
     budget_table,
@@ -37,7 +48,7 @@ from harness.reports.tables import (
     short,
     speed_table,
 )
-from harness.reports.token_tables import first_right_table, judge_table, token_table
+from harness.reports.token_tables import first_right_table, token_table
 from harness.reports.trainings import training_tables
 from harness.runs.layout import OutputsFolder, RunFolder
 from harness.runs.manifest import Manifest
@@ -83,8 +94,8 @@ class Report:
         """All tables, in the order of the report.
 
         They are: summary; scores; over k; samples; measures; tokens; budgets; first right answers; speed; judges;
-        breakdowns by columns of the questions; training steps; twins; paired differences; published scores; settings
-        that differ. A table without data is left out.
+        money; breakdowns by columns of the questions; training steps; twins; paired differences; published scores;
+        settings that differ. A table without data is left out.
         """
         return (
             summary_table(self.runs),
@@ -117,7 +128,8 @@ class Report:
             budget_table(labelled),
             first_right_table(labelled),
             speed_table(labelled),
-            judge_table(labelled),
+            judge_table(self.runs),
+            money_table(self.runs),
         )
         return (
             score_table(labelled, with_notes=False),
@@ -311,17 +323,19 @@ def report(
     ks: Sequence[int] = (),
     known_as: KnownAs = own_name,
     remarks: Remarks = no_remarks,
+    judges: JudgeBills = no_judges,
     title: str = "",
 ) -> Report:
     """The report of these runs, beside the `published` scores of their models (`scoring.load_published()`).
 
     repeat: returns the command that repeats a run. show_withheld: show questions even if their card asks to keep them
-    unpublished. ks: more k for pass@k, pass^k and maj@k, beside those in the scores. known_as, remarks: as in
+    unpublished. ks: more k for pass@k, pass^k and maj@k, beside those in the scores. known_as, remarks, judges: as in
     `read_runs`. title: the heading of the page; empty: the names of the models. Raises `StoreError` when a folder is no
     run or a file is damaged, `UsageError` for a k larger than the number of samples.
     """
     runs = read_runs(
-        run_folders, show_withheld=show_withheld, ks=ks, known_as=known_as, remarks=remarks, named_by_sweep=True
-    )
+        run_folders, show_withheld=show_withheld, ks=ks, known_as=known_as, remarks=remarks, judges=judges,
+        named_by_sweep=True,
+    )  # fmt: skip
     folders = tuple(_from_here(folder.path) for folder in run_folders if not isinstance(folder, OutputsFolder))
     return Report(tuple(runs), tuple(published), repeat, tuple(ks), folders, title)

@@ -24,6 +24,7 @@ from harness.runs.record import KeySet
 from harness.runs.survey import stored_keys
 from harness.runs.sweep_cell import names_in_sweep
 from harness.scoring import QuestionTally, Score
+from harness.scoring.judging import JudgeBill
 from harness.scoring.rubrics import rubric_of
 from harness.scoring.score import counted_copies, with_ks, with_verdicts_by_hand
 from harness.scoring.tally import slim, tally
@@ -68,7 +69,7 @@ class ScoredRun:
     label: its folder's name, with as much of the path as needed to tell it from the other runs. history: what its log
     records. suite: the note of the sweep that made it. is_sampling: a process of this host adds samples at this moment.
     remarks: sentences that hold for all scores of the run. sweep: the folder of the sweep that names the run's
-    benchmark; None if the name is that of the run's files.
+    benchmark; None if the name is that of the run's files. judges: what each judge took, by the files' benchmarks.
     """
 
     label: str
@@ -79,6 +80,7 @@ class ScoredRun:
     is_sampling: bool = False
     remarks: tuple[str, ...] = ()
     sweep: Path | None = None
+    judges: tuple[JudgeBill, ...] = ()
 
     @property
     def scores(self) -> list[Score]:
@@ -111,6 +113,15 @@ def no_remarks(_folder: RunFolder) -> Sequence[str]:
     return ()
 
 
+JudgeBills: TypeAlias = Callable[[RunFolder], Sequence[JudgeBill]]
+"""A function that returns what each judge of a run took, by benchmark."""
+
+
+def no_judges(_folder: RunFolder) -> Sequence[JudgeBill]:
+    """A `JudgeBills` without a judge."""
+    return ()
+
+
 def read_runs(
     folders: Sequence[RunFolder],
     *,
@@ -118,6 +129,7 @@ def read_runs(
     ks: Sequence[int] = (),
     known_as: KnownAs = own_name,
     remarks: Remarks = no_remarks,
+    judges: JudgeBills = no_judges,
     named_by_sweep: bool = False,
 ) -> list[ScoredRun]:
     """Read the scores, questions and grades of runs, in the order given. For show_withheld and ks, see `report`.
@@ -153,6 +165,7 @@ def read_runs(
                 is_sampling,
                 tuple(remarks(folder)),
                 sweep,
+                tuple(judges(folder)),
             )
         )
     return runs

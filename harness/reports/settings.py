@@ -318,17 +318,27 @@ def _effort(workloads: Sequence[Workload], run: ScoredRun) -> Iterator[tuple[str
 def cost_of_sessions(run: ScoredRun) -> str | None:
     """What all ended sessions of a run cost, in USD, with fingerprints and replies not stored; None without prices."""
     spent = run.history.spent
-    if not spent:
-        return None
+    cost = usd_of_sessions(run)
     hedge = "about " if spent["n_estimated"] else "at most " if spent["n_bounded"] else ""
-    cost = _cost(run, spent["prompt_tokens"], spent["completion_tokens"])
-    return None if cost is None else f"{hedge}{cost}"
+    return None if cost is None else f"{hedge}{usd_in_words(cost)}"
+
+
+def usd_of_sessions(run: ScoredRun) -> float | None:
+    """What all ended sessions of a run cost, in USD; None without prices."""
+    spent = run.history.spent
+    return _usd(run, spent["prompt_tokens"], spent["completion_tokens"]) if spent else None
 
 
 def _cost(run: ScoredRun, tokens_in: int, tokens_out: int) -> str | None:
+    """The cost as `_usd` returns it, in words."""
+    cost = _usd(run, tokens_in, tokens_out)
+    return None if cost is None else usd_in_words(cost)
+
+
+def _usd(run: ScoredRun, tokens_in: int, tokens_out: int) -> float | None:
     """The cost in USD at the prices (USD per million tokens) of the first benchmark that records them; None without.
 
     tokens_in, tokens_out: prompt and completion tokens of the run.
     """
     costs = (usd(benchmark.record, tokens_in, tokens_out) for benchmark in run.benchmarks.values())
-    return next((usd_in_words(cost) for cost in costs if cost is not None), None)
+    return next((cost for cost in costs if cost is not None), None)

@@ -1,11 +1,10 @@
-"""Tables of tokens: lengths of samples, tokens before the first right answer, and what a judge took."""
+"""Tables of tokens: lengths of samples, and tokens before the first right answer."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.reports.costs import usd_in_words
-from harness.reports.tables import ABSENT, Table, percent, short
+from harness.reports.tables import Table, percent, short
 from harness.scoring import Score
 from harness.scoring.tokens import TokenCounts
 
@@ -46,33 +45,6 @@ def token_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
     columns = ("run", "benchmark", "tokens", "of", "samples", "mean", "p10", "p50", "p90", "p99", "most")
     notes = (NO_MEAN_INTERVAL,) if any(NO_INTERVAL in row[5] for row in rows) else ()
     return Table("Tokens of a sample", columns, tuple(rows), notes, frozenset(range(4, 11))) if rows else None
-
-
-def judge_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
-    """What the replies of each score's judge took in all sessions; None if no score records a judge that was asked."""
-    rows, partly = [], False
-    for label, score in scores:
-        cost = score.judging.cost if score.judging else None
-        if not score.judging or cost is None or not cost.replies:
-            continue
-        stated = bool(cost.n_stated)
-        partly = partly or cost.n_stated < cost.replies
-        rows.append(
-            (
-                short(label),
-                short(score.benchmark),
-                short(score.judging.name.removeprefix("judge:")),
-                f"{cost.replies:,}",
-                f"{cost.requests:,}",
-                f"{cost.prompt_tokens:,}" if stated else ABSENT,
-                f"{cost.completion_tokens:,}" if stated else ABSENT,
-                ABSENT if cost.usd is None or not stated else usd_in_words(cost.usd),
-            )
-        )
-    columns = ("run", "benchmark", "judge", "replies", "requests", "tokens in", "tokens out", "cost")
-    title = "What the judge took in all sessions, with replies without a verdict that were asked for again"
-    notes = ("tokens and cost leave out replies whose server states no tokens",) if partly else ()
-    return Table(title, columns, tuple(rows), notes, frozenset(range(3, 8))) if rows else None
 
 
 def _mean_tokens(counts: TokenCounts) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -45,6 +45,16 @@ class JudgeCost(msgspec.Struct, frozen=True):
             return "tokens unknown, since the server states none"
         partly = f" (of {self.n_stated:,} replies whose server states them)" if self.n_stated < self.replies else ""
         return f"{self.prompt_tokens:,} prompt tokens, {self.completion_tokens:,} completion tokens{partly}"
+
+
+class JudgeBill(NamedTuple):
+    """What one judge took for one benchmark of a run. judge: its model and prompt, as in `Judging`, without the number
+    of votes. cost: None if its folder cannot be read.
+    """
+
+    benchmark: str
+    judge: str
+    cost: JudgeCost | None
 
 
 class Judging(msgspec.Struct, frozen=True, kw_only=True):

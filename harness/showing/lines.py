@@ -302,12 +302,22 @@ def score_in_words(score: RunningScore, stored: int | None = None) -> str:
 
     stored: number of samples on disk now; None: those that the score was made of.
 
-    The range is the 95 % sampling interval: where the accuracy would lie if the same questions were asked again.
+    The range is the 95 % sampling interval: where the accuracy would lie if the same questions were asked again. With
+    undecided samples, `4.2 to 62.5% right so far, 24 graded, 14 undecided`: from all of these wrong to all right.
     """
+    of_stored = f" of {stored:,}" if stored is not None and stored > score.n_samples else ""
+    graded = f"{score.n_samples:,}{of_stored} graded"
+    if score.n_undecided:
+        undecided = f"{graded}, {'all' if score.n_undecided >= score.n_samples else f'{score.n_undecided:,}'} undecided"
+        bounds = score.undecided_bounds
+        if score.n_undecided >= score.n_samples:
+            return undecided
+        if bounds is None:  # a score of an earlier version
+            return f"{100 * score.accuracy:.1f}% right so far, {undecided} and counted as wrong"
+        return f"{100 * bounds.low:.1f} to {100 * bounds.high:.1f}% right so far, {undecided}"
     low, high = score.sampling_interval or (None, None)
     interval = f" ({100 * low:.1f} to {100 * high:.1f})" if low is not None and high is not None else ""
-    of_stored = f" of {stored:,}" if stored is not None and stored > score.n_samples else ""
-    return f"{100 * score.accuracy:.1f}% right so far{interval}, {score.n_samples:,}{of_stored} graded"
+    return f"{100 * score.accuracy:.1f}% right so far{interval}, {graded}"
 
 
 def time_range(left: TimeLeft) -> str:

@@ -20,12 +20,21 @@ MAX_BYTES = 16 * 1024 * 1024
 """A scores.json with more bytes than this is ignored."""
 
 
+class UndecidedBounds(msgspec.Struct, frozen=True):
+    """The accuracy if every undecided sample were wrong (low), or right (high)."""
+
+    low: float
+    high: float
+
+
 class RunningScore(msgspec.Struct, frozen=True):
     """The fields of a `scores.json` that the display shows. (To import `Score` would load numpy and more.)"""
 
     accuracy: float
     n_samples: int
     sampling_interval: tuple[float, float] | None = None
+    n_undecided: int = 0
+    undecided_bounds: UndecidedBounds | None = None
 
 
 class RunningScores:

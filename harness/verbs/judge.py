@@ -31,6 +31,7 @@ from harness.asking.watching import Watcher
 from harness.benchmarks.questions import QuestionSet
 from harness.client.address.endpoint import DNS_PREFIX, Endpoint
 from harness.client.asker import Asker
+from harness.client.facts.discovery import NotServed
 from harness.core.codec import digest
 from harness.core.errors import HarnessError, Interrupted, Sentence, ServerError, StoppedByRule, UsageError, option
 from harness.core.inert import visible
@@ -416,6 +417,19 @@ def _no_verdict(judge: JudgeSettings, reply: Sample) -> str:
 def _of_judge(model: str, error: ServerError) -> ServerError:
     """The error with the judge's name before its sentence, and its options as the judge's."""
     return ServerError(f"the judge {visible(model, 80)}: {error.sentence.of('judge').marked}")
+
+
+def refuse_unserved(who: JudgeOptions) -> None:
+    """Raise `ServerError` if the judge's server answers and has no model of that name.
+
+    Any other failure is left to the judge's session, which goes on when the same command is given again.
+    """
+    try:
+        servers.look(servers.find(who), who, Watcher())
+    except NotServed as error:
+        raise _of_judge(who.model or "", error) from error
+    except HarnessError:
+        return
 
 
 def _server(who: JudgeOptions, watcher: Watcher) -> Server:

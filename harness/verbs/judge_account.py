@@ -22,7 +22,8 @@ from harness.reports.costs import usd
 from harness.runs import Manifest, RunFolder, read_samples
 from harness.runs.layout import RunLog
 from harness.runs.session_costs import MAX_LINE_BYTES
-from harness.scoring.judging import JudgeCost
+from harness.scoring.judge_replies import judges_of
+from harness.scoring.judging import JudgeBill, JudgeCost
 
 DROPPED, RETURNED = "samples_dropped", "samples_returned"
 """The events of the log: replies were taken out of the judge's folder, or put back since no other reply came."""
@@ -61,6 +62,20 @@ def total_cost(folder: RunFolder, benchmark: str, prices: Prices | None) -> Judg
     if prices is None:
         return cost
     return msgspec.structs.replace(cost, usd=prices.usd(cost.prompt_tokens, cost.completion_tokens))
+
+
+def bills_of(folder: RunFolder) -> list[JudgeBill]:
+    """What each judge took for each benchmark of a run, also a judge or rubric whose verdicts no score has any more."""
+    bills = []
+    for benchmark in Manifest.load(folder).benchmarks:
+        for judge, manifest in judges_of(folder.benchmark(benchmark)):
+            name = f"{manifest.model}@{manifest.benchmarks[benchmark].identity.get('prompt')}"
+            try:
+                cost = total_cost(judge, benchmark, None)
+            except StoreError:  # its own `harness score` reports the damage
+                cost = None
+            bills.append(JudgeBill(benchmark, name, cost))
+    return bills
 
 
 def recorded_prices(folder: RunFolder) -> Prices | None:

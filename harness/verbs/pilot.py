@@ -29,14 +29,22 @@ class ExpectedScore:
     """The expected score of one benchmark.
 
     samples: of each question in the complete run. accuracy: of the pilot. error_now: its sampling error. error_then:
-    the sampling error to expect with `samples` of each question. All are fractions except `samples`; None if there are
-    no samples, or too few to tell.
+    the sampling error to expect with `samples` of each question. All three are fractions; None if there are no samples,
+    too few to tell, or undecided ones among them, which a judge or a mended function may decide either way.
+
+    low, high: the accuracy of the pilot if all undecided samples are wrong, or right; None without samples. n_samples,
+    n_undecided: samples of the pilot. verifier_errors: as in `Score`.
     """
 
     samples: int
     accuracy: float | None
     error_now: float | None
     error_then: float | None
+    low: float | None = None
+    high: float | None = None
+    n_samples: int = 0
+    n_undecided: int = 0
+    verifier_errors: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,8 +128,20 @@ def _expectation(prepared: Prepared, name: str, samples: int) -> ExpectedScore:
     questions = {q.question_id: q for q in question_set.questions}
     stored = (s for s in read_samples(prepared.folder.benchmark(name)) if s.question_id in questions)
     score = score_benchmark(question_set.questions, pool.grade_all(questions, stored), None)
-    interval = score.sampling_interval
+    # Undecided samples count as wrong in a score, which for a forecast would be a claim about them.
+    undecided = score.undecided_bounds
+    interval = None if undecided else score.sampling_interval
     now = None if interval is None or score.sampling_error is None else interval.half_width / Z_95
     # The variance of a mean of n samples of each question falls with 1/n.
     then = None if now is None else now * (score.n_samples / score.n_questions / samples) ** 0.5
-    return ExpectedScore(samples=samples, accuracy=score.accuracy, error_now=now, error_then=then)
+    return ExpectedScore(
+        samples=samples,
+        accuracy=None if undecided else score.accuracy,
+        error_now=now,
+        error_then=then,
+        low=undecided.low if undecided else score.accuracy,
+        high=undecided.high if undecided else score.accuracy,
+        n_samples=score.n_samples,
+        n_undecided=score.n_undecided,
+        verifier_errors=score.verifier_errors,
+    )

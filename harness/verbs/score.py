@@ -181,6 +181,7 @@ def score(
     from harness.verbs.judge import judge_of, score_with_judge
 
     settings, serving = judge_of(judge, watcher, prices)
+    _refuse_misspelt(judge, settings, folder)
     with _says_what_stands(folder, settings, watcher):
         judged = score_with_judge(
             folder, grading, settings, serving, on_graded=watcher.graded, on_progress=watcher.progressed,
@@ -188,6 +189,23 @@ def score(
         )  # fmt: skip
     scores = _with_drops(folder, judged.scores)
     return Scored(source=folder, folder=folder, scores=scores, judged=judged, judge=settings)
+
+
+def _refuse_misspelt(options: JudgeOptions, judge: JudgeSettings, run: RunFolder) -> None:
+    """Raise `ServerError` if a new judge would replace another's scores, and its server lacks the model of that name.
+
+    Nothing is stored before. A server that does not answer is no reason: its judging may go on later.
+    """
+    former = _judges_of(run)
+    if not former or options.serve or judge.folder(run).manifest.exists():
+        return
+    from harness.verbs.judge import refuse_unserved
+
+    try:
+        refuse_unserved(options)
+    except HarnessError as error:
+        error.add(f"The stored scores, judged by {', '.join(visible(name, 80) for name in former)}, stay as they are")
+        raise
 
 
 def _with_drops(folder: RunFolder, scores: list[Score]) -> list[Score]:

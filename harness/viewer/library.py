@@ -125,6 +125,7 @@ class OpenBenchmark:
         self._sound = Remembered()
         self._continued = Remembered()
         self._lock = threading.Lock()
+        self._present: Mapping[str, Question] | None = None
 
     @property
     def name(self) -> str:
@@ -178,6 +179,7 @@ class OpenBenchmark:
         self.glance()
         with self._lock:
             self.questions = files.read(folder.questions, self._read_questions, {})
+            self._present = None
             self.grades = files.read(folder.grades, self._read_grades, {})
             self.opinions = files.read(folder.opinions, lambda: opinion_file.by_key(opinion_file.read(folder)), {})
             self.labels = files.read(folder.labels, lambda: sample_labels.in_force(sample_labels.read(folder)), {})
@@ -196,6 +198,31 @@ class OpenBenchmark:
     def grade(self, key: Key) -> Grade | None:
         """Return the grader's grade; None where the sample is not graded."""
         return self.grades.get(key.question_id, {}).get(key.sample_index)
+
+    def as_graded(self, question: Question, grade: Grade | None) -> Question | None:
+        """Return the question with the rules by which `grade` was made; None if these are not known any more.
+
+        They are those with which the run began, or those that its card has now, whichever the grade's `basis` names.
+        A sample without a grade has the rules by which the next score would grade it.
+        """
+        from harness.scoring.journal_grades import basis  # lists of runs need no grader
+
+        if grade is not None and basis(question) == grade.basis:
+            return question
+        now = self._with_present_rules().get(question.question_id, question)
+        return now if grade is None or basis(now) == grade.basis else None
+
+    def _with_present_rules(self) -> Mapping[str, Question]:
+        """Question id → the question with the rules that its card has now. The card is read once for each `refresh`."""
+        from harness.benchmarks.catalogue import apply_card_rules  # few commands that open a run need cards
+
+        if self.record.imported:  # the file keeps the rules with which it was read, as in a score
+            return self.questions
+        present = self._present
+        if present is None:
+            questions, _ = apply_card_rules(self.name, self.record.settings, list(self.questions.values()))
+            present = self._present = {question.question_id: question for question in questions}
+        return present
 
     def verdict(self, key: Key) -> VerdictName | None:
         """Return the verdict that counts: a person's, else the grader's; None where there is neither."""

@@ -18,6 +18,9 @@ from harness.viewer.rows import ListedSample, QuestionRow, Vote, sample_row, tex
 MAX_ANSWER_CHARS = 60
 """Largest number of characters of an answer in a line of a list."""
 
+UNKNOWN_RULES = "of rules that are neither those with which the run began nor its card's of now: score the run again"
+"""Follows "undecided because" if the rules of a grade are not known any more."""
+
 WORDS: dict[VerdictName | None, str] = {
     "correct": "correct",
     "wrong": "wrong",
@@ -113,7 +116,8 @@ def sample_text(
         yield f"answer: {_short(grade.extracted)}   rule: {visible(grade.rule, 60)}{by}   "
     yield f"reference: {' or '.join(visible(reference, 400) for reference in shown_references(question))}\n"
     if grade is not None and grade.verdict == "undecided":
-        yield f"undecided because {why_undecided(question, sample, grade)}\n"
+        graded = benchmark.as_graded(question, grade)
+        yield f"undecided because {UNKNOWN_RULES if graded is None else why_undecided(graded, sample, grade)}\n"
     yield "\n"
     if sample.reasoning:
         if reasoning:

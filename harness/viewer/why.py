@@ -5,54 +5,102 @@ replies are quoted.
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
+from pathlib import Path
 
 from harness.core.errors import StoreError, UsageError
+from harness.core.hidden_limit import reply_checksum
 from harness.core.inert import visible
-from harness.core.records import Question, Sample
+from harness.core.records import Grade, Question, Sample
 from harness.grading.processes import pool
-from harness.grading.second.judge import without_judge
+from harness.grading.second.judge import majority, without_judge
+from harness.grading.verdict import JUDGE_RULE, Verdict
 from harness.scoring.judge_replies import JudgeReply, replies_about
 from harness.viewer.library import OpenBenchmark
 
 MAX_JUDGE_CHARS = 600
 """Largest number of characters of a judge's reply that are quoted: its end, where the verdict stands."""
 
+_OUTCOMES = {"correct": "correct", "wrong": "wrong", "no_answer": "without an answer", "undecided": "undecided"}
 _VERDICTS = {True: "calls the answer correct", False: "calls the answer wrong", None: "gives no verdict"}
 
 
 def why(benchmark: OpenBenchmark, question: Question, sample: Sample) -> list[str]:
     """Return the steps from the sample's text to its verdict, a sentence each, safe to print; may take seconds.
 
-    The replies of judges come after the steps of the rules, or of the benchmark's own verifier. A verifier whose file
-    has changed since the grade explains another verdict; a sentence that says so stands in place of its steps.
+    The replies of judges come after the steps of the rules, or of the benchmark's own verifier. Steps explain a stored
+    verdict only if the rules and the grader of that verdict give it again; else a sentence stands in their place.
     """
     grade = benchmark.grade(sample.key)
-    try:
-        ((_, verdict),) = pool.verdicts({sample.question_id: question}, [sample], with_steps=True)
-        changed = "" if grade is None else _change(question.rules.grader, without_judge(grade.grader), verdict.grader)
-        steps = [changed] if changed else list(verdict.steps)
-    # The benchmark's own verifier is code that the viewer does not trust, so it does not run.
-    except UsageError as error:
-        steps = [str(error)]
+    steps = _steps(benchmark.as_graded(question, grade), sample, grade)
     if grade is None:
         return steps
     try:
-        return [*steps, *map(_words, replies_about(benchmark.folder, question, sample, grade))]
+        replies = replies_about(benchmark.folder, question, sample, grade)
     except StoreError as error:
         return [*steps, f"the judges' replies cannot be read: {error}"]
+    return [*steps, *map(_words, replies), *_unexplained_ruling(grade, replies)]
 
 
-def _change(verifier: str, then: str, now: str) -> str:
-    """A sentence if the file of a verifier has changed since a grade; empty if not, or if another grader graded.
+def _steps(question: Question | None, sample: Sample, grade: Grade | None) -> list[str]:
+    """The steps of the grader to the stored verdict, or a sentence that says why they are not known.
 
-    then, now: the grader of the grade and of a grade of today, each `VERIFIER@CHECKSUM`.
+    question: with the rules of the grade; None: not known.
     """
-    if then == now or not then.startswith(f"{verifier}@"):
-        return ""
+    if question is None:
+        return [
+            "this verdict was made neither by the rules with which the run began nor by those that its card has now, "
+            "so its steps are not known: score the run again"
+        ]
+    try:
+        ((_, verdict),) = pool.verdicts({sample.question_id: question}, [sample], with_steps=True)
+        doubt = None if grade is None else _doubt(question.rules.grader, grade, verdict, sample)
+        return list(verdict.steps) if doubt is None else [doubt]
+    # The benchmark's own verifier is code that the viewer does not trust, so it does not run.
+    except UsageError as error:
+        return [str(error)]
+
+
+def _doubt(verifier: str, grade: Grade, verdict: Verdict, sample: Sample) -> str | None:
+    """A sentence if the steps of a verdict of today do not explain the stored grade; None if they explain it.
+
+    They do if the same grader, about the same reply, ends in the stored verdict by the stored rule. A judge decides
+    after the grader, which then has to end in "undecided", or in the judge's own verdict.
+    """
+    then, now = without_judge(grade.grader), verdict.grader
+    if then != now:
+        if then.startswith(f"{verifier}@") and now.startswith(f"{verifier}@"):
+            return (
+                f"the file of {visible(verifier, 200)} has changed since this grade (SHA-256 began "
+                f"{visible(then.rpartition('@')[2], 20)}, now {now.rpartition('@')[2]}): score the run again"
+            )
+        return f"graded by {visible(then, 200)}, and now by {visible(now, 200)}: score the run again"
+    if grade.reply_checksum not in (None, reply_checksum(sample.text or "", sample.reasoning or "")):
+        return "the reply has changed since this grade: score the run again"
+    if grade.rule == JUDGE_RULE:
+        if verdict.outcome in ("undecided", grade.verdict):
+            return None
+        return f"the rules call the answer {_OUTCOMES[verdict.outcome]}, and a judge decided in their place"
+    if (verdict.outcome, verdict.rule) == (grade.verdict, grade.rule):
+        return None
     return (
-        f"the file of {visible(verifier, 200)} has changed since this grade (SHA-256 began "
-        f"{visible(then.rpartition('@')[2], 20)}, now {now.rpartition('@')[2]}): score the run again"
+        f"graded again, the sample is {_OUTCOMES[verdict.outcome]} (rule: {visible(verdict.rule, 60)}), so the steps "
+        "to the stored verdict are not known: score the run again (`harness score RUN --fresh`)"
     )
+
+
+def _unexplained_ruling(grade: Grade, replies: Sequence[JudgeReply]) -> list[str]:
+    """A sentence if a judge decided and none of its stored lists of replies has that verdict as its majority."""
+    if grade.rule != JUDGE_RULE:
+        return []
+    votes: dict[Path, list[bool | None]] = {}
+    for reply in replies:
+        if f"+judge:{reply.judge}" in grade.grader:
+            votes.setdefault(reply.folder.path, []).append(reply.vote)
+    if (grade.verdict == "correct") in map(majority, votes.values()):
+        return []
+    judge = visible(grade.grader.partition("+judge:")[2], 200)
+    return [f"the judge {judge} decided, and none of its stored replies says so: score the run again with the judge"]
 
 
 def _words(reply: JudgeReply) -> str:

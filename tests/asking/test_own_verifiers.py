@@ -155,6 +155,14 @@ def test_a_verifier_that_decides_only_some_answers_is_a_warning(
     assert f'"{other}"' not in warning
 
 
+def test_a_warning_about_the_trial_s_answers_names_the_judge_only_if_there_is_none(own: Path) -> None:
+    (warning,) = warnings_of(own, "counts", judged=True)
+    assert warning.endswith("; the judge decides such samples in its place")
+    (own / "set.jsonl").write_text(SEVERAL)
+    *_, warning = warnings_of(own, "counts", judged=True)
+    assert warning.endswith("The judge decides samples without a verdict")
+
+
 SEVERAL = "".join(f'{{"problem": "What is {n}?", "answer": "{answer}"}}\n' for n, answer in enumerate("2x3yz4"))
 
 

@@ -172,6 +172,58 @@ def test_a_pilot_asks_two_samples_forecasts_the_rest_and_counts(tmp_path: Path, 
         assert read_history(RunFolder(tmp_path / "run")).grew
 
 
+JUDGING = """
+def judge(answer, question):
+    number = int(question.messages[-1].content.split()[2])
+    if number < {leaves} and answer == "999":
+        return None
+    if number < {raises} and answer == "999":
+        raise KeyError
+    return answer == "999" or answer in question.references
+"""
+
+
+@pytest.mark.parametrize(
+    ("leaves", "raises", "words"),
+    [
+        (0, 0, r"accuracy about 100\.0 %, sampling error about [\d.]+ points at 4 samples a question \([\d.]+ now\)"),
+        (
+            4,
+            4,
+            r"accuracy 60\.0 to 100\.0 %: 8 of 20 samples undecided, so no error is forecast; the verifier returned "
+            r"NoneType on 8 samples: .*",
+        ),
+        (
+            0,
+            9,
+            r"accuracy 10\.0 to 100\.0 %: 18 of 20 samples undecided, so no error is forecast; the verifier raised "
+            r"KeyError \(own_words\.py:7\) on 18 samples: .*",
+        ),
+        (
+            10,
+            10,
+            r"accuracy unknown: all of 20 samples undecided, so no error is forecast; the verifier .*",
+        ),
+    ],
+)
+def test_a_pilot_forecasts_nothing_over_undecided_samples(
+    tmp_path: Path, harness: ControlCommand, monkeypatch: pytest.MonkeyPatch, leaves: int, raises: int, words: str
+) -> None:
+    write_questions(tmp_path, 10)
+    (tmp_path / "own_words.py").write_text(JUDGING.format(leaves=leaves, raises=raises))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("HARNESS_GRADERS", "own_words")
+    (tmp_path / "judged.yaml").write_text(
+        "title: Judged\nsource: {kind: file, path: sums.jsonl}\ncolumns: {question: problem, answer: answer}\n"
+        'kind: integer\nrules: {grader: "own_words:judge"}\n'
+    )
+    with FaultServer(answering(0.0)) as server:
+        words_given = ("./judged.yaml", "--base-url", server.base_url, "--out", "run", "--samples", "4", "--pilot")
+        piloted = harness("run", *words_given, "--model", "test-model")
+    assert piloted.code == 0, piloted.err
+    assert re.search(rf"^  judged: {words}$", piloted.out, re.MULTILINE), piloted.out
+
+
 def test_a_run_ends_at_the_whole_round_that_reaches_the_target(tmp_path: Path, harness: ControlCommand) -> None:
     data = write_questions(tmp_path, 8)
     with FaultServer(answering(0.9)) as server:

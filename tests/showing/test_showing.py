@@ -32,8 +32,8 @@ from harness.generation.progress import (
 from harness.showing import display, lines
 from harness.showing.collecting import Collecting
 from harness.showing.display import ProgressDisplay
-from harness.showing.lines import line, panel
-from harness.showing.running_score import RunningScore
+from harness.showing.lines import line, panel, score_in_words
+from harness.showing.running_score import RunningScore, UndecidedBounds
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07‮abc\nrm -rf"
 
@@ -83,6 +83,23 @@ failures  3 × server, latest 2 s ago: HTTP 500: overloaded
 failures  20 × connect, latest 40 s ago: cannot connect to node2:8000
 endpoint  http://node2:8000/v1 set aside, asked again in 12 s: cannot connect to node2:8000: Connection refused
 """
+
+
+@pytest.mark.parametrize(
+    ("n_undecided", "bounds", "stored", "words"),
+    [
+        (0, None, None, "25.0% right so far (10.0 to 40.0), 24 graded"),
+        (14, UndecidedBounds(0.25, 0.8333), None, "25.0 to 83.3% right so far, 24 graded, 14 undecided"),
+        (14, UndecidedBounds(0.25, 0.8333), 48, "25.0 to 83.3% right so far, 24 of 48 graded, 14 undecided"),
+        (14, None, None, "25.0% right so far, 24 graded, 14 undecided and counted as wrong"),  # of an earlier version
+        (24, UndecidedBounds(0.0, 1.0), None, "24 graded, all undecided"),
+    ],
+)
+def test_undecided_samples_are_no_wrong_ones(
+    n_undecided: int, bounds: UndecidedBounds | None, stored: int | None, words: str
+) -> None:
+    score = RunningScore(0.25, 24, (0.1, 0.4), n_undecided, bounds)
+    assert score_in_words(score, stored) == words
 
 
 def test_two_hundred_columns_show_everything() -> None:

@@ -250,3 +250,72 @@ def test_the_money_is_said_by_score_json_and_report_and_its_prices_are_recorded(
     assert [cell.strip() for cell in line.split("|")[4:9]] == ["4", "4", "36", "44", "0.1240 USD"]
     without = said(folder, "--price-in", "1", "--price-out", "0")
     assert "44 completion tokens, 0.000036 USD" in without
+
+
+def table_of(tmp_path: Path, title: str) -> list[list[str]]:
+    """The cells of the rows of a table of the report of all runs in a folder, without its heading."""
+    assert harness(tmp_path, "report", "runs", "--out", "reported").code == 0
+    text = (tmp_path / "reported" / "report.md").read_text("utf-8")
+    _, _, *lines = text.partition(f"**{title}")[2].partition("\n\n")[2].partition("\n\n")[0].splitlines()
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+
+
+PRICES = ("--price-in", "1000", "--price-out", "2000")
+A_REPLY_USD = (1000 * TOKENS_IN + 2000 * TOKENS_OUT) / 1e6
+
+
+@pytest.mark.parametrize("order", [("",), ("", "a"), ("a", "b", "a"), ("a", "", "b")])
+@pytest.mark.parametrize("mute", [0, 2])
+def test_the_report_has_the_money_of_all_judges_and_rubrics_that_a_run_has_had(
+    tmp_path: Path, order: tuple[str, ...], mute: int
+) -> None:
+    folder = write_run(tmp_path / "runs" / "one", ROWS).path
+    for rubric in "ab":
+        (tmp_path / rubric).write_text(f"Be {rubric}.")
+    judge = CountingJudge(mute)
+    with FaultServer(judge) as server:
+        for rubric in order:
+            judged(server, folder, *PRICES, *(("--judge-prompt", str(tmp_path / rubric)) if rubric else ()))
+    rows = table_of(tmp_path, "What each judge took")
+    assert len(rows) == len({row[2] for row in rows}) == len(set(order))
+    assert sum(int(row[3]) for row in rows) == judge.n
+    money = f"{judge.n * A_REPLY_USD:.4f} USD"
+    assert table_of(tmp_path, "Money") == [["one", "–", money, f"at least {money}"]]
+
+
+def test_a_judge_that_was_down_has_its_row_and_the_one_before_keeps_its_money(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "runs" / "one", ROWS).path
+    (tmp_path / "rubric").write_text("Be strict.")
+    judge = CountingJudge(0)
+    with FaultServer(judge) as server:
+        judged(server, folder, *PRICES)
+    down = ("--judge-prompt", str(tmp_path / "rubric"), "--judge-base-url", server.base_url)
+    assert CliRunner().invoke(score, [str(folder), "--judge", "judge", "--workers", "1", *down]).exit_code != 0
+    rows = {row[2]: row[3:] for row in table_of(tmp_path, "What each judge took")}
+    assert rows.pop("judge@verdict") == ["3", "3", "27", "33", "0.0930 USD"]
+    (name,) = rows
+    assert name.startswith("judge@rubric-")
+    assert rows[name] == ["0", "0", "–", "–", "–"]
+    assert table_of(tmp_path, "Money") == [["one", "–", "0.0930 USD", "at least 0.0930 USD"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "is_up", "stay"), [("jugde", True, True), ("jugde", False, False), ("judge", True, True)]
+)
+def test_a_misspelt_judge_replaces_no_judged_score(tmp_path: Path, name: str, is_up: bool, stay: bool) -> None:
+    """A judge that is down, and may be right, leaves the verdicts without a judge until its judging goes on."""
+    folder = write_run(tmp_path / "run", ROWS).path
+    with FaultServer(CountingJudge(0)) as server:
+        judged(server, folder)
+        before = files_in(folder / "prose")
+        words = ["--judge", name, "--judge-base-url", server.base_url, "--workers", "1"]
+        if is_up:
+            done = CliRunner().invoke(score, [str(folder), *words])
+    if not is_up:
+        done = CliRunner().invoke(score, [str(folder), *words])
+    assert (done.exit_code == 0) == (name == "judge"), done.output
+    assert (files_in(folder / "prose") == before) == stay
+    if stay and done.exit_code:
+        said_why = str(done.exception)
+        assert "does not serve jugde" in said_why
+        assert said_why.endswith("? The stored scores, judged by judge@verdict, stay as they are"), said_why

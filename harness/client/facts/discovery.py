@@ -53,6 +53,10 @@ _MAX_VALUES = 1_000_000
 """Largest number of JSON values of a page that is decoded; decoded they take 0.1 GB."""
 
 
+class NotServed(ServerError):
+    """A server answers, and the model that was named is not among those of its list."""
+
+
 @dataclass(slots=True)
 class Pages:
     """The pages that have been read of one server; each function below adds to them, so that no page is read twice.
@@ -143,7 +147,7 @@ def find_model(
             return models[0]
         raise ServerError(f"{endpoint.base_url} serves several models ({shown}); name one with {option('model')}")
     near = near_names(model, list(by_id)[:_COMPARED_MODELS])
-    raise ServerError(f"{endpoint.base_url} does not serve {quoted(model)}; it has {shown}.{near}")
+    raise NotServed(f"{endpoint.base_url} does not serve {quoted(model)}; it has {shown}.{near}")
 
 
 def stated_concurrency(endpoint: Endpoint, *, ca_file: Path | None = None, pages: Pages | None = None) -> int | None:

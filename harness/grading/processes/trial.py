@@ -97,10 +97,9 @@ def try_verifier(question: Question, *, judged: bool = False) -> Trial:
             f"the verifier {grader} gives no verdict on {subject}: {why}. Correct it"
             f"{f', or name the judge ({JUDGE})' if left_open else ''}"
         )
-    warnings.append(
-        f"the verifier {grader} gives no verdict on some answers to {subject}: {why}; they count as wrong, unless a "
-        f"judge decides them ({JUDGE})"
-    )
+    unjudged = f"they count as wrong, unless a judge decides them ({JUDGE})"
+    fate = "the judge decides such samples in its place" if judged else unjudged
+    warnings.append(f"the verifier {grader} gives no verdict on some answers to {subject}: {why}; {fate}")
     return Trial(warnings, deadline)
 
 
@@ -126,12 +125,13 @@ def try_references(questions: Sequence[Question], *, judged: bool = False) -> li
     if not causes.keys() - {0}:
         return []
     first = min(causes)
+    unjudged = f"Samples without a verdict count as wrong, unless a judge decides them ({JUDGE})"
+    fate = "The judge decides samples without a verdict" if judged else unjudged
     of = f"{n:,}" if n == len(questions) else f"the first {n:,} of {len(questions):,}"
     return [
         f"the verifier {quoted(questions[first].rules.grader)} gives no verdict on {len(causes):,} of {of} reference "
         f"answers; on that of question {visible(questions[first].question_id, 60)} "
-        f'("{visible(questions[first].references[0], 60)}"): {causes[first]}. Samples without a verdict count as '
-        f"wrong, unless a judge decides them ({JUDGE})"
+        f'("{visible(questions[first].references[0], 60)}"): {causes[first]}. {fate}'
     ]
 
 

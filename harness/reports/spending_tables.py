@@ -1,0 +1,126 @@
+"""Tables of what was paid: what each judge of a run took, and the money of models and judges together.
+
+A run may have had several judges, or several rubrics of one. Each has a row, also where its verdicts are in no score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from harness.reports.costs import usd_in_words
+from harness.reports.scored import ScoredBenchmark, ScoredRun
+from harness.reports.settings import cost_of_sessions, usd_of_sessions
+from harness.reports.tables import ABSENT, Table, short
+from harness.scoring.judging import JudgeBill, JudgeCost
+
+
+def judge_table(runs: Sequence[ScoredRun]) -> Table | None:
+    """What the replies of each judge took in all sessions; None if no judge was asked."""
+    rows, partly = [], False
+    for run in runs:
+        for benchmark in run.benchmarks.values():
+            for bill in _bills(run, benchmark):
+                cost = bill.cost
+                stated = cost is not None and bool(cost.n_stated)
+                partly = partly or (cost is not None and cost.n_stated < cost.replies)
+                usd = _usd(bill)
+                rows.append(
+                    (
+                        short(run.label),
+                        short(benchmark.name),
+                        short(bill.judge),
+                        ABSENT if cost is None else f"{cost.replies:,}",
+                        ABSENT if cost is None else f"{cost.requests:,}",
+                        f"{cost.prompt_tokens:,}" if cost is not None and stated else ABSENT,
+                        f"{cost.completion_tokens:,}" if cost is not None and stated else ABSENT,
+                        ABSENT if usd is None or not stated else usd_in_words(usd),
+                    )
+                )
+    columns = ("run", "benchmark", "judge", "replies", "requests", "tokens in", "tokens out", "cost")
+    title = "What each judge took in all sessions, with replies without a verdict that were asked for again"
+    notes = ("tokens and cost leave out replies whose server states no tokens",) if partly else ()
+    return Table(title, columns, tuple(rows), notes, frozenset(range(3, 8))) if rows else None
+
+
+def money_table(runs: Sequence[ScoredRun]) -> Table | None:
+    """What the model of each run and its judges cost, with the sum of all; None if no cost is known."""
+    rows: list[tuple[str, ...]] = []
+    sums, unsure = [0.0, 0.0, 0.0], [False, False, False]
+    is_known = False
+    for run in runs:
+        model = usd_of_sessions(run)
+        bills = [bill for benchmark in run.benchmarks.values() for bill in _bills(run, benchmark)]
+        costs = [_usd(bill) for bill in bills]
+        judges = sum(cost for cost in costs if cost is not None)
+        # A reply without stated tokens was paid for, too.
+        partly = [model is None, not all(map(_is_whole, bills))]
+        is_known = is_known or model is not None or any(cost for cost in costs)
+        rows.append(
+            (
+                short(run.label),
+                cost_of_sessions(run) or ABSENT,
+                _at_least(judges, partly=partly[1]) if bills else ABSENT,
+                _at_least((model or 0.0) + judges, partly=any(partly)),
+            )
+        )
+        for column, amount in enumerate((model or 0.0, judges, (model or 0.0) + judges)):
+            sums[column] += amount
+            unsure[column] = unsure[column] or (any(partly) if column == 2 else partly[column])
+    if not is_known:
+        return None
+    if len(runs) > 1:
+        amounts = (_at_least(amount, partly=partly) for amount, partly in zip(sums, unsure, strict=True))
+        rows.append(("all runs", *amounts))
+    title = "Money: all sessions of the model, all judges, and both"
+    notes = (f"{ABSENT} and “at least”: a cost is not known, since no prices were given or a server states no tokens",)
+    is_partly = any(unsure) or any(ABSENT in row for row in rows)
+    return Table(
+        title, ("run", "model", "judges", "both"), tuple(rows), notes if is_partly else (), frozenset((1, 2, 3))
+    )
+
+
+def _bills(run: ScoredRun, benchmark: ScoredBenchmark) -> Iterator[JudgeBill]:
+    """What each judge took for a benchmark. The judge of the score has one even if it has not replied yet."""
+    judging = benchmark.score.judging if benchmark.score is not None else None
+    name = "" if not judging else judging.name.removeprefix("judge:")
+    is_listed = False
+    for bill in run.judges:
+        if bill.benchmark != run.stored_name(benchmark):
+            continue
+        cost = bill.cost
+        is_its = name.partition("*")[0] == bill.judge
+        is_listed = is_listed or is_its
+        # The prices of the last scoring count, and a scoring that asks nothing leaves none in the judge's folder.
+        rescored = judging.cost if judging and is_its else None
+        if (
+            rescored
+            and cost
+            and rescored.usd is not None
+            and msgspec.structs.replace(cost, usd=rescored.usd) == rescored
+        ):
+            cost = rescored
+        if cost is None or cost.replies or (judging and is_its and not judging.ended):
+            yield bill._replace(cost=cost)
+    if judging and not is_listed and (not judging.ended or (judging.cost is not None and judging.cost.replies)):
+        yield JudgeBill(benchmark.name, name, judging.cost or JudgeCost())
+
+
+def _usd(bill: JudgeBill) -> float | None:
+    """What a judge took, in USD; None if it is not known."""
+    if bill.cost is None:
+        return None
+    return bill.cost.usd if bill.cost.replies else 0.0
+
+
+def _is_whole(bill: JudgeBill) -> bool:
+    """Whether the cost of all replies of a judge is known."""
+    return _usd(bill) is not None and bill.cost is not None and bill.cost.n_stated == bill.cost.replies
+
+
+def _at_least(amount: float, *, partly: bool) -> str:
+    """The amount in words; partly: some of it is not known."""
+    if partly and not amount:
+        return ABSENT
+    return f"{'at least ' if partly else ''}{usd_in_words(amount)}"

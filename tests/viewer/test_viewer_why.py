@@ -1,0 +1,217 @@
+"""Why a sample has its verdict: no explanation ends in another verdict than the stored one, whichever rules made it.
+
+For: harness.viewer.why, harness.viewer.library.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from harness.core.records import Grade, Key
+from harness.grading.second.judge import apply_ruling
+from harness.presets.grading import GradingOptions
+from harness.runs import RunFolder, grades
+from harness.runs import questions as question_file
+from harness.runs.line_file import write_lines
+from harness.runs.manifest import Manifest
+from harness.scoring.pipeline import score_run
+from harness.viewer.library import OpenBenchmark
+from harness.viewer.why import why
+from tests.system.command import harness
+from tests.viewer.small_run import RunQuestion, RunReply, write_run
+
+CARDS = {
+    "plain": "{}",
+    "tolerance": "{relative_tolerance: 0.5}",
+    "yes": '{grader: "own_words:yes"}',
+    "open": '{grader: "own_words:leaves"}',
+}
+"""Rules that a card may have; each gives the answer 41 to the reference 40 another verdict or another reason."""
+
+KEY = Key("q1", 0)
+LAST = {"correct": "correct", "wrong": "wrong", "undecided": "undecided", "no_answer": "no answer"}
+"""Verdict → the last step of an explanation that ends in it."""
+
+AGAIN = "score the run again"
+FUNCTIONS = """
+def yes(answer, question):
+    return True
+
+
+def leaves(answer, question):
+    return None
+"""
+
+
+class Changing:
+    """A run of one sample whose card changes under it."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.module = folder / "own_words.py"
+        self.module.write_text(FUNCTIONS)
+        monkeypatch.setenv("PYTHONPATH", str(folder))
+        monkeypatch.setenv("HARNESS_GRADERS", "own_words")
+        self.card = folder / "numbers.yaml"
+        (folder / "rows.jsonl").write_text('{"problem": "?", "answer": "40"}\n')
+        asked = {"q1": RunQuestion("?", "40", [RunReply(r"\boxed{41}")])}
+        asked = {"q1": RunQuestion("?", "40", [RunReply(r"\boxed{41}")])}
+        self.run = write_run(folder / "a", {"numbers": asked}, scored=False)
+        manifest = Manifest.load(self.run)
+        record = msgspec.structs.replace(manifest.benchmarks["numbers"], settings={"card": str(self.card)})
+        msgspec.structs.replace(manifest, benchmarks={"numbers": record}).save(self.run)
+
+    def has_card(self, rules: str | None) -> None:
+        """Write the card with these rules of `CARDS`; None: delete it."""
+        self.card.unlink(missing_ok=True)
+        if rules is not None:
+            self.card.write_text(
+                "title: Numbers\nsource: {kind: file, path: rows.jsonl}\ncolumns: {question: problem, answer: answer}\n"
+                f"kind: integer\nsamples: 1\nrules: {CARDS[rules]}\n"
+            )
+
+    def began_with(self, rules: str) -> None:
+        """Store the rules as those with which the run began."""
+        from harness.benchmarks.catalogue import apply_card_rules
+
+        self.has_card(rules)
+        place = self.run.benchmark("numbers")
+        asked, _ = apply_card_rules("numbers", {"card": str(self.card)}, list(question_file.read(place)))
+        write_lines(place.questions, list(asked))
+
+    def scored(self) -> Grade:
+        score_run(self.run, GradingOptions(workers=1))
+        (grade,) = grades.read(self.run.benchmark("numbers"))
+        return grade
+
+    def why(self) -> Sequence[str]:
+        """The steps to the verdict on the sample."""
+        benchmark = OpenBenchmark(self.run.benchmark("numbers"), Manifest.load(self.run).benchmarks["numbers"])
+        benchmark.refresh()
+        return why(benchmark, benchmark.question("q1"), benchmark.offsets.read(KEY))
+
+
+@pytest.fixture
+def changing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Changing:
+    return Changing(tmp_path, monkeypatch)
+
+
+def test_steps_end_in_the_stored_verdict_or_say_that_its_rules_are_not_known(changing: Changing) -> None:
+    ends = set()
+    for began, then in itertools.product(CARDS, CARDS):
+        changing.began_with(began)
+        changing.has_card(then)
+        grade = changing.scored()
+        for now in (*CARDS, None):
+            changing.has_card(now)
+            steps = changing.why()
+            known = then in (began, now)
+            assert (steps[-1] == LAST[grade.verdict]) == known, (began, then, now, steps)
+            assert any(f"rule {grade.rule}" in step for step in steps) == known, (began, then, now, steps)
+            if not known:
+                assert len(steps) == 1, steps
+                assert steps[0].endswith(AGAIN), steps
+            ends.add((grade.verdict, known))
+    assert ends == set(itertools.product(("correct", "wrong", "undecided"), (True, False)))
+
+
+def test_a_rule_that_is_changed_by_row_explains_each_row_by_its_own(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"problem": "?", "answer": "40"}\n')
+    run = write_run(
+        tmp_path / "a",
+        {"numbers": {q: RunQuestion("?", "40", [RunReply(r"\boxed{41}")]) for q in ("near", "far")}},
+        scored=False,
+    )
+    place, began = run.benchmark("numbers"), list(question_file.read(run.benchmark("numbers")))
+    near = [
+        msgspec.structs.replace(asked, rules=msgspec.structs.replace(asked.rules, absolute_tolerance=2.0))
+        if asked.question_id == "near"
+        else asked
+        for asked in began
+    ]
+    write_lines(place.questions, near)
+    score_run(run, GradingOptions(workers=1))
+    shows = {row: harness(tmp_path, "show", "a", f"{row}:0").out for row in ("near", "far")}
+    assert "rule tolerance: " in shows["near"]
+    assert "rule integer: " in shows["far"]
+    write_lines(place.questions, began)  # the rows' own rules are known no more
+    assert AGAIN in harness(tmp_path, "show", "a", "near:0").out.partition("\nwhy\n")[2]
+    assert harness(tmp_path, "show", "a", "far:0").out.partition("\nwhy\n")[2] == shows["far"].partition("\nwhy\n")[2]
+
+
+def test_a_function_that_is_gone_explains_nothing(changing: Changing) -> None:
+    changing.began_with("plain")
+    changing.has_card("yes")
+    assert changing.scored().verdict == "correct"
+    changing.module.unlink()
+    sys.modules.pop("own_words", None)
+    steps = changing.why()
+    assert len(steps) == 1, steps
+    assert "own_words" in steps[0]
+
+
+def changed(run: RunFolder, **fields: object) -> None:
+    """Write the stored grade with these fields in place of its own."""
+    place = run.benchmark("numbers")
+    write_lines(place.grades, [msgspec.structs.replace(grade, **fields) for grade in grades.read(place)])
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"verdict": "correct"}, "graded again, the sample is wrong (rule: integer), so"),
+        ({"rule": "tolerance"}, "graded again, the sample is wrong (rule: integer), so"),
+        ({"verdict": "undecided", "rule": "time"}, "graded again, the sample is wrong (rule: integer), so"),
+        ({"grader": "rules/1"}, "graded by rules/1, and now by rules/"),
+        ({"grader": "own_words:yes@123456789abc"}, "graded by own_words:yes@123456789abc, and now by rules/"),
+        ({"basis": ""}, "this verdict was made neither by the rules with which the run began nor by"),
+        ({"reply_checksum": 1}, "the reply has changed since this grade"),
+        ({"reply_checksum": None}, None),
+        ({}, None),
+    ],
+)
+def test_only_a_grade_that_today_s_grader_makes_again_is_explained(
+    changing: Changing, fields: dict[str, object], sentence: str | None
+) -> None:
+    changing.began_with("plain")
+    changing.scored()
+    changed(changing.run, **fields)
+    steps = changing.why()
+    if sentence is None:
+        assert steps[-1] == "wrong"
+    else:
+        (step,) = steps
+        assert step.startswith(sentence)
+        assert AGAIN in step
+
+
+@pytest.mark.parametrize(
+    ("rules", "ruling", "in_place"),
+    [("open", True, False), ("open", False, False), ("plain", True, True), ("plain", False, False)],
+)
+def test_a_judge_s_verdict_is_not_explained_by_the_rules_against_which_it_stands(
+    changing: Changing, rules: str, ruling: bool, in_place: bool
+) -> None:
+    changing.began_with(rules)
+    judged = apply_ruling(changing.scored(), ruling, "judge:judge@verdict", override=True)
+    write_lines(changing.run.benchmark("numbers").grades, [judged])
+    *steps, last = changing.why()
+    assert (steps == ["the rules call the answer wrong, and a judge decided in their place"]) == in_place
+    assert last.startswith("the judge judge@verdict decided, and none of its stored replies says so"), last
+
+
+def test_undecided_samples_of_forgotten_rules_say_so(changing: Changing, tmp_path: Path) -> None:
+    changing.began_with("plain")
+    changing.has_card("open")
+    changing.scored()
+    reasons = {}
+    for now in ("open", None):
+        changing.has_card(now)
+        reasons[now] = harness(tmp_path, "show", "a", "--undecided").out.partition("undecided because ")[2]
+    assert reasons["open"].startswith("the benchmark's own verifier returned None")
+    assert reasons[None].startswith("of rules that are neither those with which the run began nor its card's of now")
