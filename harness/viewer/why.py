@@ -85,7 +85,7 @@ def _doubt(verifier: str, grade: Grade, verdict: Verdict, sample: Sample) -> str
         return None
     return (
         f"graded again, the sample is {_OUTCOMES[verdict.outcome]} (rule: {visible(verdict.rule, 60)}), so the steps "
-        "to the stored verdict are not known: score the run again (`harness score RUN --fresh`)"
+        "to the stored verdict are not known: score the run again, all samples anew"
     )
 
 
