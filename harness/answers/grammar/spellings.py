@@ -38,6 +38,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 
+from harness.answers.grammar.numbered_blanks import BLANKS, values_of_blanks
 from harness.answers.grammar.numerals import number_in_words
 from harness.answers.grammar.relations_in_words import in_signs
 from harness.answers.grammar.units import is_counted, smaller_unit, unit_of
@@ -83,11 +84,6 @@ VERB_OF_ROUGH_VALUE = r"(?:是|为|等于|[重长高宽深有]|(?:需要|需|要
 """Pattern of the verb, if any, between 约 and the quantity that it rounds: 约重12千克, 大约要走31.4米."""
 
 _ROUGH = re.compile(rf"(?:大约|约|大概){VERB_OF_ROUGH_VALUE}\s*({_AMOUNT})|({_AMOUNT})左右")
-_BLANK = r"(?:第([一二三四五六])个?空(?:应?填|是|为)?|(?:（|(?<![^\s,，;；、。])\()([1-6])[)）]|([①-⑥]))\s*[:：]?\s*"
-# A value: behind a sign of operation, (1) is a factor, as in (1)+(2).
-_IN_BLANK = r"((?=[-−]?(?:\w|[.√]|\\d?frac|\\sqrt|\\pi|\\text))[^()（）①-⑥;；,，、。\s第=＝]{1,20})"
-_BLANKS = re.compile(rf"(?:{_BLANK}{_IN_BLANK}[\s,，;；、。]*){{2,6}}")
-_EACH_BLANK = re.compile(rf"{_BLANK}{_IN_BLANK}")
 _BEARING = re.compile(
     rf"(?:[在位于]{{1,2}})?([东西南北])偏([东西南北])\s*(\d{{1,2}}(?:\.\d)?|{_NUMERAL})\s*(?:°|度|\^\s*\{{?\s*\\circ\s*\}}?)(?:的?方向)?"
 )
@@ -306,14 +302,6 @@ def _rough(match: re.Match[str]) -> str | None:
     return f"约{amount}" if not unit or unit in "%℃°" or _is_unit(unit) or unit_of(unit) is not None else None
 
 
-def _blanks(match: re.Match[str]) -> str | None:
-    """Return the values of numbered blanks as a list; None unless the numbers are 1, 2, 3 and so on."""
-    blanks = [blank.groups() for blank in _EACH_BLANK.finditer(match[0])]
-    numbers = [_count(word or digit or str("①②③④⑤⑥".index(sign) + 1)) for word, digit, sign, _ in blanks]
-    in_order = numbers == list(range(1, len(blanks) + 1))
-    return ", ".join(value for *_, value in blanks) if in_order else None
-
-
 def _bearing(match: re.Match[str]) -> str | None:
     """Return a bearing counted from north or south: 南偏东30° for 东偏南60度; None if it names no direction."""
     base, towards, degrees = match[1], match[2], number_in_words(match[3]) or match[3]
@@ -401,7 +389,7 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str | None]], ...
     (_SIGNED, _with_sign),
     (_VERSUS, _versus),
     (_ROOTS, lambda match: rf"{match[1]}_1={match[2]}, {match[1]}_2={match[3]}"),
-    (_BLANKS, _blanks),
+    (BLANKS, values_of_blanks),
     (_BEARING, _bearing),
     (_ONE_HALF, lambda _: r"\frac{1}{2}"),
     (_AGE, _age),
@@ -421,6 +409,12 @@ def is_own_spelling(source: str) -> bool:
     flat = _SPACE.sub(" ", _TEXT.sub(r"\1", source)).strip().rstrip(".。")
     matches = ((form.fullmatch(flat), rewritten) for form, rewritten in _FORMS)
     return any(match is not None and rewritten(match) is not None for match, rewritten in matches)
+
+
+def numbers_blanks(source: str) -> bool:
+    """Whether a text is the values of numbered blanks, which state their order: （1）3 （2）5."""
+    match = BLANKS.fullmatch(_SPACE.sub(" ", _TEXT.sub(r"\1", source)).strip())
+    return match is not None and values_of_blanks(match) is not None
 
 
 def usual_spelling(source: str) -> str:

@@ -17,6 +17,7 @@ from harness.answers.boxed import without_boxes
 from harness.answers.grammar.characters import escape_prices
 from harness.answers.grammar.literals import Unreadable
 from harness.answers.grammar.parse import connectives, parse
+from harness.answers.grammar.spellings import numbers_blanks
 from harness.answers.grammar.tree import Node, sym, walk
 from harness.answers.grammar.units import is_counted, unit_of
 from harness.answers.letters import is_one_of_letters, letter_of, letters_of
@@ -109,8 +110,7 @@ def equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: tu
         result = _with_claims(reference, answer, kind, rules)
     if result.equal and kind not in ("choice", "text") and is_rough(reference, answer, rules):
         return Comparison(None, "condition", ("a sign calls the answer rough, and the reference is exact",))
-    may_fill_blanks = rules.ordered is None and kind not in ("choice", "text") and separates_blanks(reference)
-    if result.equal and may_fill_blanks:
+    if result.equal and _may_count_order(reference, answer, kind, rules):
         in_order = _with_claims(reference, answer, kind, replace(rules, ordered=True))
         result = result if in_order.equal else Comparison(None, "order", (ORDER_IS_OPEN,))
     if result.equal and rules.form is not None and kind not in ("choice", "text"):
@@ -119,6 +119,12 @@ def equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: tu
         if both_read and not has_form(answer_node, reference_node, rules.form):  # type: ignore[arg-type]
             return Comparison(False, "form", (f"the value is right, but the answer is not {_FORMS[rules.form]}",))
     return result
+
+
+def _may_count_order(reference: str, answer: str, kind: str, rules: GradeRules) -> bool:
+    """Whether the values may be those of blanks, so that the same values in another order need not be right."""
+    is_open = rules.ordered is None and kind not in ("choice", "text")
+    return is_open and (separates_blanks(reference) or numbers_blanks(without_boxes(answer)))
 
 
 def _with_claims(reference: str, answer: str, kind: str, rules: GradeRules) -> Comparison:

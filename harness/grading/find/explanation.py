@@ -3,7 +3,7 @@
 A section begins with one of the titles of schoolbooks, `_TITLE`, and ends with the reply or with any other title. What
 stands in it is the work. It corrects the answer only by a word of correction (等等, 更正, 其实 …), and states an
 answer of its own only if a noun of an answer announces it (故答案为, 正确答案是), or if the section ends in a
-conclusion (所以, 因此, 故) or in a judgement (这句话是对的).
+conclusion (所以, 因此, 故), in a result (解得, 最后, 一共), in nothing but a value, or in a judgement (这句话是对的).
 
 A contrast is no correction if it speaks of the work, `contrasts_work`: 2是偶数，但2不是合数. Its clause has a subject
 of its own and no word for the answer or for what stands before. Beside an option or a judgement it holds no judgement
@@ -21,7 +21,8 @@ _TITLE = re.compile(
 """How a section of explanation begins: its title in 【】 or before a colon, or nothing but its title."""
 
 _OTHER_TITLE = re.compile(r"[\s*_#>]*(?:【[^】\n]{1,12}】|[\u3400-\u9fff]{2,6}[\s*_]*[：:])")
-_CONCLUSION = re.compile(r"\s*(?:所以|因此|因而|故|综上|答[：:])")
+_CONCLUSION = re.compile(r"\s*(?:所以|因此|因而|故|综上|解得|最[后终]|结果|共有|一共|总共|只有|应?选|答[：:])")
+_NOTHING_BUT_VALUE = re.compile(r"[\s*_]*[^\s\u3400-\u9fff=＝][^\u3400-\u9fff=＝]{0,40}")
 
 
 CONTRAST = re.compile("(?:但是?|然而|却|而是)+")
@@ -61,5 +62,6 @@ def opens(line: str) -> bool:
 
 
 def concludes(sentence: str) -> bool:
-    """Whether a clause of a sentence in such a section concludes: 移项得2x>6，所以x>3."""
-    return any(map(_CONCLUSION.match, re.split("[，,；;]", _TITLE.sub("", sentence, count=1))))
+    """Whether a clause of such a sentence concludes, 移项得2x>6，所以x>3, or the sentence is nothing but a value."""
+    text = _TITLE.sub("", sentence, count=1)
+    return _NOTHING_BUT_VALUE.fullmatch(text) is not None or any(map(_CONCLUSION.match, re.split("[，,；;]", text)))
