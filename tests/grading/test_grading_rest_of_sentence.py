@@ -5,10 +5,12 @@ For: harness.grading.find.rest_of_sentence, harness.grading.find.sentences, harn
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
 
+from harness.grading.find.rest_of_sentence import adds_nothing, leaves_value, restatement
 from tests.grading.outcomes import outcome
 
 ANSWERS = {
@@ -169,3 +171,24 @@ def test_a_word_for_percent_is_a_part_of_the_answer(word: str, reply: str) -> No
         assert outcome(wrong, reply.format(word)) == "wrong"
     for further in ("points", *(() if "answer" in reply else ("of it", "of the total"))):
         assert outcome("12%", reply.format(f"{word} {further}")) == "undecided"
+
+
+RUNS = ("\t", " ", "\n", "\u00a0", ",", ", ", "and ", " ,\t", " in total", " of the cake", "as required, ", "(", "$", "$1$ ")
+"""Pieces of a hostile rest: blanks, marks and words that the list allows."""
+
+
+@pytest.mark.parametrize("piece", RUNS)
+def test_a_long_rest_is_read_in_bounded_time(piece: str) -> None:
+    began = time.process_time()
+    for length in (1_150, 20_000):
+        rest = f" apples {piece * (length // len(piece))}x"
+        for read in (leaves_value, restatement, adds_nothing):
+            read(rest)
+    # Each takes milliseconds; patterns that share a run of blanks took 12 seconds and more.
+    assert time.process_time() - began < 1.5
+
+
+def test_a_run_of_blanks_is_one_blank() -> None:
+    assert outcome("3", f"The answer is $3$ apples{' ' * 2_000}in total.") == "correct"
+    assert restatement(f" apples,{' ' * 2_000}or 4") == "4"
+    assert restatement(f" apples{' and pears' * 2_000}, or 4") is None

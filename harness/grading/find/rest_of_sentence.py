@@ -48,7 +48,7 @@ _METHOD = (
     r"|substitution|linearity|computation|calculation|inspection|definition|counting|algebra|construction|enumeration)"
 )
 _PARTS = re.compile(
-    rf"""(?xi) \s* [,–—]? \s* (?:and\s+)? (?:
+    rf"""(?xi) \s*+ [,–—]? \s*+ (?:and\s+)? (?:
       (?:in\s+(?:total|all|the\s+end)|altogether|overall|exactly|precisely|respectively|insgesamt|zusammen|genau
         |en\s+total|au\s+total|exactement|exactamente)(?![a-z])
     | in\s+(?:its\s+|the\s+)?(?:simplest|lowest|reduced|exact|standard|decimal|simplified|interval|fully\s+reduced)
@@ -151,14 +151,19 @@ _FUNCTION_WORDS_ELSEWHERE = names(
 
 def restatement(rest: str) -> str | None:
     """Return the value that the rest of a sentence states in place of the answer: 0.75 of "or 0.75"; else None."""
-    rest = _SIGNS.sub("", rest)
+    rest = _SIGNS.sub("", _on_one_line(rest))
+    if len(rest) > MAX_REST_CHARS:
+        return None
     match = _RESTATES.match(rest, _end_of_name(rest))
     return None if match is None else match["value"]
 
 
 def adds_nothing(rest: str) -> bool:
     """Whether the rest of a sentence behind a number only approves of it or says how it was found: "as required"."""
+    rest = _on_one_line(rest)
     plain = _SIGNS.sub("", rest)
+    if len(rest) > MAX_REST_CHARS:
+        return False
     return bool(plain.strip()) and plain == rest.lstrip() and _end_of_name(plain) == 0 and leaves_value(plain)
 
 
@@ -167,6 +172,7 @@ def leaves_value(rest: str, *, states: bool = False) -> bool:
 
     states: a value that the rest states is compared with the reference.
     """
+    rest = _on_one_line(rest)
     if len(rest) > MAX_REST_CHARS:
         return False
     if condition_behind(rest, 0, len(rest)) is not None:
@@ -263,6 +269,11 @@ def _is_place(belongs: re.Match[str], has_name: bool) -> bool:
 
 
 _PLAIN_INSIDE = names("of in to the a an and on at his her their our this these all both it them its")
+
+
+def _on_one_line(rest: str) -> str:
+    """Return a rest with one space for each run of blanks, in which no two `\\s*` of a pattern share a long run."""
+    return " ".join(rest.split()) if rest[:1].strip() else f" {' '.join(rest.split())}"
 
 
 def _words(text: str) -> list[str]:
