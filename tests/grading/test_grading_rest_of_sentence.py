@@ -173,7 +173,22 @@ def test_a_word_for_percent_is_a_part_of_the_answer(word: str, reply: str) -> No
         assert outcome("12%", reply.format(f"{word} {further}")) == "undecided"
 
 
-RUNS = ("\t", " ", "\n", "\u00a0", ",", ", ", "and ", " ,\t", " in total", " of the cake", "as required, ", "(", "$", "$1$ ")
+RUNS = (
+    "\t",
+    " ",
+    "\n",
+    "\u00a0",
+    ",",
+    ", ",
+    "and ",
+    " ,\t",
+    " in total",
+    " of the cake",
+    "as required, ",
+    "(",
+    "$",
+    "$1$ ",
+)
 """Pieces of a hostile rest: blanks, marks and words that the list allows."""
 
 
@@ -192,3 +207,31 @@ def test_a_run_of_blanks_is_one_blank() -> None:
     assert outcome("3", f"The answer is $3$ apples{' ' * 2_000}in total.") == "correct"
     assert restatement(f" apples,{' ' * 2_000}or 4") == "4"
     assert restatement(f" apples{' and pears' * 2_000}, or 4") is None
+
+
+ROUNDINGS = {
+    "12": ("12.0", "13.5"),
+    "1/3": ("0.33", "0.67"),
+    r"\frac13": ("0.333", "0.34"),
+    r"\frac{2}{3}": ("66.7%", "67.7%"),
+    "0.333": ("0.33", "0.4"),
+    r"-\frac{1}{8}": ("-0.125", "0.125"),
+    "2.5": ("2.50", "2.05"),
+}
+"""Answer → its rounding, and a number that is none."""
+
+
+@pytest.mark.parametrize(
+    "link", [" ≈ {}", " (≈ {})", ", or about {}", ", approximately {}", " (about {})", " or about {}"]
+)
+@pytest.mark.parametrize("answer", sorted(ROUNDINGS))
+def test_a_rounded_form_is_compared_with_the_answer(answer: str, link: str) -> None:
+    right, wrong = ROUNDINGS[answer]
+    assert outcome(answer, f"The answer is ${answer}${link.format(right)}.") == "correct"
+    assert outcome(answer, f"The answer is ${answer}${link.format(wrong)}.") != "correct"
+    assert outcome(answer, f"The answer is {answer}{link.format(wrong)}.") != "correct"
+
+
+def test_the_rounded_form_of_a_root_leaves_it() -> None:
+    assert outcome(r"\sqrt2", r"The answer is $\sqrt2$ ≈ 1.41.") == "correct"
+    assert outcome("7", "The answer is $3+4$ ≈ 9.1.") != "correct"

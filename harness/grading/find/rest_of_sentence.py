@@ -13,6 +13,7 @@ The rest of the sentence is read from its beginning, a part at a time, and every
     a contrast       "not 13", "rather than $x+1$": nothing but a value
     a reason         "because …", "since …" up to the end, without a word of conditions and guesses
     a restatement    "or 0.75", "which equals $\frac34$": nothing but a value, which must get the same verdict
+    a rounded form   "≈ 0.33", "or about 0.33": a decimal number to which the answer rounds, compared exactly
 
 None of these adds to the value, limits, doubts or replaces it. A condition ("if n is even") is compared with it. Words
 of correction leave the answer open in any part (`behind_english`). German, Spanish and French have the same parts in
@@ -23,6 +24,7 @@ by `beside_box` and `box_words`.
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 
 from harness.answers.grammar.tree import names
 from harness.answers.grammar.units import FUNCTION_WORDS, changes_number, is_plural, unit_of
@@ -96,9 +98,24 @@ _RESTATES = re.compile(
 """Nothing but another value, which may be the same one in another notation."""
 
 _ROUNDED = re.compile(
-    r"(?i)\s*[,(]?\s*(?:or\s+|which\s+is\s+)?(?:≈|~|about|approximately|approx\.?|roughly)\s*\$?\d*\.\d+%?\$?\s*\)?"
+    r"(?i)\s*[,(]?\s*(?:or\s+|which\s+is\s+)?(?:≈|~|about|approximately|approx\.?|roughly)\s*\$?(?P<value>[-−]?\d*\.\d+%?)\$?\s*\)?"
 )
 """A rounded form of the value."""
+
+_MAX_DIGITS = 40
+_MAX_ROUNDED_CHARS = 200
+"""A longer answer is compared with no rounded form, in characters."""
+
+_NUMBER = re.compile(
+    rf"(?P<sign>[-−]?)(?:(?P<top>\d{{1,{_MAX_DIGITS}}})/(?P<bottom>\d{{1,{_MAX_DIGITS}}})"
+    rf"|\\[dt]?frac\s*(?:\{{(?P<above>\d{{1,{_MAX_DIGITS}}})\}}|(?P<above1>\d))\s*(?:\{{(?P<below>\d{{1,{_MAX_DIGITS}}})\}}|(?P<below1>\d))"
+    rf"|(?P<decimal>\d{{1,{_MAX_DIGITS}}}(?:\.\d{{0,{_MAX_DIGITS}}})?|\.\d{{1,{_MAX_DIGITS}}}))(?P<percent>%?)"
+)
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_IN_WORDS = re.compile(r"\\(?:text|mathrm|mbox|textrm)\s*\{[^{}]*\}|(?<=[\d}])\s+[A-Za-z]{2}[^\\]*\Z|\\[()]|\\[,;:! ]")
+_IRRATIONAL = re.compile(
+    r"\\(?:sqrt|pi|log|ln|sin|cos|tan|exp|arc[a-z]+)(?![A-Za-z])|[√π]|(?<![A-Za-z\\])[A-Za-z](?![A-Za-z])"
+)
 
 _REASON = re.compile(
     r"(?i)\s*[,;–—(]?\s*(?:because|since|as\s+(?:the|it|there|we|all|every|each|both)\b|due\s+to)(?P<reason>\s[^?]*)\Z"
@@ -167,9 +184,10 @@ def adds_nothing(rest: str) -> bool:
     return bool(plain.strip()) and plain == rest.lstrip() and _end_of_name(plain) == 0 and leaves_value(plain)
 
 
-def leaves_value(rest: str, *, states: bool = False) -> bool:
+def leaves_value(rest: str, *, answer: str = "", states: bool = False) -> bool:
     """Whether the rest of a sentence behind a stated answer is of the parts at the top of the module.
 
+    answer: the stated answer, with which a rounded form is compared; without it a rounded form leaves no value.
     states: a value that the rest states is compared with the reference.
     """
     rest = _on_one_line(rest)
@@ -186,7 +204,9 @@ def leaves_value(rest: str, *, states: bool = False) -> bool:
         rest = rest[position:].lstrip(" )*_`")
         if not rest.strip(" ,(.[{|~"):
             return True
-        part = _PARTS.match(rest.lstrip("(")) or _ROUNDED.match(rest)
+        part = _PARTS.match(rest.lstrip("("))
+        if part is None and (rounded := _ROUNDED.match(rest)) is not None:
+            part = rounded if _is_rounded(answer, rounded["value"]) else None
         if part is not None and part.end():
             rest, position = rest.lstrip("(") if part.re is _PARTS else rest, part.end()
             continue
@@ -195,6 +215,36 @@ def leaves_value(rest: str, *, states: bool = False) -> bool:
             position = belongs.end()
             continue
         return _is_clause(rest, has_name=has_name, states=states)
+
+
+def _is_rounded(answer: str, rounded: str) -> bool:
+    """Whether a decimal number is the rounding of an answer to its own digits: 0.33 of 1/3.
+
+    Of an answer with a root, π or a letter, whose size is not known here, any decimal number may be the rounding.
+    """
+    if len(answer) > _MAX_ROUNDED_CHARS:
+        return False
+    answer = _THOUSANDS.sub("", answer.replace("−", "-"))
+    answer = _IN_WORDS.sub("", answer.replace("\\%", "%").strip(" $*_`.")).rpartition("=")[2].strip(" $*_`()")
+    exact = _fraction_of(answer)
+    if exact is None:
+        return _IRRATIONAL.search(answer) is not None
+    nearby = _fraction_of(rounded.replace("−", "-"))
+    digits = len(rounded.rstrip("%").partition(".")[2]) + 2 * rounded.endswith("%")
+    return nearby is not None and abs(exact - nearby) * 2 <= Fraction(1, 10**digits)
+
+
+def _fraction_of(text: str) -> Fraction | None:
+    """Return the number that a text is, exactly: 12, 0.75, 3/4, \\frac34, 35%; None of any other text."""
+    number = _NUMBER.fullmatch(text)
+    if number is None:
+        return None
+    top = number["top"] or number["above"] or number["above1"]
+    bottom = int(number["bottom"] or number["below"] or number["below1"] or 1)
+    if not bottom:
+        return None
+    size = Fraction(int(top), bottom) if top else Fraction(number["decimal"].rstrip("."))
+    return size * (-1 if number["sign"] else 1) / (100 if number["percent"] else 1)
 
 
 def _is_clause(rest: str, *, has_name: bool, states: bool) -> bool:

@@ -156,7 +156,8 @@ def statement_end(text: str, start: int, end: int) -> int | None:
     head = text[begin:start].strip().rstrip(_MARKS).lstrip("*_ #>")
     head = head.lstrip("$") if head.count("$") % 2 else head
     tail = _ENVIRONMENT.sub("", text[end:finish]).lstrip('*_$`)}\\"”').rstrip(" *_`\"'”|~")
-    if not leaves_value(tail) or not _before(_ENVIRONMENT.sub("", head), whole=not text[:begin].strip()):
+    states_it = _before(_ENVIRONMENT.sub("", head), whole=not text[:begin].strip())
+    if not states_it or not leaves_value(tail, answer=text[start:end]):
         return None
     unit = _UNIT_BEHIND.match(text, end, finish)
     return unit.end() if unit is not None and _is_unit(unit.group()) else end
