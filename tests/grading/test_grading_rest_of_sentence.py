@@ -235,3 +235,46 @@ def test_a_rounded_form_is_compared_with_the_answer(answer: str, link: str) -> N
 def test_the_rounded_form_of_a_root_leaves_it() -> None:
     assert outcome(r"\sqrt2", r"The answer is $\sqrt2$ ≈ 1.41.") == "correct"
     assert outcome("7", "The answer is $3+4$ ≈ 9.1.") != "correct"
+
+
+MULTIPLIERS = {
+    "Die Antwort ist": "Fünftel Zehntel Hälften Drittel Viertel Achtel Hundertstel Tausendstel Dutzende Promille",
+    "La réponse est": "dixièmes centièmes cinquièmes huitièmes tiers demis milliers milliards douzaines centaines",
+    "La respuesta es": "décimas centésimas milésimas tercios cuartos quintos octavos novenos medios docenas millares",
+    "The answer is": "twelfths twentieths thirteenths hundredths halves dozens",
+}
+"""Statement → fractions and numerals of scale that multiply the number before them."""
+
+
+@pytest.mark.parametrize("statement", sorted(MULTIPLIERS))
+def test_a_fraction_in_words_is_nothing_that_was_counted(statement: str) -> None:
+    words = MULTIPLIERS[statement].split()
+    accepted = [word for word in words if outcome("3", f"{statement} $3$ {word}.") == "correct"]
+    assert accepted == []
+
+
+@pytest.mark.parametrize(
+    "counted",
+    [
+        "The answer is {} hotel rooms",
+        "Die Antwort ist {} Äpfel",
+        "La réponse est {} pommes",
+        "La respuesta es {} manzanas",
+    ],
+)
+def test_nouns_of_other_languages_are_counted(counted: str) -> None:
+    assert outcome("3", f"{counted.format('$3$')}.") == "correct"
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "Die Antwort ist $3$, weil es {} sind: vier|vierzehn|vierundzwanzig|dreihundert",
+        "La respuesta es $3$, porque son {}: cuatro|quince|veinticinco|doscientos",
+        "La réponse est $3$, car il y en a {}: quatre|quinze|vingt-cinq|quatre-vingts",
+    ],
+)
+def test_a_reason_with_a_numeral_in_words_leaves_no_answer(reason: str) -> None:
+    sentence, numerals = reason.rsplit(": ", 1)
+    assert {outcome("3", f"{sentence.format(numeral)}.") for numeral in numerals.split("|")} == {"undecided"}
+    assert outcome("3", f"{sentence.format('alles')}.") == "correct"

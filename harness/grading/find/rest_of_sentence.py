@@ -158,6 +158,32 @@ _NUMERALS_OF_SCALE = names(
     "hundred thousand million billion trillion dozen dozens hundert tausend million millionen milliarde "
     "milliarden dutzend prozent mil mille cent cien"
 )
+_MULTIPLIES = re.compile(
+    r"""(?xi) (?:
+      [^\W\d_]*(?:drit|vier|f(?:ü|ue)nf|sechs|sieb|sieben|ach|neun|zehn|elf|zw(?:ö|oe)lf|(?:[zß]ig|hundert|tausend|ion)s)teln?
+        |hälften?|haelften?|dutzenden?|hunderten?|tausenden?|(?:m|b|tr)illi(?:on|ard)en|promille|halbe[nrs]?
+    | [^\W\d_]*i[eè]mes?|tiers|quarts?|demi[es]*|douzaines?|dizaines?|quinzaines?|vingtaines?|centaines?|milliers?
+        |milliards?|(?:m|b|tr)illions?
+    | [^\W\d_]*[eé]sim[oa]s?|[^\W\d_]*[eé]cim[oa]s?|tercios?|terceras?|cuart[oa]s?|medi[oa]s?|mitad(?:es)?|quint[oa]s?
+        |sext[oa]s?|s[eé]ptim[oa]s?|octav[oa]s?|noven[oa]s?|onceav[oa]s?|[^\W\d_]*av[oa]s|docenas?|decenas?|centenas?
+        |centenares|millar(?:es)?|(?:m|b|tr)ill(?:ón|ones)
+    | (?:eleven|twelf|[a-z]*teen|[a-z]*tie|hundred|thousand|[a-z]+illion)ths | halves | doubles | triples
+    )"""
+)
+"""A fraction or a numeral of scale, by its ending: 3 Fünftel, 3 dixièmes, 3 tercios are not 3."""
+
+_NUMBER_ELSEWHERE = re.compile(
+    r"""(?xi)
+      [^\W\d_]*(?:zwei|drei|vier|fünf|sechs|sieben|neun|zehn|zwölf|zig|ßig|hundert|tausend|million(?:en)?)
+        |(?:[^\W\d_]*und)?acht|eins|elf|null
+    | cero|dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez|once|doce|trece|catorce|quince|dieci[^\W\d_]+|veinti?[^\W\d_]*
+        |treinta|cuarenta|cincuenta|sesenta|setenta|ochenta|noventa|cien|ciento|[^\W\d_]*cient[oa]s|quinient[oa]s|mil
+    | zéro|deux|trois|quatre|cinq|six|sept|huit|neuf|dix|onze|douze|treize|quatorze|quinze|seize|[^\W\d_]*vingts?|trente
+        |quarante|cinquante|soixante|cents?|mille
+    """
+)
+"""A numeral in words in German, Spanish or French."""
+
 _FUNCTION_WORDS_ELSEWHERE = names(
     "und oder aber mal minus plus zum zur pro je wenn falls glaube vielleicht nein also höchstens mindestens "
     "ungefähr vor nach ohne im in bis von außer weniger mehr zu y o pero por más menos al como si creo quizás a "
@@ -254,7 +280,12 @@ def _is_clause(rest: str, *, has_name: bool, states: bool) -> bool:
     if (reason := _REASON.match(rest)) is not None:
         return not has_condition(reason["reason"])
     if (reason := _OTHER_REASON.match(rest)) is not None:
-        return _DENIES_ELSEWHERE.isdisjoint(_words(reason["reason"]))
+        words = _words(reason["reason"])
+        return _DENIES_ELSEWHERE.isdisjoint(words) and not any(
+            _NUMBER_ELSEWHERE.fullmatch(part) or _MULTIPLIES.fullmatch(part)
+            for word in words
+            for part in word.split("-")
+        )
     if (concluded := _CONCLUDES.match(rest)) is not None:
         has_value = re.search(r"[\d$\\]", concluded["conclusion"]) is not None
         return not has_condition(concluded["conclusion"]) and (states or not has_value)
@@ -297,6 +328,8 @@ def _names(words: list[str]) -> bool:
         return True
     plain = [word.lower() for word in words]
     if changes_number(f" {text}") or not _NUMERALS_OF_SCALE.isdisjoint(plain) or len(plain) > 5:
+        return False
+    if any(_MULTIPLIES.fullmatch(word) or _NUMBER_ELSEWHERE.fullmatch(word) for word in plain):
         return False
     others = (FUNCTION_WORDS - _BESIDE_NOUNS) | _FUNCTION_WORDS_ELSEWHERE | _LIMITS
     if not others.isdisjoint(plain) or not are_plain(plain, _BESIDE_NOUNS):
