@@ -278,3 +278,49 @@ def test_a_reason_with_a_numeral_in_words_leaves_no_answer(reason: str) -> None:
     sentence, numerals = reason.rsplit(": ", 1)
     assert {outcome("3", f"{sentence.format(numeral)}.") for numeral in numerals.split("|")} == {"undecided"}
     assert outcome("3", f"{sentence.format('alles')}.") == "correct"
+
+
+TWINS = (
+    (" ways to arrange them", " ways to arrange them twice"),
+    (" ways to choose the cards", " ways to choose the cards with repetition"),
+    (" ways to choose the cards", " ways to double"),
+    (" hours to finish the job", " hours to multiply by 2"),
+    (" hours to finish the job", " hours to finish half of the job"),
+    (" hours to finish the job", " hours to finish a third of the job"),
+    (" hours to paint the wall", " hours to paint two walls"),
+    (" hours to paint the wall", " hours to paint the wall, doubled"),
+    (" hours to paint the wall", " hours to paint the wall if it rains"),
+    (" hours to paint the wall", " hours to paint the wall times four"),
+    (" hours to read the book", " hours to be doubled"),
+    (" books he has left", " books he has left to double"),
+    (" books he has left", " books less than he has left"),
+    (" cm on each side", " dollars for each child"),
+    (" to two decimal places", " to two"),
+    (" to the nearest integer", " to 20"),
+    (", which is option C", ", which is option C or D"),
+    (", which corresponds to (C)", ", which corresponds to (C) times 2"),
+    (", which is $1+2$", ", which is $1+3$"),
+    (", which equals $6/2$", ", which equals $7/2$"),
+    (", as can be seen from the table", ", as can be seen from the table, plus 4"),
+    (", which makes sense", ", which makes no sense"),
+    (", which makes sense", ", which makes sense if n is even"),
+    (", using the quadratic formula and simplifying", ", using the quadratic formula and doubling"),
+    (", using the quadratic formula and simplifying", ", using the quadratic formula and simplifying by 2"),
+)
+"""Continuations that leave the answer 3, each with one that does not."""
+
+
+@pytest.mark.parametrize(("leaves", "goes_on"), TWINS)
+def test_a_continuation_and_its_twin(leaves: str, goes_on: str) -> None:
+    assert outcome("3", f"The answer is $3${leaves}.") == "correct"
+    assert outcome("3", f"The answer is $3${goes_on}.") != "correct"
+    assert outcome("4", f"The answer is $3${leaves}.") == "wrong"
+
+
+@pytest.mark.parametrize("verb", ["have", "need", "need that"])
+def test_an_inequality_is_a_result_of_what_one_needs_only_behind_so(verb: str) -> None:
+    for lead in ("So we", "so we", "Hence, we", "Therefore we"):
+        assert outcome("x>3", f"{lead} {verb} $x>3$.") == "correct"
+        assert outcome("x>4", f"{lead} {verb} $x>3$.") == "wrong"
+    assert outcome("x>3", f"We {verb} $x>3$.") != "correct"
+    assert outcome("x>3", f"Since we {verb} $x>3$.") != "correct"

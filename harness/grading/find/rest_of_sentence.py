@@ -7,6 +7,7 @@ The rest of the sentence is read from its beginning, a part at a time, and every
 
     a name           a unit, or nouns that end in a plural: "square inches", "red marbles left"; then what it belongs to
                      ("of the cake") and, behind a plural, a clause that says what was counted ("that sum to 7")
+                     or what it is for ("ways to choose the cards")
     a total          "in total", "altogether", "exactly"; a form: "in simplest form", "rounded to the nearest cent"
     approval         "as required", "which is what we wanted", "and we are done", "is the answer", ✓
     a source         "by symmetry", "using the formula", "found by adding both parts"
@@ -55,7 +56,7 @@ _PARTS = re.compile(
         |en\s+total|au\s+total|exactement|exactamente)(?![a-z])
     | in\s+(?:its\s+|the\s+)?(?:simplest|lowest|reduced|exact|standard|decimal|simplified|interval|fully\s+reduced)
         \s+(?:form|terms|notation)\b
-    | (?:when\s+|if\s+)?rounded\s+(?:off\s+)?to\s+(?:the\s+nearest\s+[a-z]+(?:\s+(?:number|place|percent))?
+    | (?:(?:when\s+|if\s+)?rounded\s+(?:off\s+)?)?to\s+(?:the\s+nearest\s+[a-z]+(?:\s+(?:number|place|percent))?
         |[a-z\d]+\s+(?:decimal\s+(?:places?|digits?)|significant\s+(?:figures?|digits?)))\b
     | (?:exactly\s+|just\s+)?as\s+(?:(?:we|it\s+was|was)\s+)?{_APPROVED}(?:\s+(?:above|before|earlier|for))?(?![a-z])
     | see\s+above | wie\s+(?:gefordert|verlangt|gewünscht|erwartet) | como\s+se\s+(?:pedía|pide|quería)
@@ -65,6 +66,11 @@ _PARTS = re.compile(
         (?:(?:we|you|i|the\s+{_THING}|was)\s+)?(?:wanted|asked|required|needed|had\s+to|were\s+asked|were\s+to|is\s+asked
         |were\s+looking|asks|to)(?:\s+(?:to\s+(?:find|show|prove|be\s+shown|determine|compute)|for))?(?![a-z])
     | works(?=\s*[.,)]?\s*\Z)
+    | (?:which|this|that)\s+makes\s+sense(?=\s*[.,)]?\s*\Z)
+    | (?:which|this|that)\s+(?:is|corresponds\s+to|matches)\s+(?:(?:option|choice|answer)\s+\(?[A-J]\)?|\([A-J]\)?)
+        (?=\s*[.,)]?\s*\Z)
+    | as\s+(?:(?:can\s+be|is|was)\s+seen|(?:we|one|you)\s+(?:can\s+)?see|shown|seen)\s+(?:from|in|on|by)
+        \s+(?:the|this|our)\s+(?:table|graph|figure|diagram|picture|drawing|list|chart|sketch)(?=\s*[.,)]?\s*\Z)
     | (?:which|this|that)\s+is\s+(?:less|more|greater|smaller|larger|bigger)\s+than\s+{_VALUE}(?=\s*[.)]?\s*\Z)
     | here(?=\s*[.,)]?\s*\Z)
     | that['’]s\s+(?:the|our|my)\s+{_ADJECTIVE}{_ANSWER}(?![a-z])(?!\s+[a-z])
@@ -79,7 +85,9 @@ _PARTS = re.compile(
         (?:\s+(?:to|of)\s+(?:this|the|your)\s+{_THING})?(?![a-z])(?!\s+[a-z])
     | (?:not|rather\s+than|instead\s+of)\s+{_VALUE}(?=\s*(?:[,.)]|\Z))
     | (?:(?:found|obtained|computed|calculated|derived|given)\s+)?(?:by|using|via|from|through)\s+(?:(?:the|a|an|our
-        |direct|simple|plain|pythagorean|[A-Z][a-z]+['’]s?|quadratic|given|this)\s+){{0,3}}{_METHOD}(?![a-z])
+        |direct|simple|plain|pythagorean|[A-Z][a-z]+['’]s?|quadratic|given|this)\s+){{0,3}}{_METHOD}
+        (?:\s+and\s+(?:then\s+)?(?:simplifying|solving|factoring|factorising|expanding|rearranging|substituting|evaluating
+        |cancell?ing|counting|checking)(?=\s*[.,)]?\s*\Z))?(?![a-z])
     | (?:found|obtained|computed|calculated|derived)\s+by\s+[a-z]+ing(?:\s+(?:the|both|all|up|two|these|them
         |parts?|terms?|numbers?|values?|cases?|sides?|results?|amounts?|sums?|and|of|out|together))*(?![a-z])
     | for\s+(?:all|any|every|each)\s+(?:(?:real|positive|complex|integers?|numbers?|values?|of)\s+)*
@@ -93,10 +101,11 @@ _PARTS = re.compile(
 
 _RESTATES = re.compile(
     rf"(?i)\s*[,(–—]?\s*(?:=|or(?:\s+equivalently|\s+simply)?|i\.e\.,?|that\s+is,?|namely|(?:which|this)\s+(?:is|equals|gives)"
-    rf"|or|equivalently,?|das\s+heißt|oder|also|es\s+decir|o|c['’]est-à-dire|soit|ou)\s+(?P<value>{_VALUE})\s*[.)]?\s*\Z"
+    rf"|or|equivalently,?|das\s+heißt|oder|also|es\s+decir|o|c['’]est-à-dire|soit|ou)\s+(?P<value>{_VALUE}|\$[^$\n]{{1,120}})\s*[.)]?\s*\Z"
 )
 """Nothing but another value, which may be the same one in another notation."""
 
+_MONEY = re.compile(r"\$\d[\d.,/:]*%?")
 _ROUNDED = re.compile(
     r"(?i)\s*[,(]?\s*(?:or\s+|which\s+is\s+)?(?:≈|~|about|approximately|approx\.?|roughly)\s*\$?(?P<value>[-−]?\d*\.\d+%?)\$?\s*\)?"
 )
@@ -138,6 +147,22 @@ _BELONGS = re.compile(r"(?i)\s*(?P<link>of|in|on|at|from|for)\s+(?P<name>[^\d,;.
 _OF_COUNTED = re.compile(
     r"(?i)\s*(?:that|which|who|whose|such\s+that|satisfying|(?:is|are)\s+(?:needed|required|left|used|possible))\b(?P<clause>[^?]*)\Z"
 )
+_PURPOSE = re.compile(
+    r"(?i)\s*to\s+(?:arrange|assign|build|choose|climb|clean|colou?r|complete|cover|cross|dig|distribute|draw|fill|finish"
+    r"|form|order|pack|paint|place|pick|print|read|repair|seat|select|sit|solve|tile|travel|visit|wash|write)\b"
+    r"(?P<clause>[^\d,;:.?!()$\\]{0,80})\Z"
+)
+"""What the counted things are for: "ways to choose the cards". None of the verbs computes."""
+
+_HAS_LEFT = re.compile(r"(?i)\s*(?:he|she|it|they|we|i|you)\s+(?:has|have|had)\s+(?:left|remaining)(?=\s*[.,)]?\s*\Z)")
+_ON_SIDES = re.compile(r"(?i)\s*(?:on|along)\s+(?:each|every)\s+side(?=\s*[.,)]?\s*\Z)")
+"""Behind a length: the side of a square, say."""
+
+_QUANTITY_WORDS = names(
+    "answer answers result results solution solutions value values total sum difference product rest remainder amount "
+    "one two three four five six seven eight nine ten eleven twelve third thirds quarter quarters fourth fifth sixth "
+    "seventh eighth ninth tenth last final again more percent target goal"
+)
 _GIVEN = re.compile(r"(?i)\bgiven\b")
 _SIGNS = re.compile(r"\A(?:[\s*_`$}\])]|\\[)\]]|\\?%|°|\\(?:[,;:! ]|q?quad(?![a-z])))+")
 _DETERMINERS = names("the a an this these his her their our all its")
@@ -176,8 +201,8 @@ _NUMBER_ELSEWHERE = re.compile(
     r"""(?xi)
       [^\W\d_]*(?:zwei|drei|vier|fünf|sechs|sieben|neun|zehn|zwölf|zig|ßig|hundert|tausend|million(?:en)?)
         |(?:[^\W\d_]*und)?acht|eins|elf|null
-    | cero|dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez|once|doce|trece|catorce|quince|dieci[^\W\d_]+|veinti?[^\W\d_]*
-        |treinta|cuarenta|cincuenta|sesenta|setenta|ochenta|noventa|cien|ciento|[^\W\d_]*cient[oa]s|quinient[oa]s|mil
+    | cero|dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez|once|doce|trece|catorce|quince|dieci[^\W\d_]+
+        |veinti?[^\W\d_]*|treinta|cuarenta|cincuenta|sesenta|setenta|ochenta|noventa|cien|ciento|[^\W\d_]*cient[oa]s|quinient[oa]s|mil
     | zéro|deux|trois|quatre|cinq|six|sept|huit|neuf|dix|onze|douze|treize|quatorze|quinze|seize|[^\W\d_]*vingts?|trente
         |quarante|cinquante|soixante|cents?|mille
     """
@@ -198,7 +223,10 @@ def restatement(rest: str) -> str | None:
     if len(rest) > MAX_REST_CHARS:
         return None
     match = _RESTATES.match(rest, _end_of_name(rest))
-    return None if match is None else match["value"]
+    if match is None:
+        return None
+    is_half = match["value"].startswith("$") and _MONEY.fullmatch(match["value"]) is None  # "$1+2" of "$1+2$."
+    return f"{match['value']}$" if is_half and match["value"].count("$") == 1 else match["value"]
 
 
 def adds_nothing(rest: str) -> bool:
@@ -223,7 +251,7 @@ def leaves_value(rest: str, *, answer: str = "", states: bool = False) -> bool:
         return True
     rest = _SIGNS.sub("", rest.rstrip(' .*_`"”’)'))
     name = _end_of_name(rest)
-    position, has_name = name, name > 0
+    position, has_name, unit = name, name > 0, rest[:name]
     if rest[:name].strip().lower() in PERCENT and _OF.match(rest, name):
         return False  # "12 percent of it" is a part of a quantity that nobody knows
     while True:
@@ -240,6 +268,8 @@ def leaves_value(rest: str, *, answer: str = "", states: bool = False) -> bool:
         if belongs is not None and _is_place(belongs, has_name):
             position = belongs.end()
             continue
+        if has_name and _ON_SIDES.match(rest) is not None and unit_of(unit) is not None:
+            return True
         return _is_clause(rest, has_name=has_name, states=states)
 
 
@@ -290,10 +320,26 @@ def _is_clause(rest: str, *, has_name: bool, states: bool) -> bool:
         has_value = re.search(r"[\d$\\]", concluded["conclusion"]) is not None
         return not has_condition(concluded["conclusion"]) and (states or not has_value)
     clause = _OF_COUNTED.match(rest) if has_name else None
+    if has_name and clause is None:
+        return _is_purpose(rest)
     return (
         clause is not None
         and not has_condition(_GIVEN.sub("", clause["clause"]))
         and _LIMITS.isdisjoint(_words(clause["clause"]))
+    )
+
+
+def _is_purpose(rest: str) -> bool:
+    """Whether the last part of a rest behind counted nouns says what these are for, without a number."""
+    if (purpose := _PURPOSE.match(rest)) is None:
+        return _HAS_LEFT.match(rest) is not None
+    words = _words(purpose["clause"])
+    computes = any(changes_number(f" {word}") or not _NUMERALS_OF_SCALE.isdisjoint((word,)) for word in words)
+    return (
+        not computes
+        and (_LIMITS | _LEFT | _QUANTITY_WORDS).isdisjoint(words)
+        and not has_condition(purpose["clause"])
+        and are_plain(words, _PLAIN_IN_PURPOSE)
     )
 
 
@@ -351,6 +397,7 @@ def _is_place(belongs: re.Match[str], has_name: bool) -> bool:
     return (has_name or belongs["link"].lower() == "of") and begins and are_plain(words, _PLAIN_INSIDE)
 
 
+_PLAIN_IN_PURPOSE = names("of in the a an on at his her their our this these all both it them its from up")
 _PLAIN_INSIDE = names("of in to the a an and on at his her their our this these all both it them its")
 
 
