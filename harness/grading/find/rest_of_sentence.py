@@ -152,7 +152,7 @@ _PURPOSE = re.compile(
     r"|form|order|pack|paint|place|pick|print|read|repair|seat|select|sit|solve|tile|travel|visit|wash|write)\b"
     r"(?P<clause>[^\d,;:.?!()$\\]{0,80})\Z"
 )
-"""What the counted things are for: "ways to choose the cards". None of the verbs computes."""
+"""A purpose of the counted things: "ways to choose the cards". None of the verbs computes."""
 
 _HAS_LEFT = re.compile(r"(?i)\s*(?:he|she|it|they|we|i|you)\s+(?:has|have|had)\s+(?:left|remaining)(?=\s*[.,)]?\s*\Z)")
 _ON_SIDES = re.compile(r"(?i)\s*(?:on|along)\s+(?:each|every)\s+side(?=\s*[.,)]?\s*\Z)")
