@@ -5,10 +5,12 @@ For: harness.grading.find.rest_of_sentence, harness.grading.find.sentences, harn
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
 
+from harness.grading.find.rest_of_sentence import adds_nothing, leaves_value, restatement
 from tests.grading.outcomes import outcome
 
 ANSWERS = {
@@ -169,3 +171,156 @@ def test_a_word_for_percent_is_a_part_of_the_answer(word: str, reply: str) -> No
         assert outcome(wrong, reply.format(word)) == "wrong"
     for further in ("points", *(() if "answer" in reply else ("of it", "of the total"))):
         assert outcome("12%", reply.format(f"{word} {further}")) == "undecided"
+
+
+RUNS = (
+    "\t",
+    " ",
+    "\n",
+    "\u00a0",
+    ",",
+    ", ",
+    "and ",
+    " ,\t",
+    " in total",
+    " of the cake",
+    "as required, ",
+    "(",
+    "$",
+    "$1$ ",
+)
+"""Pieces of a hostile rest: blanks, marks and words that the list allows."""
+
+
+@pytest.mark.parametrize("piece", RUNS)
+def test_a_long_rest_is_read_in_bounded_time(piece: str) -> None:
+    began = time.process_time()
+    for length in (1_150, 20_000):
+        rest = f" apples {piece * (length // len(piece))}x"
+        for read in (leaves_value, restatement, adds_nothing):
+            read(rest)
+    # Each takes milliseconds; patterns that share a run of blanks took 12 seconds and more.
+    assert time.process_time() - began < 1.5
+
+
+def test_a_run_of_blanks_is_one_blank() -> None:
+    assert outcome("3", f"The answer is $3$ apples{' ' * 2_000}in total.") == "correct"
+    assert restatement(f" apples,{' ' * 2_000}or 4") == "4"
+    assert restatement(f" apples{' and pears' * 2_000}, or 4") is None
+
+
+ROUNDINGS = {
+    "12": ("12.0", "13.5"),
+    "1/3": ("0.33", "0.67"),
+    r"\frac13": ("0.333", "0.34"),
+    r"\frac{2}{3}": ("66.7%", "67.7%"),
+    "0.333": ("0.33", "0.4"),
+    r"-\frac{1}{8}": ("-0.125", "0.125"),
+    "2.5": ("2.50", "2.05"),
+}
+"""Answer → its rounding, and a number that is none."""
+
+
+@pytest.mark.parametrize(
+    "link", [" ≈ {}", " (≈ {})", ", or about {}", ", approximately {}", " (about {})", " or about {}"]
+)
+@pytest.mark.parametrize("answer", sorted(ROUNDINGS))
+def test_a_rounded_form_is_compared_with_the_answer(answer: str, link: str) -> None:
+    right, wrong = ROUNDINGS[answer]
+    assert outcome(answer, f"The answer is ${answer}${link.format(right)}.") == "correct"
+    assert outcome(answer, f"The answer is ${answer}${link.format(wrong)}.") != "correct"
+    assert outcome(answer, f"The answer is {answer}{link.format(wrong)}.") != "correct"
+
+
+def test_the_rounded_form_of_a_root_leaves_it() -> None:
+    assert outcome(r"\sqrt2", r"The answer is $\sqrt2$ ≈ 1.41.") == "correct"
+    assert outcome("7", "The answer is $3+4$ ≈ 9.1.") != "correct"
+
+
+MULTIPLIERS = {
+    "Die Antwort ist": "Fünftel Zehntel Hälften Drittel Viertel Achtel Hundertstel Tausendstel Dutzende Promille",
+    "La réponse est": "dixièmes centièmes cinquièmes huitièmes tiers demis milliers milliards douzaines centaines",
+    "La respuesta es": "décimas centésimas milésimas tercios cuartos quintos octavos novenos medios docenas millares",
+    "The answer is": "twelfths twentieths thirteenths hundredths halves dozens",
+}
+"""Statement → fractions and numerals of scale that multiply the number before them."""
+
+
+@pytest.mark.parametrize("statement", sorted(MULTIPLIERS))
+def test_a_fraction_in_words_is_nothing_that_was_counted(statement: str) -> None:
+    words = MULTIPLIERS[statement].split()
+    accepted = [word for word in words if outcome("3", f"{statement} $3$ {word}.") == "correct"]
+    assert accepted == []
+
+
+@pytest.mark.parametrize(
+    "counted",
+    [
+        "The answer is {} hotel rooms",
+        "Die Antwort ist {} Äpfel",
+        "La réponse est {} pommes",
+        "La respuesta es {} manzanas",
+    ],
+)
+def test_nouns_of_other_languages_are_counted(counted: str) -> None:
+    assert outcome("3", f"{counted.format('$3$')}.") == "correct"
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "Die Antwort ist $3$, weil es {} sind: vier|vierzehn|vierundzwanzig|dreihundert",
+        "La respuesta es $3$, porque son {}: cuatro|quince|veinticinco|doscientos",
+        "La réponse est $3$, car il y en a {}: quatre|quinze|vingt-cinq|quatre-vingts",
+    ],
+)
+def test_a_reason_with_a_numeral_in_words_leaves_no_answer(reason: str) -> None:
+    sentence, numerals = reason.rsplit(": ", 1)
+    assert {outcome("3", f"{sentence.format(numeral)}.") for numeral in numerals.split("|")} == {"undecided"}
+    assert outcome("3", f"{sentence.format('alles')}.") == "correct"
+
+
+TWINS = (
+    (" ways to arrange them", " ways to arrange them twice"),
+    (" ways to choose the cards", " ways to choose the cards with repetition"),
+    (" ways to choose the cards", " ways to double"),
+    (" hours to finish the job", " hours to multiply by 2"),
+    (" hours to finish the job", " hours to finish half of the job"),
+    (" hours to finish the job", " hours to finish a third of the job"),
+    (" hours to paint the wall", " hours to paint two walls"),
+    (" hours to paint the wall", " hours to paint the wall, doubled"),
+    (" hours to paint the wall", " hours to paint the wall if it rains"),
+    (" hours to paint the wall", " hours to paint the wall times four"),
+    (" hours to read the book", " hours to be doubled"),
+    (" books he has left", " books he has left to double"),
+    (" books he has left", " books less than he has left"),
+    (" cm on each side", " dollars for each child"),
+    (" to two decimal places", " to two"),
+    (" to the nearest integer", " to 20"),
+    (", which is option C", ", which is option C or D"),
+    (", which corresponds to (C)", ", which corresponds to (C) times 2"),
+    (", which is $1+2$", ", which is $1+3$"),
+    (", which equals $6/2$", ", which equals $7/2$"),
+    (", as can be seen from the table", ", as can be seen from the table, plus 4"),
+    (", which makes sense", ", which makes no sense"),
+    (", which makes sense", ", which makes sense if n is even"),
+    (", using the quadratic formula and simplifying", ", using the quadratic formula and doubling"),
+    (", using the quadratic formula and simplifying", ", using the quadratic formula and simplifying by 2"),
+)
+"""Continuations that leave the answer 3, each with one that does not."""
+
+
+@pytest.mark.parametrize(("leaves", "goes_on"), TWINS)
+def test_a_continuation_and_its_twin(leaves: str, goes_on: str) -> None:
+    assert outcome("3", f"The answer is $3${leaves}.") == "correct"
+    assert outcome("3", f"The answer is $3${goes_on}.") != "correct"
+    assert outcome("4", f"The answer is $3${leaves}.") == "wrong"
+
+
+@pytest.mark.parametrize("verb", ["have", "need", "need that"])
+def test_an_inequality_is_a_result_of_what_one_needs_only_behind_so(verb: str) -> None:
+    for lead in ("So we", "so we", "Hence, we", "Therefore we"):
+        assert outcome("x>3", f"{lead} {verb} $x>3$.") == "correct"
+        assert outcome("x>4", f"{lead} {verb} $x>3$.") == "wrong"
+    assert outcome("x>3", f"We {verb} $x>3$.") != "correct"
+    assert outcome("x>3", f"Since we {verb} $x>3$.") != "correct"

@@ -190,7 +190,7 @@ def _leaves_rest(sentences: list[str], answer: str, explained: list[bool], is_bo
     if not is_read or not rest.strip(MARKS) or begins_sentence or closes_in_english(rest.strip(MARKS)):
         return True
     states = any(index == 0 for index, _ in _stated(sentences, 0, answer, explained))
-    return leaves_value(rest, states=states)
+    return leaves_value(rest, answer=answer, states=states)
 
 
 def _is_harmless(sentences: list[str], index: int, answer: str, explained: list[bool]) -> bool:

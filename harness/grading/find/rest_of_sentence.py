@@ -7,12 +7,14 @@ The rest of the sentence is read from its beginning, a part at a time, and every
 
     a name           a unit, or nouns that end in a plural: "square inches", "red marbles left"; then what it belongs to
                      ("of the cake") and, behind a plural, a clause that says what was counted ("that sum to 7")
+                     or what it is for ("ways to choose the cards")
     a total          "in total", "altogether", "exactly"; a form: "in simplest form", "rounded to the nearest cent"
     approval         "as required", "which is what we wanted", "and we are done", "is the answer", ✓
     a source         "by symmetry", "using the formula", "found by adding both parts"
     a contrast       "not 13", "rather than $x+1$": nothing but a value
     a reason         "because …", "since …" up to the end, without a word of conditions and guesses
     a restatement    "or 0.75", "which equals $\frac34$": nothing but a value, which must get the same verdict
+    a rounded form   "≈ 0.33", "or about 0.33": a decimal number to which the answer rounds, compared exactly
 
 None of these adds to the value, limits, doubts or replaces it. A condition ("if n is even") is compared with it. Words
 of correction leave the answer open in any part (`behind_english`). German, Spanish and French have the same parts in
@@ -23,6 +25,7 @@ by `beside_box` and `box_words`.
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 
 from harness.answers.grammar.tree import names
 from harness.answers.grammar.units import FUNCTION_WORDS, changes_number, is_plural, unit_of
@@ -48,12 +51,12 @@ _METHOD = (
     r"|substitution|linearity|computation|calculation|inspection|definition|counting|algebra|construction|enumeration)"
 )
 _PARTS = re.compile(
-    rf"""(?xi) \s* [,–—]? \s* (?:and\s+)? (?:
+    rf"""(?xi) \s*+ [,–—]? \s*+ (?:and\s+)? (?:
       (?:in\s+(?:total|all|the\s+end)|altogether|overall|exactly|precisely|respectively|insgesamt|zusammen|genau
         |en\s+total|au\s+total|exactement|exactamente)(?![a-z])
     | in\s+(?:its\s+|the\s+)?(?:simplest|lowest|reduced|exact|standard|decimal|simplified|interval|fully\s+reduced)
         \s+(?:form|terms|notation)\b
-    | (?:when\s+|if\s+)?rounded\s+(?:off\s+)?to\s+(?:the\s+nearest\s+[a-z]+(?:\s+(?:number|place|percent))?
+    | (?:(?:when\s+|if\s+)?rounded\s+(?:off\s+)?)?to\s+(?:the\s+nearest\s+[a-z]+(?:\s+(?:number|place|percent))?
         |[a-z\d]+\s+(?:decimal\s+(?:places?|digits?)|significant\s+(?:figures?|digits?)))\b
     | (?:exactly\s+|just\s+)?as\s+(?:(?:we|it\s+was|was)\s+)?{_APPROVED}(?:\s+(?:above|before|earlier|for))?(?![a-z])
     | see\s+above | wie\s+(?:gefordert|verlangt|gewünscht|erwartet) | como\s+se\s+(?:pedía|pide|quería)
@@ -63,6 +66,11 @@ _PARTS = re.compile(
         (?:(?:we|you|i|the\s+{_THING}|was)\s+)?(?:wanted|asked|required|needed|had\s+to|were\s+asked|were\s+to|is\s+asked
         |were\s+looking|asks|to)(?:\s+(?:to\s+(?:find|show|prove|be\s+shown|determine|compute)|for))?(?![a-z])
     | works(?=\s*[.,)]?\s*\Z)
+    | (?:which|this|that)\s+makes\s+sense(?=\s*[.,)]?\s*\Z)
+    | (?:which|this|that)\s+(?:is|corresponds\s+to|matches)\s+(?:(?:option|choice|answer)\s+\(?[A-J]\)?|\([A-J]\)?)
+        (?=\s*[.,)]?\s*\Z)
+    | as\s+(?:(?:can\s+be|is|was)\s+seen|(?:we|one|you)\s+(?:can\s+)?see|shown|seen)\s+(?:from|in|on|by)
+        \s+(?:the|this|our)\s+(?:table|graph|figure|diagram|picture|drawing|list|chart|sketch)(?=\s*[.,)]?\s*\Z)
     | (?:which|this|that)\s+is\s+(?:less|more|greater|smaller|larger|bigger)\s+than\s+{_VALUE}(?=\s*[.)]?\s*\Z)
     | here(?=\s*[.,)]?\s*\Z)
     | that['’]s\s+(?:the|our|my)\s+{_ADJECTIVE}{_ANSWER}(?![a-z])(?!\s+[a-z])
@@ -77,7 +85,9 @@ _PARTS = re.compile(
         (?:\s+(?:to|of)\s+(?:this|the|your)\s+{_THING})?(?![a-z])(?!\s+[a-z])
     | (?:not|rather\s+than|instead\s+of)\s+{_VALUE}(?=\s*(?:[,.)]|\Z))
     | (?:(?:found|obtained|computed|calculated|derived|given)\s+)?(?:by|using|via|from|through)\s+(?:(?:the|a|an|our
-        |direct|simple|plain|pythagorean|[A-Z][a-z]+['’]s?|quadratic|given|this)\s+){{0,3}}{_METHOD}(?![a-z])
+        |direct|simple|plain|pythagorean|[A-Z][a-z]+['’]s?|quadratic|given|this)\s+){{0,3}}{_METHOD}
+        (?:\s+and\s+(?:then\s+)?(?:simplifying|solving|factoring|factorising|expanding|rearranging|substituting|evaluating
+        |cancell?ing|counting|checking)(?=\s*[.,)]?\s*\Z))?(?![a-z])
     | (?:found|obtained|computed|calculated|derived)\s+by\s+[a-z]+ing(?:\s+(?:the|both|all|up|two|these|them
         |parts?|terms?|numbers?|values?|cases?|sides?|results?|amounts?|sums?|and|of|out|together))*(?![a-z])
     | for\s+(?:all|any|every|each)\s+(?:(?:real|positive|complex|integers?|numbers?|values?|of)\s+)*
@@ -91,14 +101,30 @@ _PARTS = re.compile(
 
 _RESTATES = re.compile(
     rf"(?i)\s*[,(–—]?\s*(?:=|or(?:\s+equivalently|\s+simply)?|i\.e\.,?|that\s+is,?|namely|(?:which|this)\s+(?:is|equals|gives)"
-    rf"|or|equivalently,?|das\s+heißt|oder|also|es\s+decir|o|c['’]est-à-dire|soit|ou)\s+(?P<value>{_VALUE})\s*[.)]?\s*\Z"
+    rf"|or|equivalently,?|das\s+heißt|oder|also|es\s+decir|o|c['’]est-à-dire|soit|ou)\s+(?P<value>{_VALUE}|\$[^$\n]{{1,120}})\s*[.)]?\s*\Z"
 )
 """Nothing but another value, which may be the same one in another notation."""
 
+_MONEY = re.compile(r"\$\d[\d.,/:]*%?")
 _ROUNDED = re.compile(
-    r"(?i)\s*[,(]?\s*(?:or\s+|which\s+is\s+)?(?:≈|~|about|approximately|approx\.?|roughly)\s*\$?\d*\.\d+%?\$?\s*\)?"
+    r"(?i)\s*[,(]?\s*(?:or\s+|which\s+is\s+)?(?:≈|~|about|approximately|approx\.?|roughly)\s*\$?(?P<value>[-−]?\d*\.\d+%?)\$?\s*\)?"
 )
 """A rounded form of the value."""
+
+_MAX_DIGITS = 40
+_MAX_ROUNDED_CHARS = 200
+"""A longer answer is compared with no rounded form, in characters."""
+
+_NUMBER = re.compile(
+    rf"(?P<sign>[-−]?)(?:(?P<top>\d{{1,{_MAX_DIGITS}}})/(?P<bottom>\d{{1,{_MAX_DIGITS}}})"
+    rf"|\\[dt]?frac\s*(?:\{{(?P<above>\d{{1,{_MAX_DIGITS}}})\}}|(?P<above1>\d))\s*(?:\{{(?P<below>\d{{1,{_MAX_DIGITS}}})\}}|(?P<below1>\d))"
+    rf"|(?P<decimal>\d{{1,{_MAX_DIGITS}}}(?:\.\d{{0,{_MAX_DIGITS}}})?|\.\d{{1,{_MAX_DIGITS}}}))(?P<percent>%?)"
+)
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_IN_WORDS = re.compile(r"\\(?:text|mathrm|mbox|textrm)\s*\{[^{}]*\}|(?<=[\d}])\s+[A-Za-z]{2}[^\\]*\Z|\\[()]|\\[,;:! ]")
+_IRRATIONAL = re.compile(
+    r"\\(?:sqrt|pi|log|ln|sin|cos|tan|exp|arc[a-z]+)(?![A-Za-z])|[√π]|(?<![A-Za-z\\])[A-Za-z](?![A-Za-z])"
+)
 
 _REASON = re.compile(
     r"(?i)\s*[,;–—(]?\s*(?:because|since|as\s+(?:the|it|there|we|all|every|each|both)\b|due\s+to)(?P<reason>\s[^?]*)\Z"
@@ -121,6 +147,22 @@ _BELONGS = re.compile(r"(?i)\s*(?P<link>of|in|on|at|from|for)\s+(?P<name>[^\d,;.
 _OF_COUNTED = re.compile(
     r"(?i)\s*(?:that|which|who|whose|such\s+that|satisfying|(?:is|are)\s+(?:needed|required|left|used|possible))\b(?P<clause>[^?]*)\Z"
 )
+_PURPOSE = re.compile(
+    r"(?i)\s*to\s+(?:arrange|assign|build|choose|climb|clean|colou?r|complete|cover|cross|dig|distribute|draw|fill|finish"
+    r"|form|order|pack|paint|place|pick|print|read|repair|seat|select|sit|solve|tile|travel|visit|wash|write)\b"
+    r"(?P<clause>[^\d,;:.?!()$\\]{0,80})\Z"
+)
+"""A purpose of the counted things: "ways to choose the cards". None of the verbs computes."""
+
+_HAS_LEFT = re.compile(r"(?i)\s*(?:he|she|it|they|we|i|you)\s+(?:has|have|had)\s+(?:left|remaining)(?=\s*[.,)]?\s*\Z)")
+_ON_SIDES = re.compile(r"(?i)\s*(?:on|along)\s+(?:each|every)\s+side(?=\s*[.,)]?\s*\Z)")
+"""Behind a length: the side of a square, say."""
+
+_QUANTITY_WORDS = names(
+    "answer answers result results solution solutions value values total sum difference product rest remainder amount "
+    "one two three four five six seven eight nine ten eleven twelve third thirds quarter quarters fourth fifth sixth "
+    "seventh eighth ninth tenth last final again more percent target goal"
+)
 _GIVEN = re.compile(r"(?i)\bgiven\b")
 _SIGNS = re.compile(r"\A(?:[\s*_`$}\])]|\\[)\]]|\\?%|°|\\(?:[,;:! ]|q?quad(?![a-z])))+")
 _DETERMINERS = names("the a an this these his her their our all its")
@@ -141,6 +183,32 @@ _NUMERALS_OF_SCALE = names(
     "hundred thousand million billion trillion dozen dozens hundert tausend million millionen milliarde "
     "milliarden dutzend prozent mil mille cent cien"
 )
+_MULTIPLIES = re.compile(
+    r"""(?xi) (?:
+      [^\W\d_]*(?:drit|vier|f(?:ü|ue)nf|sechs|sieb|sieben|ach|neun|zehn|elf|zw(?:ö|oe)lf|(?:[zß]ig|hundert|tausend|ion)s)teln?
+        |hälften?|haelften?|dutzenden?|hunderten?|tausenden?|(?:m|b|tr)illi(?:on|ard)en|promille|halbe[nrs]?
+    | [^\W\d_]*i[eè]mes?|tiers|quarts?|demi[es]*|douzaines?|dizaines?|quinzaines?|vingtaines?|centaines?|milliers?
+        |milliards?|(?:m|b|tr)illions?
+    | [^\W\d_]*[eé]sim[oa]s?|[^\W\d_]*[eé]cim[oa]s?|tercios?|terceras?|cuart[oa]s?|medi[oa]s?|mitad(?:es)?|quint[oa]s?
+        |sext[oa]s?|s[eé]ptim[oa]s?|octav[oa]s?|noven[oa]s?|onceav[oa]s?|[^\W\d_]*av[oa]s|docenas?|decenas?|centenas?
+        |centenares|millar(?:es)?|(?:m|b|tr)ill(?:ón|ones)
+    | (?:eleven|twelf|[a-z]*teen|[a-z]*tie|hundred|thousand|[a-z]+illion)ths | halves | doubles | triples
+    )"""
+)
+"""A fraction or a numeral of scale, by its ending: 3 Fünftel, 3 dixièmes, 3 tercios are not 3."""
+
+_NUMBER_ELSEWHERE = re.compile(
+    r"""(?xi)
+      [^\W\d_]*(?:zwei|drei|vier|fünf|sechs|sieben|neun|zehn|zwölf|zig|ßig|hundert|tausend|million(?:en)?)
+        |(?:[^\W\d_]*und)?acht|eins|elf|null
+    | cero|dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez|once|doce|trece|catorce|quince|dieci[^\W\d_]+
+        |veinti?[^\W\d_]*|treinta|cuarenta|cincuenta|sesenta|setenta|ochenta|noventa|cien|ciento|[^\W\d_]*cient[oa]s|quinient[oa]s|mil
+    | zéro|deux|trois|quatre|cinq|six|sept|huit|neuf|dix|onze|douze|treize|quatorze|quinze|seize|[^\W\d_]*vingts?|trente
+        |quarante|cinquante|soixante|cents?|mille
+    """
+)
+"""A numeral in words in German, Spanish or French."""
+
 _FUNCTION_WORDS_ELSEWHERE = names(
     "und oder aber mal minus plus zum zur pro je wenn falls glaube vielleicht nein also höchstens mindestens "
     "ungefähr vor nach ohne im in bis von außer weniger mehr zu y o pero por más menos al como si creo quizás a "
@@ -151,36 +219,48 @@ _FUNCTION_WORDS_ELSEWHERE = names(
 
 def restatement(rest: str) -> str | None:
     """Return the value that the rest of a sentence states in place of the answer: 0.75 of "or 0.75"; else None."""
-    rest = _SIGNS.sub("", rest)
+    rest = _SIGNS.sub("", _on_one_line(rest))
+    if len(rest) > MAX_REST_CHARS:
+        return None
     match = _RESTATES.match(rest, _end_of_name(rest))
-    return None if match is None else match["value"]
+    if match is None:
+        return None
+    is_half = match["value"].startswith("$") and _MONEY.fullmatch(match["value"]) is None  # "$1+2" of "$1+2$."
+    return f"{match['value']}$" if is_half and match["value"].count("$") == 1 else match["value"]
 
 
 def adds_nothing(rest: str) -> bool:
     """Whether the rest of a sentence behind a number only approves of it or says how it was found: "as required"."""
+    rest = _on_one_line(rest)
     plain = _SIGNS.sub("", rest)
+    if len(rest) > MAX_REST_CHARS:
+        return False
     return bool(plain.strip()) and plain == rest.lstrip() and _end_of_name(plain) == 0 and leaves_value(plain)
 
 
-def leaves_value(rest: str, *, states: bool = False) -> bool:
+def leaves_value(rest: str, *, answer: str = "", states: bool = False) -> bool:
     """Whether the rest of a sentence behind a stated answer is of the parts at the top of the module.
 
+    answer: the stated answer, with which a rounded form is compared; without it a rounded form leaves no value.
     states: a value that the rest states is compared with the reference.
     """
+    rest = _on_one_line(rest)
     if len(rest) > MAX_REST_CHARS:
         return False
     if condition_behind(rest, 0, len(rest)) is not None:
         return True
     rest = _SIGNS.sub("", rest.rstrip(' .*_`"”’)'))
     name = _end_of_name(rest)
-    position, has_name = name, name > 0
+    position, has_name, unit = name, name > 0, rest[:name]
     if rest[:name].strip().lower() in PERCENT and _OF.match(rest, name):
         return False  # "12 percent of it" is a part of a quantity that nobody knows
     while True:
         rest = rest[position:].lstrip(" )*_`")
         if not rest.strip(" ,(.[{|~"):
             return True
-        part = _PARTS.match(rest.lstrip("(")) or _ROUNDED.match(rest)
+        part = _PARTS.match(rest.lstrip("("))
+        if part is None and (rounded := _ROUNDED.match(rest)) is not None:
+            part = rounded if _is_rounded(answer, rounded["value"]) else None
         if part is not None and part.end():
             rest, position = rest.lstrip("(") if part.re is _PARTS else rest, part.end()
             continue
@@ -188,7 +268,39 @@ def leaves_value(rest: str, *, states: bool = False) -> bool:
         if belongs is not None and _is_place(belongs, has_name):
             position = belongs.end()
             continue
+        if has_name and _ON_SIDES.match(rest) is not None and unit_of(unit) is not None:
+            return True
         return _is_clause(rest, has_name=has_name, states=states)
+
+
+def _is_rounded(answer: str, rounded: str) -> bool:
+    """Whether a decimal number is the rounding of an answer to its own digits: 0.33 of 1/3.
+
+    Of an answer with a root, π or a letter, whose size is not known here, any decimal number may be the rounding.
+    """
+    if len(answer) > _MAX_ROUNDED_CHARS:
+        return False
+    answer = _THOUSANDS.sub("", answer.replace("−", "-"))
+    answer = _IN_WORDS.sub("", answer.replace("\\%", "%").strip(" $*_`.")).rpartition("=")[2].strip(" $*_`()")
+    exact = _fraction_of(answer)
+    if exact is None:
+        return _IRRATIONAL.search(answer) is not None
+    nearby = _fraction_of(rounded.replace("−", "-"))
+    digits = len(rounded.rstrip("%").partition(".")[2]) + 2 * rounded.endswith("%")
+    return nearby is not None and abs(exact - nearby) * 2 <= Fraction(1, 10**digits)
+
+
+def _fraction_of(text: str) -> Fraction | None:
+    """Return the number that a text is, exactly: 12, 0.75, 3/4, \\frac34, 35%; None of any other text."""
+    number = _NUMBER.fullmatch(text)
+    if number is None:
+        return None
+    top = number["top"] or number["above"] or number["above1"]
+    bottom = int(number["bottom"] or number["below"] or number["below1"] or 1)
+    if not bottom:
+        return None
+    size = Fraction(int(top), bottom) if top else Fraction(number["decimal"].rstrip("."))
+    return size * (-1 if number["sign"] else 1) / (100 if number["percent"] else 1)
 
 
 def _is_clause(rest: str, *, has_name: bool, states: bool) -> bool:
@@ -198,15 +310,36 @@ def _is_clause(rest: str, *, has_name: bool, states: bool) -> bool:
     if (reason := _REASON.match(rest)) is not None:
         return not has_condition(reason["reason"])
     if (reason := _OTHER_REASON.match(rest)) is not None:
-        return _DENIES_ELSEWHERE.isdisjoint(_words(reason["reason"]))
+        words = _words(reason["reason"])
+        return _DENIES_ELSEWHERE.isdisjoint(words) and not any(
+            _NUMBER_ELSEWHERE.fullmatch(part) or _MULTIPLIES.fullmatch(part)
+            for word in words
+            for part in word.split("-")
+        )
     if (concluded := _CONCLUDES.match(rest)) is not None:
         has_value = re.search(r"[\d$\\]", concluded["conclusion"]) is not None
         return not has_condition(concluded["conclusion"]) and (states or not has_value)
     clause = _OF_COUNTED.match(rest) if has_name else None
+    if has_name and clause is None:
+        return _is_purpose(rest)
     return (
         clause is not None
         and not has_condition(_GIVEN.sub("", clause["clause"]))
         and _LIMITS.isdisjoint(_words(clause["clause"]))
+    )
+
+
+def _is_purpose(rest: str) -> bool:
+    """Whether the last part of a rest behind counted nouns says what these are for, without a number."""
+    if (purpose := _PURPOSE.match(rest)) is None:
+        return _HAS_LEFT.match(rest) is not None
+    words = _words(purpose["clause"])
+    computes = any(changes_number(f" {word}") or not _NUMERALS_OF_SCALE.isdisjoint((word,)) for word in words)
+    return (
+        not computes
+        and (_LIMITS | _LEFT | _QUANTITY_WORDS).isdisjoint(words)
+        and not has_condition(purpose["clause"])
+        and are_plain(words, _PLAIN_IN_PURPOSE)
     )
 
 
@@ -242,6 +375,8 @@ def _names(words: list[str]) -> bool:
     plain = [word.lower() for word in words]
     if changes_number(f" {text}") or not _NUMERALS_OF_SCALE.isdisjoint(plain) or len(plain) > 5:
         return False
+    if any(_MULTIPLIES.fullmatch(word) or _NUMBER_ELSEWHERE.fullmatch(word) for word in plain):
+        return False
     others = (FUNCTION_WORDS - _BESIDE_NOUNS) | _FUNCTION_WORDS_ELSEWHERE | _LIMITS
     if not others.isdisjoint(plain) or not are_plain(plain, _BESIDE_NOUNS):
         return False
@@ -262,7 +397,13 @@ def _is_place(belongs: re.Match[str], has_name: bool) -> bool:
     return (has_name or belongs["link"].lower() == "of") and begins and are_plain(words, _PLAIN_INSIDE)
 
 
+_PLAIN_IN_PURPOSE = names("of in the a an on at his her their our this these all both it them its from up")
 _PLAIN_INSIDE = names("of in to the a an and on at his her their our this these all both it them its")
+
+
+def _on_one_line(rest: str) -> str:
+    """Return a rest with one space for each run of blanks, in which no two `\\s*` of a pattern share a long run."""
+    return " ".join(rest.split()) if rest[:1].strip() else f" {' '.join(rest.split())}"
 
 
 def _words(text: str) -> list[str]:

@@ -156,7 +156,8 @@ def statement_end(text: str, start: int, end: int) -> int | None:
     head = text[begin:start].strip().rstrip(_MARKS).lstrip("*_ #>")
     head = head.lstrip("$") if head.count("$") % 2 else head
     tail = _ENVIRONMENT.sub("", text[end:finish]).lstrip('*_$`)}\\"”').rstrip(" *_`\"'”|~")
-    if not leaves_value(tail) or not _before(_ENVIRONMENT.sub("", head), whole=not text[:begin].strip()):
+    states_it = _before(_ENVIRONMENT.sub("", head), whole=not text[:begin].strip())
+    if not states_it or not leaves_value(tail, answer=text[start:end]):
         return None
     unit = _UNIT_BEHIND.match(text, end, finish)
     return unit.end() if unit is not None and _is_unit(unit.group()) else end
@@ -164,6 +165,12 @@ def statement_end(text: str, start: int, end: int) -> int | None:
 
 _RELATION = re.compile(r"[<>≤≥]|\\(?:[lg]eq?q?|[lg]eqslant|lt|gt)(?![A-Za-z])")
 _HAN = re.compile(r"[\u3400-\u9fff]")
+_MUST_HAVE = re.compile(
+    r"(?i)(?:(?:so|therefore|thus|hence|consequently|∴|\\(?:therefore|implies|Rightarrow))(?![a-z])\s*[,:]?\s*)+"
+    r"(?:we|i|you|one)\s+(?:have|has|need|needs)(?:\s+that)?\s*:?"
+)
+"""Words that lead to an inequality as a result only behind "so": "we need" alone may state the question's condition."""
+
 _LEADS_TO_RELATION = re.compile(
     r"(?i)(?:(?:so|therefore|thus|hence|consequently|finally|∴|in\s+(?:conclusion|total|summary)|\\(?:therefore|implies|Rightarrow))"
     r"(?![a-z])\s*[,:]?\s*)*(?:(?:we|i|you|one|this|that|it|which)\s+(?:finally\s+|then\s+|also\s+)?"
@@ -186,7 +193,7 @@ def concludes_relation(text: str, answer: str, start: int) -> bool:
         return True  # `chinese_answers` reads these
     words = _WORDS_BEFORE.match(text, begin)
     head = text[begin : max(start, words.end() if words is not None else start)].strip(_MARKS).lstrip("*_ #>")
-    lead = _LEADS_TO_RELATION.match(head)
+    lead = _MUST_HAVE.match(head) or _LEADS_TO_RELATION.match(head)
     rest = (head if lead is None else head[lead.end() :]).strip(_MARKS)
     quantity = _QUANTITY_IS.fullmatch(rest)
     return not rest or (quantity is not None and is_quantity(quantity["quantity"])) or is_quantity(rest.rstrip(":"))
