@@ -205,8 +205,6 @@ _TILDE = re.compile(r"\A[~～](?=\s*[-−]?\d)")
 _AROUND_UNIT = re.compile(
     r"\\(?:text|mathrm|mbox|textrm|rm|q?quad)(?![a-zA-Z])|\\[,;:!]|[\s\\{}$~()（）:：]|(?i:\bunits?\b)|单位[是为]?"
 )
-    r"\\(?:text|mathrm|mbox|textrm|rm|q?quad)(?![a-zA-Z])|\\[,;:!]|[\s\\{}$~()（）:：]|(?i:\bunits?\b)|单位[是为]?"
-)
 """Commands of LaTeX, brackets, signs, spaces and the label "unit", which may stand around the name of a unit."""
 
 _ABOUT_IN_CHINESE = re.compile("大?约")
