@@ -41,9 +41,11 @@ def cost_of(replies: Iterable[Sample]) -> JudgeCost:
     """What these replies took, without the money."""
     cost = JudgeCost()
     for reply in replies:
-        tokens = reply.usage.prompt_tokens, reply.usage.completion_tokens
-        stated = [n or 0 for n in tokens]
-        cost = cost.plus(JudgeCost(1, reply.attempts, int(None not in tokens), *stated))
+        tokens_in, tokens_out = reply.usage.prompt_tokens, reply.usage.completion_tokens
+        if tokens_in is None or tokens_out is None:
+            cost = cost.plus(JudgeCost(1, reply.attempts))
+        else:
+            cost = cost.plus(JudgeCost(1, reply.attempts, 1, tokens_in, tokens_out))
     return cost
 
 
@@ -59,8 +61,8 @@ def total_cost(folder: RunFolder, benchmark: str, prices: Prices | None) -> Judg
     """
     cost = cost_of(read_samples(folder.benchmark(benchmark))).plus(dropped_cost(folder, benchmark))
     prices = prices or recorded_prices(folder)
-    if prices is None:
-        return cost
+    if prices is None or (cost.replies and not cost.n_stated):
+        return cost  # replies of unknown length were not free
     return msgspec.structs.replace(cost, usd=prices.usd(cost.prompt_tokens, cost.completion_tokens))
 
 

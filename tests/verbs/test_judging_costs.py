@@ -19,7 +19,7 @@ from harness.cli.score import command as score
 from harness.runs import Manifest, RunFolder
 from harness.scoring import Score
 from harness.scoring.judging import JudgeCost
-from tests.faults.server import FaultServer, Request, Step, http
+from tests.faults.server import FaultServer, Request, Step, delta, event_stream, http
 from tests.system.command import harness
 from tests.verbs.judged_runs import PROSE, asked_of, ruling_by, shown_to, write_run
 
@@ -196,6 +196,10 @@ TOKENS_IN, TOKENS_OUT = 9, 11
 """What the judge of these tests states for each reply."""
 
 
+PRICES = ("--price-in", "1000", "--price-out", "2000")
+A_REPLY_USD = (1000 * TOKENS_IN + 2000 * TOKENS_OUT) / 1e6
+
+
 def accounted(folder: Path) -> JudgeCost:
     score = Score.load(RunFolder(folder).benchmark("prose"))
     assert score is not None
@@ -252,16 +256,37 @@ def test_the_money_is_said_by_score_json_and_report_and_its_prices_are_recorded(
     assert "44 completion tokens, 0.000036 USD" in without
 
 
+@pytest.mark.parametrize("usage", [None, {"prompt_tokens": 9}, {"completion_tokens": 11}])
+@pytest.mark.parametrize("n_unstated", range(4))
+def test_a_reply_without_both_numbers_of_tokens_is_in_no_tokens_and_no_money(
+    tmp_path: Path, usage: dict[str, int] | None, n_unstated: int
+) -> None:
+    """Three replies, of which the server states the tokens of some: a reply of unknown length was not free."""
+    folder = write_run(tmp_path / "run", ROWS).path
+    n_asked = 0
+
+    def answer(request: Request) -> Iterator[Step]:
+        nonlocal n_asked
+        if request.method != "POST":
+            return ruling_by(RULING)(request)
+        n_asked += 1
+        if n_asked > n_unstated:
+            return ruling_by(RULING)(request)
+        return event_stream(delta(role="assistant"), delta("**VERDICT: CORRECT**"), delta(finish="stop", usage=usage))
+
+    with FaultServer(answer) as server:
+        judged(server, folder, *PRICES)
+    n = 3 - n_unstated
+    money = pytest.approx(n * A_REPLY_USD) if n else None
+    assert accounted(folder) == JudgeCost(3, 3, n, n * TOKENS_IN, n * TOKENS_OUT, money)
+
+
 def table_of(tmp_path: Path, title: str) -> list[list[str]]:
     """The cells of the rows of a table of the report of all runs in a folder, without its heading."""
     assert harness(tmp_path, "report", "runs", "--out", "reported").code == 0
     text = (tmp_path / "reported" / "report.md").read_text("utf-8")
     _, _, *lines = text.partition(f"**{title}")[2].partition("\n\n")[2].partition("\n\n")[0].splitlines()
     return [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
-
-
-PRICES = ("--price-in", "1000", "--price-out", "2000")
-A_REPLY_USD = (1000 * TOKENS_IN + 2000 * TOKENS_OUT) / 1e6
 
 
 @pytest.mark.parametrize("order", [("",), ("", "a"), ("a", "b", "a"), ("a", "", "b")])
