@@ -281,6 +281,30 @@ def test_a_reply_without_both_numbers_of_tokens_is_in_no_tokens_and_no_money(
     assert accounted(folder) == JudgeCost(3, 3, n, n * TOKENS_IN, n * TOKENS_OUT, money)
 
 
+@pytest.mark.parametrize("given", [(None, 1, None), (1, 2, None), (1, None, 2, None), (2, 1, 2)])
+@pytest.mark.parametrize("mute", [0, 1, 3])
+@pytest.mark.parametrize("is_up", [True, False])
+def test_prices_count_until_others_are_given_whether_or_not_the_judge_is_asked(
+    tmp_path: Path, given: tuple[int | None, ...], mute: int, is_up: bool
+) -> None:
+    """All replies are stored after the first scoring, or are asked for again by one that may find no server."""
+    folder = write_run(tmp_path / "runs" / "one", ROWS).path
+    with FaultServer(CountingJudge(mute)) as server:
+        words = ["--judge", "judge", "--judge-base-url", server.base_url, "--workers", "1"]
+        priced = [[] if n is None else ["--price-in", f"{n}000", "--price-out", f"{n}000"] for n in given]
+        CliRunner().invoke(score, [str(folder), *words, *priced[0]])
+        for prices in priced[1:] if is_up else []:
+            CliRunner().invoke(score, [str(folder), *words, *prices])
+    for prices in [] if is_up else priced[1:]:
+        CliRunner().invoke(score, [str(folder), *words, *prices])
+    cost = accounted(folder)
+    last = [n for n in given if n is not None][-1]
+    usd = cost.replies * (TOKENS_IN + TOKENS_OUT) * last / 1000
+    assert cost.usd == pytest.approx(usd)
+    (row,) = table_of(tmp_path, "What each judge took")
+    assert row[7] == f"{usd:.4f} USD"
+
+
 def table_of(tmp_path: Path, title: str) -> list[list[str]]:
     """The cells of the rows of a table of the report of all runs in a folder, without its heading."""
     assert harness(tmp_path, "report", "runs", "--out", "reported").code == 0
