@@ -15,7 +15,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from harness import api
+from harness.api import Judge
 from harness.cli.score import command as score
+from harness.core.errors import UsageError
 from harness.runs import Manifest, RunFolder
 from harness.scoring import Score
 from harness.scoring.judging import JudgeCost
@@ -303,6 +306,35 @@ def test_prices_count_until_others_are_given_whether_or_not_the_judge_is_asked(
     assert cost.usd == pytest.approx(usd)
     (row,) = table_of(tmp_path, "What each judge took")
     assert row[7] == f"{usd:.4f} USD"
+
+
+def test_python_takes_the_prices_of_a_judge_as_the_command_does(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", ROWS).path
+    with FaultServer(CountingJudge()) as server:
+        judge = Judge(model="judge", base_url=server.base_url)
+        (in_python,) = api.score(folder, judge=judge, price_in=1000, price_out=2000, workers=1)
+    assert in_python.judging
+    assert in_python.judging.cost == accounted(folder)
+    assert accounted(folder).usd == pytest.approx(3 * A_REPLY_USD)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"price_in": 1, "price_out": 2}, r"price_in: it is a price of the judge: .*judge=harness.Judge\(model=…\)"),
+        ({"judge": Judge(model="m"), "price_in": 1}, "price_in and price_out must be given together"),
+        ({"judge": Judge(model="m"), "price_in": -1, "price_out": 2}, "price_in=-1: expected a number greater"),
+        ({"dry_run": True}, "dry_run: this function grades: the command `harness score --dry-run` says"),
+    ],
+)
+def test_prices_that_are_no_judges_are_refused_in_python(
+    tmp_path: Path, options: dict[str, Any], sentence: str
+) -> None:
+    folder = write_run(tmp_path / "run", ROWS).path
+    before = files_in(folder)
+    with pytest.raises(UsageError, match=sentence):
+        api.score(folder, **options)
+    assert files_in(folder) == before
 
 
 def table_of(tmp_path: Path, title: str) -> list[list[str]]:
