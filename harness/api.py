@@ -244,8 +244,8 @@ def score(
     decides the answers that the rules leave undecided. by: a column of the file, such as the student's name, with the
     folder `as_run`: each of its values becomes a run there, and the result is a dictionary with the scores of each
     value. price_in, price_out: USD per million tokens of the judge; `judging.cost` of each score then has its cost.
-    The options are those of `harness score`, by the same names. on: "ray" or "ray://HOST:PORT": the nodes of this cluster
-    grade the run.
+    The options are those of `harness score`, by the same names. on: "ray" or "ray://HOST:PORT": the nodes of this
+    cluster grade the run.
     Raises `UsageError`, `StoreError`, and with a judge what `run` raises.
     """
     verbs.check("score", options)
