@@ -83,7 +83,7 @@ def show_expected(
         if value:
             raise UsageError(f"--dry-run prints what a judge would be asked: leave out {flag}")
     scoring.check(sources, options)
-    prices = scoring.judge_prices(costs, judge)
+    prices = scoring.judge_prices(costs, judge, "--judge MODEL")
     for source in sources:
         with terminal.Terminal() as watcher:
             expected = expected_judging(source, options, judge, watcher)

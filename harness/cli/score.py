@@ -96,7 +96,7 @@ def command(sources: tuple[Path, ...], as_json: bool, follow: bool, by: str | No
     if costs.dry_run:
         judges.show_expected(sources, options, judge, costs, {"--json": as_json, "--follow": follow, "--by": by})
         return
-    prices = scoring.judge_prices(costs, judge)
+    prices = scoring.judge_prices(costs, judge, "--judge MODEL")
     if follow:
         _check_follow(sources, options, judge)
     sources, options = _with_shards_joined(sources, options)

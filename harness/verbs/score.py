@@ -307,15 +307,15 @@ def _score_file(
     return Scored(source=scored, folder=scored.folder, scores=judged.scores, judged=judged, judge=settings)
 
 
-def judge_prices(costs: JudgingCosts, judge: JudgeOptions | None, flag: str = "--judge MODEL") -> Prices | None:
+def judge_prices(costs: JudgingCosts, judge: JudgeOptions | None, named_by: str) -> Prices | None:
     """The prices of the judge's tokens; None if none are given. Raises `UsageError` for prices without a judge.
 
-    flag: how the caller names a judge.
+    named_by: how the caller names a judge.
     """
     if costs.price_in is None or costs.price_out is None:
         return None
     if judge is None:
-        raise UsageError(f"it is a price of the judge: name the judge with {flag}", field="price_in")
+        raise UsageError(f"it is a price of the judge: name the judge with {named_by}", field="price_in")
     from harness.generation.spending import Prices
 
     return Prices(costs.price_in, costs.price_out)

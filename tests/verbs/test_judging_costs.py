@@ -324,7 +324,7 @@ def test_python_takes_the_prices_of_a_judge_as_the_command_does(tmp_path: Path) 
         ({"price_in": 1, "price_out": 2}, r"price_in: it is a price of the judge: .*judge=harness.Judge\(model=…\)"),
         ({"judge": Judge(model="m"), "price_in": 1}, "price_in and price_out must be given together"),
         ({"judge": Judge(model="m"), "price_in": -1, "price_out": 2}, "price_in=-1: expected a number greater"),
-        ({"dry_run": True}, "dry_run: this function grades: the command `harness score --dry-run` says"),
+        ({"dry_run": True}, "dry_run: this function grades; only the command line can say beforehand"),
     ],
 )
 def test_prices_that_are_no_judges_are_refused_in_python(

@@ -235,7 +235,7 @@ VERBS: dict[str, Verb] = {
     "sweep": Verb(SweepOptions, {"pilot": f"a sweep has no pilot: {option('dry_run')} estimates its tokens and time"}),
     "score": Verb(
         ScoreOptions,
-        {"dry_run": "this function grades: the command `harness score --dry-run` says what a judge would be asked"},
+        {"dry_run": "this function grades; only the command line can say beforehand what a judge would be asked"},
     ),
     "plan": Verb(
         PlanOptions,
