@@ -41,6 +41,7 @@ from harness.asking.options import (
     CompareOptions,
     ExportOptions,
     GradeOptions,
+    JudgingCosts,
     MergeOptions,
     PlanBasis,
     PlanOptions,
@@ -98,6 +99,7 @@ from harness.verbs.second_opinions import second_opinions
 from harness.verbs.sweep import whole
 
 if TYPE_CHECKING:
+    from harness.generation.spending import Prices
     from server_launchers.keeping.supervisor import RunningServer
 
 
@@ -208,13 +210,21 @@ def score(
     *,
     judge: Judge | None = None,
     by: None = None,
+    price_in: float | None = None,
+    price_out: float | None = None,
     **options: Unpack[ScoreKeywords],
 ) -> Scores: ...
 
 
 @overload
 def score(
-    source: FilePath, *, judge: Judge | None = None, by: str, **options: Unpack[ScoreKeywords]
+    source: FilePath,
+    *,
+    judge: Judge | None = None,
+    by: str,
+    price_in: float | None = None,
+    price_out: float | None = None,
+    **options: Unpack[ScoreKeywords],
 ) -> dict[str, Scores]: ...
 
 
@@ -223,6 +233,8 @@ def score(
     *,
     judge: Judge | None = None,
     by: str | None = None,
+    price_in: float | None = None,
+    price_out: float | None = None,
     **options: Unpack[ScoreKeywords],
 ) -> Scores | dict[str, Scores]:
     """Grade the samples of a run, or the outputs of another tool, and return their scores.
@@ -231,25 +243,28 @@ def score(
     card, and the results are written to `FILE.scored`, which `report`, `compare` and `verify` take. judge: a model that
     decides the answers that the rules leave undecided. by: a column of the file, such as the student's name, with the
     folder `as_run`: each of its values becomes a run there, and the result is a dictionary with the scores of each
-    value. The options are those of `harness score`, by the same names. on: "ray" or "ray://HOST:PORT": the nodes of
-    this cluster grade the run.
+    value. price_in, price_out: USD per million tokens of the judge; `judging.cost` of each score then has its cost.
+    The options are those of `harness score`, by the same names. on: "ray" or "ray://HOST:PORT": the nodes of this
+    cluster grade the run.
     Raises `UsageError`, `StoreError`, and with a judge what `run` raises.
     """
     verbs.check("score", options)
     score_options = ScoreOptions.of(**options)
+    costs = JudgingCosts.of(price_in=price_in, price_out=price_out)
+    prices = scoring.judge_prices(costs, judge, "judge=harness.Judge(model=…)")
     scoring.trackers_named(score_options.track)  # a misspelt name is refused before the grading
     path = Path(source)
     scoring.check([path], score_options, by=by)
     if by is None:
-        return _scores(path, score_options, judge)
+        return _scores(path, score_options, judge, prices)
     runs, score_options = scoring.split_file(path, by, score_options, Watcher())
     with sharing_workers():
-        return {value: _scores(run, score_options, judge) for value, run in runs.items()}
+        return {value: _scores(run, score_options, judge, prices) for value, run in runs.items()}
 
 
-def _scores(path: Path, options: ScoreOptions, judge: Judge | None) -> Scores:
+def _scores(path: Path, options: ScoreOptions, judge: Judge | None, prices: Prices | None) -> Scores:
     """Score one run or file; send the scores to the trackers, and ask the second graders."""
-    scored = scoring.score(path, options, judge, Watcher())
+    scored = scoring.score(path, options, judge, Watcher(), prices=prices)
     for tracker in scoring.trackers_named(options.track).values():
         scoring.send_scores(scored, tracker, options)
     agreements = {

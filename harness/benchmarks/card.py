@@ -49,6 +49,10 @@ def _graders(name: str) -> str:
     return f" ({', '.join(graders)}).{near_names(name, graders)}" if graders else ""
 
 
+_RULES_OF_CARD = tuple(name for name in GradeRules.__struct_fields__ if name != "of_row")
+"""The rules that a card may state; which ones a row states is recorded with its question."""
+
+
 def _as_rules(value: Any) -> Any:
     """The card's `rules` as `GradeRules`. Raises `ValueError`.
 
@@ -60,8 +64,8 @@ def _as_rules(value: Any) -> Any:
     if not isinstance(value, dict):
         raise ValueError("must be `name: value` lines")
     for key in value:
-        if key not in GradeRules.__struct_fields__:
-            raise ValueError(f"unknown rule {key!r}.{near_names(str(key), GradeRules.__struct_fields__)}")
+        if key not in _RULES_OF_CARD:
+            raise ValueError(f"unknown rule {key!r}.{near_names(str(key), _RULES_OF_CARD)}")
     try:
         rules = msgspec.convert(value, GradeRules)
     except msgspec.ValidationError as error:
@@ -91,7 +95,11 @@ _Rules = Annotated[
         {
             "type": "object",
             "additionalProperties": False,
-            "properties": msgspec.json.schema(GradeRules)["$defs"]["GradeRules"]["properties"],
+            "properties": {
+                name: shape
+                for name, shape in msgspec.json.schema(GradeRules)["$defs"]["GradeRules"]["properties"].items()
+                if name in _RULES_OF_CARD
+            },
         }
     ),
 ]

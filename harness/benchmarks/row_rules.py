@@ -13,7 +13,7 @@ import msgspec
 
 from harness.core.errors import near_names
 from harness.core.inert import quoted
-from harness.core.records import Form, GradeRules
+from harness.core.records import Form, GradeRules, RuleOfRow
 
 FORMS: tuple[Form, ...] = get_args(Form)
 
@@ -44,14 +44,18 @@ def with_rules_of_row(rules: GradeRules, cell: Any) -> GradeRules:
     orders = {ORDERS[name] for name in names if name in ORDERS}
     if len(orders) > 1:
         raise ValueError(f"names both {' and '.join(ORDERS)}")
-    return msgspec.structs.replace(
-        rules, form=forms[0] if forms else rules.form, ordered=orders.pop() if orders else rules.ordered
-    )
+    stated: dict[RuleOfRow, Any] = {}
+    if forms:
+        stated["form"] = forms[0]
+    if orders:
+        stated["ordered"] = orders.pop()
+    return msgspec.structs.replace(rules, **stated, of_row=tuple(stated))
 
 
 def keep_rules_of_row(rules: GradeRules, stored: GradeRules) -> GradeRules:
-    """The card's `rules` with those that a row may state as they are `stored` in its question."""
-    return msgspec.structs.replace(rules, form=stored.form, ordered=stored.ordered)
+    """The card's `rules` with those that the row itself stated, as they are `stored` in its question."""
+    stated = {name: getattr(stored, name) for name in stored.of_row}
+    return msgspec.structs.replace(rules, **stated, of_row=stored.of_row)
 
 
 def _all_names() -> str:

@@ -76,7 +76,6 @@ def show_expected(
     """
     from harness.verbs import score as scoring
     from harness.verbs.judging_costs import expected_judging
-    from harness.verbs.plan import prices_of
 
     if judge is None:
         raise UsageError("--dry-run says what a judge would be asked: name the judge with --judge MODEL")
@@ -84,7 +83,7 @@ def show_expected(
         if value:
             raise UsageError(f"--dry-run prints what a judge would be asked: leave out {flag}")
     scoring.check(sources, options)
-    prices = prices_of(costs.price_in, costs.price_out)
+    prices = scoring.judge_prices(costs, judge, "--judge MODEL")
     for source in sources:
         with terminal.Terminal() as watcher:
             expected = expected_judging(source, options, judge, watcher)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from harness.asking.options import JudgeOptions
     from harness.cli.printed.scores import RunScore
     from harness.exports.trackers import Tracker
+    from harness.generation.spending import Prices
     from harness.reports.tables import Table
     from harness.verbs.score import Scored
 
@@ -95,8 +96,7 @@ def command(sources: tuple[Path, ...], as_json: bool, follow: bool, by: str | No
     if costs.dry_run:
         judges.show_expected(sources, options, judge, costs, {"--json": as_json, "--follow": follow, "--by": by})
         return
-    if judge is None and costs.price_in is not None:
-        raise UsageError("it is a price of the judge: name the judge with --judge MODEL", field="price_in")
+    prices = scoring.judge_prices(costs, judge, "--judge MODEL")
     if follow:
         _check_follow(sources, options, judge)
     sources, options = _with_shards_joined(sources, options)
@@ -106,7 +106,7 @@ def command(sources: tuple[Path, ...], as_json: bool, follow: bool, by: str | No
         with terminal.Terminal() as watcher:
             runs, options = scoring.split_file(sources[0], by, options, watcher)
         sources = tuple(runs.values())
-    scored = _score_each(sources, options, judge, costs, follow=follow)
+    scored = _score_each(sources, options, judge, prices, follow=follow)
     named = list(zip(labels([source.folder for source in scored]), scored, strict=True))
     if as_json:
         say(_records(named))
@@ -136,7 +136,7 @@ def _check_follow(sources: Sequence[Path], options: ScoreOptions, judge: JudgeOp
 
 
 def _score_each(
-    sources: Sequence[Path], options: ScoreOptions, judge: JudgeOptions | None, costs: JudgingCosts, *, follow: bool
+    sources: Sequence[Path], options: ScoreOptions, judge: JudgeOptions | None, prices: Prices | None, *, follow: bool
 ) -> list[Scored]:
     """The scores of each source, one after the other.
 
@@ -149,11 +149,6 @@ def _score_each(
     from harness.verbs.score import score
 
     by_rules = following.follow if follow else score_run
-    prices = None
-    if costs.price_in is not None:
-        from harness.verbs.plan import prices_of  # slow to import, and most scorings have no prices
-
-        prices = prices_of(costs.price_in, costs.price_out)
     scored = []
     with sharing_workers():
         for source in sources:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import msgspec
-
 from harness.reports.costs import usd_in_words
 from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.reports.settings import cost_of_sessions, usd_of_sessions
@@ -92,17 +90,8 @@ def _bills(run: ScoredRun, benchmark: ScoredBenchmark) -> Iterator[JudgeBill]:
         cost = bill.cost
         is_its = name.partition("*")[0] == bill.judge
         is_listed = is_listed or is_its
-        # The prices of the last scoring count, and a scoring that asks nothing leaves none in the judge's folder.
-        rescored = judging.cost if judging and is_its else None
-        if (
-            rescored
-            and cost
-            and rescored.usd is not None
-            and msgspec.structs.replace(cost, usd=rescored.usd) == rescored
-        ):
-            cost = rescored
         if cost is None or cost.replies or (judging and is_its and not judging.ended):
-            yield bill._replace(cost=cost)
+            yield bill
     if judging and not is_listed and (not judging.ended or (judging.cost is not None and judging.cost.replies)):
         yield JudgeBill(benchmark.name, name, judging.cost or JudgeCost())
 

@@ -16,7 +16,8 @@ class JudgeCost(msgspec.Struct, frozen=True):
     """What a judge's replies about a benchmark took in all sessions, also those that a later reply replaced.
 
     requests: those that brought the replies, with the failed ones before them. n_stated: replies whose server states
-    both numbers of tokens. usd: at the prices that were given, or that the judge's folder records; None without.
+    both numbers of tokens; the other replies are left out of the tokens and the money. usd: at the prices that were
+    given, or that the judge's folder records; None without, and if no reply has stated tokens.
     """
 
     replies: int = 0

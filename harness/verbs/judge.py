@@ -553,7 +553,7 @@ def judge_grades(
     """
     cases = [_cases(benchmark, judge, samples_of) for benchmark in graded]
     folder = judge.folder(run)
-    # A session without prices would forget those of the sessions before.
+    # A scoring without prices counts by those of the scorings before.
     judge = dataclasses.replace(judge, prices=judge.prices or judge_account.recorded_prices(folder))
     outcome = None
     stored = [_replies(folder, benchmark_cases, judge) for benchmark_cases in cases]
@@ -562,10 +562,14 @@ def judge_grades(
         stored = [_replies(folder, benchmark_cases, judge) for benchmark_cases in cases]
     n_stored = sum(replies.from_server.total() for replies in stored)
     not_asked = _NotAsked()
-    if any(replies.owed or replies.silent for replies in stored):
+    are_owed = any(replies.owed or replies.silent for replies in stored)
+    if are_owed:
         make_folder(run.path)
         make_folder(run.path / "judge")
         make_folder(folder.path)
+    if folder.path.is_dir():
+        judge_account.keep_prices(folder, judge.prices)
+    if are_owed:
         ask = partial(_ask, folder, cases, judge, on_progress=on_progress, resume_command=resume_command)
         outcome, not_asked = _ask_again(folder, stored, judge, serve, ask)
         stored = [_replies(folder, benchmark_cases, judge) for benchmark_cases in cases]

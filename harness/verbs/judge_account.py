@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator
+from typing import Annotated
 
 import msgspec
 
@@ -18,38 +19,54 @@ from harness.core.errors import StoreError
 from harness.core.files import open_untrusted
 from harness.core.records import Sample
 from harness.generation.spending import Prices
-from harness.reports.costs import usd
 from harness.runs import Manifest, RunFolder, read_samples
 from harness.runs.layout import RunLog
 from harness.runs.session_costs import MAX_LINE_BYTES
 from harness.scoring.judge_replies import judges_of
 from harness.scoring.judging import JudgeBill, JudgeCost
 
-DROPPED, RETURNED = "samples_dropped", "samples_returned"
-"""The events of the log: replies were taken out of the judge's folder, or put back since no other reply came."""
+DROPPED, RETURNED, PRICED = "samples_dropped", "samples_returned", "samples_priced"
+"""The events of the log: replies were taken out of the judge's folder, or put back since no other reply came; prices
+were given.
+"""
+
+_Price = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
 
 
 class _ReplyEvent(msgspec.Struct, frozen=True):
-    """The fields of log lines that are used here. took: of the replies together."""
+    """The fields of log lines that are used here. took: of the replies together. prompt, completion: the prices in USD
+    per million tokens.
+    """
 
     event: str = ""
     benchmark: str = ""
     took: JudgeCost = JudgeCost()
+    prompt: _Price = 0
+    completion: _Price = 0
 
 
 def cost_of(replies: Iterable[Sample]) -> JudgeCost:
     """What these replies took, without the money."""
     cost = JudgeCost()
     for reply in replies:
-        tokens = reply.usage.prompt_tokens, reply.usage.completion_tokens
-        stated = [n or 0 for n in tokens]
-        cost = cost.plus(JudgeCost(1, reply.attempts, int(None not in tokens), *stated))
+        tokens_in, tokens_out = reply.usage.prompt_tokens, reply.usage.completion_tokens
+        if tokens_in is None or tokens_out is None:
+            cost = cost.plus(JudgeCost(1, reply.attempts))
+        else:
+            cost = cost.plus(JudgeCost(1, reply.attempts, 1, tokens_in, tokens_out))
     return cost
 
 
 def log_replies(log: RunLog, event: str, benchmark: str, cost: JudgeCost) -> None:
     """Log that replies were dropped or put back. event: `DROPPED` or `RETURNED`. cost: what these replies took."""
     log.write(event, benchmark=benchmark, n=cost.replies, took=msgspec.to_builtins(cost))
+
+
+def keep_prices(folder: RunFolder, prices: Prices | None) -> None:
+    """Log the prices in the judge's folder unless they are the recorded ones; None: none are known."""
+    if prices is not None and prices != recorded_prices(folder):
+        with RunLog(folder) as log:
+            log.write(PRICED, prompt=prices.prompt, completion=prices.completion)
 
 
 def total_cost(folder: RunFolder, benchmark: str, prices: Prices | None) -> JudgeCost:
@@ -59,8 +76,8 @@ def total_cost(folder: RunFolder, benchmark: str, prices: Prices | None) -> Judg
     """
     cost = cost_of(read_samples(folder.benchmark(benchmark))).plus(dropped_cost(folder, benchmark))
     prices = prices or recorded_prices(folder)
-    if prices is None:
-        return cost
+    if prices is None or (cost.replies and not cost.n_stated):
+        return cost  # replies of unknown length were not free
     return msgspec.structs.replace(cost, usd=prices.usd(cost.prompt_tokens, cost.completion_tokens))
 
 
@@ -79,22 +96,22 @@ def bills_of(folder: RunFolder) -> list[JudgeBill]:
 
 
 def recorded_prices(folder: RunFolder) -> Prices | None:
-    """The prices with which the judge was last asked; None if none were given."""
-    with contextlib.suppress(StoreError):  # Without its manifest, the folder still has its replies.
-        manifest = Manifest.find(folder)
-        for record in () if manifest is None else manifest.benchmarks.values():
-            # The cost of a million tokens is their price.
-            prompt, completion = usd(record, 1e6, 0), usd(record, 0, 1e6)
-            if prompt is not None and completion is not None:
-                return Prices(prompt, completion)
-    return None
+    """The prices that were given last, whether or not the judge was then asked; None if none were given.
+
+    The log is their one place: a session that asks for nothing has no manifest to write them to.
+    """
+    prices = None
+    for event in _events(folder):
+        if event.event == PRICED:
+            prices = Prices(event.prompt, event.completion)
+    return prices
 
 
 def dropped_cost(folder: RunFolder, benchmark: str) -> JudgeCost:
     """What the replies took that are no more in the folder."""
     cost = JudgeCost()
     for event in _events(folder):
-        if event.benchmark == benchmark:
+        if event.event != PRICED and event.benchmark == benchmark:
             cost = cost.plus(event.took, 1 if event.event == DROPPED else -1)
     return cost
 
@@ -106,5 +123,5 @@ def _events(folder: RunFolder) -> Iterator[_ReplyEvent]:
             if b'"samples_' in line:
                 with contextlib.suppress(codec.DecodeError):
                     event = codec.decode(line, _ReplyEvent)
-                    if event.event in (DROPPED, RETURNED):
+                    if event.event in (DROPPED, RETURNED, PRICED):
                         yield event

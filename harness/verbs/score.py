@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from harness.asking.options import GradingOptions, JudgeOptions, OutputsOptions, ScoreOptions
+from harness.asking.options import GradingOptions, JudgeOptions, JudgingCosts, OutputsOptions, ScoreOptions
 from harness.asking.watching import Watcher
 from harness.core.errors import (
     EXIT_COMPLETE,
@@ -305,6 +305,20 @@ def _score_file(
             out=options.out,
         )  # fmt: skip
     return Scored(source=scored, folder=scored.folder, scores=judged.scores, judged=judged, judge=settings)
+
+
+def judge_prices(costs: JudgingCosts, judge: JudgeOptions | None, named_by: str) -> Prices | None:
+    """The prices of the judge's tokens; None if none are given. Raises `UsageError` for prices without a judge.
+
+    named_by: how the caller names a judge.
+    """
+    if costs.price_in is None or costs.price_out is None:
+        return None
+    if judge is None:
+        raise UsageError(f"it is a price of the judge: name the judge with {named_by}", field="price_in")
+    from harness.generation.spending import Prices
+
+    return Prices(costs.price_in, costs.price_out)
 
 
 def trackers_named(names: Sequence[str]) -> dict[str, Tracker]:

@@ -83,10 +83,10 @@ def test_a_cell_changes_its_own_row_only_and_adds_to_the_rules_of_the_card(tmp_p
     plain = GradeRules(round_to_reference=True)
     changed = {name: question.rules for name, question in asked.items() if question.rules != plain}
     assert changed == {
-        "2": msgspec.structs.replace(plain, form="simplest"),
-        "3": msgspec.structs.replace(plain, form="factored"),
-        "4": msgspec.structs.replace(plain, ordered=True),
-        "8": msgspec.structs.replace(plain, ordered=False),
+        "2": msgspec.structs.replace(plain, form="simplest", of_row=("form",)),
+        "3": msgspec.structs.replace(plain, form="factored", of_row=("form",)),
+        "4": msgspec.structs.replace(plain, ordered=True, of_row=("ordered",)),
+        "8": msgspec.structs.replace(plain, ordered=False, of_row=("ordered",)),
     }
 
 
@@ -143,13 +143,40 @@ def test_a_card_without_the_column_keeps_its_recipe(tmp_path: Path) -> None:
     assert "rules" in paper(tmp_path).ingredients["columns"]
 
 
-def test_a_corrected_card_grades_anew_and_its_rows_keep_their_own_rules(tmp_path: Path) -> None:
-    card = paper(tmp_path)
-    asked = questions.build(card).questions
-    file = tmp_path / "paper.yaml"
-    corrected = {**CARD, "source": {"kind": "file", "path": "paper.csv"}, "rules": {"round_to_reference": True}}
+def regraded_by(folder: Path, began: dict[str, Any], now: dict[str, Any]) -> dict[str, tuple[Any, Any, bool]]:
+    """Question id → (form, ordered, round_to_reference) of a run that began with some rules, by its card's new ones."""
+    asked = questions.build(paper(folder, rules=began)).questions
+    file = folder / "paper.yaml"
+    corrected = {**CARD, "source": {"kind": "file", "path": "paper.csv"}, "rules": now}
     file.write_text(json.dumps({name: value for name, value in corrected.items() if name != "name"}))
     regraded, warning = catalogue.apply_card_rules("paper", {"card": str(file)}, asked)
-    assert warning is not None
-    assert all(question.rules.round_to_reference for question in regraded)
-    assert [(q.rules.form, q.rules.ordered) for q in regraded] == [(q.rules.form, q.rules.ordered) for q in asked]
+    assert (warning is None) == (began == now)
+    rules = {question.question_id: question.rules for question in regraded}
+    return {name: (each.form, each.ordered, each.round_to_reference) for name, each in rules.items()}
+
+
+OF_ROWS = {"2": {"form": "simplest"}, "3": {"form": "factored"}, "4": {"ordered": True}, "8": {"ordered": False}}
+"""The rules that rows of the table state, by the question's id."""
+
+OF_CARDS: list[dict[str, Any]] = [
+    {},
+    {"round_to_reference": True},
+    *({"ordered": ordered} for ordered in (True, False)),
+    *({"form": form} for form in ("simplest", "decimal")),
+    {"form": "factored", "ordered": True},
+]
+
+
+@pytest.mark.parametrize(("began", "now"), [*itertools.product(OF_CARDS, OF_CARDS)])
+def test_a_corrected_card_grades_anew_and_its_rows_keep_only_what_they_state(
+    tmp_path: Path, began: dict[str, Any], now: dict[str, Any]
+) -> None:
+    """A row that states what the card stated, too, keeps it when the card changes."""
+    for name, found in regraded_by(tmp_path, began, now).items():
+        rules = {"form": None, "ordered": None, "round_to_reference": False} | now | OF_ROWS.get(name, {})
+        assert found == (rules["form"], rules["ordered"], rules["round_to_reference"]), name
+
+
+def test_a_card_cannot_say_which_rules_are_the_rows(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="unknown rule 'of_row'"):
+        paper(tmp_path, rules={"of_row": ["form"]})

@@ -43,6 +43,7 @@ def scores(run: harness.Run) -> None:
     assert_type(found["aime24"], Score)
     assert_type(found[0], Score)
     assert_type([score.accuracy for score in found], list[float | None])
+    harness.score(run, judge=harness.Judge(model="judge"), price_in=0.5, price_out=2)
     harness.score("outputs.jsonl", response_key="gen", tool="lm_eval")
     assert_type(harness.score("class.csv", as_run="results/class", by="name"), dict[str, harness.Scores])
     harness.score(run, judge="judge")  # type: ignore[call-overload]

@@ -15,11 +15,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from harness import api
+from harness.api import Judge
 from harness.cli.score import command as score
+from harness.core.errors import UsageError
 from harness.runs import Manifest, RunFolder
 from harness.scoring import Score
 from harness.scoring.judging import JudgeCost
-from tests.faults.server import FaultServer, Request, Step, http
+from tests.faults.server import FaultServer, Request, Step, delta, event_stream, http
 from tests.system.command import harness
 from tests.verbs.judged_runs import PROSE, asked_of, ruling_by, shown_to, write_run
 
@@ -196,6 +199,10 @@ TOKENS_IN, TOKENS_OUT = 9, 11
 """What the judge of these tests states for each reply."""
 
 
+PRICES = ("--price-in", "1000", "--price-out", "2000")
+A_REPLY_USD = (1000 * TOKENS_IN + 2000 * TOKENS_OUT) / 1e6
+
+
 def accounted(folder: Path) -> JudgeCost:
     score = Score.load(RunFolder(folder).benchmark("prose"))
     assert score is not None
@@ -252,16 +259,90 @@ def test_the_money_is_said_by_score_json_and_report_and_its_prices_are_recorded(
     assert "44 completion tokens, 0.000036 USD" in without
 
 
+@pytest.mark.parametrize("usage", [None, {"prompt_tokens": 9}, {"completion_tokens": 11}])
+@pytest.mark.parametrize("n_unstated", range(4))
+def test_a_reply_without_both_numbers_of_tokens_is_in_no_tokens_and_no_money(
+    tmp_path: Path, usage: dict[str, int] | None, n_unstated: int
+) -> None:
+    """Three replies, of which the server states the tokens of some: a reply of unknown length was not free."""
+    folder = write_run(tmp_path / "run", ROWS).path
+    n_asked = 0
+
+    def answer(request: Request) -> Iterator[Step]:
+        nonlocal n_asked
+        if request.method != "POST":
+            return ruling_by(RULING)(request)
+        n_asked += 1
+        if n_asked > n_unstated:
+            return ruling_by(RULING)(request)
+        return event_stream(delta(role="assistant"), delta("**VERDICT: CORRECT**"), delta(finish="stop", usage=usage))
+
+    with FaultServer(answer) as server:
+        judged(server, folder, *PRICES)
+    n = 3 - n_unstated
+    money = pytest.approx(n * A_REPLY_USD) if n else None
+    assert accounted(folder) == JudgeCost(3, 3, n, n * TOKENS_IN, n * TOKENS_OUT, money)
+
+
+@pytest.mark.parametrize("given", [(None, 1, None), (1, 2, None), (1, None, 2, None), (2, 1, 2)])
+@pytest.mark.parametrize("mute", [0, 1, 3])
+@pytest.mark.parametrize("is_up", [True, False])
+def test_prices_count_until_others_are_given_whether_or_not_the_judge_is_asked(
+    tmp_path: Path, given: tuple[int | None, ...], mute: int, is_up: bool
+) -> None:
+    """All replies are stored after the first scoring, or are asked for again by one that may find no server."""
+    folder = write_run(tmp_path / "runs" / "one", ROWS).path
+    with FaultServer(CountingJudge(mute)) as server:
+        words = ["--judge", "judge", "--judge-base-url", server.base_url, "--workers", "1"]
+        priced = [[] if n is None else ["--price-in", f"{n}000", "--price-out", f"{n}000"] for n in given]
+        CliRunner().invoke(score, [str(folder), *words, *priced[0]])
+        for prices in priced[1:] if is_up else []:
+            CliRunner().invoke(score, [str(folder), *words, *prices])
+    for prices in [] if is_up else priced[1:]:
+        CliRunner().invoke(score, [str(folder), *words, *prices])
+    cost = accounted(folder)
+    last = [n for n in given if n is not None][-1]
+    usd = cost.replies * (TOKENS_IN + TOKENS_OUT) * last / 1000
+    assert cost.usd == pytest.approx(usd)
+    (row,) = table_of(tmp_path, "What each judge took")
+    assert row[7] == f"{usd:.4f} USD"
+
+
+def test_python_takes_the_prices_of_a_judge_as_the_command_does(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", ROWS).path
+    with FaultServer(CountingJudge()) as server:
+        judge = Judge(model="judge", base_url=server.base_url)
+        (in_python,) = api.score(folder, judge=judge, price_in=1000, price_out=2000, workers=1)
+    assert in_python.judging
+    assert in_python.judging.cost == accounted(folder)
+    assert accounted(folder).usd == pytest.approx(3 * A_REPLY_USD)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"price_in": 1, "price_out": 2}, r"price_in: it is a price of the judge: .*judge=harness.Judge\(model=…\)"),
+        ({"judge": Judge(model="m"), "price_in": 1}, "price_in and price_out must be given together"),
+        ({"judge": Judge(model="m"), "price_in": -1, "price_out": 2}, "price_in=-1: expected a number greater"),
+        ({"dry_run": True}, "dry_run: this function grades; only the command line can say beforehand"),
+    ],
+)
+def test_prices_that_are_no_judges_are_refused_in_python(
+    tmp_path: Path, options: dict[str, Any], sentence: str
+) -> None:
+    folder = write_run(tmp_path / "run", ROWS).path
+    before = files_in(folder)
+    with pytest.raises(UsageError, match=sentence):
+        api.score(folder, **options)
+    assert files_in(folder) == before
+
+
 def table_of(tmp_path: Path, title: str) -> list[list[str]]:
     """The cells of the rows of a table of the report of all runs in a folder, without its heading."""
     assert harness(tmp_path, "report", "runs", "--out", "reported").code == 0
     text = (tmp_path / "reported" / "report.md").read_text("utf-8")
     _, _, *lines = text.partition(f"**{title}")[2].partition("\n\n")[2].partition("\n\n")[0].splitlines()
     return [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
-
-
-PRICES = ("--price-in", "1000", "--price-out", "2000")
-A_REPLY_USD = (1000 * TOKENS_IN + 2000 * TOKENS_OUT) / 1e6
 
 
 @pytest.mark.parametrize("order", [("",), ("", "a"), ("a", "b", "a"), ("a", "", "b")])

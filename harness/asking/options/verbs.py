@@ -233,7 +233,10 @@ VERBS: dict[str, Verb] = {
     "experiment repeats": Verb(RepeatsOptions, {"dry_run": _NO_TRIAL, "pilot": _NO_TRIAL}),
     "experiment samples": Verb(SizesOptions, {"dry_run": _NO_TRIAL, "pilot": _NO_TRIAL}),
     "sweep": Verb(SweepOptions, {"pilot": f"a sweep has no pilot: {option('dry_run')} estimates its tokens and time"}),
-    "score": Verb(ScoreOptions),
+    "score": Verb(
+        ScoreOptions,
+        {"dry_run": "this function grades; only the command line can say beforehand what a judge would be asked"},
+    ),
     "plan": Verb(
         PlanOptions,
         {
