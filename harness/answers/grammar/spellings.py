@@ -403,23 +403,28 @@ _FORMS_OF_LIMITS = ((_ROUGH, _rough),)
 """Forms that limit a value: they are read, and name none."""
 
 
+def _flat(source: str) -> str:
+    """Return an answer without commands of text, with single spaces."""
+    return _SPACE.sub(" ", _TEXT.sub(r"\1", source)).strip()
+
+
 @lru_cache(maxsize=1_024)
 def is_own_spelling(source: str) -> bool:
     """Whether an answer is as a whole one of the forms above that name a value, such as 每小时60千米."""
-    flat = _SPACE.sub(" ", _TEXT.sub(r"\1", source)).strip().rstrip(".。")
+    flat = _flat(source).rstrip(".。")
     matches = ((form.fullmatch(flat), rewritten) for form, rewritten in _FORMS)
     return any(match is not None and rewritten(match) is not None for match, rewritten in matches)
 
 
 def numbers_blanks(source: str) -> bool:
     """Whether a text is the values of numbered blanks, which state their order: （1）3 （2）5."""
-    match = BLANKS.fullmatch(_SPACE.sub(" ", _TEXT.sub(r"\1", source)).strip())
+    match = BLANKS.fullmatch(_flat(source))
     return match is not None and values_of_blanks(match) is not None
 
 
 def usual_spelling(source: str) -> str:
     """Return an answer in the spelling that the grammar reads; `source` itself if it has none of the forms above."""
-    flat = _SPACE.sub(" ", _TEXT.sub(r"\1", source)).strip().rstrip(".")
+    flat = _flat(source).rstrip(".")
     for form, rewritten in (*_FORMS_OF_LIMITS, *_FORMS):
         if (match := form.fullmatch(flat)) is not None:
             return rewritten(match) or source
