@@ -72,16 +72,16 @@ def test_one_table_holds_questions_of_all_kinds(tmp_path: Path, question_id: str
 
 
 def test_only_a_row_with_options_shows_options(tmp_path: Path) -> None:
-    asked = by_id(paper(tmp_path))
-    assert [name for name, question in asked.items() if question.choices] == ["5"]
-    assert "A) 9\nB) 15\nC) 17\n" in asked["5"].last_turn
-    assert all("letter of the right option" in question.last_turn for question in asked.values())
+    rows = by_id(paper(tmp_path))
+    assert [name for name, question in rows.items() if question.choices] == ["5"]
+    assert "A) 9\nB) 15\nC) 17\n" in rows["5"].last_turn
+    assert all("letter of the right option" in question.last_turn for question in rows.values())
 
 
 def test_a_cell_changes_its_own_row_only_and_adds_to_the_rules_of_the_card(tmp_path: Path) -> None:
-    asked = by_id(paper(tmp_path, rules={"round_to_reference": True}))
+    rows = by_id(paper(tmp_path, rules={"round_to_reference": True}))
     plain = GradeRules(round_to_reference=True)
-    changed = {name: question.rules for name, question in asked.items() if question.rules != plain}
+    changed = {name: question.rules for name, question in rows.items() if question.rules != plain}
     assert changed == {
         "2": msgspec.structs.replace(plain, form="simplest", of_row=("form",)),
         "3": msgspec.structs.replace(plain, form="factored", of_row=("form",)),
@@ -145,11 +145,11 @@ def test_a_card_without_the_column_keeps_its_recipe(tmp_path: Path) -> None:
 
 def regraded_by(folder: Path, began: dict[str, Any], now: dict[str, Any]) -> dict[str, tuple[Any, Any, bool]]:
     """Question id → (form, ordered, round_to_reference) of a run that began with some rules, by its card's new ones."""
-    asked = questions.build(paper(folder, rules=began)).questions
+    rows = questions.build(paper(folder, rules=began)).questions
     file = folder / "paper.yaml"
     corrected = {**CARD, "source": {"kind": "file", "path": "paper.csv"}, "rules": now}
     file.write_text(json.dumps({name: value for name, value in corrected.items() if name != "name"}))
-    regraded, warning = catalogue.apply_card_rules("paper", {"card": str(file)}, asked)
+    regraded, warning = catalogue.apply_card_rules("paper", {"card": str(file)}, rows)
     assert (warning is None) == (began == now)
     rules = {question.question_id: question.rules for question in regraded}
     return {name: (each.form, each.ordered, each.round_to_reference) for name, each in rules.items()}

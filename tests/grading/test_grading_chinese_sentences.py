@@ -14,7 +14,7 @@ import pytest
 import harness
 from harness.grading import verdict as deciding
 from tests.budget import examples
-from tests.grading.outcomes import asked, decided, outcome
+from tests.grading.outcomes import outcome, question_with, verdict_on
 
 CORRECT = deciding.AnswerVerdict("correct", "text", None)
 """A verdict that an unstated answer does not keep."""
@@ -75,10 +75,10 @@ def test_a_sentence_that_goes_on_behind_the_unit_does_not_state_the_value(unit: 
 
 def _accepts(reference: str, reply: str) -> bool:
     """Whether a reply is correct. An unstated answer, as most are here, is not decided: that is half of the work."""
-    extraction = deciding.find(asked(reference), reply)
+    extraction = deciding.find(question_with(reference), reply)
     if extraction is None or deciding.as_stated(extraction, CORRECT).outcome != "correct":
         return False
-    return deciding.as_stated(extraction, decided(reference, extraction.answer)).outcome == "correct"
+    return deciding.as_stated(extraction, verdict_on(reference, extraction.answer)).outcome == "correct"
 
 
 @pytest.mark.parametrize("unit", [*MEASURES, *CLASSIFIERS])

@@ -162,8 +162,8 @@ VALUES_OF_OPTIONS = [
 def test_the_value_of_one_option_alone_is_that_option(
     choices: tuple[str, ...], reference: str, answer: str, expected: str
 ) -> None:
-    asked = question(reference, kind="choice", choices=choices)
-    assert grade(asked, sample(rf"\boxed{{{answer}}}")).verdict == expected
+    problem = question(reference, kind="choice", choices=choices)
+    assert grade(problem, sample(rf"\boxed{{{answer}}}")).verdict == expected
 
 
 OPTIONS_IN_CHINESE = (
@@ -183,12 +183,12 @@ STATEMENTS = (
 def test_behind_a_letter_the_text_of_its_option_keeps_it_and_that_of_another_opens_it() -> None:
     for choices in OPTIONS_IN_CHINESE:
         for index, own in enumerate("ABCD"):
-            asked = question(own, kind="choice", choices=choices)
+            problem = question(own, kind="choice", choices=choices)
             for other, text in enumerate(choices):
-                for said in (text, f"选项{'ABCD'[other]}"):
+                for words_behind in (text, f"选项{'ABCD'[other]}"):
                     for statement in STATEMENTS:
-                        reply = f"\\boxed{{{own}}}\n\n{statement.format(said)}"
-                        outcome = grade(asked, sample(reply)).verdict
+                        reply = f"\\boxed{{{own}}}\n\n{statement.format(words_behind)}"
+                        outcome = grade(problem, sample(reply)).verdict
                         # A reply that ends in another letter gives that one, and is wrong.
                         assert (outcome == "correct") is (other == index), (choices, reply, outcome)
 
@@ -206,5 +206,5 @@ def test_behind_a_letter_the_text_of_its_option_keeps_it_and_that_of_another_ope
     ],
 )
 def test_the_option_that_the_text_behind_a_letter_ends_in_counts(behind: str, outcome: str) -> None:
-    asked = question("B", kind="choice", choices=OPTIONS_IN_CHINESE[0])
-    assert grade(asked, sample(f"\\boxed{{B}}\n{behind}")).verdict == outcome
+    problem = question("B", kind="choice", choices=OPTIONS_IN_CHINESE[0])
+    assert grade(problem, sample(f"\\boxed{{B}}\n{behind}")).verdict == outcome

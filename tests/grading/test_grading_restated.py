@@ -21,10 +21,10 @@ def verdict_of(key: str, reply: str, kind: AnswerKind, rules: GradeRules | None 
         benchmark="b", question_id="1", sample_index=0, text=reply, reasoning=None, finish_reason="stop",
         timing=Timing(started=0.0, total=0.0), endpoint="test",
     )  # fmt: skip
-    return grade(asked(key, kind, rules), sample).verdict
+    return grade(question_with(key, kind, rules), sample).verdict
 
 
-def asked(key: str, kind: AnswerKind, rules: GradeRules | None = None) -> Question:
+def question_with(key: str, kind: AnswerKind, rules: GradeRules | None = None) -> Question:
     """A question with this reference."""
     return Question(
         benchmark="b", question_id="1", references=(key,), kind=kind, rules=rules or GradeRules(), row_digest="",

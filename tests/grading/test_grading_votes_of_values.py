@@ -70,22 +70,22 @@ BARE = (
 
 @pytest.mark.parametrize("reference", BARE)
 def test_no_bare_list_set_or_percentage_shares_a_vote_with_one_of_another_verdict(reference: str) -> None:
-    asked, votes = question_on(reference), defaultdict[str | None, dict[str, str]](dict)
+    problem, votes = question_on(reference), defaultdict[str | None, dict[str, str]](dict)
     for answer in BARE:
-        decided = deciding.decide(asked, answer)
+        decided = deciding.decide(problem, answer)
         votes[decided.vote].setdefault(decided.outcome, answer)
     assert [verdicts for verdicts in votes.values() if len(verdicts) > 1] == []
 
 
 def test_sets_and_lists_in_any_order_are_one_vote_beside_a_list() -> None:
-    asked = question_on("1, 2")
+    problem = question_on("1, 2")
     written = ("1, 2", "2, 1", "\\{1, 2\\}", "\\{2, 1, 2\\}", "1 and 2", "1 or 2")
-    assert {deciding.decide(asked, answer).vote for answer in written} == {"1, 2"}
+    assert {deciding.decide(problem, answer).vote for answer in written} == {"1, 2"}
 
 
 def test_the_text_of_an_option_votes_for_its_letter() -> None:
-    asked = replace(question("D"), kind="choice", choices=("0.25%", "0.5%", "0.75", "0.75%"))
-    votes = {answer: deciding.decide(asked, answer).vote for answer in ("D", "0.75\\%", "0.75 %", "0.75", "75%", "C")}
+    problem = replace(question("D"), kind="choice", choices=("0.25%", "0.5%", "0.75", "0.75%"))
+    votes = {answer: deciding.decide(problem, answer).vote for answer in ("D", "0.75\\%", "0.75 %", "0.75", "75%", "C")}
     assert votes == {"D": "D", "0.75\\%": "D", "0.75 %": "D", "0.75": "C", "75%": "C", "C": "C"}
 
 
@@ -114,13 +114,13 @@ def test_where_a_form_is_asked_for_right_answers_are_one_vote_and_no_other_answe
     form: Form, kind: Literal["expression", "multiple"]
 ) -> None:
     reference, right, others = IN_FORM[form]
-    asked = replace(question(reference), kind=kind, rules=GradeRules(form=form))
-    decided = {answer: deciding.decide(asked, answer) for answer in (*right, *others)}
+    problem = replace(question(reference), kind=kind, rules=GradeRules(form=form))
+    decided = {answer: deciding.decide(problem, answer) for answer in (*right, *others)}
     assert {answer for answer in decided if decided[answer].outcome == "correct"} == set(right)
     assert len({decided[answer].vote for answer in right}) == 1
     assert {decided[answer].vote for answer in right}.isdisjoint(decided[answer].vote for answer in others)
     # Beside the same reference without a form, the same two texts are one vote if both are right.
-    by_value = replace(asked, rules=GradeRules())
+    by_value = replace(problem, rules=GradeRules())
     missing = [answer for answer in others if deciding.decide(by_value, answer).outcome == "correct"]
     assert len({decided[answer].vote for answer in missing}) == 1
 
@@ -133,14 +133,14 @@ ORDERED = ("9；20", "9，20", "9、20", "(9, 20)", "9和20", "20；9", "20, 9",
 def test_an_order_that_counts_makes_two_votes_and_the_signs_between_the_values_make_none(
     ordered: bool | None, form: Form | None
 ) -> None:
-    asked = replace(question("9；20"), rules=GradeRules(ordered=ordered, form=form))
+    problem = replace(question("9；20"), rules=GradeRules(ordered=ordered, form=form))
     votes: dict[str | None, set[str]] = defaultdict(set)
     right: set[str | None] = set()
     for answer in ORDERED:
-        decided = deciding.decide(asked, answer)
+        decided = deciding.decide(problem, answer)
         votes[decided.vote].add(decided.outcome)
         right |= {decided.vote} if decided.outcome == "correct" else set()
     assert all(len(outcomes) == 1 for outcomes in votes.values())
     assert len(right) == 1
-    other_order = {deciding.decide(asked, answer).vote for answer in ("20；9", "20, 9", "20和9")}
+    other_order = {deciding.decide(problem, answer).vote for answer in ("20；9", "20, 9", "20和9")}
     assert other_order == right if ordered is False else other_order.isdisjoint(right)

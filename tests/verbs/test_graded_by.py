@@ -98,11 +98,11 @@ def scored(
     decided: Sequence[bool] = (True,),
 ) -> Score:
     """A score by a function and a judge. decided: whether the judge decided it, for each kind of its samples."""
-    asked = Question(
+    problem = Question(
         benchmark="b", question_id="q", messages=(), references=("5",), kind="integer", row_digest="", prompt_digest=""
     )
     grade = Grade(benchmark="b", question_id="q", sample_index=0, verdict="wrong", extracted="4", rule="r", grader=base)
-    score = score_benchmark([asked], [grade], 1)
+    score = score_benchmark([problem], [grade], 1)
     names = {f"{base}+{judge}" if by_judge and judge else base for by_judge in decided}
     judging = Judging(name=judge, settings=dict(options), ended=True) if judge else msgspec.UNSET
     return msgspec.structs.replace(score, graders=tuple(sorted(names)), judging=judging)

@@ -34,7 +34,7 @@ ROWS = {"q1": (PROSE, [GOOD, BAD, GOOD, GOOD]), "q2": (PROSE, [GOOD, GOOD, "", R
 """Three distinct answers to judge, as equal answers to one question count once; the rules decide two samples."""
 
 
-def said(folder: Path, *words: str) -> str:
+def output_of(folder: Path, *words: str) -> str:
     done = CliRunner().invoke(score, [str(folder), "--judge", "judge", "--workers", "1", *words])
     assert done.exit_code == 0, done.output
     return done.output
@@ -73,7 +73,7 @@ def test_the_requests_and_their_bounds_hold_against_what_is_sent(
     folder = write_run(tmp_path / "run", ROWS).path
     before = files_in(folder)
     with FaultServer(ruling_by(RULING)) as server:
-        output = said(folder, *words, "--judge-base-url", server.base_url, "--dry-run")
+        output = output_of(folder, *words, "--judge-base-url", server.base_url, "--dry-run")
         assert not server.requests
         assert files_in(folder) == before
         sent = judged(server, folder, *words)
@@ -91,16 +91,16 @@ def test_stored_verdicts_are_not_paid_twice_and_replies_without_one_are(tmp_path
     with FaultServer(ruling_by({"burning": False})) as server:
         judged(server, folder, "--judge-temperature", "0.6")
     dry = ("--judge-temperature", "0.6", "--dry-run")
-    output = said(folder, *dry)
+    output = output_of(folder, *dry)
     assert promised(output)[0] == 2
     assert "3 distinct answers − 1 stored reply" in output
     more = ("--judge-temperature", "0.6", "--judge-votes", "2")
-    assert promised(said(folder, *more, "--dry-run"))[0] == 5
+    assert promised(output_of(folder, *more, "--dry-run"))[0] == 5
     with FaultServer(ruling_by(RULING)) as server:
         assert len(judged(server, folder, *more)) == 5
-    assert promised(said(folder, *more, "--dry-run")) == (0, 0, 0)
+    assert promised(output_of(folder, *more, "--dry-run")) == (0, 0, 0)
     shutil.rmtree(folder / "judge")
-    assert promised(said(folder, *more, "--dry-run"))[0] == 6
+    assert promised(output_of(folder, *more, "--dry-run"))[0] == 6
 
 
 def test_an_answer_whose_request_failed_is_asked_again(tmp_path: Path) -> None:
@@ -112,15 +112,15 @@ def test_an_answer_whose_request_failed_is_asked_again(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", ROWS).path
     with FaultServer(answer) as server:
         judged(server, folder)
-        assert promised(said(folder, "--dry-run"))[0] == 1
+        assert promised(output_of(folder, "--dry-run"))[0] == 1
 
 
 def test_the_cost_follows_from_the_prices(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", ROWS).path
-    output = said(folder, "--dry-run", "--price-in", "1000", "--price-out", "2000")
+    output = output_of(folder, "--dry-run", "--price-in", "1000", "--price-out", "2000")
     _, prompt, new = promised(output)
     assert f"  at most {(prompt * 1000 + new * 2000) / 1e6:,.4f} USD" in output
-    assert "USD" not in said(folder, "--dry-run")
+    assert "USD" not in output_of(folder, "--dry-run")
 
 
 def test_a_file_of_outputs_is_graded_and_nothing_is_stored(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_a_file_of_outputs_is_graded_and_nothing_is_stored(tmp_path: Path) -> No
     rows: list[dict[str, Any]] = [{"question": "Why?", "reply": text, "answer": PROSE} for text in (GOOD, GOOD, BAD)]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     words = ("--response-key", "reply", "--answer-key", "answer")
-    requests, _, _ = promised(said(file, *words, "--dry-run"))
+    requests, _, _ = promised(output_of(file, *words, "--dry-run"))
     assert [*tmp_path.iterdir()] == [file]
     with FaultServer(ruling_by(RULING)) as server:
         assert len(judged(server, file, *words)) == requests == 2
@@ -144,19 +144,19 @@ def test_a_dry_run_names_what_each_benchmark_would_cost(tmp_path: Path) -> None:
         shutil.copytree(other.benchmark(name).path, folder.benchmark(name).path)
         manifest = manifest.extend(name, Manifest.load(other).benchmarks[name])
     manifest.save(folder)
-    output = said(folder.path, "--dry-run")
+    output = output_of(folder.path, "--dry-run")
     assert promised(output)[0] == 5
     lines = ["prose: 3 times, about 3 distinct answers", "essays: 2 times, about 2 distinct answers"]
     assert "".join(f"  {line}\n" for line in [*lines, "all by the prompt verdict"]) in output
     assert "sums" not in output
-    alone = said(more.path, "--dry-run")
+    alone = output_of(more.path, "--dry-run")
     assert "essays" not in alone
     assert promised(alone)[0] == 2
 
 
 def test_a_run_without_anything_to_judge_says_so(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", {"q": ("4", [r"\boxed{4}"])}).path
-    assert "the judge has nothing to rule on" in said(folder, "--dry-run")
+    assert "the judge has nothing to rule on" in output_of(folder, "--dry-run")
 
 
 @pytest.mark.parametrize(
@@ -242,9 +242,9 @@ def test_the_money_is_said_by_score_json_and_report_and_its_prices_are_recorded(
     folder = write_run(tmp_path / "run", ROWS).path
     with FaultServer(CountingJudge(1)) as server:
         address = ("--judge-base-url", server.base_url)
-        first = said(folder, *address, "--price-in", "1000", "--price-out", "2000")
+        first = output_of(folder, *address, "--price-in", "1000", "--price-out", "2000")
         assert "cost in all sessions: 3 requests, 27 prompt tokens, 33 completion tokens, 0.0930 USD" in first
-        again = said(folder, *address)
+        again = output_of(folder, *address)
         assert "cost in all sessions: 4 requests, 36 prompt tokens, 44 completion tokens, 0.1240 USD" in again
     (row,) = json.loads(harness(tmp_path, "score", "run", "--judge", "judge", "--json").out)
     assert row["judging"]["cost"] == {
@@ -255,7 +255,7 @@ def test_the_money_is_said_by_score_json_and_report_and_its_prices_are_recorded(
     text = (tmp_path / "reported" / "report.md").read_text("utf-8")
     (line,) = [line for line in text.splitlines() if "judge@verdict" in line and "USD" in line]
     assert [cell.strip() for cell in line.split("|")[4:9]] == ["4", "4", "36", "44", "0.1240 USD"]
-    without = said(folder, "--price-in", "1", "--price-out", "0")
+    without = output_of(folder, "--price-in", "1", "--price-out", "0")
     assert "44 completion tokens, 0.000036 USD" in without
 
 
