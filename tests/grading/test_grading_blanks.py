@@ -7,7 +7,8 @@ import pytest
 from harness.benchmarks.drafts import kind_of
 from harness.core.records import GradeRules, VerdictName
 from harness.grading.selftest import self_test
-from tests.grading.test_grading_restated import question_with, verdict_of
+from tests.grading.given import question
+from tests.grading.test_grading_restated import verdict_of
 
 BLANKS = [
     ("9；20", "20，9", None, "undecided"),
@@ -36,10 +37,10 @@ def test_semicolons_of_a_reference_leave_the_order_to_the_card(
 @pytest.mark.parametrize("ordered", [None, True, False])
 def test_the_self_test_names_references_whose_order_is_open(ordered: bool | None) -> None:
     keys = ("9；20", "9，20", "x=3；y=4")
-    result = self_test([question_with(key, kind_of(key), GradeRules(ordered=ordered)) for key in keys])
+    result = self_test([question(key, rules=GradeRules(ordered=ordered), name="1") for key in keys])
     assert result.open_orders == ([("1", "9；20")] if ordered is None else [])
 
 
 @pytest.mark.parametrize("key", ["长12厘米，宽6厘米", "鸡23只，兔12只", "众数7，中位数6.5", "商5余2"])
 def test_the_self_test_reads_named_quantities_as_the_grader_does(key: str) -> None:
-    assert self_test([question_with(key, kind_of(key))]).unread == []
+    assert self_test([question(key)]).unread == []

@@ -7,29 +7,20 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+import harness
 from harness.benchmarks.drafts import kind_of
-from harness.core.records import AnswerKind, GradeRules, Question, Sample, Timing, VerdictName
+from harness.core.records import AnswerKind, GradeRules, VerdictName
 from harness.grading.verdict import grade
 from tests.grading import restated
+from tests.grading.given import RULES, question, sample
+from tests.grading.outcomes import outcome
 
 Replies = Callable[[], Iterator[tuple[bool, str, str]]]
 
 
-def verdict_of(key: str, reply: str, kind: AnswerKind, rules: GradeRules | None = None) -> VerdictName:
+def verdict_of(key: str, reply: str, kind: AnswerKind, rules: GradeRules = RULES) -> VerdictName:
     """The verdict on a reply to a question of this kind."""
-    sample = Sample(
-        benchmark="b", question_id="1", sample_index=0, text=reply, reasoning=None, finish_reason="stop",
-        timing=Timing(started=0.0, total=0.0), endpoint="test",
-    )  # fmt: skip
-    return grade(question_with(key, kind, rules), sample).verdict
-
-
-def question_with(key: str, kind: AnswerKind, rules: GradeRules | None = None) -> Question:
-    """A question with this reference."""
-    return Question(
-        benchmark="b", question_id="1", references=(key,), kind=kind, rules=rules or GradeRules(), row_digest="",
-        prompt_digest="",
-    )  # fmt: skip
+    return grade(question(key, kind=kind, rules=rules), sample(reply)).verdict
 
 
 @pytest.mark.parametrize("replies", [restated.restated, restated.headed, restated.explained])
@@ -37,6 +28,12 @@ def test_a_value_said_again_keeps_the_answer_and_another_value_opens_it(replies:
     for is_right, key, reply in replies():
         verdict = verdict_of(key, reply, kind_of(key))
         assert (verdict == "correct") is is_right, (key, reply, verdict)
+
+
+@pytest.mark.parametrize("replies", [restated.restated, restated.headed, restated.explained])
+def test_the_outcomes_of_tests_are_those_of_users(replies: Replies) -> None:
+    for _, key, reply in replies():
+        assert outcome(key, reply) == harness.grade(key, reply).outcome, (key, reply)
 
 
 def test_there_are_as_many_wrong_twins_as_right_replies() -> None:
@@ -190,12 +187,6 @@ def test_the_work_behind_an_option_may_end_in_its_value_and_not_in_another_one()
                 ("更正，选A。", False),
                 ("但应选A。", False),
             ):
-                asked_option = Question(
-                    benchmark="b", question_id="1", references=("B",), kind="choice", choices=choices, row_digest="",
-                    prompt_digest="",
-                )  # fmt: skip
-                sample = Sample(
-                    benchmark="b", question_id="1", sample_index=0, text=f"{shown}\n{title}{work}", reasoning=None,
-                    finish_reason="stop", timing=Timing(started=0.0, total=0.0), endpoint="test",
-                )  # fmt: skip
-                assert (grade(asked_option, sample).verdict == "correct") is is_right, (shown, title, work)
+                option = question("B", kind="choice", choices=choices)
+                reply = sample(f"{shown}\n{title}{work}")
+                assert (grade(option, reply).verdict == "correct") is is_right, (shown, title, work)
