@@ -22,7 +22,6 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -30,7 +29,7 @@ from types import TracebackType
 from typing import NamedTuple
 
 from harness.core.errors import StoreError
-from harness.core.files import disk_error, sync_folder, write_atomically
+from harness.core.files import disk_error, sync_folder
 from harness.core.records import Sample
 from harness.runs import record
 from harness.runs.layout import BenchmarkFolder, RunLog
@@ -38,7 +37,7 @@ from harness.runs.line_file import open_for_writing, set_aside
 from harness.runs.record import KeySet
 from harness.runs.survey import DamagedLine, JournalReport, SampleReader, entry, extend, read_samples, restart, survey
 
-__all__ = ["DamagedLine", "Journal", "JournalReport", "SampleReader", "drop_samples", "read_samples"]
+__all__ = ["DamagedLine", "Journal", "JournalReport", "SampleReader", "read_samples"]
 
 WINDOW_SECONDS = 0.03
 """Seconds between two syncs. With a sync of up to 20 ms, a sample is durable within 50 ms of its arrival."""
@@ -385,26 +384,6 @@ class Journal:
         for item in batch:
             if item.done is not None and not item.done.done():
                 item.done.set_exception(failure)
-
-
-def drop_samples(folder: BenchmarkFolder, drops: Callable[[Sample], bool]) -> list[Sample]:
-    """Take the samples for which `drops` is true out of the journal; return them. The others stay as they are.
-
-    Only for samples that are not a run's own, such as a judge's replies. The caller holds the run's lock. Raises
-    `StoreError` when the disk refuses; the journal is then as it was.
-    """
-    dropped: list[Sample] = []
-
-    def other_lines() -> Iterator[bytes]:
-        for sample in read_samples(folder):
-            if drops(sample):
-                dropped.append(sample)
-            else:
-                yield record.encode(sample).line
-
-    write_atomically(folder.samples, other_lines())
-    folder.index.unlink(missing_ok=True)
-    return dropped
 
 
 def _is_at(path: Path, state: os.stat_result) -> bool:

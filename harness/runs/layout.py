@@ -4,6 +4,7 @@ results/<run>/manifest.json  run.lock  log.jsonl  log.<joined>.jsonl  inflight.j
 results/<run>/<benchmark>/questions.jsonl  samples.jsonl  samples.index  samples.set-aside
                           grades.jsonl  opinions.jsonl  overrides.jsonl  labels.jsonl  scores.json
                           grades.partial.jsonl, grades.fresh.jsonl (of a grading that has not ended)
+                          dropped.jsonl (in a judge's folder: see harness.runs.dropped)
 
 Beside each file that lines are appended to, NAME.set-aside keeps its torn tails. <run> and <benchmark> are names as
 `safe_name` writes them.
@@ -119,6 +120,11 @@ class BenchmarkFolder:
     def opinions(self) -> Path:
         """The file of opinions of second graders."""
         return self.path / "opinions.jsonl"
+
+    @property
+    def dropped(self) -> Path:
+        """The file of a judge's replies that were taken out of `samples`."""
+        return self.path / "dropped.jsonl"
 
     @property
     def set_aside(self) -> Path:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-import shutil
 import signal
 import time
 from collections import Counter, defaultdict
@@ -61,9 +60,8 @@ from harness.grading.second.second_opinion import Agreement, agreement
 from harness.grading.verdict import JUDGE_RULE
 from harness.presets.grading import GradingOptions
 from harness.presets.sampling import Sampling
-from harness.runs import Journal, RunFolder, opinions, read_samples
-from harness.runs.journal import drop_samples
-from harness.runs.layout import RunLog, named_folder
+from harness.runs import RunFolder, dropped, opinions, read_samples
+from harness.runs.layout import named_folder
 from harness.runs.line_file import make_folder
 from harness.runs.lock import hold
 from harness.runs.record import missing_samples
@@ -553,12 +551,13 @@ def judge_grades(
     """
     cases = [_cases(benchmark, judge, samples_of) for benchmark in graded]
     folder = judge.folder(run)
+    _put_back(folder, [benchmark_cases.benchmark for benchmark_cases in cases])  # a killed judging may not have
     # A scoring without prices counts by those of the scorings before.
     judge = dataclasses.replace(judge, prices=judge.prices or judge_account.recorded_prices(folder))
     outcome = None
     stored = [_replies(folder, benchmark_cases, judge) for benchmark_cases in cases]
     if _all_mute(stored) and not any(replies.owed for replies in stored):
-        _discard(folder, cases)
+        _discard(folder)
         stored = [_replies(folder, benchmark_cases, judge) for benchmark_cases in cases]
     n_stored = sum(replies.from_server.total() for replies in stored)
     not_asked = _NotAsked()
@@ -595,16 +594,15 @@ def judge_grades(
     return Judged(scores=scores, reports=reports, outcome=outcome, n_stored=n_stored, folder=folder.path, mute=mute)
 
 
-def _discard(folder: RunFolder, cases: Sequence[_Cases]) -> None:
-    """Delete the judge's folder, in which no reply is worth keeping: the judge is asked anew, for its server may be
-    mended by now. What the replies took stays in the new folder's log.
+def _discard(folder: RunFolder) -> None:
+    """Begin the judge's folder anew, in which no reply is worth keeping: the judge is asked anew, for its server may be
+    mended by now, or be another.
     """
-    costs = {each.benchmark: judge_account.total_cost(folder, each.benchmark, None) for each in cases}
-    shutil.rmtree(folder.path)
-    make_folder(folder.path)
-    with RunLog(folder) as log:
-        for benchmark, cost in costs.items():
-            judge_account.log_replies(log, judge_account.DROPPED, benchmark, cost)
+    with hold(folder) as held:
+        for benchmark in () if held.manifest is None else held.manifest.benchmarks:
+            dropped.drop(folder.benchmark(benchmark), lambda _reply: True)
+        folder.inflight.unlink(missing_ok=True)
+        folder.manifest.unlink(missing_ok=True)  # last: it says whose the replies are as long as there are some
 
 
 @dataclass(frozen=True, slots=True)
@@ -639,19 +637,20 @@ def _ask_again(
     a judge that cannot be asked is no error: the outcome is then None.
     """
     keys = frozenset((replies.benchmark, key) for replies in stored for key in replies.silent)
-    dropped: dict[str, list[Sample]] = {}
+    is_dropped = False
     outcome, why = None, ""
     try:
         with serve() as server:
-            dropped = _drop_silent(folder, stored, judge)
+            is_dropped = bool(keys)
+            _drop_silent(folder, stored, judge)
             outcome = ask(server)
     except (ServerError, UsageError, StoppedByRule) as error:
         if any(replies.owed for replies in stored):
             raise
         why = error.sentence
     finally:
-        if dropped:
-            keys = _put_back(folder, dropped)
+        if is_dropped:
+            keys = _put_back(folder, [replies.benchmark for replies in stored])
     if outcome is not None:
         why = _why_unanswered(outcome) or "no reply came"
         n_owed = outcome.n_owed - len(keys)
@@ -661,9 +660,8 @@ def _ask_again(
     return outcome, _NotAsked(keys, why)
 
 
-def _drop_silent(folder: RunFolder, stored: Sequence[_Replies], judge: JudgeSettings) -> dict[str, list[Sample]]:
-    """Take the replies that are asked for again out of the judge's folder; return them by benchmark."""
-    dropped = {}
+def _drop_silent(folder: RunFolder, stored: Sequence[_Replies], judge: JudgeSettings) -> None:
+    """Take the replies that are asked for again out of the judge's journals."""
     for replies in stored:
         if replies.silent:
 
@@ -671,26 +669,20 @@ def _drop_silent(folder: RunFolder, stored: Sequence[_Replies], judge: JudgeSett
                 # The reply is looked at once more: another process may have asked for it again since.
                 return reply.key in silent and vote(reply, judge.prompt) is None
 
-            with hold(folder) as held:
-                dropped[replies.benchmark] = drop_samples(folder.benchmark(replies.benchmark), still_silent)
-                cost = judge_account.cost_of(dropped[replies.benchmark])
-                judge_account.log_replies(held.log, judge_account.DROPPED, replies.benchmark, cost)
-    return dropped
+            with hold(folder):
+                dropped.drop(folder.benchmark(replies.benchmark), still_silent)
 
 
-def _put_back(folder: RunFolder, dropped: Mapping[str, Sequence[Sample]]) -> frozenset[tuple[str, Key]]:
-    """Store the dropped replies in whose place no other reply came; return their benchmarks and keys."""
-    keys = set()
+def _put_back(folder: RunFolder, benchmarks: Iterable[str]) -> frozenset[tuple[str, Key]]:
+    """Store the dropped replies in whose place no other reply came; return their benchmarks and keys.
+
+    A folder that `_discard` has begun anew gets none before its next session.
+    """
+    missing = [name for name in benchmarks if dropped.unreplaced(folder.benchmark(name))]
+    if not missing or not folder.manifest.exists():
+        return frozenset()
     with hold(folder) as held:
-        for benchmark, replies in dropped.items():
-            with Journal.open(folder.benchmark(benchmark), log=held.log) as journal:
-                returned = [reply for reply in replies if reply.key not in journal.keys]
-                for reply in returned:
-                    journal.hand_over(reply)
-            keys |= {(benchmark, reply.key) for reply in returned}
-            cost = judge_account.cost_of(returned)
-            judge_account.log_replies(held.log, judge_account.RETURNED, benchmark, cost)
-    return frozenset(keys)
+        return frozenset((name, key) for name in missing for key in dropped.put_back(folder.benchmark(name), held.log))
 
 
 def _mute(cases: Sequence[_Cases], stored: Sequence[_Replies]) -> str:

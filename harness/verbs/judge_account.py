@@ -1,15 +1,13 @@
 """What a judge's replies about a benchmark took in all sessions: requests, tokens, and money where prices are known.
 
-    stored replies + dropped replies − dropped ones that were put back
-
-A reply without a verdict is taken out of the judge's folder before its answer is asked about again. It was paid for all
-the same, so the folder's log keeps what it took. A request that brought no reply is in no count.
+A reply without a verdict is taken out of the judge's journal before its answer is asked about again. It was paid for
+all the same, so it is kept (`harness.runs.dropped`). A request that brought no reply is in no count.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Annotated
 
 import msgspec
@@ -19,28 +17,23 @@ from harness.core.errors import StoreError
 from harness.core.files import open_untrusted
 from harness.core.records import Sample
 from harness.generation.spending import Prices
-from harness.runs import Manifest, RunFolder, read_samples
+from harness.runs import Manifest, RunFolder
+from harness.runs.dropped import all_samples
 from harness.runs.layout import RunLog
 from harness.runs.session_costs import MAX_LINE_BYTES
 from harness.scoring.judge_replies import judges_of
 from harness.scoring.judging import JudgeBill, JudgeCost
 
-DROPPED, RETURNED, PRICED = "samples_dropped", "samples_returned", "samples_priced"
-"""The events of the log: replies were taken out of the judge's folder, or put back since no other reply came; prices
-were given.
-"""
+PRICED = "samples_priced"
+"""The event of the log of a judge's folder: prices were given."""
 
 _Price = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
 
 
-class _ReplyEvent(msgspec.Struct, frozen=True):
-    """The fields of log lines that are used here. took: of the replies together. prompt, completion: the prices in USD
-    per million tokens.
-    """
+class _Priced(msgspec.Struct, frozen=True):
+    """The fields of such a log line. prompt, completion: the prices in USD per million tokens."""
 
     event: str = ""
-    benchmark: str = ""
-    took: JudgeCost = JudgeCost()
     prompt: _Price = 0
     completion: _Price = 0
 
@@ -57,11 +50,6 @@ def cost_of(replies: Iterable[Sample]) -> JudgeCost:
     return cost
 
 
-def log_replies(log: RunLog, event: str, benchmark: str, cost: JudgeCost) -> None:
-    """Log that replies were dropped or put back. event: `DROPPED` or `RETURNED`. cost: what these replies took."""
-    log.write(event, benchmark=benchmark, n=cost.replies, took=msgspec.to_builtins(cost))
-
-
 def keep_prices(folder: RunFolder, prices: Prices | None) -> None:
     """Log the prices in the judge's folder unless they are the recorded ones; None: none are known."""
     if prices is not None and prices != recorded_prices(folder):
@@ -74,7 +62,7 @@ def total_cost(folder: RunFolder, benchmark: str, prices: Prices | None) -> Judg
 
     folder: of the judge's replies. prices: those given now; None: those that the folder records, if any.
     """
-    cost = cost_of(read_samples(folder.benchmark(benchmark))).plus(dropped_cost(folder, benchmark))
+    cost = cost_of(all_samples(folder.benchmark(benchmark)))
     prices = prices or recorded_prices(folder)
     if prices is None or (cost.replies and not cost.n_stated):
         return cost  # replies of unknown length were not free
@@ -101,27 +89,11 @@ def recorded_prices(folder: RunFolder) -> Prices | None:
     The log is their one place: a session that asks for nothing has no manifest to write them to.
     """
     prices = None
-    for event in _events(folder):
-        if event.event == PRICED:
-            prices = Prices(event.prompt, event.completion)
-    return prices
-
-
-def dropped_cost(folder: RunFolder, benchmark: str) -> JudgeCost:
-    """What the replies took that are no more in the folder."""
-    cost = JudgeCost()
-    for event in _events(folder):
-        if event.event != PRICED and event.benchmark == benchmark:
-            cost = cost.plus(event.took, 1 if event.event == DROPPED else -1)
-    return cost
-
-
-def _events(folder: RunFolder) -> Iterator[_ReplyEvent]:
-    """The events of the folder's log that count here; lines that cannot be read are left out."""
     with contextlib.suppress(OSError), open_untrusted(folder.log) as file:
         for line in iter(lambda: file.readline(MAX_LINE_BYTES), b""):
-            if b'"samples_' in line:
+            if PRICED.encode() in line:
                 with contextlib.suppress(codec.DecodeError):
-                    event = codec.decode(line, _ReplyEvent)
-                    if event.event in (DROPPED, RETURNED, PRICED):
-                        yield event
+                    event = codec.decode(line, _Priced)
+                    if event.event == PRICED:
+                        prices = Prices(event.prompt, event.completion)
+    return prices

@@ -19,10 +19,13 @@ from harness import api
 from harness.api import Judge
 from harness.cli.score import command as score
 from harness.core.errors import UsageError
-from harness.runs import Manifest, RunFolder
+from harness.runs import Manifest, RunFolder, dropped, read_samples
+from harness.runs.lock import hold
 from harness.scoring import Score
 from harness.scoring.judging import JudgeCost
+from harness.verbs.judge_account import total_cost
 from tests.faults.server import FaultServer, Request, Step, delta, event_stream, http
+from tests.faults.snapshots import every_state, put
 from tests.system.command import harness
 from tests.verbs.judged_runs import PROSE, asked_of, ruling_by, shown_to, write_run
 
@@ -236,6 +239,43 @@ def test_a_reply_without_a_verdict_that_is_put_back_counts_once(tmp_path: Path) 
             assert accounted(folder).replies == judge.n == 3
         judged(server, folder)
         assert accounted(folder).replies == judge.n == 4
+
+
+@pytest.mark.parametrize(("mute", "refuses"), [(1, 1), (1, 0), (3, 3)])
+def test_a_kill_neither_loses_nor_doubles_a_reply_without_a_verdict(tmp_path: Path, mute: int, refuses: int) -> None:
+    """At each write while replies are asked for again: put back, replaced, or all dropped since no other had a verdict.
+
+    The next judging begins by storing what was dropped and not replaced.
+    """
+    run = write_run(tmp_path / "run", ROWS)
+    judge = CountingJudge(mute)
+    with FaultServer(judge) as server:
+        judged(server, run.path)
+        judge.refuses = refuses
+        with every_state(run.path / "judge") as states:
+            judged(server, run.path)
+    (path,) = (run.path / "judge").iterdir()
+    folder = RunFolder(path)
+
+    def look() -> int:
+        replies = total_cost(folder, "prose", None).replies
+        stored = {sample.key for sample in read_samples(folder.benchmark("prose"))}
+        missing = {sample.key for sample in dropped.unreplaced(folder.benchmark("prose"))}
+        assert (len(stored | missing), stored & missing) == (3, set())
+        return replies
+
+    counts = []
+    for state in states:
+        put(state, run.path / "judge")
+        counts.append(look())
+        if folder.manifest.exists():
+            with hold(folder) as held:
+                dropped.put_back(folder.benchmark("prose"), held.log)
+            assert look() == counts[-1]
+            assert not dropped.unreplaced(folder.benchmark("prose"))
+    assert counts == sorted(counts)
+    assert (counts[0], counts[-1]) == (3, judge.n)
+    assert len(states) > 15
 
 
 def test_the_money_is_said_by_score_json_and_report_and_its_prices_are_recorded(tmp_path: Path) -> None:
