@@ -39,6 +39,7 @@ from harness.client.spelling import Spelling
 from harness.core.errors import Sentence, ServerError, StoreError, UsageError, near_names, option
 from harness.core.inert import visible
 from harness.core.limits import MAX_SAMPLES
+from harness.core.money import Prices
 from harness.core.nouns import count_noun
 from harness.core.records import GradeRules
 from harness.generation.context import fitted_max_tokens, may_lower
@@ -50,7 +51,7 @@ from harness.generation.settings import (
     Salvage,
     with_neutral,
 )
-from harness.generation.spending import Account, Prices
+from harness.generation.spending import Account
 from harness.presets import preset as presets
 from harness.presets.preset import Preset
 from harness.presets.sampling import DEFAULT_SAMPLING, Sampling, resolve, sampling_fields

@@ -10,10 +10,10 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
+from harness.core.money import Prices
 from harness.core.part import Part
 from harness.core.validation import first_problem
 from harness.core.yaml_file import read_mapping
-from harness.generation.spending import Prices
 
 if TYPE_CHECKING:
     from harness.asking.options import RunOptions

@@ -25,10 +25,10 @@ from harness.runs import RunFolder
 if TYPE_CHECKING:
     from harness.asking.options import RunOptions
     from harness.client.address.endpoint import Endpoint
+    from harness.core.money import Prices
     from harness.foreign.continuing import FileReplies
     from harness.generation.dispatch.canary import Answered
     from harness.generation.progress import Progress
-    from harness.generation.spending import Prices
     from harness.runs.record import Task
 
 

@@ -15,12 +15,12 @@ from harness.cli.agreement import SHOWN_DISAGREEMENTS, disagreement_lines, matri
 from harness.cli.help import spell
 from harness.core.errors import UsageError
 from harness.core.inert import quoted, visible
+from harness.core.money import usd_in_words
 from harness.core.nouns import are, count_noun
-from harness.reports.costs import usd_in_words
 
 if TYPE_CHECKING:
     from harness.asking.options import JudgeOptions, JudgingCosts, ScoreOptions
-    from harness.generation.spending import Prices
+    from harness.core.money import Prices
     from harness.scoring.judging import JudgeCost
     from harness.scoring.two_judges import JudgesAgreement
     from harness.verbs.judge import Judged, JudgeReport, JudgeSettings
@@ -82,7 +82,7 @@ def show_expected(
     for flag, value in others.items():
         if value:
             raise UsageError(f"--dry-run prints what a judge would be asked: leave out {flag}")
-    scoring.check(sources, options)
+    scoring.check(sources, options, judge)
     prices = scoring.judge_prices(costs, judge, "--judge MODEL")
     for source in sources:
         with terminal.Terminal() as watcher:

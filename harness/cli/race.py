@@ -20,7 +20,8 @@ from harness.core.inert import quoted, visible
 
 if TYPE_CHECKING:
     from harness.cli.printed.ends import RaceCost, RaceEnd
-    from harness.generation.spending import Prices, Spent
+    from harness.core.money import Prices
+    from harness.generation.spending import Spent
     from harness.scoring.race import RaceState
     from harness.verbs.race import Raced
 

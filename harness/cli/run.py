@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from harness.asking.options import JudgeOptions
     from harness.asking.session import Ran
     from harness.cli.printed.ends import SessionEnd
+    from harness.core.money import Prices
     from harness.generation.outcome import Outcome
-    from harness.generation.spending import Prices
 
 SHOWN_CAUSES = 5
 

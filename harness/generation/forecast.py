@@ -37,9 +37,9 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import NamedTuple
 
+from harness.core.money import Prices
 from harness.core.records import Sample
 from harness.generation.lengths import completion_tokens
-from harness.generation.spending import Prices
 
 QuestionKey = tuple[str, str]
 """(benchmark, question_id)."""

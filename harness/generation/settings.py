@@ -21,10 +21,10 @@ from harness.client.interface import Deadlines
 from harness.client.spelling import RequestTemplate, Spelling
 from harness.core.choices import Api, SalvageMode, TransportName
 from harness.core.errors import StoreError, UsageError, option
+from harness.core.money import Prices
 from harness.core.secret import without_secrets
 from harness.generation.context import may_lower
 from harness.generation.plan import Order
-from harness.generation.spending import Prices
 from harness.runs import RunFolder
 from harness.runs.manifest import ASKED_WITH, KEY_VARIABLE, NEUTRAL, SHARD, Manifest
 from harness.runs.record import Plan

@@ -7,20 +7,8 @@ from dataclasses import astuple, dataclass, field, fields
 from pathlib import Path
 from typing import Literal
 
+from harness.core.money import Prices, amount, usd_in_words
 from harness.core.nouns import count_noun
-
-
-@dataclass(frozen=True, slots=True)
-class Prices:
-    """Prices in USD per million tokens. Thinking counts as completion; cached prompt tokens are not cheaper."""
-
-    prompt: float
-    completion: float
-
-    def usd(self, prompt_tokens: float, completion_tokens: float) -> float:
-        """Return what these tokens cost, in USD."""
-        return (prompt_tokens * self.prompt + completion_tokens * self.completion) / 1e6
-
 
 Sure = Literal["stated", "at most", "about"]
 """How sure a count of tokens is: stated by the server, the most that it can be, or an estimate, since no max_tokens
@@ -145,13 +133,8 @@ def sum_in_words(parts: Sequence[tuple[Spent, Prices | None]]) -> str:
     if any(prices is None for _, prices in parts):
         return f"{total.hedge}{total.in_tokens}"
     # A log of an older version does not say which tokens are unsure.
-    least = f"at least {_amount(most - unsure)}, " if unsure and total.sure == "at most" else ""
-    return f"{least}{total.hedge}{_amount(most)} USD for {total.hedge}{total.in_tokens}"
-
-
-def _amount(usd: float) -> str:
-    """An amount of money, without its unit."""
-    return f"{usd:,.2f}" if usd >= 1 else f"{usd:.4f}"
+    least = f"at least {amount(most - unsure)}, " if unsure and total.sure == "at most" else ""
+    return f"{least}{total.hedge}{usd_in_words(most)} for {total.hedge}{total.in_tokens}"
 
 
 @dataclass(slots=True)

@@ -5,34 +5,21 @@ Tokens are those that the servers stated. Thinking counts as completion; a cache
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
 from typing import NamedTuple
 
+import msgspec
+
+from harness.core.money import Prices
 from harness.reports.scored import ScoredBenchmark
 from harness.runs.manifest import BenchmarkRecord
-
-SMALL_USD = 0.001
-"""An amount below this has two significant digits in place of four decimals: it may be the cost of one sample."""
 
 
 def usd(record: BenchmarkRecord, tokens_in: float, tokens_out: float) -> float | None:
     """The cost of these tokens in USD, at the prices (USD per million tokens) that the record states; None without."""
-    prices = record.settings.get("prices")
-    if not isinstance(prices, Mapping):
-        return None
-    prompt, completion = prices.get("prompt"), prices.get("completion")
-    if not isinstance(prompt, int | float) or not isinstance(completion, int | float):
-        return None
-    return (tokens_in * prompt + tokens_out * completion) / 1e6
-
-
-def usd_in_words(amount: float) -> str:
-    """The amount with its unit, such as `12.30 USD`, `0.0123 USD` or `0.000043 USD`."""
-    if amount >= 1:
-        return f"{amount:,.2f} USD"
-    # 4.3e-05 has its second digit in the sixth decimal.
-    decimals = 1 - int(f"{amount:.0e}".partition("e")[2]) if 0 < amount < SMALL_USD else 4
-    return f"{amount:.{decimals}f} USD"
+    with contextlib.suppress(msgspec.ValidationError):
+        return msgspec.convert(record.settings.get("prices"), Prices).usd(tokens_in, tokens_out)
+    return None
 
 
 class SampleCosts(NamedTuple):

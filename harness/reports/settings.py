@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from harness.core.inert import visible
+from harness.core.money import usd_in_words
 from harness.grading.verifier import RULES
 from harness.presets.sampling import sampling_fields
-from harness.reports.costs import usd, usd_in_words
+from harness.reports.costs import usd
 from harness.reports.tables import Table, short
 from harness.runs import setting_names
 from harness.runs.manifest import Provenance

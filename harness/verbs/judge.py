@@ -34,13 +34,13 @@ from harness.client.facts.discovery import NotServed
 from harness.core.codec import digest
 from harness.core.errors import HarnessError, Interrupted, Sentence, ServerError, StoppedByRule, UsageError, option
 from harness.core.inert import visible
+from harness.core.money import Prices
 from harness.core.nouns import count_noun
 from harness.core.records import Grade, Key, Message, Question, Sample
 from harness.generation.outcome import Outcome
 from harness.generation.progress import Progress
 from harness.generation.runner import Listener, ServerSide, generate, stated_context
 from harness.generation.settings import DEFAULT_CONCURRENCY, BenchmarkSettings, Patience, RunSettings, with_neutral
-from harness.generation.spending import Prices
 from harness.grading import verifier
 from harness.grading.processes.trial import WRONG_ANSWER
 from harness.grading.second import judge_prompts

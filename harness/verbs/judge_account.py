@@ -15,8 +15,8 @@ import msgspec
 from harness.core import codec
 from harness.core.errors import StoreError
 from harness.core.files import open_untrusted
+from harness.core.money import Prices
 from harness.core.records import Sample
-from harness.generation.spending import Prices
 from harness.runs import Manifest, RunFolder
 from harness.runs.dropped import all_samples
 from harness.runs.layout import RunLog

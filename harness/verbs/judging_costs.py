@@ -14,9 +14,9 @@ from harness.client.asker import Asker
 from harness.client.spelling import PromptBounds, prompt_bytes
 from harness.core import codec
 from harness.core.errors import UsageError, option
+from harness.core.money import Prices
 from harness.core.records import Key, Sample
 from harness.generation.settings import BenchmarkSettings
-from harness.generation.spending import Prices
 from harness.runs import RunFolder, read_samples
 from harness.scoring.pipeline import GradedBenchmark, grade_run
 from harness.verbs.judge import JudgeSettings, SamplesOf, judge_of, requests_for

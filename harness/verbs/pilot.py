@@ -11,10 +11,10 @@ from harness.asking.prepare import Prepared, prepare
 from harness.asking.session import generate
 from harness.asking.watching import Watcher
 from harness.core.errors import UsageError, option
+from harness.core.money import Prices
 from harness.core.nouns import count_noun
 from harness.generation.forecast import Forecast, forecast
 from harness.generation.outcome import Outcome
-from harness.generation.spending import Prices
 from harness.grading.processes import pool
 from harness.runs import Manifest, read_samples
 from harness.scoring import score_benchmark

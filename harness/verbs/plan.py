@@ -17,8 +17,8 @@ import numpy as np
 from harness.asking.options import PlanOptions
 from harness.core.errors import StoreError, UsageError, option
 from harness.core.inert import visible
+from harness.core.money import Prices
 from harness.generation.forecast import Forecast, forecast
-from harness.generation.spending import Prices
 from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
 from harness.runs import RunFolder, read_samples
 from harness.runs.layout import RESULTS

@@ -23,10 +23,11 @@ from harness.core import codec
 from harness.core.errors import Sentence, StoreError, UsageError, option
 from harness.core.files import read_record, write_atomically
 from harness.core.inert import visible
+from harness.core.money import Prices
 from harness.core.nouns import count_noun
 from harness.core.records import SCHEMA_VERSION
 from harness.generation.outcome import Outcome
-from harness.generation.spending import Account, Prices, Spent, sum_in_words
+from harness.generation.spending import Account, Spent, sum_in_words
 from harness.runs.layout import RACE_PLAN, RunFolder, named_folder
 from harness.runs.session_costs import spent_so_far
 from harness.scoring.race import RaceState, confirm, judge, judge_planned, planned_looks, totals_of

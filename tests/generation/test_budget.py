@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 
 from harness.client.spelling import TEMPLATE_TOKENS, PromptBounds, prompt_bytes
 from harness.core.errors import option
+from harness.core.money import Prices
 from harness.core.records import Sample, Timing, Usage
 from harness.generation.dispatch.budget import KNOWN, Billing, Budget
 from harness.generation.plan import SessionPlan
 from harness.generation.settings import BenchmarkSettings, RunSettings
-from harness.generation.spending import Account, Prices
+from harness.generation.spending import Account
 from harness.presets.sampling import Sampling
 from harness.runs.record import Owed, Task
 from tests.generation.small_runs import run_settings

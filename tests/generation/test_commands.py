@@ -23,11 +23,11 @@ import pytest
 from harness.cli import ctl
 from harness.cli.main import main
 from harness.cli.pilot import forecast_lines
+from harness.core.money import Prices
 from harness.core.records import Sample, Timing, Usage
 from harness.generation.forecast import Forecast, TimeLeft, forecast
 from harness.generation.network.control import VERBS
 from harness.generation.progress import BenchmarkProgress, EndpointProgress, Progress
-from harness.generation.spending import Prices
 from harness.reports.history import read_history
 from harness.runs import RunFolder, read_samples
 from tests.faults.server import FaultServer, Pause, Request, Step, completion, http, models

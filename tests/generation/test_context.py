@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.core.errors import ServerError, StoppedByRule
+from harness.core.money import Prices
 from harness.core.records import Message, Question
 from harness.generation.context import fitted_max_tokens, may_lower, prompt_tokens, smaller_max_tokens
 from harness.generation.runner import stated_context
 from harness.generation.settings import BenchmarkSettings, RunSettings
-from harness.generation.spending import Prices
 from harness.presets.sampling import Sampling
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import Manifest

@@ -19,8 +19,8 @@ from harness.benchmarks.questions import QuestionSet
 from harness.benchmarks.shards import Shard
 from harness.client.spelling import Spelling
 from harness.core.errors import StoreError
+from harness.core.money import Prices
 from harness.generation.settings import BenchmarkSettings, RunSettings
-from harness.generation.spending import Prices
 from harness.presets.sampling import Sampling, sampling_fields
 from harness.runs import setting_names
 from server_launchers.engines import table

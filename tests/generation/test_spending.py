@@ -19,11 +19,12 @@ from hypothesis import strategies as st
 
 from harness.client.spelling import TEMPLATE_TOKENS
 from harness.core.errors import ServerError, StoppedByRule, UsageError
+from harness.core.money import Prices
 from harness.core.records import Sample, Timing, Usage
 from harness.generation.dispatch.budget import Billing
 from harness.generation.plan import SessionPlan
 from harness.generation.settings import BenchmarkSettings
-from harness.generation.spending import Prices, Spent
+from harness.generation.spending import Spent
 from harness.presets.sampling import Sampling
 from tests.faults.server import FaultServer, Request, completion, delta, event_stream, http
 from tests.generation.small_runs import expected_keys, keys_of, question_set, run, run_settings, samples_of, well
@@ -40,7 +41,7 @@ def test_the_cost_is_counted_by_stated_usage(tmp_path: Path) -> None:
     with FaultServer(well) as server:
         outcome = run(run_settings(tmp_path / "run", server.base_url, prices=PRICES), question_set(tmp_path, 3))
     assert outcome.spent == Spent(prompt_tokens=6 * 9, completion_tokens=6 * 7, n_stated=6)
-    assert outcome.spent.sentence(PRICES) == "0.0005 USD for 54 tokens in, 42 out"
+    assert outcome.spent.sentence(PRICES) == "0.00047 USD for 54 tokens in, 42 out"
 
 
 def test_samples_without_usage_count_with_the_most_that_they_can_cost(tmp_path: Path) -> None:
@@ -54,7 +55,7 @@ def test_samples_without_usage_count_with_the_most_that_they_can_cost(tmp_path: 
     assert len(text.encode()) * 6 <= spent.prompt_tokens <= sum(map(len, bodies)) + 6 * TEMPLATE_TOKENS
     assert (spent.completion_tokens, spent.n_stated, spent.n_bounded) == (6 * 30, 0, 6)
     assert re.match(
-        r"at least 0.0001, at most 0\.00\d\d USD for at most [\d,]+ tokens in, 180 out; 6 requests without stated ",
+        r"at least 0\.00\d+, at most 0\.00\d\d USD for at most [\d,]+ tokens in, 180 out; 6 requests without stated ",
         spent.sentence(PRICES),
     )
 
@@ -98,7 +99,7 @@ def test_a_reply_that_breaks_off_is_billed(tmp_path: Path) -> None:
     assert spent.completion_tokens == 3 * 7 + 2 * 48
     assert spent.unsure_completion_tokens == 2 * (48 - 30)
     assert spent.prompt_tokens - spent.unsure_prompt_tokens == 3 * 9, "no reply had stated a prompt before"
-    assert re.match(r"at least 0\.0008, at most 0\.00\d\d USD .*; 2 requests without", spent.sentence(PRICES))
+    assert re.match(r"at least 0\.00084, at most 0\.00\d\d USD .*; 2 requests without", spent.sentence(PRICES))
 
 
 def test_a_request_that_the_server_refuses_is_free(tmp_path: Path) -> None:
@@ -216,7 +217,7 @@ def test_a_run_that_the_canary_stops_states_its_cost(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("prices", "cost"),
-    [(PRICES, ". This session: 0.0004 USD for 45 tokens in, 35 out. Resume with: harness run sums"), (None, "")],
+    [(PRICES, ". This session: 0.00040 USD for 45 tokens in, 35 out. Resume with: harness run sums"), (None, "")],
 )
 def test_an_empty_account_ends_a_run_with_its_cost(tmp_path: Path, prices: Prices | None, cost: str) -> None:
     numbers = itertools.count()

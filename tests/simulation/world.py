@@ -14,10 +14,11 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.asker import Asker
 from harness.client.protocol.reply import RequestFailed
 from harness.core.errors import StoreError
+from harness.core.money import Prices
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.retry import RetryPolicy
 from harness.generation.settings import BenchmarkSettings, RunSettings
-from harness.generation.spending import Account, Prices
+from harness.generation.spending import Account
 from harness.presets.sampling import Sampling
 from harness.runs.record import Owed, RecordRefused, Task
 

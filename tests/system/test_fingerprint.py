@@ -22,8 +22,8 @@ from harness.asking.options import RunOptions
 from harness.asking.prepare import prepare
 from harness.asking.watching import Watcher
 from harness.core.errors import Sentence
+from harness.core.money import Prices
 from harness.generation import fingerprint
-from harness.generation.spending import Prices
 from harness.reports.history import read_history
 from harness.runs import RunFolder
 from harness.verbs.run import sample

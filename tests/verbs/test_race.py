@@ -341,8 +341,8 @@ def test_a_ctrl_c_ends_a_race_although_the_replies_in_flight_complete_the_round(
         done = harness(tmp_path, *words(one.base_url, two.base_url), *given)
         assert (done.code, billed(one), billed(two)) == (130, 600, 0), done.err
         assert "stopped by SIGINT: 12 samples are stored in " in done.err
-        assert "This session: 0.0006 USD" in done.err
-        assert "this command, all candidates together: 0.0006 USD for " in done.err
+        assert "This session: 0.00060 USD" in done.err
+        assert "this command, all candidates together: 0.00060 USD for " in done.err
         assert "Resume with: harness race " in done.err
 
 

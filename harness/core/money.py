@@ -1,0 +1,34 @@
+"""Prices of tokens, and amounts of money in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SMALL_USD = 0.001
+"""An amount below this has two significant digits in place of four decimals: it may be the cost of one sample."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Prices in USD per million tokens. Thinking counts as completion; cached prompt tokens are not cheaper."""
+
+    prompt: float
+    completion: float
+
+    def usd(self, prompt_tokens: float, completion_tokens: float) -> float:
+        """Return what these tokens cost, in USD."""
+        return (prompt_tokens * self.prompt + completion_tokens * self.completion) / 1e6
+
+
+def usd_in_words(usd: float) -> str:
+    """The amount with its unit, such as `12.30 USD`, `0.0123 USD` or `0.000043 USD`."""
+    return f"{amount(usd)} USD"
+
+
+def amount(usd: float) -> str:
+    """The amount without its unit."""
+    if usd >= 1:
+        return f"{usd:,.2f}"
+    # 4.3e-05 has its second digit in the sixth decimal.
+    decimals = 1 - int(f"{usd:.0e}".partition("e")[2]) if 0 < usd < SMALL_USD else 4
+    return f"{usd:.{decimals}f}"
