@@ -99,7 +99,7 @@ from harness.verbs.second_opinions import second_opinions
 from harness.verbs.sweep import whole
 
 if TYPE_CHECKING:
-    from harness.generation.spending import Prices
+    from harness.core.money import Prices
     from server_launchers.keeping.supervisor import RunningServer
 
 
@@ -254,7 +254,7 @@ def score(
     prices = scoring.judge_prices(costs, judge, "judge=harness.Judge(model=…)")
     scoring.trackers_named(score_options.track)  # a misspelt name is refused before the grading
     path = Path(source)
-    scoring.check([path], score_options, by=by)
+    scoring.check([path], score_options, judge, by=by)
     if by is None:
         return _scores(path, score_options, judge, prices)
     runs, score_options = scoring.split_file(path, by, score_options, Watcher())

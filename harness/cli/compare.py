@@ -266,6 +266,9 @@ def _print_mean(of_run: Sequence[RunComparison]) -> None:
         f"{visible(baseline)} {100 * mean.second_accuracy:.1f} %: {100 * mean.difference:+z.1f} points"
         + (", by the grader" if by_hand else "")
     )
+    sizes = {pair.decision.paired.n_questions for pair in of_run}
+    if len(sizes) > 1:
+        click.echo(f"  each benchmark counts alike, whether it has {min(sizes):,} or {max(sizes):,} questions")
     if by_hand is not None:
         click.echo(f"  {by_hand_in_words(by_hand, visible(run), visible(baseline))}")
     at_most = "at most " if mean.at_most else ""
@@ -323,7 +326,7 @@ def _costs(pair: RunComparison) -> str:
     """The prompt tokens and the cost of a sample, and the cost of a right answer, of the baseline and the run; empty if
     neither is known of either.
     """
-    from harness.reports.costs import usd_in_words
+    from harness.core.money import usd_in_words
 
     sides = pair.baseline_costs, pair.costs
     amounts = {

@@ -32,6 +32,7 @@ def command(runs: tuple[Path, ...], **given: Any) -> None:
     from harness.reports.plots import draw
     from harness.reports.report import BREAKDOWNS
     from harness.reports.settings import cost_of_sessions
+    from harness.reports.spending_tables import cost_of_judges
     from harness.verbs.again import lines_again
     from harness.verbs.report import default_folder, report
 
@@ -48,8 +49,9 @@ def command(runs: tuple[Path, ...], **given: Any) -> None:
         raise StoreError(f"{error.sentence.marked}. Name another folder for the report by {option('out')}") from error
     terminal.console().print(table.terminal())
     for run in table.runs:
-        if (cost := cost_of_sessions(run)) is not None:
-            click.echo(f"all sessions of {visible(run.label)}: {cost}")
+        for payees, cost in (("sessions", cost_of_sessions(run)), ("judges", cost_of_judges(run))):
+            if cost is not None:
+                click.echo(f"all {payees} of {visible(run.label)}: {cost}")
     click.echo(f"report: {page} (also .md, .csv, .tex{f', and {BREAKDOWNS}' if table.breakdowns else ''})")
     for source in runs:
         say_left_open(source)

@@ -27,8 +27,8 @@ from harness.core.options import options_of
 if TYPE_CHECKING:
     from harness.asking.options import JudgeOptions
     from harness.cli.printed.scores import RunScore
+    from harness.core.money import Prices
     from harness.exports.trackers import Tracker
-    from harness.generation.spending import Prices
     from harness.reports.tables import Table
     from harness.verbs.score import Scored
 
@@ -100,7 +100,7 @@ def command(sources: tuple[Path, ...], as_json: bool, follow: bool, by: str | No
     if follow:
         _check_follow(sources, options, judge)
     sources, options = _with_shards_joined(sources, options)
-    scoring.check(sources, options, follow=follow, by=by)
+    scoring.check(sources, options, judge, follow=follow, by=by)
     # From here on the file is several run folders, which take no option of a file.
     if by is not None:
         with terminal.Terminal() as watcher:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from harness.reports.costs import usd_in_words
+from harness.core.money import usd_in_words
 from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.reports.settings import cost_of_sessions, usd_of_sessions
 from harness.reports.tables import ABSENT, Table, short
@@ -48,18 +48,14 @@ def money_table(runs: Sequence[ScoredRun]) -> Table | None:
     sums, unsure = [0.0, 0.0, 0.0], [False, False, False]
     is_known = False
     for run in runs:
-        model = usd_of_sessions(run)
-        bills = [bill for benchmark in run.benchmarks.values() for bill in _bills(run, benchmark)]
-        costs = [_usd(bill) for bill in bills]
-        judges = sum(cost for cost in costs if cost is not None)
-        # A reply without stated tokens was paid for, too.
-        partly = [model is None, not all(map(_is_whole, bills))]
-        is_known = is_known or model is not None or any(cost for cost in costs)
+        model, (judges, is_partly) = usd_of_sessions(run), _sum(_all_bills(run))
+        partly = [model is None, is_partly]
+        is_known = is_known or model is not None or bool(judges)
         rows.append(
             (
                 short(run.label),
                 cost_of_sessions(run) or ABSENT,
-                _at_least(judges, partly=partly[1]) if bills else ABSENT,
+                cost_of_judges(run) or ABSENT,
                 _at_least((model or 0.0) + judges, partly=any(partly)),
             )
         )
@@ -77,6 +73,24 @@ def money_table(runs: Sequence[ScoredRun]) -> Table | None:
     return Table(
         title, ("run", "model", "judges", "both"), tuple(rows), notes if is_partly else (), frozenset((1, 2, 3))
     )
+
+
+def cost_of_judges(run: ScoredRun) -> str | None:
+    """What all judges of a run cost, in words; None if no judge was asked, or if nothing of it is known."""
+    bills = _all_bills(run)
+    usd, is_partly = _sum(bills)
+    return _at_least(usd, partly=is_partly) if bills and (usd or not is_partly) else None
+
+
+def _sum(bills: Sequence[JudgeBill]) -> tuple[float, bool]:
+    """(what these judges cost in USD, as far as it is known; whether more of it is not known)."""
+    # A reply without stated tokens was paid for, too.
+    return sum(_usd(bill) or 0.0 for bill in bills), not all(map(_is_whole, bills))
+
+
+def _all_bills(run: ScoredRun) -> list[JudgeBill]:
+    """What each judge took for each benchmark of a run."""
+    return [bill for benchmark in run.benchmarks.values() for bill in _bills(run, benchmark)]
 
 
 def _bills(run: ScoredRun, benchmark: ScoredBenchmark) -> Iterator[JudgeBill]:

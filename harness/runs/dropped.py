@@ -31,27 +31,27 @@ def drop(folder: BenchmarkFolder, drops: Callable[[Sample], bool]) -> None:
     Raises `StoreError` when the disk refuses; the journal is then as it was.
     """
     samples = {sample for sample in read_samples(folder) if drops(sample)}
-    if new := samples.difference(_dropped(folder)):
-        append_line(folder.dropped, b"".join(record.encode(sample).line for sample in new))
+    if new := samples.difference(_read(folder)):
+        append_line(folder.dropped_samples, b"".join(record.encode(sample).line for sample in new))
     others = (record.encode(sample).line for sample in read_samples(folder) if sample not in samples)
     write_atomically(folder.samples, others)
     folder.index.unlink(missing_ok=True)
 
 
-def unreplaced(folder: BenchmarkFolder) -> list[Sample]:
+def to_put_back(folder: BenchmarkFolder) -> list[Sample]:
     """The dropped samples in whose place the journal has no other. Raises `StoreError`."""
-    last = {sample.key: sample for sample in _dropped(folder)}
+    last = {sample.key: sample for sample in _read(folder)}
     for sample in read_samples(folder) if last else ():
         last.pop(sample.key, None)
     return [*last.values()]
 
 
 def put_back(folder: BenchmarkFolder, log: RunLog) -> set[Key]:
-    """Write the samples of `unreplaced` to the journal; return their keys. The caller holds the run's lock.
+    """Write the samples of `to_put_back` to the journal; return their keys. The caller holds the run's lock.
 
     Raises `StoreError`.
     """
-    samples = unreplaced(folder)
+    samples = to_put_back(folder)
     if samples:
         with Journal.open(folder, log=log) as journal:
             for sample in samples:
@@ -61,8 +61,8 @@ def put_back(folder: BenchmarkFolder, log: RunLog) -> set[Key]:
 
 def all_samples(folder: BenchmarkFolder) -> set[Sample]:
     """The samples of the journal and the dropped ones, each once. Raises `StoreError`."""
-    return {*read_samples(folder), *_dropped(folder)}
+    return {*read_samples(folder), *_read(folder)}
 
 
-def _dropped(folder: BenchmarkFolder) -> list[Sample]:
-    return read_appended(folder.dropped, Sample, _REMEDY)
+def _read(folder: BenchmarkFolder) -> list[Sample]:
+    return read_appended(folder.dropped_samples, Sample, _REMEDY)

@@ -122,7 +122,7 @@ class BenchmarkFolder:
         return self.path / "opinions.jsonl"
 
     @property
-    def dropped(self) -> Path:
+    def dropped_samples(self) -> Path:
         """The file of a judge's replies that were taken out of `samples`."""
         return self.path / "dropped.jsonl"
 

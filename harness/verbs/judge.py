@@ -678,7 +678,7 @@ def _put_back(folder: RunFolder, benchmarks: Iterable[str]) -> frozenset[tuple[s
 
     A folder that `_discard` has begun anew gets none before its next session.
     """
-    missing = [name for name in benchmarks if dropped.unreplaced(folder.benchmark(name))]
+    missing = [name for name in benchmarks if dropped.to_put_back(folder.benchmark(name))]
     if not missing or not folder.manifest.exists():
         return frozenset()
     with hold(folder) as held:

@@ -31,6 +31,7 @@ from harness.runs.lock import hold
 from harness.runs.manifest import OUTPUTS, UNKNOWN_MODEL
 from harness.scoring import Score
 from harness.scoring.pipeline import GradedBenchmark, grade_outputs, publish, score_of
+from harness.verbs import judge_copies
 
 if TYPE_CHECKING:
     from harness.benchmarks.prompts import Prompt
@@ -107,7 +108,7 @@ def make_run(path: Path, options: ScoreOptions, watcher: Watcher) -> RunFolder:
     """
     assert options.as_run is not None
     read, pairs, card_questions = _read(path, options)
-    folder, n_unanswered = _write_run(options.as_run, read, pairs, card_questions, options)
+    folder, n_unanswered = _write_run(options.as_run, read, pairs, card_questions, options, path)
     _warn_of_reading(path, read, options, watcher)
     if _matches_by_id(read, options):
         watcher.warn(Sentence(_BY_ID))
@@ -179,11 +180,13 @@ def _plain(value: str) -> str:
 
 
 def _write_run(
-    path: Path, read: outputs.Outputs, pairs: outputs.Pairs, card_questions: Sequence[Question], options: ScoreOptions
-) -> tuple[RunFolder, int]:
+    path: Path, read: outputs.Outputs, pairs: outputs.Pairs, card_questions: Sequence[Question], options: ScoreOptions,
+    whole_file: Path | None = None,
+) -> tuple[RunFolder, int]:  # fmt: skip
     """(new run folder at `path` with these samples and their questions, number of the card's questions without one).
 
-    Raises `UsageError` with file and line, before anything is written, and `StoreError` for a folder that is not new.
+    whole_file: the file, if the run has all its rows; it then takes over what judges replied about them. Raises
+    `UsageError` with file and line, before anything is written, and `StoreError` for a folder that is not new.
     """
     # A first reading of the whole file, so that no mistake in it leaves half a run.
     in_file: dict[str, dict[str, Question]] = {}
@@ -217,6 +220,8 @@ def _write_run(
             )
             for name, by_id in in_file.items()
         }
+        if whole_file is not None:
+            judge_copies.take_over(OutputsFolder(whole_file), folder)
         # The manifest comes last: samples without a manifest are no run, so that half a run is not scored.
         _manifest(options.written_by or read.model, records).save(folder)
     return folder, n_unanswered

@@ -7,7 +7,6 @@ call `score`, and after it, if asked for, `harness.verbs.second_opinions` and `s
 from __future__ import annotations
 
 import contextlib
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +26,6 @@ from harness.core.errors import (
     UsageError,
     option,
 )
-from harness.core.files import open_untrusted, replacing
 from harness.core.inert import visible
 from harness.core.options import options_of
 from harness.runs import Manifest, RunFolder, grades, overrides
@@ -39,8 +37,8 @@ from harness.verbs.outputs import ScoredFile, is_outputs, make_run, make_runs, s
 # The functions import these modules themselves, when they need them: a judge imports the client, and trackers import
 # the cards. Together these imports take a fifth of the time of scoring 4,000 short replies.
 if TYPE_CHECKING:
+    from harness.core.money import Prices
     from harness.exports.trackers import Tracker
-    from harness.generation.spending import Prices
     from harness.verbs.judge import Judged, JudgeSettings
 
 ByRules = Callable[[RunFolder, GradingOptions, OnGraded], list[Score]]
@@ -105,10 +103,18 @@ def are_outputs(source: Path, options: ScoreOptions) -> bool:
     return is_outputs(source, tool=options.tool, described=bool(options.of_outputs))
 
 
-def check(sources: Sequence[Path], options: ScoreOptions, *, follow: bool = False, by: str | None = None) -> None:
+def check(
+    sources: Sequence[Path],
+    options: ScoreOptions,
+    judge: JudgeOptions | None,
+    *,
+    follow: bool = False,
+    by: str | None = None,
+) -> None:
     """Raise `UsageError` if an option for run folders is given with a file of outputs, or the other way round.
 
-    follow: whether scoring continues while the run grows. by: the column by whose values a file becomes several runs.
+    follow: whether scoring continues while the run grows. by: the column by whose values a file becomes several runs,
+    which a judge rules on once they are there: what it replied about the file is of no one run.
     """
     file = next((source for source in sources if are_outputs(source, options)), None)
     if file is not None:
@@ -120,6 +126,12 @@ def check(sources: Sequence[Path], options: ScoreOptions, *, follow: bool = Fals
         if by is not None and options.as_run is None:
             raise UsageError(
                 f"each value becomes a run: name a new folder for the runs with {option('as_run')}", field="by"
+            )
+        if by is not None and judge is not None:
+            raise UsageError(
+                f"it makes runs of {file}, and a judge rules on runs that are there: leave the judge out, then score "
+                f"the runs in {options.as_run} with it",
+                field="by",
             )
     elif by is not None:
         raise UsageError(f"{option('by')} is for files of outputs, but {sources[0]} is a run folder")
@@ -158,9 +170,7 @@ def score(
     if are_outputs(source, options):
         if options.as_run is None:
             return _score_file(source, options, judge, watcher, prices)
-        run = make_run(source, options, watcher)
-        _take_over_judges(OutputsFolder(source), run)
-        source = run.path
+        source = make_run(source, options, watcher).path
     folder = RunFolder.open(source)
     if options.on is not None:
         from harness.verbs.elsewhere import cluster
@@ -215,32 +225,6 @@ def _with_drops(folder: RunFolder, scores: list[Score]) -> list[Score]:
     from harness.verbs.twins import add_drops
 
     return add_drops(folder, scores)
-
-
-def _take_over_judges(scored: OutputsFolder, run: RunFolder) -> None:
-    """Copy the replies of judges about a file into its run, so that no judge is asked, and paid, about an answer again.
-
-    A reply is known by the checksum of its request, so it is about no other answer. Raises `StoreError`.
-    """
-    judges = scored.path / "judge"
-    if judges.is_dir() and not judges.is_symlink():
-        try:
-            _copy_folder(judges, run.path / "judge")
-        except OSError as error:
-            raise StoreError(f"the judge's replies in {judges} could not be copied to {run.path}: {error}") from error
-
-
-def _copy_folder(folder: Path, to: Path) -> None:
-    """Copy a judge's folder, without links, which may lead out of it, and locks, which are of that folder."""
-    lock = RunFolder(folder).lock.name
-    for path in sorted(folder.iterdir()):
-        if path.is_symlink() or path.name.startswith(lock):
-            continue
-        if path.is_dir():
-            _copy_folder(path, to / path.name)
-        else:
-            with open_untrusted(path) as original, replacing(to / path.name) as copy:
-                shutil.copyfileobj(original, copy)
 
 
 @contextlib.contextmanager
@@ -298,6 +282,7 @@ def _score_file(
     from harness.verbs.judged_outputs import judge_file
 
     settings, serving = judge_of(judge, watcher, prices)  # first: a rubric that is refused leaves the stored scores
+    _refuse_misspelt(judge, settings, OutputsFolder(source))
     scored = score_file(source, options, watcher)
     with _says_what_stands(scored.folder, settings, watcher):
         judged = judge_file(
@@ -316,7 +301,7 @@ def judge_prices(costs: JudgingCosts, judge: JudgeOptions | None, named_by: str)
         return None
     if judge is None:
         raise UsageError(f"it is a price of the judge: name the judge with {named_by}", field="price_in")
-    from harness.generation.spending import Prices
+    from harness.core.money import Prices
 
     return Prices(costs.price_in, costs.price_out)
 

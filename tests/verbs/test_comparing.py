@@ -21,9 +21,10 @@ import pytest
 import harness as reasoning_harness
 from harness.asking.options.deciding import CompareOptions, PlanOptions, VerifyOptions
 from harness.core.errors import StoreError, UsageError
+from harness.core.money import usd_in_words
 from harness.core.records import Grade, Key, Message, ServerFacts, VerdictName
 from harness.presets.grading import GradingOptions
-from harness.reports.costs import SampleCosts, usd_in_words
+from harness.reports.costs import SampleCosts
 from harness.reports.report import report
 from harness.reports.scored import ScoredBenchmark, read_without_grades
 from harness.reports.settings import decided_table
@@ -930,6 +931,7 @@ def test_the_mean_of_several_benchmarks_has_a_line_and_a_p_value_of_its_own(tmp_
     done = harness(tmp_path, "compare", "base", "tuned")
     tail = done.out[done.out.index("mean of 2 benchmarks: tuned ") :]
     assert f"p {first.mean.p_sampling:.3f}  {first.mean.verdict}" in tail
+    assert tail.splitlines()[1] == "  each benchmark counts alike, whether it has 20 or 30 questions"
     assert f"if every benchmark differs by it: {100 * first.mean.detectable:.1f} points" in tail
     printed = json.loads(harness(tmp_path, "compare", "base", "tuned", "--json").out)
     assert printed[0]["mean"]["compared"]["difference"] == mean.difference
@@ -947,6 +949,7 @@ def test_the_cells_of_two_steps_have_a_line_for_the_mean_over_their_benchmarks(t
         (tmp_path / f"cells/{name}.json").touch()
     done = harness(tmp_path, "compare", *names)
     assert done.out.count("mean of 2 benchmarks: ck-step_20 ") == 1
+    assert "counts alike" not in done.out, "both have 30 questions"
     assert done.out.index("sums: ck-step_20+sums") < done.out.index("mean of 2 benchmarks")
     (first, second) = compare([RunFolder(tmp_path / name) for name in names], CompareOptions())
     assert first.decision.mean == second.decision.mean

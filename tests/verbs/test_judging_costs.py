@@ -260,7 +260,7 @@ def test_a_kill_neither_loses_nor_doubles_a_reply_without_a_verdict(tmp_path: Pa
     def look() -> int:
         replies = total_cost(folder, "prose", None).replies
         stored = {sample.key for sample in read_samples(folder.benchmark("prose"))}
-        missing = {sample.key for sample in dropped.unreplaced(folder.benchmark("prose"))}
+        missing = {sample.key for sample in dropped.to_put_back(folder.benchmark("prose"))}
         assert (len(stored | missing), stored & missing) == (3, set())
         return replies
 
@@ -272,7 +272,7 @@ def test_a_kill_neither_loses_nor_doubles_a_reply_without_a_verdict(tmp_path: Pa
             with hold(folder) as held:
                 dropped.put_back(folder.benchmark("prose"), held.log)
             assert look() == counts[-1]
-            assert not dropped.unreplaced(folder.benchmark("prose"))
+            assert not dropped.to_put_back(folder.benchmark("prose"))
     assert counts == sorted(counts)
     assert (counts[0], counts[-1]) == (3, judge.n)
     assert len(states) > 15
@@ -291,7 +291,9 @@ def test_the_money_is_said_by_score_json_and_report_and_its_prices_are_recorded(
         "replies": 4, "requests": 4, "n_stated": 4, "prompt_tokens": 36, "completion_tokens": 44,
         "usd": pytest.approx(0.124),
     }  # fmt: skip
-    assert harness(tmp_path, "report", "run", "--out", "reported").code == 0
+    reported = harness(tmp_path, "report", "run", "--out", "reported")
+    assert "all judges of run: 0.1240 USD" in reported.out.splitlines(), "and no line on the model, which has no prices"
+    assert "all sessions of run" not in reported.out
     text = (tmp_path / "reported" / "report.md").read_text("utf-8")
     (line,) = [line for line in text.splitlines() if "judge@verdict" in line and "USD" in line]
     assert [cell.strip() for cell in line.split("|")[4:9]] == ["4", "4", "36", "44", "0.1240 USD"]

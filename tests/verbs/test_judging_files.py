@@ -18,6 +18,7 @@ from harness.client.asker import Asker
 from harness.core import codec
 from harness.core.records import Grade
 from harness.grading.second.judge_prompts import VERDICT
+from harness.runs.layout import OutputsFolder
 from harness.scoring import Score
 from harness.verbs.judge import JudgeSettings, Serve, Server
 from harness.verbs.judged_outputs import judge_file
@@ -27,6 +28,9 @@ from tests.verbs.judged_runs import PROSE, asked_of, nobody, ruling_by, serve
 
 GOOD = r"So \boxed{\text{plants making sugar from light}}"
 BAD = r"So \boxed{\text{plants burning sugar at night}}"
+
+
+COLUMNS = ("--response-key", "gen", "--answer-key", "answer")
 
 
 @pytest.fixture
@@ -80,6 +84,36 @@ def test_a_run_of_a_file_takes_over_the_judge_s_replies_and_their_cost(file: Pat
     assert not (tmp_path / "run" / "judge" / "link").exists()
 
 
+def test_a_misspelt_judge_replaces_no_judged_score_of_a_file(file: Path) -> None:
+    """The wrong twins: the first judge of a file may be any, and one that is down may be right."""
+    words = ("score", str(file), *COLUMNS, "--workers", "1", "--judge")
+    scores = OutputsFolder(file).benchmark("theirs").scores
+    with FaultServer(ruling_by({"making sugar": True, "burning sugar": False})) as server:
+        address = ("--judge-base-url", server.base_url)
+        first = CliRunner().invoke(cli, [*words, "jugde", *address])
+        assert "without the judge" in str(first.exception)
+        assert CliRunner().invoke(cli, [*words, "judge", *address]).exit_code == 0
+        judged = scores.read_bytes()
+        refused = CliRunner().invoke(cli, [*words, "jugde", *address])
+        assert "The stored scores, judged by judge@verdict, stay as they are" in str(refused.exception)
+        assert scores.read_bytes() == judged
+    assert "are now without the judge" in str(CliRunner().invoke(cli, [*words, "jugde", *address]).exception)
+    assert scores.read_bytes() != judged
+
+
+def test_a_column_makes_runs_before_a_judge_rules_on_them(file: Path) -> None:
+    new = file.with_name("new")
+    words = ("score", str(file), *COLUMNS, "--as-run", str(new), "--by", "question", "--judge", "judge")
+    in_words = str(CliRunner().invoke(cli, words).exception)
+    with pytest.raises(harness.UsageError) as refused:
+        harness.score(
+            file, response_key="gen", answer_key="answer", as_run=new, by="question", judge=harness.Judge(model="judge")
+        )
+    for sentence in in_words, str(refused.value):
+        assert f"leave the judge out, then score the runs in {new} with it" in sentence
+    assert not new.exists()
+
+
 def test_with_all_in_scope_every_distinct_answer_is_asked(file: Path) -> None:
     judge = JudgeSettings(model="judge", prompt=VERDICT, scope="all")
     with FaultServer(ruling_by({"making sugar": True, "burning sugar": False, "4": True, "5": False})) as server:
@@ -108,9 +142,6 @@ def one_by_one(server: FaultServer) -> Serve:
         )
 
     return served
-
-
-COLUMNS = ("--response-key", "gen", "--answer-key", "answer")
 
 
 def test_the_command_and_python_have_a_file_judged_alike(file: Path) -> None:
