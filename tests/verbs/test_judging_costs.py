@@ -276,6 +276,14 @@ def test_a_kill_neither_loses_nor_doubles_a_reply_without_a_verdict(tmp_path: Pa
     assert counts == sorted(counts)
     assert (counts[0], counts[-1]) == (3, judge.n)
     assert len(states) > 15
+    for state in states if mute == 1 else ():
+        put(state, run.path / "judge")
+        if dropped.to_put_back(folder.benchmark("prose")):
+            output = output_of(run.path, "--judge-base-url", "http://127.0.0.1:9")
+            assert "its stored verdicts count" in " ".join(output.split())
+            assert look() == 3
+            assert not dropped.to_put_back(folder.benchmark("prose"))
+            break
 
 
 def test_the_money_is_said_by_score_json_and_report_and_its_prices_are_recorded(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from harness.verbs.judge import JudgeSettings, Serve, Server
 from harness.verbs.judged_outputs import judge_file
 from harness.verbs.outputs import ScoredFile, score_file
 from tests.faults.server import FaultServer
+from tests.faults.snapshots import every_state
 from tests.verbs.judged_runs import PROSE, asked_of, nobody, ruling_by, serve
 
 GOOD = r"So \boxed{\text{plants making sugar from light}}"
@@ -73,7 +74,12 @@ def test_a_run_of_a_file_takes_over_the_judge_s_replies_and_their_cost(file: Pat
         assert CliRunner().invoke(cli, ["score", str(file), *words, *address]).exit_code == 0
         (tmp_path / "theirs.jsonl.scored" / "judge" / "link").symlink_to(tmp_path / "elsewhere")
         assert len(asked_of(server)) == 2
-        done = CliRunner().invoke(cli, ["score", str(file), *words, *address, "--as-run", str(tmp_path / "run")])
+        with every_state(tmp_path / "run") as states:
+            done = CliRunner().invoke(cli, ["score", str(file), *words, *address, "--as-run", str(tmp_path / "run")])
+        runs = [state for state in states if "manifest.json" in state]
+        judged = [name for name in runs[-1] if name.startswith("judge/") and name.endswith("samples.jsonl")]
+        assert len(judged) == 1
+        assert all(state.get(judged[0]) == runs[-1][judged[0]] for state in runs), "a kill leaves no run without them"
         assert done.exit_code == 0, done.output
         assert "2 stored replies of the judge used; the judge was not asked" in done.output
         assert "cost in all sessions: 2 requests" in done.output
