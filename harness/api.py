@@ -391,8 +391,8 @@ def plan(
     `smallest_difference` says what so many samples find, and `detect` may be left out. accuracy: of your model in %,
     where no run shows it. other_samples: samples a question of an existing run to compare with; None: as many.
     published_samples: of a published score, to plan a run for `verify`. margin: instead of `detect`, how many samples
-    show that an equally good model is not worse by so many points or more. price_in, price_out: USD per million tokens.
-    Raises `UsageError`, `StoreError`.
+    show that an equally good model is not worse by so many points or more. price_in, price_out: USD per million tokens;
+    None: those that the run was given. Raises `UsageError`, `StoreError`.
     """
     verbs.check("plan", options)
     paths = [source] if isinstance(source, str | os.PathLike | Run | RunFolder) else source

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from harness.verbs.plan import Needed, OutOfReach, Planned
-    from harness.verbs.plan_sources import PlanSource
     from harness.verbs.plan_typical import TypicalSpread
 
 
@@ -90,6 +89,7 @@ def command(runs: tuple[str, ...], as_json: bool, **given: Any) -> None:
     if as_json:
         say([planned.needed for planned in plans])
         return
+    _print_pilot(plans, options)
     if len(plans) > 1 and not options.published_samples:
         _print_mean(plans[0].needed, options, len(plans))
     # A published score is verified by a test that is corrected for nothing else.
@@ -228,12 +228,6 @@ def _print_detectable(planned: Planned, options: PlanOptions) -> None:
     wider = f"; for one model in four, the smallest {_noun(options)} is over {count_points(over)}"
     is_wider = 100 * most >= float(over) >= float(_rounded_up(100 * needed.smallest_difference))
     click.echo(f"  {_basis(planned, planned.typical, options)}{wider if is_wider else ''}")
-    name = "results/…" if planned.source.n_questions else visible(planned.source.name, 200)
-    again = " ".join([f"harness plan {name}:{needed.given_samples}", *_flags(options)])
-    click.echo(
-        "  A pilot of your model, two samples a question, tells its spread, and the time and cost of the run:\n"
-        f"  {_pilot(planned.source, needed.given_samples)} && {again}"
-    )
 
 
 def _between(ends: tuple[float, float] | None, noun: str) -> str:
@@ -301,20 +295,35 @@ def _rounded_up(points: float) -> str:
     return f"{math.ceil(round(points / step, 6)) * step:.6g}"
 
 
-def _pilot(source: PlanSource, samples: int) -> str:
-    """The command that makes and scores a pilot of a run with so many samples of each question."""
-    name = visible(source.name, 200)
+def _print_pilot(plans: Sequence[Planned], options: PlanOptions) -> None:
+    """Print the commands that make one pilot of all benchmarks without a run, score it, and plan them anew."""
     # A pilot takes no more samples than its run, and one shows no spread: the run itself is of two then.
-    n, pilot = (2, "") if samples < 2 else (samples, " --pilot")
-    questions = f"--data {shlex.quote(name)} --samples {n}" if source.n_questions else f"{name}:{n}"
-    return f"harness run {questions} …{pilot} && harness score results/…"
+    sizes = {
+        planned.source: max(samples, 2)
+        for planned in plans
+        if planned.typical is not None and (samples := planned.needed.given_samples or planned.needed.samples)
+    }
+    if not sizes:
+        return
+    pilot = " --pilot" if max(sizes.values()) > 2 else ""
+    names = {source: visible(source.name, 200) for source in sizes}
+    cards = ",".join(f"{names[source]}:{n}" for source, n in sizes.items() if not source.n_questions)
+    files = [f"--data {shlex.quote(names[source])} --samples {n}" for source, n in sizes.items() if source.n_questions]
+    asked = [*([cards] if cards else []), *files]
+    # One folder has all benchmarks, for their mean.
+    out = " --out results/…" if len(asked) > 1 else ""
+    again = shlex.join(["harness", "plan", *(visible(planned.source.in_a_command, 200) for planned in plans)])
+    runs = " && ".join(f"harness run {questions} …{out}{pilot}" for questions in asked)
+    click.echo("A pilot of your model, two samples a question, tells its spread, and the time and cost of the run:")
+    click.echo(f"  {runs} && harness score results/… && {' '.join([again, *_flags(options)])}")
 
 
 def _flags(options: PlanOptions) -> list[str]:
-    """The options that say what the new run is compared with, and with which margin."""
+    """The options that say what the new run is compared with, and the difference or margin that is planned."""
     given = {
         "--versus": options.other_samples,
         "--published-samples": options.published_samples,
+        "--detect": options.detect,
         "--margin": options.margin,
     }
     return [word for flag, value in given.items() if value is not None for word in (flag, f"{value:g}")]
@@ -362,14 +371,9 @@ def _print_needed(planned: Planned, options: PlanOptions, points: float) -> None
             "with more samples narrows it"
         )
     if planned.typical is not None:
-        # The lines on the given samples have said whose spread it is, and how to measure one's own.
-        if needed.given_samples is not None:
-            return
-        click.echo(f"  {_basis(planned, planned.typical, options)}")
-        click.echo(
-            "  a pilot of two samples a question measures the spread of your model, and the time and cost of the run:\n"
-            f"  {_pilot(planned.source, needed.samples)}"
-        )
+        # The lines on the given samples have said whose spread it is.
+        if needed.given_samples is None:
+            click.echo(f"  {_basis(planned, planned.typical, options)}")
         return
     _print_forecasts(planned, options)
 
@@ -395,7 +399,8 @@ def _print_new_runs(plans: Sequence[Planned], options: PlanOptions) -> None:
     accuracy = [] if options.accuracy is None else ["--accuracy", f"{options.accuracy:g}"]
     words = shlex.join(["harness", "plan", *names, _flag(options), f"{options.points:g}", *accuracy])
     verb = "find" if options.margin is None else "show"
-    click.echo(f"Two new runs on the same questions, without the stored samples, {verb} it: {words}")
+    stored = "published score" if options.published_samples else "stored samples"
+    click.echo(f"Two new runs on the same questions, without the {stored}, {verb} it: {words}")
 
 
 def _flag(options: PlanOptions) -> str:
@@ -419,17 +424,18 @@ def _print_forecasts(planned: Planned, options: PlanOptions) -> None:
     if not needed.forecast.n_samples:
         click.echo("  this run has that size already")
     else:
-        click.echo("  to extend this run to that size:")
+        completes = planned.run_samples > ((needed.given_samples if options.points is None else needed.samples) or 0)
+        own = f"to complete this run, which was asked for {count_noun(planned.run_samples, 'sample')} a question:"
+        click.echo(f"  {own if completes else 'to extend this run to that size:'}")
         for line in forecast_lines(needed.forecast, needed.concurrency):
             click.echo(f"  {line}")
         score = shlex.join(["harness", "score", str(planned.extending["out"])])
-        prices = {"price_in": options.price_in, "price_out": options.price_out}
-        extending = {**planned.extending, **{name: f"{price:g}" for name, price in prices.items() if price is not None}}
-        click.echo(visible(f"    {run_command(extending)} && {score}"))
-        click.echo(
-            "    `harness compare` then warns that the run was extended, unless its pilot announced this size; if the "
-            "run was compared before, take two new runs"
-        )
+        click.echo(visible(f"    {run_command(planned.extending)} && {score}"))
+        if not completes:
+            click.echo(
+                "    `harness compare` then warns that the run was extended, unless its pilot announced this size; if "
+                "the run was compared before, take two new runs"
+            )
     if needed.second_forecast is not None:
         click.echo(
             "  for the second run, from its beginning (the command of this run with another --out, and the model or "

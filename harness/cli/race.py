@@ -17,6 +17,7 @@ from harness.cli.help import SpelledCommand
 from harness.cli.json_output import json_option, say
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, UsageError
 from harness.core.inert import quoted, visible
+from harness.core.nouns import count_noun
 
 if TYPE_CHECKING:
     from harness.cli.printed.ends import RaceCost, RaceEnd
@@ -84,7 +85,7 @@ def _command(candidates: tuple[str, ...], rules: RaceRules, as_json: bool, given
 
     entrants = candidates_of([_own(text) for text in candidates], run_given(given))
     with Terminal() as watcher:
-        raced = race(entrants, rules, watcher, _look)
+        raced = race(entrants, rules, watcher, _Looks().print)
     code = EXIT_COMPLETE if raced.decided else EXIT_OWED
     if as_json:
         say(_record(raced, code))
@@ -122,18 +123,27 @@ def _own(text: str) -> tuple[str, dict[str, Any]]:
     return name, own
 
 
-def _look(standings: Mapping[str, RaceState]) -> None:
-    """Print how each candidate compares with the baseline after some more rounds (a look)."""
-    for name, state in standings.items():
-        if state.rounds:
-            click.echo(f"  {visible(name)}: {_in_words(state)}", err=True)
+class _Looks:
+    """Prints the looks of a race. _printed: the latest line on each candidate; one that is decided changes no more."""
+
+    def __init__(self) -> None:
+        self._printed: dict[str, str] = {}
+
+    def print(self, standings: Mapping[str, RaceState]) -> None:
+        """Print how each candidate compares with the baseline after some more rounds (a look)."""
+        for name, state in standings.items():
+            line = f"  {visible(name)}: {_in_words(state)}"
+            if state.rounds and self._printed.get(name) != line:
+                click.echo(line, err=True)
+            self._printed[name] = line
 
 
 def _in_words(state: RaceState) -> str:
     """A comparison in words: `+1.2 points after 16 rounds, between -0.4 and +2.8: undecided`."""
     between = " and ".join(f"{100 * end:+z.1f}" for end in state.interval)
     why = f" ({state.withheld})" if state.withheld else ""
-    return f"{100 * state.difference:+z.1f} points after {state.rounds} rounds, between {between}: {state.verdict}{why}"
+    after = count_noun(state.rounds, "round")
+    return f"{100 * state.difference:+z.1f} points after {after}, between {between}: {state.verdict}{why}"
 
 
 def _record(raced: Raced, code: int) -> RaceEnd:

@@ -16,9 +16,15 @@ from harness.runs.manifest import BenchmarkRecord
 
 
 def usd(record: BenchmarkRecord, tokens_in: float, tokens_out: float) -> float | None:
-    """The cost of these tokens in USD, at the prices (USD per million tokens) that the record states; None without."""
+    """The cost of these tokens in USD, at the prices that the record states; None without."""
+    prices = recorded_prices(record)
+    return None if prices is None else prices.usd(tokens_in, tokens_out)
+
+
+def recorded_prices(record: BenchmarkRecord) -> Prices | None:
+    """The prices that the record states; None without."""
     with contextlib.suppress(msgspec.ValidationError):
-        return msgspec.convert(record.settings.get("prices"), Prices).usd(tokens_in, tokens_out)
+        return msgspec.convert(record.settings.get("prices"), Prices)
     return None
 
 

@@ -49,6 +49,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.core.nouns import count_noun
 from harness.scoring.differences import detection
 from harness.scoring.intervals import Interval
 
@@ -275,14 +276,17 @@ def _verdict(low: float, high: float, margin: float) -> RaceVerdict:
     return "equal within the margin" if low > -margin and high < margin else "undecided"
 
 
-def confirm(state: RaceState, candidate: NDArray[np.bool_], baseline: NDArray[np.bool_], most: int) -> RaceState:
+def confirm(
+    state: RaceState, candidate: NDArray[np.bool_], baseline: NDArray[np.bool_], most: int, step: int
+) -> RaceState:
     """Return `state`, changed to "undecided" if its "better" or "worse" awaits later rounds or is contradicted by them.
 
-    candidate, baseline: (rounds, Q), whether each sample is right. most: rounds of the whole race.
+    candidate, baseline: (rounds, Q), whether each sample is right. most: rounds of the whole race. step: rounds
+    from one look to the next.
     """
     if state.verdict not in ("better", "worse"):
         return state
-    rounds = state.rounds
+    rounds, called = state.rounds, count_noun(state.called, "round")
     sign = 1 if state.verdict == "better" else -1
     # Only a verdict of the first half of the race has to wait.
     due = state.called
@@ -290,13 +294,14 @@ def confirm(state: RaceState, candidate: NDArray[np.bool_], baseline: NDArray[np
         due = min(most, math.ceil(CONFIRMING * state.called))
     why = ""
     if rounds < due:
-        why = f"{state.verdict} after {state.called} rounds, to be confirmed by round {due}"
+        look = min(most, step * math.ceil(due / step))
+        why = f"{state.verdict} after {called}, to be confirmed by round {look}"
     else:
         split = state.called if state.called < rounds else rounds // 2
         change, error = change_after(candidate, baseline, split)
         if -sign * change > DRIFT_ERRORS * error:
             why = (
-                f"{state.verdict} after {state.called} rounds, but after the first {split} the difference changes by "
+                f"{state.verdict} after {called}, but after the first {split} the difference changes by "
                 f"{100 * change:+z.1f} points: a server or a model may have changed, or the first rounds were "
                 "luck; if further rounds do not settle it, a new race into another folder does"
             )

@@ -12,6 +12,7 @@ from harness.benchmarks import catalogue
 from harness.benchmarks import questions as question_sets
 from harness.core.errors import StoreError, UsageError, option
 from harness.core.inert import visible
+from harness.core.nouns import count_noun
 from harness.runs import Manifest, RunFolder, questions
 from harness.scoring import Score
 from harness.verbs.again import options_again
@@ -41,9 +42,7 @@ def former_run(benchmark: str, results: Path, file: str = "") -> RunFolder | Non
             return folder
     name = visible(benchmark, 80)
     if latest:
-        raise UsageError(
-            f"every scored run of {name} in {results} has {no_spread(benchmark, Manifest.load(latest[0]))}"
-        )
+        raise UsageError(f"no scored run of {name} in {results} shows a spread. {no_spread(latest[0], benchmark)}")
     if of_it:
         raise StoreError(f"{of_it[0].path} is a run of {name} but is not scored: run harness score {of_it[0].path}")
     return None
@@ -86,18 +85,28 @@ def _has_its_questions(folder: RunFolder, benchmark: str) -> bool:
     return known_as(benchmark, record, planned) is not None
 
 
-def no_spread(benchmark: str, manifest: Manifest) -> str:
-    """The end of an error about a run that has one sample of each question, with the command that takes two.
+def no_spread(run: RunFolder, benchmark: str) -> str:
+    """The error about a scored run that has one sample of each question, with the command that takes more.
 
     benchmark: its name in the run, whose manifest tells whether the questions are the user's own data.
     """
-    again = options_again(msgspec.structs.replace(manifest, benchmarks={benchmark: manifest.benchmarks[benchmark]}))
+    manifest, name = Manifest.load(run), visible(benchmark, 80)
+    record = manifest.benchmarks[benchmark]
+    again = options_again(msgspec.structs.replace(manifest, benchmarks={benchmark: record}))
     # The samples of another tool have no command to repeat.
     options = again[0] if again else {"benchmarks": [f"{benchmark}:1"]}
-    words = [shlex.quote(f"{name.rpartition(':')[0]}:2") for name in options.get("benchmarks", ())]
+    n, out, folder = 2, "", "results/…"
+    why = f"{name} of {run.path} has one sample of each question, which shows no spread. Take two and score them"
+    if not record.imported and record.plan.samples > 1:
+        score = Score.load(run.benchmark(benchmark))
+        n, rounds = record.plan.samples, 0 if score is None or score.partial else score.rounds
+        folder = shlex.quote(visible(str(run.path), 200))
+        out = f" --out {folder}"
+        why = (
+            f"{name} of {run.path} is unfinished ({count_noun(rounds, 'complete round')} of {n}), and two rounds show "
+            "a spread. The command that began the run completes it; score it again then"
+        )
+    words = [shlex.quote(f"{text.rpartition(':')[0]}:{n}") for text in options.get("benchmarks", ())]
     words += [option("run.data", str(options["data"]))] if "data" in options else []
-    words += [] if "benchmarks" in options else [option("run.samples", 2)]
-    return (
-        "one sample of each question, which shows no spread. Take two and score them: harness run "
-        f"{' '.join(words)} … && harness score results/…"
-    )
+    words += [] if "benchmarks" in options else [option("run.samples", n)]
+    return f"{why}: harness run {' '.join(words)} …{out} && harness score {folder}"

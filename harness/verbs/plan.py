@@ -19,8 +19,9 @@ from harness.core.errors import StoreError, UsageError, option
 from harness.core.inert import visible
 from harness.core.money import Prices
 from harness.generation.forecast import Forecast, forecast
+from harness.reports.costs import recorded_prices
 from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
-from harness.runs import RunFolder, read_samples
+from harness.runs import BenchmarkRecord, RunFolder, read_samples
 from harness.runs.layout import RESULTS
 from harness.scoring.deciding import most_possible
 from harness.scoring.differences import (
@@ -87,7 +88,8 @@ class Needed:
     (`largest_possible`), they find none. difference_range: as samples_range.
 
     forecast: of one run of `samples` (of `given_samples`, if no difference is wanted), beyond the stored
-    samples; None if no run tells. second_forecast: of a second run of that size, from its beginning; None if the other
+    samples; None if no run tells. If the run is unfinished and its own plan has more samples, `forecast` is of all of
+    these. second_forecast: of a second run of that size, from its beginning; None if the other
     run exists already. concurrency: number of requests in flight that both assume.
 
     n_clusters: number of the questions, or of their clusters if questions come in clusters
@@ -146,6 +148,7 @@ class Planned:
     spread that only a quarter of the published models exceed. steady: `smallest_difference` if a worse model's samples
     vary no more than those of this one. beyond: None unless no number of samples finds the wanted difference.
     extending: the options of `harness run` with which the run gets the forecast samples; empty without a forecast.
+    run_samples: of each question in the run's own plan; 0 without a run.
     """
 
     source: PlanSource
@@ -156,6 +159,7 @@ class Planned:
     steady: float | None
     beyond: OutOfReach | None = None
     extending: Mapping[str, Any] = field(default_factory=dict)
+    run_samples: int = 0
 
 
 class _Evidence(NamedTuple):
@@ -174,6 +178,12 @@ class _Evidence(NamedTuple):
     folder: RunFolder | None = None
     run: ScoredRun | None = None
     typical: TypicalSpread | None = None
+
+    @property
+    def record(self) -> BenchmarkRecord:
+        """What the manifest of `run` records of the benchmark."""
+        assert self.run is not None
+        return self.run.benchmarks[self.benchmark].record
 
 
 def plan(sources: Sequence[PlanSource], options: PlanOptions) -> list[Planned]:
@@ -194,7 +204,7 @@ def plan(sources: Sequence[PlanSource], options: PlanOptions) -> list[Planned]:
     has_run = any(evidence.run is not None for evidence in benchmarks)
     prices = prices_of(options.price_in, options.price_out) if has_run else None
     n_tests = n_tests_of(options, len(benchmarks))
-    plans = [_plan_benchmark(evidence, options, prices, n_tests) for evidence in benchmarks]
+    plans = [_plan_benchmark(evidence, options, prices or _recorded(evidence), n_tests) for evidence in benchmarks]
     if len(plans) < 2 or options.published_samples:
         return plans
     return [replace(planned, needed=_with_mean(planned.needed, benchmarks, options, n_tests)) for planned in plans]
@@ -261,8 +271,7 @@ def spread_of(
     items = [item for item in counted_questions(run, benchmark) if item.n]
     repeated = [item.n for item in items if item.n > 1]
     if not repeated:
-        command = no_spread(run.stored_name(benchmark), run.manifest)
-        raise UsageError(f"{visible(benchmark.name, 80)} of {folder.path} has {command}")
+        raise UsageError(no_spread(folder, run.stored_name(benchmark)))
     estimate = accuracy(items)
     spread = SampleSpread(len(items), estimate.value, estimate.single, estimate.trials)
     samples = len(repeated) / math.fsum(1 / n for n in repeated)
@@ -336,16 +345,25 @@ def _plan_benchmark(evidence: _Evidence, options: PlanOptions, prices: Prices | 
         wide=None if typical is None else smallest(typical.spread(typical.wide)),
         steady=smallest(spread, growth=False),
         beyond=_out_of_reach(spread, options, n_tests, unit) if needed.samples is None else None,
-        extending=_extending(evidence, size) if needed.forecast is not None and size is not None else {},
+        extending=_extending(evidence, size, prices) if needed.forecast is not None and size is not None else {},
+        run_samples=0 if evidence.run is None else evidence.record.plan.samples,
     )
 
 
-def _extending(evidence: _Evidence, samples: int) -> Mapping[str, Any]:
-    """The options of `harness run` that extend the run to so many samples of each question of the benchmark."""
+def _recorded(evidence: _Evidence) -> Prices | None:
+    """The prices that the run of a benchmark was given; None without."""
+    return None if evidence.run is None else recorded_prices(evidence.record)
+
+
+def _extending(evidence: _Evidence, samples: int, prices: Prices | None) -> Mapping[str, Any]:
+    """The options of `harness run` that extend the run to so many samples of each question of the benchmark; to those
+    of the run's own plan, if that has more.
+    """
     assert evidence.folder is not None
     assert evidence.run is not None
     manifest, benchmark = evidence.run.manifest, evidence.run.benchmarks[evidence.benchmark]
     stored = evidence.run.stored_name(benchmark)
+    samples = max(samples, benchmark.record.plan.samples)
     (options,) = options_again(msgspec.structs.replace(manifest, benchmarks={stored: benchmark.record}))
     options.pop("allocate", None)  # It gives the questions unequal numbers of samples.
     if "benchmarks" in options:
@@ -353,7 +371,8 @@ def _extending(evidence: _Evidence, samples: int) -> Mapping[str, Any]:
     else:
         options["samples"] = samples
     folder = evidence.source.name if evidence.source.of_run else str(evidence.folder.source)
-    return {**options, "out": folder}
+    cost = {} if prices is None else {"price_in": f"{prices.prompt:g}", "price_out": f"{prices.completion:g}"}
+    return {**options, "out": folder, **cost}
 
 
 def _out_of_reach(spread: SampleSpread, options: PlanOptions, n_tests: int, unit: float) -> OutOfReach | None:
@@ -429,7 +448,11 @@ def _with_forecasts(
     second = None
     if options.stored_samples is None:
         second = forecast(stored, planned, concurrency, prices, same_run=False)
-    return replace(needed, forecast=forecast(stored, planned, concurrency, prices), second_forecast=second)
+    ahead = forecast(stored, planned, concurrency, prices)
+    own = benchmark.record.plan.samples
+    if ahead.n_samples and own > size:  # An unfinished run is completed: a smaller plan would drop samples of it.
+        ahead = forecast(stored, {name: (len(benchmark.questions), own)}, concurrency, prices)
+    return replace(needed, forecast=ahead, second_forecast=second)
 
 
 def _with_mean(needed: Needed, benchmarks: Sequence[_Evidence], options: PlanOptions, n_tests: int) -> Needed:

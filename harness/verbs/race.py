@@ -232,7 +232,9 @@ def play(
     short = ""
     looks = None if open_ended else planned_looks(step, most)
     while True:
-        standings = {name: _standing(have[name], have[baseline], looks, margin, len(others), most) for name in others}
+        standings = {
+            name: _standing(have[name], have[baseline], looks, margin, len(others), most, step) for name in others
+        }
         on_look(standings)
         running = [name for name in others if standings[name].verdict == "undecided" and standings[name].rounds < most]
         if short or not running:
@@ -358,12 +360,13 @@ def _standing(
     margin: float,
     n_comparisons: int,
     most: int,
+    step: int,
 ) -> RaceState:
     """Compare a candidate with the baseline by the rounds that both have: better, worse, equal within the margin, or
     undecided.
 
     looks: rounds of the planned looks; None: any round is a look. n_comparisons: candidates beside the baseline. most:
-    rounds of the whole race.
+    rounds of the whole race. step: rounds from one look to the next.
     """
     common = min(len(candidate), len(baseline))
     ours, theirs = candidate[:common], baseline[:common]
@@ -371,7 +374,7 @@ def _standing(
         state = judge(totals_of(ours, theirs), margin, n_comparisons)
     else:
         state = judge_planned(ours, theirs, looks, margin, n_comparisons)
-    return confirm(state, ours, theirs, most)
+    return confirm(state, ours, theirs, most, step)
 
 
 def _sample(prepared: Prepared, benchmark: str, n: int, watcher: Watcher | None, *, first: bool) -> Outcome:

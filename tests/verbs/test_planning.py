@@ -12,12 +12,14 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 import harness as reasoning_harness
 from harness.asking.options import PlanOptions
 from harness.core.errors import UsageError
+from harness.runs import Manifest, Plan, RunFolder
 from harness.scoring.differences import (
     SampleSpread,
     fewest,
@@ -88,6 +90,17 @@ def test_the_power_holds_for_the_verdict_that_is_printed(n_tests: int, least: fl
     assert least < float(np.mean(found)) < most
 
 
+def replan(run: Path, *, samples: int, **settings: Any) -> None:
+    """Have the stored run be asked for so many samples of each question, with these settings."""
+    folder = RunFolder(run)
+    manifest = Manifest.load(folder)
+    records = {
+        name: msgspec.structs.replace(record, plan=Plan(samples=samples), settings={**record.settings, **settings})
+        for name, record in manifest.benchmarks.items()
+    }
+    msgspec.structs.replace(manifest, benchmarks=records).save(folder)
+
+
 def test_a_plan_names_samples_tokens_time_and_money(tmp_path: Path) -> None:
     rows = [{"id": f"q{i}", "problem": f"What is {i} + 1?", "answer": str(i + 1)} for i in range(12)]
     (tmp_path / "sums.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
@@ -123,6 +136,19 @@ def test_a_plan_names_samples_tokens_time_and_money(tmp_path: Path) -> None:
     (two,), (four,) = plan_of(tmp_path, 0.02), plan_of(tmp_path, 0.04)
     assert two.samples == planned["samples"]
     assert 3.7 * four.samples < two.samples < 4 * four.samples
+    # A run of more rounds that is unfinished is completed, at the prices that it was given.
+    replan(folder, samples=3000, prices={"prompt": 1.0, "completion": 10.0})
+    unfinished = harness(tmp_path, "plan", "pilot", "--detect", "20")
+    assert "to complete this run, which was asked for 3,000 samples a question:\n" in unfinished.out
+    assert f"forecast: {12 * (3000 - 2):,} samples are left" in unfinished.out
+    assert "--samples 3000 " in unfinished.out
+    assert "--out pilot --price-in 1 --price-out 10 && harness score pilot\n" in unfinished.out
+    assert "was extended" not in unfinished.out
+    assert (
+        "--price-in 2 --price-out 20 &&"
+        in harness(tmp_path, "plan", "pilot", "--detect", "2", "--price-in", "2", "--price-out", "20").out
+    )
+    replan(folder, samples=2, prices=None)
     # The name of the file of questions stands for its latest scored run, as a benchmark's name does.
     shutil.copytree(folder, tmp_path / "results" / "mine")
     by_file, by_name = (harness(tmp_path, "plan", f"{name}:64").out for name in ("sums.jsonl", "sums"))
@@ -260,6 +286,12 @@ def test_one_sample_a_question_shows_no_spread(tmp_path: Path) -> None:
     write_run(tmp_path / "own", benchmarks=[("mine", 6, 1)], settings={"data": "my rows.jsonl", "without_card": True})
     refused = harness(tmp_path, "plan", "own", "--detect", "2")
     assert "Take two and score them: harness run --data 'my rows.jsonl' --samples 2 … && harness" in refused.err
+    # The wrong twin: a run that is unfinished is never advised fewer samples than its own plan has.
+    for name, ending in (("pilot", "demo:29 … --out"), ("own", "--data 'my rows.jsonl' --samples 29 … --out")):
+        replan(tmp_path / name, samples=29)
+        refused = harness(tmp_path, "plan", name, "--detect", "2")
+        assert f"{name} is unfinished (1 complete round of 29), and two rounds show a spread" in refused.err
+        assert f"harness run {ending} {tmp_path / name} && harness score {tmp_path / name}\n" in refused.err
 
 
 def test_a_run_of_one_sample_a_question_stands_back_for_an_older_one_that_is_of_use(tmp_path: Path) -> None:
@@ -272,7 +304,8 @@ def test_a_run_of_one_sample_a_question_stands_back_for_an_older_one_that_is_of_
     shutil.rmtree(tmp_path / "results" / "usable")
     refused = harness(tmp_path, "plan", "demo", "--detect", "2")
     assert refused.code == 2
-    assert "every scored run of demo in results has one sample of each question" in refused.err
+    assert "no scored run of demo in results shows a spread. demo of " in refused.err
+    assert "results/single has one sample of each question, which shows no spread" in refused.err
     assert "harness run demo:2" in refused.err
 
 

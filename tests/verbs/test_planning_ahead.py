@@ -94,6 +94,17 @@ def test_the_command_answers_both_and_never_names_two_numbers(empty: Path) -> No
     assert "aime24: 114 samples a question in each of two runs find a difference of 2 points" in back.out
     assert "the spread is the median of 65 published models on this benchmark" in back.out
     assert "64:2" not in done.out + back.out
+    # One pilot of all benchmarks, for one plan and their mean.
+    pilots = {
+        "aime24:64,aime25:16 --versus 8": "aime24:64,aime25:16 … --pilot && harness score results/… && harness plan "
+        "aime24:64 aime25:16 --versus 8",
+        "aime24 aime25 --detect 9": "aime24:10,aime25:10 … --pilot && harness score results/… && harness plan aime24 "
+        "aime25 --detect 9",
+    }
+    for typed, expected in pilots.items():
+        both = harness(empty, "plan", *typed.split()).out
+        assert f"cost of the run:\n  harness run {expected}\n" in both
+        assert both.count("harness run") == 1
 
 
 @pytest.mark.parametrize(
@@ -155,6 +166,8 @@ def test_a_difference_that_no_number_of_samples_finds_is_answered_with_what_is_p
     assert f"the smallest difference that some number finds is {least} points" in done.out
     assert f"plan a larger difference (--detect {least})" in done.out
     assert other in done.out
+    stored_side = "published score" if stored == "--published-samples" else "stored samples"
+    assert f"Two new runs on the same questions, without the {stored_side}, find it: harness plan" in done.out
     typed = f"harness plan aime24{' aime25' * ('aime25' in words)} --detect 2{' --accuracy 80' * ('80' in words)}\n"
     assert done.out.endswith(typed)
     # What it says to type is possible.
@@ -193,7 +206,7 @@ def test_a_margin_is_planned_in_both_directions_and_for_several_benchmarks(empty
     assert 'show "not worse by 1 point or more" on the same 30 questions in 80 % of repetitions, if both' in done.out
     assert 'mean of the 2 benchmarks: these samples show "not worse by' in done.out
     assert done.out.count("new questions") == done.out.count("other questions") == 0
-    assert "harness plan aime24:64 --margin 1" in done.out
+    assert "harness plan aime24:64 math500:4 --margin 1" in done.out
 
 
 @pytest.mark.parametrize(
@@ -369,8 +382,10 @@ def test_a_file_of_ones_own_questions_is_planned_before_any_run(empty: Path) -> 
     assert "harness run --data my50.jsonl --samples 16 … --pilot" in done.out
     # A pilot of a run of one sample would show no spread.
     one = harness(empty, "plan", "my50.jsonl:1", "aime24:1").out
-    assert "harness run --data my50.jsonl --samples 2 … && harness score results/…" in one
-    assert "harness run aime24:2 … && harness score results/…" in one
+    assert (
+        "harness run aime24:2 … --out results/… && harness run --data my50.jsonl --samples 2 … --out results/… && "
+        "harness score results/… && harness plan my50.jsonl:1 aime24:1\n"
+    ) in one
     assert harness(empty, "plan", "my50.jsonl", "--detect", "5", "--accuracy", "80").code == 0
     # The wrong twin: a file with replies is scored first.
     (empty / "theirs.jsonl").write_text('{"problem": "1 + 1?", "answer": "2", "response": "It is 2."}\n')

@@ -26,6 +26,8 @@ from harness.cli import race as race_command
 from harness.core.errors import UsageError
 from harness.grading.verdict import JUDGE_RULE
 from harness.runs import RunFolder, grades
+from harness.scoring.intervals import Interval
+from harness.scoring.race import RaceState
 from harness.verbs.race import Candidate, race
 from tests.faults.able import able, sums
 from tests.faults.server import FaultServer, Request, Step, completion, models
@@ -244,6 +246,23 @@ def test_a_race_of_one_or_of_two_of_one_name_is_refused(questions: Path, tmp_pat
     misspelt = harness(tmp_path, "race", "--data", "sums.jsonl", "--candidate", "a temprature=1", "--candidate", "b")
     assert misspelt.code == 2
     assert "candidate a: unknown key 'temprature'. Did you mean temperature?" in misspelt.err
+
+
+def test_a_look_prints_what_it_changed_and_counts_one_round_as_one(capsys: pytest.CaptureFixture[str]) -> None:
+    looks = race_command._Looks()
+    waiting = RaceState(
+        1, -0.3, Interval(-0.9, -0.1), "undecided", 1, "worse after 1 round, to be confirmed by round 2"
+    )
+    decided = waiting._replace(rounds=2, verdict="worse", withheld="")
+    for rounds, state in ((0, waiting._replace(rounds=0)), (1, waiting), (2, decided), (3, decided), (4, decided)):
+        looks.print({"int4": state, "like": RaceState(rounds, 0.0, Interval(-1.0, 1.0), "undecided", 0)})
+    printed = capsys.readouterr().err
+    assert [line for line in printed.splitlines() if "int4" in line] == [
+        "  int4: -30.0 points after 1 round, between -90.0 and -10.0: undecided (worse after 1 round, to be confirmed "
+        "by round 2)",
+        "  int4: -30.0 points after 2 rounds, between -90.0 and -10.0: worse",
+    ]
+    assert printed.count("  like: ") == 4
 
 
 def billed(server: FaultServer) -> int:
