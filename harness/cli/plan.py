@@ -309,11 +309,11 @@ def _print_pilot(plans: Sequence[Planned], options: PlanOptions) -> None:
     names = {source: visible(source.name, 200) for source in sizes}
     cards = ",".join(f"{names[source]}:{n}" for source, n in sizes.items() if not source.n_questions)
     files = [f"--data {shlex.quote(names[source])} --samples {n}" for source, n in sizes.items() if source.n_questions]
-    asked = [*([cards] if cards else []), *files]
+    questions = [*([cards] if cards else []), *files]
     # One folder has all benchmarks, for their mean.
-    out = " --out results/…" if len(asked) > 1 else ""
+    out = " --out results/…" if len(questions) > 1 else ""
     again = shlex.join(["harness", "plan", *(visible(planned.source.in_a_command, 200) for planned in plans)])
-    runs = " && ".join(f"harness run {questions} …{out}{pilot}" for questions in asked)
+    runs = " && ".join(f"harness run {text} …{out}{pilot}" for text in questions)
     click.echo("A pilot of your model, two samples a question, tells its spread, and the time and cost of the run:")
     click.echo(f"  {runs} && harness score results/… && {' '.join([again, *_flags(options)])}")
 
@@ -399,8 +399,8 @@ def _print_new_runs(plans: Sequence[Planned], options: PlanOptions) -> None:
     accuracy = [] if options.accuracy is None else ["--accuracy", f"{options.accuracy:g}"]
     words = shlex.join(["harness", "plan", *names, _flag(options), f"{options.points:g}", *accuracy])
     verb = "find" if options.margin is None else "show"
-    stored = "published score" if options.published_samples else "stored samples"
-    click.echo(f"Two new runs on the same questions, without the {stored}, {verb} it: {words}")
+    side = "published score" if options.published_samples else "stored samples"
+    click.echo(f"Two new runs on the same questions, without the {side}, {verb} it: {words}")
 
 
 def _flag(options: PlanOptions) -> str:

@@ -204,7 +204,7 @@ def plan(sources: Sequence[PlanSource], options: PlanOptions) -> list[Planned]:
     has_run = any(evidence.run is not None for evidence in benchmarks)
     prices = prices_of(options.price_in, options.price_out) if has_run else None
     n_tests = n_tests_of(options, len(benchmarks))
-    plans = [_plan_benchmark(evidence, options, prices or _recorded(evidence), n_tests) for evidence in benchmarks]
+    plans = [_plan_benchmark(evidence, options, prices or _own_prices(evidence), n_tests) for evidence in benchmarks]
     if len(plans) < 2 or options.published_samples:
         return plans
     return [replace(planned, needed=_with_mean(planned.needed, benchmarks, options, n_tests)) for planned in plans]
@@ -350,7 +350,7 @@ def _plan_benchmark(evidence: _Evidence, options: PlanOptions, prices: Prices | 
     )
 
 
-def _recorded(evidence: _Evidence) -> Prices | None:
+def _own_prices(evidence: _Evidence) -> Prices | None:
     """The prices that the run of a benchmark was given; None without."""
     return None if evidence.run is None else recorded_prices(evidence.record)
 
