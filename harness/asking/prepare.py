@@ -361,7 +361,7 @@ def _check_verifiers(sets: Sequence[QuestionSet], watcher: Watcher, *, judged: b
     # Imported late: without a verifier, a run grades nothing.
     from harness.grading.elsewhere import is_elsewhere
     from harness.grading.processes.pool import grader_names
-    from harness.grading.processes.trial import WRONG_ANSWER, try_references, try_verifier
+    from harness.grading.processes.trial import ALL_TRIES_SECONDS, WRONG_ANSWER, try_references, try_verifier
 
     verified = [of_card for of_card in own if not is_elsewhere(of_card[0].rules.grader)]
     grader_names([of_card[0] for of_card in verified])
@@ -372,10 +372,10 @@ def _check_verifiers(sets: Sequence[QuestionSet], watcher: Watcher, *, judged: b
             Sentence(
                 f"trying the verifier {visible(question.rules.grader, 80)} on two answers to question "
                 f'{visible(question.question_id, 60)}: "{visible(question.references[0], 60)}" and "{WRONG_ANSWER}" '
-                "(some seconds; at most 2 minutes if it does not end), and on every reference answer"
+                f"(some seconds; at most {ALL_TRIES_SECONDS:g} s), and on every reference answer"
             )
         )
-        trial = try_verifier(question, judged=judged)
+        trial = try_verifier(question, judged=judged, on_slow=lambda text: watcher.standing(Sentence(text)))
         deadline = trial.deadline or deadline
         for doubt in (*trial.warnings, *(try_references(of_card, judged=judged) if len(of_card) > 1 else ())):
             watcher.warn(Sentence(doubt))

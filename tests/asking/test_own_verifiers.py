@@ -5,6 +5,7 @@ For: harness.asking.prepare, harness.grading.processes.trial.
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -129,8 +130,24 @@ def test_the_run_says_on_which_answers_it_tries_a_verifier(own: Path) -> None:
     first = asked.sets[0].questions[0].question_id
     assert (
         f'trying the verifier own_words:right on two answers to question {first}: "2" and "no such answer" (some '
-        "seconds; at most 2 minutes if it does not end), and on every reference answer"
+        "seconds; at most 120 s), and on every reference answer"
     ) in told
+
+
+def test_the_trial_of_a_verifier_that_does_not_end_is_bounded_by_the_clock_over_all_tries(
+    own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trial, "ALL_TRIES_SECONDS", 0.3)
+    monkeypatch.setattr(trial, "SLOW_SECONDS", 0.1)
+    (own / "own.yaml").write_text(CARD % "loops")
+    told: list[str] = []
+    watcher = Watcher()
+    watcher.standing = told.append  # type: ignore[method-assign, assignment]
+    began = time.monotonic()
+    with pytest.raises(UsageError, match=r"gives no verdict on question .*, in 0\.3 s of tries on two answers"):
+        prepare.questions_of(RunOptions.of(benchmarks=(str(own / "own.yaml"),)), watcher)
+    assert time.monotonic() - began < 20  # The first deadline of a worker alone is 30 s.
+    assert told[1:] == ["the verifier has not ended in 0.1 s; its trial ends after 0.3 s"]
 
 
 def test_a_verifier_with_uneven_totals_of_parts_is_a_warning(own: Path) -> None:

@@ -8,7 +8,8 @@ the verifier is called on the reference of each further question, since a benchm
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from harness.core.errors import UsageError, option
@@ -35,6 +36,13 @@ JUDGE = option("judge_model", "MODEL")
 _MAX_CAUSE_CHARS = 240
 
 
+ALL_TRIES_SECONDS = 120.0
+"""The trial of a verifier on both answers ends after this many seconds of the clock, with a verdict or without."""
+
+SLOW_SECONDS = 10.0
+"""A trial that takes longer says so, since a person waits for it."""
+
+
 class Trial(NamedTuple):
     """What the trial of a verifier found. warnings: sentences. deadline: the seconds for an answer that `harness score`
     needs; None if its default is enough.
@@ -44,31 +52,56 @@ class Trial(NamedTuple):
     deadline: float | None
 
 
-def try_verifier(question: Question, *, judged: bool = False) -> Trial:
+@dataclass(slots=True)
+class _Wait:
+    """The clock of a trial. no_verdict: the beginning of its error. on_slow: gets a sentence, after `SLOW_SECONDS`.
+    began: seconds on the monotonic clock.
+    """
+
+    no_verdict: str
+    on_slow: Callable[[str], None]
+    began: float = field(default_factory=time.monotonic)
+    says_slow: bool = True
+
+    def look(self) -> None:
+        """Raise `UsageError` after `ALL_TRIES_SECONDS`."""
+        seconds = time.monotonic() - self.began
+        if seconds >= ALL_TRIES_SECONDS:
+            raise UsageError(f"{self.no_verdict}, in {ALL_TRIES_SECONDS:g} s of tries on two answers. Make it faster")
+        if self.says_slow and seconds >= SLOW_SECONDS:
+            self.says_slow = False
+            self.on_slow(
+                f"the verifier has not ended in {SLOW_SECONDS:g} s; its trial ends after {ALL_TRIES_SECONDS:g} s"
+            )
+
+
+def try_verifier(question: Question, *, judged: bool, on_slow: Callable[[str], None]) -> Trial:
     """Call the question's verifier on its reference and on `WRONG_ANSWER`, in a worker as grading does.
 
     judged: a judge will decide the answers for which the verifier returns None, so None is no lack of a verdict.
+    on_slow: gets a sentence if the trial takes longer than `SLOW_SECONDS`.
     Warns if the verifier gives no verdict on one of the two answers, states different totals of parts for them, or
     takes longer than grading allows by default. Raises `UsageError` if the verifier gives no verdict on either answer,
-    or takes longer than `TRIAL_SECONDS` on one of them.
+    or takes longer than `TRIAL_SECONDS` on one of them or `ALL_TRIES_SECONDS` in all.
     """
     answers = dict.fromkeys((question.references[0], WRONG_ANSWER))
     grader = quoted(question.rules.grader)
     words = (question.messages[-1].content if question.messages else question.prompt).split()
     subject = f'question {visible(question.question_id, 60)} ("{visible(" ".join(words), 60)}")'
+    no_verdict = f"the verifier {grader} gives no verdict on {subject}"
+    wait = _Wait(no_verdict, on_slow)
     causes: dict[str, str] = {}
     slow: list[str] = []
     left_open, totals = False, {}
     for answer in answers:
-        verdict = _verdict(question, answer, DEADLINE_SECONDS)
+        verdict = _verdict(question, answer, DEADLINE_SECONDS, wait)
         if verifier.is_late(verdict.rule):
             slow.append(f'"{visible(answer, 60)}"')
-            verdict = _verdict(question, answer, TRIAL_SECONDS)
+            verdict = _verdict(question, answer, TRIAL_SECONDS, wait)
         if verifier.is_late(verdict.rule):
             # No further answer is tried: each would cost as much time again.
             raise UsageError(
-                f"the verifier {grader} gives no verdict on {subject}: it "
-                f"{verifier.failure(verdict.rule)} on the answer {slow[-1]}. Make it faster"
+                f"{no_verdict}: it {verifier.failure(verdict.rule)} on the answer {slow[-1]}. Make it faster"
             )
         if verdict.parts is not None:
             totals[answer] = verdict.parts.total
@@ -93,10 +126,7 @@ def try_verifier(question: Question, *, judged: bool = False) -> Trial:
         for cause, by_cause in _by_cause(causes).items()
     )
     if len(causes) == len(answers):
-        raise UsageError(
-            f"the verifier {grader} gives no verdict on {subject}: {why}. Correct it"
-            f"{f', or name the judge ({JUDGE})' if left_open else ''}"
-        )
+        raise UsageError(f"{no_verdict}: {why}. Correct it{f', or name the judge ({JUDGE})' if left_open else ''}")
     unjudged = f"they count as wrong, unless a judge decides them ({JUDGE})"
     fate = "the judge decides such samples in its place" if judged else unjudged
     warnings.append(f"the verifier {grader} gives no verdict on some answers to {subject}: {why}; {fate}")
@@ -157,9 +187,10 @@ def _by_cause(causes: dict[str, str]) -> dict[str, list[str]]:
     }
 
 
-def _verdict(question: Question, answer: str, seconds: float) -> Verdict:
-    """Return the verdict on this answer by a new worker, which is stopped after `seconds`."""
+def _verdict(question: Question, answer: str, seconds: float, wait: _Wait) -> Verdict:
+    """Return the verdict on this answer by a new worker, which is stopped after `seconds`, or when `wait` ends."""
     with Pool(1, seconds) as pool:
+        pool.on_wait = wait.look
         return verdict_with(pool, question, sample_of(_reply(question, answer)), with_steps=True)
 
 
