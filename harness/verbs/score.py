@@ -136,7 +136,13 @@ def check(
     elif by is not None:
         raise UsageError(f"{option('by')} is for files of outputs, but {sources[0]} is a run folder")
     elif options.of_outputs:
-        raise UsageError(f"{option(options.of_outputs[0])} is for files of outputs, but {sources[0]} is a run folder")
+        refused = f"{option(options.of_outputs[0])} is for files of outputs, but {sources[0]} is a run folder"
+        if judge is not None and options.benchmark is not None:
+            refused += (
+                '. A judge rules on every benchmark of a run; "A judge for one benchmark only" in docs/judge.md says '
+                "how one of them is judged alone"
+            )
+        raise UsageError(refused)
 
 
 def split_file(

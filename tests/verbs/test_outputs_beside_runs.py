@@ -429,6 +429,16 @@ def test_a_place_that_cannot_be_written_costs_only_the_reports(tmp_path: Path) -
     assert "the scores could not be stored" in done.stderr
 
 
+def test_the_file_of_grades_is_named_with_what_reads_it(tmp_path: Path) -> None:
+    file = sums(tmp_path / "base.jsonl", 2)
+    for as_json in ([], ["--json"]):
+        done = command("score", file, "--workers", "1", "--out", tmp_path / "grades", *as_json)
+        said = f"{tmp_path}/grades has the grades of {file}, one JSON line per sample; `harness report`, `compare` and"
+        assert said in (done.stderr if as_json else done.stdout)
+    assert "has the grades" not in command("score", file, "--workers", "1").output
+    assert len((tmp_path / "grades").read_bytes().splitlines()) == 96
+
+
 def test_of_several_sources_each_has_its_scores_and_shards_are_joined(tmp_path: Path) -> None:
     files = [sums(tmp_path / f"{name}.jsonl", 2) for name in "ab"]
     shown = command("score", *files, "--workers", "1")
@@ -437,7 +447,12 @@ def test_of_several_sources_each_has_its_scores_and_shards_are_joined(tmp_path: 
     part = run_of_demo(tmp_path / "part", identity={SHARD: {"part": "1/2", "selection": "x"}})
     assert "part is a shard" in refused("score", part.path, files[0])
     run = run_of_demo(tmp_path / "run")
-    assert "is for files of outputs" in refused("score", run.path, "--benchmark", "demo")
+    alone = refused("score", run.path, "--benchmark", "demo")
+    assert "is for files of outputs" in alone
+    judged = refused("score", run.path, "--judge", "M", "--benchmark", "demo")
+    assert judged.startswith(alone)
+    assert '"A judge for one benchmark only" in docs/judge.md says how' in judged
+    assert "docs/judge.md" not in alone + refused("score", run.path, "--judge", "M", "--response-key", "gen")
 
 
 @pytest.mark.parametrize("references", [("2", "3"), ("2", "2")])

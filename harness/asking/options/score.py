@@ -76,7 +76,8 @@ class OutputsOptions(Options):
     out: Annotated[
         Path | None,
         Option(
-            "Also write the grades of FILE here, one JSON line per sample. For shards: folder of the joined run.",
+            "Also write the grades of FILE here, one JSON line per sample, for programs of yours; a run folder is made "
+            f"by {option('as_run')}. For shards: folder of the joined run.",
             under=OUTPUTS,
         ),
     ] = None
