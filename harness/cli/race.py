@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -85,7 +86,7 @@ def _command(candidates: tuple[str, ...], rules: RaceRules, as_json: bool, given
 
     entrants = candidates_of([_own(text) for text in candidates], run_given(given))
     with Terminal() as watcher:
-        raced = race(entrants, rules, watcher, _Looks().print)
+        raced = race(entrants, rules, watcher, partial(_look, {}))
     code = EXIT_COMPLETE if raced.decided else EXIT_OWED
     if as_json:
         say(_record(raced, code))
@@ -123,19 +124,13 @@ def _own(text: str) -> tuple[str, dict[str, Any]]:
     return name, own
 
 
-class _Looks:
-    """Prints the looks of a race. _printed: the latest line on each candidate; one that is decided changes no more."""
-
-    def __init__(self) -> None:
-        self._printed: dict[str, str] = {}
-
-    def print(self, standings: Mapping[str, RaceState]) -> None:
-        """Print how each candidate compares with the baseline after some more rounds (a look)."""
-        for name, state in standings.items():
-            line = f"  {visible(name)}: {_in_words(state)}"
-            if state.rounds and self._printed.get(name) != line:
-                click.echo(line, err=True)
-            self._printed[name] = line
+def _look(printed: dict[str, str], standings: Mapping[str, RaceState]) -> None:
+    """Print how each candidate compares with the baseline at a look, unless `printed` has its line from the last."""
+    for name, state in standings.items():
+        line = f"  {visible(name)}: {_in_words(state)}"
+        if state.rounds and printed.get(name) != line:
+            click.echo(line, err=True)
+        printed[name] = line
 
 
 def _in_words(state: RaceState) -> str:

@@ -115,12 +115,9 @@ def command(sources: tuple[Path, ...], as_json: bool, follow: bool, by: str | No
         for given, (label, source) in zip(sources, named, strict=True):
             _print_open(options.as_run or given, label if len(named) > 1 else "", source)
     if options.out is not None:  # Shards are joined by now, so that it is of a file.
-        file = visible(str(sources[0]))
-        click.echo(
-            f"{visible(str(options.out))} has the grades of {file}, one JSON line per sample; `harness report`, "
-            f"`compare` and `verify` take {file} itself",
-            err=as_json,
-        )
+        file, grades = visible(str(sources[0])), f"{visible(str(options.out))} has the grades of"
+        others = f"`harness report`, `compare` and `verify` take {file} itself"
+        click.echo(f"{grades} {file}, one JSON line per sample; {others}", err=as_json)
     for label, source in named:
         _print_more(label if len(named) > 1 else "", source, options, trackers, stderr=as_json)
     sys.exit(_exit_code(scored))

@@ -277,16 +277,16 @@ def _verdict(low: float, high: float, margin: float) -> RaceVerdict:
 
 
 def confirm(
-    state: RaceState, candidate: NDArray[np.bool_], baseline: NDArray[np.bool_], most: int, step: int
+    state: RaceState, candidate: NDArray[np.bool_], baseline: NDArray[np.bool_], looks: Sequence[int]
 ) -> RaceState:
     """Return `state`, changed to "undecided" if its "better" or "worse" awaits later rounds or is contradicted by them.
 
-    candidate, baseline: (rounds, Q), whether each sample is right. most: rounds of the whole race. step: rounds
-    from one look to the next.
+    candidate, baseline: (rounds, Q), whether each sample is right. looks: the rounds at which the race
+    is looked at; the last is the whole race.
     """
     if state.verdict not in ("better", "worse"):
         return state
-    rounds, called = state.rounds, count_noun(state.called, "round")
+    rounds, called, most = state.rounds, count_noun(state.called, "round"), looks[-1]
     sign = 1 if state.verdict == "better" else -1
     # Only a verdict of the first half of the race has to wait.
     due = state.called
@@ -294,7 +294,7 @@ def confirm(
         due = min(most, math.ceil(CONFIRMING * state.called))
     why = ""
     if rounds < due:
-        look = min(most, step * math.ceil(due / step))
+        look = next(look for look in looks if look >= due)
         why = f"{state.verdict} after {called}, to be confirmed by round {look}"
     else:
         split = state.called if state.called < rounds else rounds // 2

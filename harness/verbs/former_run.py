@@ -95,18 +95,19 @@ def no_spread(run: RunFolder, benchmark: str) -> str:
     again = options_again(msgspec.structs.replace(manifest, benchmarks={benchmark: record}))
     # The samples of another tool have no command to repeat.
     options = again[0] if again else {"benchmarks": [f"{benchmark}:1"]}
-    n, out, folder = 2, "", "results/…"
-    why = f"{name} of {run.path} has one sample of each question, which shows no spread. Take two and score them"
-    if not record.imported and record.plan.samples > 1:
-        score = Score.load(run.benchmark(benchmark))
-        n, rounds = record.plan.samples, 0 if score is None or score.partial else score.rounds
-        folder = shlex.quote(visible(str(run.path), 200))
-        out = f" --out {folder}"
-        why = (
-            f"{name} of {run.path} is unfinished ({count_noun(rounds, 'complete round')} of {n}), and two rounds show "
-            "a spread. The command that began the run completes it; score it again then"
-        )
+    n = 2 if record.imported else max(2, record.plan.samples)
     words = [shlex.quote(f"{text.rpartition(':')[0]}:{n}") for text in options.get("benchmarks", ())]
     words += [option("run.data", str(options["data"]))] if "data" in options else []
     words += [] if "benchmarks" in options else [option("run.samples", n)]
-    return f"{why}: harness run {' '.join(words)} …{out} && harness score {folder}"
+    command = f"harness run {' '.join(words)} …"
+    if record.imported or record.plan.samples == 1:
+        return (
+            f"{name} of {run.path} has one sample of each question, which shows no spread. Take two and score them: "
+            f"{command} && harness score results/…"
+        )
+    score, folder = Score.load(run.benchmark(benchmark)), shlex.quote(visible(str(run.path), 200))
+    rounds = count_noun(0 if score is None or score.partial else score.rounds, "complete round")
+    return (
+        f"{name} of {run.path} is unfinished ({rounds} of {n}), and two rounds show a spread. The command that began "
+        f"the run completes it; score it again then: {command} --out {folder} && harness score {folder}"
+    )

@@ -21,7 +21,7 @@ from harness.core.money import Prices
 from harness.generation.forecast import Forecast, forecast
 from harness.reports.costs import recorded_prices
 from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
-from harness.runs import BenchmarkRecord, RunFolder, read_samples
+from harness.runs import RunFolder, read_samples
 from harness.runs.layout import RESULTS
 from harness.scoring.deciding import most_possible
 from harness.scoring.differences import (
@@ -178,12 +178,6 @@ class _Evidence(NamedTuple):
     folder: RunFolder | None = None
     run: ScoredRun | None = None
     typical: TypicalSpread | None = None
-
-    @property
-    def record(self) -> BenchmarkRecord:
-        """What the manifest of `run` records of the benchmark."""
-        assert self.run is not None
-        return self.run.benchmarks[self.benchmark].record
 
 
 def plan(sources: Sequence[PlanSource], options: PlanOptions) -> list[Planned]:
@@ -346,13 +340,14 @@ def _plan_benchmark(evidence: _Evidence, options: PlanOptions, prices: Prices | 
         steady=smallest(spread, growth=False),
         beyond=_out_of_reach(spread, options, n_tests, unit) if needed.samples is None else None,
         extending=_extending(evidence, size, prices) if needed.forecast is not None and size is not None else {},
-        run_samples=0 if evidence.run is None else evidence.record.plan.samples,
+        run_samples=evidence.run.benchmarks[evidence.benchmark].record.plan.samples if evidence.run else 0,
     )
 
 
 def _own_prices(evidence: _Evidence) -> Prices | None:
     """The prices that the run of a benchmark was given; None without."""
-    return None if evidence.run is None else recorded_prices(evidence.record)
+    run = evidence.run
+    return None if run is None else recorded_prices(run.benchmarks[evidence.benchmark].record)
 
 
 def _extending(evidence: _Evidence, samples: int, prices: Prices | None) -> Mapping[str, Any]:

@@ -230,11 +230,9 @@ def play(
     baseline, *others = rounds
     have = dict(rounds)
     short = ""
-    looks = None if open_ended else planned_looks(step, most)
+    tests, looks = None if open_ended else planned_looks(step, most), (*range(step, most, step), most)
     while True:
-        standings = {
-            name: _standing(have[name], have[baseline], looks, margin, len(others), most, step) for name in others
-        }
+        standings = {name: _standing(have[name], have[baseline], tests, margin, len(others), looks) for name in others}
         on_look(standings)
         running = [name for name in others if standings[name].verdict == "undecided" and standings[name].rounds < most]
         if short or not running:
@@ -356,25 +354,24 @@ def _withhold_equal(state: RaceState, caution: Caution, margin: float) -> RaceSt
 def _standing(
     candidate: NDArray[np.bool_],
     baseline: NDArray[np.bool_],
-    looks: tuple[int, ...] | None,
+    tests: tuple[int, ...] | None,
     margin: float,
     n_comparisons: int,
-    most: int,
-    step: int,
+    looks: Sequence[int],
 ) -> RaceState:
     """Compare a candidate with the baseline by the rounds that both have: better, worse, equal within the margin, or
     undecided.
 
-    looks: rounds of the planned looks; None: any round is a look. n_comparisons: candidates beside the baseline. most:
-    rounds of the whole race. step: rounds from one look to the next.
+    tests: rounds of the planned tests; None: any round is tested. n_comparisons: candidates beside the baseline. looks:
+    rounds at which the standings are printed; the last is the whole race.
     """
     common = min(len(candidate), len(baseline))
     ours, theirs = candidate[:common], baseline[:common]
-    if looks is None:
+    if tests is None:
         state = judge(totals_of(ours, theirs), margin, n_comparisons)
     else:
-        state = judge_planned(ours, theirs, looks, margin, n_comparisons)
-    return confirm(state, ours, theirs, most, step)
+        state = judge_planned(ours, theirs, tests, margin, n_comparisons)
+    return confirm(state, ours, theirs, looks)
 
 
 def _sample(prepared: Prepared, benchmark: str, n: int, watcher: Watcher | None, *, first: bool) -> Outcome:

@@ -137,12 +137,10 @@ def check(
         raise UsageError(f"{option('by')} is for files of outputs, but {sources[0]} is a run folder")
     elif options.of_outputs:
         refused = f"{option(options.of_outputs[0])} is for files of outputs, but {sources[0]} is a run folder"
-        if judge is not None and options.benchmark is not None:
-            refused += (
-                '. A judge rules on every benchmark of a run; "A judge for one benchmark only" in docs/judge.md says '
-                "how one of them is judged alone"
-            )
-        raise UsageError(refused)
+        alone = (
+            '. A judge rules on all benchmarks of a run; "A judge for one benchmark only" in docs/judge.md says more'
+        )
+        raise UsageError(refused + (alone if judge is not None and options.benchmark is not None else ""))
 
 
 def split_file(

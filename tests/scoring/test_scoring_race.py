@@ -268,15 +268,15 @@ def test_an_early_verdict_waits_for_half_as_many_rounds_again() -> None:
     looks = planned_looks(2, 24)
     first = next(look for look in looks if judge_planned(won[:look], lost[:look], looks, 0.0).verdict == "better")
     early = judge_planned(won[:first], lost[:first], looks, 0.0)
-    waiting = confirm(early, won[:first], lost[:first], 24, 2)
+    waiting = confirm(early, won[:first], lost[:first], range(2, 25, 2))
     due = 2 * math.ceil(1.5 * first / 2)
     assert (waiting.verdict, waiting.withheld) == (
         "undecided",
         f"better after {first} rounds, to be confirmed by round {due}",
     )
     later = judge_planned(won[:due], lost[:due], looks, 0.0)
-    assert confirm(later, won[:due], lost[:due], 24, 2).verdict == "better"
-    assert confirm(early, won[:first], lost[:first], first, 2).verdict == "better"  # no round is left
+    assert confirm(later, won[:due], lost[:due], range(2, 25, 2)).verdict == "better"
+    assert confirm(early, won[:first], lost[:first], [first]).verdict == "better"  # no round is left
 
 
 @pytest.mark.parametrize(
@@ -286,7 +286,7 @@ def test_an_early_verdict_waits_for_half_as_many_rounds_again() -> None:
 def test_only_a_verdict_of_the_first_half_has_to_be_confirmed(called: int, rounds: int, due: int | None) -> None:
     won = np.ones((rounds, 30), dtype=bool)
     state = RaceState(rounds, 1.0, Interval(0.5, 1.0), "better", called)
-    answer = confirm(state, won, ~won, 12, 1)
+    answer = confirm(state, won, ~won, range(1, 13))
     assert answer.withheld == (f"better after {called} rounds, to be confirmed by round {due}" if due else "")
     assert (answer.verdict == "better") == (due is None)
 
@@ -322,7 +322,7 @@ def test_a_verdict_is_withheld_by_a_change_of_more_than_1_64_errors(called: int,
         candidate, baseline = (ahead, behind) if sign == 1 else (behind, ahead)
         at = called if called < 12 else split
         change, error = change_after(candidate, baseline, at)
-        answer = confirm(RaceState(12, 0.3, Interval(0.1, 0.9), verdict, called), candidate, baseline, 12, 1)
+        answer = confirm(RaceState(12, 0.3, Interval(0.1, 0.9), verdict, called), candidate, baseline, [12])
         if f"the first {at} the difference changes by {100 * change:+.1f} points" in answer.withheld:
             assert answer.verdict == "undecided"
         else:

@@ -451,7 +451,7 @@ def test_of_several_sources_each_has_its_scores_and_shards_are_joined(tmp_path: 
     assert "is for files of outputs" in alone
     judged = refused("score", run.path, "--judge", "M", "--benchmark", "demo")
     assert judged.startswith(alone)
-    assert '"A judge for one benchmark only" in docs/judge.md says how' in judged
+    assert '"A judge for one benchmark only" in docs/judge.md says more' in judged
     assert "docs/judge.md" not in alone + refused("score", run.path, "--judge", "M", "--response-key", "gen")
 
 

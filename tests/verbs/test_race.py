@@ -249,20 +249,21 @@ def test_a_race_of_one_or_of_two_of_one_name_is_refused(questions: Path, tmp_pat
 
 
 def test_a_look_prints_what_it_changed_and_counts_one_round_as_one(capsys: pytest.CaptureFixture[str]) -> None:
-    looks = race_command._Looks()
+    printed: dict[str, str] = {}
     waiting = RaceState(
         1, -0.3, Interval(-0.9, -0.1), "undecided", 1, "worse after 1 round, to be confirmed by round 2"
     )
     decided = waiting._replace(rounds=2, verdict="worse", withheld="")
     for rounds, state in ((0, waiting._replace(rounds=0)), (1, waiting), (2, decided), (3, decided), (4, decided)):
-        looks.print({"int4": state, "like": RaceState(rounds, 0.0, Interval(-1.0, 1.0), "undecided", 0)})
-    printed = capsys.readouterr().err
-    assert [line for line in printed.splitlines() if "int4" in line] == [
+        like = RaceState(rounds, 0.0, Interval(-1.0, 1.0), "undecided", 0)
+        race_command._look(printed, {"int4": state, "like": like})
+    lines = capsys.readouterr().err
+    assert [line for line in lines.splitlines() if "int4" in line] == [
         "  int4: -30.0 points after 1 round, between -90.0 and -10.0: undecided (worse after 1 round, to be confirmed "
         "by round 2)",
         "  int4: -30.0 points after 2 rounds, between -90.0 and -10.0: worse",
     ]
-    assert printed.count("  like: ") == 4
+    assert lines.count("  like: ") == 4
 
 
 def billed(server: FaultServer) -> int:
@@ -372,7 +373,7 @@ def test_a_race_that_is_stopped_between_two_sessions_says_what_this_command_cost
     """The signal comes at the first look after the first round; the second command states its own cost only."""
     looks = itertools.count(1)
 
-    def stop_at(_: object) -> None:
+    def stop_at(*_: object) -> None:
         if next(looks) % 2 == 0:
             os.kill(os.getpid(), signal.SIGTERM)
 

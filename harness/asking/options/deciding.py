@@ -123,12 +123,8 @@ class PlanBasis(Margin):
             kind=POINTS,
         ),
     ] = None
-    price_in: Annotated[
-        float | None, Option("USD per million prompt tokens. Default: as the run was given.", least=0)
-    ] = None
-    price_out: Annotated[
-        float | None, Option("USD per million completion tokens. Default: as the run was given.", least=0)
-    ] = None
+    price_in: Annotated[float | None, Option("USD per million prompt tokens. Default: the run's.", least=0)] = None
+    price_out: Annotated[float | None, Option("USD per million completion tokens. Default: the run's.", least=0)] = None
 
     @property
     def stored_samples(self) -> int | None:

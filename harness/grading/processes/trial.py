@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from harness.core.errors import UsageError, option
@@ -35,7 +34,6 @@ JUDGE = option("judge_model", "MODEL")
 
 _MAX_CAUSE_CHARS = 240
 
-
 ALL_TRIES_SECONDS = 120.0
 """The trial of a verifier on both answers ends after this many seconds of the clock, with a verdict or without."""
 
@@ -52,29 +50,6 @@ class Trial(NamedTuple):
     deadline: float | None
 
 
-@dataclass(slots=True)
-class _Wait:
-    """The clock of a trial. no_verdict: the beginning of its error. on_slow: gets a sentence, after `SLOW_SECONDS`.
-    began: seconds on the monotonic clock.
-    """
-
-    no_verdict: str
-    on_slow: Callable[[str], None]
-    began: float = field(default_factory=time.monotonic)
-    says_slow: bool = True
-
-    def look(self) -> None:
-        """Raise `UsageError` after `ALL_TRIES_SECONDS`."""
-        seconds = time.monotonic() - self.began
-        if seconds >= ALL_TRIES_SECONDS:
-            raise UsageError(f"{self.no_verdict}, in {ALL_TRIES_SECONDS:g} s of tries on two answers. Make it faster")
-        if self.says_slow and seconds >= SLOW_SECONDS:
-            self.says_slow = False
-            self.on_slow(
-                f"the verifier has not ended in {SLOW_SECONDS:g} s; its trial ends after {ALL_TRIES_SECONDS:g} s"
-            )
-
-
 def try_verifier(question: Question, *, judged: bool, on_slow: Callable[[str], None]) -> Trial:
     """Call the question's verifier on its reference and on `WRONG_ANSWER`, in a worker as grading does.
 
@@ -89,15 +64,15 @@ def try_verifier(question: Question, *, judged: bool, on_slow: Callable[[str], N
     words = (question.messages[-1].content if question.messages else question.prompt).split()
     subject = f'question {visible(question.question_id, 60)} ("{visible(" ".join(words), 60)}")'
     no_verdict = f"the verifier {grader} gives no verdict on {subject}"
-    wait = _Wait(no_verdict, on_slow)
+    look = _clock(no_verdict, on_slow)
     causes: dict[str, str] = {}
     slow: list[str] = []
     left_open, totals = False, {}
     for answer in answers:
-        verdict = _verdict(question, answer, DEADLINE_SECONDS, wait)
+        verdict = _verdict(question, answer, DEADLINE_SECONDS, look)
         if verifier.is_late(verdict.rule):
             slow.append(f'"{visible(answer, 60)}"')
-            verdict = _verdict(question, answer, TRIAL_SECONDS, wait)
+            verdict = _verdict(question, answer, TRIAL_SECONDS, look)
         if verifier.is_late(verdict.rule):
             # No further answer is tried: each would cost as much time again.
             raise UsageError(
@@ -187,10 +162,25 @@ def _by_cause(causes: dict[str, str]) -> dict[str, list[str]]:
     }
 
 
-def _verdict(question: Question, answer: str, seconds: float, wait: _Wait) -> Verdict:
-    """Return the verdict on this answer by a new worker, which is stopped after `seconds`, or when `wait` ends."""
+def _clock(no_verdict: str, on_slow: Callable[[str], None]) -> Callable[[], None]:
+    """A function that raises `UsageError`, which begins with `no_verdict`, if called `ALL_TRIES_SECONDS` from now."""
+    began = time.monotonic()
+    notes = [f"the verifier has not ended in {SLOW_SECONDS:g} s; its trial ends after {ALL_TRIES_SECONDS:g} s"]
+
+    def look() -> None:
+        seconds = time.monotonic() - began
+        if notes and seconds >= SLOW_SECONDS:
+            on_slow(notes.pop())
+        if seconds >= ALL_TRIES_SECONDS:
+            raise UsageError(f"{no_verdict}, in {ALL_TRIES_SECONDS:g} s of tries on two answers. Make it faster")
+
+    return look
+
+
+def _verdict(question: Question, answer: str, seconds: float, look: Callable[[], None]) -> Verdict:
+    """Return the verdict on this answer by a new worker, which is stopped after `seconds`, or if `look` raises."""
     with Pool(1, seconds) as pool:
-        pool.on_wait = wait.look
+        pool.on_wait = look
         return verdict_with(pool, question, sample_of(_reply(question, answer)), with_steps=True)
 
 
