@@ -324,3 +324,59 @@ def test_an_inequality_is_a_result_of_what_one_needs_only_behind_so(verb: str) -
         assert outcome("x>4", f"{lead} {verb} $x>3$.") == "wrong"
     assert outcome("x>3", f"We {verb} $x>3$.") != "correct"
     assert outcome("x>3", f"Since we {verb} $x>3$.") != "correct"
+
+
+AMID = (
+    "integers in the set", "more apples than oranges", "of the books are new", "is our answer", "dollars every day",
+    "ways to occupy every lane", "when divided by 4", "in his piggy bank", "people who did not come", "of them",
+    "for the glasses he wants to buy", "potted plants", "clips altogether in April and May", "minutes, as required",
+    "students would join", "to fill the pool", "on clothing", "values of $f(x)$ when $x\\ge0$", "on the left; done",
+)  # fmt: skip
+"""Words behind a box by which its sentence goes on and leaves the number standing."""
+
+DOUBTS = (
+    "or so", "or more", "at least", "at most", "probably", "maybe", "I think", "by my guess", "seems likely",
+    "too many", "in the first case", "as a first estimate", "after tax", "on average", "is impossible", "but maybe 13",
+)  # fmt: skip
+"""Words that leave no answer, directly behind a box or behind a mark."""
+
+OPEN_AMID = frozenset((" a week", " fewer", " for each child", " for now", " higher", " modulo 7", " more than before",
+    " per day", " remainder 2", " short", " times as many", " to 20", " when x is positive", " with probability 1/2",
+    " with x > 0", " mil"))  # fmt: skip
+"""Continuations directly behind a box that are read as its sentence, which names and places what was counted."""
+
+BOXES = (r"\boxed{{12}}{}.", r"The answer is $\boxed{{12}}${}.", r"So \(n = \boxed{{12}}\){}.")
+
+
+def test_behind_a_box_the_sentence_goes_on_or_is_of_the_closed_list() -> None:
+    continuations = [words for language in GOES_ON.values() for words in language]
+    continuations += [f"{mark} {words}" for words in DOUBTS for mark in (",", " —", " (", "")]
+    accepted = {words for words in continuations for box in BOXES if outcome("12", box.format(words)) == "correct"}
+    assert {words for words in accepted if words != ", not 12"} <= OPEN_AMID
+    for words in AMID:
+        verdicts = {(outcome("12", box.format(f" {words}")), outcome("13", box.format(f" {words}"))) for box in BOXES}
+        assert verdicts == {("correct", "wrong")}, words
+
+
+TURNS = (
+    ("3", "$3$ of a kind"), ("1/3", "$1/3$ of it"), ("1/3", "1/3 of the cakes"), ("0.6", "$0.6$ of the balls"),
+    ("3", "3 because 4 is the answer"), ("3", "$3$, since 4 works"), ("3", "$3$, because it must be doubled"),
+    ("3", "$3$, because I made an error"), ("3", "3, thus we must add one more"), ("3", "$3$, so it is twice that"),
+    ("12", "12, which is less than 10"), ("12", "$12$, which is more than 12"), ("3", "$3$ dollars before tax"),
+    (r"\sqrt2", r"$\sqrt2$, which is more than 3"), ("3", "3 quarts"), ("3", "$3$ twelfths"), ("3", "3 dixièmes"),
+)  # fmt: skip
+LEAVES_IT = (
+    ("12", "$12$ of the balls"), ("12", "$12$ of them"), ("3", "3 because 3 is the answer"),
+    ("3", "$3$, so the proof is complete"), ("3", "$3$, because 4 does not divide 6"), ("3 quarts", "3 quarts"),
+    ("12", "$12$, which is less than 15"), (r"\frac34", r"$\frac34$, which is larger than $\frac12$"),
+    ("3 dollars", "3 dollars after the discount"),
+)  # fmt: skip
+
+
+def test_a_rest_that_turns_the_value_and_one_that_leaves_it() -> None:
+    statements = ("The answer is {}.", "So the final answer is {}.")
+    rests = [("3", "La réponse est $3$ quarts."), ("3", "Réponse : 3 quarts"), ("3", "La réponse est 3 quarts.")]
+    rests += [(answer, form.format(text)) for answer, text in TURNS for form in statements]
+    assert [reply for answer, reply in rests if outcome(answer, reply) == "correct"] == []
+    stand = [(answer, form.format(text)) for answer, text in LEAVES_IT for form in statements]
+    assert [reply for answer, reply in stand if outcome(answer, reply) != "correct"] == []

@@ -29,6 +29,20 @@ _WORD = "|".join(
 IN_WORDS = re.compile(rf"(?i)(?<![\w-])(?:{_WORD})(?:[\s-]+(?:and[\s-]+)?(?:a[\s-]+)?(?:{_WORD}))*(?![\w-])")
 """A run of English words that may be a number, for `number_in_words` to read."""
 
+_MULTIPLIES = re.compile(
+    r"""(?xi) (?:
+      [^\W\d_]*(?:drit|vier|f(?:ü|ue)nf|sechs|sieb|sieben|ach|neun|zehn|elf|zw(?:ö|oe)lf|(?:[zß]ig|hundert|tausend|ion)s)teln?
+        |hälften?|haelften?|dutzenden?|hundert(?:en?)?|tausend(?:en?)?|(?:m|b|tr)illi(?:on|ard)en|promille|halbe[nrs]?
+    | [^\W\d_]*i[eè]mes?|tiers|quarts?|demi[es]*|douzaines?|dizaines?|quinzaines?|vingtaines?|centaines?|milliers?
+        |mille?|milliards?|(?:m|b|tr)illions?
+    | [^\W\d_]*[eé]sim[oa]s?|[^\W\d_]*[eé]cim[oa]s?|tercios?|terceras?|cuart[oa]s?|medi[oa]s?|mitad(?:es)?|quint[oa]s?
+        |sext[oa]s?|s[eé]ptim[oa]s?|octav[oa]s?|noven[oa]s?|onceav[oa]s?|[^\W\d_]*av[oa]s|docenas?|decenas?|centenas?
+        |centenares|millar(?:es)?|(?:m|b|tr)ill(?:ón|ones)
+    | (?:eleven|twelf|[a-z]*teen|[a-z]*tie|hundred|thousand|[a-z]+illion)ths | halves | doubles | triples
+    )"""
+)
+"""A fraction or a numeral of scale, by its ending: 3 Fünftel, 3 dixièmes, 3 tercios are not 3."""
+
 _CHINESE_DIGITS = {sign: value for value, sign in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
 _CHINESE_TENS = {"十": 10, "百": 100, "千": 1000}
 _CHINESE_GROUPS = (("亿", 10**8), ("万", 10**4))
@@ -170,3 +184,8 @@ def numeral(words: str) -> int | None:
     """Return the whole number that `words` name, as in `5 (five)`; None if they name none."""
     digits = number_in_words(words)
     return int(digits) if digits is not None and digits.isdigit() else None
+
+
+def multiplies(word: str) -> bool:
+    """Whether a word behind a number is a fraction or a numeral of scale in English, German, Spanish or French."""
+    return _MULTIPLIES.fullmatch(word) is not None

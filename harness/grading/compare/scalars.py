@@ -24,7 +24,7 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import Any, NamedTuple
 
-from harness.answers.grammar.numerals import numeral
+from harness.answers.grammar.numerals import multiplies, numeral
 from harness.answers.grammar.rates import unit_before_per
 from harness.answers.grammar.tree import INFINITY, PI, Node, is_scalar, neg, num, sym, symbols, walk
 from harness.answers.grammar.units import (
@@ -397,8 +397,8 @@ def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tup
             return [(inner, part) if quantity is reference else (part, inner)]
         if bare is reference:
             return []  # three times something is no 3
-    # Beside a length or mass, a percent or degree sign is a unit too, and a different one.
-    if bare.op in ("pct", "deg"):
+    # Beside a length or mass, a percent or degree sign is a unit too, and a different one. 3 quarts are 3/4 in French.
+    if bare.op in ("pct", "deg") or any(map(multiplies, name.split())):
         return []
     named = numeral(name)
     # `5 (five)` repeats its number; any other number in words would change it.

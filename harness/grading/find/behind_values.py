@@ -20,7 +20,7 @@ from harness.answers.grammar.tree import names
 from harness.answers.grammar.units import FUNCTION_WORDS
 from harness.grading.find.beside_box import unit_behind
 from harness.grading.find.chinese import CLASSIFIER, UNIT
-from harness.grading.find.repeated import is_letter, letter_in, numbers_of, plain
+from harness.grading.find.repeated import NUMBER, is_letter, letter_in, numbers_of, plain
 from harness.grading.find.several import parts_of
 from harness.grading.find.whole_clause import formula_at_end, is_judgement, judged_in, row_in
 
@@ -116,6 +116,12 @@ _CHECKS = re.compile(
 )
 """How a sentence begins that checks the answer, or supposes something: its values are not stated."""
 
+IS_ANSWER = re.compile(
+    rf"(?i)(?<![\w.,/$\\])(?P<value>{_FORMULA}|{NUMBER})\s+(?:works(?=\W*\Z)|(?:is|are)\s+(?:indeed\s+)?(?:(?:correct|right)(?=\W*\Z)"
+    r"|(?:the|our|my)\s+(?:(?:final|correct|right|only|required|desired|exact|actual|true|real)\s+)?(?:answers?|results?|solutions?)(?![a-z])))"
+)
+"""A value before the verb: "4 is the answer", "4 works"."""
+
 _SUBJECT_LETTER = re.compile(
     r"(?i)\A[\s*_(]*(?:(?:so|thus|hence|therefore|only|the\s+(?:answer|correct)?)\s*+,?\s*+)*+(?:option|choice|answer|statement)?\s*\(?(?P<letter>(?-i:[A-J]))\)?\s+(?:is|must\s+be)\s+"
     r"(?:therefore\s+|the\s+)?(?:correct|right|true|answer|best|only)\b"
@@ -136,6 +142,8 @@ def stated_in_english(sentence: str, answer: str, *, is_last: bool) -> Stated | 
         return Stated(whole, announced=False)
     checks = _CHECKS.match(sentence) is not None
     stated = None
+    if (subject := IS_ANSWER.search(sentence)) is not None and _is_of_kind(subject["value"], answer):
+        stated = Stated(subject["value"].strip("$ "), announced=True)
     links = list(_LINK.finditer(sentence))
     for link in links[:MAX_LINKS] + links[MAX_LINKS:][-MAX_LINKS:]:
         head = sentence[: link.start()]

@@ -27,8 +27,11 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
+from harness.answers.grammar.numerals import multiplies, numeral
 from harness.answers.grammar.tree import names
 from harness.answers.grammar.units import FUNCTION_WORDS, changes_number, is_plural, unit_of
+from harness.grading.find.behind_english import leaves_in_english
+from harness.grading.find.behind_values import IS_ANSWER
 from harness.grading.find.plain_words import LIMITING, are_plain, has_condition
 from harness.grading.find.qualifiers import condition_behind
 
@@ -51,17 +54,20 @@ _METHOD = (
     r"|substitution|linearity|computation|calculation|inspection|definition|counting|algebra|construction|enumeration)"
 )
 _PARTS = re.compile(
-    rf"""(?xi) \s*+ [,–—]? \s*+ (?:and\s+)? (?:
+    rf"""(?xi) \s*+ [,–—]? \s*+ (?:(?:and|so|hence|thus|therefore)\s+)? (?:
       (?:in\s+(?:total|all|the\s+end)|altogether|overall|exactly|precisely|respectively|insgesamt|zusammen|genau
         |en\s+total|au\s+total|exactement|exactamente)(?![a-z])
     | in\s+(?:its\s+|the\s+)?(?:simplest|lowest|reduced|exact|standard|decimal|simplified|interval|fully\s+reduced)
         \s+(?:form|terms|notation)\b
     | (?:(?:when\s+|if\s+)?rounded\s+(?:off\s+)?)?to\s+(?:the\s+nearest\s+[a-z]+(?:\s+(?:number|place|percent))?
         |[a-z\d]+\s+(?:decimal\s+(?:places?|digits?)|significant\s+(?:figures?|digits?)))\b
+    | as\s+(?:(?:can\s+be|is|was)\s+seen|(?:we|one|you)\s+(?:can\s+)?see|shown|seen)\s+(?:from|in|on|by)
+        \s+(?:the|this|our)\s+(?:table|graph|figure|diagram|picture|drawing|list|chart|sketch)(?=\s*[.,)]?\s*\Z)
     | (?:exactly\s+|just\s+)?as\s+(?:(?:we|it\s+was|was)\s+)?{_APPROVED}(?:\s+(?:above|before|earlier|for))?(?![a-z])
     | see\s+above | wie\s+(?:gefordert|verlangt|gewünscht|erwartet) | como\s+se\s+(?:pedía|pide|quería)
     | comme\s+(?:demandé|voulu|prévu) | was\s+zu\s+(?:zeigen|beweisen)\s+war
-    | (?:so|thus)?\s*(?:we|i)(?:\s+are|['’]re)\s+(?:done|finished)
+    | (?:we|i)(?:\s+are|['’]re)\s+(?:done|finished)
+    | the\s+(?:{_THING}|proof|claim)\s+is\s+(?:complete|solved|proved|proven|answered)(?=\s*[.,)]?\s*\Z)
     | (?:(?:and|which|this|that)\s+)?(?:is|are)\s+(?:indeed\s+)?(?:(?:exactly|just|precisely)\s+)?what\s+
         (?:(?:we|you|i|the\s+{_THING}|was)\s+)?(?:wanted|asked|required|needed|had\s+to|were\s+asked|were\s+to|is\s+asked
         |were\s+looking|asks|to)(?:\s+(?:to\s+(?:find|show|prove|be\s+shown|determine|compute)|for))?(?![a-z])
@@ -69,9 +75,6 @@ _PARTS = re.compile(
     | (?:which|this|that)\s+makes\s+sense(?=\s*[.,)]?\s*\Z)
     | (?:which|this|that)\s+(?:is|corresponds\s+to|matches)\s+(?:(?:option|choice|answer)\s+\(?[A-J]\)?|\([A-J]\)?)
         (?=\s*[.,)]?\s*\Z)
-    | as\s+(?:(?:can\s+be|is|was)\s+seen|(?:we|one|you)\s+(?:can\s+)?see|shown|seen)\s+(?:from|in|on|by)
-        \s+(?:the|this|our)\s+(?:table|graph|figure|diagram|picture|drawing|list|chart|sketch)(?=\s*[.,)]?\s*\Z)
-    | (?:which|this|that)\s+is\s+(?:less|more|greater|smaller|larger|bigger)\s+than\s+{_VALUE}(?=\s*[.)]?\s*\Z)
     | here(?=\s*[.,)]?\s*\Z)
     | that['’]s\s+(?:the|our|my)\s+{_ADJECTIVE}{_ANSWER}(?![a-z])(?!\s+[a-z])
     | (?:(?:which|this|that)\s+)?(?:is|are)\s+(?:indeed\s+|therefore\s+|also\s+)?(?:the|our|my)\s+{_ADJECTIVE}{_ANSWER}
@@ -80,7 +83,7 @@ _PARTS = re.compile(
         |agrees\s+with|satisfies)
         (?:\s+(?:the|our|this|both|all|every|each|that|of|given|original|earlier|condition|conditions|equation|equations
         |{_THING}|solution|proof|check|claim|estimate|statement|calculation|constraints?|requirements?))+(?![a-z])
-    | (?:(?:is|are)\s+)?(?:correct|right)(?=\s*\Z)
+    | (?:(?:(?:which|this|that)\s+)?(?:is|are)\s+)?(?:correct|right)(?=\s*\Z) | no\s+more(?=\s*\Z)
     | (?:as|for|to|of)\s+(?:the|our|my|this|your)\s+{_ADJECTIVE}(?:{_ANSWER}|{_THING})
         (?:\s+(?:to|of)\s+(?:this|the|your)\s+{_THING})?(?![a-z])(?!\s+[a-z])
     | (?:not|rather\s+than|instead\s+of)\s+{_VALUE}(?=\s*(?:[,.)]|\Z))
@@ -105,6 +108,9 @@ _RESTATES = re.compile(
 )
 """Nothing but another value, which may be the same one in another notation."""
 
+_BOUND = re.compile(
+    rf"(?i)\s*,?\s*(?:which|this|that)\s+is\s+(?:(?P<below>less|smaller)|more|greater|larger|bigger)\s+than\s+(?P<value>{_VALUE}|\$[^$\n]{{1,120}})(?=\s*[.)]?\s*\Z)"
+)
 _MONEY = re.compile(r"\$\d[\d.,/:]*%?")
 _ROUNDED = re.compile(
     r"(?i)\s*[,(]?\s*(?:or\s+|which\s+is\s+)?(?:≈|~|about|approximately|approx\.?|roughly)\s*\$?(?P<value>[-−]?\d*\.\d+%?)\$?\s*\)?"
@@ -132,7 +138,7 @@ _REASON = re.compile(
 _OTHER_REASON = re.compile(
     r"(?i)\s*[,;–—(]?\s*(?:weil|da|denn|porque|ya\s+que|puesto\s+que|car|puisque|parce\s+que)(?P<reason>\s[^?]*)\Z"
 )
-_DENIES_ELSEWHERE = names(
+DENIES_ELSEWHERE = names(
     "nicht kein keine falsch aber sondern wenn falls vielleicht ungefähr no falso incorrecto pero sino si quizás "
     "ne pas faux fausse mais peut incorrect sauf"
 )
@@ -143,7 +149,7 @@ _CONCLUDES = re.compile(
 _WORDS = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*")
 _NAME_WORD = r"[^\W\d_](?:[^\W\d_]|[-/^²³·](?=[^\W\d_]|\d)|(?<=\^)\d|[²³])*+"
 _NAME = re.compile(rf"\s*(?:°[CF]?|{_NAME_WORD})(?:\s+{_NAME_WORD}){{0,5}}")
-_BELONGS = re.compile(r"(?i)\s*(?P<link>of|in|on|at|from|for)\s+(?P<name>[^\d,;.?()$\\]{2,80})(?=\Z|[,;.(])")
+_BELONGS = re.compile(r"(?i)\s*(?P<link>of|in|on|at|from|for|after)\s+(?P<name>[^\d,;.?()$\\]{2,80})(?=\Z|[,;.(])")
 _OF_COUNTED = re.compile(
     r"(?i)\s*(?:that|which|who|whose|such\s+that|satisfying|(?:is|are)\s+(?:needed|required|left|used|possible))\b(?P<clause>[^?]*)\Z"
 )
@@ -164,9 +170,9 @@ _QUANTITY_WORDS = names(
     "seventh eighth ninth tenth last final again more percent target goal"
 )
 _GIVEN = re.compile(r"(?i)\bgiven\b")
-_SIGNS = re.compile(r"\A(?:[\s*_`$}\])]|\\[)\]]|\\?%|°|\\(?:[,;:! ]|q?quad(?![a-z])))+")
+SIGNS = re.compile(r"\A(?:[\s*_`$}\])]|\\[)\]]|\\?%|°|\\(?:[,;:! ]|q?quad(?![a-z])))+")
 _DETERMINERS = names("the a an this these his her their our all its")
-_LIMITS = LIMITING | names(
+LIMITS = LIMITING | names(
     "part case cases base debt best worst average most least guess estimate bound friend only half twice except "
     "excluding what step not without would could should might may can cannot must opposite negative first mind "
     "doubt off tax"
@@ -178,25 +184,11 @@ PERCENT = frozenset(("percent", "per cent", "pct", "percentage"))
 
 _OF = re.compile(r"(?i)\s+of\b")
 _PRONOUNS = names("them these those that it")
-_LEFT = names("left remaining altogether total apart long wide high tall deep old away ago")
+LEFT = names("left remaining altogether total apart long wide high tall deep old away ago")
 _NUMERALS_OF_SCALE = names(
-    "hundred thousand million billion trillion dozen dozens hundert tausend million millionen milliarde "
-    "milliarden dutzend prozent mil mille cent cien"
+    "hundred thousand million billion trillion dozen dozens million millionen milliarde milliarden "
+    "dutzend prozent cent cien"
 )
-_MULTIPLIES = re.compile(
-    r"""(?xi) (?:
-      [^\W\d_]*(?:drit|vier|f(?:ü|ue)nf|sechs|sieb|sieben|ach|neun|zehn|elf|zw(?:ö|oe)lf|(?:[zß]ig|hundert|tausend|ion)s)teln?
-        |hälften?|haelften?|dutzenden?|hunderten?|tausenden?|(?:m|b|tr)illi(?:on|ard)en|promille|halbe[nrs]?
-    | [^\W\d_]*i[eè]mes?|tiers|quarts?|demi[es]*|douzaines?|dizaines?|quinzaines?|vingtaines?|centaines?|milliers?
-        |milliards?|(?:m|b|tr)illions?
-    | [^\W\d_]*[eé]sim[oa]s?|[^\W\d_]*[eé]cim[oa]s?|tercios?|terceras?|cuart[oa]s?|medi[oa]s?|mitad(?:es)?|quint[oa]s?
-        |sext[oa]s?|s[eé]ptim[oa]s?|octav[oa]s?|noven[oa]s?|onceav[oa]s?|[^\W\d_]*av[oa]s|docenas?|decenas?|centenas?
-        |centenares|millar(?:es)?|(?:m|b|tr)ill(?:ón|ones)
-    | (?:eleven|twelf|[a-z]*teen|[a-z]*tie|hundred|thousand|[a-z]+illion)ths | halves | doubles | triples
-    )"""
-)
-"""A fraction or a numeral of scale, by its ending: 3 Fünftel, 3 dixièmes, 3 tercios are not 3."""
-
 _NUMBER_ELSEWHERE = re.compile(
     r"""(?xi)
       [^\W\d_]*(?:zwei|drei|vier|fünf|sechs|sieben|neun|zehn|zwölf|zig|ßig|hundert|tausend|million(?:en)?)
@@ -209,7 +201,7 @@ _NUMBER_ELSEWHERE = re.compile(
 )
 """A numeral in words in German, Spanish or French."""
 
-_FUNCTION_WORDS_ELSEWHERE = names(
+FUNCTION_WORDS_ELSEWHERE = names(
     "und oder aber mal minus plus zum zur pro je wenn falls glaube vielleicht nein also höchstens mindestens "
     "ungefähr vor nach ohne im in bis von außer weniger mehr zu y o pero por más menos al como si creo quizás a "
     "antes sin en es no cada salvo de que et ou mais fois moins au par si avant sans dans est sur à sauf chacun "
@@ -219,7 +211,7 @@ _FUNCTION_WORDS_ELSEWHERE = names(
 
 def restatement(rest: str) -> str | None:
     """Return the value that the rest of a sentence states in place of the answer: 0.75 of "or 0.75"; else None."""
-    rest = _SIGNS.sub("", _on_one_line(rest))
+    rest = SIGNS.sub("", on_one_line(rest))
     if len(rest) > MAX_REST_CHARS:
         return None
     match = _RESTATES.match(rest, _end_of_name(rest))
@@ -231,8 +223,8 @@ def restatement(rest: str) -> str | None:
 
 def adds_nothing(rest: str) -> bool:
     """Whether the rest of a sentence behind a number only approves of it or says how it was found: "as required"."""
-    rest = _on_one_line(rest)
-    plain = _SIGNS.sub("", rest)
+    rest = on_one_line(rest)
+    plain = SIGNS.sub("", rest)
     if len(rest) > MAX_REST_CHARS:
         return False
     return bool(plain.strip()) and plain == rest.lstrip() and _end_of_name(plain) == 0 and leaves_value(plain)
@@ -244,19 +236,19 @@ def leaves_value(rest: str, *, answer: str = "", states: bool = False) -> bool:
     answer: the stated answer, with which a rounded form is compared; without it a rounded form leaves no value.
     states: a value that the rest states is compared with the reference.
     """
-    rest = _on_one_line(rest)
+    rest = on_one_line(rest)
     if len(rest) > MAX_REST_CHARS:
         return False
     if condition_behind(rest, 0, len(rest)) is not None:
         return True
-    rest = _SIGNS.sub("", rest.rstrip(' .*_`"”’)'))
+    rest = SIGNS.sub("", rest.rstrip(' .*_`"”’)'))
     name = _end_of_name(rest)
     position, has_name, unit = name, name > 0, rest[:name]
     if rest[:name].strip().lower() in PERCENT and _OF.match(rest, name):
         return False  # "12 percent of it" is a part of a quantity that nobody knows
     while True:
         rest = rest[position:].lstrip(" )*_`")
-        if not rest.strip(" ,(.[{|~"):
+        if not rest.strip(" ,;(.[{|~"):
             return True
         part = _PARTS.match(rest.lstrip("("))
         if part is None and (rounded := _ROUNDED.match(rest)) is not None:
@@ -264,8 +256,11 @@ def leaves_value(rest: str, *, answer: str = "", states: bool = False) -> bool:
         if part is not None and part.end():
             rest, position = rest.lstrip("(") if part.re is _PARTS else rest, part.end()
             continue
+        if (bound := _BOUND.match(rest)) is not None:
+            exact, limit = _exact_value(answer), _exact_value(bound["value"])
+            return exact is not None and limit is not None and (exact < limit if bound["below"] else exact > limit)
         belongs = _BELONGS.match(rest)
-        if belongs is not None and _is_place(belongs, has_name):
+        if belongs is not None and _is_place(belongs, has_name, answer):
             position = belongs.end()
             continue
         if has_name and _ON_SIDES.match(rest) is not None and unit_of(unit) is not None:
@@ -278,16 +273,21 @@ def _is_rounded(answer: str, rounded: str) -> bool:
 
     Of an answer with a root, π or a letter, whose size is not known here, any decimal number may be the rounding.
     """
-    if len(answer) > _MAX_ROUNDED_CHARS:
-        return False
-    answer = _THOUSANDS.sub("", answer.replace("−", "-"))
-    answer = _IN_WORDS.sub("", answer.replace("\\%", "%").strip(" $*_`.")).rpartition("=")[2].strip(" $*_`()")
-    exact = _fraction_of(answer)
+    exact = _exact_value(answer)
     if exact is None:
-        return _IRRATIONAL.search(answer) is not None
+        return len(answer) <= _MAX_ROUNDED_CHARS and _IRRATIONAL.search(answer) is not None
     nearby = _fraction_of(rounded.replace("−", "-"))
     digits = len(rounded.rstrip("%").partition(".")[2]) + 2 * rounded.endswith("%")
     return nearby is not None and abs(exact - nearby) * 2 <= Fraction(1, 10**digits)
+
+
+def _exact_value(answer: str) -> Fraction | None:
+    """Return the number that an answer is, perhaps with a name or a unit; None of any other and of a long answer."""
+    if len(answer) > _MAX_ROUNDED_CHARS:
+        return None
+    answer = _THOUSANDS.sub("", answer.replace("−", "-"))
+    answer = _IN_WORDS.sub("", answer.replace("\\%", "%").strip(" $*_`.")).rpartition("=")[2].strip(" $*_`()")
+    return _fraction_of(answer)
 
 
 def _fraction_of(text: str) -> Fraction | None:
@@ -308,36 +308,31 @@ def _is_clause(rest: str, *, has_name: bool, states: bool) -> bool:
     if restatement(rest) is not None:
         return states
     if (reason := _REASON.match(rest)) is not None:
-        return not has_condition(reason["reason"])
+        clause = reason["reason"]
+        corrects = has_condition(clause) or not leaves_in_english(clause, "", is_rest=False)
+        return not corrects and (states or IS_ANSWER.search(clause) is None)
     if (reason := _OTHER_REASON.match(rest)) is not None:
-        words = _words(reason["reason"])
-        return _DENIES_ELSEWHERE.isdisjoint(words) and not any(
-            _NUMBER_ELSEWHERE.fullmatch(part) or _MULTIPLIES.fullmatch(part)
-            for word in words
-            for part in word.split("-")
+        words = words_of(reason["reason"])
+        return DENIES_ELSEWHERE.isdisjoint(words) and not any(
+            _NUMBER_ELSEWHERE.fullmatch(part) or multiplies(part) for word in words for part in word.split("-")
         )
     if (concluded := _CONCLUDES.match(rest)) is not None:
-        has_value = re.search(r"[\d$\\]", concluded["conclusion"]) is not None
-        return not has_condition(concluded["conclusion"]) and (states or not has_value)
-    clause = _OF_COUNTED.match(rest) if has_name else None
-    if has_name and clause is None:
-        return _is_purpose(rest)
-    return (
-        clause is not None
-        and not has_condition(_GIVEN.sub("", clause["clause"]))
-        and _LIMITS.isdisjoint(_words(clause["clause"]))
-    )
+        return states and not has_condition(concluded["conclusion"])
+    counted = _OF_COUNTED.match(rest) if has_name else None
+    if counted is None:
+        return has_name and _is_purpose(rest)
+    return not has_condition(_GIVEN.sub("", counted["clause"])) and LIMITS.isdisjoint(words_of(counted["clause"]))
 
 
 def _is_purpose(rest: str) -> bool:
     """Whether the last part of a rest behind counted nouns says what these are for, without a number."""
     if (purpose := _PURPOSE.match(rest)) is None:
         return _HAS_LEFT.match(rest) is not None
-    words = _words(purpose["clause"])
+    words = words_of(purpose["clause"])
     computes = any(changes_number(f" {word}") or not _NUMERALS_OF_SCALE.isdisjoint((word,)) for word in words)
     return (
         not computes
-        and (_LIMITS | _LEFT | _QUANTITY_WORDS).isdisjoint(words)
+        and (LIMITS | LEFT | _QUANTITY_WORDS).isdisjoint(words)
         and not has_condition(purpose["clause"])
         and are_plain(words, _PLAIN_IN_PURPOSE)
     )
@@ -355,7 +350,7 @@ def _end_of_name(rest: str) -> int:
     for end in reversed(ends):
         words = rest[:end].split()
         last = len(words)
-        while last > 1 and words[last - 1].lower() in _LEFT:
+        while last > 1 and words[last - 1].lower() in LEFT:
             last -= 1
         if _names(words[:last]):
             return end
@@ -375,36 +370,42 @@ def _names(words: list[str]) -> bool:
     plain = [word.lower() for word in words]
     if changes_number(f" {text}") or not _NUMERALS_OF_SCALE.isdisjoint(plain) or len(plain) > 5:
         return False
-    if any(_MULTIPLIES.fullmatch(word) or _NUMBER_ELSEWHERE.fullmatch(word) for word in plain):
+    if any(multiplies(word) or _NUMBER_ELSEWHERE.fullmatch(word) for word in plain):
         return False
-    others = (FUNCTION_WORDS - _BESIDE_NOUNS) | _FUNCTION_WORDS_ELSEWHERE | _LIMITS
+    others = (FUNCTION_WORDS - _BESIDE_NOUNS) | FUNCTION_WORDS_ELSEWHERE | LIMITS
     if not others.isdisjoint(plain) or not are_plain(plain, _BESIDE_NOUNS):
         return False
     if plain[0] == "such":
         return True  # "one such triangle"
     is_german_noun = len(words) == 1 and words[0][:1].isupper()
     return is_german_noun or (
-        is_plural(plain[-1]) and plain[-1] not in _LEFT and plain[-1] not in ("each", "apiece", "only")
+        is_plural(plain[-1]) and plain[-1] not in LEFT and plain[-1] not in ("each", "apiece", "only")
     )
 
 
-def _is_place(belongs: re.Match[str], has_name: bool) -> bool:
-    """Whether "of the cake" or, behind a name, "in the bag" says only to what a quantity belongs."""
-    words = _words(belongs["name"])
-    if not words or not (_LIMITS | _LEFT).isdisjoint(words) or (words[0] in _PRONOUNS and len(words) > 1):
+def _is_place(belongs: re.Match[str], has_name: bool, answer: str) -> bool:
+    """Whether "of the cake" or, behind a name, "in the bag" says only to what a quantity belongs.
+
+    Without a name, only whole things are some of several: 3 of the balls; not 3 of a kind, 1/3 of the balls.
+    """
+    words, is_of = words_of(belongs["name"]), belongs["link"].lower() == "of"
+    if not words or not (LIMITS | LEFT).isdisjoint(words) or (words[0] in _PRONOUNS and len(words) > 1):
         return False
-    begins = words[0] in _DETERMINERS or belongs["link"].lower() == "of"
-    return (has_name or belongs["link"].lower() == "of") and begins and are_plain(words, _PLAIN_INSIDE)
+    number, last = answer.strip(" $*_`").replace(",", ""), words[-1]
+    is_several = is_plural(last) or last in ("them", "these", "those") or (last.endswith("s") and last[-2:] != "ss")
+    if not has_name and not (is_of and is_several and (number.isdigit() or numeral(number) is not None)):
+        return False
+    return (is_of or words[0] in _DETERMINERS) and are_plain(words, _PLAIN_INSIDE)
 
 
 _PLAIN_IN_PURPOSE = names("of in the a an on at his her their our this these all both it them its from up")
 _PLAIN_INSIDE = names("of in to the a an and on at his her their our this these all both it them its")
 
 
-def _on_one_line(rest: str) -> str:
+def on_one_line(rest: str) -> str:
     """Return a rest with one space for each run of blanks, in which no two `\\s*` of a pattern share a long run."""
     return " ".join(rest.split()) if rest[:1].strip() else f" {' '.join(rest.split())}"
 
 
-def _words(text: str) -> list[str]:
+def words_of(text: str) -> list[str]:
     return [word.lower() for word in _WORDS.findall(text)]
