@@ -176,6 +176,7 @@ def headed() -> Iterator[tuple[bool, str, str]]:
 
 
 SECTIONS = (
+    "### 答案\n\n{0}\n\n### 解析\n\n{1}",
     "【答案】{0}\n【解析】{1}",
     "**答案**：{0}\n\n**解析**：{1}",
     "答案：{0}\n\n解析：{1}",

@@ -34,7 +34,7 @@ MAX_CHARS = 400
 _RESTATES = r"(?:即|也就是|也即|或|=|or\b|that is,?|i\.e\.,?)"
 _STATES_TWICE = re.compile("[(（即=]|就是")
 _BRACKET = re.compile(rf"([^()（）]+)[(（]\s*{_RESTATES}?\s*([^()（）]+)[)）]\s*\}}?\s*[.。]?\s*")
-_BEHIND_COMMA = re.compile(r"([^,，=]+)[,，]\s*(?:即|也就是|也即)(?:是|为)?\s*([^,，=]+?)[.。]?\s*")
+BEHIND_COMMA = re.compile(r"([^,，=]+)[,，]\s*(?:即|也就是|也即)(?:是|为)?\s*([^,，=]+?)[.。]?\s*")
 _EQUATION = re.compile(r"([^=]+)=([^=]+)")
 _NUMBER_BEGINS = re.compile(r"(?<![\d.,/{}^_])(?:\d|\\[dt]?frac(?=\s*\{))")
 _NUMBER_AND_LETTERS = re.compile(r"(\d[\d.,/]*)\s*([A-Za-zµμ][A-Za-zµμ/^²³·0-9 ]*)")
@@ -80,7 +80,7 @@ def _restatement(text: str) -> _Restated | None:
     if len(text) > MAX_CHARS or _STATES_TWICE.search(text) is None:
         return None
     plain = without_text_commands(text).strip(_MATH_SIGNS)
-    for form in (_BRACKET, _BEHIND_COMMA, _EQUATION):
+    for form in (_BRACKET, BEHIND_COMMA, _EQUATION):
         match = form.fullmatch(plain)
         second = _quantity(match[2]) if match is not None else None
         if match is None or second is None:

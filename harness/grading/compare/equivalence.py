@@ -28,7 +28,7 @@ from harness.grading.compare.alternatives import items_of
 from harness.grading.compare.approximate import is_rough
 from harness.grading.compare.assignments import names_several, renumbers
 from harness.grading.compare.blanks import ORDER_IS_OPEN, separates_blanks
-from harness.grading.compare.claims import compare_claims, with_further_claims
+from harness.grading.compare.claims import BEHIND_COMMA, MAX_CHARS, compare_claims, with_further_claims
 from harness.grading.compare.dates import as_times, same_days
 from harness.grading.compare.equations import is_equation
 from harness.grading.compare.forms import has_form
@@ -68,9 +68,6 @@ _REPEATED = re.compile(
     r"|=)(?![a-z])\s*\}?\s*([^()]{1,200})\)\s*\Z"
 )
 """A value with another form of the value in brackets, `3/5 (or 0.6)`, which is compared as `3/5 = 0.6`."""
-
-_RESTATED = re.compile(r"\s*+([^,，=]{1,200})[,，]\s*(?:即|也就是)([^,，=]{1,200})")
-"""A value and its other form in Chinese: `0.96，即96%`, which is compared as `0.96 = 96%`."""
 
 _COUNTED_LIST = re.compile(
     r"\s*有?((?:[^,，、和]{1,40}[,，、和]){1,40}[^,，、和]{1,40})[,，]\s*(?:一共|总共|共)有?(\d{1,2})个。?\s*"
@@ -222,7 +219,7 @@ def _without_remark(answer: str) -> str:
     counted = _COUNTED_LIST.fullmatch(answer) if "共" in answer else None
     if counted is not None and len(_LIST_MARK.findall(counted[1])) + 1 == int(counted[2]):
         return counted[1]
-    restated = _RESTATED.fullmatch(answer)
+    restated = BEHIND_COMMA.fullmatch(answer) if len(answer) <= MAX_CHARS else None  # 0.96，即96% is 0.96 = 96%
     return _REPEATED.sub(r"\1 = \2", answer) if restated is None else f"{restated[1]} = {restated[2]}"
 
 

@@ -1,7 +1,8 @@
 r"""A heading 答案 with the answer on a line of its own below: `### 答案`, `**错误**`, read as 答案：错误.
 
-The line must be nothing but a judgement, named quantities or a formula (`whole_clause`), and the end of the reply or
-followed by a further heading or a section of explanation. Any other line is read without its heading, as a sentence.
+The line must be nothing but a judgement, a quantity, named quantities or a formula (`whole_clause`), and the end of the
+reply or followed by a further heading or a section of explanation. Any other line is read without its heading, as a
+sentence.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import re
 
 from harness.answers.words import without_text_commands
 from harness.grading.compare.named_quantities import names_quantities
+from harness.grading.find.chinese import quantity_of
 from harness.grading.find.explanation import opens
 from harness.grading.find.whole_clause import is_formula, is_judgement
 
@@ -36,7 +38,8 @@ def _with_label(heading: re.Match[str]) -> str:
     line = heading["line"].strip(_MARKS)
     behind = heading["next"] or ""
     ends = not behind or behind.startswith(("#", "【", "---")) or opens(behind)
-    is_answer = is_judgement(line) or names_quantities(line) or is_formula(without_text_commands(line), line)
+    is_answer = is_judgement(line) or names_quantities(line) or quantity_of(line) is not None
+    is_answer = is_answer or is_formula(without_text_commands(line), line)
     if not ends or not is_answer:
         return heading.group()
     n_before = heading.start("line") - heading.start()
