@@ -1,6 +1,7 @@
 r"""What follows a stated answer in its own sentence: answers × statements × words behind them, in four languages.
 
-For: harness.grading.find.rest_of_sentence, harness.grading.find.sentences, harness.grading.find.behind.
+For: harness.grading.find.rest_of_sentence, harness.grading.find.box_words, harness.grading.find.sentences,
+harness.grading.find.behind.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from harness.grading.find.box_words import goes_on_amid_sentence
 from harness.grading.find.rest_of_sentence import adds_nothing, leaves_value, restatement
 from tests.grading.outcomes import outcome
 
@@ -188,6 +190,7 @@ RUNS = (
     "(",
     "$",
     "$1$ ",
+    "\\(",
 )
 """Pieces of a hostile rest: blanks, marks and words that the list allows."""
 
@@ -199,6 +202,7 @@ def test_a_long_rest_is_read_in_bounded_time(piece: str) -> None:
         rest = f" apples {piece * (length // len(piece))}x"
         for read in (leaves_value, restatement, adds_nothing):
             read(rest)
+        goes_on_amid_sentence(rest, answer="3", states=False)
     # Each takes milliseconds; patterns that share a run of blanks took 12 seconds and more.
     assert time.process_time() - began < 1.5
 

@@ -25,6 +25,7 @@ from harness.grading.find.rest_of_sentence import (
     FUNCTION_WORDS_ELSEWHERE,
     LEFT,
     LIMITS,
+    MAX_REST_CHARS,
     SIGNS,
     leaves_value,
     on_one_line,
@@ -113,7 +114,9 @@ def goes_on_amid_sentence(rest: str, *, answer: str, states: bool) -> bool:
     Up to the next mark may stand a noun or a verb, or a word of `_OPENS_AMID` without one that limits, and behind it
     any nouns, verbs and adjectives, but of the function words only `_AMID`. Behind the mark, `leaves_value` decides.
     """
-    rest = SIGNS.sub("", on_one_line(rest))
+    rest = SIGNS.sub("", on_one_line(rest[: MAX_REST_CHARS + 1]))
+    if len(rest) > MAX_REST_CHARS:
+        return False
     bare = _FORMULA.sub(lambda formula: " " * len(formula.group()), rest)
     mark = _MARK.search(bare)
     words = words_of(bare[: mark.start()] if mark else bare)
