@@ -243,12 +243,12 @@ def test_a_box_that_is_struck_out_states_nothing(strike: str, boxed: str) -> Non
     [
         ("12, 13", r"\boxed{12, ~~\text{and}~~ 13}"),
         ("12, 13", r"$\boxed{12, ~~\text{and}~~ 13}$"),
-        ("12, 13", r"$x = \boxed{12,~~13}$. Here ~~ is a space."),
+        ("12, 13", r"$x = \boxed{12,~~13}$, with ~~ as a space"),
         ("5", r"$~~\boxed{5}~~$"),
         ("5", r"\boxed{~~5~~}"),
         ("5", r"<s>The answer is \boxed{5}.</s>"),
         ("5", r"<s>\boxed{5}</s>"),
-        ("5", r"It is a ~~ b, so \boxed{5}. Also c ~~ d."),
+        ("5", r"It is a ~~ b, so \boxed{5}, and c ~~ d."),
     ],
 )
 def test_spaces_of_a_formula_and_the_signs_of_both_ends_strike_nothing_out(reference: str, reply: str) -> None:

@@ -175,8 +175,8 @@ def test_time_in_which_a_second_grader_had_no_processor_is_not_the_answers(
 @pytest.mark.usefixtures("second")
 def test_agreement_lists_what_moves_the_score_most_first() -> None:
     questions = {name: question("5", name=name) for name in ("a", "b")}
-    samples = [sample(t, name="a", index=i) for i, t in enumerate(["\\boxed{5} men of 6", *["The answer is 5"] * 3])]
-    samples += [sample("\\boxed{5} men of 6", name="b", index=0)]
+    samples = [sample(t, name="a", index=i) for i, t in enumerate(["\\boxed{5} no 6", *["The answer is 5"] * 3])]
+    samples += [sample("\\boxed{5} no 6", name="b", index=0)]
     grades: list[Grade] = [grade(questions[s.question_id], s) for s in samples]
     result = agreement(grades, second_verdicts("math-verify", questions, samples))
     assert result.matrix == {("correct", "wrong"): 2, ("correct", "correct"): 3}

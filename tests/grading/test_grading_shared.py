@@ -62,8 +62,7 @@ def false_accepts(results: list[tuple[Labelled, Grade]]) -> list[str]:
     return [row.name for row, grade in results if grade.verdict == "correct" and not row.correct]
 
 
-# Undecided: a reply that goes on with "but let me recheck" behind its box.
-@pytest.mark.parametrize(("kind", "least"), [("equality", 1.0), ("extraction", 0.96), ("hostile", 1.0)])
+@pytest.mark.parametrize(("kind", "least"), [("equality", 1.0), ("extraction", 1.0), ("hostile", 1.0)])
 def test_hand_made_rows(shared_data: Path, kind: str, least: float) -> None:
     results = judged(labelled.hand_made(shared_data, kind))
     assert agreement(results) >= least
@@ -108,7 +107,7 @@ def test_our_own_pairs(shared_data: Path) -> None:
 
 def test_real_outputs(shared_data: Path) -> None:
     results = judged(labelled.outputs(shared_data))
-    assert agreement(results) >= 0.997
+    assert agreement(results) >= 0.998
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -20,8 +20,6 @@ import re
 from harness.grading.find.behind_chinese import closes_in_chinese, leaves_in_chinese
 from harness.grading.find.behind_english import MARKS, closes_in_english, leaves_in_english, speaks_of_others
 from harness.grading.find.behind_values import MAY_ANNOUNCE, Stated, repeated, stated_in_chinese, stated_in_english
-from harness.grading.find.beside_box import end_of_formula
-from harness.grading.find.box_words import goes_on_amid_sentence
 from harness.grading.find.explanation import concludes, explains
 from harness.grading.find.refusals import is_repaired, is_taken_back
 from harness.grading.find.repeated import is_letter, letter_in, plain
@@ -55,7 +53,6 @@ _HAN = re.compile(r"[\u3400-\u9fff]")
 _LATIN_WORD = re.compile(r"(?<![A-Za-z])(?![A-Z]+(?![A-Za-z]))[A-Za-z]{2,}")
 """A word; a letter or capitals, such as x and AB, belong to a formula in any language."""
 
-_VERB_OF_ANSWER = re.compile(r"\A[^A-Za-z]*+(?=(?:is|are|was|were|has)\b)")
 _OTHER_LETTER = re.compile(r"[\u0370-\u1dff\u2e80-\uffff]")
 
 _SCRIPTS = tuple(
@@ -111,16 +108,10 @@ def _values_behind(text: str, end: int, hi: int, answer: str, *, is_boxed: bool)
     if closing is not None and closing.re is _BEHIND_LETTER:
         sentences[0] = f"{closing['mark']}{sentences[0]}"
     explained = explains(sentences)
-    rest_of_box = None
-    if is_boxed:  # what stands in the formula of a box is read with the box
-        outside = end_of_formula(text, end, hi)
-        rest_of_box = (
-            sentences[0] if outside == end else _sentences(text, outside, min(hi, outside + MAX_BEHIND_CHARS))[0]
-        )
     open_ones = [
         index
         for index in range(len(sentences))
-        if (index == 0 and not _leaves_rest(sentences, answer, explained, rest_of_box))
+        if (index == 0 and not _leaves_rest(sentences, answer, explained, is_boxed))
         or not _is_harmless(sentences, index, answer, explained)
     ]
     last_open = max(open_ones, default=0 if is_repaired(text, end, hi) or is_taken_back(text, end, hi) else -1)
@@ -187,26 +178,19 @@ def _is_chinese(sentence: str) -> bool:
     return n_han > 0 and n_han >= sum(map(len, _LATIN_WORD.findall(_COMMAND.sub("", sentence))))
 
 
-def _leaves_rest(sentences: list[str], answer: str, explained: list[bool], rest_of_box: str | None) -> bool:
+def _leaves_rest(sentences: list[str], answer: str, explained: list[bool], is_boxed: bool) -> bool:
     """Whether the rest of the answer's own sentence is of the closed list of `rest_of_sentence`; true for a rest with
     letters of other scripts than Latin, and behind a letter, whose option may have any text.
-
-    rest_of_box: the rest behind a box and its formula; None without a box.
     """
-    rest = sentences[0] if rest_of_box is None else rest_of_box
-    is_read = _OTHER_LETTER.search(rest) is None and not is_letter(answer)
+    rest = sentences[0]
+    is_read = _OTHER_LETTER.search(rest) is None and not is_letter(answer) and not is_boxed
     begins_sentence = rest[:1].isupper() and rest[:2] != "I " and " " in rest
     if "(?" in rest:
         return False
     if not is_read or not rest.strip(MARKS) or begins_sentence or closes_in_english(rest.strip(MARKS)):
         return True
     states = any(index == 0 for index, _ in _stated(sentences, 0, answer, explained))
-    if leaves_value(rest, answer=answer, states=states):
-        return True
-    # "\\boxed{12} is impossible" speaks of the answer.
-    sentence = _VERB_OF_ANSWER.sub("it ", rest.lstrip(";"))
-    amid = rest_of_box is not None and goes_on_amid_sentence(rest, answer=answer, states=states)
-    return amid and leaves_in_english(sentence, answer, is_rest=False)
+    return leaves_value(rest, answer=answer, states=states)
 
 
 def _is_harmless(sentences: list[str], index: int, answer: str, explained: list[bool]) -> bool:

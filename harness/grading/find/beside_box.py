@@ -259,13 +259,6 @@ def formula_around(text: str, position: int, lo: int) -> tuple[str, int] | None:
     return opening
 
 
-def end_of_formula(text: str, position: int, hi: int) -> int:
-    """Return where the formula around `position` ends in text[:hi], with its delimiter; else `position`."""
-    opening = formula_around(text, position, 0)
-    closing = opening and re.compile(_CLOSING[opening[0]]).search(text, position, min(hi, position + BEHIND_CHARS))
-    return closing.end() if closing else position
-
-
 def _behind_in_formula(inside: str, value: str) -> str | None:
     """Return the text that `inside`, the rest of the formula behind a box, adds to the box's value, perhaps ""; None if
     the box is only a part of a larger expression.

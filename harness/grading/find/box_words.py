@@ -14,23 +14,9 @@ from __future__ import annotations
 
 import re
 
-from harness.answers.grammar.numerals import multiplies
 from harness.answers.grammar.tree import names
 from harness.answers.grammar.units import FUNCTION_WORDS, changes_number, is_plural, split_scale, unit_of, with_per
-from harness.grading.find.behind_english import MARKS, closes_in_english, speaks_of_others
 from harness.grading.find.beside_box import NUMBER
-from harness.grading.find.plain_words import CONDITIONAL, are_plain
-from harness.grading.find.rest_of_sentence import (
-    DENIES_ELSEWHERE,
-    FUNCTION_WORDS_ELSEWHERE,
-    LEFT,
-    LIMITS,
-    MAX_REST_CHARS,
-    SIGNS,
-    leaves_value,
-    on_one_line,
-    words_of,
-)
 
 _BEHIND_CHARS = 120
 """Longest text behind a box that is read."""
@@ -63,27 +49,6 @@ _PER_TIME = names("hourly daily weekly monthly yearly annually")
 """Words that make a rate of the quantity before them: 120 dollars monthly."""
 
 
-_MARK = re.compile(r"[,;–—(…]|\.\.\.")
-_FORMULA = re.compile(r"\$[^$]*(?:\$|\Z)|\\\((?:[^\\]|\\[^)])*\\\)|\\[A-Za-z]+|\([A-Za-z\d]\)")
-_VERBS = names("is are was were has have had")
-_OPENS_AMID = names(
-    "a after an are as at because before but by during each every few fewer for from had has have in is less more of "
-    "on per since such that to was were when which who with"
-)
-_AMID = names(
-    "across all and any be been being both can did do does he her his if into it its off one onto other our out over "
-    "same she so some than the their them then there these they this those through under up we where while whose will "
-    "you your"
-)
-"""`_OPENS_AMID`, `_AMID`: words that link parts of a sentence and neither deny, doubt nor limit the number before."""
-
-_BEHIND_NAME = names("away between could like may no not should still without would")
-"""Words that speak of what was counted, behind its name: "students are not on the team"."""
-
-_NOT_AMID = ((CONDITIONAL | FUNCTION_WORDS_ELSEWHERE | DENIES_ELSEWHERE) - FUNCTION_WORDS) - {"given"}
-"""Words of guesses, and words of other languages that deny or link."""
-
-
 def name_behind(content: str, text: str, end: int, hi: int, *, is_bare: bool) -> str:
     """Return the unknown words that name what the number in a box measures or counts; "" if none stand behind it.
 
@@ -106,42 +71,6 @@ def name_behind(content: str, text: str, end: int, hi: int, *, is_bare: bool) ->
     if words[length : length + 1] == ["per"]:
         length += 3 if words[length + 1 : length + 2] in (["square"], ["cubic"]) else 2
     return " ".join(words[:length])
-
-
-def goes_on_amid_sentence(rest: str, *, answer: str, states: bool) -> bool:
-    """Whether a sentence goes on behind a box amid it: "there are \\boxed{8} integers in the set, as required".
-
-    Up to the next mark may stand a noun or a verb, or a word of `_OPENS_AMID` without one that limits, and behind it
-    any nouns, verbs and adjectives, but of the function words only `_AMID`. Behind the mark, `leaves_value` decides.
-    """
-    rest = SIGNS.sub("", on_one_line(rest[: MAX_REST_CHARS + 1]))
-    if len(rest) > MAX_REST_CHARS:
-        return False
-    bare = _FORMULA.sub(lambda formula: " " * len(formula.group()), rest)
-    mark = _MARK.search(bare)
-    words = words_of(bare[: mark.start()] if mark else bare)
-    behind = "" if mark is None else mark.group() + SIGNS.sub("", rest[mark.end() :])
-    closing = behind.strip(MARKS + ";")
-    closes = closes_in_english(closing) or speaks_of_others(closing, "")
-    if behind and not closes and not leaves_value(behind, answer=answer, states=states):
-        return False
-    if not words or words in (["and"], ["then"]):
-        return True  # a reply that was cut
-    first, is_name = words[0], words[0] not in FUNCTION_WORDS
-    # "at least", "in the first case"; several values may be those of parts.
-    limits = LIMITS - {"more", "less", "fewer", "part" if "," in answer else ""}
-    if not is_name and first not in _VERBS and not limits.isdisjoint(words[:3]):
-        return False
-    multiplied = multiplies(first) and split_scale(first)[0] == 1  # \boxed{5} million is read with the box
-    is_plain = first in LEFT | _OPENS_AMID or are_plain([first], _OPENS_AMID)
-    is_adjective = rest.startswith("-") or (first.endswith("ed") and any(map(is_plural, words[1:2])))  # "potted plants"
-    linked = FUNCTION_WORDS.intersection(words[1:]) - _AMID - _OPENS_AMID
-    return (
-        (is_plain or is_adjective)
-        and not multiplied
-        and _NOT_AMID.isdisjoint(words)
-        and (not linked or (is_name and linked <= _BEHIND_NAME))
-    )
 
 
 def _leaves_unit(words: list[str]) -> bool:

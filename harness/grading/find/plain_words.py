@@ -20,7 +20,7 @@ DETERMINERS = names("the a an its their his her our this these of and")
 _PROCEDURE = names("case cases step steps condition assumption hypothesis")
 """Nouns for steps of a solution; a number of these ("3 cases") is no answer."""
 
-CONDITIONAL = names(
+_CONDITIONAL = names(
     "if unless when whenever where suppose supposing assume assumed assuming provided providing given let would could "
     "should might may perhaps maybe possibly probably had were except although though while until whether or either "
     "imagine say says said claim claims guess for with in without only against"
@@ -31,7 +31,7 @@ CONDITIONAL = names(
 def has_condition(clause: str) -> bool:
     """Whether a clause has a word of conditions or guesses ("if", "perhaps"), or a noun for a step of a solution."""
     words = {word.lower() for word in re.findall(r"[A-Za-z]+", clause)}
-    return not words.isdisjoint(CONDITIONAL) or not words.isdisjoint(_PROCEDURE)
+    return not words.isdisjoint(_CONDITIONAL) or not words.isdisjoint(_PROCEDURE)
 
 
 _MAX_NO_PARTICIPLE = 3
