@@ -143,6 +143,9 @@ def test_a_judgement_with_its_reason_behind_it_is_the_answer() -> None:
                 f"{reply}不对，再想想。",
             ):
                 assert outcome(words[0], spoilt) != "correct", spoilt
+            for end in ("，所以这句话是{}的。", "，说法{}，是吧。", "，打{}"):
+                spoilt = reply.rstrip("。") + end.format(others[0] if "打" in end else others[2 if "法" in end else 1])
+                assert outcome(words[0], spoilt) == "undecided", spoilt
 
 
 def test_a_conclusion_has_the_number_of_its_calculation_in_any_unit() -> None:

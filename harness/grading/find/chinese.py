@@ -168,7 +168,7 @@ _MARK = rf"[(（【\[]\s*{_WORD}\s*[)）】\]]"
 _MARKED = re.compile(rf"(?:.*[。.．！!])?\s*{_MARK}")
 """A judgement in brackets, alone or behind the statement that it judges: 7是42的因数。（√）."""
 
-_JUDGES = re.compile(rf"{_WORD}\$?\s*(?:[。.．！!\n]|\Z)")
+_JUDGES = re.compile(rf"{_WORD}\$?\s*(?:[。.．！!，,；;\n]|\Z)")
 _WITH_REASON = re.compile(
     r"(?P<sentence>[^。！!\n]{1,120})[。！!\n*_\s]++(?:(?:这是)?因为|由于|∵|(?:理由|原因)[是：:])(?P<reason>.*)",
     re.DOTALL,
@@ -365,7 +365,7 @@ def judgement_with_reason(text: str) -> tuple[int, int] | None:
 
 
 def _judges_otherwise(text: str, word: str) -> bool:
-    """Whether a sentence of a text ends in another judgement than `word`."""
+    """Whether a clause of a text ends in another judgement than `word`."""
     return any(words_of(judged["word"]) != words_of(word) for judged in _JUDGES.finditer(text))
 
 
