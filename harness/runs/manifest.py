@@ -439,10 +439,12 @@ def _same(old: Any, new: Any) -> bool:
 def refusal(benchmark: str, changed: list[Difference]) -> StoreError:
     """The error that refuses to mix samples, one line per changed field."""
     lines = "\n".join(f"  {difference}" for difference in changed)
-    return StoreError(
+    error = StoreError(
         f"this run holds samples of {quoted(benchmark)} made with other settings, and runs never mix:\n{lines}\n"
         "Use the old settings, or another run folder."
     )
+    error.other_settings = lines
+    return error
 
 
 def _show(value: Any) -> str:
