@@ -53,8 +53,8 @@ from harness.generation.settings import (
     Patience,
     RunSettings,
     Salvage,
-    extended,
     with_neutral,
+    with_record,
 )
 from harness.generation.spending import Account
 from harness.presets import preset as presets
@@ -240,7 +240,7 @@ def refuse_other_settings(questions_asked: Asked) -> None:
         if former is not None and folder.benchmark(question_set.name).has_samples():
             now = settings.identity(question_set)
             identity = without_secrets(former.identity) | {field: now.get(field) for field in BEFORE_SERVERS}
-            extended(manifest, folder, question_set, msgspec.structs.replace(former, identity=identity))
+            with_record(manifest, folder, question_set, msgspec.structs.replace(former, identity=identity))
 
 
 def _refuse_too_few(target: float, benchmark: str, samples: int, *, named: bool) -> None:

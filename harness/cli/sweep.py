@@ -244,14 +244,14 @@ def _carry_out(
     from harness.cli.terminal import Terminal
     from harness.verbs.sweep.whole import carry_out, with_tables
 
-    def ended(*records: CellRecord) -> None:
+    def on_cell(*records: CellRecord) -> None:
         for record in records:
             _ended(record)
         if on_tables is not None and not any(record.lost for record in records):
             on_tables(with_tables(planned))
 
     with Terminal(warned=warned) as watcher:
-        return carry_out(planned, watcher, ended, SweepLanes(planned, ended).run)
+        return carry_out(planned, watcher, on_cell, SweepLanes(planned, on_cell).run)
 
 
 def _run_lane(planned: Sweep, lane: str, devices: list[str]) -> None:

@@ -40,7 +40,7 @@ from harness.generation.network.keeping import Keeper
 from harness.generation.outcome import Outcome, doubts
 from harness.generation.plan import SessionPlan
 from harness.generation.progress import Progress
-from harness.generation.settings import RunSettings, extended
+from harness.generation.settings import RunSettings, with_record
 from harness.generation.spending import Spent
 from harness.runs import questions as stored_questions
 from harness.runs.journal import Journal
@@ -160,7 +160,7 @@ class SamplingSession:
         # All identities before the first journal: a refused session must not touch any file of the run.
         for name, question_set in self._question_sets.items():
             self._fitted[name] = self._recorded_fit(name)
-            self._manifest = extended(self._manifest, self._folder, question_set, self._record(name, question_set))
+            self._manifest = with_record(self._manifest, self._folder, question_set, self._record(name, question_set))
         for name, question_set in self._question_sets.items():
             journal = Journal.open(self._folder.benchmark(name), log=self._log)
             self.journals[name] = journal
@@ -495,7 +495,9 @@ class SamplingSession:
                 )
                 rest = {n: r for n, r in self._manifest.benchmarks.items() if n != name}
                 self._manifest = msgspec.structs.replace(self._manifest, benchmarks=rest)
-                self._manifest = extended(self._manifest, self._folder, question_set, self._record(name, question_set))
+                self._manifest = with_record(
+                    self._manifest, self._folder, question_set, self._record(name, question_set)
+                )
 
     def _smallest_context(self, context_of: Callable[[Endpoint, str], int | None]) -> int | None:
         """Return the smallest context that the endpoints state, in tokens; None if none does. Raises `ServerError`."""

@@ -332,7 +332,7 @@ BEFORE_SERVERS = ("sampling", "seed", "prompt", *_WORDING, _ROWS, SHARD)
 """The fields of an identity that options and data decide alone. All others may depend on what a server states."""
 
 
-def extended(manifest: Manifest, folder: RunFolder, question_set: QuestionSet, record: BenchmarkRecord) -> Manifest:
+def with_record(manifest: Manifest, folder: RunFolder, question_set: QuestionSet, record: BenchmarkRecord) -> Manifest:
     """Return the manifest with this record of the benchmark.
 
     Raises `StoreError` if the identity changed. If the data changed, and the prompt did not, the message names the

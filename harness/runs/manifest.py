@@ -369,10 +369,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         if model != self.model:
             raise refusal(benchmark, [Difference("model", self.model, model)])
         before = self.benchmarks.get(benchmark)
-        if before is not None:
-            changed = differences(without_secrets(before.identity), record.identity)
-            if changed:
-                raise refusal(benchmark, changed)
+        if before is not None and (changed := differences(without_secrets(before.identity), record.identity)):
+            raise refusal(benchmark, changed)
         twins = [name for name in self.benchmarks if name != benchmark and safe_name(name) == safe_name(benchmark)]
         if twins:
             raise StoreError(f"benchmarks {quoted(twins[0])} and {quoted(benchmark)} would share a folder. Rename one.")

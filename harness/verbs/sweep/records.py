@@ -34,6 +34,9 @@ MAX_BYTES = 64 * 1024
 MAX_REASON_CHARS = 600
 """Largest length of a cell's reason, which has room for two paths of a usual length; longer ones lose sentences."""
 
+NOT_STARTED = "the server did not start: "
+"""The reason of a cell begins with these words if the server that was to be started for it did not start."""
+
 REFUSED = "its samples are of other settings: "
 """The reason of a cell begins with these words if its run folder holds samples of other settings than the file's."""
 
@@ -163,6 +166,16 @@ def sampled_record(sweep: Sweep, group: ServerGroup, cell: Cell) -> CellRecord |
     return record if whole and sweep.folder(cell).joinpath("manifest.json").is_file() else None
 
 
+def waits_for_change(sweep: Sweep, group: ServerGroup, cell: Cell) -> bool:
+    """Whether the cell has no sample that the sweep plans now because its server did not start, or because its folder
+    holds samples of other settings.
+    """
+    record = read(sweep, cell)
+    if record is None or record.refused == of_options(cell):
+        return record is not None and RunFolder(sweep.folder(cell)).has_samples()
+    return record.reason.startswith(NOT_STARTED) and record.of_samples == of_samples(group, cell)
+
+
 def of_another_server(sweep: Sweep, group: ServerGroup, cell: Cell) -> bool:
     """Whether the cell has all its samples, and the sweep's file described their server otherwise. Raises
     `StoreError` for a damaged record.
@@ -217,9 +230,16 @@ def whole_sentences(text: str) -> str:
     return f"{shown.rpartition('. ')[0]}. …" if shown.endswith("…") and ". " in shown else shown
 
 
-def refused(error: HarnessError) -> str:
-    """The reason of a cell whose run folder holds samples of other settings; empty for another error."""
-    return whole_sentences(REFUSED + in_one_line(error.other_settings)) if error.other_settings else ""
+def refusal_in_words(error: HarnessError) -> str:
+    """The reason of a cell whose run folder holds samples of other settings."""
+    return whole_sentences(REFUSED + in_one_line(error.other_settings))
+
+
+def refusal(sweep: Sweep, cell: Cell, error: HarnessError) -> CellRecord:
+    """The record of such a cell: its samples keep the stage that they reached. Raises `StoreError`."""
+    former = read(sweep, cell) or CellRecord(cell=cell.name, stage="failed", of_samples="", scoring="")
+    reason, options = refusal_in_words(error), of_options(cell)
+    return msgspec.structs.replace(former, reason=reason, code=error.exit_code, refused=options)
 
 
 # ---- for another process

@@ -57,9 +57,6 @@ UNSCORED = "scoring ended with "
 UNSENT = "the score is stored, but was not sent: "
 """The reason of a cell begins with these words if only a tracker failed."""
 
-NOT_STARTED = "the server did not start: "
-"""The reason of a cell begins with these words if the server that was to be started for it did not start."""
-
 OnCell = Callable[[CellRecord], None]
 """A callback that receives the record of each cell that ended, with or without success."""
 
@@ -123,7 +120,7 @@ def owing(sweep: Sweep) -> list[ServerGroup]:
         for group in sweep.groups
         if (cells := _undone(sweep, group))
         and (path := sweep.checkpoint_path(group.cells[0])) not in sweep.postponed
-        and not (path in sweep.unchanged and all(_waits_for_change(sweep, group, cell) for cell in cells))
+        and not (path in sweep.unchanged and all(records.waits_for_change(sweep, group, cell) for cell in cells))
     ]
 
 
@@ -137,16 +134,6 @@ def _undone(sweep: Sweep, group: ServerGroup) -> list[Cell]:
     """The group's cells that are left to sample or score."""
     late = _judges_late(sweep)
     return [cell for cell in group.cells if not _is_done(sweep, group, cell, judging=late)]
-
-
-def _waits_for_change(sweep: Sweep, group: ServerGroup, cell: Cell) -> bool:
-    """Whether the cell has no sample that the sweep plans now because its server did not start, or because its folder
-    holds samples of other settings.
-    """
-    record = records.read(sweep, cell)
-    if record is None or record.refused == records.of_options(cell):
-        return record is not None and RunFolder(sweep.folder(cell)).has_samples()
-    return record.reason.startswith(NOT_STARTED) and record.of_samples == records.of_samples(group, cell)
 
 
 def server_of(group: ServerGroup, watcher: Watcher) -> ServerSpec:
@@ -329,20 +316,17 @@ class _Group:
             reason = f"samples are missing, and the checkpoint {visible(str(deleted), 200)} was deleted"
             self.ended(cell, "failed", reason, EXIT_OWED)
         except HarnessError as error:
-            self.failed(cell, error)
+            self.record_failure(cell, error)
         return None
 
-    def failed(self, cell: Cell, error: HarnessError) -> None:
+    def record_failure(self, cell: Cell, error: HarnessError) -> None:
         """Record why the cell is not sampled. Samples of other settings keep the stage that they reached."""
         if isinstance(error, Interrupted):
             raise error
-        if not (reason := records.refused(error)):
+        if not error.other_settings:
             self.ended(cell, "failed", error.sentence, error.exit_code)
             return
-        former = records.read(self._sweep, cell)
-        former = former or CellRecord(cell=cell.name, stage="failed", of_samples="", scoring="")
-        refused = records.of_options(cell)
-        record = msgspec.structs.replace(former, reason=reason, code=error.exit_code, refused=refused)
+        record = records.refusal(self._sweep, cell, error)
         records.write(self._sweep, record)
         self._on_cell(record)
 
@@ -356,7 +340,7 @@ class _Group:
             server = hold.serving(spec, _server_stem(self._sweep, self._group, cells[0]))
         except ServerError as error:
             for cell in cells:
-                self.ended(cell, "failed", f"{NOT_STARTED}{in_short(error.sentence)}", error.exit_code)
+                self.ended(cell, "failed", f"{records.NOT_STARTED}{in_short(error.sentence)}", error.exit_code)
             return list(cells)
         for number, cell in enumerate(cells, 1):
             self.sampled(cell, server)
@@ -399,7 +383,7 @@ class _Group:
             code = error.exit_code
         except HarnessError as error:
             if error.other_settings:
-                self.failed(cell, error)
+                self.record_failure(cell, error)
                 return
             reason, code = error.sentence, error.exit_code
         if reason:
