@@ -45,6 +45,9 @@ class Watcher:
     def started(self, server: RunningServer, seconds: float) -> None:
         """A server is ready, `seconds` after its start."""
 
+    def probing(self, what: str) -> None:
+        """A probe begins. what: the server, and what its checks take, in one line."""
+
     def checking(self, check: str) -> None:
         """A probe makes this check now."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import signal
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -99,6 +101,8 @@ def command(
         _write(page, html(reports, earlier, league))
     if interrupted is not None:
         sys.stdout.flush()
+        # A further signal while Python ends must not change the exit code.
+        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
         raise interrupted
     if len(reports) < len(probes) or not all(report.tested for report in reports):
         sys.exit(HarnessError.exit_code)
@@ -259,13 +263,12 @@ def _why_not_compared(report: ProbeReport, reference: str) -> str:
     beside = [finding for finding in report.findings if finding.group == "reference"]
     missing = [finding.check for finding in beside if finding.outcome == "untested"]
     names = ", ".join(missing)
+    compared = ", ".join(item.check for item in report.findings if item.beside and item.outcome != "untested")
+    by = f"; compared by {compared}" if compared else ""
     if len(missing) < len(beside):
-        compared = ", ".join(finding.check for finding in beside if finding.outcome != "untested")
-        return f"{names} (the table, or a line above, says why); compared by {compared}" if missing else ""
+        return f"{names} (the table, or a line above, says why){by}" if missing else ""
     if not beside:
-        if Path(reference).exists():
-            return ""
-        return f"none of the checks of {spell(option('checks'))} compares the two; weights and greedy replies do"
+        return "" if Path(reference).exists() else f"weights, draws and greedy replies are not among the checks{by}"
     if all(finding.check in report.left_out for finding in beside):
         return f"the budget left out {names}"
     return f"{names} could not be made (the table, or a line above, says why)"
@@ -285,21 +288,11 @@ def _verdict_line(report: ProbeReport, reference: str | None) -> str:
     n = {outcome: report.count(outcome) for outcome in ("sound", "spoils", "warns", "untested")}
     if report.sound:
         verdict = "nothing spoils a score"
-    elif _differs_alone(report, reference):
-        verdict = (
-            f"differs from the reference in {count_noun(n['spoils'], 'check')}, which would spoil a score of one of "
-            "the two servers"
-        )
+    elif report.differs and reference is not None and not Path(reference).exists():
+        verdict = f"the two servers differ ({', '.join(report.differs)}): their scores are of two set-ups"
     else:
         verdict = f"{n['spoils']} of its checks would spoil a score"
     return f"{verdict} ({n['sound']} sound, {n['warns']} with a warning, {n['untested']} could not be tested)"
-
-
-def _differs_alone(report: ProbeReport, reference: str | None) -> bool:
-    """Whether all that would spoil a score is a difference from a server, which may be the one with the fault."""
-    if reference is None or Path(reference).exists():
-        return False
-    return {finding.group for finding in report.findings if finding.outcome == "spoils"} == {"reference"}
 
 
 def _matrix(reports: list[ProbeReport]) -> None:

@@ -221,6 +221,10 @@ class Terminal(Watcher):
                 "takes them from the model's generation_config.json"
             )
 
+    def probing(self, what: str) -> None:
+        """Print what a probe will take, also with --quiet: it may show nothing else for minutes."""
+        click.echo(visible(what), err=True)
+
     def checking(self, check: str) -> None:
         """Print the name of the check; on a terminal the next name replaces it."""
         passing(f"probe: {check} …")

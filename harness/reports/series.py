@@ -36,17 +36,13 @@ MAX_NAMED_STEPS = 8
 """Largest number of steps that `listed_steps` names."""
 
 
-SETTINGS_DIFFER, SAMPLES_MISSING = "settings differ", "samples are missing"
-"""Why a step is passed over."""
-
-
 class Step(NamedTuple):
     """One model of a series.
 
     series: the line of the plot, such as a benchmark or a run. step: the position along the line, such as the number of
     training steps. score: None if the model has none yet; the table then says "missing". differs: the score differs
     from a base beyond chance; the table then marks it with `*`. remark: a footnote of the table, such as why samples
-    are missing. p: of the change since the step before; None if unknown. apart: it has other settings than its curve.
+    are missing. p: of the change since the step before; None if unknown.
     """
 
     series: str
@@ -55,12 +51,11 @@ class Step(NamedTuple):
     differs: bool = False
     remark: str = ""
     p: float | None = None
-    apart: bool = False
 
 
 class CurvePoint(NamedTuple):
-    """A point of a curve. accuracy: None where the step has none. passed_over: why the accuracy is not drawn, as
-    the function of this name says it.
+    """A point of a curve. accuracy: None where the step has none. lacks_samples: so many samples are missing that the
+    accuracy is not drawn.
     """
 
     series: str
@@ -68,11 +63,11 @@ class CurvePoint(NamedTuple):
     accuracy: float | None
     sampling_interval: Interval | None = None
     question_interval: Interval | None = None
-    passed_over: str = ""
+    lacks_samples: bool = False
 
     @property
     def drawn(self) -> bool:
-        return self.accuracy is not None and not self.passed_over
+        return self.accuracy is not None and not self.lacks_samples
 
 
 _Item = TypeVar("_Item", Step, CurvePoint)
@@ -81,8 +76,8 @@ _Item = TypeVar("_Item", Step, CurvePoint)
 def series_plot(steps: Sequence[Step]) -> Plot | None:
     """Accuracy against the step, one line per series, with 95 % sampling intervals as bands.
 
-    Steps may come in any order. A line has a gap at a step without a score, and at one that is passed over
-    (`passed_over`), between two others. Returns None if no series has two steps to draw. To write several plots into
+    Steps may come in any order. A line has a gap at a step without a score, and at one whose score lacks samples
+    (`lacks_samples`), between two others. Returns None if no series has two steps to draw. To write several plots into
     one folder, vary `name` and `subject` by `dataclasses.replace`.
     """
     return _plot([_point(step) for step in steps])
@@ -102,18 +97,16 @@ def _point(step: Step) -> CurvePoint:
         return CurvePoint(step.series, step.step, None)
     score = step.score
     intervals = score.sampling_interval, score.question_interval
-    return CurvePoint(step.series, step.step, score.accuracy, *intervals, passed_over(score, apart=step.apart))
+    return CurvePoint(step.series, step.step, score.accuracy, *intervals, lacks_samples(score))
 
 
-def passed_over(score: Score, *, apart: bool) -> str:
-    """Why a step is no point of its curve: its settings are others (`apart`), or more than `MAX_MISSING_SHARE` of the
-    planned samples are missing; else empty.
+def lacks_samples(score: Score) -> bool:
+    """Whether more than `MAX_MISSING_SHARE` of a score's planned samples are missing.
 
     The samples that came first tend to be short and right, or made a run stop: a curve through such a score would show
     a jump of the model where only its run ended.
     """
-    lacks_samples = score.n_missing > MAX_MISSING_SHARE * (score.n_samples + score.n_missing)
-    return SETTINGS_DIFFER if apart else SAMPLES_MISSING if lacks_samples else ""
+    return score.n_missing > MAX_MISSING_SHARE * (score.n_samples + score.n_missing)
 
 
 def mean_plot(
@@ -175,9 +168,8 @@ def _plot(points: Sequence[CurvePoint]) -> Plot | None:
     ]
     between = [point for point in listed if lines[point.series][0].step < point.step < lines[point.series][-1].step]
     gaps = " Gaps: steps without a score." if any(point.accuracy is None for point in between) else ""
-    for why in (SETTINGS_DIFFER, SAMPLES_MISSING):
-        if others := [point for point in listed if point.passed_over == why]:
-            gaps += f" No point, since {why}: {_steps_text(others, len(labels))}."
+    if lacking := [point for point in listed if point.lacks_samples]:
+        gaps += f" No point, since samples are missing: {_steps_text(lacking, len(labels))}."
     domain = {"domain": [min(point.step for point in present), max(point.step for point in present)], "nice": False}
     return Plot(
         name="series",
@@ -196,7 +188,7 @@ def _plot(points: Sequence[CurvePoint]) -> Plot | None:
 def series_table(steps: Sequence[Step], legend: str = "", subject: str = "") -> Table:
     """One row per step: accuracy, both 95 % intervals, number of samples, and the change since the step before.
 
-    A change is counted from the last step before that is not passed over (`passed_over`); one that is apart has none.
+    A change is counted from the last step before that does not lack samples (`lacks_samples`).
     legend: what the title says of the mark `*`. subject: what the title begins with, such as the benchmark. If a step
     states the p of its change, the last column shows it.
     """
@@ -204,15 +196,15 @@ def series_table(steps: Sequence[Step], legend: str = "", subject: str = "") -> 
     notes: list[str] = []
     reached: dict[str, float] = {}
     with_p = any(step.p is not None for step in steps)
-    for name, step, score, differs, remark, p, apart in _order(steps):
+    for name, step, score, differs, remark, p in _order(steps):
         if remark:
             notes.append(remark)
         if score is None or score.accuracy is None:
             missing = "missing" + (f" [{len(notes)}]" if remark else "")
             rows.append((short(name), step_text(step), missing, *[ABSENT] * (4 + with_p)))
             continue
-        before = None if apart else reached.get(name)
-        if not passed_over(score, apart=apart):
+        before = reached.get(name)
+        if not lacks_samples(score):
             reached[name] = score.accuracy
         rows.append(
             (
@@ -235,11 +227,8 @@ def series_table(steps: Sequence[Step], legend: str = "", subject: str = "") -> 
     columns = ("series", "step", "accuracy", "sampling interval", "question interval", "samples", "change")
     title = f"{subject}: accuracy" if subject else "Accuracy"
     change = "change: from the row before" + (", with its p" if with_p else "")
-    why = {passed_over(step.score, apart=step.apart) for step in steps if step.score is not None}
-    if SAMPLES_MISSING in why:
+    if any(step.score is not None and lacks_samples(step.score) for step in steps):
         change += f"; a row with more than {MAX_MISSING_SHARE * 100:g} % of its samples missing is passed over"
-    if SETTINGS_DIFFER in why:
-        change += "; a row with other settings is passed over"
     return Table(
         f"{title} against step, in %, with 95 % intervals ({MEANINGS}); {change}{legend}",
         (*columns, *(["p"] if with_p else [])),

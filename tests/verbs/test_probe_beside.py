@@ -5,12 +5,13 @@ For: harness.verbs.probe.template_child, harness.verbs.probe.transformers_child.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import random
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ from harness.runs.manifest import BenchmarkRecord, Fingerprint, Manifest, Plan
 from harness.verbs.probe import counterparts, load, overlap, probe, reference, template
 from harness.verbs.probe.asking import CHAT
 from harness.verbs.probe.counterparts import FolderReference, SavedReference, counterpart
-from harness.verbs.probe.findings import Check, Finding
+from harness.verbs.probe.findings import Check, Finding, Group, ProbeReport, Seen, findings_of
 from harness.verbs.probe.template import ServerTemplate
 from server_launchers.keeping.supervisor import RunningServer
 from tests.faults.server import FaultServer, Request, Step, http
@@ -572,7 +573,7 @@ def test_a_server_for_chats_only_is_found_by_one_request(tmp_path: Path, lacks: 
     ("theirs", "outcome", "says"),
     [
         ("the same", "sound", "the reference has as many tokens, so the model's own template adds it"),
-        ("none", "warns", "the reference has 6 tokens alone, 7 with a system message"),
+        ("none", "spoils", "the reference has 6 tokens alone, 7 with a system message"),
         ("no reply", "warns", "the reference cannot be asked"),
         ("no reference", "warns", "a system prompt is added where none is sent"),
     ],
@@ -592,8 +593,8 @@ def test_a_system_prompt_that_the_reference_adds_too_is_the_models_own(theirs: s
 @pytest.mark.parametrize(
     ("theirs", "outcome", "says"),
     [
-        ("a system prompt added", "warns", "the reference adds a system prompt that the server does not add"),
-        ("a system prompt always added", "warns", "with a system message"),
+        ("a system prompt added", "spoils", "the reference adds a system prompt that the server does not add"),
+        ("a system prompt always added", "spoils", "with a system message"),
         (None, "sound", "the reference has as many tokens"),
         ("no reply", "sound", "the reference cannot be asked"),
         ("no reference", "sound", "6 tokens alone, 7 with a system message"),
@@ -621,10 +622,39 @@ def test_two_servers_with_other_prompts_differ_and_neither_is_accused_alone(tmp_
             done = harness(tmp_path, "probe", mine.base_url, *words)
         assert done.code == 4
         said = " ".join(done.out.split())
-        assert "differs from the reference in 1 check, which would spoil a score of one of the two servers" in said
         unlike = ours is not theirs
+        what = "prompts, greedy replies" if unlike else "greedy replies"
+        assert f"the two servers differ ({what}): their scores are of two set-ups" in said
         assert said.count("adds a system prompt that") == unlike, said
         assert said.count(which) == 2 * unlike
+
+
+def test_nothing_spoils_only_if_no_check_spoils_and_two_servers_differ_only_if_nothing_else_does() -> None:
+    for outcomes in itertools.product(("sound", "warns", "untested", "spoils"), repeat=3):
+        seen = [
+            Seen(outcome=outcome, sent="", came="", beside=beside)  # type: ignore[arg-type]
+            for outcome, beside in zip(outcomes, ("", "prompts", ""), strict=True)
+        ]
+        checks = [replace(probe.CHECKS[0], name=name, group=group) for name, group in zip("abc", GROUPS, strict=True)]
+        report = ProbeReport(
+            address="", model="", engine=None, version="", seed=1, findings=findings_of(checks, seen), requests=0,
+            tokens=0, seconds=0.0,
+        )  # fmt: skip
+        spoilt = [name for name, outcome in zip(("", "prompts", "c"), outcomes, strict=True) if outcome == "spoils"]
+        assert report.sound == (not spoilt)
+        assert report.differs == (spoilt if "" not in spoilt else [])
+
+
+GROUPS: tuple[Group, ...] = ("protocol", "template", "reference")
+
+
+def test_one_server_by_two_names_is_the_same_and_two_names_of_one_address_need_not_be() -> None:
+    for theirs, same in {
+        "http://127.0.0.1:8001/v1": True, "http://127.0.0.1:8002/v1": False,
+        "http://127.0.0.1:8001/v2": False, "http://10.9.8.7:8001/v1": False, "http://no.such.invalid:8001/v1": False,
+    }.items():  # fmt: skip
+        assert counterparts._is_one_server("http://localhost:8001/v1", theirs) == same, theirs
+    assert not counterparts._is_one_server("http://a.localhost/v1", "http://b.localhost/v1")
 
 
 SWITCHED = {"extra_body": {"top_k": 7}, "chat_template_kwargs": {"enable_thinking": False}}
@@ -673,7 +703,8 @@ def test_the_report_says_that_the_reference_was_not_examined(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("checks", "why"),
     [
-        ("length", "none of the checks of --checks compares the two; weights and greedy replies do"),
+        ("length", "weights, draws and greedy replies are not among the checks\n"),
+        ("added words", "weights, draws and greedy replies are not among the checks; compared by added words\n"),
         ("length,weights", "the budget left out weights"),
     ],
 )

@@ -578,12 +578,23 @@ def test_the_budget_is_no_reason_where_the_server_shows_no_probabilities(names: 
 
 
 def test_draws_are_priced_by_what_one_costs_on_this_server() -> None:
-    names = ["whole distribution", "temperature 0.5"]
-    # 100 draws of 19 tokens each, by two checks; by the usual price each would cost 4,500.
-    report = probe.examine(ToyAsker(Toy()), probe.select(names), seed=1, budget=4_000)
+    # 250 draws of 19 tokens each, and 100; by the usual price the first check would cost 11,250.
+    report = probe.examine(
+        ToyAsker(Toy()), probe.select(["whole distribution", "temperature 0.5"]), seed=1, budget=7_000
+    )
     assert {finding.outcome for finding in report.findings} == {"sound"}
-    assert 3_800 <= report.tokens <= 4_000
+    assert report.tokens <= 7_000
     assert not report.left_out
+
+
+def test_beside_a_reference_a_temperature_above_0_comes_before_other_checks() -> None:
+    beside = reference.against(reference.ServerReference(ToyAsker(Toy()), "the reference"))
+    warm = [name for name, kinds in worth.FINDS.items() if "temperature" in kinds]
+    for budget in range(5_000, 20_000, 500):
+        with_reference = worth.allotted([*probe.CHECKS, *beside], budget)
+        assert set(warm) & with_reference.keys(), budget
+        assert {"weights", "draws", "greedy replies"} <= with_reference.keys()
+    assert not set(warm) & worth.allotted(probe.CHECKS, 1_500).keys()
 
 
 def test_a_budget_pays_for_the_comparison_with_a_reference_first() -> None:

@@ -264,9 +264,13 @@ def test_a_probe_that_is_stopped_counts_the_checks_that_it_did_not_begin_in_one_
     with FaultServer(silent) as mine:
         run = start(tmp_path, ["probe", mine.base_url, "--checks", "usage,length,ends", "--seed", "1"])
         assert silent.under_way.wait(PATIENCE_SECONDS)
-        run.send_signal(signal.SIGINT)
+        # As `timeout -s INT` does.
+        for _ in range(3):
+            run.send_signal(signal.SIGINT)
+            time.sleep(0.02)
         silent.ends.set()
         out, err = run.communicate(timeout=PATIENCE_SECONDS)
+    assert run.returncode == 130
     assert "2 checks not begun, because the probe was stopped before this check\n" in out
     assert out.count("stopped before this check") == 1
     assert "stopped during this check" in out.replace("\n", " ")

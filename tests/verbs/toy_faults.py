@@ -587,6 +587,16 @@ class Slow(Fault):
         return answer
 
 
+class HotBehindCuts(Fault):
+    """A gateway that asks for temperature 1.8 whatever is asked, before a server with llama.cpp's own cuts."""
+
+    finds = ("temperature 1",)
+    says = "hotter than asked"
+
+    def request(self, body: Body) -> Body:
+        return {"top_k": 40, "min_p": 0.05, **body, "temperature": 1.8}
+
+
 class Wavering(Fault):
     """A batch moves each logit by 0.02 at every token of every reply."""
 
@@ -628,6 +638,7 @@ SOUND: dict[str, Callable[[], Fault]] = {
 }
 
 FAULTS: dict[str, Callable[[], Fault]] = {
+    "gateway before llama.cpp's cuts, temperature 1.8": HotBehindCuts,
     # Ends
     "half of max_tokens, says stop": lambda: Ends("ends", share=0.5, says="goes on from there"),
     "a third of max_tokens, says stop": lambda: Ends("ends", share=0.34, says="goes on from there"),

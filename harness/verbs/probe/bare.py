@@ -187,14 +187,14 @@ def _added(subject: Subject) -> Seen:
         return alone(sent, f"{came}; the reference states no usage")
     if theirs == counts:
         own = ", so the model's own template adds it" if alone is warns else ""
-        return sound(sent, f"{came}; the reference has as many tokens{own}")
+        return Seen(outcome="sound", sent=sent, came=f"{came}; the reference has as many tokens{own}", beside="prompts")
     came += f"; the reference has {theirs[0]} tokens alone, {theirs[1]} with a system message"
     subject.unlike = f"the prompts of the two differ, too; {WHICH}"
     # Only the prompts without a system message differ: one side has a system prompt of its own there.
     if n != theirs[0] and with_system == theirs[1]:
         longer, shorter = ("the server", "the reference") if n > theirs[0] else ("the reference", "the server")
         came += f": {longer} adds a system prompt that {shorter} does not add; {WHICH}"
-    return warns(sent, came)
+    return Seen(outcome="spoils", sent=sent, came=came, beside="prompts")
 
 
 def _copied(subject: Subject) -> Seen:

@@ -8,6 +8,8 @@ file is served by llama.cpp for the length of the probe.
 from __future__ import annotations
 
 import json
+import re
+import socket
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -48,6 +51,9 @@ MAX_BYTES = 64 * 1024 * 1024
 
 KEY_OPTIONS = ("api_key_env", "api_key_file")
 """Options that name the probed server's key; the options for the reference's key have the prefix `reference_`."""
+
+NO_NAME = re.compile(r"[\d.]+|[\da-f:.]*:[\da-f:.]*|localhost")
+"""A host that is an IP address, or this machine."""
 
 GGUF = ".gguf"
 FILES = (GGUF, ".json", ".jinja")
@@ -242,10 +248,11 @@ class Counterpart:
     server: ProbedEndpoint | None = None
 
     def is_same_model(self, server: ProbedEndpoint) -> bool:
-        """Whether the reference is `server` itself, by its address and model."""
+        """Whether the reference is `server` itself: the same model at the same address, by whatever name."""
         own = self.server
-        same_address = own is not None and own.endpoint.base_url == server.endpoint.base_url
-        return own is not None and same_address and own.asker.model == server.asker.model
+        if own is None or own.asker.model != server.asker.model:
+            return False
+        return _is_one_server(own.endpoint.base_url, server.endpoint.base_url)
 
     def of_itself(self) -> Counterpart:
         """The same checks, all untested: the reference is the probed server."""
@@ -256,6 +263,24 @@ class Counterpart:
     def weights(cls, true: ProbeReference, *further: Check) -> Counterpart:
         """The counterpart whose checks are the `further` ones and then the checks of weights against `true`."""
         return cls((*further, *reference.against(true)), true)
+
+
+def _is_one_server(ours: str, theirs: str) -> bool:
+    """Whether two addresses have the same path, port and IP address, and at most one of their hosts is a name: behind
+    two names, one IP address may have two servers (virtual hosts).
+    """
+    urls = urlsplit(ours), urlsplit(theirs)
+    hosts, (page, their_page) = (
+        [url.hostname or "" for url in urls],
+        [(url.path, url.port or url.scheme) for url in urls],
+    )
+    if hosts[0] == hosts[1] or page != their_page or not any(map(NO_NAME.fullmatch, hosts)):
+        return ours == theirs
+    try:
+        first, second = ({entry[4][0] for entry in socket.getaddrinfo(host, None)} for host in hosts)
+    except OSError:
+        return False
+    return bool(first & second)
 
 
 @contextmanager

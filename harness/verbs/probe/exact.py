@@ -2,14 +2,15 @@
 
 A Monte Carlo p-value is (1 + b) / (1 + m), where b of m simulated statistics are at least as extreme as the observed
 one. Under the null hypothesis it is at most α with probability at most α (Barnard 1963; Davison and Hinkley 1997,
-*Bootstrap Methods and their Application*, 4.2). Several tests are combined by Holm's method (1979, Scand. J. Statist.
-6:65).
+*Bootstrap Methods and their Application*, 4.2). Several tests are combined by Holm's method
+(`harness.scoring.differences.holm`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,7 @@ SIMULATED = 9_999
 
 SIMULATED_AGAIN = 99_999
 """Number of simulated draws if the first `SIMULATED` draws show a small p-value. The smallest two-sided p-value is then
-2e-5, far below Holm's bound for any number of our tests.
+2e-5, below Holm's bound for any number of our tests.
 """
 
 FITTED_RANGE = (0.01, 100.0)
@@ -50,6 +51,25 @@ def temperature(counts: Mapping[str, int], logprobs: Mapping[str, float], temper
     seen = sum(counts.get(name, 0) * logprobs[name] for name in names)
     rng = np.random.default_rng(seed)
     return two_sided(seen, lambda m: rng.multinomial(n, q, size=m) @ x)
+
+
+def draws_needed(
+    logprobs: Mapping[str, float], temperature: float, *, factor: float, level: float, power: float,
+    least: float = -math.inf,
+) -> float:  # fmt: skip
+    """Return about how many draws `temperature` needs to find, with the chance `power`, draws whose temperature is
+    `factor` times too high or too low. logprobs, temperature: as there. level: the p-value up to which it accuses.
+    least: the smallest log-probability of a token that the server does not cut.
+
+    By the normal approximation of the statistic, n = ((z·s₀ + w·s₁) / (m₁ − m₀))², with mean m and deviation s of one
+    logarithm at both temperatures, and the normal quantiles z of 1 − level/2 and w of `power`.
+    """
+    x = np.array(list(logprobs.values()))
+    z, w = NormalDist().inv_cdf(1 - level / 2), NormalDist().inv_cdf(power)
+    mean, deviation = _moments(x, temperature)
+    others = [_moments(x[x >= least], wrong) for wrong in (temperature * factor, temperature / factor)]
+    # Where both means are equal, as with a single token, no number of draws is enough.
+    return max((math.inf if abs(m - mean) < 1e-9 else ((z * deviation + w * sd) / (m - mean)) ** 2) for m, sd in others)
 
 
 def fitted_temperature(counts: Mapping[str, int], logprobs: Mapping[str, float]) -> float | None:
@@ -146,22 +166,18 @@ def difference(ours: int, n: int, theirs: int, m: int) -> tuple[float, float]:
     return low, a - b + math.hypot(float(first.high) - a, b - float(second.low))
 
 
-def holm(p_values: Sequence[float], alpha: float) -> list[bool]:
-    """For each hypothesis, whether Holm's method rejects it; the chance of any false rejection is at most `alpha`."""
-    rejected = [False] * len(p_values)
-    order = sorted(range(len(p_values)), key=p_values.__getitem__)
-    for rank, i in enumerate(order):
-        if p_values[i] > alpha / (len(p_values) - rank):
-            break
-        rejected[i] = True
-    return rejected
-
-
 def entropy(logprobs: Mapping[str, float]) -> float:
     """Entropy of the listed tokens in nats, with their probabilities scaled to sum to one."""
     q = _softmax(np.array(list(logprobs.values())))
     # Without the floor, 0 times the logarithm of 0 would be no number.
     return float(-(q * np.log(np.maximum(q, 1e-300))).sum())
+
+
+def _moments(x: NDArray[np.float64], temperature: float) -> tuple[float, float]:
+    """Mean and standard deviation of a token's logarithm, one of x, if tokens are drawn at this temperature."""
+    q = _softmax(x / temperature)
+    mean = float(q @ x)
+    return mean, math.sqrt(max(0.0, float(q @ (x - mean) ** 2)))
 
 
 def _softmax(x: NDArray[np.float64]) -> NDArray[np.float64]:

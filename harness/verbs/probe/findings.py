@@ -13,6 +13,7 @@ from harness.client.protocol.reply import RequestFailed
 from harness.core.errors import Interrupted, option
 from harness.core.inert import quoted
 from harness.core.nouns import count_noun
+from harness.scoring.differences import holm
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from harness.verbs.probe.subject import Kind, Lost, Subject
 
 Outcome = Literal["sound", "spoils", "warns", "untested"]
-"""spoils: a score from this server would be wrong, or belong to another model or setting.
+"""spoils: a score from this server would be wrong, or belong to another model or setting. Of a check that compares the
+server with a reference server: of one of the two, since their scores are of two set-ups.
 
 warns: worth knowing, but a score stands. untested: the server does not show what the check needs.
 """
@@ -42,13 +44,17 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 
     sent: what was sent, in words. came: what came back. p: the chance that a sound server shows something at least as
     odd; None without a statistical test. With a p, `outcome` counts only if Holm's method, over all tests of the probe,
-    rejects chance as the cause; else the check is sound.
+    rejects chance as the cause; else the check is sound. hidden: why the test could not have seen the fault that it is
+    for, so that the check is then untested; empty if it could. beside: what was compared with a reference; empty if
+    nothing was.
     """
 
     outcome: Outcome
     sent: str
     came: str
     p: float | None = None
+    hidden: str = ""
+    beside: str = ""
 
 
 def without_lost(seen: Seen, lost: Lost) -> Seen:
@@ -114,7 +120,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one check.
 
     why: why it matters for a score; mend: what to do if the check fails. tokens: what the check cost, as the server
-    counts.
+    counts. beside: what was compared with a reference; empty if nothing was.
     """
 
     check: str
@@ -126,6 +132,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     mend: str
     p: float | None = None
     tokens: int = 0
+    beside: str = ""
 
     @property
     def begun(self) -> bool:
@@ -185,6 +192,12 @@ class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
     def sound(self) -> bool:
         """Whether no finding spoils a score."""
         return self.count("spoils") == 0
+
+    @property
+    def differs(self) -> list[str]:
+        """What differs from the reference, if nothing else spoils a score; empty if something else does."""
+        beside = [finding.beside for finding in self.findings if finding.outcome == "spoils"]
+        return beside if all(beside) else []
 
     @property
     def cost(self) -> str:
@@ -275,6 +288,34 @@ class Check:
             return replace(self, tokens=self.unstated)
         shortest = None if self.shortest is None else factor * self.shortest
         return replace(self, tokens=factor * self.tokens, shortest=shortest)
+
+
+def findings_of(checks: Sequence[Check], seen: Sequence[Seen]) -> list[Finding]:
+    """Make a finding of what each check observed.
+
+    Observations with a p-value are judged together: an observation has its stated outcome if by Holm's method chance
+    does not explain it; else it is sound, or untested if its test could not have seen the fault. checks: all checks.
+    seen: what each of them observed, in the same order.
+    """
+    tested = [i for i, result in enumerate(seen) if result.p is not None]
+    adjusted = dict(zip(tested, holm([seen[i].p or 0.0 for i in tested]), strict=True))
+    findings = []
+    for i, (check, result) in enumerate(zip(checks, seen, strict=True)):
+        outcome, came = result.outcome, result.came
+        if result.p is not None:
+            corrected = f" ({adjusted[i]:.2g} for {len(tested)} tests)" if len(tested) > 1 else ""
+            came += f"; p = {result.p:.2g}{corrected}, a fault up to {FALSE_ALARM:g}"
+            if adjusted[i] > FALSE_ALARM:
+                outcome = "untested" if result.hidden else "sound"
+                came = f"{result.hidden}; {came}" if result.hidden else came
+        findings.append(
+            Finding(
+                check=check.name, group=check.group, outcome=outcome, sent=result.sent, came=came, why=check.why,
+                mend=check.mend, p=result.p,
+                beside=result.beside or (check.name if check.group == "reference" else ""),
+            )
+        )  # fmt: skip
+    return findings
 
 
 def names_of(checks: Sequence[Check]) -> str:

@@ -29,7 +29,7 @@ from harness.verbs.probe.asking import CHAT, COMPLETIONS, Choice, Inquiry, Refus
 from harness.verbs.probe.findings import Check, Seen, sound, spoils, untested, warns
 from harness.verbs.probe.overlap import divergence
 from harness.verbs.probe.reference import GRAVE
-from harness.verbs.probe.sampling import CUTS, NEAR, SURE
+from harness.verbs.probe.sampling import CUTS, NEAR, SURE, core
 from harness.verbs.probe.subject import LONG, OPEN_PROMPTS, STORY, Lost, Subject, listed, logprob_fields
 
 REPLIES = 12
@@ -132,19 +132,19 @@ def _later(choices: Sequence[Choice]) -> list[Token]:
     return [token for choice in choices for token in choice.tokens[1:] if token.top]
 
 
-def _finding(sent: str, us: Sequence[float], n_all: int) -> Seen:
+def _finding(sent: str, us: Sequence[float], n_all: int, likely: Sequence[float] = ()) -> Seen:
     """Return what the ranks of later tokens show: their mean is 0.5 if the server draws as it states.
 
     sent: what was asked, in words. us: the ranks (see `rank`) of the tested tokens. n_all: number of all tokens after
-    the first of each reply.
+    the first of each reply. likely: ranks among likely tokens only; the test with the smaller p-value decides.
     """
-    z, p = too_odd(us)
+    (z, p), us = min(((too_odd(ranks), ranks) for ranks in (us, likely) if ranks), key=lambda test: test[0][1])
     kind = "likelier" if z < 0 else "less likely"
     came = (
         f"{len(us)} of {n_all} tokens after the first are {abs(z):.1f} standard deviations {kind} than the server's "
         f"own log-probabilities say"
     )
-    return Seen(outcome="spoils", sent=sent, came=came, p=p)
+    return Seen(outcome="spoils", sent=sent, came=came, p=min(1.0, 2 * p) if likely else p)
 
 
 def _later_draws(subject: Subject) -> Seen:
@@ -158,7 +158,9 @@ def _later_draws(subject: Subject) -> Seen:
     rng = random.Random(subject.seed)  # noqa: S311 - no secret
     tops = undrawn([token.top for token in tokens])
     us = [rank(token.token, top, rng.random()) for token, top in zip(tokens, tops, strict=True)]
-    return _finding(sent, us, len(tokens))
+    # A higher temperature and a cut move these ranks in opposite directions; those among likely tokens ignore the cut.
+    likely = [rank_among(t.token, core(top), 1.0, rng.random()) for t, top in zip(tokens, tops, strict=True)]
+    return _finding(sent, us, len(tokens), [u for u in likely if u is not None])
 
 
 def stated_at(cold: Mapping[str, float], warm: Mapping[str, float], temperature: float) -> float | None:

@@ -39,6 +39,7 @@ from harness.core import codec
 from harness.core.codec import digest
 from harness.core.errors import Sentence, UsageError, option
 from harness.core.files import read_named, write_atomically
+from harness.scoring.differences import holm
 from harness.verbs.probe import exact
 from harness.verbs.probe.asking import Inquiry, ProbedServer, Refused
 from harness.verbs.probe.connecting import probed
@@ -202,7 +203,7 @@ def _rejected(p_values: Sequence[float | None], alpha: float) -> list[bool | Non
     tested = [i for i, p in enumerate(p_values) if p is not None]
     outcomes: dict[int, bool | None] = dict.fromkeys(tested)
     if tested and alpha / len(tested) >= 1 / (1 + MAX_SIMULATED):
-        rejected = exact.holm([p for p in p_values if p is not None], alpha)
+        rejected = [p <= alpha for p in holm([p for p in p_values if p is not None])]
         outcomes.update(zip(tested, rejected, strict=True))
     return [outcomes.get(i, False) for i in range(len(p_values))]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import signal
+import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
@@ -27,7 +28,6 @@ from harness.verbs.probe import (
     context,
     counterparts,
     ends,
-    exact,
     later,
     load,
     mixture,
@@ -45,14 +45,13 @@ from harness.verbs.probe import (
 from harness.verbs.probe.asking import ProbedServer, Refused
 from harness.verbs.probe.connecting import probed
 from harness.verbs.probe.findings import (
-    FALSE_ALARM,
     NOTHING,
     Check,
-    Finding,
     Outcome,
     ProbeInterrupted,
     ProbeReport,
     Seen,
+    findings_of,
     names_of,
     too_slow,
     unless_misled,
@@ -92,6 +91,9 @@ OPENING_TOKENS = 400
 
 RAW_DRAW_TOKENS = 7
 """About how many tokens a draw after raw text costs; see `Check.priced`."""
+
+AGAIN_SECONDS = 1.0
+"""A second signal within this many seconds of the first does not end the report of the finished checks."""
 
 UNSTATED_FACTOR = 4
 """A check's price is multiplied by this if replies state no usage: prompts then count by bytes, some 4 a token."""
@@ -148,7 +150,7 @@ def examine(
             seed=first_seed,
             findings=[
                 msgspec.structs.replace(finding, tokens=progress.costs.get(finding.check, 0))
-                for finding in _judged(checks, [progress.seen[check.name] for check in checks])
+                for finding in findings_of(checks, [progress.seen[check.name] for check in checks])
             ],
             requests=server.n_requests,
             tokens=server.n_tokens,
@@ -358,29 +360,6 @@ def _look(check: Check, subject: Subject) -> Seen:
         return Seen(outcome=outcome, sent="a request", came=f"no answer: {quoted(error.sentence)}")
 
 
-def _judged(checks: Sequence[Check], seen: Sequence[Seen]) -> list[Finding]:
-    """Make a finding of what each check observed.
-
-    Observations with a p-value are judged together: an observation has its stated outcome if by Holm's method chance
-    does not explain it, else it is sound. checks: all checks. seen: what each of them observed, in the same order.
-    """
-    tested = [i for i, result in enumerate(seen) if result.p is not None]
-    rejected = dict(zip(tested, exact.holm([seen[i].p or 0.0 for i in tested], FALSE_ALARM), strict=True))
-    return [
-        Finding(
-            check=check.name,
-            group=check.group,
-            outcome=result.outcome if rejected.get(i, True) else "sound",
-            sent=result.sent,
-            came=result.came if result.p is None else f"{result.came}; p = {result.p:.2g}",
-            why=check.why,
-            mend=check.mend,
-            p=result.p,
-        )
-        for i, (check, result) in enumerate(zip(checks, seen, strict=True))
-    ]
-
-
 def probe(options: ProbeOptions, watcher: Watcher | None = None, *, shared_key: bool = True) -> ProbeReport:
     """Examine the one server that the options name. If the options ask for it, save a reference first.
 
@@ -394,7 +373,7 @@ def probe(options: ProbeOptions, watcher: Watcher | None = None, *, shared_key: 
         return f"stopped by {signal.Signals(signum).name} before the first check."
 
     watcher = watcher or Watcher()
-    with Signals(interrupted):
+    with Signals(interrupted, AGAIN_SECONDS):
         servers = probed(options, watcher, options, shared_key=shared_key)
         if len(servers) > 1:
             raise UsageError(
@@ -412,6 +391,9 @@ def probe(options: ProbeOptions, watcher: Watcher | None = None, *, shared_key: 
             if options.save_reference is not None:
                 saved = counterparts.SavedReference.of(counterpart.true or ServerReference(server, address))
                 write_atomically(options.save_reference.absolute(), codec.pretty(saved))
+            n = min(sum(check.tokens for check in selected), options.budget or sys.maxsize)
+            n_checks = count_noun(len(selected), "check")
+            watcher.probing(f"{address}: {n_checks}, about {n:,} tokens; this may take minutes")
             return examine(
                 server,
                 selected,

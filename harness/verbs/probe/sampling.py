@@ -8,20 +8,38 @@ is needed. The statistics are in `exact`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
+from operator import itemgetter
 from typing import Any
 
 from harness.core.inert import quoted
 from harness.verbs.probe import exact
 from harness.verbs.probe.asking import Refused
 from harness.verbs.probe.findings import FALSE_ALARM, Check, Seen, sound, spoils, untested, warns
-from harness.verbs.probe.subject import Subject, shares
+from harness.verbs.probe.subject import Draws, Open, Subject, shares
 from server_launchers.engines import table as engines
 
-DRAWS = 100
-"""Number of draws in a test of a temperature: temperature 0.3 instead of 1 is found nearly always, 0.9 seldom
-(docs/probe.md).
+DRAWS, PRICED_DRAWS, MAX_DRAWS = 100, 250, 500
+"""Smallest number of draws in a test of a temperature or of the whole distribution, the largest number of draws at a
+temperature that a budget pays for, and the largest without a budget.
 """
+
+OFF, POWER, PLANNED = 1.5, 0.8, 0.9
+"""A test of a temperature is sound only if it finds a temperature that is `OFF` times too high or too low with the
+chance `POWER`. As many draws are made as find it with the chance `PLANNED`.
+"""
+
+CORE = 1 / 16
+"""A cut keeps the tokens whose probability is at least this fraction of the largest, if it is no stronger than a min_p
+of 0.05, the default of llama.cpp. Draws among them show the temperature whatever else is cut.
+"""
+
+PARTS = 6
+"""A check of a temperature has three tests after each of two prompts; the smallest p-value is multiplied by this."""
+
+BOUND = FALSE_ALARM / 6
+"""The smallest bound that Holm's method sets for a p-value: a probe has six checks with one."""
 
 GREEDY_REPLIES, MORE_GREEDY_REPLIES = 3, 5
 """Number of replies at temperature 0, and number of further replies if the first ones all begin differently. Of 75
@@ -73,53 +91,124 @@ def _greedy(subject: Subject) -> Seen:
     )
 
 
+def core(listed: Mapping[str, float]) -> dict[str, float]:
+    """The tokens that a usual cut keeps: those whose probability is at least `CORE` times the largest."""
+    least = max(listed.values()) + math.log(CORE)
+    return {token: value for token, value in listed.items() if value >= least}
+
+
+_needed = partial(exact.draws_needed, factor=OFF, level=BOUND / PARTS)
+"""About how many draws of these tokens find a temperature that is off by `OFF` with the chance `power`."""
+
+
+def _plan(
+    subject: Subject, value: float, tokens_of: Callable[[Mapping[str, float]], dict[str, float]]
+) -> tuple[Open, int]:
+    """The prompt and the number of draws that test this temperature at the lowest price, by the tokens that `tokens_of`
+    takes of those listed; with a budget, the prompt for which the draws that it pays for tell most.
+    """
+    most = MAX_DRAWS if subject.room is None else PRICED_DRAWS
+    plans = []
+    for opened in subject.openings:
+        tokens = tokens_of(opened.logprobs)
+        needed = _needed(tokens, value, power=PLANNED) / max(1 - exact.unlisted(tokens, value), 1 / most)
+        n = round(min(most, max(DRAWS, needed)))
+        if subject.room is None or opened.tokens <= (subject.draw_tokens or 0):
+            plans.append((max(1.0, needed / most), n * opened.tokens, n, opened))
+    _, _, n, opened = min(plans, key=itemgetter(0, 1))
+    return opened, n
+
+
+def _tokens_to_test(listed: Mapping[str, float], draws: Draws) -> list[Mapping[str, float]]:
+    """The sets of tokens whose draws show a temperature: the `core`, which usual cuts keep, and all listed tokens if a
+    less likely one was drawn, since cuts keep the likeliest tokens.
+    """
+    return [core(listed), listed] if draws.n_unlisted else [core(listed)]
+
+
+def _why_blind(listed: Mapping[str, float], draws: Draws, value: float) -> str:
+    """Why these draws may look sound at a temperature that is off by the factor `OFF`; empty if the test finds it with
+    the chance `POWER`, whichever unlikely tokens the server may have cut.
+    """
+    # A cut kept each token that was drawn, and all likelier ones.
+    least = -math.inf if draws.n_unlisted else min((listed.get(token, 0.0) for token in draws.counts), default=0.0)
+    for tokens in _tokens_to_test(listed, draws):
+        n = sum(draws.counts[token] for token in tokens)
+        cuts = [-math.inf, *(cut for cut in tokens.values() if cut <= least)]
+        if n >= max(_needed(tokens, value, power=POWER, least=cut) for cut in cuts):
+            return ""
+    return (
+        f"too few draws show a temperature {OFF:g} times as high or low behind a cut of unlikely tokens (top_k, top_p, "
+        "min_p): `whole distribution` looks for cuts, and neutral values of these fields in each request prevent them"
+    )
+
+
 def _temperature(value: float) -> Callable[[Subject], Seen]:
     """Return the check that draws at this temperature follow the distribution of this temperature.
 
-    It has two tests: how often each listed token is drawn, and whether too many draws are unlisted tokens, which shows
-    a higher temperature.
+    It has three tests: how often each token of `core` and each listed one is drawn (see `_tokens_to_test`), and whether
+    too many draws are unlisted tokens, which shows a higher temperature. If a cut of unlikely tokens may hide another
+    temperature, further tokens are drawn, as many as the first test needs.
     """
 
     def look(subject: Subject) -> Seen:
         """Draw one token with many seeds and test the temperature."""
-        sent = f"one token at temperature {value:g}, {DRAWS} seeds"
-        opened = subject.open
-        if opened is None or subject.mixed:
+        sent = f"one token at temperature {value:g}"
+        if subject.open is None or subject.mixed:
             return untested(sent, subject.mixed or CLOSED)
-        draws = subject.draws(DRAWS, temperature=value)
-        counts, n = draws.counts, draws.counts.total()
-        # Kept for `_nothing_cut`, which draws at temperature 1 as well and adds these draws to its own.
-        if value == 1:
-            subject.warm = counts
-        among_listed = exact.temperature(counts, opened.logprobs, value, subject.seed)
-        most = min(1.0, NEAR * exact.unlisted(opened.logprobs, value) + ROUNDED)
-        others = exact.hotter(draws.n_unlisted, n, most)
-        came = f"{len(counts)} different tokens ({quoted(shares(counts))}) after {opened.text!r}"
-        fitted = exact.fitted_temperature(counts, opened.logprobs)
-        if others < FALSE_ALARM:
-            listed = len(opened.logprobs)
-            came += f"; {draws.n_unlisted} of {n} are beyond the {listed} likeliest, at most {n * most:.0f} expected: "
-            came += "hotter than asked"
-        elif among_listed < FALSE_ALARM and fitted is not None:
-            side = "hotter" if fitted > value else "colder"
-            came += f"; the draws are like those of temperature {fitted:.2g}, {side} than asked"
-        return Seen(outcome="spoils", sent=sent, came=came, p=min(1.0, 2 * min(among_listed, others)))
+        n_seeds, ps, parts, hidden = 0, list[float](), list[str](), ""
+        # Below temperature 1 few draws lie outside the core.
+        for tokens_of in (dict, core) if value >= 1 else (core,):
+            opened, n = _plan(subject, value, tokens_of)
+            draws = subject.draws(n, opened, temperature=value)
+            p, came = _drawn_at(opened, draws, value, subject.seed)
+            hidden = _why_blind(opened.logprobs, draws, value)
+            n_seeds, ps, parts = n_seeds + n, [*ps, p], [*parts, came]
+            if not hidden or PARTS * p < BOUND or subject.room is not None:
+                break
+        p = min(1.0, PARTS * min(ps))
+        return Seen(outcome="spoils", sent=f"{sent}, {n_seeds} seeds", came="; ".join(parts), p=p, hidden=hidden)
 
     return look
 
 
+def _drawn_at(opened: Open, draws: Draws, value: float, seed: int) -> tuple[float, str]:
+    """Test that tokens were drawn at this temperature: (smallest p-value of the tests, sentence). seed: of the
+    simulation.
+    """
+    counts, n = draws.counts, draws.counts.total()
+    sets = _tokens_to_test(opened.logprobs, draws)
+    among_listed, tokens = min(
+        ((exact.temperature(counts, each, value, seed), each) for each in sets), key=itemgetter(0)
+    )
+    most = min(1.0, NEAR * exact.unlisted(opened.logprobs, value) + ROUNDED)
+    others = exact.hotter(draws.n_unlisted, n, most)
+    came = f"{len(counts)} different tokens ({quoted(shares(counts))}) after {opened.text!r}"
+    fitted = exact.fitted_temperature(counts, tokens)
+    if others < FALSE_ALARM:
+        listed = len(opened.logprobs)
+        came += f"; {draws.n_unlisted} of {n} are beyond the {listed} likeliest, at most {n * most:.0f} expected: "
+        came += "hotter than asked"
+    elif among_listed < FALSE_ALARM and fitted is not None:
+        side = "hotter than asked" if fitted > value else "colder than asked, or unlikely tokens are cut"
+        came += f"; the draws are like those of temperature {fitted:.2g}, {side}"
+    return min(among_listed, others), came
+
+
 def _nothing_cut(subject: Subject) -> Seen:
     """Draw at temperature 1 without cuts: tokens beyond the listed likeliest ones must come as often as expected."""
-    sent = f"one token at temperature 1, {DRAWS} seeds, nothing cut"
+    sent = "one token at temperature 1, nothing cut"
     opened = subject.open
     if opened is None or subject.mixed:
         return untested(sent, subject.mixed or CLOSED)
-    counts = subject.draws(DRAWS).counts + subject.warm
-    n, mass = counts.total(), 1 - sum(map(math.exp, opened.logprobs.values()))
-    outside = n - sum(counts[token] for token in opened.logprobs)
-    # If fewer than five draws are expected beyond the list, no count of them can show anything.
-    if n * mass < 5:
+    mass = 1 - sum(map(math.exp, opened.logprobs.values()))
+    # With so many draws, a server that draws no token beyond the list is found.
+    n = max(DRAWS, math.ceil(math.log(BOUND) / math.log1p(-mass))) if 0 < mass < 1 else MAX_DRAWS + 1
+    if n > (MAX_DRAWS if subject.room is None else DRAWS):
         return untested(sent, f"only {mass:.1%} of the distribution lies beyond the {len(opened.logprobs)} likeliest")
+    counts = subject.draws(n, opened).counts
+    sent, n = f"{sent}, {n} seeds", counts.total()
+    outside = n - sum(counts[token] for token in opened.logprobs)
     came = f"{outside} of {n} tokens beyond the {len(opened.logprobs)} likeliest, {n * mass:.0f} expected"
     return Seen(outcome="spoils", sent=sent, came=came, p=exact.cut(outside, n, mass))
 
@@ -144,7 +233,7 @@ def _cut(name: str, value: float, smallest: Callable[[list[float]], float]) -> C
         if chance_to_show < SURE:
             return untested(sent, "the cut hardly changes this distribution")
         try:
-            counts = subject.draws(CUT_DRAWS, **{name: value}).counts
+            counts = subject.draws(CUT_DRAWS, opened, **{name: value}).counts
         except Refused as refused:
             return untested(sent, f"refused: {quoted(refused.sentence)}")
         outside = {token: n for token, n in counts.items() if token not in allowed}
@@ -259,12 +348,14 @@ CHECKS = (
         mend=_REWRITTEN,
     ),
     Check(
-        name="temperature 1", group="sampling", look=_temperature(1.0), quick=False, tokens=4_500, draws=DRAWS,
+        name="temperature 1", group="sampling", look=_temperature(1.0), quick=False, tokens=11_250,
+        draws=PRICED_DRAWS,
         why="The temperature moves accuracy and the spread of samples; papers state it.",
         mend=_REWRITTEN,
     ),
     Check(
-        name="temperature 0.5", group="sampling", look=_temperature(0.5), quick=False, tokens=4_500, draws=DRAWS,
+        name="temperature 0.5", group="sampling", look=_temperature(0.5), quick=False, tokens=11_250,
+        draws=PRICED_DRAWS,
         why="The temperature moves accuracy and the spread of samples; papers state it.",
         mend=_REWRITTEN,
     ),

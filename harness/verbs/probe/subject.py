@@ -121,11 +121,10 @@ class Subject:
     context: tokens of the longest prompt that the user wants tried; None: as the server states. longest: tokens of the
     longest prompt that is known to have reached the model so far. mixed: a sentence on what shows that several models
     answer; empty if nothing has shown it. n_right_calls: number of replies with right tool calls; None until they are
-    counted. room: tokens that the check under way may cost; None: as many as it takes. warm: first tokens drawn at
-    temperature 1 so far → how often each came. draw_tokens: about how many tokens one such draw costs; None until
-    `open` has found its prompt. lost: the requests of the check under way that
-    brought nothing to judge. beside: the server that is the reference; None without one. tally: of the replies that the
-    checks asked for by `whole` and `streamed`, one at a time. unread: the client's note on a field of the
+    counted. room: tokens that the check under way may cost; None: as many as it takes. draw_tokens: about how many
+    tokens a draw after `open` costs; None until it is known. lost: the requests of the check under way that brought
+    nothing to judge. beside: the server that is the reference; None without one. tally: of the replies that the checks
+    asked for by `whole` and `streamed`, one at a time. unread: the client's note on a field of the
     replies that it does not read; empty without one. unlike: a sentence on the prompts of this server and of `beside`,
     if the two have other numbers of tokens; empty if they have not, or if nothing has shown it.
     refusal: the server's words for the last stream that it refused; empty without one.
@@ -138,7 +137,6 @@ class Subject:
     mixed: str = ""
     n_right_calls: int | None = None
     room: int | None = None
-    warm: Counter[str] = field(default_factory=Counter)
     draw_tokens: int | None = None
     lost: Lost = Lost()
     beside: ProbedServer | None = None
@@ -253,10 +251,8 @@ class Subject:
         )
 
     @cached_property
-    def open(self) -> Open | None:
-        """Of `OPEN_PROMPTS`, the prompt whose first token has the highest entropy; None without log-probabilities, or
-        if every entropy is low.
-        """
+    def openings(self) -> list[Open]:
+        """`OPEN_PROMPTS` with the likeliest first tokens after each; without those for which the server lists few."""
         candidates: list[Open] = []
         for path, text in OPEN_PROMPTS:
             before = self.server.n_tokens
@@ -269,19 +265,24 @@ class Subject:
                 # Different tokens that are parts of a character have one name, so they count as not listed.
                 top = {token: value for token, value in listed(tokens[0].top).items() if "\ufffd" not in token}
                 candidates.append(Open(path, text, top, self.server.n_tokens - before))
-        best = max(candidates, key=lambda candidate: exact.entropy(candidate.logprobs), default=None)
+        return candidates
+
+    @cached_property
+    def open(self) -> Open | None:
+        """Of `openings`, the prompt whose first token has the highest entropy; None without log-probabilities, or if
+        every entropy is low.
+        """
+        best = max(self.openings, key=lambda candidate: exact.entropy(candidate.logprobs), default=None)
         if best is None or exact.entropy(best.logprobs) < MIN_ENTROPY:
             return None
         self.draw_tokens = best.tokens
         return best
 
-    def draws(self, n: int, **fields: Any) -> Draws:
-        """The first tokens after the prompt `open`, in n requests with different seeds.
+    def draws(self, n: int, opened: Open, **fields: Any) -> Draws:
+        """The first tokens after the prompt `opened`, in n requests with different seeds.
 
         Raises `Refused` where more than a tenth of the requests fail.
         """
-        opened = self.open
-        assert opened is not None
         self.seed += 1
         # The seeds are far apart, because generators with neighbouring seeds may begin alike.
         seeds = random.Random(self.seed).sample(range(2**31), n)  # noqa: S311 - no secret

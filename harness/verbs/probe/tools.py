@@ -255,7 +255,8 @@ def against(server: ProbedServer, named: str) -> Check:
         )
         # More right calls than the reference makes are odd, but lower no score.
         outcome: Outcome = "spoils" if ours < true else "warns"
-        return Seen(outcome=outcome, sent=sent, came=came, p=exact.two_shares(ours, true, CALLS))
+        p = exact.two_shares(ours, true, CALLS)
+        return Seen(outcome=outcome, sent=sent, came=came, p=p, beside="tool calls")
 
     return Check(
         name="tool calls beside", group="tools", look=look, quick=False, tokens=50_000,

@@ -7,7 +7,8 @@ next check is the one with the highest worth per token that still fits (the gree
 Khuller, Moss and Naor 1999, Inf. Process. Lett. 70:39). So a check with long replies that finds seven kinds is chosen
 before a check of a hundred draws that finds only one of them.
 
-The comparison with a reference comes before all other checks: whoever names a reference asks for it.
+The comparison with a reference comes before all other checks: whoever names a reference asks for it. Beside it, a check
+of a temperature above 0 comes next, since scores are sampled at one.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ CLASSES: Mapping[str, int] = {
     "usage": 2,
     "stop texts": 1,
     "greedy": 3,
-    "temperature": 1,
+    "temperature": 2,
     "top_k ignored": 1,
     "top_p ignored": 1,
     "min_p ignored": 1,
@@ -119,13 +120,17 @@ def allotted(checks: Sequence[Check], budget: int, earlier: Collection[str] = ()
     before, whose classes count as found.
     """
     left, classes = budget, {kind for name in earlier for kind in FINDS.get(name, ())}
+    beside = "greedy replies" in {*earlier, *(check.name for check in checks)}
+
+    def rank(check: Check) -> tuple[bool, bool, float]:
+        """The order in which checks are chosen, the largest first."""
+        warm = beside and "temperature" in {*FINDS.get(check.name, ())} - classes
+        # The worth is divided by the price, since ten cheap checks may together find more than a dear one.
+        return check.group == "reference", warm, worth(check, classes) / max(check.least_tokens, 1)
+
     rooms = dict[str, int]()
     while fitting := [check for check in checks if check.name not in rooms and check.least_tokens <= left]:
-        # The worth is divided by the price, since ten cheap checks may together find more than a dear one.
-        best = max(
-            fitting,
-            key=lambda check: (check.group == "reference", worth(check, classes) / max(check.least_tokens, 1)),
-        )
+        best = max(fitting, key=rank)
         left -= best.least_tokens
         rooms[best.name] = best.least_tokens
         classes |= set(FINDS.get(best.name, ()))
