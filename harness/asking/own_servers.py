@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from harness.asking import model_files
 from harness.core.records import ServerFacts
@@ -12,7 +13,37 @@ from harness.core.secret import without_secrets
 from server_launchers.engines import table as engines
 
 if TYPE_CHECKING:
+    from harness.client.address.endpoint import Endpoint
     from server_launchers.keeping.state import ServerState
+
+
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+"""Names under which a machine reaches itself."""
+
+
+def servers_at(endpoints: Sequence[Endpoint]) -> list[ServerState]:
+    """The running servers with these addresses, each once; empty unless all of them were started on this machine."""
+    if not all(endpoint.local for endpoint in endpoints):
+        return []
+    from server_launchers.errors import LaunchError
+    from server_launchers.keeping import servers
+
+    ready: dict[str, ServerState] = {}
+    # A state folder in which other users may write is refused, and then no server counts as started here.
+    with contextlib.suppress(LaunchError, OSError):
+        for server in servers.status():
+            if server.status == "ready":
+                ready |= {_host_and_port(url): server for url in server.base_urls}
+    by_endpoint = [ready.get(_host_and_port(endpoint.base_url)) for endpoint in endpoints]
+    each = {server.name: server for server in by_endpoint if server is not None}
+    return list(each.values()) if all(by_endpoint) else []
+
+
+def _host_and_port(url: str) -> str:
+    """Return `HOST:PORT` of an address, with `localhost` for every name of this machine."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    return f"{'localhost' if host in _LOOPBACK else host}:{parts.port}"
 
 
 def facts_of(state: ServerState, *, hash_weights: bool = False) -> ServerFacts:

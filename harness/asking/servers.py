@@ -124,13 +124,33 @@ def find(who: WhichServer, endpoints_file: Path | None = None, *, shared_key: bo
             _require_key(provider, endpoint, variable)
         return endpoint
 
-    about = {"provider": provider.name} if provider.hosted else {}
+    about: dict[str, Any] = {"provider": provider.name} if provider.hosted else {}
     if endpoints_file is not None:
         file = EndpointsFile(endpoints_file, complete)
         return ReachedServers(provider=provider, endpoints=file.read(), about=about, file=file)
     weighted = [(address, weight) for url, weight in map(_split_weight, urls) for address in _addresses(url)]
     endpoints = tuple(replace(complete(url), weight=weight) for url, weight in weighted)
+    states = own_servers.servers_at(endpoints)
+    if len(states) == 1:
+        return _with_record(states[0], who, provider, endpoints)
+    if states:
+        about = {"commands": [command for state in states for command in state.commands]}
     return ReachedServers(provider=provider, endpoints=endpoints, about=about)
+
+
+def _with_record(
+    state: ServerState, who: WhichServer, provider: Provider, endpoints: tuple[Endpoint, ...]
+) -> ReachedServers:
+    """The endpoints of a server that was started here, with what the supervisor recorded of it."""
+    about = {
+        "server": state.name,
+        "engine": state.engine,
+        "source": state.source,
+        "commands": state.commands,
+        **state.versions,
+    }
+    own = own_servers.facts_of(state, hash_weights=who.hash_weights)
+    return ReachedServers(provider=provider, endpoints=endpoints, about=about, own=own)
 
 
 def _addresses(url: str | None) -> Sequence[str | None]:
@@ -189,16 +209,8 @@ def _running(who: WhichServer, provider: Provider) -> ReachedServers:
     named = who.api_key_env or KEY_VARIABLE
     # The server was started to expect the key of its own variable, whatever the run names.
     key = _from_environment(state.api_key_env) if state.api_key_env else _key_of(who, named)
-    about = {
-        "server": state.name,
-        "engine": state.engine,
-        "source": state.source,
-        "commands": state.commands,
-        **state.versions,
-    }
     endpoints = tuple(provider.endpoint(url, key, who.header) for url in state.base_urls)
-    own = own_servers.facts_of(state, hash_weights=who.hash_weights)
-    return ReachedServers(provider=provider, endpoints=endpoints, about=about, own=own)
+    return _with_record(state, who, provider, endpoints)
 
 
 def address_of_running(name: str) -> str | None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from signal import Signals
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
-from harness.asking import metrics
+from harness.asking import metrics, own_servers
 from harness.asking.prepare import Prepared, in_a_line
 from harness.asking.watching import Watcher
 from harness.benchmarks.questions import QuestionsById, QuestionSet
@@ -30,10 +29,6 @@ if TYPE_CHECKING:
     from harness.generation.dispatch.canary import Answered
     from harness.generation.progress import Progress
     from harness.runs.record import Task
-
-
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-"""Names under which a machine reaches itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,27 +179,7 @@ class ServedHere:
 
     def _servers_here(self) -> tuple[tuple[str, int], ...]:
         """Return (name, process number of the guard) of each server of the run; empty unless all were started here."""
-        if not all(endpoint.local for endpoint in self._endpoints):
-            return ()
-        from server_launchers.errors import LaunchError
-        from server_launchers.keeping import servers
-
-        ready: dict[str, tuple[str, int]] = {}
-        # A state folder in which other users may write is refused, and then no server counts as started here.
-        with suppress(LaunchError, OSError):
-            for server in servers.status():
-                if server.status == "ready":
-                    ready |= {_host_and_port(url): (server.name, server.guard_pid) for url in server.base_urls}
-        by_endpoint = [ready.get(_host_and_port(endpoint.base_url)) for endpoint in self._endpoints]
-        each = tuple(dict.fromkeys(server for server in by_endpoint if server is not None))
-        return each if all(by_endpoint) else ()
-
-
-def _host_and_port(url: str) -> str:
-    """Return `HOST:PORT` of an address, with `localhost` for every name of this machine."""
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    return f"{'localhost' if host in _LOOPBACK else host}:{parts.port}"
+        return tuple((server.name, server.guard_pid) for server in own_servers.servers_at(self._endpoints))
 
 
 def _replies_of_file(path: Path, prepared: Prepared, settings: RunSettings, watcher: Watcher) -> FileReplies:

@@ -1,6 +1,6 @@
 """A run knows when the served server that it asks has ended.
 
-For: harness.asking.session, server_launchers.keeping.servers.
+For: harness.asking.session, harness.asking.own_servers, server_launchers.keeping.servers.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from harness.asking import servers
+from harness.asking.options import RunOptions
 from harness.asking.session import ServedHere
 from harness.client.address.endpoint import Endpoint
 from server_launchers.keeping import processes, state
@@ -106,3 +108,24 @@ def test_a_server_that_was_started_again_goes_on_and_a_file_that_is_gone_says_no
     assert served.lost() is None
     state.path_of("mine").unlink()
     assert served.lost() is None
+
+
+def test_a_server_that_is_named_by_its_address_is_recorded_as_one_that_is_named() -> None:
+    argv = ["engine", "--api-key", "sk-secret", "--context", "9"]
+    serve(members=[MemberState(role="engine", argv=argv, port=8001)], versions={"engine_version": "7"})
+
+    def about(*addresses: str) -> dict[str, Any]:
+        return dict(servers.find(RunOptions(base_url=addresses, data=Path("x"))).about)
+
+    named = dict(servers.find(RunOptions(server="mine", data=Path("x"))).about)
+    assert named["commands"] == ["engine --api-key HIDDEN --context 9"]
+    for host in ("http://127.0.0.1:8001", "http://localhost:8001/v1", "127.0.0.1:8001"):
+        assert about(host) == named
+    serve("other", 8002)
+    assert about("http://127.0.0.1:8001", "http://127.0.0.1:8002") == {"commands": [*named["commands"], "engine"]}
+    # The wrong twins: another port, another machine, a server of somebody else beside ours, one that has ended.
+    for addresses in (("http://127.0.0.1:8003",), ("http://10.0.0.7:8001",), ("http://[::1]:8003",),
+                      ("http://127.0.0.1:8001", "http://127.0.0.1:9000")):  # fmt: skip
+        assert about(*addresses) == {}, addresses
+    serve(**ENDED)
+    assert about("http://127.0.0.1:8001") == {}
