@@ -253,7 +253,7 @@ def _chosen_by(options: RunOptions, first: Mapping[str, object], *, named: bool)
         "samples": "options" if named or options.samples is not None else source,
         "prompt": prompt,
         "system_prompt": "options" if options.system_prompt is not None else prompt,
-        "questions": "options" if own_file or options.changed.keys() & _SELECTING else "card",
+        "questions": "options" if options.changed.keys() & _SELECTING else source,
         "model": "options" if options.model is not None else "server",
     }
 
@@ -268,7 +268,7 @@ def _asked_with(options: RunOptions) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value not in (None, ())}
 
 
-_SELECTING = {"limit", "ids", "filter", "shard", "data"}
+_SELECTING = {"limit", "ids", "filter", "shard"}
 """The options that select questions."""
 
 _SET_BY = {
