@@ -22,7 +22,7 @@ def overview(results: Path = Path("results")) -> Iterator[str]:
     servers = _servers()
     for name, model, url in servers[:SHOWN]:
         yield _LINE.format(f"harness run demo:4 --server {shlex.quote(name)}", f"{model} answers at {url}")
-    runs = sorted(results.glob("*/manifest.json"), key=_time_of_change, reverse=True)
+    runs = newest_runs(results)
     for manifest in runs[:SHOWN]:
         yield _run_line(manifest.parent)
     if len(runs) > 1:
@@ -35,6 +35,11 @@ def overview(results: Path = Path("results")) -> Iterator[str]:
     if not servers:
         yield _LINE.format("harness serve vllm MODEL --detach", "start a server (also sglang, llama_cpp …)")
     yield _LINE.format("harness --help", "all commands")
+
+
+def newest_runs(results: Path = Path("results")) -> list[Path]:
+    """The manifests of the runs in `results`, the one that changed last first."""
+    return sorted(results.glob("*/manifest.json"), key=_time_of_change, reverse=True)
 
 
 def _servers() -> list[tuple[str, str, str]]:

@@ -71,6 +71,10 @@ GROUPS = {
 COMMANDS = {name: line for commands in GROUPS.values() for name, line in commands.items()}
 
 
+_OTHER_NAMES = {"watch": "sweep FILE --follow"}
+"""Name that people try → the command that does this."""
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are called."""
 
@@ -87,7 +91,7 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            ctx.fail(f"no command {args[0]!r}.{near_names(args[0], COMMANDS)}")
+            ctx.fail(f"no command {args[0]!r}.{near_names(args[0], COMMANDS, _OTHER_NAMES)}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -19,10 +19,11 @@ from harness.cli.audit import say_left_open
 from harness.cli.flags import judge_options, judge_options_of, takes
 from harness.cli.help import SpelledCommand, spell
 from harness.cli.json_output import json_option, say
-from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, EXIT_UNJUDGED, UsageError
+from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, EXIT_UNJUDGED, NotWritable, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.options import options_of
+from harness.runs.layout import RunFolder
 
 if TYPE_CHECKING:
     from harness.asking.options import JudgeOptions
@@ -157,7 +158,14 @@ def _score_each(
     with sharing_workers():
         for source in sources:
             with Terminal() as watcher:
-                scored.append(score(source, options, judge, watcher, by_rules=by_rules, prices=prices))
+                try:
+                    scored.append(score(source, options, judge, watcher, by_rules=by_rules, prices=prices))
+                except NotWritable as error:
+                    if RunFolder(source).manifest.is_file():
+                        run, copy = shlex.quote(str(source)), shlex.quote(f"{source.resolve().name}-copy")
+                        line = f"cp -r {run} {copy} && chmod -R u+w {copy} && harness score {copy}"
+                        error.add(f"A copy in this folder, scored: `{line}`")
+                    raise
     return scored
 
 

@@ -172,6 +172,10 @@ class OtherModel(StoreError):
         self.difference = difference.strip()
 
 
+class NotWritable(StoreError):
+    """This user, or nobody, may write the file."""
+
+
 class InUse(StoreError):
     """Another process holds the run folder's lock."""
 

@@ -38,7 +38,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from harness.core import codec
-from harness.core.errors import StoreError
+from harness.core.errors import NotWritable, StoreError
 from harness.core.inert import quoted
 
 T = TypeVar("T")
@@ -165,7 +165,7 @@ def disk_error(path: Path, error: OSError) -> StoreError:
         return StoreError(f"cannot write {path}: {existing} is not a folder; remove it, or choose another path")
     if error.errno in FORBIDDEN:
         folder = existing if existing.is_dir() else existing.parent
-        return StoreError(f"cannot write {path}: {error.strerror}. Make {folder} writable, or work on a copy of it")
+        return NotWritable(f"cannot write {path}: {error.strerror}. Make {folder} writable, or work on a copy of it")
     try:
         free = f"{shutil.disk_usage(existing).free / 1e6:.0f} MB free"
     except OSError:

@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from harness.asking.options import AuditOptions
-from harness.core.errors import StoreError, UsageError, option
+from harness.core.errors import NotWritable, StoreError, UsageError, option
 from harness.core.inert import quoted, visible
 from harness.core.records import Key, VerdictName
 from harness.runs import RunFolder, overrides
@@ -90,7 +90,11 @@ def audit(source: Path, options: AuditOptions) -> list[Audit]:
     audit_of = _audit_of_undecided if undecided else _audit
     audits = [audit_of(opened.benchmark(name), options.samples) for name in names]
     if options.out is not None:
-        audit_file.write(options.out, (item for one_audit in audits for item in one_audit.items))
+        try:
+            audit_file.write(options.out, (item for one_audit in audits for item in one_audit.items))
+        except NotWritable as error:
+            error.add(f"Name another path by {option('out')}")
+            raise
     return audits
 
 

@@ -5,6 +5,7 @@ For: harness.cli, harness.cli.flags, harness.cli.completion, harness.cli.complet
 
 from __future__ import annotations
 
+import errno
 import os
 import pty
 import re
@@ -20,7 +21,10 @@ from harness.cli import here
 from harness.cli.help import ELSEWHERE, OTHER_HEADING, heading_of
 from harness.cli.main import COMMANDS, LazyGroup, cli
 from harness.core.about import __version__, commit
+from harness.core.files import disk_error
 from tests.patience import PATIENCE_SECONDS
+from tests.system.command import harness
+from tests.viewer.small_run import write_run
 
 
 def asked(*words: str, columns: int = 110) -> str:
@@ -232,3 +236,34 @@ def test_help_all_shows_every_command_with_its_rare_options() -> None:
     assert all(f"Usage: cli {name} " in text for name, _ in commands())
     assert "--first-token-timeout" in text
     assert "--first-token-timeout" not in asked("run", "--help")
+
+
+def test_a_missing_run_is_named_and_another_name_of_a_command_leads_to_it(tmp_path: Path) -> None:
+    asked = harness(tmp_path, "verify")
+    assert asked.err.endswith("Error: Missing argument 'RUN'.\n"), "without a run there is none to name"
+    write_run(tmp_path / "results" / "my run")
+    for command in ("verify", "score", "show", "audit"):
+        assert f"Give a run's folder, as in `harness {command} 'results/my run'`" in harness(tmp_path, command).err
+    assert "as in" not in harness(tmp_path, "diff").err
+    assert "no command 'watch'. Did you mean sweep FILE --follow?" in harness(tmp_path, "watch", "ck/").err
+
+
+def test_a_folder_that_may_not_be_written_is_answered_by_a_line_that_helps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_run(tmp_path / "my run")
+
+    def refuse(path: object, *_: object, **__: object) -> None:
+        raise disk_error(Path(str(path)), OSError(errno.EROFS, os.strerror(errno.EROFS)))
+
+    monkeypatch.setattr("harness.verbs.score.score", refuse)
+    scored = harness(tmp_path, "score", "my run")
+    line = "`cp -r 'my run' 'my run-copy' && chmod -R u+w 'my run-copy' && harness score 'my run-copy'`"
+    assert (scored.code, line in scored.err) == (3, True), scored.err
+    (tmp_path / "theirs.jsonl").write_text('{"question": "1", "answer": "1", "response": "1"}')
+    assert "cp -r" not in harness(tmp_path, "score", "theirs.jsonl").err, "outputs have --out"
+    monkeypatch.undo()
+    monkeypatch.setattr("harness.verbs.audit._audit", lambda *_: None)
+    monkeypatch.setattr("harness.verbs.audit_file.write", refuse)
+    audited = harness(tmp_path, "audit", "my run", "--out", "x.csv")
+    assert (audited.code, "Name another path by --out" in audited.err) == (3, True), audited.err
