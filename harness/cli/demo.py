@@ -22,6 +22,9 @@ SAMPLES = 4
 """Number of samples per question if the user gives none."""
 
 RESULTS = Path("results")
+_NAMED = f"demo-{'[0-9]' * 8}-{'[0-9]' * 6}"
+"""Pattern of the names that the demo gives its run folders."""
+
 STOPPED = 128 + signal.SIGINT
 """Exit code of a command that Ctrl-C ended. Commands that SIGTERM ended have a higher one."""
 
@@ -105,19 +108,23 @@ def _step(*argv: str) -> int:
 
 
 def _unfinished_run(samples: int) -> Path | None:
-    """The folder of the newest demo run if it has this number of samples a question and is not complete; else None."""
+    """The folder of the newest demo run if it is not complete and has this number of samples a question, or none at all
+    yet; else None.
+    """
     from harness.core.errors import HarnessError
     from harness.runs.going import on_disk
     from harness.runs.layout import RunFolder
     from harness.runs.manifest import Manifest
 
-    newest = max(RESULTS.glob("demo-*-*/manifest.json"), default=None)
+    newest = max((path for path in RESULTS.glob(_NAMED) if path.is_dir()), default=None)
     if newest is None:
         return None
-    folder = RunFolder(newest.parent)
+    folder = RunFolder(newest)
+    if not folder.has_samples():  # Ended before its first sample, it fits any number of samples.
+        return newest
     try:
         plans = [record.plan.samples for record in Manifest.load(folder).benchmarks.values()]
         missing = sum(stored.total - stored.done for stored in on_disk(folder).benchmarks)
     except HarnessError:
         return None
-    return newest.parent if missing and plans == [samples] else None
+    return newest if missing and plans == [samples] else None

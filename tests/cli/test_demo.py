@@ -104,3 +104,14 @@ def test_a_run_folder_that_cannot_be_made_is_refused_before_a_server_starts(
     assert (done.code, starts) == (3, [])
     assert "cannot make the folder /proc/nowhere/run: No such file or directory. Name one" in done.err
     assert "--out" in done.err
+
+
+def test_the_newest_demo_without_a_sample_is_taken_up_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("demo-20260101-000000", "demo-20260102-000000", "demo-20260102-000000-again", "demo-suite-9"):
+        Path("results", name).mkdir(parents=True)
+    assert demo._unfinished_run(4) == Path("results/demo-20260102-000000")
+    samples = Path("results/demo-20260102-000000/demo/samples.jsonl")
+    samples.parent.mkdir()
+    samples.write_text("not of a run that can be read\n")
+    assert demo._unfinished_run(4) is None
