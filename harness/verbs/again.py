@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -12,12 +13,14 @@ from harness.benchmarks.card import Card
 from harness.client.asker import SERVER_FILLED
 from harness.core.errors import UsageError
 from harness.core.inert import visible
+from harness.core.records import NOTHING_TOLD
 from harness.grading.second.judge import without_judge
 from harness.grading.second.judge_prompts import RUBRIC
 from harness.grading.verifier import TRUST_VARIABLE, own_module
 from harness.presets.sampling import DEFAULT_SAMPLING, sampling_fields
 from harness.runs import questions
 from harness.runs.manifest import ASKED_WITH, KEY_VARIABLE, SELECTED, SHARD, BenchmarkRecord, Manifest
+from harness.runs.recorded_settings import in_words
 from harness.scoring.score import Score
 
 FILLED_BY_SERVER = "filled_by_server"
@@ -32,6 +35,9 @@ UNKNOWN_DATA = "QUESTIONS_FILE"
 """Stands for the path of a file of questions in a run of an earlier version, which records only the file's digest."""
 
 
+_HERE = re.compile(r"http://(?:127\.0\.0\.1|localhost):([0-9]{1,5})/v1")
+"""Address of a server of this machine, with its port."""
+
 AGAIN = "-again"
 """Ends the name of the folder to which a run is repeated."""
 
@@ -44,7 +50,8 @@ def lines_again(
     spell_score: Callable[[str, Mapping[str, Any]], str],
 ) -> list[str]:
     """The lines that repeat a run and its grading, where it was not graded by the rules alone: a comment that lists the
-    user's files, the shell's line that trusts graders of one's own, the runs, and the scorings by each judge.
+    user's files, the shell's lines that trust graders of one's own and start a server of the harness, the runs, and the
+    scorings by each judge.
 
     spell_run: the line of a run with the given fields of `RunOptions`. spell_score: the line that scores a run by a
     judge with the given fields of `JudgeOptions`. A rubric is a file `rubric.txt`.
@@ -60,8 +67,8 @@ def lines_again(
         if judge and judge not in judges:
             judges.append(judge)
     runs = [spell_run(options) for options in options_again(manifest, run)]
-    files = _files_line(manifest, scores)
-    return [*files, *_trusting(scores), *runs, *(spell_score(f"{run}{AGAIN}", judge) for judge in judges)]
+    before = [*_files_line(manifest, scores), *_trusting(scores), *_serving(manifest)]
+    return [*before, *runs, *(spell_score(f"{run}{AGAIN}", judge) for judge in judges)]
 
 
 def _files_line(manifest: Manifest, scores: Sequence[Score]) -> Iterator[str]:
@@ -85,6 +92,26 @@ def _files_line(manifest: Manifest, scores: Sequence[Score]) -> Iterator[str]:
     if files:
         names = ", ".join(map(visible, files))
         yield f"# needs these files, send them along: {names}. Change the paths below to where they lie"
+
+
+def _serving(manifest: Manifest) -> Iterator[str]:
+    """Yield how to start again the server of the last session at its address, if the harness had started it here; after
+    a comment with the command that ran, whose other settings are not known.
+    """
+    from server_launchers.embedded import weights  # few reports need them
+    from server_launchers.spec import ENGINES
+
+    endpoints = manifest.provenance.sessions[-1].endpoints if manifest.provenance.sessions else {}
+    url, name = next(iter(endpoints.items()), ("", ""))
+    address, server = _HERE.fullmatch(url), manifest.provenance.servers.get(name, NOTHING_TOLD)
+    engine, source = server.host.get("launcher"), str(server.model.get("source"))
+    if len(endpoints) != 1 or address is None or engine not in ENGINES:
+        return
+    model = (
+        [manifest.model] if manifest.model in {source, *weights.KNOWN} else [source, "--served-name", manifest.model]
+    )
+    yield f"# the server, if it runs no more; it ran as: {in_words(manifest.environment.get('commands'))}"
+    yield shlex.join(["harness", "serve", engine, *model, "--port", address[1], "--detach"])
 
 
 def _trusting(scores: Iterable[Score]) -> Iterator[str]:

@@ -19,8 +19,9 @@ from harness.asking.prepare import prepare
 from harness.cli.again import run_command, score_command
 from harness.cli.flags import with_server
 from harness.cli.run import command
+from harness.core.records import ServerFacts
 from harness.runs import RunFolder
-from harness.runs.manifest import BenchmarkRecord, Manifest, Plan, differences
+from harness.runs.manifest import BenchmarkRecord, Manifest, Plan, Provenance, differences
 from harness.scoring.audit import JudgeErrors
 from harness.scoring.graded_by import grading_settings
 from harness.scoring.score import Score, score_benchmark
@@ -282,3 +283,31 @@ def test_the_variable_of_the_judges_key_is_named() -> None:
     assert judge_lines(score) == ["harness score run-again --judge m"]
     # The variable decides no verdict, so two scores do not differ in it.
     assert grading_settings(with_key) == grading_settings(score)
+
+
+def test_a_server_that_the_harness_started_is_started_again_at_its_address() -> None:
+    def lines(facts: ServerFacts, url: str = "http://127.0.0.1:8001/v1", model: str = "smollm2-135m") -> list[str]:
+        provenance = Provenance().after("now", {url: facts}, [])
+        ran = {"commands": ["engine --dtype\x1b half"]}
+        manifest = Manifest(harness_version="1", created="", model=model, environment=ran, provenance=provenance)
+        return lines_again(manifest, "run", [], run_command, score_command)
+
+    def started(engine: object) -> ServerFacts:
+        return ServerFacts(model={"source": "/w/model.gguf"}, host={"launcher": engine})
+
+    comment, line = lines(started("llama_cpp"))
+    assert comment == r"# the server, if it runs no more; it ran as: engine --dtype\x1b half"
+    assert line == "harness serve llama_cpp smollm2-135m --port 8001 --detach"
+    assert lines(started("vllm"), model="mine")[1] == (
+        "harness serve vllm /w/model.gguf --served-name mine --port 8001 --detach"
+    )
+    assert lines(started("vllm"), model="/w/model.gguf")[1].startswith("harness serve vllm /w/model.gguf --port")
+    for engine in (None, "; rm -r /", ["vllm"], 7):
+        assert lines(started(engine)) == []
+    for url in (
+        "https://api.deepseek.com/v1",
+        "http://127.0.0.1:8001/v1\nrm",
+        "http://127.0.0.1/v1",
+        "http://a:99999999/v1",
+    ):
+        assert lines(started("vllm"), url) == []
