@@ -19,6 +19,23 @@ _HOLD_KEYS = frozenset({"environment", "env", "header", "extra_body", "chat_temp
 """Fields that may hold a key under any name or under none, so their values are never shown."""
 
 
+_WORDS_OF_PATTERNS = {
+    r"^[a-z0-9{][a-z0-9._{}-]*$": "small letters, digits, . _ - and {NAME} for a variable",
+    r"^[a-z0-9][a-z0-9._-]{0,79}$": "at most 80 small letters, digits, . _ -, a letter or digit first",
+    r"^[a-z0-9_]+$": "small letters, digits and _",
+    r"^[^\x00-\x1f:,]+$": "a name without colon, comma and line break",
+    r"^[\w.-]+/[\w.-]+$": "OWNER/NAME of a data set on the hub",
+    r"^[0-9a-f]{40}$": "a whole commit, 40 digits of 0-9 a-f",
+    r"^[0-9a-f]{64}$": "a SHA-256, 64 digits of 0-9 a-f",
+    r"\.zip$": "a name that ends in .zip",
+    r"^https://": "an address that begins https://",
+    r"^https?://[^\s]+$": "an address that begins http:// or https://, without a space",
+    r"^(pass|maj)@[1-9][0-9]*$": "pass@K or maj@K, such as pass@1",
+    r"^(mean|mode|max|pass_at_[0-9]+)$": "mean, mode, max or pass_at_K",
+    r"^(100(\.0+)?|[0-9]{1,2}(\.[0-9]+)?)$": "a number of 0 to 100, such as 61.2",
+}
+"""Pattern of a field in a file → what fits it, for people. Every pattern of the models stands here."""
+
 MAX_OTHERS = 5
 """Largest number of other fields that a sentence names beside the first problem."""
 
@@ -60,6 +77,9 @@ def problem_of(first: ErrorDetails, names: Collection[str] = (), more: str = "")
         .replace("Tuple should", "List should")
         .replace("valid dictionary", "mapping")
     )
+    if first["type"] == "string_pattern_mismatch":
+        pattern = spoken.partition("'")[2].removesuffix("'")
+        spoken = f"expected {_WORDS_OF_PATTERNS[pattern]}" if pattern in _WORDS_OF_PATTERNS else spoken
     complaint = visible(spoken.removeprefix("Value error, ").removeprefix("Assertion failed, "))
     input_text = "" if _may_be_secret(first["loc"], first["input"]) else quoted(repr(first["input"]))
     near = ""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from pathlib import Path
+from typing import Annotated, Any
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator
 
 from harness.core.validation import Problem, first_problem
 
@@ -72,3 +74,17 @@ def test_a_value_that_is_wrong_as_a_whole_has_no_field() -> None:
     first = problem([1])
     assert first.field == ""
     assert first.sentence.endswith("found [1]")
+
+
+def test_every_pattern_of_a_file_is_said_in_words() -> None:
+    """Patterns of the models' own files, as they stand in the code, of which none reaches a person as it is."""
+    sources = "".join(path.read_text("utf-8") for path in Path("harness").rglob("*.py"))
+    named = dict(re.findall(r'^(_?[A-Z]+) = r"([^"]+)"$', sources, re.MULTILINE))
+    patterns = [literal or named[name] for literal, name in re.findall(r'pattern=(?:r"([^"]+)"|(_?[A-Z]+)\))', sources)]
+    assert len(patterns) > 12
+    for pattern in patterns:
+        model = create_model("Named", name=(Annotated[str, Field(pattern=pattern)], ...))
+        with pytest.raises(ValidationError) as caught:
+            model.model_validate({"name": ":\x00 A"})
+        sentence = first_problem(caught.value).sentence
+        assert re.match(r"name: expected [^\\^$]+, found ", sentence), (pattern, sentence)
