@@ -9,22 +9,11 @@ from harness.core.nouns import count_noun
 from harness.core.records import Question
 from harness.reports.differences_by_hand import interval_by_hand, mean_by_hand
 from harness.reports.published import settings_in_words
-from harness.reports.tables import (
-    ABSENT,
-    AS_GRADED,
-    AT_MOST,
-    BY_HAND,
-    Table,
-    note,
-    p_cell,
-    percent,
-    points,
-    points_interval,
-    short,
-)
+from harness.reports.tables import AS_GRADED, AT_MOST, BY_HAND, Table, note, p_cell, points, points_interval, short
 from harness.reports.unsettled import open_points
 from harness.scoring import PairedComparison, PublishedComparison, Score
 from harness.scoring.deciding import Decision, RunPair, decide
+from harness.scoring.in_percent import ABSENT, percent
 from harness.scoring.intervals import why_narrower
 from harness.scoring.mean_difference import MeanComparison
 from harness.scoring.moves import Move, largest

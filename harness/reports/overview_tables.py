@@ -8,21 +8,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from harness.core.inert import safe_name
-from harness.reports.tables import (
-    ABSENT,
-    AS_GRADED,
-    BY_HAND,
-    MEANINGS,
-    Table,
-    accuracy_cell,
-    interval_cell,
-    note,
-    percent,
-    short,
-    warnings_of_row,
-    with_interval,
-)
+from harness.reports.tables import AS_GRADED, BY_HAND, MEANINGS, Table, note, short, warnings_of_row
 from harness.scoring import GroupScore, Score
+from harness.scoring.in_percent import ABSENT, accuracy_cell, interval_cell, percent, with_interval
 from harness.scoring.score import with_verdicts_by_hand
 
 if TYPE_CHECKING:

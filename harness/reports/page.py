@@ -34,20 +34,10 @@ from harness.reports.plots import draw
 from harness.reports.plots.plot import Plot
 from harness.reports.scored import MAX_QUESTION_ROWS, ScoredRun
 from harness.reports.settings import checksum_table, failure_table, rubrics, run_table, settings_table
-from harness.reports.tables import (
-    ABSENT,
-    AS_GRADED,
-    BY_HAND,
-    Table,
-    endpoint_table,
-    interval_cell,
-    percent,
-    samples_cell,
-    short,
-    with_interval,
-)
+from harness.reports.tables import AS_GRADED, BY_HAND, Table, endpoint_table, samples_cell, short
 from harness.runs.layout import REPORTED_RUNS, VIEWER_LINK
 from harness.scoring import QuestionTally, Score
+from harness.scoring.in_percent import ABSENT, interval_cell, percent, with_interval
 from harness.scoring.moves import moves
 from harness.scoring.score import with_verdicts_by_hand
 

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from harness.core.money import usd_in_words
 from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.reports.settings import cost_of_sessions, usd_of_sessions
-from harness.reports.tables import ABSENT, Table, short
+from harness.reports.tables import Table, short
+from harness.scoring.in_percent import ABSENT
 from harness.scoring.judging import JudgeBill, JudgeCost
 
 

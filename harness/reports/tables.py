@@ -10,21 +10,12 @@ import msgspec
 from harness.core.inert import visible
 from harness.scoring import Score
 from harness.scoring.by_hand import split_warnings
+from harness.scoring.in_percent import ABSENT, EXACT_DIGITS, interval_cell, percent, with_interval
 from harness.scoring.intervals import Interval, why_narrower
 from harness.scoring.score import with_verdicts_by_hand
-from harness.scoring.uncertainty import Intervals
 
 MAX_CELL_CHARS = 80
 """Longest name of a run, model or benchmark in a table, in characters; longer ones are clipped."""
-
-MAX_DIGITS = 4
-"""Largest number of decimals of an interval's end."""
-
-_EXACT_DIGITS = 6
-"""Decimals before a number is rounded for show, so that -3.75 is one number, however it was computed."""
-
-ABSENT = "–"
-"""The cell of an unknown value."""
 
 MEANINGS = "sampling: same questions, asked again; question: other questions of this kind"
 """The everyday meaning of both intervals, for the titles of tables."""
@@ -56,14 +47,9 @@ class Table:
     numeric: frozenset[int] = field(default_factory=frozenset)
 
 
-def percent(value: float | None) -> str:
-    """A fraction in percent with one decimal."""
-    return ABSENT if value is None else f"{round(100 * value, _EXACT_DIGITS):.1f}"
-
-
 def points(value: float) -> str:
     """A difference of fractions in points, with its sign."""
-    return f"{round(100 * value, _EXACT_DIGITS):+z.1f}"
+    return f"{round(100 * value, EXACT_DIGITS):+z.1f}"
 
 
 def points_interval(interval: Interval | None) -> str:
@@ -76,46 +62,10 @@ def p_cell(value: float) -> str:
     return f"{value:.3f}" if value >= 0.001 else "<0.001"
 
 
-def interval_cell(interval: Interval | None, *, at_most: bool = False) -> str:
-    """An interval in percent, such as `55.4–58.8`. at_most: it is only an upper bound, and the cell says so.
-
-    Ends that would look equal with one decimal get more decimals, so that no interval looks like a point.
-    """
-    if interval is None:
-        return ABSENT
-    digits = 1
-    while digits < MAX_DIGITS and f"{100 * interval.low:.{digits}f}" == f"{100 * interval.high:.{digits}f}":
-        digits += 1
-    return f"{'at most ' if at_most else ''}{100 * interval.low:.{digits}f}–{100 * interval.high:.{digits}f}"
-
-
 def samples_cell(score: Score) -> str:
     """Samples of each question that the score covers: `64`; `≤ 64` where another tool's outputs have fewer of some."""
     fewer = score.samples_per_question is None and score.n_samples < score.n_questions * score.rounds
     return f"{'≤ ' if fewer else ''}{score.rounds:,}"
-
-
-def accuracy_cell(score: Score) -> str:
-    """The accuracy in percent with its sampling interval: `57.1 (55.9–58.3)`.
-
-    `57.1 (at most 39.2–73.3)` with one sample a question; `57.1 (bounds 50.0–61.2)` where missing samples can move the
-    accuracy out of the interval.
-    """
-    value = percent(score.accuracy)
-    interval, bounds = score.sampling_interval, Interval(score.bounds.low, score.bounds.high)
-    beyond = interval is None or bounds.low < interval.low or bounds.high > interval.high
-    if score.accuracy is None or (score.partial and beyond):
-        return f"{value} (bounds {interval_cell(bounds)})"
-    if interval is None:  # An earlier version scored this run and stored no intervals.
-        return value
-    return f"{value} ({interval_cell(interval, at_most=score.sampling_error is None)})"
-
-
-def with_interval(accuracy: float | None, intervals: Intervals | None) -> str:
-    """The accuracy in percent, with its sampling interval if the score has one; earlier versions stored none."""
-    if accuracy is None or intervals is None:
-        return percent(accuracy)
-    return f"{percent(accuracy)} ({interval_cell(intervals.sampling_interval, at_most=intervals.at_most)})"
 
 
 def score_table(scores: Sequence[tuple[str, Score]], *, with_notes: bool = True) -> Table:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.reports.tables import Table, percent, short
+from harness.reports.tables import Table, short
 from harness.scoring import Score
+from harness.scoring.in_percent import percent
 from harness.scoring.tokens import TokenCounts
 
 NO_INTERVAL = "(?)"

@@ -26,6 +26,7 @@ from harness.runs.overrides import Override
 from harness.runs.survey import count_entries
 from harness.scoring import QuestionTally, Score
 from harness.scoring.audit_order import audits
+from harness.scoring.in_percent import with_interval
 from harness.scoring.intervals import Interval
 from harness.scoring.tally import tally
 from harness.scoring.uncertainty import accuracy_intervals
@@ -94,14 +95,13 @@ class Remembered:
 class ByHand:
     """The verdicts that persons gave to samples of a benchmark. words: how many samples, and how many verdicts differ
     from the grader's. sentence: the same with both accuracies, or the same alone beside the estimate of an audit.
-    accuracy: as an audit estimates it, else with these verdicts; None without grades.
-    sampling_interval, question_interval: of the accuracy; None without grades.
+    in_words: the accuracy as an audit estimates it, else with these verdicts, with its sampling interval in words.
+    question_interval: of the accuracy; None without grades.
     """
 
     words: str
     sentence: str
-    accuracy: float | None
-    sampling_interval: Interval | None
+    in_words: str
     question_interval: Interval | None
 
 
@@ -253,13 +253,13 @@ class OpenBenchmark:
         if self.score is not None and self.score.audited is not None:
             # The verdicts of an unfinished audit, put in place of the grader's, estimate nothing.
             accuracy, intervals = self.score.audited.accuracy, self.score.audited.intervals
-            both = intervals.sampling_interval, intervals.question_interval
-            return ByHand(numbers.words, numbers.words, accuracy, *both)
+            shown = with_interval(accuracy, intervals, " %")
+            return ByHand(numbers.words, numbers.words, shown, intervals.question_interval)
         accuracy_graded = _mean_rate(graded) if self.score is None else self.score.accuracy
         with_them, intervals = _mean_rate(corrected), accuracy_intervals(corrected)
         sentence = numbers.beside(accuracy_graded, with_them, sum(item.undecided for item in corrected))
-        both = intervals.sampling_interval, intervals.question_interval
-        return ByHand(numbers.words, sentence, with_them, *both)
+        shown = with_interval(with_them, intervals, " %")
+        return ByHand(numbers.words, sentence, shown, intervals.question_interval)
 
     def override_history(self) -> list[Override]:
         """Return all overrides in the order they were made, including withdrawn ones."""

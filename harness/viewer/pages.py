@@ -19,6 +19,7 @@ from harness.runs import questions as question_file
 from harness.runs.layout import RunFolder
 from harness.runs.overrides import Override
 from harness.scoring import Score
+from harness.scoring.in_percent import accuracy_cell
 from harness.scoring.intervals import Interval
 from harness.viewer import auditing
 from harness.viewer.beside import PublishedBeside, SourcePoint
@@ -81,13 +82,12 @@ ReadFacts = Callable[[RunFolder], RunFacts]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """The line of one benchmark in the overview of runs. accuracy and the intervals are fractions; None before `harness
-    score`. n_stored: samples in the journal. n_planned: samples planned for each question. modified: Unix time of the
-    last sample; None without any. by_hand: what the benchmark's page says of verdicts by hand; None without any.
-    """
+    """The line of one benchmark in the overview of runs. in_words: the accuracy as `harness score` prints it. n_stored:
+    samples in the journal. n_planned: samples of each question. modified: Unix time of the last sample."""
 
     benchmark: str
     accuracy: float | None
+    in_words: str
     sampling_interval: Interval | None
     question_interval: Interval | None
     n_questions: int | None
@@ -254,6 +254,7 @@ def standing(benchmark: OpenBenchmark) -> Standing:
     return Standing(
         benchmark=benchmark.name,
         accuracy=None if score is None else score.accuracy,
+        in_words="" if score is None or score.accuracy is None else accuracy_cell(score, " %"),
         sampling_interval=None if score is None else score.sampling_interval,
         question_interval=None if score is None else score.question_interval,
         n_questions=None if score is None else score.n_questions,

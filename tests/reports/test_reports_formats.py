@@ -24,13 +24,14 @@ from harness.core.records import Grade, Question
 from harness.presets.grading import GradingOptions
 from harness.reports import Report, to_csv, to_latex, to_markdown, to_terminal
 from harness.reports.report import report
-from harness.reports.tables import Table, accuracy_cell, interval_cell, p_cell, percent, points, score_table
+from harness.reports.tables import Table, p_cell, points, score_table
 from harness.runs import grades as grade_file
 from harness.runs import overrides
 from harness.runs.layout import RunFolder
 from harness.runs.line_file import write_lines
 from harness.runs.manifest import Manifest, Plan
 from harness.scoring import load_published, score_benchmark
+from harness.scoring.in_percent import accuracy_cell, interval_cell, percent
 from harness.scoring.intervals import Interval
 from harness.scoring.pipeline import score_run
 from harness.verbs.compare import compare

@@ -25,9 +25,9 @@ from harness.core.errors import UsageError
 from harness.core.records import Key
 from harness.grading.second.judge_prompts import with_rubric
 from harness.presets.grading import GradingOptions
-from harness.reports.tables import interval_cell, percent
 from harness.runs import Manifest, RunFolder, grades, overrides
 from harness.scoring import Score
+from harness.scoring.in_percent import interval_cell, percent
 from harness.scoring.pipeline import score_run
 from tests.faults.server import FaultServer
 from tests.scoring.test_scoring_salvaged import folder as salvaged_run

@@ -22,6 +22,7 @@ from harness.presets.grading import GradingOptions
 from harness.reports.report import report
 from harness.runs import Manifest, RunFolder, overrides, read_samples, sample_labels
 from harness.scoring import Score
+from harness.scoring.in_percent import accuracy_cell
 from harness.scoring.pipeline import score_run
 from harness.verbs.compare import compare
 from harness.viewer import app
@@ -348,7 +349,7 @@ def test_a_narrower_interval_for_new_questions_is_explained_beside_two_runs(
     assert wide["narrower"] == []
     same = client.get("/api/compare", params={"first": "d", "second": "copy-of-d", "benchmark": "demo"}).json()
     assert same["narrower"] == [], "one set of replies has no intervals to compare"
-    assert same["same_replies"].startswith("the replies are the same in A and B (24 compared, word for word)")
+    assert same["same_replies"].startswith("the replies are the same in both runs (24 compared, word for word)")
 
 
 @pytest.mark.parametrize(
@@ -459,7 +460,9 @@ def test_a_verdict_by_hand_stands_beside_the_grade(by_hand: RunFolder, client: h
     assert (stored.status_code, stored.json()) == (200, {"stored": True})
     page = client.get("/api/benchmark", params=query).json()
     assert (before["by_hand"], page["standing"]["accuracy"]) == (None, before["accuracy"])
-    assert page["standing"]["by_hand"]["accuracy"] == pytest.approx(0.5)
+    score = Score.load(by_hand.benchmark("demo"))
+    assert score is None or before["in_words"] == accuracy_cell(score, " %")
+    assert page["standing"]["by_hand"]["in_words"].startswith("50.0 % (")
     row = client.get("/api/question", params={**query, "question": "q1"}).json()["samples"][1]
     assert (row["verdict"], row["graded"]) == ("correct", "wrong")
     (override,) = overrides.read(by_hand.benchmark("demo"))

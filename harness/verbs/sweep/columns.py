@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from harness.core.inert import visible
 from harness.reports import published
-from harness.reports.tables import ABSENT, AT_MOST, accuracy_cell, percent
+from harness.reports.tables import AT_MOST
 from harness.scoring import PublishedComparison
+from harness.scoring.in_percent import ABSENT, accuracy_cell, percent
 from harness.scoring.uncertainty import pass_at
 from harness.verbs.sweep.results import CellResult
 

@@ -23,9 +23,10 @@ from harness.reports.plots import draw
 from harness.reports.plots.plot import Plot
 from harness.reports.published import differences
 from harness.reports.series import benchmark_plot, late_table, series_table
-from harness.reports.tables import ABSENT, Table, accuracy_cell, interval_cell, percent, points, short
+from harness.reports.tables import Table, points, short
 from harness.scoring.columns import ends
 from harness.scoring.deciding import LEVEL
+from harness.scoring.in_percent import ABSENT, accuracy_cell, interval_cell, percent
 from harness.verbs.sweep import curves
 from harness.verbs.sweep.cells import AXES
 from harness.verbs.sweep.columns import (

@@ -138,12 +138,6 @@ export function count(value) {
   return value === null || value === undefined ? "?" : value.toLocaleString("en");
 }
 
-/** "61.2 % (58.9–63.4)". */
-export function withInterval(value, interval, digits = 1) {
-  if (value === null || value === undefined) return "–";
-  return `${percent(value, digits)} %` + (interval ? ` (${percent(interval[0], digits)}–${percent(interval[1], digits)})` : "");
-}
-
 export function ago(seconds) {
   const passed = Date.now() / 1000 - seconds;
   if (passed < 90) return "just now";

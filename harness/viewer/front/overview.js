@@ -1,5 +1,5 @@
 // All runs: a table of runs × benchmarks, from which two can be picked.
-import { address, ago, count, foreign, h, percent, plain, withInterval } from "./dom.js";
+import { address, ago, count, foreign, h, percent, plain } from "./dom.js";
 import { Panel } from "./facts.js";
 import { runFacts } from "./run.js";
 
@@ -45,7 +45,7 @@ export function overview({ query, only, go, set }) {
 
   function compareButtons(runs) {
     if (only !== null) return null;
-    const [first, second] = runs.filter((run) => picked.has(run.run));
+    const [first, second] = [...picked].map((name) => runs.find((run) => run.run === name)).filter(Boolean);
     if (!second) return h("span", { class: "quiet" }, "Tick two runs to compare them.");
     const shared = first.benchmarks.map((one) => one.benchmark).filter((name) => second.benchmarks.some((one) => one.benchmark === name));
     if (shared.length === 0) return h("span", { class: "quiet" }, "These two runs have no benchmark in common; tick two others.");
@@ -60,10 +60,10 @@ export function overview({ query, only, go, set }) {
     if (planned !== null && one.n_stored < planned) notes.push(`${count(one.n_stored)} of ${count(planned)} samples`);
     if (one.n_truncated) notes.push(`${percent(one.n_truncated / one.n_samples, 1)} % cut`);
     if (one.by_hand) notes.push(one.by_hand.words);
-    const graded = one.accuracy === null ? `${count(one.n_stored)} samples, no score` : withInterval(one.accuracy, one.sampling_interval);
+    const graded = one.in_words || `${count(one.n_stored)} samples, no score`;
     return [
       h("a", { class: "row", href: link, "data-key": link }, graded, one.by_hand ? " as graded" : null),
-      one.by_hand ? h("div", {}, `${withInterval(one.by_hand.accuracy, one.by_hand.sampling_interval)} with verdicts by hand`) : null,
+      one.by_hand ? h("div", {}, `${one.by_hand.in_words} with verdicts by hand`) : null,
       notes.length ? h("small", {}, notes.join(", ")) : null,
       one.modified === null ? null : h("small", {}, `last sample ${ago(one.modified)}`),
       one.problems.map((problem) => h("small", { class: "problem" }, foreign(problem))),
