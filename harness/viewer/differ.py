@@ -160,7 +160,7 @@ def _same_replies(first: OpenBenchmark, second: OpenBenchmark, ids: Sequence[str
             return ""
         n_read += len(pairs_of_question)
     return (
-        f"the replies are the same in A and B ({n_read:,} compared, word for word), so the difference is that of the "
+        f"the replies are the same in both runs ({n_read:,} compared, word for word), so the difference is that of the "
         "grading: it has no interval for another run or for other questions"
         if n_read
         else ""

@@ -275,6 +275,7 @@ def test_a_verdict_is_not_broken_inside_a_word_on_a_narrow_screen(browser: Brows
 def test_maths_is_typeset_and_the_answer_is_set_off(browser: Browser, viewer: Viewer) -> None:
     browser.open(viewer, "/run/a/sums/q1/s1")
     browser.wait(lambda: len(browser.all(".sample > .text .katex")) == 3)
+    browser.wait(lambda: browser.all("h1 .katex, #path .katex"))
     assert "costs $5 and $7." in browser.text(".sample > .text")
     assert browser.one(".sample > .text mark.answer math").get_attribute("textContent")
     assert browser.script("return document.fonts.check('16px KaTeX_Main')")
@@ -377,6 +378,7 @@ def test_a_search_leads_to_the_sample(browser: Browser, viewer: Viewer) -> None:
     browser.one("input[name=text]").send_keys("halve", Keys.ENTER)
     browser.wait(lambda: "1 found" in browser.text("#found"))
     assert browser.text("#found mark") == "halve"
+    assert browser.script("return document.querySelector('h1, form').compareDocumentPosition(found)") == 4, "below them"
     browser.one("#found a").click()
     browser.wait(lambda: browser.path() == "/run/a/demo/q1/s0")
     browser.wait(lambda: "Sample 0" in browser.text())
@@ -384,11 +386,13 @@ def test_a_search_leads_to_the_sample(browser: Browser, viewer: Viewer) -> None:
 
 def test_two_runs_are_picked_compared_and_read_side_by_side(browser: Browser, viewer: Viewer) -> None:
     browser.open(viewer)
-    for name in ("a", "b"):
+    for name in ("b", "a"):
         browser.one(f"input[aria-label='Compare {name}']").click()
     browser.one("button[data-key='compare sums']").click()
-    browser.wait(lambda: browser.path() == "/compare/a/b/sums")
+    browser.wait(lambda: browser.path() == "/compare/b/a/sums")
     browser.wait(lambda: browser.all("circle"))
+    assert browser.text("h1") == "sums in b and a"
+    assert browser.text("thead") == "settingba"
     assert "seed" in browser.text("table")
     n_all = len(browser.all("a.moved"))
     browser.script("document.querySelector('circle').focus()")

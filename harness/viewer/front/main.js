@@ -3,6 +3,7 @@ import { address, decoded, foreign, h, plain, shortId } from "./dom.js";
 import { audit } from "./audit.js";
 import { facts, follow, settled } from "./facts.js";
 import { compare, sideBySide } from "./compare.js";
+import { inline } from "./mathtext.js";
 import { overview } from "./overview.js";
 import { question } from "./question.js";
 import { questions } from "./questions.js";
@@ -53,7 +54,7 @@ async function show({ keep = false } = {}) {
   const focused = document.activeElement?.dataset?.key;
   page = next;
   document.title = page.title;
-  main.replaceChildren(...(page.layout ? page.layout() : [...(page.extra ?? []), ...page.panels.map((panel) => panel.element)]));
+  main.replaceChildren(...(page.layout ? page.layout() : page.panels.map((panel) => panel.element)));
   drawPath();
   if (keep && focused !== undefined) {
     const again = main.querySelector(`[data-key="${CSS.escape(focused)}"]`);
@@ -97,7 +98,7 @@ function drawPath() {
   const upTo = kind === "compare" ? 3 : 1;
   if (kind === "compare") links.push(h("a", { href: address(["compare", ...rest.slice(0, 3)]) }, foreign(plain(rest.slice(0, 2).join(" | "), 60)), " · ", foreign(plain(rest[2] ?? "", 40))));
   else if (rest.length) links.push(h("a", { href: address(["run", rest[0]]) }, foreign(plain(rest[0], 60))));
-  for (let i = upTo; i < rest.length; i += 1) links.push(h("a", { href: address([kind, ...rest.slice(0, i + 1)]) + (i ? location.search : "") }, foreign(i === (kind === "compare" ? 3 : 2) && page.crumb ? page.crumb : plain(shortId(rest[i]), 60))));
+  for (let i = upTo; i < rest.length; i += 1) links.push(h("a", { href: address([kind, ...rest.slice(0, i + 1)]) + (i ? location.search : "") }, i === (kind === "compare" ? 3 : 2) && page.crumb ? inline(page.crumb) : foreign(plain(shortId(rest[i]), 60))));
   links.at(-1).setAttribute("aria-current", "page");
   document.getElementById("path").replaceChildren(h("ol", {}, links.map((link) => h("li", {}, link))));
 }

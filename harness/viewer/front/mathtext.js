@@ -90,7 +90,7 @@ const coming =
           await katexComes();
           for (const element of seen) typeset(element, watched.get(element));
           // After all of them: a width that is read between two changes costs a layout of the whole text.
-          const wide = seen.filter((element) => element.classList.contains("set") && element.scrollWidth > element.clientWidth + 2);
+          const wide = seen.filter((element) => !element.closest("a, h1") && element.classList.contains("set") && element.scrollWidth > element.clientWidth + 2);
           for (const element of wide) {
             element.classList.add("long"); // it scrolls by itself, by keyboard too
             element.tabIndex = 0;
@@ -127,6 +127,24 @@ function bounded(made) {
   return true;
 }
 
+/** `element` with a formula of `text`, as it was written until it comes into view. */
+function formula(text, piece, element) {
+  element.classList.add("formula");
+  if (piece.display) element.classList.add("display");
+  element.append(foreign(text.slice(piece.from, piece.to)));
+  if (coming) {
+    watched.set(element, piece);
+    coming.observe(element);
+  }
+  return element;
+}
+
+/** A line of text as nodes, for a heading or a list: each formula stands in the line. */
+export function inline(text, maths = true) {
+  if (!maths) return foreign(text);
+  return pieces(text).map((piece) => (piece.source === undefined ? foreign(text.slice(piece.from, piece.to)) : formula(text, { ...piece, display: false }, h("span"))));
+}
+
 /** The text as an element; answer: [from, to] to be set off, in UTF-16 units; maths: typeset formulas. */
 export function rendered(text, { answer = null, maths = true, cut = null, omitted = 0 } = {}) {
   const out = h("div", { class: "text" });
@@ -152,15 +170,7 @@ export function rendered(text, { answer = null, maths = true, cut = null, omitte
     }
     if (piece.from === cut && omitted) out.append(gap(omitted));
     const holdsAnswer = answer !== null && piece.from < last && first < piece.to;
-    const element = holdsAnswer ? marked() : h("span");
-    element.classList.add("formula");
-    if (piece.display) element.classList.add("display");
-    element.append(foreign(text.slice(piece.from, piece.to)));
-    out.append(element);
-    if (coming) {
-      watched.set(element, piece);
-      coming.observe(element);
-    }
+    out.append(formula(text, piece, holdsAnswer ? marked() : h("span")));
   }
   // Last: with each child that an element of direction "auto" gets, Chromium looks for its first letter again, which in
   // 400,000 characters without one took 9 s.

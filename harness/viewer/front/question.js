@@ -1,7 +1,7 @@
 // One question: what was asked, its samples as a strip, the votes, and one sample in full.
 import { VERDICTS, address, chip, count, foreign, h, plain, queryOf, shortId, verdictOf } from "./dom.js";
 import { Panel, facts } from "./facts.js";
-import { excerpt, rendered } from "./mathtext.js";
+import { excerpt, inline, rendered } from "./mathtext.js";
 import { NEAR_MISSES, chosen, labelCounts, rowsById } from "./questions.js";
 
 const MAX_REFERENCE = 2000; // characters of all references together
@@ -73,7 +73,7 @@ export function question({ query, run, benchmark, id, sample, set, go, who, refr
   }
 
   function drawQuestion(value) {
-    return [h("h1", { dir: "auto" }, heading(value, id), h("span", { class: "of" }, " · ", foreign(id), " in ", foreign(run), " · ", foreign(benchmark))), questionText(value.question, { ...options, where }),
+    return [h("h1", { dir: "auto" }, inline(heading(value, id), options.maths), h("span", { class: "of" }, " · ", foreign(id), " in ", foreign(run), " · ", foreign(benchmark))), questionText(value.question, { ...options, where }),
       h("h2", {}, "Samples"), samplesOf(value, sample, at),
       h("details", { "data-key": "table" }, h("summary", {}, "Samples by tokens, length, verdict"), sampleTable(value.samples)), votesOf(value)];
   }

@@ -1,6 +1,7 @@
 // The questions of a benchmark: filters, order, search.
-import { address, chip, count, foreign, h, named, percent, plain, queryOf, shortId, verdictOf, withInterval } from "./dom.js";
+import { address, chip, count, foreign, h, named, percent, plain, queryOf, shortId, verdictOf } from "./dom.js";
 import { Panel, rubricText } from "./facts.js";
+import { inline } from "./mathtext.js";
 import { sourceStrip } from "./sources.js";
 
 const SHOWS = {
@@ -85,8 +86,7 @@ export function questions({ query, run, benchmark, set, other }) {
   return {
     title: plain(benchmark),
     panels: [panel, runs, ...(beside ? [beside] : [])],
-    extra: [found],
-    moves: () => document.querySelectorAll("#found:not(:empty) a.row, .panel a.row"),
+    moves: () => document.querySelectorAll(".panel a.row"),
     leave: () => seeking?.abort(),
   };
 
@@ -102,13 +102,13 @@ export function questions({ query, run, benchmark, set, other }) {
     return [
       h("h1", {}, foreign(benchmark), h("span", { class: "of" }, " in ", foreign(run))),
       h("p", {}, h("a", { href: address(["run", run]) }, "Settings, prompt, server, time and cost of this run")),
-      h("p", { class: "headline" }, h("strong", {}, withInterval(standing.accuracy, standing.sampling_interval)),
+      h("p", { class: "headline" }, h("strong", {}, standing.in_words || "–"),
         standing.by_hand ? " as graded" : null,
         standing.question_interval ? ` · on new questions of this kind ${percent(standing.question_interval[0], 1)}–${percent(standing.question_interval[1], 1)} %` : null,
         ` · ${count(standing.n_stored)} samples of ${count(value.questions.length)} questions`,
         standing.n_truncated ? ` · ${count(standing.n_truncated)} cut` : null,
         standing.mean_tokens ? ` · ${count(Math.round(standing.mean_tokens))} tokens a sample` : null),
-      standing.by_hand ? h("p", { class: "headline" }, h("strong", {}, withInterval(standing.by_hand.accuracy, standing.by_hand.sampling_interval)),
+      standing.by_hand ? h("p", { class: "headline" }, h("strong", {}, standing.by_hand.in_words),
         " with verdicts by hand",
         standing.by_hand.question_interval ? ` · on new questions of this kind ${percent(standing.by_hand.question_interval[0], 1)}–${percent(standing.by_hand.question_interval[1], 1)} %` : null) : null,
       value.reported_by ? h("p", { class: "quiet" }, "reported by: ", foreign(value.reported_by), value.verdict ? `: ${value.verdict}` : null) : null,
@@ -118,6 +118,7 @@ export function questions({ query, run, benchmark, set, other }) {
       h("form", { class: "controls", role: "search", submit: (event) => { event.preventDefault(); seek(new FormData(event.target).get("text")); } },
         h("label", {}, "Search questions and samples ", h("input", { type: "search", name: "text", "data-key": "text", class: "find" })),
         h("button", { type: "submit" }, "Search")),
+      found,
       h("div", { class: "controls" },
         choice("Show", "show", [...Object.entries(SHOWS).map(([key, [words]]) => [key, words]), ...(other === null ? [] : [["differ", "verdicts differ"]])]),
         choice("Order", "sort", Object.entries(SORTS).filter(([key]) => other !== null || key !== "moved").map(([key, [words]]) => [key, words])),
@@ -152,7 +153,7 @@ export function questions({ query, run, benchmark, set, other }) {
         theirs ? h("span", { class: "theirs" }, theirs.fraction === null ? "–" : `${percent(theirs.fraction)} %`, h("small", { title: plain(other) }, "in ", foreign(plain(other, 16)))) : null,
         strip(row.verdicts),
         row.title ? null : h("span", { class: "id", title: plain(row.id) }, foreign(shortId(row.id))),
-        h("span", { class: row.title ? "excerpt titled" : "excerpt", dir: "auto", title: row.title ? plain(row.id) : null }, foreign(row.excerpt)),
+        h("span", { class: row.title ? "excerpt titled" : "excerpt", dir: "auto", title: row.title ? plain(row.id) : null }, inline(row.excerpt)),
         h("span", { class: "facts" }, "reference ", h("b", {}, foreign(plain(row.references.join(" or "), 40))),
           row.majority === null ? null : [", majority ", h("b", { class: row.majority_verdict }, foreign(plain(row.majority, 40)))],
           row.mean_tokens === null ? null : `, ${count(Math.round(row.mean_tokens))} tokens a sample`,
@@ -199,7 +200,7 @@ export function questions({ query, run, benchmark, set, other }) {
   function hitLine(hit) {
     const link = address(["run", run, benchmark, hit.question_id, ...(hit.sample_index === null ? [] : [`s${hit.sample_index}`])]);
     return h("li", {}, h("a", { class: "row hit", href: link },
-      h("span", { class: "id", title: plain(hit.question_id), dir: "auto" }, foreign(named(hit.question_id, hit.title)), hit.sample_index === null ? "" : ` s${hit.sample_index}`),
+      h("span", { class: "id", title: plain(hit.question_id), dir: "auto" }, inline(named(hit.question_id, hit.title)), hit.sample_index === null ? "" : ` s${hit.sample_index}`),
       h("span", { class: "excerpt", dir: "auto" }, foreign(hit.before), h("mark", {}, foreign(hit.match)), foreign(hit.after)),
       h("span", { class: "facts" }, hit.sample_index === null ? null : chip(hit.verdict), hit.part)));
   }
