@@ -67,6 +67,7 @@ _SYNONYM_GROUPS = (
 JUDGING_SIGN = r"(?:[√✓✔×✗✘]|\\(?:checkmark|surd|times)(?![A-Za-z]))"
 r"""Signs by which a statement is judged right or wrong, if nothing else stands beside them: √, \times."""
 
+_IN_BRACKETS = re.compile(r"\s*[(（【\[]([^()（）【】\[\]]{1,20})[)）】\]]\s*[.。]?\s*")
 _SYNONYMS = {word: group[0] for group in _SYNONYM_GROUPS for word in group}
 _FIRST_SYNONYMS = frozenset(_SYNONYMS.values())
 
@@ -100,7 +101,15 @@ def words_of(source: str) -> str:
     text = _IS_IN_CHINESE.sub("", text)
     if (numbered := _ordinal_or_discount(text)) is not None:
         return "".join(numbered)
-    return _SYNONYMS.get(text, text)
+    return _judgement_in_brackets(text) or _SYNONYMS.get(text, text)
+
+
+def _judgement_in_brackets(text: str) -> str:
+    """Return what a lone sign or word of judgement in brackets says, "true" for （√）; empty for any other text."""
+    inner = _IN_BRACKETS.fullmatch(text)
+    word = "" if inner is None else inner[1].strip()
+    judged = _SYNONYMS.get(word, "")
+    return judged if judged in ("true", "false", "yes", "no") and word not in "tf" else ""  # (T) is an option, too
 
 
 def _ordinal_or_discount(words: str) -> tuple[str, str, str] | None:
@@ -152,12 +161,12 @@ def without_text_commands(source: str) -> str:
 @lru_cache(maxsize=256)
 def is_words(source: str) -> bool:
     """Whether `source` holds only words and punctuation, with at least one word of two letters or one Chinese sign, or
-    is a lone sign that judges a statement, such as √.
+    is a lone sign that judges a statement, such as √ and （√）.
 
     `compare.equivalence` compares such an answer as words before it tries the grammar.
     """
     text = _LAYOUT.sub(" ", _WRAPPERS.sub(" ", _COLOURED.sub(" ", source))).strip()
-    if re.fullmatch(JUDGING_SIGN, text):
+    if re.fullmatch(JUDGING_SIGN, text) or _judgement_in_brackets(text):
         return True
     return bool(_LETTERS_AND_PUNCTUATION.fullmatch(text)) and bool(re.search(r"[A-Za-z]{2}|[\u3400-\u9fff]", text))
 

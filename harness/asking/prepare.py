@@ -18,6 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from harness.asking import servers
 from harness.asking.advising import advise
 from harness.asking.batching import by_batch, file_as_server
@@ -42,14 +44,17 @@ from harness.core.limits import MAX_SAMPLES
 from harness.core.money import Prices
 from harness.core.nouns import count_noun
 from harness.core.records import GradeRules
+from harness.core.secret import without_secrets
 from harness.generation.context import fitted_max_tokens, may_lower
 from harness.generation.settings import (
+    BEFORE_SERVERS,
     DEFAULT_CONCURRENCY,
     BenchmarkSettings,
     Patience,
     RunSettings,
     Salvage,
     with_neutral,
+    with_record,
 )
 from harness.generation.spending import Account
 from harness.presets import preset as presets
@@ -166,6 +171,7 @@ def prepare(
     if options.serve is None:
         yield _prepare(questions_asked, options, watcher, must_answer, server)
         return
+    refuse_other_settings(questions_asked)
     spec = server_of(questions_asked, watcher)
     if (folder := _known_folder(options)) is not None:
         folder.create()
@@ -217,6 +223,24 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None, *, judged:
         options=options, sets=sets, benchmarks=benchmarks, preset=preset, prices=prices, allocations=allocations,
         score_deadline=deadline,
     )  # fmt: skip
+
+
+def refuse_other_settings(questions_asked: Asked) -> None:
+    """Raise `StoreError` if the run folder is damaged, or if the session would refuse its samples for any server, by
+    the settings that no server decides: then none has to be started.
+    """
+    options, folder = questions_asked.options, _known_folder(questions_asked.options)
+    manifest = None if folder is None else Manifest.find(folder)
+    if folder is None or manifest is None:
+        return
+    asker, benchmarks = Asker(model=manifest.model, spelling=Spelling(api=options.api)), questions_asked.benchmarks
+    settings = RunSettings(asker=asker, endpoints=(), benchmarks=benchmarks, out=folder.path, seed=options.seed)
+    for question_set in questions_asked.sets:
+        former = manifest.benchmarks.get(question_set.name)
+        if former is not None and folder.benchmark(question_set.name).has_samples():
+            now = settings.identity(question_set)
+            identity = without_secrets(former.identity) | {field: now.get(field) for field in BEFORE_SERVERS}
+            with_record(manifest, folder, question_set, msgspec.structs.replace(former, identity=identity))
 
 
 def _refuse_too_few(target: float, benchmark: str, samples: int, *, named: bool) -> None:

@@ -1,4 +1,6 @@
-"""Finds a `?` that stands where a character of a question was lost, as Excel writes x²-x in GBK as `x?-x`.
+"""Finds what a spreadsheet changed in a table of questions: lost characters, and fractions that became dates.
+
+A `?` may stand where a character was lost, as Excel writes x²-x in GBK as `x?-x`.
 
 A `?` is such a place only if it stands directly behind an operand (a digit, a closing bracket, or one or two letters
 that are no word), and what follows it is one of four things with which no sentence begins:
@@ -16,8 +18,9 @@ end of the text is not found.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
+from harness.answers.spreadsheets import EXAMPLES, may_be_changed
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 
@@ -52,29 +55,60 @@ MAX_NAMED = 20
 """Largest number of questions that the sentence names."""
 
 
-class LostCharacters:
-    """Collects the questions in which a character was lost, while the rows are read one by one."""
+class _NamedQuestions:
+    """Questions that a sentence names, while the rows are read one by one: their number, ids and the first place."""
 
     def __init__(self) -> None:
-        self._n = 0
-        self._names: list[str] = []
-        self._first = ""
+        self.n = 0
+        self.first = ""
+        self._ids: list[str] = []
 
-    def look_at(self, name: str, where: str, texts: Iterable[str]) -> None:
-        """Note a question if a character of its texts was lost. name: the id that the data give; empty: none."""
-        if around := next(filter(None, map(lost_character, texts)), ""):
-            self._n += 1
-            self._first = self._first or f"{where}, “{visible(around, 60)}”"
-            if name and self._n <= MAX_NAMED:
-                self._names.append(visible(name, 40))
+    def add(self, name: str, where: str, text: str) -> None:
+        """Add a question. name: the id that the data give; empty: none. text: what is to be seen there."""
+        self.n += 1
+        self.first = self.first or f"{where}, “{visible(text, 60)}”"
+        if name and self.n <= MAX_NAMED:
+            self._ids.append(visible(name, 40))
 
-    def sentence(self, n_all: int) -> str:
-        """What a person must know of the questions that were noted; empty if there are none. n_all: of the table."""
-        if not self._n:
-            return ""
-        more = ", …" if self._n > len(self._names) else ""
-        names = f" ({', '.join(self._names)}{more})" if self._names else ""
-        return (
-            f"in {self._n} of {count_noun(n_all, 'question')}{names} a ? stands where a character such as ² was lost, "
-            f"the first at {self._first}: the model is asked so. Write the character anew, and save the file in UTF-8"
+    def in_words(self, n_all: int) -> str:
+        """The number of the questions and their ids, in words. n_all: the number of questions of the table."""
+        more = ", …" if self.n > len(self._ids) else ""
+        return f"{self.n} of {count_noun(n_all, 'question')}" + (
+            f" ({', '.join(self._ids)}{more})" if self._ids else ""
         )
+
+
+class Damage:
+    """Collects the questions that a spreadsheet may have changed, while the rows are read one by one."""
+
+    def __init__(self) -> None:
+        self._lost = _NamedQuestions()
+        self._dated = _NamedQuestions()
+        self._has_numbers = False
+
+    def look_at(self, name: str, where: str, texts: Iterable[str], answer: str) -> None:
+        """Note a question if a character of its texts was lost, or if its answer may have been a fraction or a ratio.
+
+        name: the id that the data give; empty: none.
+        """
+        if around := next(filter(None, map(lost_character, texts)), ""):
+            self._lost.add(name, where, around)
+        if may_be_changed(answer):
+            self._dated.add(name, where, answer)
+        elif re.search(r"\d", answer):
+            self._has_numbers = True
+
+    def sentences(self, n_all: int) -> Iterator[str]:
+        """Yield what a person must know of the questions that were noted. n_all: the number of questions."""
+        if self._lost.n:
+            yield (
+                f"in {self._lost.in_words(n_all)} a ? stands where a character such as ² was lost, "
+                f"the first at {self._lost.first}: the model is asked so. Write the character anew, and save the file "
+                "in UTF-8"
+            )
+        if self._dated.n and self._has_numbers:  # beside days and times only, a day is meant
+            yield (
+                f"the answer of {self._dated.in_words(n_all)} is a day or a time, the first at {self._dated.first}, "
+                f"and others have numbers: {EXAMPLES}. If no day or time is meant, set the column's format to text, "
+                "and write the answer anew"
+            )

@@ -187,10 +187,9 @@ def _follow(file: str, checked: Sweep, plan: Callable[[], Sweep], patience_s: fl
             raise following.FileInWork(error.sentence) from error
         # A machine that can start no server of this sweep cannot do so for the next checkpoint either.
         running.refuse_hopeless(planned, Watcher())
-        swept = _carry_out(planned, warned)
-        _say_new(swept, latest[-1] if latest else None)
+        swept = _carry_out(planned, warned, functools.partial(_say_new, latest))
+        _say_new(latest, swept)
         _say_state(swept, verify=verify, as_json=False, follows=True)
-        latest[:] = [swept]
         return _code(swept, verify=verify)
 
     watcher = Terminal(progress=False, warned=warned)
@@ -198,7 +197,7 @@ def _follow(file: str, checked: Sweep, plan: Callable[[], Sweep], patience_s: fl
         watcher.warn(Sentence(sentence))
     try:
         code = following.follow(files.read(files.find(file)), checked.out, run, patience_s, watcher)
-        # After each checkpoint there was a line for each new score; the tables would have hidden it.
+        # After each cell there was a line for each new score; the tables would have hidden it.
         for swept in latest:
             _print_tables(swept)
         return code
@@ -235,14 +234,24 @@ def _run(planned: Sweep, *, verify: bool, as_json: bool) -> int:
     return code
 
 
-def _carry_out(planned: Sweep, warned: Counter[str]) -> EndedSweep:
-    """Carry the sweep out. warned: how often each warning has come so far."""
+def _carry_out(
+    planned: Sweep, warned: Counter[str], on_tables: Callable[[EndedSweep], None] | None = None
+) -> EndedSweep:
+    """Carry the sweep out. warned: how often each warning has come so far. on_tables: the tables are also written after
+    each cell (each server, if several run at once), and it receives the results.
+    """
     from harness.cli.sweep_processes import SweepLanes
     from harness.cli.terminal import Terminal
-    from harness.verbs.sweep.whole import carry_out
+    from harness.verbs.sweep.whole import carry_out, with_tables
+
+    def on_cell(*records: CellRecord) -> None:
+        for record in records:
+            _ended(record)
+        if on_tables is not None and not any(record.lost for record in records):
+            on_tables(with_tables(planned))
 
     with Terminal(warned=warned) as watcher:
-        return carry_out(planned, watcher, _ended, SweepLanes(planned).run)
+        return carry_out(planned, watcher, on_cell, SweepLanes(planned, on_cell).run)
 
 
 def _run_lane(planned: Sweep, lane: str, devices: list[str]) -> None:
@@ -286,14 +295,15 @@ def _print_tables(swept: EndedSweep) -> None:
     terminal.console().print(to_terminal(table.tables(swept.results)))
 
 
-def _say_new(swept: EndedSweep, before: EndedSweep | None) -> None:
-    """Print a line for each score that is new or another one since the sweep ended `before`."""
+def _say_new(latest: list[EndedSweep], swept: EndedSweep) -> None:
+    """Print a line for each score that is new or another one since `latest`, whose place `swept` takes."""
     from harness.verbs.sweep import table
 
-    former = set() if before is None else set(table.score_lines(before.results))
+    former = {line for before in latest for line in table.score_lines(before.results)}
     for line in table.score_lines(swept.results):
         if line not in former:
             click.echo(line)
+    latest[:] = [swept]
 
 
 def _say_state(swept: EndedSweep, *, verify: bool, as_json: bool, follows: bool) -> None:
@@ -305,13 +315,14 @@ def _say_state(swept: EndedSweep, *, verify: bool, as_json: bool, follows: bool)
     from harness.core.about import install_line
     from harness.reports.plots import draw
     from harness.verbs.sweep import table
+    from harness.verbs.sweep.records import REFUSED
     from harness.verbs.sweep.running import UNSCORED, UNSENT
     from harness.verbs.sweep.whole import disagreement
 
     terminal.note(f"tables: {', '.join(visible(str(path)) for path in swept.written)}")
     if table.plots(swept.results) and not draw.installed():
         terminal.note(f"the curve over steps is not drawn; to draw it: {install_line(draw.EXTRA)}")
-    words = {UNSCORED: "unscored", UNSENT: "unsent"}
+    words = {UNSCORED: "unscored", UNSENT: "unsent", REFUSED: "of other settings"}
     state = [
         next((word for beginning, word in words.items() if result.reason.startswith(beginning)), "incomplete")
         for result in swept.lost
@@ -328,7 +339,7 @@ def _say_state(swept: EndedSweep, *, verify: bool, as_json: bool, follows: bool)
         listed = ", ".join(f"{k} of {count_noun(n, 'cell')} {are(k)} {word}" for word, k in counts.items() if k)
         click.echo(f"harness: {listed}; {_next(swept, follows=follows)}", err=True)
     else:
-        terminal.note(f"complete: {count_noun(n, 'cell')}")
+        terminal.note(f"complete{' so far' if follows else ''}: {count_noun(n, 'cell')}")
 
 
 def _next(swept: EndedSweep, *, follows: bool) -> str:
@@ -336,15 +347,17 @@ def _next(swept: EndedSweep, *, follows: bool) -> str:
 
     follows: this command goes on with the sweep by itself.
     """
+    from harness.verbs.sweep.records import REFUSED
     from harness.verbs.sweep.running import UNSENT
 
     sweep = swept.results.sweep
     served = {cell.name for group in sweep.groups if group.spec is not None for cell in group.cells}
-    readable = [result.cell for result in swept.lost if not result.damaged]
+    refused = [result for result in swept.lost if result.reason.startswith(REFUSED)]
+    readable = [result.cell for result in swept.lost if not result.damaged and result not in refused]
     # Any other server may have loaded the checkpoint before it was deleted, and a stored score is sent without one.
     to_ask = served - {result.cell.name for result in swept.lost if result.reason.startswith(UNSENT)}
     n_gone = sum(cell.name in to_ask and sweep.deleted_checkpoint(cell) is not None for cell in readable)
-    n_left, n_damaged = len(readable) - n_gone, len(swept.lost) - len(readable)
+    n_left, n_damaged = len(readable) - n_gone, len(swept.lost) - len(readable) - len(refused)
     parts = []
     if n_left:
         which = n_left if n_left < len(swept.lost) else "them"
@@ -357,6 +370,8 @@ def _next(swept: EndedSweep, *, follows: bool) -> str:
     if n_gone:
         end = "" if n_left else ", so nothing tries them again"
         parts.append(f"the checkpoint{'' if n_gone == 1 else 's'} of {n_gone} {are(n_gone)} deleted{end}")
+    if refused:
+        parts.append("a warning says how samples of other settings are replaced")
     if n_damaged:
         parts.append(f"files of {n_damaged} are damaged: the reason says what to do")
     return "; ".join(parts)

@@ -22,9 +22,10 @@ SHOWN_SOURCES = 3
 
 
 def show(sweep: Sweep) -> int:
-    """Print the plan; nothing is started or asked. Returns the number of cells that would end without a score."""
+    """Print the plan; nothing is started or asked. Returns the number of cells that would end without a new score."""
     from harness.verbs.sweep import shared_servers
     from harness.verbs.sweep.expected import estimates
+    from harness.verbs.sweep.overwritten import of_other_settings
 
     by_cell = {ahead.cell.name: ahead for ahead in estimates(sweep)}
     for group in sweep.groups:
@@ -39,7 +40,10 @@ def show(sweep: Sweep) -> int:
         terminal.warn(sentence)
     lost = [ahead for ahead in by_cell.values() if ahead.lost]
     for ahead in lost:
-        click.echo(f"harness: {ahead.cell.name} would end without a score: {visible(ahead.lost)}", err=True)
+        would = "" if ahead.refused else " would end without a score"
+        click.echo(f"harness: {ahead.cell.name}{would}: {visible(ahead.lost)}", err=True)
+    for sentence in of_other_settings(sweep, [ahead.cell for ahead in lost if ahead.refused]):
+        terminal.warn(sentence)
     return len(lost)
 
 
@@ -82,8 +86,9 @@ def _row(expected: ExpectedCell) -> tuple[str, ...]:
     at_most = "≤ " if expected.at_most else ""
     questions = "?" if expected.n_questions is None else f"{at_most}{expected.n_questions:,}"
     most = "?" if expected.most_tokens is None else f"{expected.most_tokens:,}"
-    if expected.done:
-        return expected.cell.name, expected.benchmark, questions, str(expected.samples), most, "done", "–"
+    if expected.done or expected.refused:
+        state = "refused" if expected.refused else "done"
+        return expected.cell.name, expected.benchmark, questions, str(expected.samples), most, state, "–"
     tokens = time = "?"
     if ahead is not None:
         error = f" ± {ahead.tokens_error:,.0f}" if ahead.tokens_error >= 1 else ""
@@ -94,11 +99,13 @@ def _row(expected: ExpectedCell) -> tuple[str, ...]:
 
 def _totals(sweep: Sweep, cells: list[ExpectedCell]) -> list[str]:
     """The lines below the table: how much is left, and how long it takes as far as earlier runs tell."""
-    left = [cell for cell in cells if not cell.done]
+    left = [cell for cell in cells if not cell.done and not cell.refused]
+    refused = f"{n} refused, " if (n := sum(cell.refused for cell in cells)) else ""
     n_samples = sum(cell.n_samples or 0 for cell in left)
     lines = [
-        f"{count_noun(len(cells), 'cell')} on {count_noun(len(sweep.groups), 'server')}, {len(cells) - len(left)} "
-        f"of them done; {count_noun(n_samples, 'sample')} in the others; folder {visible(str(sweep.out))}"
+        f"{count_noun(len(cells), 'cell')} on {count_noun(len(sweep.groups), 'server')}, {refused}"
+        f"{sum(cell.done for cell in cells)} of them done; {count_noun(n_samples, 'sample')} in the others; folder "
+        f"{visible(str(sweep.out))}"
     ]
     forecasts = [cell.forecast for cell in left if cell.forecast is not None]
     if forecasts:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.cli.terminal import RESUMED_BY, Terminal
@@ -55,8 +55,9 @@ def end_with_parent() -> None:
 class SweepLanes:
     """Runs several servers at once: a child process for each group of cells, on the devices of a free slot."""
 
-    def __init__(self, sweep: Sweep) -> None:
-        self._sweep = sweep
+    def __init__(self, sweep: Sweep, on_ended: Callable[[], None] = lambda: None) -> None:
+        """on_ended: called after the cells of each server."""
+        self._sweep, self._on_ended = sweep, on_ended
         self._running: dict[int, subprocess.Popen[bytes]] = {}
 
     def run(self, groups: Sequence[ServerGroup]) -> None:
@@ -67,6 +68,7 @@ class SweepLanes:
                 for slot, devices in enumerate(self._sweep.slots):
                     if slot in self._running and self._running[slot].poll() is not None:
                         self._end(slot)
+                        self._on_ended()
                     if slot not in self._running and waiting:
                         self._running[slot] = self._start(waiting.pop(0), devices)
                 time.sleep(LOOK_SECONDS)

@@ -114,10 +114,12 @@ class HarnessError(Exception):
     """Base of all errors of the harness. Its text is a sentence: what was found, where, what was expected, what to do.
 
     sentence: the text with options marked by `option`, so that the command line can print them as flags. str()
-    of the error shows them as Python keywords.
+    of the error shows them as Python keywords. other_settings: the settings with which stored samples were made
+    otherwise, a line each, if the error refuses to mix them with new ones; else empty.
     """
 
     exit_code = 2
+    other_settings = ""
 
     def __init__(self, sentence: str) -> None:
         self.sentence = Sentence(sentence)

@@ -40,7 +40,7 @@ from harness.generation.network.keeping import Keeper
 from harness.generation.outcome import Outcome, doubts
 from harness.generation.plan import SessionPlan
 from harness.generation.progress import Progress
-from harness.generation.settings import RunSettings
+from harness.generation.settings import RunSettings, with_record
 from harness.generation.spending import Spent
 from harness.runs import questions as stored_questions
 from harness.runs.journal import Journal
@@ -51,7 +51,6 @@ from harness.runs.manifest import (
     Manifest,
     Provenance,
     changes_of,
-    differences,
     servers_refusal,
 )
 from harness.runs.record import KeySet, Owed, Plan, missing_samples
@@ -68,12 +67,6 @@ An endpoint that has read a long prompt is preferred for further samples of the 
 
 _MISSING = "never_succeeds"
 """Field of a benchmark's record: questions that can never succeed, each with the server's words."""
-
-_ROWS = "dataset_digest"
-"""The field of a run's identity that changes with any row of the data."""
-
-_WORDING = ("prompt_digest", "system_prompt", "api")
-"""The fields of a run's identity that change the text of every question."""
 
 
 class SamplingSession:
@@ -167,7 +160,7 @@ class SamplingSession:
         # All identities before the first journal: a refused session must not touch any file of the run.
         for name, question_set in self._question_sets.items():
             self._fitted[name] = self._recorded_fit(name)
-            self._manifest = self._extended(name, question_set)
+            self._manifest = with_record(self._manifest, self._folder, question_set, self._record(name, question_set))
         for name, question_set in self._question_sets.items():
             journal = Journal.open(self._folder.benchmark(name), log=self._log)
             self.journals[name] = journal
@@ -301,30 +294,6 @@ class SamplingSession:
         self._manifest = msgspec.structs.replace(
             self._manifest, benchmarks=records_left, environment=environment, provenance=recorded
         )
-
-    def _extended(self, name: str, question_set: QuestionSet) -> Manifest:
-        """Return the manifest with this session's record of a benchmark.
-
-        Raises `StoreError` if the identity changed. If the data changed, and the prompt did not, the message names the
-        row.
-        """
-        record = self._record(name, question_set)
-        try:
-            return self._manifest.extend(name, record)
-        except StoreError as error:
-            former = self._manifest.benchmarks.get(name)
-            if former is None:
-                raise
-            changed = {
-                difference.field.partition(".")[0] for difference in differences(former.identity, record.identity)
-            }
-            if _ROWS not in changed or not changed.isdisjoint(_WORDING):
-                raise
-            source = question_set.given_data or question_set.card_file or name
-            row = stored_questions.changed_row(self._folder.benchmark(name), question_set.questions, source)
-            if row is None:
-                raise
-            raise StoreError(f"{error}\n{row}") from None
 
     def _record(self, name: str, question_set: QuestionSet) -> BenchmarkRecord:
         """Return the manifest's record of a benchmark: identity, plan and settings of this session."""
@@ -526,7 +495,9 @@ class SamplingSession:
                 )
                 rest = {n: r for n, r in self._manifest.benchmarks.items() if n != name}
                 self._manifest = msgspec.structs.replace(self._manifest, benchmarks=rest)
-                self._manifest = self._extended(name, question_set)
+                self._manifest = with_record(
+                    self._manifest, self._folder, question_set, self._record(name, question_set)
+                )
 
     def _smallest_context(self, context_of: Callable[[Endpoint, str], int | None]) -> int | None:
         """Return the smallest context that the endpoints state, in tokens; None if none does. Raises `ServerError`."""

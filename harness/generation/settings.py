@@ -26,7 +26,8 @@ from harness.core.secret import without_secrets
 from harness.generation.context import may_lower
 from harness.generation.plan import Order
 from harness.runs import RunFolder
-from harness.runs.manifest import ASKED_WITH, KEY_VARIABLE, NEUTRAL, SHARD, Manifest
+from harness.runs import questions as stored_questions
+from harness.runs.manifest import ASKED_WITH, KEY_VARIABLE, NEUTRAL, SHARD, BenchmarkRecord, Manifest, differences
 from harness.runs.record import Plan
 from server_launchers.engines import table as engines
 from server_launchers.engines.dialect import Dialect
@@ -317,6 +318,40 @@ class RunSettings:
             "attempts": self.patience.attempts,
             "disk_reserve": self.disk_reserve,
         }
+
+
+# ---- samples of other settings
+
+_ROWS = "dataset_digest"
+"""The field of a run's identity that changes with any row of the data."""
+
+_WORDING = ("prompt_digest", "system_prompt", "api")
+"""The fields of a run's identity that change the text of every question."""
+
+BEFORE_SERVERS = ("sampling", "seed", "prompt", *_WORDING, _ROWS, SHARD)
+"""The fields of an identity that options and data decide alone. All others may depend on what a server states."""
+
+
+def with_record(manifest: Manifest, folder: RunFolder, question_set: QuestionSet, record: BenchmarkRecord) -> Manifest:
+    """Return the manifest with this record of the benchmark.
+
+    Raises `StoreError` if the identity changed. If the data changed, and the prompt did not, the message names the
+    row.
+    """
+    name = question_set.name
+    try:
+        return manifest.extend(name, record)
+    except StoreError as error:
+        former = manifest.benchmarks[name].identity if name in manifest.benchmarks else {}
+        changed = {difference.field.partition(".")[0] for difference in differences(former, record.identity)}
+        source = question_set.given_data or question_set.card_file or name
+        if not error.other_settings or _ROWS not in changed or not changed.isdisjoint(_WORDING):
+            raise
+        if (row := stored_questions.changed_row(folder.benchmark(name), question_set.questions, source)) is None:
+            raise
+        refusal = StoreError(f"{error}\n{row}")
+        refusal.other_settings = f"{error.other_settings}\n{row}"
+        raise refusal from None
 
 
 # ---- neutral values

@@ -25,13 +25,17 @@ MAX_NAMED_STEPS = 8
 """Largest number of steps that `listed_steps` names."""
 
 
+SETTINGS_DIFFER, SAMPLES_MISSING = "settings differ", "samples are missing"
+"""Why a step is passed over."""
+
+
 class Step(NamedTuple):
     """One model of a series.
 
     series: the line of the plot, such as a benchmark or a run. step: the position along the line, such as the number of
     training steps. score: None if the model has none yet; the table then says "missing". differs: the score differs
     from a base beyond chance; the table then marks it with `*`. remark: a footnote of the table, such as why samples
-    are missing. p: of the change since the step before; None if unknown.
+    are missing. p: of the change since the step before; None if unknown. apart: it has other settings than its curve.
     """
 
     series: str
@@ -40,11 +44,12 @@ class Step(NamedTuple):
     differs: bool = False
     remark: str = ""
     p: float | None = None
+    apart: bool = False
 
 
 class CurvePoint(NamedTuple):
-    """A point of a curve. accuracy: None where the step has none. lacks_samples: so many samples are missing that the
-    accuracy is not drawn.
+    """A point of a curve. accuracy: None where the step has none. passed_over: why the accuracy is not drawn, as
+    the function of this name says it.
     """
 
     series: str
@@ -52,11 +57,11 @@ class CurvePoint(NamedTuple):
     accuracy: float | None
     sampling_interval: Interval | None = None
     question_interval: Interval | None = None
-    lacks_samples: bool = False
+    passed_over: str = ""
 
     @property
     def drawn(self) -> bool:
-        return self.accuracy is not None and not self.lacks_samples
+        return self.accuracy is not None and not self.passed_over
 
 
 _Item = TypeVar("_Item", Step, CurvePoint)
@@ -65,8 +70,8 @@ _Item = TypeVar("_Item", Step, CurvePoint)
 def series_plot(steps: Sequence[Step]) -> Plot | None:
     """Accuracy against the step, one line per series, with 95 % sampling intervals as bands.
 
-    Steps may come in any order. A line has a gap at a step without a score, and at one whose score lacks samples
-    (`lacks_samples`), between two others. Returns None if no series has two steps to draw. To write several plots into
+    Steps may come in any order. A line has a gap at a step without a score, and at one that is passed over
+    (`passed_over`), between two others. Returns None if no series has two steps to draw. To write several plots into
     one folder, vary `name` and `subject` by `dataclasses.replace`.
     """
     return _plot([_point(step) for step in steps])
@@ -86,16 +91,18 @@ def _point(step: Step) -> CurvePoint:
         return CurvePoint(step.series, step.step, None)
     score = step.score
     intervals = score.sampling_interval, score.question_interval
-    return CurvePoint(step.series, step.step, score.accuracy, *intervals, lacks_samples(score))
+    return CurvePoint(step.series, step.step, score.accuracy, *intervals, passed_over(score, apart=step.apart))
 
 
-def lacks_samples(score: Score) -> bool:
-    """Whether more than `MAX_MISSING_SHARE` of a score's planned samples are missing.
+def passed_over(score: Score, *, apart: bool) -> str:
+    """Why a step is no point of its curve: its settings are others (`apart`), or more than `MAX_MISSING_SHARE` of the
+    planned samples are missing; else empty.
 
     The samples that came first tend to be short and right, or made a run stop: a curve through such a score would show
     a jump of the model where only its run ended.
     """
-    return score.n_missing > MAX_MISSING_SHARE * (score.n_samples + score.n_missing)
+    lacks_samples = score.n_missing > MAX_MISSING_SHARE * (score.n_samples + score.n_missing)
+    return SETTINGS_DIFFER if apart else SAMPLES_MISSING if lacks_samples else ""
 
 
 def mean_plot(
@@ -157,8 +164,9 @@ def _plot(points: Sequence[CurvePoint]) -> Plot | None:
     ]
     between = [point for point in listed if lines[point.series][0].step < point.step < lines[point.series][-1].step]
     gaps = " Gaps: steps without a score." if any(point.accuracy is None for point in between) else ""
-    if lacking := [point for point in listed if point.lacks_samples]:
-        gaps += f" No point, since samples are missing: {_steps_text(lacking, len(labels))}."
+    for why in (SETTINGS_DIFFER, SAMPLES_MISSING):
+        if others := [point for point in listed if point.passed_over == why]:
+            gaps += f" No point, since {why}: {_steps_text(others, len(labels))}."
     domain = {"domain": [min(point.step for point in present), max(point.step for point in present)], "nice": False}
     return Plot(
         name="series",
@@ -177,7 +185,7 @@ def _plot(points: Sequence[CurvePoint]) -> Plot | None:
 def series_table(steps: Sequence[Step], legend: str = "", subject: str = "") -> Table:
     """One row per step: accuracy, both 95 % intervals, number of samples, and the change since the step before.
 
-    A change is counted from the last step before that does not lack samples (`lacks_samples`).
+    A change is counted from the last step before that is not passed over (`passed_over`); one that is apart has none.
     legend: what the title says of the mark `*`. subject: what the title begins with, such as the benchmark. If a step
     states the p of its change, the last column shows it.
     """
@@ -185,15 +193,15 @@ def series_table(steps: Sequence[Step], legend: str = "", subject: str = "") -> 
     notes: list[str] = []
     reached: dict[str, float] = {}
     with_p = any(step.p is not None for step in steps)
-    for name, step, score, differs, remark, p in _order(steps):
+    for name, step, score, differs, remark, p, apart in _order(steps):
         if remark:
             notes.append(remark)
         if score is None or score.accuracy is None:
             missing = "missing" + (f" [{len(notes)}]" if remark else "")
             rows.append((short(name), step_text(step), missing, *[ABSENT] * (4 + with_p)))
             continue
-        before = reached.get(name)
-        if not lacks_samples(score):
+        before = None if apart else reached.get(name)
+        if not passed_over(score, apart=apart):
             reached[name] = score.accuracy
         rows.append(
             (
@@ -216,8 +224,11 @@ def series_table(steps: Sequence[Step], legend: str = "", subject: str = "") -> 
     columns = ("series", "step", "accuracy", "sampling interval", "question interval", "samples", "change")
     title = f"{subject}: accuracy" if subject else "Accuracy"
     change = "change: from the row before" + (", with its p" if with_p else "")
-    if any(step.score is not None and lacks_samples(step.score) for step in steps):
+    why = {passed_over(step.score, apart=step.apart) for step in steps if step.score is not None}
+    if SAMPLES_MISSING in why:
         change += f"; a row with more than {MAX_MISSING_SHARE * 100:g} % of its samples missing is passed over"
+    if SETTINGS_DIFFER in why:
+        change += "; a row with other settings is passed over"
     return Table(
         f"{title} against step, in %, with 95 % intervals ({MEANINGS}); {change}{legend}",
         (*columns, *(["p"] if with_p else [])),

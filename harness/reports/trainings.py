@@ -14,6 +14,8 @@ from harness.core.errors import UsageError
 from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.reports.series import Step, late_table, listed_steps, series_table, step_text
 from harness.reports.tables import Table, short
+from harness.runs.manifest import BenchmarkRecord
+from harness.runs.recorded_settings import differences_in_curve
 from harness.scoring import QuestionTally
 from harness.scoring.late_steps import N_LATE, LateChange, late_change, rivals
 
@@ -22,7 +24,8 @@ from harness.scoring.late_steps import N_LATE, LateChange, late_change, rivals
 class CurveStep:
     """A step of a curve. name: of its run. benchmarks: its questions with their grades, by benchmark.
 
-    accuracy: over several benchmarks, their mean. is_whole: no planned sample is missing.
+    accuracy: over several benchmarks, their mean. is_whole: no planned sample is missing, and the settings are
+    those of the curve. apart: they are not.
     """
 
     name: str
@@ -31,25 +34,41 @@ class CurveStep:
     accuracy: float
     n_samples: int
     is_whole: bool
+    apart: bool
+
+
+def settings_apart(steps: Iterable[tuple[str, float, str, BenchmarkRecord, bool]]) -> dict[str, str]:
+    """Name of each step whose settings are not those of its curve → how they differ.
+
+    steps: curve, step, name, record, and whether the settings are those that are asked for now. The settings of a curve
+    are those of its last step with the latter; without one, of its last step.
+    """
+    ordered = sorted(steps, key=lambda item: (item[4], item[1]))
+    latest = {curve: record for curve, _, _, record, _ in ordered}
+    apart = {name: differences_in_curve(record, latest[curve]) for curve, _, name, record, _ in ordered}
+    return {name: words for name, words in apart.items() if words}
 
 
 def note_on_highest(curve: Sequence[CurveStep]) -> tuple[str, str] | None:
     """Name of the highest step, and a sentence about the steps that cannot be told from that step.
 
-    Only whole steps are ranked: the samples of a run that was stopped or that crashed are no fair draw. The sentence
+    Only `whole_steps` are ranked: the samples of a run that was stopped or that crashed are no fair draw. The sentence
     names the other steps apart. If all ranked steps are equal, it stands at the first of them and says so. None if a
     single step is ranked.
     """
-    ranked, unranked = whole_steps(curve), [item for item in curve if not item.is_whole]
+    curve = sorted(curve, key=lambda item: item.step)
+    ranked, unranked = whole_steps(curve), [item for item in curve if not item.is_whole and not item.apart]
+    apart = [step_text(item.step) for item in curve if item.apart]
     if len(ranked) < 2:
         return None
     if len({item.accuracy for item in ranked}) == 1:
-        first, *equal = sorted(ranked, key=lambda item: item.step)
+        first, *equal = ranked
         steps = ", ".join(step_text(item.step) for item in equal)
         return first.name, f"exactly as high as {steps}: none of these steps is seen to be better than another"
     highest, *untold = rivals([item.benchmarks for item in ranked])
     others = ", ".join(step_text(step) for step in sorted(ranked[number].step for number in untold))
-    with_all = " with all samples" if unranked else ""
+    shared = [words for words, left in (("all samples", unranked), ("the same settings", apart)) if left]
+    with_all = f" with {' and '.join(shared)}" if shared else ""
     promise = (
         f"highest{with_all}, perhaps by luck; cannot be told from it: {others}. The best step{with_all} is one of "
         "these in 95 % of such curves"
@@ -58,12 +77,10 @@ def note_on_highest(curve: Sequence[CurveStep]) -> tuple[str, str] | None:
         "at, once (p and * allow for all comparisons)"
     )
     planned = ranked[highest].n_samples
-    counts = [
-        f"{step_text(item.step)} ({item.n_samples:,} of {planned:,})"
-        for item in sorted(unranked, key=lambda item: item.step)
-    ]
-    apart = f". Nothing is said of steps without all samples: {listed_steps(counts)}" if counts else ""
-    return ranked[highest].name, promise + apart
+    counts = [f"{step_text(item.step)} ({item.n_samples:,} of {planned:,})" for item in unranked]
+    lists = (("without all samples", counts), ("with other settings", apart))
+    named = " and ".join(f"{which}: {listed_steps(steps)}" for which, steps in lists if steps)
+    return ranked[highest].name, promise + (f". Nothing is said of steps {named}" if named else "")
 
 
 def whole_steps(curve: Iterable[CurveStep]) -> list[CurveStep]:
@@ -87,10 +104,11 @@ def steps_of(runs: Sequence[ScoredRun]) -> dict[str, list[Step]]:
     """Benchmark → the runs that are checkpoints, as steps of their curves; the highest of a curve has its sentence."""
     notes = dict(filter(None, map(note_on_highest, _curves(runs).values())))
     steps: dict[str, list[Step]] = {}
-    for run, benchmark, step in _checkpoints(runs):
+    for run, benchmark, step, apart in _checkpoints(runs):
         curve = _curve(run, benchmark.name)
-        remark = notes.get(_key(run, benchmark), "")
-        steps.setdefault(benchmark.name, []).append(Step(curve, step, benchmark.score, remark=remark))
+        remark = notes.get(_key(run, benchmark)) or apart  # only a step with the settings of the curve is the highest
+        points = steps.setdefault(benchmark.name, [])
+        points.append(Step(curve, step, benchmark.score, remark=remark, apart=bool(apart)))
     return steps
 
 
@@ -108,26 +126,29 @@ def training_tables(runs: Sequence[ScoredRun]) -> list[Table]:
     return [*by_step, *([late_table(late)] if late else [])]
 
 
-def _checkpoints(runs: Sequence[ScoredRun]) -> list[tuple[ScoredRun, ScoredBenchmark, int]]:
-    """(run, benchmark, training step) of each benchmark of the runs whose sweep has noted their step."""
-    return [
-        (run, benchmark, run.suite.step)
-        for run in runs
-        for benchmark in run.benchmarks.values()
-        if run.suite.step is not None
-    ]
+def _checkpoints(runs: Sequence[ScoredRun]) -> list[tuple[ScoredRun, ScoredBenchmark, int, str]]:
+    """(run, benchmark, training step, how its settings differ from those of its curve) of each benchmark of the runs
+    whose sweep has noted their step.
+    """
+    steps = [(run, item, run.suite.step) for run in runs for item in run.benchmarks.values()]
+    placed = [(run, item, step) for run, item, step in steps if step is not None]
+    apart = settings_apart(
+        (_curve(run, item.name), step, _key(run, item), item.record, False) for run, item, step in placed
+    )
+    return [(run, item, step, apart.get(_key(run, item), "")) for run, item, step in placed]
 
 
 def _curves(runs: Sequence[ScoredRun]) -> dict[str, list[CurveStep]]:
     """Name → curve, for each benchmark and line of checkpoints; a step without an accuracy is left out."""
     curves: dict[str, list[CurveStep]] = {}
-    for run, benchmark, step in _checkpoints(runs):
+    for run, benchmark, step, apart in _checkpoints(runs):
         score = benchmark.score
         if score is None or score.accuracy is None:
             continue
         # The score misses samples of its plan; those stored since then are not graded yet.
-        is_whole = not score.n_missing and not benchmark.n_ungraded
-        point = CurveStep(_key(run, benchmark), step, [benchmark.questions], score.accuracy, score.n_samples, is_whole)
+        is_whole = not (score.n_missing or benchmark.n_ungraded or apart)
+        of_score = score.accuracy, score.n_samples, is_whole, bool(apart)
+        point = CurveStep(_key(run, benchmark), step, [benchmark.questions], *of_score)
         curves.setdefault(_curve(run, benchmark.name), []).append(point)
     return curves
 

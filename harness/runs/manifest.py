@@ -369,10 +369,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         if model != self.model:
             raise refusal(benchmark, [Difference("model", self.model, model)])
         before = self.benchmarks.get(benchmark)
-        if before is not None:
-            changed = differences(without_secrets(before.identity), record.identity)
-            if changed:
-                raise refusal(benchmark, changed)
+        if before is not None and (changed := differences(without_secrets(before.identity), record.identity)):
+            raise refusal(benchmark, changed)
         twins = [name for name in self.benchmarks if name != benchmark and safe_name(name) == safe_name(benchmark)]
         if twins:
             raise StoreError(f"benchmarks {quoted(twins[0])} and {quoted(benchmark)} would share a folder. Rename one.")
@@ -439,10 +437,12 @@ def _same(old: Any, new: Any) -> bool:
 def refusal(benchmark: str, changed: list[Difference]) -> StoreError:
     """The error that refuses to mix samples, one line per changed field."""
     lines = "\n".join(f"  {difference}" for difference in changed)
-    return StoreError(
+    error = StoreError(
         f"this run holds samples of {quoted(benchmark)} made with other settings, and runs never mix:\n{lines}\n"
         "Use the old settings, or another run folder."
     )
+    error.other_settings = lines
+    return error
 
 
 def _show(value: Any) -> str:

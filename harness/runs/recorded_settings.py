@@ -37,6 +37,9 @@ _PARTS = {"base_url": "address"}
 _DIGEST_CHARS = 64
 """Length of a SHA-256 in hexadecimal; only the first 12 characters of a value of this length are shown."""
 
+_FREE_IN_A_CURVE = ("model", "seed")
+"""Fields of an identity in which the steps of a curve may differ: what they compare, and another draw of the same."""
+
 NAMED_BY = {"prompt_digest": "prompt"}
 """A digest in an identity → the field whose words say the same; where both differ, only the words are shown."""
 
@@ -113,6 +116,19 @@ def setting_differences(
         if not is_checksum(change.field) and setting_names.may_move_scores(change.field)
     ]
     return [change for change in changed if is_set(change.old) or is_set(change.new)]
+
+
+def differences_in_curve(step: BenchmarkRecord, reference: BenchmarkRecord) -> str:
+    """The settings that make two steps of a curve incomparable, as `max_tokens 32, the others 100`; empty if none do.
+
+    These are the settings that the samples of one run must share, and the questions.
+    """
+    fields = {*step.identity, *reference.identity, NEUTRAL, "questions"}.difference(_FREE_IN_A_CURVE)
+    changed = [change for change in setting_differences(step, reference) if change.field.partition(".")[0] in fields]
+    return "; ".join(
+        f"{visible(change.in_words.field, MAX_SETTING_CHARS)} {in_words(change.old)}, the others {in_words(change.new)}"
+        for change in changed
+    )
 
 
 def _started_here(servers: Provenance) -> frozenset[str]:

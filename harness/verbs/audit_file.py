@@ -112,12 +112,29 @@ def check_unchanged(row: FileRow, stored: AuditItem, run: str) -> None:
             return
         raise _not_of(row, what, run, "and fill in its verdicts")
     for column, cell in _cells(stored).items():
-        written = _bare(row.cells[column])
-        if column == "question" and _is_one_question(written, _bare(cell)):
+        written, original = _bare(row.cells[column]), _bare(cell)
+        if lost := sorted(set(filter(_is_lost_in_gbk, original))):
+            written, original = _without_lost(written), _without_lost(original)
+        if column == "question" and _is_one_question(written, original):
             continue
-        if column not in ("verdict", "undecided") and written != _bare(cell):
-            what = f"stands beside a cell `{column}` that is not the one"
+        if column not in ("verdict", "undecided") and written != original:
+            lacks = f" (apart from {' '.join(lost[:10])}, which GBK lacks)" if lost else ""
+            what = f"stands beside a cell `{column}` that is not the one{lacks}"
             raise _not_of(row, what, run, "fill in the column `verdict` alone, and save it as CSV UTF-8")
+
+
+def _is_lost_in_gbk(character: str) -> bool:
+    """Whether GBK, the encoding of Chinese Windows, lacks a character, such as ⁻; a spreadsheet writes ? for it."""
+    try:
+        character.encode("gbk")
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def _without_lost(text: str) -> str:
+    """A text without the characters that GBK lacks, and without the ? that may stand for one."""
+    return "".join(character for character in text if character != "?" and not _is_lost_in_gbk(character))
 
 
 def _is_one_question(written: str, stored: str) -> bool:

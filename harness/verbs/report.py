@@ -37,7 +37,7 @@ def report(sources: Sequence[Path], options: ReportOptions, repeat: Repeat) -> R
         show_withheld=options.show_withheld,
         ks=options.k,
         known_as=known_as,
-        remarks=remarks,
+        remarks=remarks(),
         judges=bills_of,
         title=visible(sources[0].resolve().name, 200) if of_one_folder else "",
     )

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from harness.runs import RunFolder
 from harness.verbs import former_files, same_replies
 
 
-def remarks(folder: RunFolder) -> list[str]:
-    """Sentences about files of the model that are no longer those of the samples, and about a step that repeats the
-    step before; often none.
+def remarks() -> Callable[[RunFolder], list[str]]:
+    """A function that returns sentences about files of a run's model that are no longer those of the samples, and about
+    a step that repeats the step before; often none. Only the first such step gets the advice.
     """
-    return [*former_files.remarks(folder), *same_replies.remarks(folder)]
+    repeated: list[str] = []
+
+    def of_run(folder: RunFolder) -> list[str]:
+        sentences = same_replies.remarks(folder)
+        shown = [sentence.removesuffix(same_replies.ADVICE) if repeated else sentence for sentence in sentences]
+        repeated.extend(sentences)
+        return [*former_files.remarks(folder), *shown]
+
+    return of_run

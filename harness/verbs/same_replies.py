@@ -22,6 +22,13 @@ from harness.viewer.offsets import SampleOffsets, sample_pairs
 MAX_REPLIES = 2_000
 """Largest number of pairs of replies that a comparison reads; if there are more, this many are drawn at random."""
 
+ADVICE = (
+    ". Perhaps one model made both: check that the `command` of the server holds {model}, that the server loads the "
+    "weights of each checkpoint, and that the two checkpoints differ. For new scores, delete the run folder of the "
+    "wrong step and give the same command"
+)
+"""The end of the sentence on a step that repeats the step before."""
+
 MAX_STEP_REPLIES = 200
 """Largest number of pairs of replies that are read for a remark on a step. Every step of a training is looked at each
 time its tables are written, and a step that repeats another one does so in most replies.
@@ -76,12 +83,7 @@ def remarks(folder: RunFolder) -> list[str]:
             shared = _equal_replies(folders, (pairs[0][name], pairs[1][name]), None, MAX_STEP_REPLIES)
             if shared.many and shared.most:
                 step, former = (step_text(item) for item in (note.step, suite_file.read(before).step or 0))
-                return [
-                    f"step {step} repeats step {former}: {shared.sentence}. Perhaps one model made both: check that "
-                    "the `command` of the server holds {model}, that the server loads the weights of each checkpoint, "
-                    "and that the two checkpoints differ. For new scores, delete the run folder of the wrong step and "
-                    "give the same command"
-                ]
+                return [f"step {step} repeats step {former}: {shared.sentence}{ADVICE}"]
     return []
 
 

@@ -81,3 +81,22 @@ def test_options_are_read_too_and_many_questions_are_counted(tmp_path: Path) -> 
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     (note,) = questions.build(from_file(str(path), choices_key=("options",))).notes
     assert note.startswith("in 25 of 25 questions a ? stands")
+
+
+def test_answers_that_a_spreadsheet_may_have_made_of_fractions_are_named(tmp_path: Path) -> None:
+    table = tmp_path / "paper.csv"
+
+    def notes(*answers: str) -> tuple[str, ...]:
+        rows = (f"{n},第{n}题？,{answer}" for n, answer in enumerate(answers, 1))
+        table.write_text("\n".join(("题号,题目,答案", *rows)), encoding="utf-8")
+        return questions.build(from_file(str(table))).notes
+
+    (note,) = notes("1月4日", "7", "5:03", "16:15:00", "4-Jan", "12月31日")
+    assert note == (
+        f"the answer of 5 of 6 questions (1, 3, 4, 5, 6) is a day or a time, the first at {table}:2, “1月4日”, and "
+        "others have numbers: Excel makes 1月4日 of 1/4, and 5:03 of 5:3. If no day or time is meant, set the column's "
+        "format to text, and write the answer anew"
+    )
+    assert note in harness(tmp_path, "doctor", "--benchmark", str(table)).out.replace("\n", " ")
+    assert notes("10月1日", "6月1日") == ()
+    assert notes("7", "5:3", "1/4", "13月4日", "下午4:15", "16:15", "8:00", "1月4日前", "3-5", "4-June", "5:3:2") == ()

@@ -5,8 +5,11 @@ For: harness.answers.grammar.spellings, harness.answers.words, harness.grading.f
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
+from harness.grading.compare.wording import obstacle
 from tests.grading.test_grading_chinese_sentences import outcome
 
 ROWS = (
@@ -101,3 +104,87 @@ def test_roots_in_another_order_are_open_and_other_roots_are_wrong() -> None:
 def test_a_rounded_value_is_open_beside_an_exact_one() -> None:
     for text in ("大约重20千克", "20千克左右", "约为20千克", "体重约为20千克", "约需20千克"):
         assert [outcome("20千克", frame.format(text)) for frame in FRAMES] == ["undecided"] * len(FRAMES), text
+
+
+SIGNS = (("√", "对", "正确", "对的"), ("×", "错", "错误", "不对"))
+IN_BRACKETS = ("（{}）", "({})", "【{}】", "( {} )")
+
+
+def test_brackets_around_a_whole_judgement_are_no_part_of_it() -> None:
+    for right, wrong in (SIGNS, SIGNS[::-1]):
+        for key, bracket in product((right[0], right[1], IN_BRACKETS[0].format(right[0])), IN_BRACKETS):
+            for frame in ("{}", "答：{}", "答：{}。", "\\boxed{{{}}}", "7是42的因数。{}", "42÷7=6。\n{}"):
+                replies = [[frame.format(bracket.format(word)) for word in words] for words in (right, wrong)]
+                assert {outcome(key, reply) for reply in replies[0]} == {"correct"}, (key, replies[0])
+                assert {outcome(key, reply) for reply in replies[1]} == {"wrong"}, (key, replies[1])
+            assert outcome(key, bracket.format(right[0])) == "correct" == outcome(key, f"答：{right[1]}。")
+    for reply in (
+        "1. 7是质数。（√）2. 9是质数。（×）",
+        "所以这句话是错的。（√）",
+        "（√）（×）",
+        "（）",
+        "（不√）",
+        "不能填（√）",
+    ):
+        assert outcome("√", reply) == outcome("×", reply) == "undecided", reply
+
+
+def test_a_judgement_with_its_reason_behind_it_is_the_answer() -> None:
+    reasons = ("因为2是质数，也是偶数。", "由于2是偶数。", "\n\n理由：2是偶数，也是质数。")
+    for words, others in (SIGNS, SIGNS[::-1]):
+        for judged, reason in product((f"这句话是{words[1]}的。", f"{words[2]}。", f"**判断：{words[2]}**\n"), reasons):
+            reply = judged + reason
+            assert (outcome(words[0], reply), outcome(others[0], reply)) == ("correct", "wrong"), reply
+            assert outcome("2", reply) == "undecided", reply
+            for spoilt in (
+                f"小明说{reply}",
+                f"如果{reply}",
+                f"{reply}所以这句话是{others[1]}的",
+                f"{reply}不对，再想想。",
+            ):
+                assert outcome(words[0], spoilt) != "correct", spoilt
+            for end in ("，所以这句话是{}的。", "，说法{}，是吧。", "，打{}"):
+                spoilt = reply.rstrip("。") + end.format(others[0] if "打" in end else others[2 if "法" in end else 1])
+                assert outcome(words[0], spoilt) == "undecided", spoilt
+
+
+def test_a_conclusion_has_the_number_of_its_calculation_in_any_unit() -> None:
+    for value, calculation, sentence, unit in (
+        ("10", "25×2/5", "吃了{}", "千克"), ("80", "240÷3", "速度是{}", "千米/时"), ("5", "2+3", "一共走了{}", "千米"),
+        ("4", "1÷(1/6+1/12)", "两人合作{}完成", "天"), ("30", "6×5", "面积是{}", "平方米"),
+    ):  # fmt: skip
+        for shown, lead in product(("", unit, f"（{unit}）"), ("所以", "因此，", "∴")):
+            reply = f"{calculation}={{}}{shown}，{lead}{sentence.format('{}' + unit)}。"
+            assert outcome(f"{value}{unit}", reply.format(value, value)) == "correct", reply
+            assert outcome(f"{value}{unit}", reply.format("77", "77")) == "wrong", reply
+            assert outcome(f"{value}{unit}", reply.format("77", value)) == "undecided", reply
+            assert outcome(f"{value}{unit}", reply.format(value, "77")) == "undecided", reply
+
+
+def test_therefore_has_one_reading_whatever_ends_its_line() -> None:
+    for (reference, wrong), space, end in product(
+        (("x=6", "x=7"), ("∠C=65°", "∠C=66°"), ("x≥2", "x≥3"), ("x=3或x=-2", "x=3或x=2")),
+        ("", " "),
+        ("", "。", ".", "\n"),
+    ):
+        for before in ("", "3x=18\n", "解：移项\n"):
+            assert outcome(reference, f"{before}∴{space}{reference}{end}") == "correct", (reference, before, end)
+            assert outcome(reference, f"{before}∴{space}{wrong}{end}") != "correct", (wrong, before, end)
+
+
+def test_an_exponent_that_lost_its_place_leaves_the_answer_open() -> None:
+    for sign, minus in product(("×", "*", r"\times "), "-−"):
+        answer = f"5.2{sign}10{minus}5"
+        assert [outcome(key, answer) for key in ("5.2×10^-5", r"5.2\times10^{-5}", "5.2×10⁻⁵")] == ["undecided"] * 3
+        assert [outcome(key, answer) for key in ("5.2×10^-6", "5.2×10^5", "47", "4")] == [
+            *["wrong"] * 2,
+            "correct",
+            "wrong",
+        ]
+
+
+def test_a_cell_that_a_spreadsheet_changed_is_open_and_its_reason_says_so() -> None:
+    for reference, cell in (("1/4", "1月4日"), ("1/4", "4-Jan"), ("5:3", "5:03"), ("16:15", "16:15:00")):
+        assert outcome(reference, cell) == "undecided"
+        assert "may be what a spreadsheet made of another one" in obstacle(reference, cell)
+    assert "spreadsheet" not in obstacle("6月1日", "5月1日")

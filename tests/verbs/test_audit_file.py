@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -151,3 +152,20 @@ def test_an_id_that_a_cell_would_lose_is_refused_before_anybody_judges(tmp_path:
     refused = harness(tmp_path, "audit", "run", "--undecided", "--out", "todo.csv")
     assert "holds characters that a table loses: name a file that ends in .jsonl" in refused.err
     assert harness(tmp_path, "audit", "run", "--undecided", "--out", "todo.jsonl").code == 0
+
+
+def test_a_table_in_gbk_may_lack_what_gbk_lacks_and_no_more(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", {"1": ("5.2×10⁻⁵", ["即 5.2×10⁻⁵ 吧？\n\n\\boxed{很小 ✓，约10⁻⁵吧}"])})
+    score_run(folder, GradingOptions(workers=1))
+    harness(tmp_path, "audit", "run", "--undecided", "--out", "todo.csv")
+    (row,) = table(tmp_path / "todo.csv")
+    for place in ("?", "", "??"):
+        cells = {name: re.sub("[⁻⁵✓]", place, cell) for name, cell in row.items()}
+        save(tmp_path / "todo.csv", [cells | {"verdict": "对"}], encoding="gbk")
+        read = harness(tmp_path, "audit", "run", "--verdicts", "todo.csv")
+        assert "1 of 1 undecided samples are judged by hand" in read.out, read.err
+    save(
+        tmp_path / "todo.csv", [cells | {"verdict": "对", "text": cells["text"].replace("5.2", "5.3")}], encoding="gbk"
+    )
+    refused = harness(tmp_path, "audit", "run", "--verdicts", "todo.csv").err
+    assert "a cell `text` that is not the one (apart from ⁵ ⁻ ✓, which GBK lacks) in run" in refused

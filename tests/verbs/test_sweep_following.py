@@ -23,9 +23,11 @@ from harness.runs import RunFolder
 from harness.runs.lock import RunLock
 from harness.verbs.sweep import file as files
 from harness.verbs.sweep import following
+from harness.verbs.sweep import table as sweep_table
 from harness.verbs.sweep.cells import Sweep
 from harness.verbs.sweep.checkpoints import checkpoint_at
 from harness.verbs.sweep.following import MAX_LOOKS, POLL_S, SETTLED_S, WRITING, follow
+from harness.verbs.sweep.results import Results
 from harness.verbs.sweep.table import tables
 from harness.verbs.sweep.training import take_up
 from harness.verbs.sweep.whole import carry_out, plan_of
@@ -365,6 +367,14 @@ def test_a_follower_scores_the_steps_after_a_second_folder_of_a_step(
             time.sleep(0.05)
         write("step_1-merged", "step_2", "step_3")
 
+    written: list[int] = []
+
+    def write_tables(results: Results) -> list[Path]:
+        written.append(sum(result.score is not None for result in results.results))
+        return really(results)
+
+    really = sweep_table.write
+    monkeypatch.setattr(sweep_table, "write", write_tables)
     write("step_1")
     content = {
         "checkpoints": "ck/step_*",
@@ -382,6 +392,10 @@ def test_a_follower_scores_the_steps_after_a_second_folder_of_a_step(
     assert done.err.count("ck/step_1-merged is left out") == 1
     for step in (1, 2, 3):
         assert f"ck-step_{step}+x+a: scored" in done.err
+    # Steps 2 and 3 come together, and a step has its line and the tables before the next one begins.
+    assert [*dict.fromkeys(written)] == [1, 2, 3] if slots == 1 else len(written) > 3
+    assert "complete so far: 3 cells" in done.err
+    assert done.out.count("ck-step_2+x+a: accuracy in %") == 1
     again = harness(tmp_path, "sweep", "s.yaml", "--follow", "0.1")
     assert (again.code, "ck/step_1 and ck/step_1-merged are both step 1 of ck" in again.err) == (2, True)
 

@@ -32,6 +32,7 @@ from harness.benchmarks import catalogue
 from harness.cli.main import main
 from harness.cli.sweep import _next as next_of
 from harness.core.errors import HarnessError, Sentence, StoreError
+from harness.runs import Manifest, RunFolder
 from harness.scoring import intervals
 from harness.verbs.sweep import running, table, training
 from harness.verbs.sweep import whole as sweeps
@@ -678,7 +679,7 @@ def test_a_checkpoint_deleted_in_the_middle_of_its_run_is_a_lost_cell(
     training.take_up(sweep.out, sweep.checkpoints)
     folder = sweep.folder(sweep.cells[0])
     folder.mkdir(parents=True)
-    (folder / "manifest.json").write_text("{}")
+    Manifest(harness_version="0", created="", model="ck/step_20").save(RunFolder(folder))
     (tmp_path / "ck/step_20").rmdir()
     later = sweeps.plan_of("s.yaml", {}, {})
     with running.Hold(Watcher()) as hold:

@@ -95,7 +95,8 @@ class Canary:
             return f"{early.sentence}. {on}"
         if self._truncated.n == self._n:
             budget = "" if max_tokens is None else f" at {max_tokens} tokens"
-            return f"{first} are all truncated{budget} (finish_reason length). Raise {option('max_tokens')}. {on}"
+            raised = f"Raise {option('max_tokens')} and delete the run folder, since a run never mixes settings"
+            return f"{first} are all truncated{budget} (finish_reason length). {raised}. {on}"
         if self._all_same and len(self._questions) >= MIN_QUESTIONS:
             text = quoted(last.text or last.reasoning or "")
             return f"{first} of {len(self._questions)} questions are all the same: {text!r}. {on}"

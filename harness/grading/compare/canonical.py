@@ -45,7 +45,7 @@ from harness.answers.letters import letter_of
 from harness.answers.words import counted_in_words, is_words, numeral_as_digits, without_layout, words_of
 from harness.core.records import Question, VerdictName
 from harness.grading.compare.assignments import Assignment, assignments
-from harness.grading.compare.blanks import separates_blanks
+from harness.grading.compare.blanks import separates_blanks, values_in_brackets
 from harness.grading.compare.conventions import allows
 from harness.grading.compare.dates import as_times
 from harness.grading.compare.equations import is_equation, statement
@@ -76,6 +76,9 @@ def vote_of(answer: str, question: Question, outcome: VerdictName) -> str | None
     outcome: the verdict on the answer. A vote that says less than the answer (without signs, names or braces) is an
     answer itself: where it gets another verdict, the answer votes by its own text.
     """
+    if (values := values_in_brackets(answer)) and _lists_values(question.references):
+        listed = "；".join(values)
+        answer = listed if _verdict_on(listed, question) == outcome else answer
     form = question.rules.form
     if form is not None and question.kind not in ("choice", "text"):
         by_value = structs.replace(question, rules=structs.replace(question.rules, form=None))

@@ -27,11 +27,11 @@ from harness.grading.bounds import MIN_ROUNDED
 from harness.grading.compare.alternatives import items_of
 from harness.grading.compare.approximate import is_rough
 from harness.grading.compare.assignments import names_several, renumbers
-from harness.grading.compare.blanks import ORDER_IS_OPEN, separates_blanks
+from harness.grading.compare.blanks import ORDER_IS_OPEN, compare_row, separates_blanks
 from harness.grading.compare.claims import BEHIND_COMMA, MAX_CHARS, compare_claims, with_further_claims
 from harness.grading.compare.dates import as_times, same_days
 from harness.grading.compare.equations import is_equation
-from harness.grading.compare.forms import has_form
+from harness.grading.compare.forms import has_form, raised_exponent
 from harness.grading.compare.named_quantities import same_named_quantities
 from harness.grading.compare.plain_numbers import plain_number
 from harness.grading.compare.polynomials import polynomial, same_polynomials
@@ -102,26 +102,28 @@ def equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: tu
     choices: the texts of the options of a choice question, A first.
     """
     if kind in ("choice", "text"):
-        result = _equal(reference, answer, kind, rules, choices)
-    else:
-        result = _with_claims(reference, answer, kind, rules)
-    if result.equal and kind not in ("choice", "text") and is_rough(reference, answer, rules):
+        return _equal(reference, answer, kind, rules, choices)
+    if (row := compare_row(reference, answer, kind, rules, equal)) is not None:
+        return row
+    result = _with_claims(reference, answer, kind, rules)
+    if result.equal and is_rough(reference, answer, rules):
         return Comparison(None, "condition", ("a sign calls the answer rough, and the reference is exact",))
-    if result.equal and _may_count_order(reference, answer, kind, rules):
+    if result.equal and _may_count_order(reference, answer, rules):
         in_order = _with_claims(reference, answer, kind, replace(rules, ordered=True))
         result = result if in_order.equal else Comparison(None, "order", (ORDER_IS_OPEN,))
-    if result.equal and rules.form is not None and kind not in ("choice", "text"):
-        reference_node, answer_node = _read(without_boxes(reference), False), _read(without_boxes(answer), False)
-        both_read = isinstance(reference_node, Node) and isinstance(answer_node, Node)
-        if both_read and not has_form(answer_node, reference_node, rules.form):  # type: ignore[arg-type]
+    power = raised_exponent(reference, answer) if result.equal is False else None
+    if power is not None and _equal(reference, power, kind, rules, ()).equal:
+        return Comparison(None, "names", (f"{answer.strip()} may be {power}, written without a raised exponent",))
+    if result.equal and rules.form is not None:
+        read = _read(without_boxes(answer), False), _read(without_boxes(reference), False)
+        if all(isinstance(node, Node) for node in read) and not has_form(*read, rules.form):  # type: ignore[arg-type]
             return Comparison(False, "form", (f"the value is right, but the answer is not {_FORMS[rules.form]}",))
     return result
 
 
-def _may_count_order(reference: str, answer: str, kind: str, rules: GradeRules) -> bool:
+def _may_count_order(reference: str, answer: str, rules: GradeRules) -> bool:
     """Whether the values may be those of blanks, so that the same values in another order need not be right."""
-    is_open = rules.ordered is None and kind not in ("choice", "text")
-    return is_open and (separates_blanks(reference) or numbers_blanks(without_boxes(answer)))
+    return rules.ordered is None and (separates_blanks(reference) or numbers_blanks(without_boxes(answer)))
 
 
 def _with_claims(reference: str, answer: str, kind: str, rules: GradeRules) -> Comparison:

@@ -6,6 +6,7 @@ how the answer is written.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from math import gcd, isqrt
 from typing import get_args
@@ -174,3 +175,13 @@ def _flatten(node: Node, times: int) -> list[tuple[Node, int]]:
     if op == "pow" and args[1].op == "num" and args[1].args[0].denominator == 1:
         return _flatten(args[0], times * int(args[1].args[0]))
     return [(node, times)]
+
+
+_PLAIN_EXPONENT = re.compile(r"\s*(-?\d(?:\.\d{1,20})?)\s*(?:[×x*·]|\\times|\\cdot)\s*10\s?[-−](\d{1,2})\s*")
+_POWER_OF_TEN = re.compile(r"10\s*(?:\^|\*\*|[⁻⁰¹²³⁴-⁹])")
+
+
+def raised_exponent(reference: str, answer: str) -> str | None:
+    """Return 5.2×10^{-5} for the answer 5.2×10-5 beside a reference with a power of ten; None for any other."""
+    plain = _PLAIN_EXPONENT.fullmatch(answer) if _POWER_OF_TEN.search(reference) else None
+    return None if plain is None else rf"{plain[1]}×10^{{-{plain[2]}}}"

@@ -17,6 +17,7 @@ from harness.answers.grammar.numerals import IN_WORDS, number_in_words
 from harness.answers.grammar.parse import parse
 from harness.answers.grammar.tree import walk
 from harness.answers.grammar.units import is_counted, unit_of
+from harness.answers.spreadsheets import EXAMPLES, is_number_or_ratio, may_be_changed
 from harness.answers.words import is_known_word, is_words, numeral_as_digits, stands_for_value, without_text_commands
 from harness.core.inert import visible
 from harness.grading.compare.dates import day_of
@@ -74,6 +75,8 @@ def obstacle(reference: str, answer: str) -> str:
     if max(len(reference), len(answer)) > MAX_CHARS:
         return ""
     reference, answer = (without_text_commands(text).strip() for text in (reference, answer))
+    if may_be_changed(answer) and is_number_or_ratio(reference):
+        return f"the answer “{visible(answer)}” may be what a spreadsheet made of another one: {EXAMPLES}"
     if names_quantities(reference):
         others = "other names or values" if names_quantities(answer) else "no name and value for each"
         return f"the reference names its quantities, and the answer “{visible(answer)}” has {others}"

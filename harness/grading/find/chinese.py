@@ -20,7 +20,7 @@ from harness.answers.grammar.numerals import number_in_words
 from harness.answers.grammar.spellings import is_own_spelling
 from harness.answers.grammar.tree import names
 from harness.answers.grammar.units import is_counted
-from harness.answers.words import JUDGING_SIGN
+from harness.answers.words import JUDGING_SIGN, words_of
 
 NUMERAL_SIGNS = "零〇一二两三四五六七八九十百千万亿"
 _NUMERAL = rf"[{NUMERAL_SIGNS}]{{1,16}}"
@@ -69,7 +69,7 @@ _HAS = (
     r"(?:一共|总共|共|还|只)?(?:有|剩下?|用了?|(?:需要|应该|应|要)付|需要?|要|付|花了?|花费|相距|参加|卖了|买了|行了"
     r"|走了|得到|分到|分得|今年|重|高|长|宽)了?|一共|总共|共"
 )
-LEAD = r"(?:所以|因此|因而|故|于是|从而|可知|可得|综上(?:所述)?|那么|这样|最后|最终|答(?!案))\s*[，,：:、]?\s*"
+LEAD = r"(?:∴|所以|因此|因而|故|于是|从而|可知|可得|综上(?:所述)?|那么|这样|最后|最终|答(?!案))\s*[，,：:、]?\s*"
 _HEAD = re.compile(
     rf"""(?x) \s* (?P<lead> {LEAD} )*
     (?P<subject> [^\s，,。；;：:？?！!\d]{{0,20}}? )
@@ -158,9 +158,22 @@ _JUDGED = re.compile(
     (?: (?:这|该|此|本|上述|题[中目]的?|原题?的?)(?:一?句话|个?说法|种说法|个?命题|个?判断|道?题|个?结论)
         (?:的说法)?\s*是?
       | 判断\s*(?:[：:]|是|为) )
-    \s*\$?(?P<word> (?:{_JUDGEMENT})的? | {JUDGING_SIGN} )\$? (?:[，,]\s*(?:因为|由于)[^。！？]{{0,200}})? """
+    \s*\$?(?P<open>[(（])?(?P<word> (?:{_JUDGEMENT})的? | {JUDGING_SIGN} )(?(open)[)）])\$?
+    (?:[，,]\s*(?:因为|由于)[^。！？]{{0,200}})? """
 )
 """A sentence that judges the statement of the question: 所以这句话是正确的."""
+
+_WORD = rf"(?P<word>(?:{_JUDGEMENT})的?|{JUDGING_SIGN})"
+_MARK = rf"[(（【\[]\s*{_WORD}\s*[)）】\]]"
+_MARKED = re.compile(rf"(?:.*[。.．！!])?\s*{_MARK}")
+"""A judgement in brackets, alone or behind the statement that it judges: 7是42的因数。（√）."""
+
+_JUDGES = re.compile(rf"{_WORD}\$?\s*(?:[。.．！!，,；;\n]|\Z)")
+_WITH_REASON = re.compile(
+    r"(?P<sentence>[^。！!\n]{1,120})[。！!\n*_\s]++(?:(?:这是)?因为|由于|∵|(?:理由|原因)[是：:])(?P<reason>.*)",
+    re.DOTALL,
+)
+"""A first sentence, and the reason that follows it."""
 
 _ENDS_IN_JUDGEMENT = re.compile(rf"(?:{_JUDGEMENT})的?\Z|{JUDGING_SIGN}\$?\Z")
 _DENIES = "不是的?|不对的?|不正确|否|错误?的?"
@@ -321,11 +334,39 @@ def _is_named(head: re.Match[str], quantity: _Quantity) -> bool:
     return quantity.is_plain and not head["subject"].isascii()
 
 
-def judgement(sentence: str) -> tuple[int, int] | None:
-    """Return the span of 正确 or 错误 in a sentence that judges the statement of the question; None for any other."""
-    judged = _JUDGED.fullmatch(sentence.rstrip(ENDS).lstrip())
+def judgement(sentence: str, earlier: str = "") -> tuple[int, int] | None:
+    """Return the span of 正确 or 错误 in a sentence that judges the statement of the question; None for any other.
+
+    earlier: the text before it. Beside another judgement, one in brackets may be of another statement.
+    """
+    text = sentence.rstrip(ENDS).lstrip()
     offset = len(sentence) - len(sentence.lstrip())
+    judged = _JUDGED.fullmatch(text)
+    if judged is None and (judged := _MARKED.fullmatch(text)) is not None:
+        before = earlier + text[: judged.start("word") - 1]
+        if re.search(_MARK, before) is not None or _judges_otherwise(before, judged["word"]):
+            return None
     return None if judged is None else (offset + judged.start("word"), offset + judged.end("word"))
+
+
+def judgement_with_reason(text: str) -> tuple[int, int] | None:
+    """Return the span of the judgement that is the first sentence of a text, if the rest is its reason and judges
+    nothing else: 错 of 这句话是错的。因为2是质数，也是偶数。; None for any other text.
+    """
+    parts = _WITH_REASON.match(text)
+    if parts is None:
+        return None
+    sentence = parts["sentence"].rstrip(ENDS).lstrip(ENDS)
+    begin = text.index(sentence)
+    span = judgement(sentence) or ((0, len(sentence)) if re.fullmatch(_WORD, sentence) else None)
+    if span is None or _judges_otherwise(parts["reason"], sentence[slice(*span)]):
+        return None
+    return begin + span[0], begin + span[1]
+
+
+def _judges_otherwise(text: str, word: str) -> bool:
+    """Whether a clause of a text ends in another judgement than `word`."""
+    return any(words_of(judged["word"]) != words_of(word) for judged in _JUDGES.finditer(text))
 
 
 def yes_or_no(sentence: str) -> tuple[int, int] | None:

@@ -51,7 +51,7 @@ from harness.grading.find.chinese import (
     quantity_of,
     starts_of,
 )
-from harness.grading.find.chinese_forms import STATING_FORMS, UNKNOWN
+from harness.grading.find.chinese_forms import CONCLUDED, STATING_FORMS, UNKNOWN
 
 MAX_CHARS = 120
 """Longest sentence that is read, in characters."""
@@ -68,7 +68,7 @@ _FIGURE = (
 _MEANT = re.compile(
     rf"[这那前后](?:{_NUMBER})?{_COUNTED}|第{_NUMBER}(?!{CLASSIFIER}?[步问题种类次])(?:{_COUNTED})?"
     rf"|(?<![{NUMERAL_SIGNS}\d第.])一(?:{CLASSIFIER}|{UNIT})|每(?:{UNIT}|{CLASSIFIER})"
-    rf"|(?<![{NUMERAL_SIGNS}\d第.])(?:\d+|[{NUMERAL_SIGNS}]+){_COUNTED}[^\d{NUMERAL_SIGNS}的]{{1,6}}的|[两二三四2-4]个[解根](?=[是为])"
+    rf"|(?<![{NUMERAL_SIGNS}\d第.])(?:\d+|[{NUMERAL_SIGNS}]+){_COUNTED}[^\d{NUMERAL_SIGNS}的]{{1,6}}的|[两二三四2-4]个[解根](?=[是为])|[两二三四五2-5]个?空(?=依次|分别|填)"
     rf"|(?<![{NUMERAL_SIGNS}\d第.])(?:\d+|[{NUMERAL_SIGNS}]+){_COUNTED}[^\d{NUMERAL_SIGNS}的]{{0,4}}(?:一共|总共)"
     rf"|{_NUMBER}月(?:{_NUMBER}[日号])?|{_NUMBER}[日号]|[两三][车人队船地城数桶班边段者]|{_FIGURE}"
     rf"|(?<![{NUMERAL_SIGNS}\d.])(?:百分[数位点率比]|[十千万]分位|一圈(?!多))|一共|一起|一直|一样|统一"
@@ -102,7 +102,7 @@ _OF_QUANTITY = re.compile(rf"{_NUMBER}{_COUNTED}[^\d{NUMERAL_SIGNS}的]{{0,8}}�
 _OF_FRACTION = re.compile(r"(?:的|占|[一总]共|共)\s*\Z")
 _VERBS = re.compile(
     r"(?:(?:是|[^以认作成]为|等于|[共有要付行走跑看读写做修挖织铺买卖分借还收挣赚亏剪切截锯喝吃放住坐站排骑飞游爬跳用花找需得装运种栽剩植养打获值能占]"
-    r"|余下|需要|树木?|加工|生产|盈利|[降涨]价|增加|减少|增长|增产|减产|节[约省]|提高|降低|下降|上升|完成|相[距差]|距离?|利息|参加|经过|相当于|取|退|行驶|航行|骑行|步行|付给[\u3400-\u9fff]{1,4}|住在"
+    r"|余下|需要|树木?|加工|生产|盈利|[降涨]价|增加|减少|增长|增产|减产|节[约省]|提高|降低|下降|上升|完成|相[距差]|距离?|利息|参加|经过|相当于|(?:折|共|[地田园块]|(?<![\u3400-\u9fff]))合|取|退|行驶|航行|骑行|步行|付给[\u3400-\u9fff]{1,4}|住在"
     r"|(?:距离?|离)[\u3400-\u9fff]{1,5}?"
     r"|[长宽高深厚重远差]|占地|(?:共|(?<![\u3400-\u9fff])|[校班队园厂店村])有(?:学生|男生|女生|人口|座位|图书|果树|树|书))(?:了|过|去|出|回|成|下|掉|完|满|好|上|进|起|着|给)*)\s*\Z"
 )
@@ -123,6 +123,7 @@ _EACH = re.compile(rf"(?:平均)?每(?:{UNIT}|{CLASSIFIER})[\u3400-\u9fff]{{0,6}
 
 _COPULA = re.compile(r"(?:是|[^以认作成]为|等于|[=＝:：])\s*\Z")
 _DONE_IN_TIME = re.compile(r"(?:就|便)?(?:能|可以|可)(?:全部|刚好|正好)?(?P<deed>[\u3400-\u9fff]{1,12})")
+_WHEN_AND_WHO = re.compile(r"\A后?(?:两[车人船队])?")
 _WHO = (
     r"(?:[这那本该](?:[场部节列次辆个架班])?)?(?:电影|影片|节目|演出|表演|比赛|球赛|会议|大会|活动|考试|课程?|火车|列车|动车|高铁|汽车"
     r"|客车|货车|公交车|班车|校车|地铁|飞机|航班|轮船|船|车|学校|商店|超市|图书馆|公园|银行|[他她它我]们?|大家|同学们?|学生们?|老师"
@@ -130,7 +131,7 @@ _WHO = (
 )
 _AT_TIME = re.compile(
     rf"(?:{_WHO})?[在于]?(?P<time>(?:{PARTS_OF_DAY})?\d{{1,2}}(?:[:：]\d\d|[时点](?:\d{{1,2}}分|整|半)?))"
-    r"(?:结束|开始|出发|到达|放学|上课|下课|开会|散会|相遇|起床|完成|开门|关门|开车|发车|到站|放映|开演)"
+    r"(?:结束|开始|出发|到达(?:[甲乙丙丁][地站城]|终点站?|目的地)?|放学|上课|下课|开会|散会|相遇|起床|完成|开门|关门|开车|发车|到站|放映|开演)"
 )
 """A time of day at which something begins or ends: 电影9:40结束. No word but its half of the day stands before it."""
 
@@ -146,7 +147,7 @@ _WEEKDAY = re.compile(r"(?P<head>[^，,。；;]{0,20}[是为])\s*(?P<day>(?:星�
 _ANY_QUANTITY = re.compile(
     # A time of day is one quantity.
     r"\d{1,2}(?:[:：]|\s*[时点]\s*(?=\d{1,2}\s*分))\d{1,2}(?:\s*分)?"
-    rf"|[-−]?\d+(?:\.\d+)?(?:/\d+)?\s*(?:[%％]|{UNIT}|{CLASSIFIER})?|[{NUMERAL_SIGNS}]+(?:{UNIT}|{CLASSIFIER})"
+    rf"|[-−]?\d+(?:\.\d+)?(?:/\d+)?\s*(?:[%％]|(?:{UNIT}|{CLASSIFIER})(?:/(?:{UNIT}))?)?|[{NUMERAL_SIGNS}]+(?:{UNIT}|{CLASSIFIER})"
 )
 _HAN = re.compile(r"[\u3400-\u9fff]")
 _MIN_HAN = 2
@@ -157,13 +158,13 @@ _VALUE = r"\d+(?:\.\d+)?(?:/\d+)?\s*[%％]?"
 _CALCULATION = re.compile(
     r"(?:\s*(?:解|列式|列式计算)[：:]\s*)?"
     rf"(?:\s*(?={_EXPRESSION}{{0,80}}\d\s*[+×÷*/−-])(?:{_EXPRESSION}{{1,80}}[=＝])+"
-    rf"\s*(?P<result>{_VALUE})\s*(?:(?P<bracket>[（(])?(?P<unit>{UNIT}|{CLASSIFIER})(?(bracket)[)）]))?\s*"
+    rf"\s*(?P<result>{_VALUE})\s*(?:(?P<bracket>[（(])?(?P<unit>(?:{UNIT}|{CLASSIFIER})(?:/(?:{UNIT}))?)(?(bracket)[)）]))?\s*"
     r"[，,；;])+\s*"
 )
 """Equations in numbers before a conclusion, with the result of the last one: `24+21=45（人），`."""
 
-_CHANGES_NUMBER = re.compile(r"[-−/:：∶%％半负]|\d\s*[百千万亿]|分之")
-"""Signs by which an answer has another value than its one number."""
+_CHANGES_NUMBER = re.compile(rf"[-−:：∶%％半负]|/(?!(?:{UNIT}))|\d\s*(?:[百万亿]|千(?![米克瓦]))|分之")
+"""Signs by which an answer has another value than its one number; 千 of 千米 and the stroke of 千米/时 are none."""
 
 _WORK = re.compile(
     rf"(?=[^，,。；;]*[a-zA-Z])[-−+×÷*/^²³()（）.\da-zA-Z\s]{{1,40}}[=＝<>＜＞≤≥][-−+×÷*/^²³()（）.\da-zA-Z\s]{{1,40}}[，,](?={LEAD})"
@@ -178,7 +179,7 @@ _REASON = re.compile(
 
 _TOTALS = re.compile("[一总]?共")
 _CONCLUDES = re.compile(rf"(?:(?<![^。！？\n]){LEAD}|答案)[^。！？\n]*")
-_IN_DIGITS_OR_WORDS = re.compile(rf"\d+(?:\.\d+)?|[{NUMERAL_SIGNS}点]+")
+_IN_DIGITS_OR_WORDS = re.compile(rf"\d+(?:\.\d+)?|(?:(?!千[米克瓦])[{NUMERAL_SIGNS}点])+")
 _VALUES = re.compile(rf"\d+(?:\.\d+)?|[{NUMERAL_SIGNS}]+(?={CLASSIFIER}|{UNIT}|分之)")
 
 
@@ -386,7 +387,7 @@ def _timed(sentence: str, begin: int, end: int) -> tuple[int, int] | None:
         if time is None:
             continue
         done = _DONE_IN_TIME.fullmatch(sentence, time.end(), end)
-        if done is None and not is_end_of_deed(sentence[time.end() : end].removeprefix("后")):
+        if done is None and not is_end_of_deed(_WHEN_AND_WHO.sub("", sentence[time.end() : end], count=1)):
             continue
         before, deed = sentence[begin:start], _MEANT.sub("", done["deed"]) if done is not None else ""
         plain = (not before or _is_plain(before)) and _is_plain(deed) and "的" not in deed
@@ -402,9 +403,8 @@ def _at_time_of_day(sentence: str, begin: int, end: int) -> tuple[int, int] | No
 
 def _solutions(sentence: str, begin: int, end: int) -> tuple[int, int] | None:
     """Return the span of the equations, inequalities or point by which a clause states the solutions: 解集是x>3."""
-    stated = next(
-        (match for form in STATING_FORMS if (match := form.fullmatch(sentence, begin, end)) is not None), None
-    )
+    forms = (*STATING_FORMS, CONCLUDED) if begin else STATING_FORMS
+    stated = next((match for form in forms if (match := form.fullmatch(sentence, begin, end)) is not None), None)
     return None if stated is None or not _is_plain(_OF_LIST.sub("", stated["head"])) else stated.span("list")
 
 

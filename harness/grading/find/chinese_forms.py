@@ -17,6 +17,11 @@ _BOUND = rf"(?:[a-zA-Z]\s*[<>＜＞≤≥]\s*{_SIGNED}|{_SIGNED}\s*[<>＜＞≤�
 _SOLUTION_SET = re.compile(
     rf"(?P<head>[^，,。；;=＝<>]{{0,20}}(?:解集?|取值范围)[是为]|解得)\s*(?P<list>{_BOUND}(?:\s*或\s*{_BOUND})?)"
 )
+CONCLUDED = re.compile(
+    rf"(?P<head>)(?P<list>{_BOUND}(?:\s*或\s*{_BOUND})?|{_EQUATION}(?:\s*(?:[，,、和]|或者?)\s*{_EQUATION}){{1,3}})"
+)
+"""Solutions without a name, which a sentence states only behind 所以 or ∴."""
+
 _POINT = re.compile(
     rf"(?P<head>[^，,。；;=＝]{{0,20}}坐标[是为])\s*(?P<list>[(（]\s*{_SIGNED}\s*[,，]\s*{_SIGNED}\s*[)）])"
 )

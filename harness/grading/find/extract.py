@@ -42,6 +42,7 @@ from harness.grading.find.chinese import (
     is_condition_in_chinese,
     is_limited,
     judgement,
+    judgement_with_reason,
     unstated_value,
     yes_or_no,
 )
@@ -764,6 +765,9 @@ def _chinese(tail: str, kind: str) -> Extraction | None:
     begin, sentence = last_sentence(tail)
     if (stated := _stated_in_chinese(sentence, kind, earlier=tail[:begin])) is not None:
         return stated.extraction(begin, "line")
+    if kind == "text" and (span := judgement_with_reason(tail)) is not None:
+        judged = _at(span[0], tail[slice(*span)], "line")
+        return _with_behind(judged, values_behind(tail, span[1], len(tail), judged.answer), tail, span[1], len(tail))
     unread = None if kind == "text" else unread_conclusion(sentence)
     return None if unread is None else _at(begin + unread[0], sentence[slice(*unread)], UNSTATED)
 
@@ -790,7 +794,11 @@ def _stated_in_chinese(
     plain = without_markup(sentence)
     if kind == "text":
         is_whole = announced or not earlier.strip()
-        span = judgement(plain.text) or answering_weekday(plain.text) or (yes_or_no(plain.text) if is_whole else None)
+        span = (
+            judgement(plain.text, earlier)
+            or answering_weekday(plain.text)
+            or (yes_or_no(plain.text) if is_whole else None)
+        )
     else:
         span = stated_quantity(plain.text, announced=announced, earlier=earlier)
     return None if span is None else StatedInChinese(plain.answer(*span), *plain.source(*span))

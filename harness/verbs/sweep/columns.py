@@ -55,10 +55,9 @@ def score_text(result: CellResult | None, notes: Notes) -> str:
         return ABSENT
     if result.score is None:
         return f"missing{notes.mark(f'{result.cell.name}: {result.reason}')}"
-    lost = f"{result.cell.name}: {result.reason}" if result.reason else ""
     accuracy = accuracy_cell(result.score)
     at_most = AT_MOST if "at most" in accuracy else ""
-    marks = "".join(map(notes.mark, (lost, result.note_on_undecided, result.uncompared, result.remark, at_most)))
+    marks = "".join(map(notes.mark, (*result.notes, at_most)))
     return accuracy + (MARK if result.differs else "") + marks
 
 

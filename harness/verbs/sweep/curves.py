@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 from harness.reports.plots.plot import Plot
-from harness.reports.series import CurvePoint, Step, lacks_samples, mean_plot
+from harness.reports.series import CurvePoint, Step, mean_plot, passed_over
 from harness.reports.trainings import CurveStep, late_changes, note_on_highest
 from harness.scoring.late_steps import LateChange
 from harness.verbs.sweep.results import CellResult, Results
@@ -17,12 +17,10 @@ def series(results: Results) -> dict[str, list[Step]]:
     by_series: dict[str, list[Step]] = {}
     highest = _highest(results)
     for result, line, step in _of_checkpoints(results):
-        reason = f"{result.cell.name}: {result.reason}" if result.reason else ""
-        notes = (highest.get(result.cell.name), reason, result.note_on_undecided, result.uncompared, result.remark)
-        remark = "; ".join(filter(None, notes))
-        by_series.setdefault(result.cell.benchmark, []).append(
-            Step(_curve(result, line), step, result.score, result.differs, remark, result.p_since_before)
-        )
+        remark = "; ".join(filter(None, (highest.get(result.cell.name), *result.notes)))
+        of_curve = _curve(result, line), step, result.score, result.differs
+        steps = by_series.setdefault(result.cell.benchmark, [])
+        steps.append(Step(*of_curve, remark, result.p_since_before, bool(result.apart)))
     # A benchmark without any score has no table.
     return {name: steps for name, steps in by_series.items() if any(step.score is not None for step in steps)}
 
@@ -48,6 +46,7 @@ def _curve_step(step: float, listed: Sequence[CellResult]) -> CurveStep:
         fmean(result.score.accuracy or 0.0 if result.score is not None else 0.0 for result in listed),
         sum(result.score.n_samples for result in listed if result.score is not None),
         all(result.is_whole for result in listed),
+        any(result.apart for result in listed),
     )
 
 
@@ -75,9 +74,9 @@ def plot_of_means(results: Results) -> Plot | None:
         of_mean = [result for result in results.results if mean.point.items() <= result.cell.point.items()]
         if of_mean and (series_step := results.sweep.step_of(of_mean[0].cell)) is not None:
             line, step = series_step
-            lacking = any(lacks_samples(result.score) for result in of_mean if result.score is not None)
+            why = [passed_over(item.score, apart=bool(item.apart)) for item in of_mean if item.score is not None]
             intervals = mean.sampling_interval, mean.question_interval
-            points.append(CurvePoint(f"mean {line}".strip(), step, mean.mean, *intervals, lacking))
+            points.append(CurvePoint(f"mean {line}".strip(), step, mean.mean, *intervals, max(why, default="")))
             incomplete += points[-1:] if mean.missing and mean.mean is not None else []
     return mean_plot(points, [benchmark.label for benchmark in results.sweep.axes["benchmarks"]], incomplete)
 

@@ -43,6 +43,11 @@ class ExpectedCell:
     lost: str = ""
 
     @property
+    def refused(self) -> bool:
+        """Whether the samples are of other settings, so that nothing is requested and the score stays."""
+        return self.lost.startswith(records.REFUSED)
+
+    @property
     def n_samples(self) -> int | None:
         """Number of all samples of the cell, with the stored ones; None if the number of questions is unknown."""
         return None if self.n_questions is None else self.n_questions * self.samples
@@ -95,7 +100,7 @@ def _estimate(sweep: Sweep, group: ServerGroup, cell: Cell, *, download: bool) -
         done=done,
         lost="" if done else _reason_lost(sweep, group, questions_asked, cell, samples, None if fits else max_tokens),
     )
-    return estimate if done or n_questions is None else _with_forecast(sweep, estimate, n_questions)
+    return estimate if done or estimate.refused or n_questions is None else _with_forecast(sweep, estimate, n_questions)
 
 
 def _reason_lost(
@@ -108,17 +113,15 @@ def _reason_lost(
 ) -> str:
     """Why the cell would end without a score; empty if no reason is known.
 
-    Two reasons are looked for: too few samples for a k of pass@k, and a server to start that cannot be described or
-    whose context has no room for the prompts and replies. questions_asked: None if the questions are not on this
-    machine; then the lengths of prompts are unknown. samples: of each question. max_tokens: of a reply; None: unknown,
-    or lowered to the context where needed.
+    The reasons that are looked for: stored samples of other settings, too few samples for a k of pass@k, and a server
+    to start that cannot be described or whose context has no room for the prompts and replies. questions_asked: None if
+    the questions are not on this machine; then the lengths of prompts are unknown. samples: of each question.
+    max_tokens: of a reply; None: unknown, or lowered to the context where needed.
     """
     few = [k for k in sweep.score.k if k > samples]
     if few:
         return f"pass@{few[0]} needs {few[0]} samples a question, and the cell has {samples}"
-    if group.spec is None:
-        return ""
-    spec = {name: value for name, value in group.spec.items() if value is not None}
+    spec = {name: value for name, value in (group.spec or {}).items() if value is not None}
     context = spec.get("context")
     if isinstance(context, int) and max_tokens is not None and max_tokens >= context:
         return (
@@ -128,9 +131,13 @@ def _reason_lost(
     if questions_asked is None:
         return ""
     try:
-        options = questions_asked.options.but(serve=spec, model=cell.options.model or spec["model"])
-        prepare.server_of(replace(questions_asked, options=options))
-    except (HarnessError, LaunchError) as error:
+        prepare.refuse_other_settings(questions_asked)
+        if spec:
+            options = questions_asked.options.but(serve=spec, model=cell.options.model or spec["model"])
+            prepare.server_of(replace(questions_asked, options=options))
+    except HarnessError as error:
+        return records.refusal_in_words(error) if error.other_settings else str(error)
+    except LaunchError as error:
         return str(error)
     return ""
 

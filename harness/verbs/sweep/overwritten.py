@@ -1,5 +1,5 @@
 """Finds cells whose samples are of something else than the sweep would run now: the files of a checkpoint changed, so
-that the curve shows scores of other weights, or the server's entry in the sweep's file.
+that the curve shows scores of other weights, or the server's entry in the sweep's file, or the settings of the samples.
 
 A run on a server that the harness started records checksums of the model's files. They are compared with those of the
 files that lie there now. A training that is started again, for example, writes the same folders once more.
@@ -8,6 +8,7 @@ files that lie there now. A training that is started again, for example, writes 
 from __future__ import annotations
 
 import contextlib
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from harness.runs import RunFolder
 from harness.runs.sweep_cell import JOIN
 from harness.verbs import former_files
 from harness.verbs.sweep import records
-from harness.verbs.sweep.cells import Sweep
+from harness.verbs.sweep.cells import Cell, Sweep
 
 
 def warnings(sweep: Sweep) -> list[Sentence]:
@@ -45,6 +46,22 @@ def warnings(sweep: Sweep) -> list[Sentence]:
                 changed.setdefault(cell.point["models"], (path, {}))[1].update(dict.fromkeys(others))
     overwritten = [_sentence(path, list(names), sweep.out / entry) for entry, (path, names) in changed.items()]
     return [*overwritten, *_of_another_server(sweep)]
+
+
+def of_other_settings(sweep: Sweep, cells: Sequence[Cell]) -> list[Sentence]:
+    """One sentence about these cells, whose samples are of other settings than the file's; none without any."""
+    if not cells:
+        return []
+    others = f" and {len(cells) - 1:,} more" if len(cells) > 1 else ""
+    folders = [str(sweep.folder(cell)) for cell in cells if sweep.deleted_checkpoint(cell) is None]
+    remove = f"`{shlex.join(['rm', '-r', *folders])}` and give the same command, or " if folders else ""
+    return [
+        Sentence(
+            f"{visible(cells[0].name, 200)}{others}: the samples are of other settings than the file's now. They and "
+            f"their scores stay, and nothing is tried again. For scores with the new settings, {visible(remove)}give "
+            "the entry of `benchmarks` another `name`, so that it has cells of its own"
+        )
+    ]
 
 
 def _of_another_server(sweep: Sweep) -> list[Sentence]:

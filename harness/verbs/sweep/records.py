@@ -15,6 +15,7 @@ import msgspec
 
 from harness.core import codec
 from harness.core.codec import digest
+from harness.core.errors import HarnessError
 from harness.core.files import open_named, read_record, write_atomically
 from harness.core.inert import visible
 from harness.core.records import SCHEMA_VERSION
@@ -33,10 +34,16 @@ MAX_BYTES = 64 * 1024
 MAX_REASON_CHARS = 600
 """Largest length of a cell's reason, which has room for two paths of a usual length; longer ones lose sentences."""
 
+NOT_STARTED = "the server did not start: "
+"""The reason of a cell begins with these words if the server that was to be started for it did not start."""
+
+REFUSED = "its samples are of other settings: "
+"""The reason of a cell begins with these words if its run folder holds samples of other settings than the file's."""
+
 _NO_MATTER = (
     "header", "api_key_env", "api_key_file", "ca_file", "concurrency", "metrics_port", "metrics_host", "break_lock",
     "rpm", "tpm", "attempts", "first_token_timeout", "idle_timeout", "price_in", "price_out", "prices", "lengths_from",
-    "out", "transport", "budget_tokens", "budget_usd",
+    "out", "transport", "budget_tokens", "budget_usd", "canary",
 )  # fmt: skip
 """Options that change no sample: a cell stays done when they change."""
 
@@ -49,7 +56,8 @@ class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
     checksum of everything that determines the scores. tracked: name of each tracker that got the scores →
     checksum of where it sent them; the names alone in records of earlier versions. reason: why samples are missing,
     or the run or its scoring failed; empty if nothing is wrong. code: the exit code that this run or scoring would
-    have had as a command.
+    have had as a command. refused: `of_options` of the settings under which the run refused its stored samples, since
+    they were made with others; the rest of the record stays that of these samples.
     """
 
     cell: str
@@ -61,6 +69,7 @@ class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
     tracked: dict[str, str] | tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
     reason: str = ""
     code: int = 0
+    refused: str | msgspec.UnsetType = msgspec.UNSET
     schema: int = SCHEMA_VERSION
 
     @property
@@ -157,6 +166,16 @@ def sampled_record(sweep: Sweep, group: ServerGroup, cell: Cell) -> CellRecord |
     return record if whole and sweep.folder(cell).joinpath("manifest.json").is_file() else None
 
 
+def waits_for_change(sweep: Sweep, group: ServerGroup, cell: Cell) -> bool:
+    """Whether the cell has no sample that the sweep plans now because its server did not start, or because its folder
+    holds samples of other settings.
+    """
+    record = read(sweep, cell)
+    if record is None or record.refused == of_options(cell):
+        return record is not None and RunFolder(sweep.folder(cell)).has_samples()
+    return record.reason.startswith(NOT_STARTED) and record.of_samples == of_samples(group, cell)
+
+
 def of_another_server(sweep: Sweep, group: ServerGroup, cell: Cell) -> bool:
     """Whether the cell has all its samples, and the sweep's file described their server otherwise. Raises
     `StoreError` for a damaged record.
@@ -209,6 +228,18 @@ def whole_sentences(text: str) -> str:
     """
     shown = visible(text.strip(), MAX_REASON_CHARS)
     return f"{shown.rpartition('. ')[0]}. …" if shown.endswith("…") and ". " in shown else shown
+
+
+def refusal_in_words(error: HarnessError) -> str:
+    """The reason of a cell whose run folder holds samples of other settings."""
+    return whole_sentences(REFUSED + in_one_line(error.other_settings))
+
+
+def refusal(sweep: Sweep, cell: Cell, error: HarnessError) -> CellRecord:
+    """The record of such a cell: its samples keep the stage that they reached. Raises `StoreError`."""
+    former = read(sweep, cell) or CellRecord(cell=cell.name, stage="failed", of_samples="", scoring="")
+    reason, options = refusal_in_words(error), of_options(cell)
+    return msgspec.structs.replace(former, reason=reason, code=error.exit_code, refused=options)
 
 
 # ---- for another process

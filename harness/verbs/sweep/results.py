@@ -14,8 +14,9 @@ from harness.asking.options import VerifyOptions
 from harness.core.errors import HarnessError, StoreError, UsageError
 from harness.core.inert import quoted
 from harness.core.nouns import are, count_noun
-from harness.reports.scored import ScoredBenchmark, read_runs
-from harness.reports.series import lacks_samples
+from harness.reports.scored import Remarks, ScoredBenchmark, read_runs
+from harness.reports.series import passed_over
+from harness.reports.trainings import settings_apart
 from harness.runs import RunFolder
 from harness.scoring import PairedComparison, PublishedComparison, Score, beside, compare_runs
 from harness.scoring.comparison_published import PublishedVerdict
@@ -49,7 +50,8 @@ class CellResult:
     standing: the verdict over all of them; None without any. suite: address of the suite's own source; empty
     without one. other_questions: why scores published under the benchmark's name are not compared; empty if they
     are. remark: that the files of the model are no longer those that made the samples, or that the step repeats the
-    step before; often empty.
+    step before; often empty. apart: how the settings of a step differ from those of its curve, so that it is compared
+    with no other step; else empty.
     """
 
     cell: Cell
@@ -69,6 +71,7 @@ class CellResult:
     suite: str = ""
     other_questions: str = ""
     remark: str = ""
+    apart: str = ""
 
     @property
     def vendor(self) -> PublishedComparison | None:
@@ -81,6 +84,13 @@ class CellResult:
         return None if self.benchmark is None else self.benchmark.score
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """The footnotes of its score: what is missing or of other settings, undecided, not compared; some are empty."""
+        why = self.apart or self.reason
+        lost = f"{self.cell.name}: {why}" if why else ""
+        return lost, self.note_on_undecided, self.uncompared, self.remark
+
+    @property
     def note_on_undecided(self) -> str:
         """How many samples are undecided, in a sentence; empty without any."""
         if self.score is None or not (n := self.score.n_undecided):
@@ -90,8 +100,9 @@ class CellResult:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the cell has a score of all samples that the sweep now plans."""
-        return self.up_to_date and _accuracy(self) is not None and self.score is not None and not self.score.n_missing
+        """Whether the cell has a score of all samples that the sweep now plans, and the settings of its curve."""
+        score = None if self.apart or not self.up_to_date else self.score
+        return score is not None and score.accuracy is not None and not score.n_missing
 
     @property
     def samples(self) -> int | None:
@@ -176,7 +187,8 @@ def results(sweep: Sweep) -> Results:
     No server is contacted. A cell whose files are damaged has no score, and its reason names the file.
     """
     base = _base(sweep)
-    read = [_read(sweep, group, cell) for group in sweep.groups for cell in group.cells]
+    remarks_on = remarks()
+    read = _with_apart(sweep, [_read(sweep, group, cell, remarks_on) for group in sweep.groups for cell in group.cells])
     compared = _since_before(sweep, _against_base(sweep, read, base))
     means = _aggregates(sweep, compared, base) if sweep.suite is not None else []
     # Two steps that follow each other may also be a step and its base: each pair of cells is one comparison.
@@ -210,19 +222,19 @@ def _pairs(result: CellResult) -> list[tuple[frozenset[str], PairedComparison]]:
     return [(_pair(result, reference), paired) for reference, paired in both if paired is not None]
 
 
-def _read(sweep: Sweep, group: ServerGroup, cell: Cell) -> CellResult:
+def _read(sweep: Sweep, group: ServerGroup, cell: Cell, remarks_on: Remarks) -> CellResult:
     """The cell's result. If its files are damaged, only its own score is lost: the other cells may have taken days."""
     reason = ""
     try:
         record = records.read(sweep, cell)
         reason = "not run" if record is None else record.reason
-        result = _read_run(sweep, cell, reason)
+        result = _read_run(sweep, cell, reason, remarks_on)
         return replace(result, up_to_date=records.sampled_record(sweep, group, cell) is not None)
     except StoreError as error:
         return CellResult(cell=cell, reason=reason or quoted(error.sentence), damaged=True)
 
 
-def _read_run(sweep: Sweep, cell: Cell, reason: str) -> CellResult:
+def _read_run(sweep: Sweep, cell: Cell, reason: str, remarks_on: Remarks) -> CellResult:
     """The cell's result from its run folder and the published scores of its model. Raises `StoreError`.
 
     reason: why the cell has no score, or one with samples missing, as its record says; empty if nothing is wrong.
@@ -230,7 +242,7 @@ def _read_run(sweep: Sweep, cell: Cell, reason: str) -> CellResult:
     folder = RunFolder(sweep.folder(cell))
     if not folder.manifest.is_file():
         return CellResult(cell=cell, reason=reason or "its run folder is missing")
-    (run,) = read_runs([folder], known_as=known_as, remarks=remarks)
+    (run,) = read_runs([folder], known_as=known_as, remarks=remarks_on)
     benchmark = next(iter(run.benchmarks.values()), None)
     if benchmark is None or benchmark.score is None or not benchmark.questions:
         return CellResult(cell=cell, reason=reason or "not scored")
@@ -242,6 +254,17 @@ def _read_run(sweep: Sweep, cell: Cell, reason: str) -> CellResult:
         return result
     (verdict,) = verified
     return replace(result, published=verdict.comparisons, standing=verdict.standing, other_questions=verdict.reason)
+
+
+def _with_apart(sweep: Sweep, cells: Sequence[CellResult]) -> list[CellResult]:
+    """The results, each step with how its settings differ from those of its curve."""
+    steps = [(result, line_step) for result in cells if (line_step := sweep.step_of(result.cell)) is not None]
+    apart = settings_apart(
+        (f"{result.cell.benchmark} {line}", step, result.cell.name, result.benchmark.record, result.up_to_date)
+        for result, (line, step) in steps
+        if result.benchmark is not None
+    )
+    return [replace(result, apart=apart.get(result.cell.name, "")) for result in cells]
 
 
 def _base(sweep: Sweep) -> tuple[str, str] | None:
@@ -277,7 +300,7 @@ def _against_base(sweep: Sweep, cells: Sequence[CellResult], base: tuple[str, st
             compared.append(result)
             continue
         paired = _compare_pair(result, first)
-        is_told = paired is not None or _accuracy(result) is None
+        is_told = paired is not None or _accuracy(result) is None or result.apart
         why = "" if is_told else f"{result.cell.name} is not compared: {_obstacle(first)}"
         compared.append(replace(result, base=first.cell, against_base=paired, uncompared=why))
     return compared
@@ -293,14 +316,14 @@ def _base_of(sweep: Sweep, base: tuple[str, str], row: Sequence[Sequence[CellRes
         return next((listed for listed in row if listed[0].cell.point[axis] == name), None)
     # The base is the first complete step. A step that was deleted or damaged never gets its score, or never gets the
     # samples that the sweep asks for now; beside a base with samples missing, nothing differs.
-    scored = [listed for listed in row if all(_accuracy(result) is not None for result in listed)]
+    scored = [listed for listed in row if all(_accuracy(item) is not None and not item.apart for item in listed)]
     complete = [listed for listed in scored if all(result.is_whole for result in listed)]
     return next(iter(complete or scored), None)
 
 
 def _since_before(sweep: Sweep, cells: Sequence[CellResult]) -> list[CellResult]:
     """Compare each checkpoint's cell with the cell of the step before on the same curve: the last that has a score and
-    does not lack samples (`lacks_samples`), since one that ended early would show a change where only its run ended.
+    is not passed over (`passed_over`), since one that ended early would show a change where only its run ended.
     """
     latest: dict[tuple[str, str], CellResult] = {}
     before: dict[str, CellResult] = {}
@@ -309,9 +332,9 @@ def _since_before(sweep: Sweep, cells: Sequence[CellResult]) -> list[CellResult]
     ]
     for (line, _), result in sorted(steps, key=lambda item: item[0][1]):
         key = result.cell.benchmark, line
-        if key in latest:
+        if key in latest and not result.apart:
             before[result.cell.name] = latest[key]
-        if result.score is not None and not lacks_samples(result.score):
+        if result.score is not None and not passed_over(result.score, apart=bool(result.apart)):
             latest[key] = result
     return [
         replace(result, before=earlier.cell, since_before=_compare_pair(result, earlier))
@@ -337,8 +360,10 @@ def _accuracy(result: CellResult) -> float | None:
 
 
 def _compare_pair(result: CellResult, reference: CellResult) -> PairedComparison | None:
-    """A cell minus its reference on the questions that both have; None without scores or common questions."""
-    if result.benchmark is None or reference.benchmark is None:
+    """A cell minus its reference on the questions that both have; None without scores or common questions, and for a
+    step with other settings than its curve.
+    """
+    if result.benchmark is None or reference.benchmark is None or result.apart or reference.apart:
         return None
     try:
         return compare_runs(result.benchmark.questions, reference.benchmark.questions)
@@ -348,6 +373,8 @@ def _compare_pair(result: CellResult, reference: CellResult) -> PairedComparison
 
 def _obstacle(base: CellResult) -> str:
     """Why a scored cell cannot be compared with its base."""
+    if base.apart:
+        return f"{base.cell.name} has other settings: {base.apart}"
     return (
         f"{base.cell.name} has no score" if _accuracy(base) is None else f"{base.cell.name} shares no question with it"
     )
@@ -401,7 +428,7 @@ def _mean_pair(listed: Sequence[CellResult], base: Sequence[CellResult]) -> tupl
         reference = of_base[result.cell.benchmark]
         pair = result.against_base if result.base is reference.cell else _compare_pair(result, reference)
         if _accuracy(reference) is None or pair is None:
-            return None, f"the mean is not compared: {_obstacle(reference)}"
+            return None, f"the mean is not compared: {_obstacle(result if result.apart else reference)}"
         pairs.append(pair)
     mean = mean_comparison(pairs)
     names = ", ".join(pair.benchmark for pair in pairs if pair.n_missing)

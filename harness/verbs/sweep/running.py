@@ -57,9 +57,6 @@ UNSCORED = "scoring ended with "
 UNSENT = "the score is stored, but was not sent: "
 """The reason of a cell begins with these words if only a tracker failed."""
 
-NOT_STARTED = "the server did not start: "
-"""The reason of a cell begins with these words if the server that was to be started for it did not start."""
-
 OnCell = Callable[[CellRecord], None]
 """A callback that receives the record of each cell that ended, with or without success."""
 
@@ -123,7 +120,7 @@ def owing(sweep: Sweep) -> list[ServerGroup]:
         for group in sweep.groups
         if (cells := _undone(sweep, group))
         and (path := sweep.checkpoint_path(group.cells[0])) not in sweep.postponed
-        and not (path in sweep.unchanged and all(_did_not_start(sweep, group, cell) for cell in cells))
+        and not (path in sweep.unchanged and all(records.waits_for_change(sweep, group, cell) for cell in cells))
     ]
 
 
@@ -137,16 +134,6 @@ def _undone(sweep: Sweep, group: ServerGroup) -> list[Cell]:
     """The group's cells that are left to sample or score."""
     late = _judges_late(sweep)
     return [cell for cell in group.cells if not _is_done(sweep, group, cell, judging=late)]
-
-
-def _did_not_start(sweep: Sweep, group: ServerGroup, cell: Cell) -> bool:
-    """Whether the cell has no sample that the sweep plans now because its server did not start."""
-    record = records.read(sweep, cell)
-    return (
-        record is not None
-        and record.reason.startswith(NOT_STARTED)
-        and record.of_samples == records.of_samples(group, cell)
-    )
 
 
 def server_of(group: ServerGroup, watcher: Watcher) -> ServerSpec:
@@ -195,11 +182,8 @@ def run_group(
     for cell in group.cells:
         if records.sampled_record(sweep, group, cell) is None:
             deleted = sweep.deleted_checkpoint(cell) if group.spec is not None else None
-            if deleted is None:
+            if deleted is None or training.has_run(sweep.out, deleted):  # else it is left out: it has no sample
                 todo.append(cell)
-            elif training.has_run(sweep.out, deleted):  # else the checkpoint is left out: it has no sample
-                reason = f"samples are missing, and the checkpoint {visible(str(deleted), 200)} was deleted"
-                work.ended(cell, "failed", reason, EXIT_OWED)
         elif not _is_done(sweep, group, cell, judging=_judges_late(sweep)):
             work.scored(cell)
     if group.spec is None:
@@ -318,7 +302,7 @@ class _Group:
     def spec_for(self, cell: Cell) -> ServerSpec | None:
         """The spec of the cell's server, checked against the benchmark's prompts before the server is started.
 
-        None if the check fails; the cell is then recorded as failed.
+        None if the check fails, or if the checkpoint was deleted; the cell is then recorded as failed.
         """
         spec = dict(self._group.spec or {})
         model = cell.options.model or spec.get("model")
@@ -326,12 +310,25 @@ class _Group:
         try:
             wish = cell.options.but(serve=spec, model=model)
             questions = prepare.questions_of(wish, self._watcher, judged=self._sweep.judge is not None)
-            return prepare.server_of(questions, self._watcher)
+            prepare.refuse_other_settings(questions)
+            if (deleted := self._sweep.deleted_checkpoint(cell)) is None:
+                return prepare.server_of(questions, self._watcher)
+            reason = f"samples are missing, and the checkpoint {visible(str(deleted), 200)} was deleted"
+            self.ended(cell, "failed", reason, EXIT_OWED)
         except HarnessError as error:
-            if isinstance(error, Interrupted):
-                raise
+            self.record_failure(cell, error)
+        return None
+
+    def record_failure(self, cell: Cell, error: HarnessError) -> None:
+        """Record why the cell is not sampled. Samples of other settings keep the stage that they reached."""
+        if isinstance(error, Interrupted):
+            raise error
+        if not error.other_settings:
             self.ended(cell, "failed", error.sentence, error.exit_code)
-            return None
+            return
+        record = records.refusal(self._sweep, cell, error)
+        records.write(self._sweep, record)
+        self._on_cell(record)
 
     def served(self, cells: Sequence[Cell], hold: Hold, spec: ServerSpec) -> list[Cell]:
         """Run the cells on a server of this spec. Return the cells that were run: all, or those up to the cell during
@@ -343,7 +340,7 @@ class _Group:
             server = hold.serving(spec, _server_stem(self._sweep, self._group, cells[0]))
         except ServerError as error:
             for cell in cells:
-                self.ended(cell, "failed", f"{NOT_STARTED}{in_short(error.sentence)}", error.exit_code)
+                self.ended(cell, "failed", f"{records.NOT_STARTED}{in_short(error.sentence)}", error.exit_code)
             return list(cells)
         for number, cell in enumerate(cells, 1):
             self.sampled(cell, server)
@@ -385,6 +382,9 @@ class _Group:
             reason = Sentence(f"another model made its samples; {remedy}. {mixed}. Found: {error.difference}")
             code = error.exit_code
         except HarnessError as error:
+            if error.other_settings:
+                self.record_failure(cell, error)
+                return
             reason, code = error.sentence, error.exit_code
         if reason:
             if self._sweep.folder(cell).joinpath("manifest.json").is_file():

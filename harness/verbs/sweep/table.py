@@ -69,15 +69,15 @@ def tables(results: Results) -> list[Table]:
 
 def score_lines(results: Results) -> list[str]:
     """A line for each cell with a score: the accuracy with its interval and, of a checkpoint, the change since the step
-    before and the remark on its model.
+    before and the remarks on its settings and its model.
     """
     lines = []
     for result in results.results:
         if (score := result.score) is not None and score.accuracy is not None:
             change = result.since_before
             since = "" if change is None else f", {points(change.difference)} since the step before"
-            remark = f"; {result.remark}" if result.remark else ""
-            lines.append(f"{visible(result.cell.name, 200)}: accuracy in %: {accuracy_cell(score)}{since}{remark}")
+            remarks = "".join(f"; {words}" for words in (result.apart, result.remark) if words)
+            lines.append(f"{visible(result.cell.name, 200)}: accuracy in %: {accuracy_cell(score)}{since}{remarks}")
     return lines
 
 

@@ -23,6 +23,7 @@ from harness.verbs.sweep import cells, following, overwritten, run_notes, runnin
 from harness.verbs.sweep import file as files
 from harness.verbs.sweep.cells import ServerGroup, Sweep
 from harness.verbs.sweep.checkpoints import in_different_words
+from harness.verbs.sweep.records import REFUSED
 from harness.verbs.sweep.results import CellResult, Results, results
 from harness.verbs.sweep.scorer import score_cell
 
@@ -130,11 +131,20 @@ def carry_out(
             _warn_left_out(gone, watcher)
             sweep = remaining
         running.judge_late(sweep, score, watcher, on_cell)
-        run_notes.note_cells(sweep)
         for sentence in overwritten.warnings(sweep):
             watcher.warn(sentence)
-        cell_results = results(sweep)
-        return EndedSweep(results=cell_results, written=table.write(cell_results))
+        ended = with_tables(sweep)
+        refused = [result.cell for result in ended.lost if result.reason.startswith(REFUSED)]
+        for sentence in overwritten.of_other_settings(sweep, refused):
+            watcher.warn(sentence)
+        return ended
+
+
+def with_tables(sweep: Sweep) -> EndedSweep:
+    """Read the results of a sweep and write its tables. Raises `StoreError`."""
+    run_notes.note_cells(sweep)
+    cell_results = results(sweep)
+    return EndedSweep(results=cell_results, written=table.write(cell_results))
 
 
 def _warn_left_out(left_out: Mapping[Path, str], watcher: Watcher) -> None:
