@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import os
 import time
+import traceback
 from pathlib import Path
 
 import pytest
@@ -222,9 +223,9 @@ M = D + "models: [m]\n"
         ("benchmarks:\n- {benchmark: demo, n: 3}\n", 2, "key 'benchmarks.0.n'. The keys there are name, samples,"),
         ("benchmarks:\n- {benchmark: demo, foo: 3}\n", 2, "metrics_port, metrics_host, benchmark."),
         (D + "table: {grouping: x}\n", 2, "The keys there are layout, shown, columns, base, k."),
-        (D + "servers:\n  - engine: vlm\n", 3, "servers.0.engine: Input should be 'llama_cpp'"),
+        (D + "servers:\n  - engine: vlm\n", 3, "servers.0.engine: expected 'llama_cpp'"),
         (D + "servers:\n  - {engine: vllm,\n     tp: 0}\n", 4, "greater than or equal to 1, found 0"),
-        (D + "run: {samples: many}\n", 2, "run.samples: Input should be a valid integer, found 'many'"),
+        (D + "run: {samples: many}\n", 2, "run.samples: expected a valid integer, found 'many'"),
         ("models: [m]\n", 1, "the key 'benchmarks' is missing"),
         (M + "servers:\n  - {command: 'serve {buget}', values: {budget: [1]}}\n", 4, "{budget}"),
         (M + "servers:\n  - {command: 'serve {port} {buget}'}\n", 4, "{buget} has no `values`"),
@@ -247,6 +248,32 @@ def test_a_mistake_is_named_with_its_file_and_line(tmp_path: Path, text: str, li
         planned(tmp_path, text)
     assert f"budgets.yaml:{line}: " in str(caught.value)
     assert words in str(caught.value)
+
+
+def test_a_mistake_shows_no_key_of_the_file(tmp_path: Path) -> None:
+    key = "sk-canary-0123456789abcdef"
+    for part in ("run: {api_key: %s}", "run: {header: [%s]}", "run: {extra_body: [%s]}", "judge: {api_key: %s}"):
+        with pytest.raises(UsageError) as caught:
+            planned(tmp_path, D + part % key)
+        assert key not in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_refused_flag_is_named_as_the_flag_and_a_refused_key_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text(D + "run: {target_error: 0}\n")
+    assert harness(tmp_path, "sweep", "s.yaml").err == (
+        "harness: s.yaml:2: run.target_error: expected a number greater than 0, found 0\n"
+    )
+    (tmp_path / "s.yaml").write_text(D)
+    for flag, rest in (
+        ("--target-error 0", "expected a number greater than 0"),
+        ("--temperature -1", "expected a number greater than or equal to 0"),
+        ("--target-error 1 --shard 1/2", "it does not work with --shard, since"),
+        ("--judge j --judge-votes 0", "expected a number greater than or equal to 1"),
+    ):
+        refused = harness(tmp_path, "sweep", "s.yaml", *flag.split()).err
+        name, _, words = refused.removeprefix("harness: ").partition(": ")
+        assert flag.removeprefix("--judge j ").startswith(name.split()[0])
+        assert words.startswith(rest)
 
 
 @pytest.mark.parametrize(

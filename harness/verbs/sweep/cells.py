@@ -19,6 +19,7 @@ from harness.asking import servers
 from harness.asking.options import GradingOptions, JudgeOptions, RunOptions
 from harness.core.errors import UsageError, near_names, option
 from harness.core.inert import visible
+from harness.core.options import options_of
 from harness.runs.sweep_cell import JOIN
 from harness.verbs.sweep import schema, training
 from harness.verbs.sweep.checkpoints import Checkpoint, checkpoint_at
@@ -211,7 +212,7 @@ def plan(
     to come; else all three are refused.
     Raises `UsageError` with file and line.
     """
-    content, over = file.content, dict(over or {})
+    content, over, judge = file.content, dict(over or {}), judge or {}
     out = Path(over.pop("out", None) or content.get("out") or Path("results") / file.name)
     axes = {axis: _axis(file, axis, over, serve, out, as_they_come) for axis in AXES}
     n_cells = 1
@@ -219,7 +220,7 @@ def plan(
         n_cells *= len(entries) or 1
     if n_cells > MAX_CELLS:
         raise UsageError(f"{file.path}: {n_cells:,} cells; a sweep has at most {MAX_CELLS:,}")
-    judge_options = _judge(content.get("judge", {})) | dict(judge or {})
+    judge_options = _judge(content.get("judge", {})) | dict(judge)
     # A suite may say how to judge and leave the judge to the user: it has a judge only once a model is named.
     has_judge = bool(judge_options) and bool(judge or judge_options.get("model") or "suite" not in content)
     groups = []
@@ -235,7 +236,7 @@ def plan(
         axes={axis: entries for axis, entries in axes.items() if entries},
         groups=tuple(groups),
         score=_make(GradingOptions, content.get("score", {}), file.where(("score",))),
-        judge=_make(JudgeOptions, judge_options, file.where(("judge",))) if has_judge else None,
+        judge=_make(JudgeOptions, judge_options, file.where(("judge",)), judge, "judge") if has_judge else None,
         table=table,
         slots=_slots(content.get("slots", 1)),
         suite=schema.Suite(**content["suite"]) if "suite" in content else None,
@@ -411,7 +412,9 @@ def _group(
             fields = {key: value for key, value in spec.items() if key not in ("engine", "model")}
             servers.spec_without_download(spec["engine"], spec["model"], **fields)
         except UsageError as error:
-            raise at_line(server.where or str(file.path), error) from error
+            if not server.where:  # The command line gave the server.
+                raise
+            raise at_line(server.where, error) from error
     cells = []
     for rest in itertools.product(*(axes[axis] or (None,) for axis in ("prompts", "sampling", "benchmarks"))):
         entries = dict(zip(AXES, (model, server, *rest), strict=True))
@@ -419,14 +422,15 @@ def _group(
         merged = dict(shared)
         for entry in rest:
             merged |= dict(entry.options) if entry is not None else {}
-        cells.append(_cell(point, merged | dict(over), out, entries, spec, file))
+        cells.append(_cell(point, merged, over, out, entries, spec, file))
     names = [point for point in (model and model.name, server and server.name) if point]
     return ServerGroup(name=JOIN.join(names) or file.name, spec=spec, cells=tuple(cells))
 
 
 def _cell(
     point: Mapping[str, str],
-    given: dict[str, Any],
+    merged: dict[str, Any],
+    over: Mapping[str, Any],
     out: Path,
     entries: Mapping[str, Entry | None],
     spec: Mapping[str, Any] | None,
@@ -434,9 +438,9 @@ def _cell(
 ) -> Cell:
     """Make one cell from its merged options. Raises `UsageError`.
 
-    point: axis → name of the entry. given: options of the file, of the cell's entries and of the command line, merged;
-    the benchmark is among them. out: the sweep's folder. entries: axis → its entry. spec: the server to start; None: no
-    server.
+    point: axis → name of the entry. merged: options of the file and of the cell's entries; the benchmark is among them.
+    over: options of the command line, which override these. out: the sweep's folder. entries: axis → its entry. spec:
+    the server to start; None: no server.
     """
     name = JOIN.join(point.values())
     if len(name) > MAX_NAME_CHARS:
@@ -444,6 +448,7 @@ def _cell(
             f"{file.path}: {visible(name, 80)}: the name of the cell's folder would have {len(name)} characters; at "
             f"most {MAX_NAME_CHARS} are allowed: give the entries that make up this cell a shorter `name`"
         )
+    given = merged | dict(over)
     benchmark = given.pop("benchmark", None)
     where = entries["benchmarks"].where if entries["benchmarks"] is not None else str(file.path)
     if spec is not None and (twice := [key for key in ("base_url", "server", "provider") if given.get(key)]):
@@ -454,6 +459,7 @@ def _cell(
         RunOptions,
         {**given, "benchmarks": [benchmark] if benchmark else [], "out": str(out / name)},
         f"{where}: {name}",
+        over,
     )
     if not options.benchmarks and not options.data:
         raise UsageError(f"{where}: name a `benchmark`, or a file of questions with `data`")
@@ -467,11 +473,18 @@ def _cell(
     )
 
 
-def _make(kind: Any, given: Mapping[str, Any], where: str) -> Any:
-    """Make options of the class `kind` from values of the file. Raises `UsageError` that begins with `where`."""
+def _make(kind: Any, given: Mapping[str, Any], where: str, typed: Collection[str] = (), scope: str = "") -> Any:
+    """Make options of the class `kind` from values of the file and of the command line.
+
+    Raises `UsageError` that begins with `where`, or that names a refused option of `typed` as its flag. typed: the
+    options of the command line. scope: `judge` for the judge's.
+    """
     try:
         return kind.of(**given)
     except UsageError as error:
+        if error.field in typed or not options_of(kind).keys() >= {*typed}:
+            error.sentence = error.sentence.of(scope) if scope else error.sentence
+            raise
         raise at_line(where, error) from error
 
 

@@ -58,7 +58,7 @@ def plan_of(
     try:
         serve = SERVED.parse(over.pop("serve", None))
     except ValueError as error:
-        raise UsageError(str(error), field="serve", value=given["serve"]) from error
+        raise UsageError(str(error), field="serve") from error
     path = files.find(name)
     file = files.read(path) if content is None else files.with_content(path, content)
     if before_checkpoints:
