@@ -37,7 +37,7 @@ def read_prices(path: Path) -> dict[str, Prices]:
         rows = read_mapping(path, "prices", MAX_FILE_BYTES)
         listed = TypeAdapter(dict[str, _Price]).validate_python(rows)
     except ValidationError as error:
-        raise UsageError(f"{first_problem(error).sentence}; {_EXPECTED}", field="prices", value=path) from error
+        raise UsageError(f"{first_problem(error).sentence}; {_EXPECTED}", field="prices", value=path) from None
     except UsageError as error:
         raise UsageError(f"{error.sentence.marked}; {_EXPECTED}", field="prices", value=path) from error
     return {model: Prices(price.prompt, price.completion) for model, price in listed.items()}

@@ -515,7 +515,7 @@ def from_mapping(value: dict[str, Any], where: str, folder: Path | None = None) 
     try:
         card = Card.model_validate(value)
     except ValidationError as error:
-        raise UsageError(f"{where}: {first_problem(error, _FIELD_NAMES).sentence}") from error
+        raise UsageError(f"{where}: {first_problem(error, _FIELD_NAMES).sentence}") from None
     card._folder = folder
     return card
 

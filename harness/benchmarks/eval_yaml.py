@@ -134,7 +134,7 @@ def _find_task(value: Mapping[str, Any], name: str, where: str) -> tuple[_Task, 
     try:
         parsed = _Task.model_validate(tasks[index])
     except pydantic.ValidationError as error:
-        raise UsageError(f"{where}: tasks[{index}]: {first_problem(error, _KEYS).sentence}") from error
+        raise UsageError(f"{where}: tasks[{index}]: {first_problem(error, _KEYS).sentence}") from None
     return parsed, name or (names[0] if parsed.id else "")
 
 

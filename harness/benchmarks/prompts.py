@@ -335,7 +335,7 @@ def _of_plugin(name: str, offered: object) -> Prompt:
     try:
         return offered if isinstance(offered, Prompt) else Prompt.model_validate({"name": name, **offered})
     except ValidationError as error:
-        raise UsageError(f"the prompt {visible(name, 100)!r} of a plug-in: {first_problem(error).sentence}") from error
+        raise UsageError(f"the prompt {visible(name, 100)!r} of a plug-in: {first_problem(error).sentence}") from None
 
 
 def system_prompt(name_or_text: str) -> str:

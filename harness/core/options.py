@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
@@ -43,6 +42,7 @@ from typing import (
 
 from harness.core import choices
 from harness.core.errors import UNSET, UsageError
+from harness.core.secret import Secret, seal_secrets
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -131,7 +131,7 @@ JSON = Kind("str | Mapping[str, Any]", _parse_object, str | dict[str, Any])
 PATH = Kind("FilePath", _refuse_empty_path)
 """A path; an empty text is refused."""
 
-ADDRESS = Kind("FilePath", lambda value: os.fspath(value))
+ADDRESS = Kind("FilePath", lambda value: os.fspath(value) if isinstance(value, os.PathLike) else value)
 """A path or a URL, as text."""
 
 MIN_POINTS = 0.05
@@ -225,6 +225,18 @@ class Option:
         else:
             plain = self.kind.accepts if self.kind is not None else self.type.__name__
         return f"{plain} | None" if self.optional else plain
+
+    def may_show(self, value: Any) -> bool:
+        """Whether a sentence may show a refused value: a number, a path or a text, or a list of them, of an option that
+        is declared to hold no key and no fields of a request; a text only if no key is found in it.
+        """
+        if self.secret or get_origin(self.type) is dict:
+            return False
+        if isinstance(value, (list, tuple)):
+            return self.type is not Path and all(map(self.may_show, value))
+        if isinstance(value, str) and self.type is not Path:
+            return not isinstance(seal_secrets(value, self.name), Secret)
+        return value is None or isinstance(value, (int, float, str, os.PathLike))
 
     @property
     def annotation(self) -> Any:
@@ -447,37 +459,14 @@ def _check_values(declared: type[Options], given: Mapping[str, Any]) -> dict[str
 
     from harness.core.validation import first_problem
 
-    model = model_of(declared)
     try:
-        return dict(model.model_validate(given))
+        return dict(model_of(declared).model_validate(given))
     except ValidationError as error:
-        table = options_of(declared)
-        problem = first_problem(error, table)
-        name = problem.field.partition(".")[0]
-        if name not in table:
-            keys = "" if problem.sentence.endswith("?") else f" The known keys are {', '.join(table)}."
-            raise UsageError(f"{problem.sentence}{keys}") from error
-        # A JSON text that does not parse cannot be searched for keys, so none of it is shown.
-        unshown = table[name].secret or (get_origin(table[name].type) is dict and isinstance(given.get(name), str))
-        raise UsageError(
-            reword_complaint(problem.complaint), field=name, value=UNSET if unshown else given.get(name)
-        ) from (None if unshown else error)
-
-
-_IN_WORDS = (
-    (r"^Input should be (?=(greater|less) )", "expected a number "),
-    (
-        r"^(?:List|Tuple) should have (at (?:least|most) \d+) items? after validation, not (\d+)",
-        r"expected \1, found \2",
-    ),
-    (r"^String should have (at least \d+ characters?)", r"expected \1"),
-    (r"Input should be", "expected"),
-)
-"""(pattern of pydantic's wording, our words for it): `step=0: Input should be greater …` → `step=0: expected a …`."""
-
-
-def reword_complaint(complaint: str) -> str:
-    """Pydantic's complaint about one value in our words, to stand after `option=value: `."""
-    for theirs, ours in _IN_WORDS:
-        complaint = re.sub(theirs, ours, complaint)
-    return complaint
+        problem = first_problem(error, options)
+    # Raised outside the handler: a traceback also prints pydantic's error, which repeats the values, with any key.
+    name = problem.field.partition(".")[0]
+    if name not in options:
+        keys = "" if problem.sentence.endswith("?") else f" The known keys are {', '.join(options)}."
+        raise UsageError(f"{problem.sentence}{keys}")
+    value = given.get(name)
+    raise UsageError(problem.complaint, field=name, value=value if options[name].may_show(value) else UNSET)

@@ -15,6 +15,23 @@ if TYPE_CHECKING:  # a caller with such an error has imported pydantic already
     from pydantic_core import ErrorDetails
 
 
+_IN_WORDS = (
+    (r"^Input should be (?=(greater|less) )", "expected a number "),
+    (
+        r"^(?:List|Tuple) should have (at (?:least|most) \d+) items? after validation, not (\d+)",
+        r"expected \1, found \2",
+    ),
+    (r"^String should have (at least \d+ characters?)", r"expected \1"),
+    (r"Input should be", "expected"),
+    ("valid tuple", "valid list"),
+    ("Tuple should", "List should"),
+    ("valid dictionary", "mapping"),
+    (r"^(Value error|Assertion failed), ", ""),
+)
+"""(pattern of pydantic's wording, our words for it): `Input should be greater …` → `expected a number greater …`. The
+person wrote YAML, JSON or a command line; pydantic's words are Python's.
+"""
+
 _HOLD_KEYS = frozenset({"environment", "env", "header", "extra_body", "chat_template_kwargs", "api_key_file"})
 """Fields that may hold a key under any name or under none, so their values are never shown."""
 
@@ -70,24 +87,22 @@ def problem_of(first: ErrorDetails, names: Collection[str] = (), more: str = "")
         return Problem(field, f"is unknown.{near}", "", f"unknown key {field!r}{more}.{near}")
     if first["type"] == "missing":
         return Problem(field, "is missing", "", f"the key {field!r} is missing{more}")
-    # Pydantic's words are Python's; the person wrote YAML, JSON or a command line.
-    spoken = (
-        first["msg"]
-        .replace("valid tuple", "valid list")
-        .replace("Tuple should", "List should")
-        .replace("valid dictionary", "mapping")
-    )
+    complaint = first["msg"]
     if first["type"] == "string_pattern_mismatch":
-        pattern = spoken.partition("'")[2].removesuffix("'")
-        spoken = f"expected {_WORDS_OF_PATTERNS[pattern]}" if pattern in _WORDS_OF_PATTERNS else spoken
-    complaint = visible(spoken.removeprefix("Value error, ").removeprefix("Assertion failed, "))
+        pattern = complaint.partition("'")[2].removesuffix("'")
+        complaint = f"expected {_WORDS_OF_PATTERNS[pattern]}" if pattern in _WORDS_OF_PATTERNS else complaint
+    for theirs, ours in _IN_WORDS:
+        complaint = re.sub(theirs, ours, complaint)
+    complaint = visible(complaint)
     input_text = "" if _may_be_secret(first["loc"], first["input"]) else quoted(repr(first["input"]))
     near = ""
     if first["type"] in ("literal_error", "enum") and input_text:
         near = near_names(str(first["input"]), re.findall(r"'([^']*)'", complaint))
     # A key of YAML that is true or false was written as a word where a text is expected.
     yaml = " (YAML reads yes, no, on and off as true and false: quote the word)" if _is_yaml_word(first) else ""
-    sentence = f"{complaint}{f', found {input_text}' if input_text else ''}{yaml}{more}{f'.{near}' if near else ''}"
+    # A list of the wrong length is counted in the complaint.
+    found = f", found {input_text}" if input_text and ", found " not in complaint else ""
+    sentence = f"{complaint}{found}{yaml}{more}{f'.{near}' if near else ''}"
     return Problem(field, complaint, input_text, f"{field}: {sentence}" if field else sentence)
 
 

@@ -225,7 +225,7 @@ def load(name: str) -> Preset:
     try:
         return Preset.model_validate({"name": name, **read_mapping(path, "a preset")})
     except ValidationError as error:
-        raise UsageError(f"{path}: {first_problem(error, Preset.model_fields).sentence}") from error
+        raise UsageError(f"{path}: {first_problem(error, Preset.model_fields).sentence}") from None
 
 
 def for_model(model: str) -> Preset | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -12,11 +14,12 @@ import pytest
 from click.testing import CliRunner
 
 import harness
+from harness.asking.options import JudgeOptions
 from harness.asking.options.verbs import VERBS, refusal
 from harness.cli.flag_words import flag_of
 from harness.cli.main import LazyGroup, cli
 from harness.core.errors import Sentence, UsageError, spell_options
-from harness.core.options import options_of
+from harness.core.options import Option, options_of
 
 PYTHON: dict[str, Callable[..., Any]] = {
     "run": harness.run,
@@ -80,6 +83,48 @@ def test_both_doors_refuse_an_option_of_another_verb_in_one_sentence(verb: str) 
         spelt = spell_options(marked, lambda other, _: FLAGS.get(other, f"--{other.replace('_', '-')}"))
         assert str(done.exception.sentence) == spelt
         assert spelt.startswith(f"{FLAGS[name]}: ")
+
+
+CANARIES = ("sk-canary-0123456789abcdef", "9f8e7d6c5b4a32100123456789abcdef")
+
+
+def _wrong_values(option: Option, canary: str) -> list[Any]:
+    """Values that hold the canary in a type that the option does not take; a key's text too, where one is no path."""
+    nested = [[[canary]], ({canary: canary},), canary.encode(), SimpleNamespace(x=canary)]
+    return nested if option.type is Path and not option.secret else [*nested, "{" + canary, [canary]]
+
+
+def test_no_refused_option_shows_a_key_in_a_traceback_or_on_the_screen(tmp_path: Path) -> None:
+    """Each misspelt name and each option with a wrong value, in Python; on a command line, misspelt flags, headers and
+    bodies. Wrong twin: a number or a word that is wrong is shown.
+    """
+    texts, file = [], tmp_path / "sweep.yaml"
+    classes = {verb.options for verb in VERBS.values()} | {JudgeOptions}
+    # Each declaration once: most verbs take the options of a run.
+    declarations = {
+        repr(one): (name, one, declared) for declared in classes for name, one in options_of(declared).items()
+    }
+    file.write_text("models: [m]\nbenchmarks: [demo]\n")
+    python = PYTHON | {"sweep": partial(harness.sweep, file), "plan": partial(harness.plan, "aime24:2", 2)}
+    calls: list[Callable[[], Any]] = []
+    for canary in CANARIES:
+        for name in ("api_key", "extra_bdy", "judge_header", "judge_extra_body"):
+            calls += [partial(function, **{name: {"api_key": [canary]}}) for function in python.values()]
+        for name, one, declared in [*declarations.values()][CANARIES.index(canary) :: 2]:
+            calls += [partial(declared.of, **{name: value}) for value in _wrong_values(one, canary)]
+    for call in calls:
+        try:
+            call()
+        except UsageError as error:
+            texts.append(f"{error!r} {error.__cause__!r} {error.__context__!r}")  # All that a traceback can show.
+    assert len(texts) > 800
+    assert not [text for text in texts if any(canary in text for canary in CANARIES)]
+    for verb in VERBS:
+        for typed in ("--api-key=%s", "--apikey %s", "--header %s", "--extra-body {%s"):
+            done = CliRunner().invoke(cli, [*verb.split(), "demo", *typed.replace("%s", CANARIES[0]).split()])
+            assert CANARIES[0] not in f"{done.output}{done.exception!r}", (verb, typed)
+    with pytest.raises(UsageError, match=r"^samples=0: expected a number"):
+        harness.run("demo", samples=0)
 
 
 @pytest.mark.parametrize(

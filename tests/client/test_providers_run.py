@@ -145,7 +145,7 @@ def test_prices_come_from_a_file_of_the_users(run: Run, tmp_path: Path) -> None:
             "qwen/qwen3-32: {in: 1, out: 10}",
             "no price of qwen/qwen3-32b: add a line for this model. Did you mean qwen/qwen3-32?",
         ),
-        ("qwen/qwen3-32b: {in: -1, out: 10}", "qwen/qwen3-32b.in: Input should be greater than or equal to 0"),
+        ("qwen/qwen3-32b: {in: -1, out: 10}", "qwen/qwen3-32b.in: expected a number greater than or equal to 0"),
         ("qwen/qwen3-32b: {in: 1}", "the key 'qwen/qwen3-32b.out' is missing"),
         ("qwen/qwen3-32b: 3", "expected a line `MODEL: {in: USD, out: USD}`"),
         ("- a\n- b", "expected a line `MODEL: {in: USD, out: USD}`"),

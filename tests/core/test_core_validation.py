@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator
 
+import harness
 from harness.core.validation import Problem, first_problem
 
 
@@ -40,9 +41,9 @@ def problem(value: Any) -> Problem:
 def test_a_value_out_of_bounds_is_named_with_its_path_and_what_was_found() -> None:
     assert problem({"title": "x", "sampling": {"top_p": 1.5}}) == Problem(
         "sampling.top_p",
-        "Input should be less than or equal to 1",
+        "expected a number less than or equal to 1",
         "1.5",
-        "sampling.top_p: Input should be less than or equal to 1, found 1.5",
+        "sampling.top_p: expected a number less than or equal to 1, found 1.5",
     )
 
 
@@ -88,3 +89,11 @@ def test_every_pattern_of_a_file_is_said_in_words() -> None:
             model.model_validate({"name": ":\x00 A"})
         sentence = first_problem(caught.value).sentence
         assert re.match(r"name: expected [^\\^$]+, found ", sentence), (pattern, sentence)
+
+
+def test_no_error_that_repeats_a_refused_value_is_the_cause_of_ours() -> None:
+    """Pydantic's error repeats the value, which may be a key, and a traceback prints the causes of an error."""
+    sources = [path.read_text(encoding="utf-8") for path in Path(harness.__file__).parent.rglob("*.py")]
+    raised = re.findall(r"^ *raise .*\bfirst_problem\(.*", "\n".join(sources), re.MULTILINE)
+    assert raised
+    assert not [line for line in raised if "from None" not in line]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,6 +22,8 @@ def _headers(value: Any) -> Any:
     if isinstance(value, str):
         value = (value,)
     headers = value.items() if isinstance(value, Mapping) else value or ()
+    if not isinstance(headers, Iterable):
+        raise UsageError("expected NAME:VALUE", field="header")
     for header in headers:
         if not isinstance(header, str) and not (isinstance(header, Sequence) and len(header) == 2):
             raise UsageError("expected NAME:VALUE", field="header")

@@ -480,7 +480,7 @@ def _of_plugin(name: str, provider: object) -> Provider:
     try:
         return provider if isinstance(provider, Provider) else Provider.model_validate({"name": name, **provider})
     except ValidationError as error:
-        raise UsageError(f"the provider {visible(name, 60)!r} of a plug-in: {first_problem(error).sentence}") from error
+        raise UsageError(f"the provider {visible(name, 60)!r} of a plug-in: {first_problem(error).sentence}") from None
 
 
 def recognise(url: str) -> Provider:

@@ -98,7 +98,7 @@ def read(path: Path, names: Collection[str] | None) -> list[PublishedScore]:
     try:
         file = _ScoreFile.model_validate(content)
     except pydantic.ValidationError as error:
-        raise UsageError(f"{path}: {first_problem(error).sentence}") from error
+        raise UsageError(f"{path}: {first_problem(error).sentence}") from None
     source = Source(**file.source.model_dump(exclude={"checked"}))
     return [
         PublishedScore(

@@ -59,7 +59,7 @@ def read(path: Path) -> SweepFile:
     try:
         schema.sweep_model().model_validate(content)
     except ValidationError as error:
-        raise UsageError(_sentence(error, position)) from error
+        raise UsageError(_sentence(error, position)) from None
     except UsageError as error:  # The validator of an option has its own message.
         raise UsageError(f"{path}: {error.sentence}") from error
     if "extends" in content:
