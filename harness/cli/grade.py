@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.asking.options import GradeOptions
+from harness.cli.flag_words import refuse
 from harness.cli.flags import takes
 from harness.cli.help import SpelledCommand
 from harness.core.errors import EXIT_UNJUDGED, UsageError, near_names
@@ -32,6 +33,7 @@ class GradeCommand(SpelledCommand):
         for word in typed:
             name = word.partition("=")[0]
             if _OPTION.fullmatch(name) and name not in flags and not ctx.resilient_parsing:
+                refuse("grade", name)
                 raise click.UsageError(
                     f"No such option: {visible(name, 80)}.{near_names(name, flags)} If it is the reference or "
                     "the response, write -- before it.",
