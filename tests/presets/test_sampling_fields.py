@@ -68,7 +68,10 @@ def test_a_card_and_a_run_are_held_to_the_same_bounds() -> None:
 
 
 def test_each_engine_has_a_value_for_each_field_that_servers_fill() -> None:
-    assert SERVER_FILLED == ("top_k", "min_p", "repetition_penalty")
+    assert set(SERVER_FILLED) == {"top_k", "min_p", "repetition_penalty"}, (
+        "a field with `filled` needs its neutral value in `Dialect.neutral` of each engine (server_launchers/engines); "
+        "then write its name into this test"
+    )
     with_neutral = [dialect for dialect in engines.dialects() if dialect.neutral is not None]
     assert with_neutral
     for dialect in with_neutral:
@@ -95,7 +98,6 @@ def test_an_engines_own_name_of_a_field_has_the_value_that_is_sent_or_the_neutra
 def test_the_defaults_are_those_that_the_help_states() -> None:
     stated = {name: re.search(r"Default: ([0-9.]+)\.$", field.help) for name, field in sampling_fields().items()}
     assert {name: float(found[1]) for name, found in stated.items() if found} == DEFAULT_SAMPLING.sent()
-    assert SERVER_FILLED == ("top_k", "min_p", "repetition_penalty")
 
 
 def test_a_text_is_no_number_in_the_sampling() -> None:

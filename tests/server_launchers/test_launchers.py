@@ -42,8 +42,13 @@ def dry(engine: str, **fields: object) -> list[str]:
     return replicas.lines(described, ports, table.recorded_facts(described))
 
 
+RECIPE = 'docs/servers.md, "A new engine", says how'
+
+
 def some_specs(engine: str) -> st.SearchStrategy[dict[str, object]]:
     package = table.recorded_facts(spec(engine)).flags.engine
+    versions = known_flags.recorded_versions(package)
+    assert versions, f"write its options into server_launchers/engines/flag_lists/{package}-VERSION.txt: {RECIPE}"
     fields = {
         "served_name": st.just("name"),
         "tp": st.sampled_from([1, 2, 8]),
@@ -69,7 +74,7 @@ def some_specs(engine: str) -> st.SearchStrategy[dict[str, object]]:
     }
     takes = table.by_name(engine).launcher.takes
     return st.fixed_dictionaries(
-        {"engine_version": st.sampled_from(known_flags.recorded_versions(package))},
+        {"engine_version": st.sampled_from(versions)},
         optional={name: values for name, values in fields.items() if name in takes},
     )
 

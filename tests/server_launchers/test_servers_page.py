@@ -45,12 +45,13 @@ def with_option(words: list[str], option: str) -> list[str]:
 
 def test_the_page_shows_every_engine_that_is_started() -> None:
     shown = {line.split()[0] for line, _ in SHOWN}
-    assert shown == set(ENGINES) - {"external"}
+    assert shown == set(ENGINES) - {"external"}, "docs/servers.md needs `$ harness serve ENGINE …` with what it prints"
 
 
 def test_the_table_of_engines_has_a_row_for_each() -> None:
     table = PAGE[PAGE.index("| engine | what is started |") :].split("\n\n")[0]
-    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == sorted(ENGINES, key=table.index)
+    rows = re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
+    assert sorted(rows) == sorted(ENGINES), "the table of engines in docs/servers.md needs a row for each engine"
 
 
 def test_the_page_has_the_pairing_table() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -42,6 +43,9 @@ VARIED: dict[str, tuple[Any, ...]] = {
     "host": ("0.0.0.0", "::"),
 }
 """Further values of a field than the one in `OTHERS`."""
+
+_OTHER_ENGINES = re.compile(r"(?<=does not support it); [a-z_, ]+ do(es)?\b")
+"""The engines that take a refused field: a new engine would change the record of each."""
 
 VARIABLES = ("HF_TOKEN", "HF_ENDPOINT", "HF_HUB_OFFLINE", "CUDA_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES")
 
@@ -80,7 +84,7 @@ def started(engine: EngineName, fields: Mapping[str, Any]) -> dict[str, Any]:
         first = spec.port or 8000
         deployment = replicas.deploy(spec, range(first, first + replicas.ports_needed(spec)), facts)
     except LaunchError as error:
-        return {"refused": str(error)}
+        return {"refused": _OTHER_ENGINES.sub("", str(error))}
     return {"version": facts.flags.version, **msgspec.to_builtins(deployment)}
 
 
@@ -101,12 +105,14 @@ def recording(engine: EngineName) -> str:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_engine_is_started_as_recorded(engine: EngineName) -> None:
-    recorded = (RECORDED / f"{engine}.txt").read_text("utf-8").splitlines()
+    path = RECORDED / f"{engine}.txt"
+    recorded = path.read_text("utf-8").splitlines() if path.exists() else []
     assert recording(engine).splitlines() == recorded, "run `python -m tests.server_launchers.test_started`"
 
 
 def test_every_recording_is_of_an_engine() -> None:
-    assert {path.stem for path in RECORDED.iterdir()} == set(ENGINES)
+    recorded = {path.stem for path in RECORDED.iterdir()}
+    assert recorded == set(ENGINES), "run `python -m tests.server_launchers.test_started`"
 
 
 @pytest.mark.parametrize(
