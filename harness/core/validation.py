@@ -101,8 +101,8 @@ def problem_of(first: ErrorDetails, names: Collection[str] = (), more: str = "")
     # A key of YAML that is true or false was written as a word where a text is expected.
     yaml = " (YAML reads yes, no, on and off as true and false: quote the word)" if _is_yaml_word(first) else ""
     # A list of the wrong length is counted in the complaint.
-    found = f", found {input_text}" if input_text and ", found " not in complaint else ""
-    sentence = f"{complaint}{found}{yaml}{more}{f'.{near}' if near else ''}"
+    shown = f", found {input_text}" if input_text and ", found " not in complaint else ""
+    sentence = f"{complaint}{shown}{yaml}{more}{f'.{near}' if near else ''}"
     return Problem(field, complaint, input_text, f"{field}: {sentence}" if field else sentence)
 
 
