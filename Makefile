@@ -52,10 +52,14 @@ test: $(VENV)/.installed-test
 tests-of:
 	@$(PYTHON) -m tools.tests_of $(MODULE)
 
-## test-quick: the pure parts, without a server or a process: what to run at each save (about a minute on two cores): a quarter of the generated examples
+## test-wide: what `make test` tries a quarter of: all cases of the generated tests, and the tests marked wide (.ci/run calls it)
+test-wide: $(VENV)/.installed-test
+	@HARNESS_TEST_EXAMPLES=all $(BIN)/python -m pytest --wide $(PARALLEL) --processor-time
+
+## test-quick: the pure parts, without a server or a process: what to run at each save (about a minute on two cores)
 test-quick: JOBS = $(shell expr 1 + `getconf _NPROCESSORS_ONLN`)
 test-quick: $(VENV)/.installed-test
-	@HARNESS_TEST_EXAMPLES=quick $(BIN)/python -m pytest $(PARALLEL) -q -m "not server and not fuzz and not slow" $(QUICK)
+	@$(BIN)/python -m pytest $(PARALLEL) -q -m "not server and not fuzz and not slow" $(QUICK)
 
 ## check: format, lint, types, import contracts
 check: $(VENV)/.installed-check
@@ -93,7 +97,7 @@ test-planted: $(VENV)/.installed-test
 
 ## mutants: ROOM=journal: 200 small faults, one at a time, on the tests of the room (ROOM=all; MUTANTS=n; see docs/testing.md)
 mutants: $(VENV)/.installed-check
-	@$(BIN)/python -m tools.mutants $(or $(ROOM),all) --mutants $(or $(MUTANTS),200)
+	@HARNESS_TEST_EXAMPLES=all $(BIN)/python -m tools.mutants $(or $(ROOM),all) --mutants $(or $(MUTANTS),200)
 
 ## storms: SEEDS=200 whole runs and scorings, killed and disturbed from a seed, each compared with a quiet one
 storms: $(VENV)/.installed-test

@@ -1,18 +1,51 @@
-"""How much the random tests try: little in the ordinary suite, less at each save, more in `make fuzz`."""
+"""How many cases the generated tests try: a quarter in `make test`, all in `make test-wide`, more in `make fuzz`.
+
+A fault that a generator is for breaks a whole class of its cases, so a quarter of them finds it. What only few cases
+show, the wide run finds, which `.ci/run` makes of each change.
+"""
 
 from __future__ import annotations
 
 import os
+import random
+from collections.abc import Iterable
+from typing import Any, TypeVar
 
-QUICK = os.environ.get("HARNESS_TEST_EXAMPLES") == "quick"
-"""Whether this is `make test-quick`."""
+import pytest
+
+Case = TypeVar("Case")
+
+ALL = os.environ.get("HARNESS_TEST_EXAMPLES") == "all"
+"""Whether all cases are tried, and the tests marked `wide` run: `make test-wide`, `make mutants`."""
+
+SHARE = 4
+"""The ordinary suite tries one case of so many."""
 
 
 def examples(default: int) -> int:
-    """Random inputs within one process: `default`, or HARNESS_FUZZ_EXAMPLES where that is more. Quick: a quarter."""
-    return max(default // 4 if QUICK else default, int(os.environ.get("HARNESS_FUZZ_EXAMPLES", 0)))
+    """Number of random inputs within one process: `default` if all are tried, else a quarter; HARNESS_FUZZ_EXAMPLES if
+    that is more."""
+    return max(default if ALL else default // SHARE, int(os.environ.get("HARNESS_FUZZ_EXAMPLES", 0)))
+
+
+def share_of(cases: Iterable[Case]) -> list[Case]:
+    """All cases in their order if all are tried; else a quarter of them, drawn by the seed of the test run."""
+    every = [*cases]
+    return every if ALL else random.sample(every, -(-len(every) // SHARE))
 
 
 def rounds(default: int) -> int:
     """Whole processes that are started, killed and looked after: `default`, or HARNESS_FUZZ_ROUNDS where more."""
     return max(default, int(os.environ.get("HARNESS_FUZZ_ROUNDS", default)))
+
+
+def thinned(parameters: Iterable[Any]) -> list[Any]:
+    """Parameters of a test: every fourth as it is, the others marked `wide`."""
+    return [
+        parameter if number % SHARE == 0 else pytest.param(*_values(parameter), marks=pytest.mark.wide)
+        for number, parameter in enumerate(parameters)
+    ]
+
+
+def _values(parameter: Any) -> tuple[Any, ...]:
+    return parameter if isinstance(parameter, tuple) else (parameter,)

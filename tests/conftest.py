@@ -15,15 +15,18 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import budget
+from tests.budget import examples
+
 # No example is timed: a busy machine is no failure. The same examples each time where a failure would stop others.
 settings.register_profile(
     "harness",
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
     derandomize=bool(os.environ.get("CI")),
+    max_examples=examples(100),
 )
-settings.register_profile("quick", settings.get_profile("harness"), max_examples=25)
-settings.load_profile(os.environ.get("HARNESS_TEST_EXAMPLES", "harness"))
+settings.load_profile("harness")
 
 # A shell that starts the suite in the background, and nohup, have signals ignored, which every child would inherit.
 for _signal, _handler in (
@@ -58,6 +61,11 @@ LEFT_OUT = {
 """Folders that run only when named, for what they install and start → seconds that a test in one may take."""
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--wide`: what `make test-wide` runs."""
+    parser.addoption("--wide", action="store_true", help="only tests of which HARNESS_TEST_EXAMPLES=all has more cases")
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave a folder of `LEFT_OUT` out unless it, or something in it, is named."""
     folder = next((folder for folder in LEFT_OUT if folder in (collection_path, *collection_path.parents)), None)
@@ -83,11 +91,14 @@ SHARED_DATA = Path(os.environ.get("HARNESS_SHARED", CHECKOUT.parent / "shared"))
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Give tests of a slow folder its own limit; leave out, and count, those whose data or leave are not at hand."""
     here, whole = SHARED_DATA.is_dir(), bool(os.environ.get("HARNESS_TEST_DOCS"))
+    wide, named = config.getoption("wide"), any(".py" in argument for argument in config.args)
     left_out = {
         item
         for item in items
         if (not here and "shared_data" in getattr(item, "fixturenames", ()))
         or (not whole and item.get_closest_marker("whole_pages"))
+        or (wide and not _has_more_cases(item))
+        or (not (wide or budget.ALL or named) and item.get_closest_marker("wide"))
     }
     if left_out:
         config.hook.pytest_deselected(items=[*left_out])
@@ -96,6 +107,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         seconds = seconds_of(item.path)
         if seconds is not None:
             item.add_marker(pytest.mark.timeout(seconds))
+
+
+def _has_more_cases(item: pytest.Item) -> bool:
+    """Whether the ordinary suite tries less of a test: cases of `tests.budget` or of Hypothesis, or the mark `wide`."""
+    here = vars(getattr(item, "module", budget))
+    budgeted = any(here.get(name) is getattr(budget, name) for name in ("examples", "share_of"))
+    drawn = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+    return bool(budgeted or drawn or item.get_closest_marker("wide"))
 
 
 @cache

@@ -28,6 +28,8 @@ def main():
 """
 CALLED = """
 import urllib.request
+
+pytestmark = pytest.mark.wide
 def before(): pass
 def ask(url):
     from harness import thread

@@ -17,6 +17,8 @@ from tools.mutants import cases, rooms, session
 from tools.mutants.children import DONE, MAX_BYTES, Job, Message, Say, ended
 from tools.mutants.operators import mutants
 
+pytestmark = pytest.mark.wide
+
 CHECKOUT = Path(__file__).resolve().parent.parent
 
 

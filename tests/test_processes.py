@@ -17,6 +17,8 @@ import atexit, os, signal, time
 from pathlib import Path
 import pytest
 
+pytestmark = pytest.mark.wide
+
 HERE = Path(__file__).parent
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,8 @@ TESTS = r"""
 import subprocess, sys, time
 import pytest
 
+pytestmark = pytest.mark.wide
+
 @pytest.fixture
 def worked():
     end = time.process_time() + 0.4

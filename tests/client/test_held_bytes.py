@@ -28,6 +28,7 @@ from harness.client.protocol.reply import RequestFailed
 from harness.client.protocol.sse import ReplyParser
 from harness.client.protocol.written import FIXED_BYTES, Memory, WrittenTokens
 from harness.core.choices import TransportName
+from tests.budget import thinned
 from tests.faults.server import HEAD, STALL, FaultServer, Request, Step, chunk, http
 
 pytestmark = pytest.mark.slow
@@ -252,12 +253,12 @@ async def four(url: str, name: TransportName) -> list[str]:
 
 @pytest.mark.parametrize(
     ("flood", "transport"),
-    [
+    thinned(
         (flood, transport)
         for flood in FLOODS
         for transport in ("fast", "aiohttp", "sdk")
         if (flood, transport) != ("chunks of one byte", "sdk")
-    ],  # its HTTP library takes a minute for them
+    ),  # its HTTP library takes a minute for them
 )
 def test_four_floods_at_once_hold_no_more_than_the_bound(
     flood: str, transport: TransportName, monkeypatch: pytest.MonkeyPatch

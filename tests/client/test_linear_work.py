@@ -17,6 +17,7 @@ from harness.client.protocol.http1 import BadResponse, ResponseReader
 from harness.client.protocol.reply import RequestFailed
 from harness.client.protocol.sse import ReplyParser
 from harness.core.secret import Secret
+from tests.budget import thinned
 from tests.client.work import grows_linearly
 
 pytestmark = pytest.mark.slow
@@ -74,7 +75,7 @@ WORK: dict[str, tuple[int, Callable[[int], object]]] = {
 }
 
 
-@pytest.mark.parametrize("name", WORK)
+@pytest.mark.parametrize("name", thinned(WORK))
 def test_work_on_a_servers_bytes_is_linear(name: str) -> None:
     n, work = WORK[name]
     assert grows_linearly(work, n)

@@ -296,6 +296,7 @@ def test_an_export_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
     assert sorted(p.name for p in path.parent.iterdir()) == ["own.jsonl"]
 
 
+@pytest.mark.wide
 def test_a_large_run_goes_through_in_small_pieces(tmp_path: Path) -> None:
     many = [sample(0, index, f"{index} " + "x" * 200_000 + r" \boxed{1}") for index in range(300)]
     run = write_run(tmp_path / "run", many, questions=1, of_each=300, scored=False)

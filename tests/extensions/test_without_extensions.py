@@ -37,6 +37,7 @@ def command(core: Path, place: Path, *words: str) -> subprocess.CompletedProcess
     return subprocess.run(argv, cwd=place, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.wide
 def test_a_run_is_scored_and_reported_without_any_extension(core: Path, tmp_path: Path) -> None:
     run = str(write_run(tmp_path / "run", varied(), scored=False).path)
     for words in (["score", run], ["report", run], ["export", "--help"], ["serve", "--help"]):
@@ -62,6 +63,7 @@ def test_what_an_extension_would_do_is_refused_in_a_sentence(
     assert sentence in done.stderr
 
 
+@pytest.mark.wide
 def test_a_new_file_is_a_new_exporter(core: Path, tmp_path: Path) -> None:
     package = tmp_path / "package"
     for name in PACKAGES:

@@ -411,6 +411,7 @@ def test_a_broken_response_is_refused_though_it_is_passed_over_at_first(tmp_path
         read(path)
 
 
+@pytest.mark.wide
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the highest memory of a process is read from /proc")
 def test_a_large_file_is_scored_in_little_memory(tmp_path: Path) -> None:

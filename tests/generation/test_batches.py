@@ -384,6 +384,7 @@ class Deaths:
         return True
 
 
+@pytest.mark.wide
 def test_death_at_every_request_loses_nothing_and_hands_nothing_in_twice(asked: dict[str, Any], tmp_path: Path) -> None:
     """A child of a process without threads is needed to fork: so the loop itself runs in one of its own."""
     provider = BatchProvider(half_first, touched=Deaths())

@@ -23,6 +23,7 @@ def late(moments: list[Moment]) -> list[Moment]:
     return past_a_fifth[:: max(1, len(past_a_fifth) // MOMENTS)]
 
 
+@pytest.mark.wide
 def test_the_true_end_lies_in_the_printed_range_at_nine_moments_in_ten() -> None:
     held = []
     for kind in LENGTHS:

@@ -12,7 +12,7 @@ from itertools import product
 import pytest
 
 import harness
-from tests.budget import examples
+from tests.budget import examples, share_of
 from tests.grading import behind_answers, behind_wordings, taken_back
 from tests.grading.outcomes import outcome
 
@@ -39,7 +39,7 @@ def test_an_answer_that_is_taken_back_is_not_correct(language: str) -> None:
 
 @pytest.mark.parametrize("language", ["English", "Chinese"])
 def test_a_right_box_with_another_value_behind_it_is_not_correct(language: str) -> None:
-    replies = [reply for half in (0, 1) for reply in behind_answers.twins(language, half)]
+    replies = share_of(reply for half in (0, 1) for reply in behind_answers.twins(language, half))
     assert [reply for reply in replies if outcome(reply.reference, reply.text) == "correct"] == []
 
 
@@ -97,7 +97,7 @@ def test_a_value_stated_behind_a_box_must_get_the_same_verdict(reference: str, r
 
 @pytest.mark.parametrize("language", sorted(behind_wordings.WRONG))
 def test_a_right_box_that_is_taken_back_doubted_or_replaced_behind_it_is_not_correct(language: str) -> None:
-    replies = list(behind_wordings.wrong(language))
+    replies = share_of(behind_wordings.wrong(language))
     assert [reply for reply in replies if outcome(reply.reference, reply.text) == "correct"] == []
 
 

@@ -10,7 +10,7 @@ from itertools import product
 
 import pytest
 
-from tests.budget import examples
+from tests.budget import examples, share_of
 from tests.grading.outcomes import outcome
 
 UNITS = ["公顷", "米", "千克", "元", "小时", "升", "个", "天", "平方厘米"]
@@ -25,7 +25,7 @@ NUMBERS = [r"\boxed{4}", r"$\boxed{4}$", r"**\boxed{4}**", r"\(\boxed{4}\) ", r"
 
 @pytest.mark.parametrize("unit", UNITS)
 def test_an_unknown_unit_behind_a_box_belongs_to_its_number(unit: str) -> None:
-    for word, box in product(UNKNOWN, NUMBERS):
+    for word, box in share_of(product(UNKNOWN, NUMBERS)):
         reply = f"所以是{box}{word}。"
         assert outcome(f"4{unit}", reply) != "correct", reply
         assert outcome("4", reply) == "undecided", reply

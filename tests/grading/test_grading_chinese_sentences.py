@@ -13,7 +13,7 @@ import pytest
 
 import harness
 from harness.grading import verdict as deciding
-from tests.budget import examples
+from tests.budget import examples, share_of
 from tests.grading.outcomes import outcome, question_with, verdict_on
 
 CORRECT = deciding.AnswerVerdict("correct", "text", None)
@@ -83,7 +83,7 @@ def _accepts(reference: str, reply: str) -> bool:
 
 @pytest.mark.parametrize("unit", [*MEASURES, *CLASSIFIERS])
 def test_a_sentence_that_ends_with_the_unit_states_the_value(unit: str) -> None:
-    for (digits, words), form in product(NUMBERS, FORMS):
+    for (digits, words), form in share_of(product(NUMBERS, FORMS)):
         for number in (digits, words):
             reply = form.format(f"{number}{unit}")
             assert outcome(f"{digits}{unit}", reply) == "correct", reply
@@ -92,7 +92,7 @@ def test_a_sentence_that_ends_with_the_unit_states_the_value(unit: str) -> None:
 
 @pytest.mark.parametrize("noun", OTHER_NOUNS)
 def test_another_noun_behind_a_classifier_is_another_answer(noun: str) -> None:
-    for (digits, words), form in product(NUMBERS, FORMS):
+    for (digits, words), form in share_of(product(NUMBERS, FORMS)):
         for number in (digits, words):
             assert outcome(f"{digits}个苹果", form.format(f"{number}个{noun}")) != "correct"
             assert outcome(f"{digits}个苹果", form.format(f"{number}个苹果")) == "correct"

@@ -11,6 +11,7 @@ import pytest
 
 import harness
 from harness.answers.grammar.tree import names
+from tests.budget import share_of
 from tests.grading.test_grading_chinese_sentences import outcome
 
 MORNING = sorted(names("凌晨 清晨 早晨 早上 上午"))
@@ -27,7 +28,7 @@ FRAMES = ("答：{}{}。", "答：他们在{}{}。", "所以电影在{}{}。", "
 def test_a_time_includes_the_half_of_the_day_before_it(event: str) -> None:
     accepted = [
         reply
-        for frame, clock, hour in product(FRAMES, ("{}时30分", "{}点30分", "{}:30"), (5, 6, 7))
+        for frame, clock, hour in share_of(product(FRAMES, ("{}时30分", "{}点30分", "{}:30"), (5, 6, 7)))
         for words, reference in (
             *((word, f"下午{hour}时30分") for word in (*MORNING, *UNREAD)),
             *((word, f"上午{hour}时30分") for word in (*EVENING, *UNREAD)),
@@ -64,7 +65,7 @@ QUANTITIES = sorted(names("12千米 12元 12个 12千克 12小时 12人"))
 def test_a_rate_is_not_its_quantity(quantity: str) -> None:
     accepted = [
         reply
-        for per, deed, frame in product(PER, DEEDS, RATE_FRAMES)
+        for per, deed, frame in share_of(product(PER, DEEDS, RATE_FRAMES))
         if outcome(quantity, reply := frame.format(f"每{per}{deed}{quantity}")) == "correct"
     ]
     assert accepted == []

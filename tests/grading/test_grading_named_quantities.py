@@ -9,6 +9,7 @@ from itertools import permutations, product
 
 import pytest
 
+from tests.budget import share_of
 from tests.grading.test_grading_chinese_sentences import outcome
 
 ROWS = (
@@ -102,12 +103,12 @@ def test_a_row_is_read_in_any_order_and_another_pairing_is_wrong(row: Row) -> No
     reference = written(row)
     orders = list(permutations(row))
     right = [text for order in orders for text in spellings(order)]
-    replies = [frame.format(text) for text in right for frame in STATED_IN]
+    replies = share_of(frame.format(text) for text in right for frame in STATED_IN)
     assert [reply for reply in replies if outcome(reference, reply) != "correct"] == []
     numbers = [number for _, number, _ in row]
     others = [order for order in permutations(numbers) if list(order) != numbers] + [("7", *numbers[1:])]
     paired = [tuple((name, n, unit) for (name, _, unit), n in zip(row, other, strict=True)) for other in others]
-    replies = [frame.format(text) for twin in paired for text in spellings(twin) for frame in STATED_IN]
+    replies = share_of(frame.format(text) for twin in paired for text in spellings(twin) for frame in STATED_IN)
     assert [reply for reply in replies if outcome(reference, reply) != "wrong"] == []
 
 
@@ -119,7 +120,7 @@ def test_a_row_that_is_limited_or_longer_or_taken_back_is_never_right(row: Row) 
         "没有{}",        "至少{}", "{}以上", "{}和2只鸭", "{}，共10只", "{}或者相反", "题目中{}", "{}都不对", "可能{}",
     )  # fmt: skip
     twins = [form.format(text) for form in around for text in spellings(row)]
-    replies = [frame.format(twin) for twin in twins for frame in STATED_IN]
+    replies = share_of(frame.format(twin) for twin in twins for frame in STATED_IN)
     replies += [f"{text}。这是错的。" for text in spellings(row)] + [f"如果是这样：{text}。" for text in spellings(row)]
     assert [reply for reply in replies if outcome(reference, reply) == "correct"] == []
 

@@ -10,6 +10,7 @@ from itertools import product
 import pytest
 
 import harness
+from tests.budget import share_of
 
 PLAIN = {"元": ("元",), "千米": ("千米", "公里"), "米": ("米",), "升": ("升",), "吨": ("吨",)}
 """A unit → its spellings."""
@@ -27,7 +28,9 @@ def outcome(reference: str, answer: str, reply: str) -> str:
 @pytest.mark.parametrize("unit", PLAIN)
 @pytest.mark.parametrize("further", FURTHER)
 def test_the_same_number_per_a_further_unit_is_neither_right_nor_wrong(unit: str, further: str) -> None:
-    for reply, number, form, spelled, name in product(REPLIES, NUMBERS, WITH_PER, PLAIN[unit], FURTHER[further]):
+    for reply, number, form, spelled, name in share_of(
+        product(REPLIES, NUMBERS, WITH_PER, PLAIN[unit], FURTHER[further])
+    ):
         per = form.format(n=number, unit=spelled, further=name)
         plain, case = f"{number}{unit}", f"{per!r} in {reply!r}"
         if form == "{n}{unit}每{further}" and "答" in reply:

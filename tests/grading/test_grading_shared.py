@@ -16,6 +16,7 @@ from harness.answers.boxed import without_boxes
 from harness.core.records import Grade
 from harness.grading.processes.pool import grade_all
 from harness.grading.selftest import self_test
+from tests.budget import share_of
 from tests.grading import labelled
 from tests.grading.given import question, sample
 from tests.grading.labelled import Labelled
@@ -112,7 +113,7 @@ def test_real_outputs(shared_data: Path) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_references_equal_themselves_and_not_a_changed_answer(shared_data: Path, name: str) -> None:
-    result = self_test(question(reference) for reference in references(shared_data / f"{name}.jsonl"))
+    result = self_test(question(reference) for reference in share_of(references(shared_data / f"{name}.jsonl")))
     assert result.n_references > 0
     assert (result.not_itself, result.not_distinct) == ([], [])
 
@@ -138,7 +139,7 @@ def references(path: Path) -> Iterator[str]:
 def test_a_statement_behind_any_published_solution_stands(shared_data: Path, statement: str) -> None:
     """Solutions of 1,319 word problems suppose, guess and quote; the statement behind them is the answer."""
     open_pairs = []
-    for line in (shared_data / "gsm8k.jsonl").read_text("utf-8").splitlines():
+    for line in share_of((shared_data / "gsm8k.jsonl").read_text("utf-8").splitlines()):
         work, _, value = json.loads(line)["answer"].partition("####")
         reference = value.strip().replace(",", "")
         reply = f"{re.sub('<<.*?>>', '', work).strip()}\n{statement.format(reference)}"

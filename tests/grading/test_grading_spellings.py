@@ -12,6 +12,7 @@ import pytest
 
 import harness
 from harness.answers.grammar.tree import names
+from tests.budget import examples, share_of
 
 SPELLINGS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("60千米/时", ("每小时60千米", "时速60千米", "每时60千米", "60km/h"), ("每分钟60千米", "每小时60米", "分速60千米")),
@@ -186,7 +187,7 @@ def test_times_of_the_clock_in_words() -> None:
 )  # fmt: skip
 def test_two_joined_units_are_one_quantity_in_either_unit(larger: str, smaller: str, ratio: int) -> None:
     chance = random.Random(16)
-    for _ in range(40):
+    for _ in range(examples(40)):
         large, small = chance.randrange(1, 40), chance.randrange(1, ratio)
         gap = chance.choice(("", " "))
         quantity = f"{large}{gap}{larger}{gap}{small}{gap}{smaller}"
@@ -232,7 +233,7 @@ NUMERALS = dict(enumerate("零一二三四五六七八九"))
 @pytest.mark.parametrize("unit", ["", "米", "小时", "千克", "倍", "升"])
 def test_a_mixed_number_in_chinese_is_read_with_its_unit(unit: str) -> None:
     chance = random.Random(31)
-    for _ in range(60):
+    for _ in range(examples(60)):
         below = chance.randrange(2, 10)
         whole, above = chance.randrange(1, 10), chance.randrange(1, below)
         reference = f"{whole * below + above}/{below}{unit}"
@@ -358,7 +359,7 @@ def test_a_reference_in_words_gets_the_verdicts_of_the_same_reference_in_digits(
         for words, digits in _ENGLISH_NUMBERS:
             in_words, in_digits = f"{words} {unit}".strip(), f"{digits} {unit}".strip()
             pairs.append((in_words, in_digits, (in_digits, in_words, digits, f"7 {unit}"), _ENGLISH_SENTENCES))
-    n_correct = 0
+    n_correct, pairs = 0, share_of(pairs)
     for in_words, in_digits, values, sentences in pairs:
         for sentence in sentences:
             for value in values:

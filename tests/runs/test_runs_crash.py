@@ -177,6 +177,7 @@ def die_everywhere(parent: str, after: bool) -> None:
 SYSTEM_CALLS = ["write", "fdatasync", "fsync", "ftruncate", "openat"]
 
 
+@pytest.mark.wide
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
 @pytest.mark.parametrize("call", SYSTEM_CALLS)
 def test_death_at_a_system_call_can_be_resumed(quick_path: Path, call: str) -> None:

@@ -211,6 +211,7 @@ def test_damage_in_a_shard_is_said_and_owed(quick_path: Path) -> None:
 # ---- death
 
 
+@pytest.mark.wide
 def test_death_at_every_call_that_changes_the_disk_is_made_good_by_the_same_call(quick_path: Path) -> None:
     """A child of a process without threads is needed to fork: so the loop itself runs in one of its own."""
     shards(quick_path, 2)

@@ -152,6 +152,7 @@ def test_only_what_a_judge_decided_is_audited() -> None:
     assert (estimate.n_population, estimate.accuracy) == (2, 0.5)  # q1 is right by the rules
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("override", [True, False])
 def test_an_audit_finds_what_a_judge_wrongly_rejects(override: bool) -> None:
     """The rules find no answer in any reply; the judge that overrides them accepts no wrong one, and rejects 60 % of

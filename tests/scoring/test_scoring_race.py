@@ -215,6 +215,7 @@ def test_several_comparisons_share_the_level() -> None:
     assert lower_end(totals[0], 0.025) == pytest.approx(one.low)
 
 
+@pytest.mark.wide
 def test_looking_after_every_round_gives_few_false_verdicts_and_saves_rounds(simulate: ModuleType) -> None:
     """The product's loop and scheduler, in virtual time."""
     rng = np.random.default_rng(11)

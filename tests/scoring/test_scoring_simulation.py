@@ -49,7 +49,17 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulate, "PILOTS", ((30, 2), (30, 16), (500, 4)))
 
 
-@pytest.mark.parametrize("name", sorted(simulate.TABLES))
+DEAR = {
+    "best-step", "late-steps", "margin-false", "over-k-questions", "pilots", "planned-beside-run",
+    "planned-beside-score", "race-looks", "shared-replies", "weighted",
+}  # fmt: skip
+"""Tables that take more than half a second each: `make test-wide` makes them."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.wide] if name in DEAR else []) for name in sorted(simulate.TABLES)],
+)
 @pytest.mark.usefixtures("small")
 def test_every_cell_keeps_its_bound(name: str) -> None:
     table = simulate.TABLES[name](np.random.default_rng(7), REPEATS)
@@ -101,6 +111,7 @@ def test_a_plan_beside_samples_without_the_variance_of_a_worse_model_would_be_fo
     assert {"30 × 4 v 64", "30 × 64 v 4"} & set(simulate.TABLES[name](np.random.default_rng(7), REPEATS).broken())
 
 
+@pytest.mark.wide
 def test_a_plan_beside_a_score_allows_for_a_rounding_that_is_the_same_at_each_repetition(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -135,6 +146,7 @@ def test_the_reached_error_is_half_the_width_of_the_interval() -> None:
     assert error == pytest.approx(float(high - low) / 2 / 1.959964, rel=1e-6)
 
 
+@pytest.mark.wide
 def test_sound_endpoints_of_unequal_speed_are_not_named_and_broken_ones_of_equal_speed_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from server_launchers.keeping import processes, state
+from tests.budget import thinned
 from tests.patience import PATIENCE_SECONDS
 from tests.system.command import start
 
@@ -40,7 +41,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "number"), CASES)
+@pytest.mark.parametrize(("name", "number"), thinned(CASES))
 def test_a_signal_during_a_start_is_answered_in_words_and_leaves_nothing(
     name: str, number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

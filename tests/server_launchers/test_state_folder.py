@@ -26,6 +26,7 @@ from server_launchers.keeping.state import MemberState, ServerState
 from server_launchers.machine import containers
 from server_launchers.spec import ServerSpec
 from server_launchers.variables import MARK
+from tests.budget import thinned
 from tests.system.command import harness
 
 STRANGER = 12345
@@ -122,7 +123,7 @@ FILES = (".lock", "mine.log", "mine.guard.log", ".mine.json.new", "mine.json", "
 
 
 @pytest.mark.parametrize("owner", OWNERS)
-@pytest.mark.parametrize("plant", PLANTS)
+@pytest.mark.parametrize("plant", thinned(PLANTS))
 def test_nothing_is_opened_or_emptied_through_what_is_planted(
     plant: Callable[[Path, Path], None], owner: int | None, tmp_path: Path, folder: Path, victim: Path
 ) -> None:

@@ -233,6 +233,7 @@ def is_child(process: Process) -> bool:
     return process.program is not None
 
 
+@pytest.mark.wide
 def test_no_child_of_any_command_imports_from_the_current_folder(python: Spied, tmp_path: Path) -> None:
     with (
         FaultServer(judge) as judging, FaultServer(answering(Toy(), Fault())) as toy,

@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from server_launchers.keeping import processes
+from tests.budget import thinned
 from tests.faults.server import STALL, FaultServer, Request, Step, models
 from tests.patience import PATIENCE_SECONDS
 from tests.server_launchers.test_signals_at_a_start import SLEEPS
@@ -103,7 +104,7 @@ def abort(folder: Path, child: subprocess.Popen[bytes], family: list[int]) -> No
         processes.end(filter(None, map(processes.process, family)), 5)
 
 
-@pytest.mark.parametrize("number", [signal.SIGABRT, signal.SIGSEGV])
+@pytest.mark.parametrize("number", thinned([signal.SIGSEGV, signal.SIGABRT]))
 @pytest.mark.parametrize("way", WAYS)
 def test_a_run_that_crashes_leaves_no_core_file(way: str, number: signal.Signals, tmp_path: Path) -> None:
     (tmp_path / "q.jsonl").write_text('{"question": "1+1?", "answer": "2"}\n')

@@ -32,6 +32,7 @@ from harness.verbs.outputs import ScoredFile, score_file
 from harness.verbs.probe import probe
 from server_launchers.engines import table as engines
 from server_launchers.spec import ENGINES, EngineName
+from tests.budget import thinned
 from tests.faults.able import sums
 from tests.faults.server import FaultServer, Request, Step, completion, http
 from tests.verbs.judged_runs import PROSE, write_run
@@ -232,7 +233,7 @@ def _around(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "select", lambda *_, **__: BASE)
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", thinned(KINDS))
 def test_all_who_ask_write_their_requests_alike(name: str, folder: Path) -> None:
     kind = KINDS[name]
     with FaultServer(recording(kind)) as server:

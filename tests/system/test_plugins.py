@@ -65,6 +65,7 @@ def process(folder: Path, site: Path | None, *words: str) -> subprocess.Complete
     return subprocess.run(argv, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.wide
 @pytest.mark.timeout(300)  # it builds a wheel, whose backend comes from the package index
 def test_the_example_package_does_all_seven_things(installed: Path, tmp_path: Path) -> None:
     listed = json.loads(harness(tmp_path, installed, "plugins", "--json").out)

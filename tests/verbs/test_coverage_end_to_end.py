@@ -39,6 +39,7 @@ def able(faulty: bool) -> Callable[[Request], Iterator[Step]]:
     return answer
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("faulty", [False, True])
 def test_intervals_of_whole_runs_hold_the_ability_of_the_server(tmp_path: Path, faulty: bool) -> None:
     path = tmp_path / "sums.jsonl"
