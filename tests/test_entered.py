@@ -11,6 +11,8 @@ from tools.entered import entered, functions, named_engines
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 
+pytestmark = pytest.mark.wide
+
 MAX_ENTERED = {"run": 80, "score": 50}
 """Files that a reader opens to follow a command; each limit only goes down."""
 
@@ -28,8 +30,6 @@ def main():
 """
 CALLED = """
 import urllib.request
-
-pytestmark = pytest.mark.wide
 def before(): pass
 def ask(url):
     from harness import thread

@@ -106,8 +106,9 @@ def no_spread(run: RunFolder, benchmark: str) -> str:
             f"{command} && harness score results/…"
         )
     score, folder = Score.load(run.benchmark(benchmark)), shlex.quote(visible(str(run.path), 200))
+    out = option("run.out", str(run.path))
     rounds = count_noun(0 if score is None or score.partial else score.rounds, "complete round")
     return (
         f"{name} of {run.path} is unfinished ({rounds} of {n}), and two rounds show a spread. The command that began "
-        f"the run completes it; score it again then: {command} --out {folder} && harness score {folder}"
+        f"the run completes it; score it again then: {command} {out} && harness score {folder}"
     )

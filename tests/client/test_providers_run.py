@@ -122,7 +122,7 @@ def test_the_end_of_a_run_says_what_it_cost(run: Run) -> None:
         words = ("--base-url", server.base_url, "--drop", "top_p", "--price-in", "1", "--price-out", "10")
         code, _, err = run(*GROQ, *words, "--rpm", "6000", "--tpm", "1e9")
         assert code == 0, err
-        assert "this session: 0.0002 USD for 27 tokens in, 15 out" in err
+        assert "this session: 0.00018 USD for 27 tokens in, 15 out" in err
         code, _, err = run(*GROQ, *words)
     assert code == 0
     assert ("all sessions: 0.0002 USD for 27 tokens in, 15 out" in err, "this session" in err) == (True, False)
@@ -135,7 +135,7 @@ def test_prices_come_from_a_file_of_the_users(run: Run, tmp_path: Path) -> None:
         words = (*GROQ, "--base-url", server.base_url, "--drop", "top_p", "--prices", str(prices))
         code, _, err = run(*words, "--budget-usd", "1")
     assert code == 0, err
-    assert "this session: 0.0002 USD for 27 tokens in, 15 out" in err
+    assert "this session: 0.00018 USD for 27 tokens in, 15 out" in err
 
 
 @pytest.mark.parametrize(

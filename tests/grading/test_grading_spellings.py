@@ -367,7 +367,7 @@ def test_a_reference_in_words_gets_the_verdicts_of_the_same_reference_in_digits(
                 outcome = harness.grade(in_digits, reply).outcome
                 assert harness.grade(in_words, reply).outcome == outcome, (in_words, reply)
                 n_correct += outcome == "correct"
-    assert n_correct > 1_000
+    assert n_correct > 2 * len(pairs)
 
 
 @pytest.mark.parametrize("reference", ["三角形", "七巧板", "一样", "第三", "One Direction", "none", "四边形"])
