@@ -125,7 +125,7 @@ def test_the_end_of_a_run_says_what_it_cost(run: Run) -> None:
         assert "this session: 0.00018 USD for 27 tokens in, 15 out" in err
         code, _, err = run(*GROQ, *words)
     assert code == 0
-    assert ("all sessions: 0.0002 USD for 27 tokens in, 15 out" in err, "this session" in err) == (True, False)
+    assert ("all sessions: 0.00018 USD for 27 tokens in, 15 out" in err, "this session" in err) == (True, False)
 
 
 def test_prices_come_from_a_file_of_the_users(run: Run, tmp_path: Path) -> None:
