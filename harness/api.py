@@ -75,7 +75,7 @@ from harness.showing.collecting import Collecting, OnProgress
 from harness.verbs import race as races
 from harness.verbs import repeats as experiments
 from harness.verbs import score as scoring
-from harness.verbs.again import lines_again, python_call, python_scoring
+from harness.verbs.again import lines_again, python_call, python_scoring, python_server
 from harness.verbs.audit import Audit
 from harness.verbs.audit import audit as audit_run
 from harness.verbs.compare import Comparisons, Verified
@@ -316,7 +316,7 @@ def report(
     built = report_of(
         sources,
         report_options,
-        lambda manifest, run, scores: lines_again(manifest, run, scores, python_call, python_scoring),
+        lambda manifest, run, scores: lines_again(manifest, run, scores, python_call, python_scoring, python_server),
     )
     if report_options.plots is not None:
         draw.write_plots(built.plots(), report_options.plots)

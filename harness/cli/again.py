@@ -34,6 +34,14 @@ def score_command(run: str, judge: Mapping[str, Any]) -> str:
     return shlex.join(words)
 
 
+def serve_command(engine: str, model: str, fields: Mapping[str, Any]) -> str:
+    """The command `harness serve …` with these fields of `ServerSpec`, which leaves the server running."""
+    from server_launchers.command_line import FLAG_PREFIX, words_of  # reports of other servers need none
+
+    given = {FLAG_PREFIX + name: value for name, value in fields.items()}
+    return shlex.join(["harness", "serve", *words_of(engine, model, given), "--detach"])
+
+
 def _words(parameter: click.Parameter, value: Any) -> Iterator[str]:
     """Yield the words of the command line that give `parameter` this value."""
     flag = parameter.opts[-1]

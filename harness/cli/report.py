@@ -27,7 +27,7 @@ def command(runs: tuple[Path, ...], **given: Any) -> None:
     all its runs. The files go to --out, else into
     the run folder; for several runs, into the folder that holds the first. Exit code 1: none of RUNS is scored.
     """
-    from harness.cli.again import run_command, score_command
+    from harness.cli.again import run_command, score_command, serve_command
     from harness.core.about import install_line
     from harness.reports.plots import draw
     from harness.reports.report import BREAKDOWNS
@@ -38,7 +38,9 @@ def command(runs: tuple[Path, ...], **given: Any) -> None:
 
     options = ReportOptions.of(**given)
     table = report(
-        runs, options, lambda manifest, run, scores: lines_again(manifest, run, scores, run_command, score_command)
+        runs,
+        options,
+        lambda manifest, run, scores: lines_again(manifest, run, scores, run_command, score_command, serve_command),
     )
     if options.plots is not None:
         n_plots = len(draw.write_plots(table.plots(), options.plots)) // len(draw.FORMATS)

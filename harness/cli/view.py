@@ -26,7 +26,7 @@ def command(runs: tuple[Path, ...], port: int | None, no_open: bool) -> None:
 
     The first line printed is its address. The page follows runs that are still going. Ctrl-C ends it.
     """
-    from harness.cli.again import run_command, score_command
+    from harness.cli.again import run_command, score_command, serve_command
     from harness.runs.layout import RunFolder
     from harness.verbs.again import lines_again
     from harness.verbs.compare import published_beside
@@ -49,7 +49,8 @@ def command(runs: tuple[Path, ...], port: int | None, no_open: bool) -> None:
     def facts(folder: RunFolder) -> RunFacts:
         """What the page of a run shows, with the commands that repeat the run."""
         return run_facts(
-            folder, lambda manifest, run, scores: lines_again(manifest, run, scores, run_command, score_command)
+            folder,
+            lambda manifest, run, scores: lines_again(manifest, run, scores, run_command, score_command, serve_command),
         )
 
     ports = (port,) if port is not None else (DEFAULT_PORT, 0)

@@ -48,13 +48,15 @@ def lines_again(
     scores: Sequence[Score],
     spell_run: Callable[[Mapping[str, Any]], str],
     spell_score: Callable[[str, Mapping[str, Any]], str],
+    spell_server: Callable[[str, str, Mapping[str, Any]], str],
 ) -> list[str]:
     """The lines that repeat a run and its grading, where it was not graded by the rules alone: a comment that lists the
     user's files, the shell's lines that trust graders of one's own and start a server of the harness, the runs, and the
     scorings by each judge.
 
     spell_run: the line of a run with the given fields of `RunOptions`. spell_score: the line that scores a run by a
-    judge with the given fields of `JudgeOptions`. A rubric is a file `rubric.txt`.
+    judge with the given fields of `JudgeOptions`. A rubric is a file `rubric.txt`. spell_server: the line that starts a
+    server of an engine and a model with the given fields of `ServerSpec`, and leaves it running.
     """
     judges: list[dict[str, Any]] = []
     for score in scores:
@@ -67,7 +69,7 @@ def lines_again(
         if judge and judge not in judges:
             judges.append(judge)
     runs = [spell_run(options) for options in options_again(manifest, run)]
-    before = [*_files_line(manifest, scores), *_trusting(scores), *_serving(manifest)]
+    before = [*_files_line(manifest, scores), *_trusting(scores), *_serving(manifest, spell_server)]
     return [*before, *runs, *(spell_score(f"{run}{AGAIN}", judge) for judge in judges)]
 
 
@@ -94,7 +96,7 @@ def _files_line(manifest: Manifest, scores: Sequence[Score]) -> Iterator[str]:
         yield f"# needs these files, send them along: {names}. Change the paths below to where they lie"
 
 
-def _serving(manifest: Manifest) -> Iterator[str]:
+def _serving(manifest: Manifest, spell_server: Callable[[str, str, Mapping[str, Any]], str]) -> Iterator[str]:
     """Yield how to start again the server of the last session at its address, if the harness had started it here; after
     a comment with the command that ran, whose other settings are not known.
     """
@@ -107,11 +109,12 @@ def _serving(manifest: Manifest) -> Iterator[str]:
     engine, source = server.host.get("launcher"), str(server.model.get("source"))
     if len(endpoints) != 1 or address is None or engine not in ENGINES:
         return
-    model = (
-        [manifest.model] if manifest.model in {source, *weights.KNOWN} else [source, "--served-name", manifest.model]
-    )
+    fields: dict[str, Any] = {"port": int(address[1])}
+    model = manifest.model
+    if model not in {source, *weights.KNOWN}:
+        model, fields["served_name"] = source, manifest.model
     yield f"# the server, if it runs no more; it ran as: {in_words(manifest.environment.get('commands'))}"
-    yield shlex.join(["harness", "serve", engine, *model, "--port", address[1], "--detach"])
+    yield spell_server(engine, model, fields)
 
 
 def _trusting(scores: Iterable[Score]) -> Iterator[str]:
@@ -173,6 +176,12 @@ def python_scoring(run: str, judge: Mapping[str, Any]) -> str:
     """The Python call of `harness.score` by a judge with these fields of `JudgeOptions`, as source text."""
     given = ", ".join(f"{name}={value!r}" for name, value in judge.items())
     return f"harness.score({run!r}, judge=harness.Judge({given}))"
+
+
+def python_server(engine: str, model: str, fields: Mapping[str, Any]) -> str:
+    """The Python call of `harness.serve` with these fields of `ServerSpec`, as source text."""
+    given = [*map(repr, (engine, model)), *(f"{name}={value!r}" for name, value in fields.items())]
+    return f"harness.serve({', '.join(given)}, detach=True)"
 
 
 def _without_benchmarks(group: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import harness
 from harness.asking.options import RunOptions
 from harness.asking.options.what import OF_DATA
 from harness.asking.prepare import prepare
-from harness.cli.again import run_command, score_command
+from harness.cli.again import run_command, score_command, serve_command
 from harness.cli.flags import with_server
 from harness.cli.run import command
 from harness.core.records import ServerFacts
@@ -220,7 +220,12 @@ def test_the_line_that_trusts_graders_of_ones_own_comes_first() -> None:
 
     def lines(*graders: str) -> list[str]:
         return lines_again(
-            manifest, "run", [msgspec.structs.replace(score, graders=graders)], run_command, score_command
+            manifest,
+            "run",
+            [msgspec.structs.replace(score, graders=graders)],
+            run_command,
+            score_command,
+            serve_command,
         )
 
     assert len(lines("rules/24", "harness.extensions.answers.code:verify@0123456789ab")) == 1
@@ -246,9 +251,11 @@ def test_the_files_to_send_along_are_the_card_its_questions_and_the_rubric() -> 
         n_judged=1, n_samples=2, n_both=0, n_differing=0, settings={"model": "m", "prompt": "rubric-1"}
     )
     score = msgspec.structs.replace(score_benchmark(*graded(q1="cw"), 2), judge_errors=errors)
-    first, *_ = lines_again(own, "run", [score], run_command, score_command)
+    first, *_ = lines_again(own, "run", [score], run_command, score_command, serve_command)
     assert "send them along: /mine/demo.yaml, demo.jsonl, rubric.txt (" in first
-    assert not any("send them along" in line for line in lines_again(of_card, "run", [], run_command, score_command))
+    assert not any(
+        "send them along" in line for line in lines_again(of_card, "run", [], run_command, score_command, serve_command)
+    )
 
 
 @pytest.mark.parametrize("is_set", [True, False])
@@ -264,7 +271,7 @@ def test_the_variable_of_the_key_is_named_only_if_it_holds_the_key(
     with FaultServer(answer) as server:
         given = {"data": data, "samples": 1, "max_tokens": 512, "base_url": server.base_url, "api_key_env": "MY_KEY"}
         made = harness.run(out=tmp_path / "run", header={"X-Org": "mine-0123456789"}, **given)
-    *_, line = lines_again(Manifest.load(RunFolder(made.path)), "run", [], run_command, score_command)
+    *_, line = lines_again(Manifest.load(RunFolder(made.path)), "run", [], run_command, score_command, serve_command)
     assert ("--api-key-env MY_KEY" in line) is is_set
     stored = b"".join(path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file())
     assert (b"MY_KEY" in stored) is is_set
@@ -277,7 +284,7 @@ def test_the_variable_of_the_judges_key_is_named() -> None:
     with_key = msgspec.structs.replace(score, judge_errors=msgspec.structs.replace(errors, key_variable="JUDGE_KEY"))
 
     def judge_lines(score: Score) -> list[str]:
-        return lines_again(manifest(demo={}), "run", [score], run_command, score_command)[-1:]
+        return lines_again(manifest(demo={}), "run", [score], run_command, score_command, serve_command)[-1:]
 
     assert judge_lines(with_key) == ["harness score run-again --judge m --judge-api-key-env JUDGE_KEY"]
     assert judge_lines(score) == ["harness score run-again --judge m"]
@@ -290,7 +297,7 @@ def test_a_server_that_the_harness_started_is_started_again_at_its_address() -> 
         provenance = Provenance().after("now", {url: facts}, [])
         ran = {"commands": ["engine --dtype\x1b half"]}
         manifest = Manifest(harness_version="1", created="", model=model, environment=ran, provenance=provenance)
-        return lines_again(manifest, "run", [], run_command, score_command)
+        return lines_again(manifest, "run", [], run_command, score_command, serve_command)
 
     def started(engine: object) -> ServerFacts:
         return ServerFacts(model={"source": "/w/model.gguf"}, host={"launcher": engine})

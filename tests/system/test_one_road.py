@@ -367,13 +367,14 @@ def test_the_record_is_what_the_server_saw(questions: Path, monkeypatch: pytest.
     }  # fmt: skip
     chosen_by = {
         "prompt": "default",
+        "questions": "default",
         "api": "default",
         "salvage": "default",
         "model": "options",
         "endpoints": "options",
     }
     assert chosen_by.items() <= said["chosen_by"].items()
-    assert [said["chosen_by"][name] for name in ("samples", "canary", "questions")] == ["options"] * 3
+    assert [said["chosen_by"][name] for name in ("samples", "canary")] == ["options"] * 2
     read = read_without_grades(RunFolder(run.path))
     rows = {setting: who for setting, _, who in decided_table(read, "sums").rows}
     assert rows["field added to the request: service_tier"] == "options"
