@@ -40,7 +40,7 @@ from harness.scoring.differences import (
 from harness.scoring.intervals import cluster_numbers, effective_clusters
 from harness.scoring.mean_difference import mean_detection, mean_reach
 from harness.scoring.uncertainty import accuracy
-from harness.verbs.again import options_again
+from harness.verbs.again import options_again, pace_again
 from harness.verbs.compare import counted_questions
 from harness.verbs.former_run import former_run, no_spread
 from harness.verbs.outputs import open_scored
@@ -367,7 +367,7 @@ def _extending(evidence: _Evidence, samples: int, prices: Prices | None) -> Mapp
         options["samples"] = samples
     folder = evidence.source.name if evidence.source.of_run else str(evidence.folder.source)
     cost = {} if prices is None else {"price_in": f"{prices.prompt:g}", "price_out": f"{prices.completion:g}"}
-    return {**options, "out": folder, **cost}
+    return {**options, **pace_again(benchmark.record), "out": folder, **cost}
 
 
 def _out_of_reach(spread: SampleSpread, options: PlanOptions, n_tests: int, unit: float) -> OutOfReach | None:

@@ -114,7 +114,7 @@ def test_a_plan_names_samples_tokens_time_and_money(tmp_path: Path) -> None:
             server.base_url,
             "--out",
             "pilot",
-            "--no-canary",
+            *"--no-canary --concurrency 4 --rpm 9000 --attempts 3 --first-token-timeout 90".split(),
         )
         assert harness(tmp_path, "run", *given, "--samples", "400", "--pilot").code == 0
     assert harness(tmp_path, "score", "pilot").code == 0
@@ -142,7 +142,9 @@ def test_a_plan_names_samples_tokens_time_and_money(tmp_path: Path) -> None:
     assert "to complete this run, which was asked for 3,000 samples a question:\n" in unfinished.out
     assert f"forecast: {12 * (3000 - 2):,} samples are left" in unfinished.out
     assert "--samples 3000 " in unfinished.out
-    assert "--out pilot --price-in 1 --price-out 10 && harness score pilot\n" in unfinished.out
+    pace = "--concurrency 4 --rpm 9000.0 --attempts 3 --first-token-timeout 90.0 --no-canary"
+    assert f" {pace} --out pilot --price-in 1 --price-out 10 && harness score pilot\n" in unfinished.out
+    assert "with 4 requests in flight" in unfinished.out
     assert "was extended" not in unfinished.out
     assert (
         "--price-in 2 --price-out 20 &&"
