@@ -88,9 +88,15 @@ def sources_of(arguments: Sequence[str]) -> list[PlanSource]:
     names = [word for word in words if word]
     for name, number in itertools.pairwise(names):
         if number.isdecimal() and not Path(number).exists():
-            together = visible(f"{name}:{number}", 100)
+            benchmark, _, own = (name, "", "") if Path(name).exists() else name.partition(":")
+            samples = next((text for text in (own, number) if _is_number_of_samples(text)), "64")
+            together = visible(f"{benchmark or 'aime24'}:{samples}", 100)
             raise UsageError(f"{number} is no benchmark: a number of samples stands behind the name, as in {together}")
     return [_source_of(name) for name in names]
+
+
+def _is_number_of_samples(text: str) -> bool:
+    return text.isdecimal() and len(text) <= len(str(MAX_SAMPLES)) and 1 <= int(text) <= MAX_SAMPLES
 
 
 def _source_of(word: str) -> PlanSource:
@@ -100,7 +106,7 @@ def _source_of(word: str) -> PlanSource:
     if colon and name and not Path(word).exists():
         names_one = Path(name).exists() or catalogue.knows(name) or number.isdecimal()
         two_numbers = name.rpartition(":")[2].isdecimal() and ":" in name and not Path(name).exists()
-        if names_one and (two_numbers or not number.isdecimal() or not 1 <= int(number) <= MAX_SAMPLES):
+        if names_one and (two_numbers or not _is_number_of_samples(number)):
             raise UsageError(
                 f"{visible(word, 80)}: expected a benchmark or a run, and one number of samples from 1 to "
                 f"{MAX_SAMPLES}, as in aime24:64"

@@ -5,6 +5,7 @@ For: harness.verbs.plan_typical.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -245,6 +246,15 @@ def test_a_number_of_samples_that_stands_alone_is_answered_with_its_place(empty:
     refused = harness(empty, "plan", "aime24", "16")
     assert refused.code == 2
     assert "16 is no benchmark: a number of samples stands behind the name, as in aime24:16" in refused.err
+    for before, number in itertools.product(
+        ("aime24", "aime24:", "aime24:64", "aime24:0", "aime24:x", ":"), (8, 0, 10**9)
+    ):
+        for words in ([before, str(number)], [f"{before},{number}"]):
+            with pytest.raises(UsageError, match=f"^{number} is no benchmark") as error:
+                sources_of(words)
+            (example,) = sources_of([str(error.value).rpartition(" ")[2]])
+            own = 64 if before == "aime24:64" or number != 8 else 8
+            assert (example.name, example.samples) == ("aime24", own), (words, example)
 
 
 def test_several_benchmarks_are_planned_in_their_order(empty: Path) -> None:
