@@ -11,7 +11,7 @@ from pathlib import Path
 from harness.benchmarks import catalogue, usual_columns
 from harness.benchmarks.sources import tables
 from harness.benchmarks.usual_columns import ANSWER_COLUMNS, QUESTION_COLUMNS
-from harness.core.errors import UsageError
+from harness.core.errors import UsageError, option
 from harness.core.inert import visible
 from harness.core.limits import MAX_SAMPLES
 from harness.foreign import formats
@@ -50,7 +50,8 @@ class PlanSource:
     def n_questions(self) -> int | None:
         """The number of questions if `name` is a file of questions without replies, and None if it is not.
 
-        Such a file has the usual columns of questions and reference answers. Raises `UsageError` for a damaged file.
+        Such a file has the usual columns of questions and reference answers. Raises `UsageError` for a damaged file,
+        and for one that has neither these columns nor replies.
         """
         path = Path(self.name)
         if not path.is_file() or run_around(path) is not None or not tables.is_named_as_data(path):
@@ -62,9 +63,19 @@ class PlanSource:
         if first is None or formats.recognise(first) != "columns":
             return None
         columns = first.value.keys()
-        asks = all(usual_columns.find(names, columns) for names in (QUESTION_COLUMNS, ANSWER_COLUMNS))
-        replies = usual_columns.find(formats.RESPONSE_COLUMNS, columns)
-        return 1 + sum(1 for _ in rows) if asks and replies is None else None
+        if usual_columns.find(formats.RESPONSE_COLUMNS, columns) is not None:
+            return None
+        usual = {"question": QUESTION_COLUMNS, "reference answer": ANSWER_COLUMNS}
+        if missing := [role for role, names in usual.items() if usual_columns.find(names, columns) is None]:
+            have = ", ".join(visible(name, 60) for name in list(columns)[:40]) or "none"
+            cures = " and ".join(f"the column of the {role} to {usual[role][0]!r}" for role in missing)
+            raise UsageError(
+                f"{visible(self.name, 200)}: no column has a usual name of the {' or the '.join(missing)}; its columns "
+                f"are {have}. Rename {cures}; or plan a card that names the columns and states `questions: N` "
+                f"(docs/deciding.md shows one). If the file holds replies, score it first, with {option('response_key')} "
+                "(`harness score --help`)."
+            )
+        return 1 + sum(1 for _ in rows)
 
     @property
     def benchmark(self) -> str:

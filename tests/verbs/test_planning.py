@@ -114,7 +114,7 @@ def test_a_plan_names_samples_tokens_time_and_money(tmp_path: Path) -> None:
             server.base_url,
             "--out",
             "pilot",
-            *"--no-canary --concurrency 4 --rpm 9000 --attempts 3 --first-token-timeout 90".split(),
+            *["--no-canary", "--concurrency", "4", "--rpm", "9000", "--attempts", "3", "--first-token-timeout", "90"],
         )
         assert harness(tmp_path, "run", *given, "--samples", "400", "--pilot").code == 0
     assert harness(tmp_path, "score", "pilot").code == 0

@@ -402,6 +402,23 @@ def test_a_file_of_ones_own_questions_is_planned_before_any_run(empty: Path) -> 
     refused = harness(empty, "plan", "theirs.jsonl:16")
     assert (refused.code, refused.out) == (3, "")
     assert "theirs.jsonl is not scored yet" in refused.err
+    # Columns of other names are named, with the cure.
+    for columns, expected in {
+        (
+            "aufgabe_text",
+            "loesung_wert",
+        ): "the question to 'problem' and the column of the reference answer to 'answer'; or",
+        ("problem", "loesung_wert"): "its columns are problem, loesung_wert. Rename the column of the ",
+        (
+            "aufgabe_text",
+            "answer",
+        ): "no column has a usual name of the question; its columns are aufgabe_text, answer. ",
+    }.items():
+        (empty / "odd.jsonl").write_text(json.dumps(dict.fromkeys(columns, "1 + 1?")) + "\n")
+        odd = harness(empty, "plan", "odd.jsonl:16")
+        assert (odd.code, odd.out) == (2, "")
+        assert expected in odd.err
+        assert "states `questions: N`" in odd.err
 
 
 def test_scored_outputs_of_another_tool_are_planned_without_a_forecast(empty: Path) -> None:
