@@ -72,8 +72,8 @@ class PlanSource:
             raise UsageError(
                 f"{visible(self.name, 200)}: no column has a usual name of the {' or the '.join(missing)}; its columns "
                 f"are {have}. Rename {cures}; or plan a card that names the columns and states `questions: N` "
-                f"(docs/deciding.md shows one). If the file holds replies, score it first, with {option('response_key')} "
-                "(`harness score --help`)."
+                "(docs/deciding.md shows one). If the file holds replies, score it first: harness score FILE "
+                f"{option('score.response_key', 'NAME')}"
             )
         return 1 + sum(1 for _ in rows)
 
