@@ -14,7 +14,8 @@ from functools import cache
 
 import numpy as np
 
-from harness.benchmarks import catalogue
+from harness.benchmarks import catalogue, questions
+from harness.benchmarks.sources import chooser
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.scoring.differences import SampleSpread, least_variance
@@ -55,16 +56,18 @@ class TypicalSpread:
 def typical_spread(benchmark: str, accuracy: float | None = None) -> TypicalSpread:
     """The typical spread of a benchmark for a model of this accuracy, a fraction; None: of the typical accuracy.
 
-    benchmark: a card's name, or the path of its file. Raises `UsageError` if there is no such card or it states no
-    questions.
+    benchmark: a card's name, or the path of its file. Raises `UsageError` if there is no such card, or if it states no
+    number of questions and its questions are no file of this machine.
     """
     card = catalogue.load(benchmark)
-    if not card.questions:
+    # Only a file of this machine is read for its number of questions.
+    n_questions = card.questions or (questions.build(card).n_all if chooser.fingerprint(card) is not None else None)
+    if not n_questions:
         raise UsageError(
-            f"the card {visible(benchmark, 80)} does not state its number of questions; "
-            "give a scored run of it instead of its name"
+            f"the card {visible(benchmark, 80)} does not state its number of questions: write `questions: N` into the "
+            "card, or give a scored run of it instead of its name"
         )
-    typical = _typical(card.name, card.questions, accuracy)
+    typical = _typical(card.name, n_questions, accuracy)
     return replace(typical, in_clusters=bool(card.cluster_key or card.original_key))
 
 

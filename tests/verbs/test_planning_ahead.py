@@ -381,6 +381,15 @@ def test_a_card_of_ones_own_is_planned_by_its_path(empty: Path) -> None:
     assert not (empty / "rows.jsonl").exists(), "the questions need not be written yet"
     assert "harness run ./own.yaml:64 … --pilot && harness score results/… && harness plan ./own.yaml:64" in done.out
     assert done.out.startswith("own: 64 samples a question in each of two runs find a difference of ")
+    # Without a number the questions of the card's file are counted, and its wrong twins: no file, a file elsewhere.
+    (empty / "set.yaml").write_text((empty / "own.yaml").read_text().replace("questions: 3\n", ""))
+    assert "the card ./set.yaml does not state its number of questions: write `questions: N` into" in (
+        harness(empty, "plan", "./set.yaml:64").err
+    )
+    (empty / "rows.jsonl").write_text("".join(f'{{"question": "{n} + 1?", "answer": "{n + 1}"}}\n' for n in range(41)))
+    assert " on the same 41 questions " in harness(empty, "plan", "./set.yaml:64").out
+    (empty / "set.yaml").write_text((empty / "set.yaml").read_text().replace("rows.jsonl", "hf://datasets/me/mine"))
+    assert "write `questions: N` into the card" in harness(empty, "plan", "./set.yaml:64").err
 
 
 def test_a_file_of_ones_own_questions_is_planned_before_any_run(empty: Path) -> None:
