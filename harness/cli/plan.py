@@ -21,7 +21,7 @@ from harness.core.nouns import count_noun, count_points, count_questions
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harness.verbs.plan import Needed, OutOfReach, Planned
+    from harness.verbs.plan import OutOfReach, Planned
     from harness.verbs.plan_typical import TypicalSpread
 
 
@@ -53,10 +53,10 @@ def command(runs: tuple[str, ...], as_json: bool, **given: Any) -> None:
     "In 80 % of repetitions": if the models truly differ by that much and the two runs are made again and again, four
     comparisons of five show the difference; one of five misses it.
 
-    The difference is between two new runs of equal size on the same questions; with --versus, between a new run and one
-    that is there already; with --published-samples, between a new run and a published score, as `harness verify` finds
-    it. Several benchmarks are planned for one `harness compare` of all of them, and so is their mean: it corrects their
-    p values together, so each benchmark needs more samples than alone.
+    The difference is between two new runs of equal size on the same questions; with --versus, between a new run (RUN is
+    taken as this one) and a stored one of so many samples; with --published-samples, between a new run and a published
+    score, as `harness verify` finds it. Several benchmarks are planned for one `harness compare` of all of them, and so
+    is their mean: it corrects their p values together, so each benchmark needs more samples than alone.
 
     --margin plans another verdict of `harness compare`: that a new run is not worse by so many points or more. So many
     samples show it in 80 % of repetitions, if both models are equally good.
@@ -91,7 +91,7 @@ def command(runs: tuple[str, ...], as_json: bool, **given: Any) -> None:
         return
     _print_pilot(plans, options)
     if len(plans) > 1 and not options.published_samples:
-        _print_mean(plans[0].needed, options, len(plans))
+        _print_mean(plans, options)
     # A published score is verified by a test that is corrected for nothing else.
     if not options.published_samples:
         _print_candidates(n_tests_of(options, len(plans)))
@@ -107,6 +107,9 @@ def _print(planned: Planned, options: PlanOptions) -> None:
         _print_needed(planned, options, options.points)
     else:
         _print_forecasts(planned, options)
+    if options.other_samples and planned.needed.run:
+        run, stored = visible(planned.needed.run, 200), count_noun(options.other_samples, "sample")
+        click.echo(f"  {run} is taken as the new run; the stored one has {stored} a question")
     if not options.published_samples and options.margin is None:
         _print_new_questions(planned, options)
 
@@ -138,8 +141,9 @@ def _print_new_questions(planned: Planned, options: PlanOptions) -> None:
     )
 
 
-def _print_mean(needed: Needed, options: PlanOptions, n_benchmarks: int) -> None:
+def _print_mean(plans: Sequence[Planned], options: PlanOptions) -> None:
     """Print what the mean of all benchmarks shows and needs, and that they are planned for one comparison."""
+    needed, n_benchmarks = plans[0].needed, len(plans)
     name = f"mean of the {n_benchmarks} benchmarks"
     if needed.smallest_difference_of_mean is not None:
         click.echo(
@@ -170,11 +174,10 @@ def _print_candidates(n_tests: int) -> None:
 
     # The points grow as f of the formula, and the samples as its square.
     factors = [power_factor(n * n_tests) / power_factor(n_tests) for n in CANDIDATES]
-    few, many = CANDIDATES
     click.echo(
-        f"Planned for one candidate beside one baseline. If one `harness compare` has {few} (or {many}) candidates, it "
-        f"takes {factors[0] ** 2:.1f} ({factors[1] ** 2:.1f}) times the samples, or shows {factors[0]:.2f} "
-        f"({factors[1]:.2f}) times the points."
+        "Planned for one candidate beside one baseline. If one `harness compare` has "
+        f"{CANDIDATES[0]} (or {CANDIDATES[1]}) candidates, it takes {factors[0] ** 2:.1f} ({factors[1] ** 2:.1f}) times "
+        f"the samples, or shows {factors[0]:.2f} ({factors[1]:.2f}) times the points."
     )
 
 
@@ -282,9 +285,9 @@ def _if_equal(options: PlanOptions) -> str:
 
 def _if_of_mean(options: PlanOptions) -> str:
     """The condition of a planned mean."""
-    return (
-        "if every benchmark differs by it" if options.margin is None else "if both are equally good on every benchmark"
-    )
+    if options.margin is None:
+        return "if every benchmark differs by it"
+    return "if both are equally good on every benchmark"
 
 
 def _rounded_up(points: float) -> str:
@@ -319,7 +322,7 @@ def _print_pilot(plans: Sequence[Planned], options: PlanOptions) -> None:
 
 
 def _flags(options: PlanOptions) -> list[str]:
-    """The options that say what the new run is compared with, and the difference or margin that is planned."""
+    """The options that say what the new run is compared with, and last the difference or margin that is planned."""
     given = {
         "--versus": options.other_samples,
         "--published-samples": options.published_samples,
@@ -384,7 +387,7 @@ def _print_out_of_reach(name: str, beyond: OutOfReach, options: PlanOptions) -> 
     click.echo(
         f"{name}: {_never(options)}; the smallest {_noun(options)} that some number {verb} is {count_points(least)}"
     )
-    click.echo(f"  plan a larger {_noun(options)} ({_flag(options)} {least})")
+    click.echo(f"  plan a larger {_noun(options)} ({_flags(options)[-2]} {least})")
     if beyond.enough is not None:
         kind, flag = ("published score", "published-samples") if options.published_samples else ("run", "versus")
         click.echo(
@@ -395,17 +398,11 @@ def _print_out_of_reach(name: str, beyond: OutOfReach, options: PlanOptions) -> 
 
 def _print_new_runs(plans: Sequence[Planned], options: PlanOptions) -> None:
     """Print the command that plans two new runs for the difference that the stored samples cannot show."""
-    names = [visible(name, 200) for name in dict.fromkeys(planned.source.name for planned in plans)]
+    names = dict.fromkeys(visible(planned.source.name, 200) for planned in plans)
     accuracy = [] if options.accuracy is None else ["--accuracy", f"{options.accuracy:g}"]
-    words = shlex.join(["harness", "plan", *names, _flag(options), f"{options.points:g}", *accuracy])
-    verb = "find" if options.margin is None else "show"
+    words = shlex.join(["harness", "plan", *names, *_flags(options)[-2:], *accuracy])
     side = "published score" if options.published_samples else "stored samples"
-    click.echo(f"Two new runs on the same questions, without the {side}, {verb} it: {words}")
-
-
-def _flag(options: PlanOptions) -> str:
-    """The flag of the points that are planned."""
-    return "--detect" if options.margin is None else "--margin"
+    click.echo(f"Two new runs on the same questions, without the {side}, {_verb(2, options)} it: {words}")
 
 
 def _print_forecasts(planned: Planned, options: PlanOptions) -> None:

@@ -522,5 +522,11 @@ def test_a_pilot_says_how_uncertain_its_plan_is_and_what_both_runs_take(tmp_path
     assert many is not None
     assert few < needed.samples <= many  # type: ignore[operator]
     assert f"the number is between {few} and {many}" in harness(tmp_path, "plan", "first", "--detect", "20").out
+    for points in ("20", "1"):
+        versus = harness(tmp_path, "plan", "first", "--detect", points, "--versus", "8").out
+        assert f"  {tmp_path}/first is taken as the new run; the stored one has 8 samples a question\n" in versus
+    assert (
+        "is taken as the new run" not in done.out + harness(tmp_path, "plan", "first:8", "--published-samples", "8").out
+    )
     (beside,) = reasoning_harness.plan(tmp_path / "first:8", other_samples=64)
     assert beside.second_forecast is None
