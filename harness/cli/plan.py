@@ -163,6 +163,10 @@ def _print_mean(plans: Sequence[Planned], options: PlanOptions) -> None:
         "of their mean together; compared alone, each needs fewer samples. It prints the mean if each of the two runs "
         "has all of them: in one run folder, or in the cells of one sweep."
     )
+    if any(planned.source.n_questions for planned in plans):
+        click.echo(
+            "A file has a run folder of its own: one folder of all benchmarks needs a card for it (docs/deciding.md)"
+        )
 
 
 def _print_candidates(n_tests: int) -> None:
@@ -176,8 +180,8 @@ def _print_candidates(n_tests: int) -> None:
     factors = [power_factor(n * n_tests) / power_factor(n_tests) for n in CANDIDATES]
     click.echo(
         "Planned for one candidate beside one baseline. If one `harness compare` has "
-        f"{CANDIDATES[0]} (or {CANDIDATES[1]}) candidates, it takes {factors[0] ** 2:.1f} ({factors[1] ** 2:.1f}) times "
-        f"the samples, or shows {factors[0]:.2f} ({factors[1]:.2f}) times the points."
+        f"{CANDIDATES[0]} (or {CANDIDATES[1]}) candidates, it takes {factors[0] ** 2:.1f} ({factors[1] ** 2:.1f}) "
+        f"times the samples, or shows {factors[0]:.2f} ({factors[1]:.2f}) times the points."
     )
 
 

@@ -405,6 +405,9 @@ def test_a_file_of_ones_own_questions_is_planned_before_any_run(empty: Path) -> 
         "harness run aime24:2 … --out results/… && harness run --data my50.jsonl --samples 2 … --out results/… && "
         "harness score results/… && harness plan my50.jsonl:1 aime24:1\n"
     ) in one
+    own_folder = "A file has a run folder of its own: one folder of all benchmarks needs a card for it"
+    assert own_folder in one
+    assert own_folder not in harness(empty, "plan", "aime25:1", "aime24:1").out + done.out
     assert harness(empty, "plan", "my50.jsonl", "--detect", "5", "--accuracy", "80").code == 0
     # The wrong twin: a file with replies is scored first.
     (empty / "theirs.jsonl").write_text('{"problem": "1 + 1?", "answer": "2", "response": "It is 2."}\n')
