@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -121,30 +121,43 @@ def by_columns(
     question: str | None,
     question_id: str | None,
     *,
-    needs_reference: bool = True,
+    questions: Sequence[Question] = (),
+    by: str | None = None,
 ) -> Iterator[OutputRow]:
     """Read any file by its columns. response, answer, question, question_id: names of columns; None: the usual names.
+    A column has one use: one that is named is never guessed for another, nor is the response for the reference.
 
-    needs_reference: no benchmark has the references of these questions. Raises `UsageError` if a column is missing.
+    questions: of the benchmark, which has their references. by: the column that splits the file; None: none does.
+    Raises `UsageError` if a column is missing.
     """
     ahead = iter(rows)
     first = next(ahead)
-    response_column = _require_column(first, response, RESPONSE_COLUMNS, "the response", "response_key")
+    names = [name for name in (response, answer, question, question_id, by) if name is not None]
+    taken = {usual_columns.find((name,), first.value) for name in names}
+    response_column = _find_column(first, response, RESPONSE_COLUMNS, taken)
     usual_answers = (*GOLD_COLUMNS, *ANSWER_COLUMNS)
-    answer_column = _find_column(first, answer, usual_answers, "the reference")
-    if needs_reference:
-        answer_column = _require_column(first, answer, usual_answers, "the reference", "answer_key")
-    question_column = _find_column(first, question, QUESTION_COLUMNS, "the question")
-    id_column = _find_column(first, question_id, (), "the id")
-    usual_column = None if question_id else usual_columns.find(ID_COLUMNS, first.value)
+    answer_column = _find_column(first, answer, usual_answers, taken | {response_column})
+    if response_column is None:
+        _refuse_wide_table(first, questions)
+        raise _column_error(first, response, "the response", "response_key", answer_column if questions else None)
+    if answer_column is None and (answer is not None or not questions):
+        raise _column_error(first, answer, "the reference", "answer_key")
+    question_column = _find_column(first, question, QUESTION_COLUMNS, taken)
+    if question_column is None and question is not None:
+        raise _column_error(first, question, "the question", "question_key")
+    id_column = _find_column(first, question_id, (), taken)
+    if id_column is None and question_id is not None:
+        raise _column_error(first, question_id, "the id", "id_key")
+    usual_column = None if question_id else _find_column(first, None, ID_COLUMNS, taken)
     for row in chain([first], ahead):
         for column in (response_column, answer_column):
             if column is not None and column not in row.value:
                 raise UsageError(f"{row.where} has no column {visible(column)!r}, which earlier rows have")
         text = row.value.get(question_column) if question_column else None
+        free = Row(row.where, {name: row.value[name] for name in row.value if name not in taken}) if names else row
         yield OutputRow(
             row.where,
-            _responses(row, row.value[response_column], response_column),
+            _responses(free, row.value[response_column], response_column),
             question=cells.as_text(text),
             answer=None if answer_column is None else row.value[answer_column],
             question_id=cells.id_of(row.value.get(id_column)) if id_column else None,
@@ -391,25 +404,38 @@ def _responses(row: Row, value: Any, column: str) -> list[Response]:
     ]
 
 
-def _find_column(row: Row, column: str | None, usual: Iterable[str], role: str) -> str | None:
-    """`column` itself if the user names one, else the first of the usual names that the row has, or None.
+def _find_column(row: Row, column: str | None, usual: Iterable[str], taken: Collection[str | None]) -> str | None:
+    """`column` if the user names one, else the first of the usual names that the row has; None if it has none.
 
-    role: what the column should hold, for messages. Raises `UsageError` if the row lacks the named column.
+    taken: the columns that are something else, which no usual name finds.
     """
     if column is not None:
-        if (named := usual_columns.find((column,), row.value)) is not None:
-            return named
-        have = ", ".join(visible(name, 60) for name in list(row.value)[:40])
+        return usual_columns.find((column,), row.value)
+    return usual_columns.find(usual, [name for name in row.value if name not in taken])
+
+
+def _column_error(row: Row, column: str | None, role: str, field: str, perhaps: str | None = None) -> UsageError:
+    """The error for a row without the column that the user names, or without a usual one. role: what it should hold.
+
+    perhaps: a column that may hold it.
+    """
+    have = ", ".join(visible(name, 60) for name in list(row.value)[:40])
+    if column is not None:
         near = near_names(column, row.value)
-        raise UsageError(f"{row.where} has no column {visible(column)!r} for {role}; it has {have}.{near}")
-    return usual_columns.find(usual, row.value)
+        return UsageError(f"{row.where} has no column {visible(column)!r} for {role}; it has {have}.{near}")
+    named = f"name the column of {role} with {option(field)}"
+    if perhaps is not None:
+        named += f" ({option(field, perhaps)} if {visible(perhaps, 60)} is that of the replies)"
+    return UsageError(f"{row.where} has no usual column for {role}. It has {have}: {named}")
 
 
-def _require_column(row: Row, column: str | None, usual: Iterable[str], role: str, field: str) -> str:
-    name = _find_column(row, column, usual, role)
-    if name is None:
-        have = ", ".join(visible(name, 60) for name in list(row.value)[:40])
+def _refuse_wide_table(row: Row, questions: Sequence[Question]) -> None:
+    """Raise `UsageError` for a row that may hold all replies of one pupil: columns are named as questions."""
+    ids = {question.question_id for question in questions}
+    named = [visible(name, 60) for name in row.value if name in ids or name.isdecimal()]
+    if len(named) > 1:
         raise UsageError(
-            f"{row.where} has no usual column for {role}. It has {have}: name the column of {role} with {option(field)}"
+            f"{row.where} has no column of the response, but columns that are named as questions ({named[0]}, "
+            f"{named[1]} …): make one row for each pupil and question, in three columns such as name,id,response or "
+            f"姓名,题号,学生答案, and name the column of ids with {option('id_key')}"
         )
-    return name

@@ -128,6 +128,7 @@ def read(
     benchmark: str | None = None,
     half_done: bool = False,
     part: Sequence[Row] | None = None,
+    by: str | None = None,
 ) -> Outputs:
     """The (question, sample) pairs of a file, in its order. Raises `UsageError` that names file, line and field.
 
@@ -138,7 +139,7 @@ def read(
     recognises the tool. questions: those of a card, which has the reference answers if the file has none.
     repeats: the meaning of equal questions in a file without ids (`Repeats`). benchmark: name of the benchmark in
     scores; None: the file's name. half_done: leave out an unfinished last line, whose writer was killed. part: the rows
-    of the file to read (`parts.split`), as if it had no others; None: all.
+    of the file to read (`parts.split`), as if it had no others; None: all. by: the column that splits the file.
     """
     path = Path(path)
     name = benchmark or path.name.split(".")[0] or "outputs"
@@ -153,14 +154,14 @@ def read(
         )
     seen = _RowIdentities()
     checksum = tables.Checksum()
-    for row in _read_rows(path, format, keys, questions, half_done=half_done, checksum=checksum, part=part):
+    for row in _read_rows(path, format, keys, questions, half_done=half_done, checksum=checksum, part=part, by=by):
         seen.add(row)
     if not seen.rows:
         raise UsageError(f"{visible(str(path))} holds no finished sample")
     ids = _row_ids(seen, repeats)
 
     def pairs(numbers: SampleNumbers) -> Iterator[tuple[Question, Sample]]:
-        rows = _read_rows(path, format, keys, questions, again=True, half_done=half_done, part=part)
+        rows = _read_rows(path, format, keys, questions, again=True, half_done=half_done, part=part, by=by)
         return _pairs(rows, ids, name, visible(f"{path.parent}/"), numbers)
 
     only_ids = seen.all_named and not any(identity.content for identity in seen.distinct)
@@ -205,12 +206,13 @@ def _read_rows(
     half_done: bool = False,
     checksum: tables.Checksum | None = None,
     part: Sequence[Row] | None = None,
+    by: str | None = None,
 ) -> Iterable[OutputRow]:
     """The rows of a file of outputs. format: None recognises it. Raises `UsageError`.
 
     keys: the columns that the user names for response, reference, question and id. again: whether this is the second
     reading; the first one may leave out the texts of the responses. half_done: leave out an unfinished last line.
-    part: the only rows to read.
+    part: the only rows to read. by: the column that splits the file.
     """
     if format is None and not any(keys):
         if path.suffix == ".eval":
@@ -251,7 +253,7 @@ def _read_rows(
             raise _no_questions_error(path, format)
         return formats.openai_batch(rows, questions)
     if format == "columns":
-        return formats.by_columns(rows, *keys, needs_reference=not questions)
+        return formats.by_columns(rows, *keys, questions=questions, by=by)
     if format == "evalscope":
         return layouts.evalscope(rows)
     reader = {"llmeval": formats.llmeval, "limo": formats.limo, "lm_eval": formats.lm_eval}[format]

@@ -136,14 +136,14 @@ def make_runs(path: Path, column: str, options: ScoreOptions, watcher: Watcher) 
     card = _questions_of(options.benchmark) if options.benchmark else None
     parts = split(path, column)
     # The whole file is read first: it has every mistake of its parts, so none of them leaves half of the runs.
-    whole, pairs, _ = _read(path, options, card)
+    whole, pairs, _ = _read(path, options, card, by=column)
     for _ in pairs:
         pass
     names = _folder_names(parts)
     folders: dict[str, RunFolder] = {}
     incomplete = []
     for value, rows in parts.items():
-        read, pairs, card_questions = _read(path, options, card, rows)
+        read, pairs, card_questions = _read(path, options, card, rows, column)
         folders[value], n_unanswered = _write_run(out / names[value], read, pairs, card_questions, options)
         incomplete += [names[value]] if n_unanswered else []
     _warn_of_reading(path, whole, options, watcher)
@@ -232,17 +232,19 @@ def _read(
     options: OutputsOptions,
     card: tuple[Prompt, Sequence[Question]] | None = None,
     part: Sequence[tables.Row] | None = None,
+    by: str | None = None,
 ) -> tuple[outputs.Outputs, outputs.Pairs, Sequence[Question]]:
     """The outputs in `path`, their (question, sample) pairs, and all questions of the benchmark that is named.
 
     The questions of the pairs are the benchmark's; without one, they are the file's own. card: the benchmark's prompt
-    and questions, if they are built already. part: the rows to read; None: all. Raises `UsageError` with file and line.
+    and questions, if they are built already. part: the rows to read; None: all. by: the column that splits the file.
+    Raises `UsageError` with file and line.
     """
     columns = {name: getattr(options, name) for name in ("response_key", "answer_key", "question_key", "id_key")}
     benchmark = options.benchmark
     prompt, card_questions = card or (_questions_of(benchmark) if benchmark else (None, ()))
     read = outputs.read(
-        path, format=options.tool, questions=card_questions, repeats=options.repeats, part=part, **columns
+        path, format=options.tool, questions=card_questions, repeats=options.repeats, part=part, by=by, **columns
     )
     if not benchmark:
         return read, read, ()

@@ -22,6 +22,8 @@ from hypothesis import strategies as st
 
 from harness.benchmarks import questions
 from harness.benchmarks.card import from_file
+from harness.benchmarks.sources.tables import Row
+from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ID_COLUMNS, QUESTION_COLUMNS
 from harness.core.errors import UsageError
 from harness.core.records import Question, Sample
 from harness.foreign import formats, outputs
@@ -382,6 +384,52 @@ def test_a_table_of_another_suffix_is_told_that_the_suffix_decides(tmp_path: Pat
     assert shape(read(tmp_path / "typed.tsv")) == [1]
     (tmp_path / "lines.txt").write_text('\n{"question": "1 + 1?", "answer": "2", "response": "2"}\n')
     assert shape(read(tmp_path / "lines.txt")) == [1]
+
+
+CARD = (Question(benchmark="b", question_id="1", references=("5",), kind="math", row_digest="", prompt_digest=""),)
+
+
+def test_a_column_that_is_named_for_one_use_is_guessed_for_no_other() -> None:
+    keys = {"response": "response_key", "answer": "answer_key", "question": "question_key", "question_id": "id_key"}
+    usual = {*formats.RESPONSE_COLUMNS, *formats.REASONING_COLUMNS, *formats.GOLD_COLUMNS, *ANSWER_COLUMNS}
+    for column in sorted({*usual, *QUESTION_COLUMNS, *ID_COLUMNS, "finish_reason", "sample_index", "model"}):
+        for use in (*keys, "by"):
+            cells = {"r": "so 5", "a": "6", "q": "p", "i": "1", column: "7"}
+            others = dict(zip(keys, "raqi", strict=True))
+            named = others | {use: column} if use == "by" else {**dict.fromkeys(keys), use: column}
+            # Other columns that a use needs are named, too, so that only this one can be guessed.
+            rows = [Row("t.csv:2", cells)]
+            alone = {**named, "response": named["response"] or "r"}
+            (row,) = formats.by_columns(rows, **alone, questions=CARD)
+            uses = {
+                "response": row.responses[0].text,
+                "answer": row.answer,
+                "question": row.question,
+                "question_id": row.question_id,
+                "usual": row.usual_id,
+                "reasoning": row.responses[0].reasoning,
+                "finish": row.responses[0].finish_reason,
+            }
+            assert [name for name, value in uses.items() if value == "7"] == ([] if use == "by" else [use]), column
+
+
+def test_a_column_of_replies_is_no_reference_and_a_wide_table_is_told_its_rows() -> None:
+    (row,) = formats.by_columns([Row("t.csv:2", {"回答": "5"})], None, None, None, None, questions=CARD)
+    assert (row.responses[0].text, row.states_reference) == ("5", False)
+    for cells, keys, message in (
+        ({"题号": "1", "答案": "5"}, [None, None], r"response_key='答案' if 答案 is that of the replies"),
+        ({"题号": "1", "name": "5"}, [None, None], r"the response with response_key$"),
+        ({"姓名": "x", "1": "5", "2": "6"}, [None, None], r"\(1, 2 …\): make one row for each pupil and question"),
+        (
+            {"姓名": "x", "1": "5", "2": "6"},
+            ["答案", None],
+            r"such as name,id,response or 姓名,题号,学生答案, .* id_key$",
+        ),
+    ):
+        with pytest.raises(UsageError, match=message):
+            next(iter(formats.by_columns([Row("t.csv:2", cells)], *keys, None, None, questions=CARD)))
+    with pytest.raises(UsageError, match="no usual column for the reference"):  # else each reply is its own reference
+        next(iter(formats.by_columns([Row("t.csv:2", {"题目": "1", "回答": "5"})], None, None, None, None)))
 
 
 @pytest.mark.parametrize("column", ["回答", "回复", "学生答案"])
