@@ -36,6 +36,7 @@ from harness.grading.find.extract import (
     candidates,
     extract_from,
     limits_box,
+    same_text,
     shorten_answer,
     stated_in_box,
 )
@@ -479,6 +480,8 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
         if row is not extraction:
             return row
     extraction = _with_opposite(question, text, _of_sentence(question, text, extraction))
+    if is_ruled and extraction.method == UNSTATED and not (text.isascii() or truncated):
+        extraction = same_text(text, start, end, question.references) or extraction
     # A reference of one value keeps its reading: the last of several lines is then the result of the others.
     if is_ruled and (parts := most_values(question.references)) > 1 and extraction.answer not in question.references:
         extraction = with_values_beside(extraction, text, start, end, parts)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import harness
+from tests.grading.outcomes import outcome
 
 POINTS = [n / 8 for n in range(-88, 89)]
 Holds = Callable[[float], bool]
@@ -89,3 +90,29 @@ def test_an_inequality_is_the_answer_as_a_result_only(reference: str, inequality
         form for form in REPEATS if harness.grade(reference, form.format(w=inequality)).outcome in ("correct", "wrong")
     }
     assert plain == set()
+
+
+def test_a_bound_is_stated_alone_behind_so_with_every_sign_in_text_and_in_formulas() -> None:
+    behind = ("所以{}。", "因此 ${}$。", "故{}", "So {}.", "Therefore ${}$.", "∴{}", "3x-1=0，所以{}。")
+    open_words = (
+        "因为{}。",
+        "已知{}。",
+        "那么{}。",
+        "所以设{}。",
+        "所以当{}时。",
+        "所以{}吗？",
+        "题目说{}，所以{}。",
+        "Since {}",
+    )
+    open_words += ("We know {}.", "Suppose {}.", "Given {}.", "So maybe {}.", "So not {}.", "So {}?", "Then {}.")
+    for sign, other in zip("<>≤≥", "≤≥<>", strict=True):
+        bound = f"x{sign}4"
+        for form in behind:
+            assert outcome(bound, form.replace("{}", bound)) == "correct", form
+            for wrong in (f"x{sign}5", f"x{other}4"):
+                assert outcome(bound, form.replace("{}", wrong)) in ("wrong", "undecided"), (form, wrong)
+        for form in open_words:
+            assert outcome(bound, form.replace("{}", bound)) == "undecided", form
+    assert outcome("x=2或x=3", "所以x=2或x=3。") == "correct"
+    assert outcome("x=2或x=3", "所以x=2或x=4。") == "wrong"
+    assert outcome("x=2或x=3", "因为x=2或x=3。") == "undecided"

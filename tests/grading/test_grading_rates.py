@@ -10,7 +10,9 @@ from itertools import product
 import pytest
 
 import harness
+from harness.grading.verdict import grade
 from tests.budget import share_of
+from tests.grading.given import question, sample
 
 PLAIN = {"元": ("元",), "千米": ("千米", "公里"), "米": ("米",), "升": ("升",), "吨": ("吨",)}
 """A unit → its spellings."""
@@ -92,3 +94,28 @@ def test_a_full_width_slash_is_read_like_another(value: str, others: tuple[str, 
         expected = harness.grade(reference, reply).outcome
         assert harness.grade(reference, slashed).outcome == expected, (reference, slashed)
     assert {harness.grade(value, reply.replace("/", "／")).outcome for reply in replies[:5]} == {"correct"}
+
+
+def test_the_text_of_a_reference_is_right_and_a_further_answer_leaves_the_per_of_the_rate_out() -> None:
+    said = "每千克苹果6元"
+    for reply in (said, f"{said}。", f"答：{said}。", f"12÷2=6（元）\n**答**：{said}", f"答案：{said}"):
+        assert decided(reply, said) == decided(reply, "6元/千克", said) == "correct", reply
+    for reply in (
+        f"答：不是{said}。",
+        f"小明答：{said}。",
+        f"答：{said}吗？",
+        f"答：5元。\n答：{said}。",
+        f"答：{said}多。",
+    ):
+        assert decided(reply, "6元/千克", said) != "correct", reply
+    for thing, other in (("千克", "箱"), ("箱", "千克"), ("本", "支"), ("平方米", "米")):
+        assert decided(f"答：每{thing}货6元。", f"6元/{thing}", "6元") == "correct"
+        assert decided(f"答：每{thing}货7元。", f"6元/{thing}", "6元") != "correct"
+        assert decided(f"答：每{other}货6元。", f"6元/{thing}", "6元") == "undecided"
+        assert (
+            decided(f"答：每{thing}货6元。", f"6元/{thing}") == decided(f"答：每{thing}货6元。", "6元") == "undecided"
+        )
+
+
+def decided(reply: str, *references: str) -> str:
+    return grade(question(*references), sample(reply)).verdict

@@ -57,6 +57,7 @@ MAX_CHARS = 120
 """Longest sentence that is read, in characters."""
 
 _LEADS = re.compile(rf"\s*(?:{LEAD})*")
+_SO = re.compile(r"(?:所以|因此|因而|故|从而|可知|可得|综上(?:所述)?|∴)[，,：:、\s]*\Z")
 _TOTAL = re.compile("一共|总共")
 _COUNTED = rf"(?:{CLASSIFIER}|天|小时|分钟|年|周|个月)"
 _NUMBER = rf"(?:\d+|[{NUMERAL_SIGNS}]+)"
@@ -206,7 +207,7 @@ def answering_quantity(sentence: str, *, announced: bool = False, earlier: str =
         before = sentence[begin : span[0]]
         if "原来" in before or _COMPARED.search(before) is not None:
             return None
-        if not concludes and not _agrees(earlier, sentence[slice(*span)]):
+        if not concludes and not agrees(earlier, sentence[slice(*span)]):
             return None
     return span
 
@@ -300,7 +301,7 @@ def conclusion_of(sentence: str, earlier: str) -> tuple[int, int]:
     lead = _LEADS.match(sentence)
     begin = 0 if lead is None else lead.end()
     end = len(sentence.rstrip(ENDS))
-    return (begin, end) if begin or _agrees(earlier, sentence[:end]) else (end, end)
+    return (begin, end) if begin or agrees(earlier, sentence[:end]) else (end, end)
 
 
 def answering_weekday(sentence: str) -> tuple[int, int] | None:
@@ -328,7 +329,10 @@ def obstacle(sentence: str, *, announced: bool) -> str:
     words = _ANY_QUANTITY.sub("", sentence)
     if chinese_statement(sentence, announced=announced) or len(_HAN.findall(words)) < _MIN_HAN or judgement(sentence):
         return ""
-    if answering_quantity(sentence, announced=True) is not None:
+    if (span := answering_quantity(sentence, announced=True)) is not None:
+        if answering_quantity(sentence) is not None:
+            value = sentence[slice(*span)]
+            return f"its words before {value} make it a rate or a part of a whole, and not that of the reference"
         return "" if announced else "a sentence of this form is read behind 答： and 答案是 only"
     held = [quantity.group() for quantity in _ANY_QUANTITY.finditer(_MEANT.sub("", sentence))]
     if not held:
@@ -403,7 +407,7 @@ def _at_time_of_day(sentence: str, begin: int, end: int) -> tuple[int, int] | No
 
 def _solutions(sentence: str, begin: int, end: int) -> tuple[int, int] | None:
     """Return the span of the equations, inequalities or point by which a clause states the solutions: 解集是x>3."""
-    forms = (*STATING_FORMS, CONCLUDED) if begin else STATING_FORMS
+    forms = STATING_FORMS if _SO.search(sentence, 0, begin) is None else (*STATING_FORMS, CONCLUDED)
     stated = next((match for form in forms if (match := form.fullmatch(sentence, begin, end)) is not None), None)
     return None if stated is None or not _is_plain(_OF_LIST.sub("", stated["head"])) else stated.span("list")
 
@@ -416,7 +420,7 @@ def _is_plain(words: str) -> bool:
     return re.search(rf"[，,。；;：:！!\n\d{NUMERAL_SIGNS}]", words) is None
 
 
-def _agrees(earlier: str, value: str) -> bool:
+def agrees(earlier: str, value: str) -> bool:
     """Whether no sentence of the text before the last one draws a conclusion with another value."""
     conclusions = [conclusion.group() for conclusion in _CONCLUDES.finditer(earlier)]
     values = _VALUES.findall(conclusions[-1]) if conclusions else []

@@ -12,6 +12,7 @@ _CLAUSE_MARK = re.compile(r"[，,。；;：:！!？?\n]")
 _PER = re.compile(
     r"每(?P<of>小时|时|分钟?|秒钟?|天)(?:能|可以?)?(?:行驶?|走|跑|骑|飞行?|生产|加工|修|做|织|流|抽水|注水)?了?\s*\Z"
 )
+_EACH_THING = re.compile(rf"每({UNIT}|{CLASSIFIER})")
 _NAME_OF_VALUE = re.compile(r".*(?:[是为=＝]|等于)")
 _EACH_ONE = re.compile(rf"每|(?<![\d.{NUMERAL_SIGNS}])[1一](?:个?小时|分钟?|秒钟?)")
 """Words that make a clause a rate: 每小时行40千米, 1小时行40千米."""
@@ -50,6 +51,12 @@ def of_clause(answer: str, head: str, references: Sequence[str]) -> str | None:
     clause += "" if name is None else name.group()
     # A bare reference names no unit, so that a rate and a length with its number are one answer to it.
     if (per := _EACH_ONE.findall(clause)) == [] or any(map(_WITHOUT_UNIT.fullmatch, references)):
+        return answer
+    # Two references, 6元/千克 and 6元, say that 每千克 may be left out, whatever thing it is said of: 每千克苹果6元.
+    things = _EACH_THING.findall(clause) if len(per) == 1 and any(map(_WITH_UNIT.fullmatch, references)) else []
+    if any(
+        reference.endswith(f"/{thing}") or f"每{thing}" in reference for thing in things for reference in references
+    ):
         return answer
     rate = _PER.search(clause) if any(map(_RATE.search, references)) and len(per) == 1 else None
     return None if rate is None or _WITH_UNIT.fullmatch(answer) is None else f"每{rate['of']}{answer}"

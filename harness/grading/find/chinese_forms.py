@@ -13,14 +13,15 @@ from harness.grading.find.chinese import ABOUT, CLASSIFIER, UNIT
 
 _SIGNED = r"[-−－]?\d+(?:\.\d+)?(?:/\d+)?"
 _EQUATION = r"[a-zA-Z][₁₂12]?\s*[=＝]\s*[-−]?\d+(?:\.\d+)?(?:/\d+)?"
-_BOUND = rf"(?:[a-zA-Z]\s*[<>＜＞≤≥]\s*{_SIGNED}|{_SIGNED}\s*[<>＜＞≤≥]\s*[a-zA-Z](?:\s*[<>＜＞≤≥]\s*{_SIGNED})?)"
+_LESS = "(?:[<>]=?|[＜＞≤≥])"
+BOUND = rf"(?:[a-zA-Z]\s*{_LESS}\s*{_SIGNED}|{_SIGNED}\s*{_LESS}\s*[a-zA-Z](?:\s*{_LESS}\s*{_SIGNED})?)"
 _SOLUTION_SET = re.compile(
-    rf"(?P<head>[^，,。；;=＝<>]{{0,20}}(?:解集?|取值范围)[是为]|解得)\s*(?P<list>{_BOUND}(?:\s*或\s*{_BOUND})?)"
+    rf"(?P<head>[^，,。；;=＝<>]{{0,20}}(?:解集?|取值范围)[是为]|解得)\s*(?P<list>{BOUND}(?:\s*或\s*{BOUND})?)"
 )
 CONCLUDED = re.compile(
-    rf"(?P<head>)(?P<list>{_BOUND}(?:\s*或\s*{_BOUND})?|{_EQUATION}(?:\s*(?:[，,、和]|或者?)\s*{_EQUATION}){{1,3}})"
+    rf"(?P<head>)(?P<list>{BOUND}(?:\s*或者?\s*{BOUND})?|{_EQUATION}(?:\s*(?:[，,、和]|或者?)\s*{_EQUATION}){{1,3}})"
 )
-"""Solutions without a name, which a sentence states only behind 所以 or ∴."""
+"""Inequalities or several equations that stand alone behind 所以: behind another word they may be a condition."""
 
 _POINT = re.compile(
     rf"(?P<head>[^，,。；;=＝]{{0,20}}坐标[是为])\s*(?P<list>[(（]\s*{_SIGNED}\s*[,，]\s*{_SIGNED}\s*[)）])"

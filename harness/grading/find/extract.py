@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from harness.answers.boxed import Box, boxes_from_end, has_box, is_broken, unclosed_box, without_boxes
@@ -38,6 +38,7 @@ from harness.grading.find.beside_box import beside_box, end_of_unit, formula_aro
 from harness.grading.find.box_clause import clause_behind, is_denied, word_behind
 from harness.grading.find.box_words import name_behind
 from harness.grading.find.chinese import (
+    ENDS,
     chinese_statement,
     is_condition_in_chinese,
     is_limited,
@@ -46,7 +47,8 @@ from harness.grading.find.chinese import (
     unstated_value,
     yes_or_no,
 )
-from harness.grading.find.chinese_answers import answering_weekday, stated_quantity, unread_conclusion
+from harness.grading.find.chinese_answers import agrees, answering_weekday, stated_quantity, unread_conclusion
+from harness.grading.find.chinese_forms import BOUND
 from harness.grading.find.markup import without_markup
 from harness.grading.find.opened import opening_sentence, stating_sentence
 from harness.grading.find.qualifiers import condition_before, condition_behind, conditional_sentence, is_strict_bound
@@ -193,6 +195,8 @@ _EMPTY = re.compile(r"[\s.$…_?]*+(?:\\[lc]?dots)?[\s.$…_?]*+")
 
 _SENTENCE_IN_BOX = re.compile(r"\s*(?:\\(?:text|mbox|mathrm)\s*\{)?([^{}\\$]{1,200})\}?\s*")
 _WORD = re.compile(r"[A-Za-z]{2,}")
+_ANSWER_LABEL = re.compile(r"(?:\A|[。！？\n])[\s*]{0,8}答(?:案)?[\s*]{0,8}[:：][\s*]{0,8}\Z")
+_BOUND_ALONE = re.compile(rf"{BOUND}(?:\s+or\s+{BOUND})?[.\s]*")
 _IS_BEFORE = re.compile(r"(?i)\b(?:is|are|was|be)\s+(?:the|our|my|its|your)\s+(?:final\s+|correct\s+)?\Z")
 _OTHER_SCRIPT = re.compile(r"[\u0400-\u052f\u0590-\u06ff\u0900-\u0e7f]{2}")
 """Words of Cyrillic, Hebrew, Arabic, Indic and Thai scripts; no form of `sentences` knows their sentences."""
@@ -832,6 +836,20 @@ def _unstated_in_chinese(tail: str, kind: str) -> Extraction | None:
     return None if span is None else _at(begin + span[0], sentence[slice(*span)], UNSTATED)
 
 
+def same_text(text: str, lo: int, hi: int, references: Sequence[str]) -> Extraction | None:
+    """Return the reference that is all of text[lo:hi], or all that stands behind 答： in its last line; else None."""
+    end = lo + len(text[lo:hi].rstrip(ENDS))
+    if has_box(text, lo, hi):
+        return None
+    for reference in references:
+        begin = end - len(reference)
+        if reference and begin >= lo and text.startswith(reference, begin):
+            label = _ANSWER_LABEL.search(text, max(lo, begin - MAX_CHARS), begin)
+            if not text[lo:begin].strip() or (label is not None and agrees(text[lo : label.start()], reference)):
+                return Extraction(reference, begin, end, "line")
+    return None
+
+
 def last_sentence(tail: str) -> tuple[int, str]:
     """Return where the last sentence begins, and the sentence; empty if it is longer than `MAX_CHARS`."""
     end = len(tail.rstrip())
@@ -889,6 +907,8 @@ def _line_states(tail: str, line: str) -> bool:
     begin = tail.rfind(line)
     if begin < 0 or _WORD.search(_COMMAND.sub("", _ENVIRONMENT.sub("", tail))) is None:
         return True
+    if _BOUND_ALONE.fullmatch(line) is not None:
+        return True  # `concludes_relation` reads what stands before it
     formulas = list(_MATH.finditer(tail))
     if len(formulas) == 1:
         return statement_end(tail, formulas[0].start(), formulas[0].end()) is not None
