@@ -8,7 +8,6 @@ from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.reports.history import History
 from harness.reports.scored import ScoredBenchmark, ScoredRun
-from harness.scoring import Score
 
 _GREW: Mapping[str, str] = {
     "raced": "sampled by `harness race`, which stops when a difference appears: this difference is too large on "
@@ -36,7 +35,7 @@ def look_warnings(
         f"the baseline {visible(baseline.label)}": (baseline, of_baseline),
     }
     warnings = [
-        _missing_samples(which, scored.score, compared.history)
+        _missing_samples(which, scored, compared.history)
         for which, (compared, scored) in sides.items()
         if scored.score is not None and scored.score.n_missing
     ]
@@ -51,14 +50,21 @@ def _growth(history: History) -> str:
     return "raced" if history.grew and history.raced else history.grew
 
 
-def _missing_samples(which: str, score: Score, history: History) -> str:
-    """The warning of a run that lacks samples."""
+def _missing_samples(which: str, scored: ScoredBenchmark, history: History) -> str:
+    """The warning of a run that lacks samples. scored: has its score."""
+    score = scored.score
+    assert score is not None
     # No comparison had a part in the size that a budget gave the run.
     if not score.partial and history.sized_by_budget:
         return (
             f"{which} ended by its budget, after {count_noun(score.rounds, 'round')} of all questions; only these "
             "are compared. A budget that was set beforehand is one look, so the 5 % rate of false differences "
             "holds; it does not if you give the `harness run` command again and compare once more"
+        )
+    if scored.record.imported:
+        return (
+            f"{which} was made from a file that has no row for {count_noun(score.n_missing, 'sample')}. If only the "
+            "others were set, score by a file of the others as the benchmark"
         )
     wide = "The intervals allow for any result of missing samples, so they are wide. " if score.partial else ""
     return (

@@ -31,7 +31,7 @@ from harness.reports.settings import decided_table
 from harness.runs import Manifest, RunFolder, grades, questions, record
 from harness.runs.layout import RunLog
 from harness.runs.line_file import write_lines
-from harness.runs.manifest import BenchmarkRecord, Plan, Provenance
+from harness.runs.manifest import OUTPUTS, BenchmarkRecord, Plan, Provenance
 from harness.runs.overrides import correct
 from harness.runs.recorded_settings import difference_in_words
 from harness.runs.setting_names import in_words
@@ -361,6 +361,12 @@ def test_what_must_be_equal_and_is_not_is_named(tmp_path: Path) -> None:
     assert "holds for one look" in unfinished
     assert "race" in unfinished
     assert "The same `harness run` command again completes the run" in unfinished
+    manifest = Manifest.load(other)
+    record = msgspec.structs.replace(manifest.benchmarks["demo"], settings={OUTPUTS: {}})
+    msgspec.structs.replace(manifest, benchmarks={"demo": record}).save(other)
+    imported = " ".join(compare([base, other], CompareOptions())[0].decision.warnings)
+    assert "was made from a file that has no row for" in imported
+    assert "harness run" not in imported
     assert not any("one look" in warning for warning in second.decision.warnings)
     (graded_by,) = [warning for warning in second.decision.warnings if "graded by different graders" in warning]
     assert "the run by rules/older; the baseline by rules/1. Score both again" in graded_by
