@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import shlex
 import tempfile
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -137,8 +137,7 @@ def make_runs(path: Path, column: str, options: ScoreOptions, watcher: Watcher) 
     parts = split(path, column)
     # The whole file is read first: it has every mistake of its parts, so none of them leaves half of the runs.
     whole, pairs, _ = _read(path, options, card, by=column)
-    for _ in pairs:
-        pass
+    deque(pairs, maxlen=0)
     names = _folder_names(parts)
     folders: dict[str, RunFolder] = {}
     incomplete = []
@@ -237,8 +236,7 @@ def _read(
     """The outputs in `path`, their (question, sample) pairs, and all questions of the benchmark that is named.
 
     The questions of the pairs are the benchmark's; without one, they are the file's own. card: the benchmark's prompt
-    and questions, if they are built already. part: the rows to read; None: all. by: the column that splits the file.
-    Raises `UsageError` with file and line.
+    and questions, if they are built already. part: the rows to read. by: `make_runs`' column. Raises `UsageError`.
     """
     columns = {name: getattr(options, name) for name in ("response_key", "answer_key", "question_key", "id_key")}
     benchmark = options.benchmark

@@ -57,7 +57,7 @@ MAX_CHARS = 120
 """Longest sentence that is read, in characters."""
 
 _LEADS = re.compile(rf"\s*(?:{LEAD})*")
-_SO = re.compile(r"(?:所以|因此|因而|故|从而|可知|可得|综上(?:所述)?|∴)[，,：:、\s]*\Z")
+_SO = re.compile(r"(?:所以|因此|因而|故|于是|最后|最终|从而|可知|可得|综上(?:所述)?|∴)[，,：:、\s]*\Z")
 _TOTAL = re.compile("一共|总共")
 _COUNTED = rf"(?:{CLASSIFIER}|天|小时|分钟|年|周|个月)"
 _NUMBER = rf"(?:\d+|[{NUMERAL_SIGNS}]+)"
