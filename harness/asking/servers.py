@@ -35,6 +35,7 @@ from harness.core.secret import Secret
 from harness.generation.network.control import Signals
 from harness.generation.network.endpoints_file import EndpointsFile
 from server_launchers.engines import table as engines
+from server_launchers.folders import state_folder
 
 if TYPE_CHECKING:
     from harness.asking.watching import Watcher
@@ -130,7 +131,8 @@ def find(who: WhichServer, endpoints_file: Path | None = None, *, shared_key: bo
         return ReachedServers(provider=provider, endpoints=file.read(), about=about, file=file)
     weighted = [(address, weight) for url, weight in map(_split_weight, urls) for address in _addresses(url)]
     endpoints = tuple(replace(complete(url), weight=weight) for url, weight in weighted)
-    states = own_servers.servers_at(endpoints)
+    # Most runs ask servers that were started elsewhere, and this machine keeps no state of any.
+    states = own_servers.servers_at(endpoints) if (state_folder() / "servers").is_dir() else []
     if len(states) == 1:
         return _with_record(states[0], who, provider, endpoints)
     if states:

@@ -37,9 +37,9 @@ from harness.reports.settings import checksum_table, failure_table, rubrics, run
 from harness.reports.tables import AS_GRADED, BY_HAND, Table, endpoint_table, samples_cell, short
 from harness.runs.layout import REPORTED_RUNS, VIEWER_LINK
 from harness.scoring import QuestionTally, Score
-from harness.scoring.in_percent import ABSENT, interval_cell, percent, with_interval
 from harness.scoring.moves import moves
 from harness.scoring.score import with_verdicts_by_hand
+from harness.scoring.uncertainty import ABSENT, interval_cell, percent, with_interval
 
 MAX_PROMPT_CHARS = 240
 """Longest prompt that the page shows whole, in characters; a longer one is clipped."""

@@ -15,11 +15,11 @@ from harness.reports.plots.accuracy import curves
 from harness.reports.plots.plot import Cell, Plot, axis
 from harness.reports.tables import AT_MOST, MEANINGS, Table, p_cell, points, points_interval, short
 from harness.scoring import PairedComparison, Score
-from harness.scoring.in_percent import ABSENT, accuracy_cell, interval_cell, percent
 from harness.scoring.intervals import Interval
 from harness.scoring.late_steps import N_LATE, LateChange
 from harness.scoring.mean_difference import MeanComparison
 from harness.scoring.tally import MAX_MISSING_SHARE
+from harness.scoring.uncertainty import ABSENT, accuracy_cell, interval_cell, percent
 
 MAX_NAMED_STEPS = 8
 """Largest number of steps that `listed_steps` names."""

@@ -11,8 +11,8 @@ from harness.core.money import usd_in_words
 from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.reports.settings import cost_of_sessions, usd_of_sessions
 from harness.reports.tables import Table, short
-from harness.scoring.in_percent import ABSENT
 from harness.scoring.judging import JudgeBill, JudgeCost
+from harness.scoring.uncertainty import ABSENT
 
 
 def judge_table(runs: Sequence[ScoredRun]) -> Table | None:

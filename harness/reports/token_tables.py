@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from harness.reports.tables import Table, short
 from harness.scoring import Score
-from harness.scoring.in_percent import percent
 from harness.scoring.tokens import TokenCounts
+from harness.scoring.uncertainty import percent
 
 NO_INTERVAL = "(?)"
 """Stands for the interval of a mean of tokens where the samples are too few to estimate it."""

@@ -26,10 +26,9 @@ from harness.runs.overrides import Override
 from harness.runs.survey import count_entries
 from harness.scoring import QuestionTally, Score
 from harness.scoring.audit_order import audits
-from harness.scoring.in_percent import with_interval
 from harness.scoring.intervals import Interval
 from harness.scoring.tally import tally
-from harness.scoring.uncertainty import accuracy_intervals
+from harness.scoring.uncertainty import accuracy_intervals, with_interval
 from harness.viewer.offsets import SampleOffsets
 
 if TYPE_CHECKING:

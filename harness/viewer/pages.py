@@ -19,8 +19,8 @@ from harness.runs import questions as question_file
 from harness.runs.layout import RunFolder
 from harness.runs.overrides import Override
 from harness.scoring import Score
-from harness.scoring.in_percent import accuracy_cell
 from harness.scoring.intervals import Interval
+from harness.scoring.uncertainty import accuracy_cell
 from harness.viewer import auditing
 from harness.viewer.beside import PublishedBeside, SourcePoint
 from harness.viewer.library import ByHand, Library, OpenBenchmark, OpenRun

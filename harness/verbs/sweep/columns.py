@@ -14,8 +14,7 @@ from harness.core.inert import visible
 from harness.reports import published
 from harness.reports.tables import AT_MOST
 from harness.scoring import PublishedComparison
-from harness.scoring.in_percent import ABSENT, accuracy_cell, percent
-from harness.scoring.uncertainty import pass_at
+from harness.scoring.uncertainty import ABSENT, accuracy_cell, pass_at, percent
 from harness.verbs.sweep.results import CellResult
 
 MARK = " *"

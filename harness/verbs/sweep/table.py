@@ -26,7 +26,7 @@ from harness.reports.series import benchmark_plot, late_table, series_table
 from harness.reports.tables import Table, points, short
 from harness.scoring.columns import ends
 from harness.scoring.deciding import LEVEL
-from harness.scoring.in_percent import ABSENT, accuracy_cell, interval_cell, percent
+from harness.scoring.uncertainty import ABSENT, accuracy_cell, interval_cell, percent
 from harness.verbs.sweep import curves
 from harness.verbs.sweep.cells import AXES
 from harness.verbs.sweep.columns import (
