@@ -10,8 +10,8 @@ import msgspec
 from harness.core.inert import safe_name
 from harness.reports.tables import AS_GRADED, BY_HAND, MEANINGS, Table, note, short, warnings_of_row
 from harness.scoring import GroupScore, Score
-from harness.scoring.score import with_verdicts_by_hand
-from harness.scoring.uncertainty import ABSENT, accuracy_cell, interval_cell, percent, with_interval
+from harness.scoring.score import accuracy_cell, with_verdicts_by_hand
+from harness.scoring.uncertainty import ABSENT, interval_cell, percent, with_interval
 
 if TYPE_CHECKING:
     from harness.reports.scored import ScoredRun

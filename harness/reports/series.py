@@ -18,8 +18,9 @@ from harness.scoring import PairedComparison, Score
 from harness.scoring.intervals import Interval
 from harness.scoring.late_steps import N_LATE, LateChange
 from harness.scoring.mean_difference import MeanComparison
+from harness.scoring.score import accuracy_cell
 from harness.scoring.tally import MAX_MISSING_SHARE
-from harness.scoring.uncertainty import ABSENT, accuracy_cell, interval_cell, percent
+from harness.scoring.uncertainty import ABSENT, interval_cell, percent
 
 MAX_NAMED_STEPS = 8
 """Largest number of steps that `listed_steps` names."""

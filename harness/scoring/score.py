@@ -53,9 +53,11 @@ from harness.scoring.uncertainty import (
     Intervals,
     accuracy_intervals,
     g_pass_at,
+    interval_cell,
     maj_at,
     pass_at,
     pass_hat,
+    percent,
     question_error,
     sampling_error,
     unequal_clusters,
@@ -756,3 +758,19 @@ def _powers_of_two(limit: int) -> list[int]:
 
 def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
+
+
+def accuracy_cell(score: Score, unit: str = "") -> str:
+    """The accuracy in percent with its sampling interval: `57.1 (55.9–58.3)`; with the unit, `57.1 % (55.9–58.3)`.
+
+    `57.1 (at most 39.2–73.3)` with one sample a question; `57.1 (bounds 50.0–61.2)` where missing samples can move the
+    accuracy out of the interval.
+    """
+    value = percent(score.accuracy, unit)
+    interval, bounds = score.sampling_interval, Interval(score.bounds.low, score.bounds.high)
+    beyond = interval is None or bounds.low < interval.low or bounds.high > interval.high
+    if score.accuracy is None or (score.partial and beyond):
+        return f"{value} (bounds {interval_cell(bounds)})"
+    if interval is None:  # An earlier version scored this run and stored no intervals.
+        return value
+    return f"{value} ({interval_cell(interval, at_most=score.sampling_error is None)})"

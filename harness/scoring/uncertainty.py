@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -42,9 +42,6 @@ from harness.scoring.intervals import (
     widest_limits,
 )
 from harness.scoring.tally import QuestionTally
-
-if TYPE_CHECKING:
-    from harness.scoring.score import Score
 
 MAX_LABEL_CHARS = 80
 """Longest name or value of a metadata field in a score; a longer one is clipped."""
@@ -354,22 +351,6 @@ def interval_cell(interval: Interval | None, *, at_most: bool = False) -> str:
     while digits < MAX_DIGITS and f"{100 * interval.low:.{digits}f}" == f"{100 * interval.high:.{digits}f}":
         digits += 1
     return f"{'at most ' if at_most else ''}{100 * interval.low:.{digits}f}–{100 * interval.high:.{digits}f}"
-
-
-def accuracy_cell(score: Score, unit: str = "") -> str:
-    """The accuracy in percent with its sampling interval: `57.1 (55.9–58.3)`; with the unit, `57.1 % (55.9–58.3)`.
-
-    `57.1 (at most 39.2–73.3)` with one sample a question; `57.1 (bounds 50.0–61.2)` where missing samples can move the
-    accuracy out of the interval.
-    """
-    value = percent(score.accuracy, unit)
-    interval, bounds = score.sampling_interval, Interval(score.bounds.low, score.bounds.high)
-    beyond = interval is None or bounds.low < interval.low or bounds.high > interval.high
-    if score.accuracy is None or (score.partial and beyond):
-        return f"{value} (bounds {interval_cell(bounds)})"
-    if interval is None:  # An earlier version scored this run and stored no intervals.
-        return value
-    return f"{value} ({interval_cell(interval, at_most=score.sampling_error is None)})"
 
 
 def with_interval(accuracy: float | None, intervals: Intervals | None, unit: str = "") -> str:

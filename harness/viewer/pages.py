@@ -20,7 +20,7 @@ from harness.runs.layout import RunFolder
 from harness.runs.overrides import Override
 from harness.scoring import Score
 from harness.scoring.intervals import Interval
-from harness.scoring.uncertainty import accuracy_cell
+from harness.scoring.score import accuracy_cell
 from harness.viewer import auditing
 from harness.viewer.beside import PublishedBeside, SourcePoint
 from harness.viewer.library import ByHand, Library, OpenBenchmark, OpenRun

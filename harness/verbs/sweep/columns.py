@@ -14,7 +14,8 @@ from harness.core.inert import visible
 from harness.reports import published
 from harness.reports.tables import AT_MOST
 from harness.scoring import PublishedComparison
-from harness.scoring.uncertainty import ABSENT, accuracy_cell, pass_at, percent
+from harness.scoring.score import accuracy_cell
+from harness.scoring.uncertainty import ABSENT, pass_at, percent
 from harness.verbs.sweep.results import CellResult
 
 MARK = " *"

@@ -26,7 +26,8 @@ from harness.reports.series import benchmark_plot, late_table, series_table
 from harness.reports.tables import Table, points, short
 from harness.scoring.columns import ends
 from harness.scoring.deciding import LEVEL
-from harness.scoring.uncertainty import ABSENT, accuracy_cell, interval_cell, percent
+from harness.scoring.score import accuracy_cell
+from harness.scoring.uncertainty import ABSENT, interval_cell, percent
 from harness.verbs.sweep import curves
 from harness.verbs.sweep.cells import AXES
 from harness.verbs.sweep.columns import (
