@@ -151,8 +151,10 @@ def _score_each(
     from harness.cli.terminal import Terminal
     from harness.grading.processes.pool import sharing_workers
     from harness.scoring.pipeline import score_run
-    from harness.verbs.score import score
+    from harness.verbs.score import refuse_any, score
 
+    if len(sources) > 1:
+        refuse_any(sources, options, judge)
     by_rules = following.follow if follow else score_run
     scored = []
     with sharing_workers():
@@ -218,7 +220,9 @@ def _with_shards_joined(sources: tuple[Path, ...], options: ScoreOptions) -> tup
             )
     elif options.out is not None:
         from harness.cli.merge import join
+        from harness.verbs.score import refuse_any
 
+        refuse_any(sources, options.but(k=()), None)  # k is for all samples of a question, a shard may have some
         join(sources, MergeOptions(out=options.out))
         return (options.out,), options.but(out=None)
     if parts := [source for source in sources if source not in files and _is_shard(source)]:

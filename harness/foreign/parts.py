@@ -6,12 +6,14 @@ readings as there are students.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Collection
 from pathlib import Path
 
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Row
 from harness.core.errors import UsageError, near_names
-from harness.core.inert import visible
+from harness.core.inert import safe_name, visible
 from harness.foreign import cells
 
 MAX_PARTS = 200
@@ -58,3 +60,18 @@ def split(path: Path, column: str) -> dict[str, list[Row]]:
             )
         parts.setdefault(value, []).append(row)
     return parts
+
+
+def folder_names(values: Collection[str]) -> dict[str, str]:
+    """Value → name of the folder of its run: the value in small letters, with a hyphen for blanks.
+
+    A value that is no plain name in this form, and values that differ only in blanks or capitals, get a digest.
+    """
+    # `safe_name` gives a digest to each name with a capital, as nearly all names of people have one.
+    n_alike = Counter(map(plain_name, values))
+    return {value: safe_name(plain_name(value) if n_alike[plain_name(value)] == 1 else value) for value in values}
+
+
+def plain_name(value: str) -> str:
+    """The value in small letters, with a hyphen for blanks: `safe_name` gives most of these no digest."""
+    return "-".join(value.casefold().split())

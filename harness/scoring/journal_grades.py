@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.core.codec import digest
-from harness.core.inert import visible
+from harness.core.inert import quoted, visible
 from harness.core.nouns import count_noun
 from harness.core.packed import Packed, Picked
 from harness.core.records import Grade, Question, Sample
@@ -44,6 +44,9 @@ _OPEN_BLOCKS = 2048
 
 A journal visits the questions in turn, so the grades of one question lie in as many blocks as it has samples.
 """
+
+MAX_NAMED = 3
+"""Largest number of damaged lines or conflicting keys that a warning names; the others are counted."""
 
 
 class ById(Mapping[str, Question]):
@@ -292,3 +295,21 @@ def basis(question: Question) -> str:
     """Short checksum of the parts of a question on which its grades depend: references, kind, rules, choices."""
     rules = msgspec.to_builtins(question.rules)
     return digest([question.references, question.kind, rules, question.choices])[:12]
+
+
+def journal_warnings(folder: BenchmarkFolder, report: JournalReport) -> list[str]:
+    """Warnings about damaged or repeated records of the journal."""
+    sentences = []
+    if report.damaged:
+        named = ", ".join(f"line {d.number} ({d.reason})" for d in report.damaged[:MAX_NAMED])
+        more = f" and {len(report.damaged) - MAX_NAMED} more" if len(report.damaged) > MAX_NAMED else ""
+        sentences.append(
+            f"{folder.samples.name}: damaged and not counted: {named}{more}; give the command of the run "
+            "again to request them"
+        )
+    if report.n_duplicates:
+        sentences.append(f"{report.n_duplicates} repeated records of a sample left out; the first counts")
+    if report.conflicts:
+        named = ", ".join(f"{quoted(k.question_id)} #{k.sample_index}" for k in report.conflicts[:MAX_NAMED])
+        sentences.append(f"{len(report.conflicts)} samples have two different texts; the first counts: {named}")
+    return [*sentences, *report.warnings]

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -20,7 +21,6 @@ import numpy as np
 
 from harness.core.errors import StoreError
 from harness.core.hidden_limit import EarlyCut, HiddenLimit
-from harness.core.inert import quoted
 from harness.core.packed import Packed, Picked
 from harness.core.records import Grade, Key, Question, Sample
 from harness.grading.processes import pool
@@ -29,7 +29,6 @@ from harness.presets.grading import GradingOptions
 from harness.runs import (
     BenchmarkFolder,
     BenchmarkRecord,
-    JournalReport,
     Manifest,
     RunFolder,
     grades,
@@ -46,7 +45,7 @@ from harness.scoring.audit import JudgeErrors
 from harness.scoring.by_endpoint import EndpointScore, FailedRequests
 from harness.scoring.by_hand import beside_verdicts_by_hand
 from harness.scoring.cut_text import accuracy_of_cut_text, cut, tokens_until
-from harness.scoring.journal_grades import ById, basis, grade_journal
+from harness.scoring.journal_grades import ById, basis, grade_journal, journal_warnings
 from harness.scoring.judging import Judging
 from harness.scoring.observed import Observed, Rows, hidden_limit, salvage_warnings, takeover_warnings
 from harness.scoring.rubrics import rubric_of
@@ -57,9 +56,6 @@ from harness.scoring.workload import Speed, Workload, speed, workload
 
 _MAX_BASES = 4_096
 """Largest number of questions of a file for which `basis` is remembered."""
-
-MAX_NAMED = 3
-"""Largest number of damaged lines or conflicting keys that a warning names; the others are counted."""
 
 OnGraded = Callable[[str, int], None]
 """A callback that receives the benchmark and the number of its samples graded so far."""
@@ -132,27 +128,43 @@ def score_run(folder: RunFolder, grading: GradingOptions, on_graded: OnGraded = 
 def grade_run(
     folder: RunFolder, grading: GradingOptions, on_graded: OnGraded = lambda _name, _n: None, *, only: str | None = None
 ) -> Iterator[GradedBenchmark]:
-    """Yield the benchmarks of a run, or only the one named `only`, with all their grades; nothing is written.
+    """The benchmarks of a run, or only the one named `only`, with all their grades; no score is written.
 
-    Raises `StoreError` for a missing or damaged file of the run, `UsageError` for a k larger than the number of
-    samples.
+    What can refuse a benchmark is checked by this call for all of them, before the iterator grades the first: the
+    caller may publish a benchmark before the next is graded. Raises `StoreError` for a missing or damaged file of the
+    run, `UsageError` for a k larger than the number of samples, and for a verifier that is not trusted or broken.
     """
     manifest = Manifest.load(folder)
     if not manifest.benchmarks:
         raise StoreError(f"{folder.path} holds no benchmark yet. Run `harness run` first.")
-    for name, record in manifest.benchmarks.items():  # A wrong k is an error before the long work begins.
-        check_ks(name, grading.k, record.plan.fewest)
     for name, record in manifest.benchmarks.items():
-        if only in (None, name):
-            yield _grade_benchmark(folder, name, record, grading, on_graded)
+        check_ks(name, grading.k, record.plan.fewest)
+    records = {name: record for name, record in manifest.benchmarks.items() if only in (None, name)}
+    planned = {name: _planned_questions(folder.benchmark(name), record) for name, record in records.items()}
+    for name in records:
+        overrides.read(folder.benchmark(name))
+    if only is None:  # the graders of one benchmark are looked at before its first grade
+        pool.grader_names(chain.from_iterable(questions for questions, _ in planned.values()), grading.sandbox)
+    return (
+        _grade_benchmark(folder, name, record, planned.pop(name), grading, on_graded)
+        for name, record in records.items()
+    )
 
 
 def _grade_benchmark(
-    folder: RunFolder, name: str, record: BenchmarkRecord, grading: GradingOptions, on_graded: OnGraded
+    folder: RunFolder,
+    name: str,
+    record: BenchmarkRecord,
+    questions_and_warning: tuple[Sequence[Question], str | None],
+    grading: GradingOptions,
+    on_graded: OnGraded,
 ) -> GradedBenchmark:
-    """Grade one benchmark of a run and gather everything that its score needs."""
+    """Grade one benchmark of a run and gather everything that its score needs.
+
+    questions_and_warning: `_planned_questions` of the benchmark.
+    """
     files = folder.benchmark(name)
-    planned, by_card = _planned_questions(files, record)
+    planned, by_card = questions_and_warning
     by_id = ById(planned)
     journal = grade_journal(
         files,
@@ -176,7 +188,7 @@ def _grade_benchmark(
         samples=record.planned,
         grades=journal.grades,
         warnings=(
-            *_journal_warnings(files, journal.report),
+            *journal_warnings(files, journal.report),
             *salvage_warnings(journal.observed, planned_rows, counted=grading.salvaged),
             *(() if record.imported else takeover_warnings(journal.observed, planned_rows)),
             *reply_doubts(folder),
@@ -429,21 +441,3 @@ def grade_outputs(
         )
         for name, questions in sorted(by_benchmark.items())
     ]
-
-
-def _journal_warnings(folder: BenchmarkFolder, report: JournalReport) -> list[str]:
-    """Warnings about damaged or repeated records of the journal."""
-    sentences = []
-    if report.damaged:
-        named = ", ".join(f"line {d.number} ({d.reason})" for d in report.damaged[:MAX_NAMED])
-        more = f" and {len(report.damaged) - MAX_NAMED} more" if len(report.damaged) > MAX_NAMED else ""
-        sentences.append(
-            f"{folder.samples.name}: damaged and not counted: {named}{more}; give the command of the run "
-            "again to request them"
-        )
-    if report.n_duplicates:
-        sentences.append(f"{report.n_duplicates} repeated records of a sample left out; the first counts")
-    if report.conflicts:
-        named = ", ".join(f"{quoted(k.question_id)} #{k.sample_index}" for k in report.conflicts[:MAX_NAMED])
-        sentences.append(f"{len(report.conflicts)} samples have two different texts; the first counts: {named}")
-    return [*sentences, *report.warnings]

@@ -58,7 +58,6 @@ from harness.grading.second.judge import (
 from harness.grading.second.judge_prompts import JudgePrompt
 from harness.grading.second.second_opinion import Agreement, agreement
 from harness.grading.verdict import JUDGE_RULE
-from harness.presets.grading import GradingOptions
 from harness.presets.sampling import Sampling
 from harness.runs import RunFolder, dropped, opinions, read_samples
 from harness.runs.layout import named_folder
@@ -68,7 +67,7 @@ from harness.runs.record import missing_samples
 from harness.scoring import Score
 from harness.scoring.audit import JudgeErrors
 from harness.scoring.judging import JudgeCost, Judging
-from harness.scoring.pipeline import GradedBenchmark, OnGraded, grade_run, publish
+from harness.scoring.pipeline import GradedBenchmark, publish
 from harness.scoring.two_judges import JudgesAgreement, agreements
 from harness.verbs import judge_account
 from server_launchers.engines import table as engines
@@ -492,23 +491,22 @@ class Judged:
 
 def score_with_judge(
     run: RunFolder,
-    grading: GradingOptions,
+    by_rules: Iterable[GradedBenchmark],
     judge: JudgeSettings,
     serve: Serve,
     *,
-    on_graded: OnGraded = lambda _name, _n: None,
     on_progress: Callable[[Progress], None] | None = None,
     resume_command: str = "",
 ) -> Judged:
     """Grade by the rules, ask the judge, then write grades and scores.
 
-    The rules' grades and scores are written before the first request and stand if the judge's session fails; a warning
-    of these scores then says that the judging has not ended. An answer with a judge's reply missing keeps the rules'
-    grade. Raises what `score_run` and `generate` raise. on_progress: called with the progress of the judge's session.
-    resume_command: what the user types to continue.
+    by_rules: the benchmarks as `grade_run` grades them. Their grades and scores are written before the first request
+    and stand if the judge's session fails; a warning of these scores then says that the judging has not ended. An
+    answer with a judge's reply missing keeps the rules' grade. Raises what `by_rules` and `generate` raise.
+    on_progress: called with the progress of the judge's session. resume_command: what the user types to continue.
     """
     graded = []
-    for benchmark in grade_run(run, grading, on_graded):
+    for benchmark in by_rules:
         publish(mark_unfinished(benchmark, judge))
         graded.append(benchmark)
     return judge_grades(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import shlex
 import tempfile
-from collections import Counter, deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain
@@ -20,11 +20,12 @@ from harness.core import codec
 from harness.core.about import __version__
 from harness.core.errors import Sentence, StoreError, option
 from harness.core.files import disk_error, write_atomically
-from harness.core.inert import safe_name, visible
+from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.records import Grade, Question
 from harness.foreign import outputs
-from harness.foreign.parts import split
+from harness.foreign.parts import folder_names, plain_name, split
+from harness.grading.processes.pool import grader_names
 from harness.runs import BenchmarkRecord, Manifest, Plan, RunFolder, questions, record
 from harness.runs.layout import RESULTS, OutputsFolder, named_folder, run_around
 from harness.runs.lock import hold
@@ -101,6 +102,13 @@ def score_file(path: Path, options: ScoreOptions, watcher: Watcher, *, store: bo
     return scored
 
 
+def check_file(path: Path, options: ScoreOptions) -> None:
+    """Read the outputs in `path` to their end, and raise what would refuse to grade them."""
+    _, pairs, card_questions = _read(path, options)
+    grader_names(card_questions, options.sandbox)
+    deque(pairs, maxlen=0)
+
+
 def make_run(path: Path, options: ScoreOptions, watcher: Watcher) -> RunFolder:
     """Write the samples in `path` and their questions into the new run folder `options.as_run`; return the folder.
 
@@ -121,7 +129,7 @@ def make_runs(path: Path, column: str, options: ScoreOptions, watcher: Watcher) 
     """Write a run for each value of a column of `path` into the new folder `options.as_run`, as if each value had a
     file of its own; return the run folder of each value, in the order of the file.
 
-    A run's folder has the name of the value (`_folder_names`). Raises `UsageError` with file and line, before anything
+    A run's folder has the name of the value (`folder_names`). Raises `UsageError` with file and line, before anything
     is written, and `StoreError` for a folder that is not new.
     """
     out = options.as_run
@@ -138,7 +146,7 @@ def make_runs(path: Path, column: str, options: ScoreOptions, watcher: Watcher) 
     # The whole file is read first: it has every mistake of its parts, so none of them leaves half of the runs.
     whole, pairs, _ = _read(path, options, card, by=column)
     deque(pairs, maxlen=0)
-    names = _folder_names(parts)
+    names = folder_names(parts)
     folders: dict[str, RunFolder] = {}
     incomplete = []
     for value, rows in parts.items():
@@ -148,7 +156,7 @@ def make_runs(path: Path, column: str, options: ScoreOptions, watcher: Watcher) 
     _warn_of_reading(path, whole, options, watcher)
     if _matches_by_id(whole, options):
         watcher.warn(Sentence(_BY_ID))
-    if renamed := [value for value in parts if names[value] != _plain(value)]:
+    if renamed := [value for value in parts if names[value] != plain_name(value)]:
         pairs_shown = ", ".join(f"{visible(value, 40)!r} in {names[value]}" for value in renamed[:3])
         more = f" and {len(renamed) - 3} more" if len(renamed) > 3 else ""
         watcher.warn(Sentence(f"some values are no names for folders; their runs are {pairs_shown}{more}"))
@@ -163,21 +171,6 @@ def make_runs(path: Path, column: str, options: ScoreOptions, watcher: Watcher) 
     return folders
 
 
-def _folder_names(values: Collection[str]) -> dict[str, str]:
-    """Value → name of the folder of its run: the value in small letters, with a hyphen for blanks.
-
-    A value that is no plain name in this form, and values that differ only in blanks or capitals, get a digest.
-    """
-    # `safe_name` gives a digest to each name with a capital, as nearly all names of people have one.
-    n_alike = Counter(map(_plain, values))
-    return {value: safe_name(_plain(value) if n_alike[_plain(value)] == 1 else value) for value in values}
-
-
-def _plain(value: str) -> str:
-    """The value in small letters, with a hyphen for blanks: `safe_name` gives most of these no digest."""
-    return "-".join(value.casefold().split())
-
-
 def _write_run(
     path: Path, read: outputs.Outputs, pairs: outputs.Pairs, card_questions: Sequence[Question], options: ScoreOptions,
     whole_file: Path | None = None,
@@ -187,7 +180,8 @@ def _write_run(
     whole_file: the file, if the run has all its rows; it then takes over what judges replied about them. Raises
     `UsageError` with file and line, before anything is written, and `StoreError` for a folder that is not new.
     """
-    # A first reading of the whole file, so that no mistake in it leaves half a run.
+    # Nothing is written if the graders are refused, or if this first reading of the whole file finds a mistake.
+    grader_names(card_questions, options.sandbox)
     in_file: dict[str, dict[str, Question]] = {}
     most: dict[str, int] = {}
     for question, sample in pairs:

@@ -31,8 +31,8 @@ from harness.core.options import options_of
 from harness.runs import Manifest, RunFolder, grades, overrides
 from harness.runs.layout import OutputsFolder
 from harness.scoring import Score
-from harness.scoring.pipeline import OnGraded, score_run
-from harness.verbs.outputs import ScoredFile, is_outputs, make_run, make_runs, score_file
+from harness.scoring.pipeline import OnGraded, grade_run, score_run
+from harness.verbs.outputs import ScoredFile, check_file, is_outputs, make_run, make_runs, score_file
 
 # The functions import these modules themselves, when they need them: a judge imports the client, and trackers import
 # the cards. Together these imports take a fifth of the time of scoring 4,000 short replies.
@@ -143,6 +143,23 @@ def check(
         raise UsageError(refused + (alone if judge is not None and options.benchmark is not None else ""))
 
 
+def refuse_any(sources: Sequence[Path], options: ScoreOptions, judge: JudgeOptions | None) -> None:
+    """Raise what would refuse one of several sources, before the first of them is scored."""
+    settings = None
+    if judge is not None:
+        from harness.verbs.judge import judge_of
+
+        settings, _ = judge_of(judge)
+    for source in sources:
+        folder: RunFolder = OutputsFolder(source)
+        if are_outputs(source, options):
+            check_file(source, options)
+        else:
+            grade_run(folder := RunFolder.open(source), options)  # grades nothing: its iterator is dropped
+        if judge is not None and settings is not None:
+            _refuse_misspelt(judge, settings, folder)
+
+
 def split_file(
     file: Path, column: str, options: ScoreOptions, watcher: Watcher
 ) -> tuple[dict[str, Path], ScoreOptions]:
@@ -177,6 +194,7 @@ def score(
         source = make_run(source, options, watcher).path
     folder = RunFolder.open(source)
     if options.on is not None:
+        grade_run(folder, grading)  # grades nothing: raises what would refuse the grades of the cluster
         from harness.verbs.elsewhere import cluster
 
         grading = cluster(options.on).grade(options.on, folder, grading, watcher)
@@ -196,9 +214,10 @@ def score(
 
     settings, serving = judge_of(judge, watcher, prices)
     _refuse_misspelt(judge, settings, folder)
+    graded_by_rules = grade_run(folder, grading, watcher.graded)  # what it refuses here leaves the stored scores
     with _says_what_stands(folder, settings, watcher):
         judged = score_with_judge(
-            folder, grading, settings, serving, on_graded=watcher.graded, on_progress=watcher.progressed,
+            folder, graded_by_rules, settings, serving, on_progress=watcher.progressed,
             resume_command=watcher.resume_command,
         )  # fmt: skip
     scores = _with_drops(folder, judged.scores)
@@ -243,17 +262,18 @@ def _says_what_stands(folder: RunFolder, judge: JudgeSettings, watcher: Watcher)
     try:
         yield
     except HarnessError as error:
-        unfinished = False
+        unfinished = []
         for score in _stored_scores(folder):
             if score.judging and not score.judging.ended:
-                unfinished = True
+                unfinished.append(visible(score.benchmark, 80))
                 cost = total_cost(judge.folder(folder), score.benchmark, judge.prices)
                 judging = msgspec.structs.replace(score.judging, cost=cost)
                 msgspec.structs.replace(score, judging=judging).save(folder.benchmark(score.benchmark))
         if unfinished:
             former = f", in place of those by {', '.join(visible(name, 80) for name in before)}" if before else ""
+            of = f" of {', '.join(unfinished)}" if _judges_of(folder) else ""  # the others are judged as before
             error.add(
-                f"The stored scores are now without the judge{former}; the same command goes on with the judging"
+                f"The stored scores{of} are now without the judge{former}; the same command goes on with the judging"
                 + (", and the former command brings the former scores back" if before else ""),
                 before=Listener(resume_command=watcher.resume_command).resume,
             )

@@ -24,7 +24,7 @@ from harness.core.errors import StoppedByRule
 from harness.generation import fingerprint
 from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder
-from harness.scoring.pipeline import score_run
+from harness.scoring.pipeline import grade_run, score_run
 from harness.verbs import judge as judging
 from harness.verbs.judge import score_with_judge
 from harness.verbs.judged_outputs import judge_file
@@ -212,7 +212,8 @@ def ask_all(kind: Kind, server: FaultServer, folder: Path) -> dict[str, list[Spe
     *by_command["fingerprint"], last = asked(server)
     by_command["run"] = [last]
     judge, serve = judging.judge_of(JudgeOptions.of(**who))
-    score_with_judge(RunFolder(folder / "judged"), GradingOptions(workers=1), judge, serve)
+    judged = RunFolder(folder / "judged")
+    score_with_judge(judged, grade_run(judged, GradingOptions(workers=1)), judge, serve)
     by_command["judge"] = asked(server)
     judge_file(scored_file(folder), judge, serve)
     by_command["second opinion"] = asked(server)

@@ -15,6 +15,7 @@ from harness.core.records import Grade, Message, Question, Sample, Timing, Usage
 from harness.grading.second.judge_prompts import VERDICT
 from harness.presets.grading import GradingOptions
 from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, grades, questions
+from harness.scoring.pipeline import grade_run
 from harness.verbs.judge import Judged, JudgeSettings, Serve, Server, score_with_judge
 from tests.faults.server import Answer, FaultServer, Request, Step, completion, models
 
@@ -25,7 +26,7 @@ PROSE = "the process by which green plants turn light into sugar"
 
 
 def write_run(path: Path, rows: Mapping[str, tuple[str, Sequence[str]]], benchmark: str = "prose") -> RunFolder:
-    """A run folder with one benchmark. rows: question id → (reference, texts of its samples)."""
+    """A run folder with this benchmark, and those that it had before. rows: question id → (reference, its texts)."""
     folder = RunFolder(path)
     folder.create()
     run_questions = [
@@ -41,7 +42,7 @@ def write_run(path: Path, rows: Mapping[str, tuple[str, Sequence[str]]], benchma
         for name, (reference, _) in rows.items()
     ]
     n = max(len(texts) for _, texts in rows.values())
-    manifest = Manifest.start(folder, model="tested", harness_version="0")
+    manifest = Manifest.find(folder) or Manifest.start(folder, model="tested", harness_version="0")
     manifest.extend(benchmark, BenchmarkRecord(identity={"model": "tested"}, plan=Plan(samples=n))).save(folder)
     place = folder.benchmark(benchmark)
     with Journal.open(place) as journal:
@@ -112,7 +113,7 @@ def nobody() -> AbstractContextManager[Server]:
 
 def judge_run(folder: RunFolder, served: Serve, **settings: Any) -> Judged:
     judge = JudgeSettings(model="judge", prompt=settings.pop("prompt", VERDICT), **settings)
-    return score_with_judge(folder, GradingOptions(workers=1), judge, served)
+    return score_with_judge(folder, grade_run(folder, GradingOptions(workers=1)), judge, served)
 
 
 def graded(folder: RunFolder, benchmark: str = "prose") -> dict[tuple[str, int], Grade]:
