@@ -71,6 +71,8 @@ def _print(compared: Compared, questions: int) -> None:
         click.echo(f"  {reason}")
     if any(compared.n_overridden):
         click.echo(f"  {_by_hand(compared)}")
+    if compared.mixture:
+        click.echo(f"  warning: {compared.mixture}")
     for name, old, new in compared.settings:
         click.echo(f"  {visible(name)}: {old} → {new}")
     if not compared.settings:

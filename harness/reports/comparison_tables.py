@@ -28,7 +28,7 @@ MAX_MOVED = 15
 _GRADERS_COUNT = "the grader's verdicts count here"
 """The footnote of a mean of benchmarks, for which `harness diff` has no line."""
 
-COUNTS_GRADER = f"{_GRADERS_COUNT}; `harness diff` has the difference with verdicts by hand"
+COUNTS_GRADER = f"{_GRADERS_COUNT}; `harness diff` has the difference with verdicts by hand, and what audits say"
 """The footnote of a table between runs of which one has verdicts by hand, where it has no figures with them."""
 
 

@@ -19,9 +19,7 @@ def paired_by_hand(ours: ScoredBenchmark, first: ScoredBenchmark) -> PairedCompa
     audited: an estimate for all samples cannot be paired question by question.
     """
     scores = [side.score for side in (ours, first)]
-    partial = any(
-        score and score.audited is not None and score.audited.n_audited < score.audited.n_population for score in scores
-    )
+    partial = any(score and score.audited is not None and score.audited.partial for score in scores)
     if partial or not any(score and score.accuracy_overridden is not None for score in scores):
         return None
     return compare_runs(*(side.questions_by_hand or side.questions for side in (ours, first)))

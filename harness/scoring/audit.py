@@ -112,6 +112,11 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
     n_decided: int = 0
 
     @property
+    def partial(self) -> bool:
+        """Whether only a part of the population is audited."""
+        return self.n_audited < self.n_population
+
+    @property
     def words(self) -> str:
         """The accuracy as a percentage, or the two between which it lies if samples are undecided."""
         to = "" if self.accuracy_undecided_right is None else f" to {100 * self.accuracy_undecided_right:.1f}"
@@ -154,6 +159,29 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
 
 def _between(interval: Interval) -> str:
     return f"{100 * interval.low:.1f}–{100 * interval.high:.1f}"
+
+
+def words_on_mixture(a: Audited | None, b: Audited | None, *, paired: bool) -> str:
+    """The words on B − A if a part is audited, else none. paired: the same questions, no sample missing."""
+    # Both estimates count as independent, so their difference has Zou and Donner's interval.
+    sides = {name: audit for name, audit in (("A", a), ("B", b)) if audit is not None}
+    mixed = [
+        f"in {name} a person audited {audit.n_audited:,} of the {'judge' if audit.of_judge else 'grader'}'s "
+        f"{audit.n_population:,} verdicts and differs on {audit.n_differing:,}"
+        for name, audit in sides.items()
+        if audit.partial
+    ]
+    if not mixed:
+        return ""
+    estimates = ", ".join(f"{name} {audit.words}" for name, audit in sides.items())
+    words = f"this difference mixes a person's verdicts with others: {'; '.join(mixed)}. Audited accuracy: {estimates}"
+    same_a, same_b = (audit and audit.intervals.sampling_interval for audit in (a, b))
+    if not (a and b and same_a and same_b and paired) or a.n_undecided or b.n_undecided:
+        return words
+    difference = b.accuracy - a.accuracy
+    low = max(-1.0, difference - math.hypot(b.accuracy - same_b.low, same_a.high - a.accuracy))
+    high = min(1.0, difference + math.hypot(same_b.high - b.accuracy, a.accuracy - same_a.low))
+    return f"{words}; B − A = {100 * difference:+z.1f} points, same questions {100 * low:+z.1f} to {100 * high:+z.1f}"
 
 
 class AuditedPart(NamedTuple):
@@ -222,7 +250,7 @@ def audited(
         accuracy_undecided_right=min(1.0, estimated.accuracy + math.fsum(left)) if left else None,
         n_decided=len(decided),
     )
-    if estimated.n_audited < estimated.n_population:
+    if estimated.partial:
         return estimated
     # Everything is audited: the person's verdicts are scored as a grader's would be.
     judged = decided | {key: by_hand[key] for stratum in population.strata for key in stratum.weight_of}

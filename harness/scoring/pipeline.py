@@ -130,9 +130,9 @@ def grade_run(
 ) -> Iterator[GradedBenchmark]:
     """The benchmarks of a run, or only the one named `only`, with all their grades; no score is written.
 
-    What can refuse a benchmark is checked by this call for all of them, before the iterator grades the first: the
-    caller may publish a benchmark before the next is graded. Raises `StoreError` for a missing or damaged file of the
-    run, `UsageError` for a k larger than the number of samples, and for a verifier that is not trusted or broken.
+    What can refuse a benchmark is checked by this call for all of them, before the iterator grades the first. Raises
+    `StoreError` for a missing or damaged file of the run, `UsageError` for a k larger than the number of samples and
+    for a verifier that is not trusted or broken.
     """
     manifest = Manifest.load(folder)
     if not manifest.benchmarks:
@@ -145,26 +145,15 @@ def grade_run(
         overrides.read(folder.benchmark(name))
     if only is None:  # the graders of one benchmark are looked at before its first grade
         pool.grader_names(chain.from_iterable(questions for questions, _ in planned.values()), grading.sandbox)
-    return (
-        _grade_benchmark(folder, name, record, planned.pop(name), grading, on_graded)
-        for name, record in records.items()
-    )
+    return (_grade_benchmark(folder, name, records[name], *planned.pop(name), grading, on_graded) for name in records)
 
 
 def _grade_benchmark(
-    folder: RunFolder,
-    name: str,
-    record: BenchmarkRecord,
-    questions_and_warning: tuple[Sequence[Question], str | None],
-    grading: GradingOptions,
-    on_graded: OnGraded,
-) -> GradedBenchmark:
-    """Grade one benchmark of a run and gather everything that its score needs.
-
-    questions_and_warning: `_planned_questions` of the benchmark.
-    """
+    folder: RunFolder, name: str, record: BenchmarkRecord, planned: Sequence[Question], by_card: str | None,
+    grading: GradingOptions, on_graded: OnGraded,
+) -> GradedBenchmark:  # fmt: skip
+    """Grade one benchmark of a run and gather all that its score needs. planned, by_card: `_planned_questions`."""
     files = folder.benchmark(name)
-    planned, by_card = questions_and_warning
     by_id = ById(planned)
     journal = grade_journal(
         files,

@@ -145,19 +145,16 @@ def check(
 
 def refuse_any(sources: Sequence[Path], options: ScoreOptions, judge: JudgeOptions | None) -> None:
     """Raise what would refuse one of several sources, before the first of them is scored."""
-    settings = None
-    if judge is not None:
-        from harness.verbs.judge import judge_of
-
-        settings, _ = judge_of(judge)
     for source in sources:
-        folder: RunFolder = OutputsFolder(source)
-        if are_outputs(source, options):
+        folder = OutputsFolder(source) if are_outputs(source, options) else RunFolder.open(source)
+        if isinstance(folder, OutputsFolder):
             check_file(source, options)
         else:
-            grade_run(folder := RunFolder.open(source), options)  # grades nothing: its iterator is dropped
-        if judge is not None and settings is not None:
-            _refuse_misspelt(judge, settings, folder)
+            grade_run(folder, options)  # grades nothing: its iterator is dropped
+        if judge is not None:
+            from harness.verbs.judge import judge_of
+
+            _refuse_misspelt(judge, judge_of(judge)[0], folder)
 
 
 def split_file(

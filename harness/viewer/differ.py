@@ -14,6 +14,7 @@ from harness.core.records import Key, VerdictName
 from harness.runs import setting_names
 from harness.runs.recorded_settings import in_words, server_differences, setting_differences
 from harness.scoring import PairedComparison, compare_runs
+from harness.scoring.audit import words_on_mixture
 from harness.scoring.comparison import MAX_NAMED_QUESTIONS
 from harness.scoring.graded_by import grading_differences, grading_settings
 from harness.scoring.intervals import why_narrower
@@ -68,10 +69,10 @@ class Compared:
     interval for another run or for other questions would be taken for one of the models. Else empty.
     narrower: why the interval for new questions is narrower than the one for the same questions; empty if it is not.
     n_overridden: number of verdicts corrected by hand in each run. They count everywhere except in `as_graded`, which
-    is `paired` without corrections; None without any. moved: the questions that are asked alike in both, in order.
-    flips: changed verdicts over samples of equal index, the most frequent first. n_same: number of samples of equal
-    index with equal verdicts. settings: (name, the first run's, the second's) of those that differ, all in words;
-    those of the grading come last.
+    is `paired` without corrections; None without any. mixture: `words_on_mixture` of both audits. moved: the questions
+    that are asked alike in both, in order. flips: changed verdicts over samples of equal index, the most frequent
+    first. n_same: number of samples of equal index with equal verdicts. settings: (name, the first run's, the second's)
+    of those that differ, all in words; those of the grading come last.
     """
 
     benchmark: str
@@ -81,6 +82,7 @@ class Compared:
     narrower: Sequence[str]
     n_overridden: tuple[int, int]
     as_graded: PairedComparison | None
+    mixture: str
     moved: Sequence[Moved]
     flips: Sequence[Flip]
     n_same: int
@@ -132,6 +134,10 @@ def compare(first_run: OpenRun, second_run: OpenRun, name: str) -> Compared:
         else why_narrower(paired.sampling_interval, paired.question_interval, at_most=paired.at_most),
         n_overridden=n_overridden,
         as_graded=as_graded,
+        mixture=words_on_mixture(
+            *(run.score.audited if run.score else None for run in (first, second)),
+            paired=not (paired is None or paired.unpaired or paired.n_missing or same_replies),
+        ),
         moved=moved,
         flips=flips,
         n_same=n_same,

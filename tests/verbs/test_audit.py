@@ -465,6 +465,12 @@ def test_a_comparison_says_whose_verdicts_it_compares(tmp_path: Path, judged: Ru
     assert f"{unaudited.format('the run')}. {left_out}: `harness audit` measures them" in said("by_rules", "run")
     both = f"{unaudited.format('the run')}; {unaudited.format('the baseline')}. {left_out}: `harness audit`"
     assert both in said("run", "other")
+    harness(tmp_path, "audit", "run", "--samples", "2", "--out", "part.jsonl")
+    filled(tmp_path / "part.jsonl", lambda row: "correct")
+    harness(tmp_path, "audit", "run", "--verdicts", "part.jsonl")
+    assert "the audited accuracy is 87.5 %, with which `harness diff` compares" in said("run", "other")
+    mixed = "in A a person audited 2 of the judge's 4 verdicts and differs on 1. Audited accuracy: A 87.5 %"
+    assert mixed in harness(tmp_path, "diff", "run", "other").out
     for run in ("run", "other"):
         harness(tmp_path, "audit", run, "--out", f"{run}.jsonl")
         filled(tmp_path / f"{run}.jsonl", lambda row: "correct")
@@ -473,6 +479,7 @@ def test_a_comparison_says_whose_verdicts_it_compares(tmp_path: Path, judged: Ru
     words = said("run", "other")
     assert f"{audited.format('the run')}; {audited.format('the baseline')}. {left_out}" in words
     assert "harness audit" not in words
+    assert "mixes" not in harness(tmp_path, "diff", "run", "other").out
     score_run(write_run(tmp_path / "more_rules", ROWS), GradingOptions(workers=1))
     assert "judge" not in said("by_rules", "more_rules").replace("let a judge decide", "")
 

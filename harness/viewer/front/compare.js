@@ -20,6 +20,7 @@ export function compare({ query, first, second, benchmark, set, go }) {
       value.paired === null ? h("p", { class: "note" }, foreign(value.reason)) : difference(value.paired, value.same_replies, a, b),
       value.narrower.map((reason) => h("p", { class: "quiet" }, `${reason[0].toUpperCase()}${reason.slice(1)}.`)),
       value.n_overridden.some((n) => n > 0) ? h("p", { class: "note" }, byHand(value, a, b)) : null,
+      value.mixture ? h("p", { class: "note" }, `${value.mixture[0].toUpperCase()}${value.mixture.slice(1)}.`, short ? ` (A is ${a}, B is ${b}.)` : null) : null,
       h("div", { class: "halves" },
         h("figure", {}, scatter(value.moved), h("figcaption", {}, `Each circle stands for questions with the same fraction correct in ${a} (across) and in ${b} (up). Choose a circle to list its questions.`)),
         h("div", {},
