@@ -83,6 +83,28 @@ def test_empty_replies_are_counted_by_one_check_and_mislead_no_other(share: floa
     assert "came empty with finish_reason stop" in accused["empty replies"]
 
 
+def test_an_empty_reply_at_any_place_of_a_check_ends_no_probe_and_accuses_no_load() -> None:
+    class Nth(Empties):
+        """Sends the n-th chat reply empty, and the 41st after it."""
+
+        def __init__(self, n: int) -> None:
+            super().__init__(0.0)
+            self.n = n
+
+        def whole(self, asked: Body, answer: dict[str, Any]) -> dict[str, Any]:
+            self.n -= 1
+            self.share = 1.0 if self.n in (0, -41) else 0.0
+            return super().whole(asked, answer)
+
+    for n in (1, 2, 13, 99):
+        seen = findings(asker(Nth(n)), "later draws at 0.5")["later draws at 0.5"]
+        assert seen.outcome == ("sound" if n == 99 else "untested"), seen.came
+    # The first eight requests of `load` come one by one.
+    for n, outcome in ((4, "untested"), (12, "spoils"), (99, "sound")):
+        seen = findings(asker(Nth(n)), "load")["load"]
+        assert seen.outcome == outcome, seen.came
+
+
 def test_a_prompt_that_only_empty_replies_answer_is_the_models_own_silence() -> None:
     class Speechless(Empties):
         """Has nothing to say to one prompt, ever."""

@@ -132,6 +132,11 @@ def _later(choices: Sequence[Choice]) -> list[Token]:
     return [token for choice in choices for token in choice.tokens[1:] if token.top]
 
 
+def _too_few(n: int) -> str:
+    """Why nothing is concluded from n later tokens with log-probabilities."""
+    return f"only {n} tokens after the first came with log-probabilities" if n else HIDDEN
+
+
 def _finding(sent: str, us: Sequence[float], n_all: int, likely: Sequence[float] = ()) -> Seen:
     """Return what the ranks of later tokens show: their mean is 0.5 if the server draws as it states.
 
@@ -154,7 +159,7 @@ def _later_draws(subject: Subject) -> Seen:
         return untested(sent, subject.mixed)
     tokens = _later(_sampled(subject, REPLIES))
     if len(tokens) < MIN_PLACES:
-        return untested(sent, HIDDEN)
+        return untested(sent, _too_few(len(tokens)))
     rng = random.Random(subject.seed)  # noqa: S311 - no secret
     tops = undrawn([token.top for token in tokens])
     us = [rank(token.token, top, rng.random()) for token, top in zip(tokens, tops, strict=True)]
@@ -190,16 +195,20 @@ def _later_cold_draws(subject: Subject) -> Seen:
     # Engines differ in whether they state log-probabilities before or after the temperature.
     warm, cold = _sampled(subject, 1), _sampled(subject, REPLIES, temperature=COLD)
     tokens = _later(cold)
-    if len(tokens) < MIN_PLACES or not warm[0].tokens:
-        return untested(sent, HIDDEN)
-    stated = stated_at(cold[0].tokens[0].top, warm[0].tokens[0].top, COLD)
+    # A reply may come empty; every other one has the same list at its first token.
+    firsts = [next((c.tokens[0].top for c in choices if c.tokens), {}) for choices in (cold, warm)]
+    if len(tokens) < MIN_PLACES:
+        return untested(sent, _too_few(len(tokens)))
+    stated = stated_at(*firsts, COLD)
     if stated is None:
         return untested(sent, "the first token does not show at which temperature the server states log-probabilities")
     rng = random.Random(subject.seed)  # noqa: S311 - no secret
     tops = undrawn([token.top for token in tokens])
     ranks = [rank_among(token.token, top, COLD / stated, rng.random()) for token, top in zip(tokens, tops, strict=True)]
     us = [u for u in ranks if u is not None]
-    return _finding(sent, us, len(tokens)) if len(us) >= MIN_PLACES else untested(sent, HIDDEN)
+    if len(us) < MIN_PLACES:
+        return untested(sent, f"only {len(us)} of {len(tokens)} tokens after the first are among the listed likeliest")
+    return _finding(sent, us, len(tokens))
 
 
 def outside(tokens: Sequence[Token], smallest: Callable[[list[float]], float]) -> tuple[int, float]:

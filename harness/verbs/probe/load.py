@@ -14,7 +14,7 @@ from os.path import commonprefix
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.inert import quoted
 from harness.verbs.probe.asking import Inquiry
-from harness.verbs.probe.findings import Check, Seen, sound, spoils, too_slow, untested, warns
+from harness.verbs.probe.findings import EMPTY, Check, Seen, sound, spoils, too_slow, untested, warns
 from harness.verbs.probe.subject import PROMPTS, Subject, text_of
 
 TOKENS = 12
@@ -125,7 +125,11 @@ def _under_load(subject: Subject) -> Seen:
     if result.swapped:
         return spoils(sent, f"{came}; {result.swapped} of them are the reply to another prompt of these")
     if result.empty:
-        return spoils(sent, f"{came}; {result.empty} replies came empty under load")
+        came += f"; {result.empty} replies came empty under load"
+        # The load is to blame only if no reply came empty without it.
+        if n_lost := subject.server.acceptance.n_lost:
+            return untested(sent, f"{n_lost} came empty one by one, too, see `{EMPTY}` ({came})")
+        return spoils(sent, came)
     if result.cut:
         return spoils(sent, f"{came}; {result.cut} of them were cut under load and say stop")
     if failed and all(failure.kind == "timeout" for failure in failed):
