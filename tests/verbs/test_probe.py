@@ -23,6 +23,8 @@ from hypothesis import strategies as st
 import harness as product
 from harness.asking.options import ProbeOptions
 from harness.cli.terminal import PROSE_COLUMNS
+from harness.client.asker import Asker
+from harness.client.spelling import Spelling
 from harness.verbs.probe import exact, league, probe, sampling
 from harness.verbs.probe.counterparts import SavedReference
 from harness.verbs.probe.findings import ProbeReport
@@ -50,6 +52,33 @@ def test_a_sound_server_passes_every_check() -> None:
     # The toy's story is shorter than the largest limit of `ends`.
     assert untested <= {"reasoning", "thinking switch", "effort", "prompt", "ends"}
     assert report.sound
+
+
+class OnOnePath(Fault):
+    """A gateway that multiplies the temperature of the requests of one path, and hides log-probabilities of chats."""
+
+    def __init__(self, chat: bool, factor: float = 1.0, hides: bool = False) -> None:
+        self.chat, self.factor, self.hides = chat, factor, hides
+
+    def request(self, body: dict[str, Any]) -> dict[str, Any]:
+        if ("messages" in body) is self.chat:
+            body = {**body, "temperature": self.factor * body.get("temperature", 1.0)}
+        return {**body, "logprobs": False} if self.hides and "messages" in body else body
+
+
+def test_a_temperature_is_sound_only_by_draws_on_the_path_of_a_run() -> None:
+    for fault, api, outcome, says in (
+        (OnOnePath(True, 1.6), "chat", "spoils", "hotter than asked"),
+        (OnOnePath(False, 1.6), "chat", "sound", "p = "),
+        (OnOnePath(True, 1.6, hides=True), "chat", "untested", "by raw text only: a run asks by chat"),
+        (OnOnePath(True, 1.6), "completions", "sound", "p = "),
+    ):
+        spelling = Spelling(api=api)  # type: ignore[arg-type]
+        asker = ToyAsker(Toy(chance=random.Random(5)), fault, Asker(model="toy", spelling=spelling))
+        seen = probe.examine(asker, probe.select(["temperature 1", "whole distribution"]), seed=11).findings
+        assert (seen[0].outcome, says in seen[0].came) == (outcome, True), seen[0].came
+        by_raw = "by raw text only" in seen[0].came
+        assert not by_raw or "by raw text only: a run asks by chat" in seen[1].sent, seen[1].sent
 
 
 @pytest.mark.parametrize("name", FAULTS)

@@ -104,8 +104,9 @@ _needed = partial(exact.draws_needed, factor=OFF, level=BOUND / PARTS)
 def _plan(
     subject: Subject, value: float, tokens_of: Callable[[Mapping[str, float]], dict[str, float]]
 ) -> tuple[Open, int]:
-    """The prompt and the number of draws that test this temperature at the lowest price, by the tokens that `tokens_of`
-    takes of those listed; with a budget, the prompt for which the draws that it pays for tell most.
+    """The prompt and the number of draws that test this temperature, by the tokens that `tokens_of` takes of those
+    listed: of the prompts that show enough, one on the path of a run's requests, and the cheapest; with a budget, the
+    prompt for which the draws that it pays for tell most.
     """
     most = MAX_DRAWS if subject.room is None else PRICED_DRAWS
     plans = []
@@ -114,8 +115,8 @@ def _plan(
         needed = _needed(tokens, value, power=PLANNED) / max(1 - exact.unlisted(tokens, value), 1 / most)
         n = round(min(most, max(DRAWS, needed)))
         if subject.room is None or opened.tokens <= (subject.draw_tokens or 0):
-            plans.append((max(1.0, needed / most), n * opened.tokens, n, opened))
-    _, _, n, opened = min(plans, key=itemgetter(0, 1))
+            plans.append((max(1.0, needed / most), bool(subject.off_road(opened)), n * opened.tokens, n, opened))
+    *_, n, opened = min(plans, key=itemgetter(0, 1, 2))
     return opened, n
 
 
@@ -166,7 +167,7 @@ def _temperature(value: float) -> Callable[[Subject], Seen]:
             n_seeds, ps, parts = n_seeds + n, [*ps, p], [*parts, came]
             if not hidden or PARTS * p < BOUND or subject.room is not None:
                 break
-        p = min(1.0, PARTS * min(ps))
+        p, hidden = min(1.0, PARTS * min(ps)), hidden or subject.off_road(opened)
         return Seen(outcome="spoils", sent=f"{sent}, {n_seeds} seeds", came="; ".join(parts), p=p, hidden=hidden)
 
     return look
@@ -195,6 +196,11 @@ def _drawn_at(opened: Open, draws: Draws, value: float, seed: int) -> tuple[floa
     return min(among_listed, others), came
 
 
+def _said(subject: Subject, opened: Open, sent: str) -> str:
+    """What was sent, with the note on draws that show nothing of the path of a run's requests."""
+    return ", ".join(filter(None, (sent, subject.off_road(opened))))
+
+
 def _nothing_cut(subject: Subject) -> Seen:
     """Draw at temperature 1 without cuts: tokens beyond the listed likeliest ones must come as often as expected."""
     sent = "one token at temperature 1, nothing cut"
@@ -207,7 +213,7 @@ def _nothing_cut(subject: Subject) -> Seen:
     if n > (MAX_DRAWS if subject.room is None else DRAWS):
         return untested(sent, f"only {mass:.1%} of the distribution lies beyond the {len(opened.logprobs)} likeliest")
     counts = subject.draws(n, opened).counts
-    sent, n = f"{sent}, {n} seeds", counts.total()
+    sent, n = _said(subject, opened, f"{sent}, {n} seeds"), counts.total()
     outside = n - sum(counts[token] for token in opened.logprobs)
     came = f"{outside} of {n} tokens beyond the {len(opened.logprobs)} likeliest, {n * mass:.0f} expected"
     return Seen(outcome="spoils", sent=sent, came=came, p=exact.cut(outside, n, mass))
@@ -225,6 +231,7 @@ def _cut(name: str, value: float, smallest: Callable[[list[float]], float]) -> C
         opened = subject.open
         if opened is None or subject.mixed:
             return untested(sent, subject.mixed or CLOSED)
+        sent = _said(subject, opened, sent)
         ps = {token: math.exp(logprob) for token, logprob in opened.logprobs.items()}
         least = smallest(sorted(ps.values(), reverse=True)) / NEAR
         allowed = {token for token, p in ps.items() if p >= least}
