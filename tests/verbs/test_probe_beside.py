@@ -41,7 +41,7 @@ from harness.verbs.probe.template import ServerTemplate
 from server_launchers.keeping.supervisor import RunningServer
 from tests.faults.server import FaultServer, Request, Step, http
 from tests.system.command import harness
-from tests.verbs.toy_faults import FAULTS, ColdIgnored, Echoes, Silent, Unlisted
+from tests.verbs.toy_faults import FAULTS, ColdIgnored, Echoes, Messages, Silent, Unlisted
 from tests.verbs.toy_model import Fault, Hot, Rounded, SaysStop, Temperature, Toy, ToyAsker, answering
 
 OWN = (
@@ -573,14 +573,21 @@ def test_a_server_for_chats_only_is_found_by_one_request(tmp_path: Path, lacks: 
     ("theirs", "outcome", "says"),
     [
         ("the same", "sound", "the reference has as many tokens, so the model's own template adds it"),
-        ("none", "spoils", "the reference has 6 tokens alone, 7 with a system message"),
+        ("none", "spoils", "the server adds a system prompt that the reference does not add"),
+        ("longer", "spoils", "both add a system prompt, the reference the longer one; which of the two departs"),
         ("no reply", "warns", "the reference cannot be asked"),
         ("no reference", "warns", "a system prompt is added where none is sent"),
     ],
 )
 def test_a_system_prompt_that_the_reference_adds_too_is_the_models_own(theirs: str, outcome: str, says: str) -> None:
     adding = FAULTS["a system prompt added"]
+
+    def longer(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        system = {"role": "system", "content": "You are the voice of a lighthouse. " * 9}
+        return messages if messages[0]["role"] == "system" else [system, *messages]
+
     servers = {
+        "longer": ToyAsker(Toy(), Messages(longer)),
         "the same": ToyAsker(Toy(), adding()),
         "none": ToyAsker(Toy()),
         "no reply": ToyAsker(Toy(names=("other",))),

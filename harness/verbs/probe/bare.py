@@ -193,7 +193,9 @@ def _added(subject: Subject) -> Seen:
     # Only the prompts without a system message differ: one side has a system prompt of its own there.
     if n != theirs[0] and with_system == theirs[1]:
         longer, shorter = ("the server", "the reference") if n > theirs[0] else ("the reference", "the server")
-        came += f": {longer} adds a system prompt that {shorter} does not add; {WHICH}"
+        both = min(n, theirs[0]) > with_system
+        adds = f"both add a system prompt, {longer} the longer one" if both else ""
+        came += f": {adds or f'{longer} adds a system prompt that {shorter} does not add'}; {WHICH}"
     return Seen(outcome="spoils", sent=sent, came=came, beside="prompts")
 
 
