@@ -283,11 +283,15 @@ def _groups_left_out(report: ProbeReport) -> str:
 
 def _verdict_line(report: ProbeReport, reference: str | None) -> str:
     """The verdict on a server, with the numbers of its findings by outcome. reference: as in `_table`."""
+    from harness.verbs.probe.worth import GREEDY, unexplained
+
     if not report.tested:
         return f"no check could be made, so nothing is known ({count_noun(len(report.findings), 'check')} untested)"
     n = {outcome: report.count(outcome) for outcome in ("sound", "spoils", "warns", "untested")}
     if report.sound:
         verdict = "nothing spoils a score"
+        if unexplained(report):
+            verdict += f"; greedy replies do not repeat: not explained; {spell(option('checks', GREEDY))} finds out why"
     elif report.differs and reference is not None and not Path(reference).exists():
         verdict = f"the two servers differ ({', '.join(report.differs)}): their scores are of two set-ups"
     else:

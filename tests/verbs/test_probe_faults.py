@@ -15,8 +15,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from harness.cli.probe import _verdict_line
 from harness.client.protocol.reply import Reply
 from harness.core.errors import UsageError
 from harness.core.records import Timing, Usage
@@ -24,7 +26,7 @@ from harness.verbs.probe import bare, ends, exact, later, league, load, mixture,
 from harness.verbs.probe.asking import CHAT, ProbeReply, Refused, Token, _Likely
 from harness.verbs.probe.effect import Shift, effect
 from harness.verbs.probe.ends import Ended
-from harness.verbs.probe.findings import Finding
+from harness.verbs.probe.findings import Finding, ProbeReport
 from harness.verbs.probe.page import standing_table
 from harness.verbs.probe.sampling import CUTS
 from harness.verbs.probe.subject import listed
@@ -33,6 +35,7 @@ from tests.verbs.toy_faults import (
     FAULTS,
     MISLEADING,
     SOUND,
+    ColdIgnored,
     DeafToTheTail,
     Drops,
     Ends,
@@ -595,6 +598,35 @@ def test_beside_a_reference_a_temperature_above_0_comes_before_other_checks() ->
         assert set(warm) & with_reference.keys(), budget
         assert {"weights", "draws", "greedy replies"} <= with_reference.keys()
     assert not set(warm) & worth.allotted(probe.CHECKS, 1_500).keys()
+
+
+def test_greedy_replies_that_do_not_repeat_are_explained_next_or_the_verdict_says_that_they_are_not() -> None:
+    def report(fault: Fault, names: list[str], budget: int | None) -> ProbeReport:
+        beside = reference.against(reference.ServerReference(ToyAsker(Toy()), "the reference"))
+        server = ToyAsker(Toy(chance=random.Random(5)), fault)
+        return probe.examine(server, probe.select(names, checks=(*probe.CHECKS, *beside)), seed=1, budget=budget)
+
+    doubt = "nothing spoils a score; greedy replies do not repeat: not explained; "
+    for fault, names, budget, cold, says in (
+        (ColdIgnored(), [], 5_000, "spoils", False),
+        (ColdIgnored(), ["greedy replies", "length"], None, None, True),
+        (ColdIgnored(), ["streaming", "length"], None, None, True),
+        (Fault(), ["greedy replies", "streaming"], None, None, False),
+    ):
+        came = report(fault, names, budget)
+        seen = {finding.check: finding.outcome for finding in came.findings}
+        assert seen.get("temperature 0") == cold
+        assert (doubt in _verdict_line(came, None)) == says, _verdict_line(came, None)
+        assert budget is None or {"later draws", "temperature 0"}.isdisjoint(came.left_out)
+    # One check of a temperature that shows nothing is no check of it, though the budget did not leave it out.
+    unheard = msgspec.structs.replace(
+        came, left_out={"later draws": 900}, findings=[
+            msgspec.structs.replace(came.findings[0], check=check, outcome="untested")
+            for check in ("later draws", "later draws at 0.5")
+        ],
+    )  # fmt: skip
+    assert worth.unwarmed(unheard)
+    assert not worth.unwarmed(msgspec.structs.replace(unheard, left_out={}))
 
 
 def test_a_budget_pays_for_the_comparison_with_a_reference_first() -> None:

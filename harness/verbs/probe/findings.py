@@ -149,7 +149,8 @@ class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
     cost, as the server counts; bounded: replies without stated usage, which count with the most tokens possible.
     reference_tokens, reference_bounded: the same of the server that is the reference; 0 without one. seed:
     the number that all seeds of the probe's requests come from. seconds: how long the probe took. left_out: name of a
-    check that the budget did not pay for → about how many tokens it would have cost.
+    check that the budget did not pay for → about how many tokens it would have cost. unrepeated: whether greedy replies
+    did not repeat.
     """
 
     address: str
@@ -167,6 +168,7 @@ class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
     refused_for_good: dict[str, int] = {}
     reference_tokens: int = 0
     reference_bounded: int = 0
+    unrepeated: bool = False
 
     def count(self, outcome: Outcome) -> int:
         """Number of findings with that outcome."""

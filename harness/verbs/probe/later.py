@@ -196,10 +196,10 @@ def _later_cold_draws(subject: Subject) -> Seen:
     warm, cold = _sampled(subject, 1), _sampled(subject, REPLIES, temperature=COLD)
     tokens = _later(cold)
     # A reply may come empty; every other one has the same list at its first token.
-    firsts = [next((c.tokens[0].top for c in choices if c.tokens), {}) for choices in (cold, warm)]
+    first_cold, first_warm = (next((c.tokens[0].top for c in choices if c.tokens), {}) for choices in (cold, warm))
     if len(tokens) < MIN_PLACES:
         return untested(sent, _too_few(len(tokens)))
-    stated = stated_at(*firsts, COLD)
+    stated = stated_at(first_cold, first_warm, COLD)
     if stated is None:
         return untested(sent, "the first token does not show at which temperature the server states log-probabilities")
     rng = random.Random(subject.seed)  # noqa: S311 - no secret

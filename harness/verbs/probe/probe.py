@@ -139,7 +139,7 @@ def examine(
     """
     begun = time.monotonic()
     first_seed = secrets.randbelow(MAX_SEED) if seed is None else seed
-    progress = _Progress()
+    progress, subject = _Progress(), Subject(server, first_seed, context, beside=beside)
 
     def report() -> ProbeReport:
         return ProbeReport(
@@ -161,10 +161,11 @@ def examine(
             refused_for_good=dict(server.refused_for_good),
             reference_tokens=beside.n_tokens if beside else 0,
             reference_bounded=beside.n_bounded if beside else 0,
+            unrepeated=subject.unrepeated,
         )
 
     try:
-        _make(checks, Subject(server, first_seed, context, beside=beside), progress, budget, watcher)
+        _make(checks, subject, progress, budget, watcher)
     except KeyboardInterrupt as stop:
         finished = [*progress.seen]
         progress.stop(checks, server.n_tokens)
@@ -215,11 +216,12 @@ def _make(
         _learn_usage(subject)
         progress.costs[beside[0]] = server.n_tokens
     while waiting := [check for check in checks if check.name not in seen]:
-        allowed, factor = _allowed(waiting, subject, budget, seen, progress.costs), _factor(subject)
+        allowed, known = _allowed(waiting, subject, budget, seen, progress.costs), _known(subject)
         # With a budget the comparison with a reference is made first, so that no other check spends its tokens.
         for check in sorted(waiting, key=lambda check: budget is not None and check.group != "reference"):
-            # Once a reply without usage has come, all prices are others, and the next round begins.
-            if check.name not in allowed or (budget is not None and _factor(subject) != factor):
+            # Once a reply without usage has come, or greedy replies have differed, prices or the order are others, and
+            # the next round begins.
+            if check.name not in allowed or (budget is not None and _known(subject) != known):
                 continue
             before = server.n_tokens
             room = allowed[check.name]
@@ -259,19 +261,25 @@ def _allowed(
     if budget is None or subject.server.ended:
         return {check.name: None for check in waiting}
     left = budget - subject.server.n_tokens
-    allotted = worth.allotted([_priced(check, subject, seen) for check in waiting], left, seen)
+    allotted = _allotted(waiting, subject, left, seen)
     drawing = [check for check in waiting if check.draws]
     # Draws are not left out as too dear before their price on this server is known.
     if not allotted and drawing and subject.draw_tokens is None and left >= OPENING_TOKENS:
         cannot_draw = _cannot_draw(subject)
         costs[drawing[0].name] = costs.get(drawing[0].name, 0) + left - (budget - subject.server.n_tokens)
         left = budget - subject.server.n_tokens
-        allotted = worth.allotted([_priced(check, subject, seen) for check in waiting], left, seen)
+        allotted = _allotted(waiting, subject, left, seen)
         # If the server gives no prompt to draw tokens after, the checks that draw are allowed: they say so at no cost.
         # Otherwise the report would name the budget as the reason.
         if cannot_draw:
             allotted |= {check.name: 0 for check in drawing}
     return {**allotted}
+
+
+def _allotted(waiting: Sequence[Check], subject: Subject, left: int, seen: Mapping[str, Seen]) -> dict[str, int]:
+    """`worth.allotted` of the checks at their prices on this server. left: tokens of the budget."""
+    priced = [_priced(check, subject, seen) for check in waiting]
+    return worth.allotted(priced, left, seen, unrepeated=subject.unrepeated)
 
 
 def _cannot_draw(subject: Subject) -> bool:
@@ -286,6 +294,11 @@ def _learn_usage(subject: Subject) -> None:
     """Ask for a reply that many checks need, since the price of all checks depends on whether usage is stated."""
     with suppress(ServerError, OverBudget):
         subject.greedy  # noqa: B018 - the reply is kept
+
+
+def _known(subject: Subject) -> tuple[int, bool]:
+    """What the prices and the order of the checks depend on."""
+    return _factor(subject), subject.unrepeated
 
 
 def _factor(subject: Subject) -> int:

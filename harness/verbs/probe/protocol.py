@@ -67,6 +67,7 @@ def _stream_beside_whole(subject: Subject, prompt: str) -> tuple[Seen, str]:
             came = f"{len(wholes[-1][0])} characters, the same in stream and whole reply{notes}"
             return sound(sent, came), wholes[-1][0]
     if len(set(wholes)) == ROUNDS:
+        subject.unrepeated = True
         came = f"{ROUNDS} whole replies to one greedy request all differ, so a stream cannot be compared with them"
         return untested(sent, came), wholes[-1][0]
     (text, reason), (whole_reply, because) = streams[-1], wholes[-1]

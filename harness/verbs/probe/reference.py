@@ -640,10 +640,17 @@ def begun_alike(reference: Begun, as_run: RunSpelling | None = None) -> Check:
         came = f"{n_same} of {len(theirs)} replies begin as those of {reference.named}{share}"
         if n_same >= fingerprint.MIN_SAME:
             return sound(sent, came)
+
+        def ours_again() -> list[str]:
+            """The beginnings of the server's replies once more; the subject notes whether they repeat."""
+            again = _beginnings(_greedy(subject.server, template_of))
+            subject.unrepeated |= fingerprint.same(begun, again) < fingerprint.MIN_SAME
+            return again
+
         # Before a difference is called one of weights, both sides must be shown to repeat themselves.
         for whose, before, ask_again in (
             (f"the reference {reference.named}", theirs, reference.beginnings),
-            ("the probed server", begun, lambda: _beginnings(_greedy(subject.server, template_of))),
+            ("the probed server", begun, ours_again),
         ):
             try:
                 why = _incomparable(before, ask_again)

@@ -127,7 +127,8 @@ class Subject:
     asked for by `whole` and `streamed`, one at a time. unread: the client's note on a field of the
     replies that it does not read; empty without one. unlike: a sentence on the prompts of this server and of `beside`,
     if the two have other numbers of tokens; empty if they have not, or if nothing has shown it.
-    refusal: the server's words for the last stream that it refused; empty without one.
+    refusal: the server's words for the last stream that it refused; empty without one. unrepeated: whether replies to
+    one greedy request differed.
     """
 
     server: ProbedServer
@@ -144,6 +145,7 @@ class Subject:
     unread: str = ""
     unlike: str = ""
     refusal: str = ""
+    unrepeated: bool = False
 
     def chat(self, text: str = STORY, **fields: Any) -> ProbeReply:
         """The whole reply to one message. Raises `Refused`."""
@@ -245,6 +247,7 @@ class Subject:
         n_same = sum(first == second for first, second in zip(*again, strict=True))
         if n_same >= MIN_REPEATED * len(inquiries):
             return ""
+        self.unrepeated = True
         return (
             f"asked again twice, one by one, {n_same} of {len(inquiries)} greedy replies repeat: the server may sample "
             "at temperature 0 (see `temperature 0`), so replies that differ show nothing else"

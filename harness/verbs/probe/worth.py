@@ -7,8 +7,9 @@ next check is the one with the highest worth per token that still fits (the gree
 Khuller, Moss and Naor 1999, Inf. Process. Lett. 70:39). So a check with long replies that finds seven kinds is chosen
 before a check of a hundred draws that finds only one of them.
 
-The comparison with a reference comes before all other checks: whoever names a reference asks for it. Beside it, a check
-of a temperature above 0 comes next, since scores are sampled at one.
+The comparison with a reference comes before all other checks: whoever names a reference asks for it. Beside it, `later
+draws` comes next, since scores are sampled at a temperature above 0. Where greedy replies do not repeat, `temperature
+0` comes before that, since it finds out why.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from harness.verbs.probe.findings import Check, ProbeReport
 
 OWN = 0.5
 """Worth of a check beyond the simulated kinds of faults: it may find a fault that was not simulated."""
+
+GREEDY, WARM = "temperature 0", "later draws"
+"""The checks that come first where greedy replies do not repeat, and beside a reference."""
 
 CLASSES: Mapping[str, int] = {
     "no reply": 1,
@@ -113,20 +117,22 @@ FINDS: Mapping[str, tuple[str, ...]] = {
 """Check → the classes that it finds. A check that is not here finds none of the simulated kinds."""
 
 
-def allotted(checks: Sequence[Check], budget: int, earlier: Collection[str] = ()) -> dict[str, int]:
+def allotted(
+    checks: Sequence[Check], budget: int, earlier: Collection[str] = (), *, unrepeated: bool = False
+) -> dict[str, int]:
     """Name of a check that the budget is spent on → tokens that the check may cost, at most `budget` in all.
 
     Tokens that are left over go to the check whose prompt may have any length. earlier: names of checks that were made
-    before, whose classes count as found.
+    before, whose classes count as found. unrepeated: whether greedy replies did not repeat.
     """
     left, classes = budget, {kind for name in earlier for kind in FINDS.get(name, ())}
     beside = "greedy replies" in {*earlier, *(check.name for check in checks)}
 
-    def rank(check: Check) -> tuple[bool, bool, float]:
+    def rank(check: Check) -> tuple[bool, bool, bool, float]:
         """The order in which checks are chosen, the largest first."""
-        warm = beside and "temperature" in {*FINDS.get(check.name, ())} - classes
+        cold, warm = unrepeated and check.name == GREEDY, beside and check.name == WARM
         # The worth is divided by the price, since ten cheap checks may together find more than a dear one.
-        return check.group == "reference", warm, worth(check, classes) / max(check.least_tokens, 1)
+        return check.group == "reference", cold, warm, worth(check, classes) / max(check.least_tokens, 1)
 
     rooms = dict[str, int]()
     while fitting := [check for check in checks if check.name not in rooms and check.least_tokens <= left]:
@@ -156,6 +162,13 @@ def worth(check: Check, classes: set[str]) -> float:
 
 
 def unwarmed(report: ProbeReport) -> bool:
-    """Whether the budget left out every check that finds a wrong temperature above 0."""
-    warm = [finding.check for finding in report.findings if "temperature" in FINDS.get(finding.check, ())]
-    return bool(warm) and all(name in report.left_out for name in warm)
+    """Whether the budget left a check out that finds a wrong temperature above 0, and no other such check was made."""
+    warm = [finding for finding in report.findings if "temperature" in FINDS.get(finding.check, ())]
+    left_out = any(finding.check in report.left_out for finding in warm)
+    return left_out and all(finding.outcome == "untested" for finding in warm)
+
+
+def unexplained(report: ProbeReport) -> bool:
+    """Whether greedy replies did not repeat, and the check that finds out why was not made."""
+    made = any(finding.check == GREEDY and finding.outcome != "untested" for finding in report.findings)
+    return report.unrepeated and not made
