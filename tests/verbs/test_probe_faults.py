@@ -298,6 +298,18 @@ def test_a_reply_that_ends_below_the_largest_limit_shows_no_cap_and_no_soundness
     )
 
 
+def test_usage_is_untested_without_log_probabilities_where_the_reply_ends_by_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(toy_model, "NATURAL", 10)
+    for fault, outcome in (
+        (Unlisted(), "untested"), (Fault(), "sound"), (Undercounts(0.5, ""), "warns"),
+        (Undercounts(3, "", listed=False), "warns"), (Undercounts(0.5, "", listed=False), "untested"),
+    ):  # fmt: skip
+        (usage,) = probe.examine(ToyAsker(Toy(), fault), probe.select(["usage"]), seed=1).findings
+        assert usage.outcome == outcome, usage.came
+
+
 def long_stream(fault: Fault, budget: int | None = None) -> Finding:
     checks = probe.select(["long stream"])
     return probe.examine(ToyAsker(Toy(), fault), checks, seed=1, budget=budget).findings[0]

@@ -98,7 +98,9 @@ def _usage(subject: Subject) -> Seen:
                 f"the stream counts {counts[0]} and {counts[1]} tokens, the whole reply of the same text "
                 f"{usage.prompt_tokens} and {usage.completion_tokens}",
             )
-    if subject.miscount:
+    # Where the reply ends by itself, only log-probabilities show how many tokens came.
+    ended = whole.first.finish_reason == "stop" and not whole.first.tokens and usage.completion_tokens < LONG
+    if subject.miscount and not ended:
         return warns(sent, subject.miscount)
     rendered = _rendered(subject, STORY)
     if rendered is not None and len(rendered) != usage.prompt_tokens:
@@ -106,6 +108,8 @@ def _usage(subject: Subject) -> Seen:
             sent,
             f"usage states {usage.prompt_tokens} prompt tokens, but the server's own tokenizer counts {len(rendered)}",
         )
+    if ended:
+        return untested(sent, subject.miscount)
     by = " (as its tokenizer counts)" if rendered is not None else ""
     return sound(
         sent,
