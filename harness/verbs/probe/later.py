@@ -132,11 +132,6 @@ def _later(choices: Sequence[Choice]) -> list[Token]:
     return [token for choice in choices for token in choice.tokens[1:] if token.top]
 
 
-def _too_few(n: int) -> str:
-    """Why nothing is concluded from n later tokens with log-probabilities."""
-    return f"only {n} tokens after the first came with log-probabilities" if n else HIDDEN
-
-
 def _finding(sent: str, us: Sequence[float], n_all: int, likely: Sequence[float] = ()) -> Seen:
     """Return what the ranks of later tokens show: their mean is 0.5 if the server draws as it states.
 
@@ -159,7 +154,7 @@ def _later_draws(subject: Subject) -> Seen:
         return untested(sent, subject.mixed)
     tokens = _later(_sampled(subject, REPLIES))
     if len(tokens) < MIN_PLACES:
-        return untested(sent, _too_few(len(tokens)))
+        return untested(sent, f"only {len(tokens)} tokens after the first came with log-probabilities")
     rng = random.Random(subject.seed)  # noqa: S311 - no secret
     tops = undrawn([token.top for token in tokens])
     us = [rank(token.token, top, rng.random()) for token, top in zip(tokens, tops, strict=True)]
@@ -198,7 +193,7 @@ def _later_cold_draws(subject: Subject) -> Seen:
     # A reply may come empty; every other one has the same list at its first token.
     first_cold, first_warm = (next((c.tokens[0].top for c in choices if c.tokens), {}) for choices in (cold, warm))
     if len(tokens) < MIN_PLACES:
-        return untested(sent, _too_few(len(tokens)))
+        return untested(sent, f"only {len(tokens)} tokens after the first came with log-probabilities")
     stated = stated_at(first_cold, first_warm, COLD)
     if stated is None:
         return untested(sent, "the first token does not show at which temperature the server states log-probabilities")

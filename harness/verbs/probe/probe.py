@@ -216,12 +216,13 @@ def _make(
         _learn_usage(subject)
         progress.costs[beside[0]] = server.n_tokens
     while waiting := [check for check in checks if check.name not in seen]:
-        allowed, known = _allowed(waiting, subject, budget, seen, progress.costs), _known(subject)
+        allowed = _allowed(waiting, subject, budget, seen, progress.costs)
+        state = _factor(subject), subject.unrepeated
         # With a budget the comparison with a reference is made first, so that no other check spends its tokens.
         for check in sorted(waiting, key=lambda check: budget is not None and check.group != "reference"):
             # Once a reply without usage has come, or greedy replies have differed, prices or the order are others, and
             # the next round begins.
-            if check.name not in allowed or (budget is not None and _known(subject) != known):
+            if check.name not in allowed or (budget is not None and (_factor(subject), subject.unrepeated) != state):
                 continue
             before = server.n_tokens
             room = allowed[check.name]
@@ -261,14 +262,14 @@ def _allowed(
     if budget is None or subject.server.ended:
         return {check.name: None for check in waiting}
     left = budget - subject.server.n_tokens
-    allotted = _allotted(waiting, subject, left, seen)
+    allotted = _allotment(waiting, subject, left, seen)
     drawing = [check for check in waiting if check.draws]
     # Draws are not left out as too dear before their price on this server is known.
     if not allotted and drawing and subject.draw_tokens is None and left >= OPENING_TOKENS:
         cannot_draw = _cannot_draw(subject)
         costs[drawing[0].name] = costs.get(drawing[0].name, 0) + left - (budget - subject.server.n_tokens)
         left = budget - subject.server.n_tokens
-        allotted = _allotted(waiting, subject, left, seen)
+        allotted = _allotment(waiting, subject, left, seen)
         # If the server gives no prompt to draw tokens after, the checks that draw are allowed: they say so at no cost.
         # Otherwise the report would name the budget as the reason.
         if cannot_draw:
@@ -276,7 +277,7 @@ def _allowed(
     return {**allotted}
 
 
-def _allotted(waiting: Sequence[Check], subject: Subject, left: int, seen: Mapping[str, Seen]) -> dict[str, int]:
+def _allotment(waiting: Sequence[Check], subject: Subject, left: int, seen: Mapping[str, Seen]) -> dict[str, int]:
     """`worth.allotted` of the checks at their prices on this server. left: tokens of the budget."""
     priced = [_priced(check, subject, seen) for check in waiting]
     return worth.allotted(priced, left, seen, unrepeated=subject.unrepeated)
@@ -294,11 +295,6 @@ def _learn_usage(subject: Subject) -> None:
     """Ask for a reply that many checks need, since the price of all checks depends on whether usage is stated."""
     with suppress(ServerError, OverBudget):
         subject.greedy  # noqa: B018 - the reply is kept
-
-
-def _known(subject: Subject) -> tuple[int, bool]:
-    """What the prices and the order of the checks depend on."""
-    return _factor(subject), subject.unrepeated
 
 
 def _factor(subject: Subject) -> int:

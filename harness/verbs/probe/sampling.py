@@ -167,7 +167,7 @@ def _temperature(value: float) -> Callable[[Subject], Seen]:
             n_seeds, ps, parts = n_seeds + n, [*ps, p], [*parts, came]
             if not hidden or PARTS * p < BOUND or subject.room is not None:
                 break
-        p, hidden = min(1.0, PARTS * min(ps)), hidden or subject.off_road(opened)
+        p, hidden = min(1.0, PARTS * min(ps)), hidden or subject.off_road(opened).removeprefix(", ")
         return Seen(outcome="spoils", sent=f"{sent}, {n_seeds} seeds", came="; ".join(parts), p=p, hidden=hidden)
 
     return look
@@ -196,11 +196,6 @@ def _drawn_at(opened: Open, draws: Draws, value: float, seed: int) -> tuple[floa
     return min(among_listed, others), came
 
 
-def _said(subject: Subject, opened: Open, sent: str) -> str:
-    """What was sent, with the note on draws that show nothing of the path of a run's requests."""
-    return ", ".join(filter(None, (sent, subject.off_road(opened))))
-
-
 def _nothing_cut(subject: Subject) -> Seen:
     """Draw at temperature 1 without cuts: tokens beyond the listed likeliest ones must come as often as expected."""
     sent = "one token at temperature 1, nothing cut"
@@ -213,7 +208,7 @@ def _nothing_cut(subject: Subject) -> Seen:
     if n > (MAX_DRAWS if subject.room is None else DRAWS):
         return untested(sent, f"only {mass:.1%} of the distribution lies beyond the {len(opened.logprobs)} likeliest")
     counts = subject.draws(n, opened).counts
-    sent, n = _said(subject, opened, f"{sent}, {n} seeds"), counts.total()
+    sent, n = f"{sent}, {n} seeds{subject.off_road(opened)}", counts.total()
     outside = n - sum(counts[token] for token in opened.logprobs)
     came = f"{outside} of {n} tokens beyond the {len(opened.logprobs)} likeliest, {n * mass:.0f} expected"
     return Seen(outcome="spoils", sent=sent, came=came, p=exact.cut(outside, n, mass))
@@ -231,7 +226,7 @@ def _cut(name: str, value: float, smallest: Callable[[list[float]], float]) -> C
         opened = subject.open
         if opened is None or subject.mixed:
             return untested(sent, subject.mixed or CLOSED)
-        sent = _said(subject, opened, sent)
+        sent += subject.off_road(opened)
         ps = {token: math.exp(logprob) for token, logprob in opened.logprobs.items()}
         least = smallest(sorted(ps.values(), reverse=True)) / NEAR
         allowed = {token for token, p in ps.items() if p >= least}

@@ -282,11 +282,11 @@ class Subject:
         return best
 
     def off_road(self, opened: Open) -> str:
-        """A note on draws after this prompt if a run's requests take the other path; empty if they take the same."""
+        """What is added to a row of draws after this prompt if a run's requests take the other path; else empty."""
         if opened.path == self.server.asker.spelling.path:
             return ""
         raw = opened.path == COMPLETIONS
-        return "by raw text only: a run asks by chat" if raw else "by chat only: a run asks by raw text"
+        return ", by raw text only: a run asks by chat" if raw else ", by chat only: a run asks by raw text"
 
     def draws(self, n: int, opened: Open, **fields: Any) -> Draws:
         """The first tokens after the prompt `opened`, in n requests with different seeds.

@@ -164,11 +164,10 @@ def worth(check: Check, classes: set[str]) -> float:
 def unwarmed(report: ProbeReport) -> bool:
     """Whether the budget left a check out that finds a wrong temperature above 0, and no other such check was made."""
     warm = [finding for finding in report.findings if "temperature" in FINDS.get(finding.check, ())]
-    left_out = any(finding.check in report.left_out for finding in warm)
-    return left_out and all(finding.outcome == "untested" for finding in warm)
+    return any(row.check in report.left_out for row in warm) and all(row.outcome == "untested" for row in warm)
 
 
 def unexplained(report: ProbeReport) -> bool:
     """Whether greedy replies did not repeat, and the check that finds out why was not made."""
-    made = any(finding.check == GREEDY and finding.outcome != "untested" for finding in report.findings)
-    return report.unrepeated and not made
+    explains = any(finding.check == GREEDY and finding.outcome != "untested" for finding in report.findings)
+    return report.unrepeated and not explains
