@@ -142,7 +142,8 @@ def grade_run(
     records = {name: record for name, record in manifest.benchmarks.items() if only in (None, name)}
     planned = {name: _planned_questions(folder.benchmark(name), record) for name, record in records.items()}
     for name in records:
-        overrides.read(folder.benchmark(name))
+        if folder.benchmark(name).overrides.exists():
+            overrides.read(folder.benchmark(name))
     if only is None:  # the graders of one benchmark are looked at before its first grade
         pool.grader_names(chain.from_iterable(questions for questions, _ in planned.values()), grading.sandbox)
     return (_grade_benchmark(folder, name, records[name], *planned.pop(name), grading, on_graded) for name in records)

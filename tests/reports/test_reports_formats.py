@@ -33,7 +33,7 @@ from harness.runs.manifest import Manifest, Plan
 from harness.scoring import load_published, score_benchmark
 from harness.scoring.intervals import Interval
 from harness.scoring.pipeline import score_run
-from harness.scoring.uncertainty import accuracy_cell, interval_cell, percent
+from harness.scoring.score import accuracy_cell, interval_cell, percent
 from harness.verbs.compare import compare
 from tests.reports.payloads import PAYLOADS
 from tests.reports.run_folders import write_run

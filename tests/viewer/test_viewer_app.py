@@ -23,7 +23,7 @@ from harness.reports.report import report
 from harness.runs import Manifest, RunFolder, overrides, read_samples, sample_labels
 from harness.scoring import Score
 from harness.scoring.pipeline import score_run
-from harness.scoring.uncertainty import accuracy_cell
+from harness.scoring.score import accuracy_cell
 from harness.verbs.compare import compare
 from harness.viewer import app
 from tests.system.command import harness
