@@ -162,6 +162,7 @@ def test_the_tests_of_any_module_are_found_in_one_step() -> None:
     assert named == []
 
 
+@pytest.mark.wide
 @pytest.mark.slow
 def test_who_names_a_module_is_found_before_who_names_its_room() -> None:
     docstring = '"""About.\n\nFor: harness.runs, harness.core.inert.\n"""\n'

@@ -71,7 +71,7 @@ def test_a_broken_answer_goes_on_over_its_own_tokens(embedded_server: RunningSer
             reply = super().complete(endpoint, path, body, deadlines, max_body_bytes, arriving)
             request = asyncio.ensure_future(reply)
             while path == "/chat/completions" and not request.done():
-                if arriving.count() >= 24:
+                if arriving.count() >= 18:
                     arriving.so_far = partial(_itself, arriving.so_far())
                     request.cancel()
                     raise RequestFailed("cut", "cut by the test")
@@ -79,7 +79,7 @@ def test_a_broken_answer_goes_on_over_its_own_tokens(embedded_server: RunningSer
             return await request
 
     settings = run_settings(
-        tmp_path / "run", embedded_server.base_urls[0], samples=2, model=embedded_server.model, concurrency=3,
+        tmp_path / "run", embedded_server.base_urls[0], samples=3, model=embedded_server.model, concurrency=3,
         salvage=Salvage(mode="exact", engine="llama.cpp"), canary=False,
     )  # fmt: skip
     short(settings, max_tokens=64)

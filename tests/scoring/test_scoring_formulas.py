@@ -312,6 +312,7 @@ def test_question_error_is_the_deviation_of_the_rates_over_root_q() -> None:
     assert question_error(counted((2, 5))) is None
 
 
+@pytest.mark.wide
 @pytest.mark.slow
 def test_errors_of_thirty_questions_of_64_samples_near_31_percent_are_as_simulated() -> None:
     """An AIME-like set: some questions always right, many never, the rest between; 400 simulated runs of it."""

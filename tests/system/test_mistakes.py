@@ -300,6 +300,7 @@ def test_the_embedded_server_asks_for_the_packages_of_its_extra() -> None:
     assert shlex.split(llama_cpp_server.MISSING)[-2:] == [server, openmp.partition(">")[0]]
 
 
+@pytest.mark.wide
 def test_a_verifier_that_raises_is_told_with_its_line_and_no_clean_exit(tmp_path: Path, server: FaultServer) -> None:
     (tmp_path / "mine.py").write_text("def right(answer, question):\n    return {'no such answer': False}[answer]\n")
     card = {

@@ -14,6 +14,7 @@ from tests.patience import PATIENCE_SECONDS
 from tests.system.command import argv, environment, process
 
 
+@pytest.mark.wide
 def test_a_whole_run_in_an_odd_folder_and_the_c_locale(tmp_path: Path) -> None:
     folder = tmp_path / "a b" / "größe – 評価 %s {x}" / ("long-" * 30)
     folder.mkdir(parents=True)

@@ -39,6 +39,7 @@ from harness.verbs.probe.counterparts import FolderReference, SavedReference, co
 from harness.verbs.probe.findings import Check, Finding, Group, ProbeReport, Seen, findings_of
 from harness.verbs.probe.template import ServerTemplate
 from server_launchers.keeping.supervisor import RunningServer
+from tests.budget import thinned
 from tests.faults.server import FaultServer, Request, Step, http
 from tests.system.command import harness
 from tests.verbs.toy_faults import FAULTS, ColdIgnored, Echoes, Messages, Silent, Unlisted
@@ -515,7 +516,7 @@ def refusing(toy: Toy) -> Any:
     return answer
 
 
-@pytest.mark.parametrize("refuses", ["reference", "probed server", "neither"])
+@pytest.mark.parametrize("refuses", thinned(["reference", "probed server", "neither"]))
 def test_the_server_that_refuses_is_named_and_a_probe_without_a_check_is_no_success(
     tmp_path: Path, refuses: str
 ) -> None:
@@ -858,16 +859,18 @@ def keys_of(server: FaultServer) -> set[str]:
 
 @pytest.mark.parametrize(
     ("words", "own", "theirs"),
-    [
-        ((), "key-shared", ""),
-        (("--api-key-env", "MINE"), "key-mine", ""),
-        (("--api-key-file", "mine.txt"), "key-in-file", ""),
-        (("--api-key-env", "UNSET", "--header", "X-Secret: key-header"), "key-header", ""),
-        (("--reference-api-key-env", "THEIRS"), "key-shared", "key-theirs"),
-        (("--reference-api-key-file", "mine.txt"), "key-shared", "key-in-file"),
-        (("--api-key-env", "MINE", "--reference-api-key-env", "THEIRS"), "key-mine", "key-theirs"),
-        (("--reference-api-key-env", "OPENAI_API_KEY"), "key-shared", "key-shared"),
-    ],
+    thinned(
+        [
+            (("--api-key-env", "MINE", "--reference-api-key-env", "THEIRS"), "key-mine", "key-theirs"),
+            ((), "key-shared", ""),
+            (("--api-key-env", "MINE"), "key-mine", ""),
+            (("--api-key-file", "mine.txt"), "key-in-file", ""),
+            (("--api-key-env", "UNSET", "--header", "X-Secret: key-header"), "key-header", ""),
+            (("--reference-api-key-env", "THEIRS"), "key-shared", "key-theirs"),
+            (("--reference-api-key-file", "mine.txt"), "key-shared", "key-in-file"),
+            (("--reference-api-key-env", "OPENAI_API_KEY"), "key-shared", "key-shared"),
+        ]
+    ),
 )
 def test_a_reference_server_gets_only_the_key_that_is_named_for_it(
     tmp_path: Path, words: tuple[str, ...], own: str, theirs: str
@@ -920,13 +923,15 @@ def test_a_reference_server_that_wants_a_key_is_named_with_its_option(tmp_path: 
 
 @pytest.mark.parametrize(
     ("first", "second", "keys"),
-    [
-        ("", "", ("", "")),
-        (",key=MINE", "", ("key-mine", "")),
-        ("", ",key=THEIRS", ("", "key-theirs")),
-        (",key=MINE", ",key=THEIRS", ("key-mine", "key-theirs")),
-        (",key=OPENAI_API_KEY", "", ("key-shared", "")),
-    ],
+    thinned(
+        [
+            (",key=MINE", ",key=THEIRS", ("key-mine", "key-theirs")),
+            ("", "", ("", "")),
+            (",key=MINE", "", ("key-mine", "")),
+            ("", ",key=THEIRS", ("", "key-theirs")),
+            (",key=OPENAI_API_KEY", "", ("key-shared", "")),
+        ]
+    ),
 )
 def test_each_server_of_a_matrix_gets_only_the_key_that_is_named_with_it(
     tmp_path: Path, first: str, second: str, keys: tuple[str, str]
