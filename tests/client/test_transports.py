@@ -36,6 +36,7 @@ from harness.client.libraries.sdk import SdkTransport
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.choices import TransportName
 from harness.core.errors import UsageError
+from tests.budget import share_of
 from tests.faults.server import (
     CLOSE,
     DONE,
@@ -456,7 +457,7 @@ def test_a_transcript_cut_at_every_byte_is_a_reply_or_a_transient_failure(make: 
         yield Pause(0.02 if act is RESET else 0)
         yield act
 
-    cuts = range(0, len(TRANSCRIPT) - 1, 1 if act is CLOSE else 7)
+    cuts = share_of(range(0, len(TRANSCRIPT) - 1, 1 if act is CLOSE else 7))
 
     async def main(url: str) -> list[Outcome]:
         async with opened(make) as transport:

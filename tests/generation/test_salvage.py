@@ -41,6 +41,7 @@ from harness.generation.settings import RunSettings
 from harness.runs import inflight
 from harness.runs.inflight import Partial
 from harness.runs.layout import RunFolder
+from tests.budget import thinned
 from tests.faults.server import FAILING, RESET
 from tests.faults.token_server import TAGS, THINK_END, Model, TokenServer, ids_of, text_of
 from tests.generation.small_runs import QUICK, changed, question_set, run, run_settings, samples_of
@@ -380,7 +381,7 @@ SILENCE = Deadlines(first_token=2.0, idle=2.0)
 """Short, where a silent server must be given up; a busy machine may take so long for a right answer, too."""
 
 
-@pytest.mark.parametrize("kind", FAILING)
+@pytest.mark.parametrize("kind", thinned(FAILING))
 def test_a_run_whose_continuations_all_fail_is_asked_anew_to_its_end(tmp_path: Path, kind: str) -> None:
     """In a session that begins with half-written answers only, and needs no other."""
     n = 8

@@ -20,6 +20,7 @@ from harness.core.errors import StoreError
 from harness.core.limits import MAX_RECORD_BYTES
 from harness.core.records import Key, Sample, Timing
 from harness.runs import BenchmarkFolder, Journal, RunFolder, RunLog, journal, read_samples, record
+from tests.budget import share_of
 from tests.patience import PATIENCE_SECONDS
 from tests.runs.recorded import BENCHMARK, intact_lines, intact_texts, sample
 
@@ -179,7 +180,7 @@ def test_a_cut_at_every_byte_costs_the_torn_record_only(run: RunFolder) -> None:
     entry_bytes = 24
     indexes = [None, index, index[: len(index) - 2 * entry_bytes]]
     late = sample("late", 0, "appended after the repair")
-    for cut in range(len(data) + 1):
+    for cut in share_of(range(len(data) + 1)):
         folder.samples.write_bytes(data[:cut])
         folder.set_aside.unlink(missing_ok=True)
         stored_index = indexes[cut % 3]

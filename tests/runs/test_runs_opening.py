@@ -17,7 +17,7 @@ from harness.core.records import Key
 from harness.runs import Manifest, RunFolder
 from harness.runs.lock import hold
 from harness.runs.merging import merge
-from tests.budget import rounds
+from tests.budget import rounds, thinned
 from tests.faults.able import able, sums
 from tests.faults.server import FaultServer
 from tests.faults.snapshots import State, every_state, put, shape
@@ -85,7 +85,7 @@ def telling(states: Sequence[State]) -> list[State]:
 
 @pytest.mark.slow
 @pytest.mark.fuzz
-@pytest.mark.parametrize("words", [run, shard, race, repeats, sweep], ids=lambda words: words.__name__)
+@pytest.mark.parametrize("words", thinned([run, shard, race, repeats, sweep]), ids=lambda words: words.__name__)
 def test_a_start_killed_at_any_call_goes_on(words: Words, tmp_path: Path) -> None:
     sums(tmp_path, 2)
     out = tmp_path / "out"

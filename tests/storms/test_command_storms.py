@@ -13,6 +13,7 @@ import pytest
 from harness.cli.main import COMMANDS
 from harness.runs import record
 from tests import warm
+from tests.budget import thinned
 from tests.runs.recorded import sample
 from tests.storms import command_storm, storm, view_storm
 from tests.storms.campaigns import CAMPAIGNS, OFTEN, WITHOUT, commands_of
@@ -25,7 +26,7 @@ KEPT = ("score file", "export trl", "grade")
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("name", KEPT)
+@pytest.mark.parametrize("name", thinned(KEPT))
 def test_a_disturbed_command_ends_as_a_quiet_one(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(storm, "launch", warm.started)
     seed = next(seed for seed in range(10_000) if name_of(random.Random(seed)) == name)
