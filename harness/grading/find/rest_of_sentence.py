@@ -138,7 +138,7 @@ _REASON = re.compile(
 _OTHER_REASON = re.compile(
     r"(?i)\s*[,;–—(]?\s*(?:weil|da|denn|porque|ya\s+que|puesto\s+que|car|puisque|parce\s+que)(?P<reason>\s[^?]*)\Z"
 )
-DENIES_ELSEWHERE = names(
+_DENIES_ELSEWHERE = names(
     "nicht kein keine falsch aber sondern wenn falls vielleicht ungefähr no falso incorrecto pero sino si quizás "
     "ne pas faux fausse mais peut incorrect sauf"
 )
@@ -170,9 +170,9 @@ _QUANTITY_WORDS = names(
     "seventh eighth ninth tenth last final again more percent target goal"
 )
 _GIVEN = re.compile(r"(?i)\bgiven\b")
-SIGNS = re.compile(r"\A(?:[\s*_`$}\])]|\\[)\]]|\\?%|°|\\(?:[,;:! ]|q?quad(?![a-z])))+")
+_SIGNS = re.compile(r"\A(?:[\s*_`$}\])]|\\[)\]]|\\?%|°|\\(?:[,;:! ]|q?quad(?![a-z])))+")
 _DETERMINERS = names("the a an this these his her their our all its")
-LIMITS = LIMITING | names(
+_LIMITS = LIMITING | names(
     "part case cases base debt best worst average most least guess estimate bound friend only half twice except "
     "excluding what step not without would could should might may can cannot must opposite negative first mind "
     "doubt off tax"
@@ -184,7 +184,7 @@ PERCENT = frozenset(("percent", "per cent", "pct", "percentage"))
 
 _OF = re.compile(r"(?i)\s+of\b")
 _PRONOUNS = names("them these those that it")
-LEFT = names("left remaining altogether total apart long wide high tall deep old away ago")
+_LEFT = names("left remaining altogether total apart long wide high tall deep old away ago")
 _NUMERALS_OF_SCALE = names(
     "hundred thousand million billion trillion dozen dozens million millionen milliarde milliarden "
     "dutzend prozent cent cien"
@@ -201,7 +201,7 @@ _NUMBER_ELSEWHERE = re.compile(
 )
 """A numeral in words in German, Spanish or French."""
 
-FUNCTION_WORDS_ELSEWHERE = names(
+_FUNCTION_WORDS_ELSEWHERE = names(
     "und oder aber mal minus plus zum zur pro je wenn falls glaube vielleicht nein also höchstens mindestens "
     "ungefähr vor nach ohne im in bis von außer weniger mehr zu y o pero por más menos al como si creo quizás a "
     "antes sin en es no cada salvo de que et ou mais fois moins au par si avant sans dans est sur à sauf chacun "
@@ -211,7 +211,7 @@ FUNCTION_WORDS_ELSEWHERE = names(
 
 def restatement(rest: str) -> str | None:
     """Return the value that the rest of a sentence states in place of the answer: 0.75 of "or 0.75"; else None."""
-    rest = SIGNS.sub("", on_one_line(rest))
+    rest = _SIGNS.sub("", _on_one_line(rest))
     if len(rest) > MAX_REST_CHARS:
         return None
     match = _RESTATES.match(rest, _end_of_name(rest))
@@ -223,8 +223,8 @@ def restatement(rest: str) -> str | None:
 
 def adds_nothing(rest: str) -> bool:
     """Whether the rest of a sentence behind a number only approves of it or says how it was found: "as required"."""
-    rest = on_one_line(rest)
-    plain = SIGNS.sub("", rest)
+    rest = _on_one_line(rest)
+    plain = _SIGNS.sub("", rest)
     if len(rest) > MAX_REST_CHARS:
         return False
     return bool(plain.strip()) and plain == rest.lstrip() and _end_of_name(plain) == 0 and leaves_value(plain)
@@ -236,12 +236,12 @@ def leaves_value(rest: str, *, answer: str = "", states: bool = False) -> bool:
     answer: the stated answer, with which a rounded form is compared; without it a rounded form leaves no value.
     states: a value that the rest states is compared with the reference.
     """
-    rest = on_one_line(rest)
+    rest = _on_one_line(rest)
     if len(rest) > MAX_REST_CHARS:
         return False
     if condition_behind(rest, 0, len(rest)) is not None:
         return True
-    rest = SIGNS.sub("", rest.rstrip(' .*_`"”’)'))
+    rest = _SIGNS.sub("", rest.rstrip(' .*_`"”’)'))
     name = _end_of_name(rest)
     position, has_name, unit = name, name > 0, rest[:name]
     if rest[:name].strip().lower() in PERCENT and _OF.match(rest, name):
@@ -312,8 +312,8 @@ def _is_clause(rest: str, *, has_name: bool, states: bool) -> bool:
         corrects = has_condition(clause) or not leaves_in_english(clause, "", is_rest=False)
         return not corrects and (states or IS_ANSWER.search(clause) is None)
     if (reason := _OTHER_REASON.match(rest)) is not None:
-        words = words_of(reason["reason"])
-        return DENIES_ELSEWHERE.isdisjoint(words) and not any(
+        words = _words_of(reason["reason"])
+        return _DENIES_ELSEWHERE.isdisjoint(words) and not any(
             _NUMBER_ELSEWHERE.fullmatch(part) or multiplies(part) for word in words for part in word.split("-")
         )
     if (concluded := _CONCLUDES.match(rest)) is not None:
@@ -321,18 +321,18 @@ def _is_clause(rest: str, *, has_name: bool, states: bool) -> bool:
     counted = _OF_COUNTED.match(rest) if has_name else None
     if counted is None:
         return has_name and _is_purpose(rest)
-    return not has_condition(_GIVEN.sub("", counted["clause"])) and LIMITS.isdisjoint(words_of(counted["clause"]))
+    return not has_condition(_GIVEN.sub("", counted["clause"])) and _LIMITS.isdisjoint(_words_of(counted["clause"]))
 
 
 def _is_purpose(rest: str) -> bool:
     """Whether the last part of a rest behind counted nouns says what these are for, without a number."""
     if (purpose := _PURPOSE.match(rest)) is None:
         return _HAS_LEFT.match(rest) is not None
-    words = words_of(purpose["clause"])
+    words = _words_of(purpose["clause"])
     computes = any(changes_number(f" {word}") or not _NUMERALS_OF_SCALE.isdisjoint((word,)) for word in words)
     return (
         not computes
-        and (LIMITS | LEFT | _QUANTITY_WORDS).isdisjoint(words)
+        and (_LIMITS | _LEFT | _QUANTITY_WORDS).isdisjoint(words)
         and not has_condition(purpose["clause"])
         and are_plain(words, _PLAIN_IN_PURPOSE)
     )
@@ -350,7 +350,7 @@ def _end_of_name(rest: str) -> int:
     for end in reversed(ends):
         words = rest[:end].split()
         last = len(words)
-        while last > 1 and words[last - 1].lower() in LEFT:
+        while last > 1 and words[last - 1].lower() in _LEFT:
             last -= 1
         if _names(words[:last]):
             return end
@@ -372,14 +372,14 @@ def _names(words: list[str]) -> bool:
         return False
     if any(multiplies(word) or _NUMBER_ELSEWHERE.fullmatch(word) for word in plain):
         return False
-    others = (FUNCTION_WORDS - _BESIDE_NOUNS) | FUNCTION_WORDS_ELSEWHERE | LIMITS
+    others = (FUNCTION_WORDS - _BESIDE_NOUNS) | _FUNCTION_WORDS_ELSEWHERE | _LIMITS
     if not others.isdisjoint(plain) or not are_plain(plain, _BESIDE_NOUNS):
         return False
     if plain[0] == "such":
         return True  # "one such triangle"
     is_german_noun = len(words) == 1 and words[0][:1].isupper()
     return is_german_noun or (
-        is_plural(plain[-1]) and plain[-1] not in LEFT and plain[-1] not in ("each", "apiece", "only")
+        is_plural(plain[-1]) and plain[-1] not in _LEFT and plain[-1] not in ("each", "apiece", "only")
     )
 
 
@@ -388,8 +388,8 @@ def _is_place(belongs: re.Match[str], has_name: bool, answer: str) -> bool:
 
     Without a name, only whole things are some of several: 3 of the balls; not 3 of a kind, 1/3 of the balls.
     """
-    words, is_of = words_of(belongs["name"]), belongs["link"].lower() == "of"
-    if not words or not (LIMITS | LEFT).isdisjoint(words) or (words[0] in _PRONOUNS and len(words) > 1):
+    words, is_of = _words_of(belongs["name"]), belongs["link"].lower() == "of"
+    if not words or not (_LIMITS | _LEFT).isdisjoint(words) or (words[0] in _PRONOUNS and len(words) > 1):
         return False
     number, last = answer.strip(" $*_`").replace(",", ""), words[-1]
     is_several = is_plural(last) or last in ("them", "these", "those") or (last.endswith("s") and last[-2:] != "ss")
@@ -402,10 +402,10 @@ _PLAIN_IN_PURPOSE = names("of in the a an on at his her their our this these all
 _PLAIN_INSIDE = names("of in to the a an and on at his her their our this these all both it them its")
 
 
-def on_one_line(rest: str) -> str:
+def _on_one_line(rest: str) -> str:
     """Return a rest with one space for each run of blanks, in which no two `\\s*` of a pattern share a long run."""
     return " ".join(rest.split()) if rest[:1].strip() else f" {' '.join(rest.split())}"
 
 
-def words_of(text: str) -> list[str]:
+def _words_of(text: str) -> list[str]:
     return [word.lower() for word in _WORDS.findall(text)]
