@@ -42,6 +42,18 @@ def register(file: Path, urls: Sequence[str]) -> Iterator[None]:
     if not urls:
         yield
         return
+    # One `try` from before the file is there until after it is gone: a signal may come between any two of these lines.
+    try:
+        _write(file, urls)
+        yield
+    finally:
+        # The job's folder may have been cleaned up already, and the server ends either way.
+        with contextlib.suppress(OSError):
+            file.unlink()
+
+
+def _write(file: Path, urls: Sequence[str]) -> None:
+    """Write the addresses as a whole. Raises LaunchError."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         # A reader on another machine must see whole addresses; rename is atomic on shared folders too, appending is
@@ -51,9 +63,3 @@ def register(file: Path, urls: Sequence[str]) -> Iterator[None]:
         temporary.replace(file)
     except OSError as error:
         raise LaunchError(f"cannot write the server's address to {file}: {error.strerror or error}") from error
-    try:
-        yield
-    finally:
-        # The job's folder may have been cleaned up already, and the server ends either way.
-        with contextlib.suppress(OSError):
-            file.unlink()

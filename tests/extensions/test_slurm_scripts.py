@@ -9,7 +9,9 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -215,3 +217,40 @@ def test_a_server_is_registered_while_it_runs(number: signal.Signals, tmp_path: 
     server.send_signal(number)
     server.communicate(timeout=PATIENCE_SECONDS)
     assert not file.exists(), "nobody is sent to a server that has gone"
+
+
+def test_a_signal_at_any_moment_leaves_no_address(tmp_path: Path) -> None:
+    """Generated: an interrupt before every instruction from the first one until the server is held."""
+    file = tmp_path / "0.url"
+
+    def interrupted(moment: int) -> bool:
+        """Whether the interrupt came before the body of `with` ran."""
+        instructions = 0
+
+        def trace(frame: FrameType, event: str, _argument: Any) -> Callable[..., Any] | None:
+            nonlocal instructions
+            if Path(frame.f_code.co_filename).name not in ("registering.py", "contextlib.py"):
+                return None
+            frame.f_trace_opcodes = True
+            if event == "opcode":
+                instructions += 1
+                if instructions == moment:
+                    raise KeyboardInterrupt
+            return trace
+
+        sys.settrace(trace)
+        try:
+            with register(file, ["http://a/v1"]):
+                sys.settrace(None)
+                assert file.exists()
+        except KeyboardInterrupt:
+            return True
+        finally:
+            sys.settrace(None)
+        return False
+
+    moment = 1
+    while interrupted(moment):
+        assert not file.exists(), f"interrupted before instruction {moment}"
+        moment += 1
+    assert moment > 50, "the trace saw the instructions"
