@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 import msgspec
 
 from harness.core.errors import UsageError
-from harness.core.nouns import count_noun
+from harness.core.nouns import count_noun, in_percent
 from harness.core.records import Sample
 from harness.reports import sample_table, score_table, to_markdown
 from harness.reports.plots.draw import write_plots
@@ -159,11 +159,11 @@ def _score_line(score: Score) -> str:
     question_side = _interval_in_words(score.question_interval, "new questions")
     size = f"{count_noun(score.n_questions, 'question')}, {count_noun(score.n_samples, 'sample')}"
     missing = f", {score.n_missing} missing" if score.n_missing else ""
-    return f"{score.benchmark}: {100 * score.accuracy:.1f} %{error}{question_side}, {size}{missing}"
+    return f"{score.benchmark}: {in_percent(score.accuracy)} %{error}{question_side}, {size}{missing}"
 
 
 def _interval_in_words(interval: tuple[float, float] | None, of: str) -> str:
-    return "" if interval is None else f", {100 * interval[0]:.1f} to {100 * interval[1]:.1f} ({of})"
+    return "" if interval is None else f", {in_percent(interval[0])} to {in_percent(interval[1])} ({of})"
 
 
 @dataclass(frozen=True, repr=False)

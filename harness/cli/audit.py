@@ -14,7 +14,7 @@ from harness.cli.flags import takes
 from harness.cli.help import SpelledCommand
 from harness.core.errors import UsageError
 from harness.core.inert import visible
-from harness.core.nouns import are, count_noun
+from harness.core.nouns import are, count_noun, in_percent
 
 if TYPE_CHECKING:
     from harness.core.records import VerdictName
@@ -136,7 +136,7 @@ def _show(item: AuditItem, number: str) -> None:
 def _print(audit: Audit, run: Path) -> None:
     """Print how far the audit of a benchmark of `run` has come, and the accuracy that it gives."""
     name, n_judged = visible(audit.benchmark, 80), audit.n_drawn - len(audit.items)
-    raw = "unknown" if audit.accuracy is None else f"{100 * audit.accuracy:.1f} %"
+    raw = "unknown" if audit.accuracy is None else f"{in_percent(audit.accuracy)} %"
     what = "undecided" if audit.undecided else "drawn"
     click.echo(f"{name}: {raw} by the grader; {n_judged:,} of {audit.n_drawn:,} {what} samples are judged by hand")
     if audit.undecided:

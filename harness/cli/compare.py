@@ -19,7 +19,7 @@ from harness.cli.help import SpelledCommand
 from harness.cli.json_output import json_option, say
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
 from harness.core.inert import visible
-from harness.core.nouns import are, count_noun, count_points
+from harness.core.nouns import are, count_noun, count_points, in_percent, in_points
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -135,7 +135,7 @@ def _gate(decisions: Sequence[Decision], uncompared: Sequence[str], margin: floa
     refused = [decision for decision in decisions if decision.is_worse_by(margin)]
     for decision in decisions:
         if decision.verdict == "worse" and decision not in refused:
-            loss = count_points(f"{-100 * decision.paired.difference:.1f}")
+            loss = count_points(in_percent(-decision.paired.difference))
             terminal.warn(
                 f"on {visible(decision.paired.benchmark)}, {visible(decision.run)} is found worse by {loss} "
                 f"({_points(decision.paired.sampling_interval)}): less than the {100 * margin:g} that --fail-if-worse "
@@ -144,7 +144,7 @@ def _gate(decisions: Sequence[Decision], uncompared: Sequence[str], margin: floa
     for decision in refused:
         click.echo(
             f"harness: {visible(decision.run)} is worse than {visible(decision.baseline)} on "
-            f"{visible(decision.paired.benchmark)} by {-100 * decision.paired.difference:.1f} points",
+            f"{visible(decision.paired.benchmark)} by {in_percent(-decision.paired.difference)} points",
             err=True,
         )
     unseen = [decision for decision in decisions if not decision.rules_out(margin) and decision not in refused]
@@ -153,7 +153,7 @@ def _gate(decisions: Sequence[Decision], uncompared: Sequence[str], margin: floa
         terminal.warn(
             f"on {visible(decision.paired.benchmark)}, {visible(decision.run)} has too few samples for this gate: the "
             f"smallest difference that they find in 80 % of repetitions is {_detectable(decision)}, and "
-            f"the run may be worse by {-100 * decision.paired.sampling_interval.low:.1f}; "
+            f"the run may be worse by {in_percent(-decision.paired.sampling_interval.low)}; "
             f"{'ask more questions of this kind' if decision.imported else new_runs}, or let it pass with --pass-unseen"
         )
     if uncompared:
@@ -176,8 +176,8 @@ def _print(pair: RunComparison, *, with_others: bool) -> None:
     decision, paired = pair.decision, pair.decision.paired
     run, baseline = visible(decision.run), visible(decision.baseline)
     click.echo(
-        f"{visible(paired.benchmark)}: {run} {100 * paired.first_accuracy:.1f} %, {baseline} "
-        f"{100 * paired.second_accuracy:.1f} %: {100 * paired.difference:+z.1f} points over "
+        f"{visible(paired.benchmark)}: {run} {in_percent(paired.first_accuracy)} %, {baseline} "
+        f"{in_percent(paired.second_accuracy)} %: {in_points(paired.difference)} points over "
         f"{count_noun(paired.n_questions, 'question')}" + (", by the grader" if pair.by_hand else "")
     )
     if pair.by_hand:
@@ -234,7 +234,7 @@ def _print(pair: RunComparison, *, with_others: bool) -> None:
 def _detectable(decision: Decision) -> str:
     """The words for the smallest difference that the samples find."""
     # Of few samples, the formula gives more points than there are above or below the baseline.
-    return f"{100 * decision.detectable:.1f} points" if decision.finds_some else "none that is possible"
+    return f"{in_percent(decision.detectable)} points" if decision.finds_some else "none that is possible"
 
 
 def _print_means(pairs: Sequence[RunComparison], run: str) -> None:
@@ -262,8 +262,8 @@ def _print_mean(of_run: Sequence[RunComparison]) -> None:
     mean = decision.mean.compared
     by_hand = mean_by_hand([(pair.decision.paired, pair.by_hand) for pair in of_run])
     click.echo(
-        f"mean of {len(of_run)} benchmarks: {visible(run)} {100 * mean.first_accuracy:.1f} %, "
-        f"{visible(baseline)} {100 * mean.second_accuracy:.1f} %: {100 * mean.difference:+z.1f} points"
+        f"mean of {len(of_run)} benchmarks: {visible(run)} {in_percent(mean.first_accuracy)} %, "
+        f"{visible(baseline)} {in_percent(mean.second_accuracy)} %: {in_points(mean.difference)} points"
         + (", by the grader" if by_hand else "")
     )
     sizes = {pair.decision.paired.n_questions for pair in of_run}
@@ -279,7 +279,7 @@ def _print_mean(of_run: Sequence[RunComparison]) -> None:
     _print_margin(decision.mean.margin, mean.sampling_interval)
     click.echo(
         f"  smallest difference that these samples find in 80 % of repetitions, if every benchmark differs by it: "
-        f"{100 * decision.mean.detectable:.1f} points"
+        f"{in_percent(decision.mean.detectable)} points"
     )
 
 
@@ -354,7 +354,7 @@ def _print_spending(decision: Decision) -> None:
     for point in decision.spending:
         name = "weighted@" if point.weighted else "maj@"
         what, interval = "pass@1" if point.k == 1 else f"{name}{point.k}", point.sampling_interval
-        between = "" if interval is None else f" ({100 * interval.low:.1f}–{100 * interval.high:.1f})"
+        between = "" if interval is None else f" ({in_percent(interval.low)}–{in_percent(interval.high)})"
         widest = " at most" if point.at_most else ""
         accuracy = f"{100 * point.accuracy:5.1f} %{between}{widest}"
         click.echo(f"    {point.tokens:>11,.0f}  {what:<12} {accuracy}  {visible(point.run)}")
@@ -362,7 +362,7 @@ def _print_spending(decision: Decision) -> None:
 
 def _points(interval: Interval | None) -> str:
     """The interval of a difference in points, with signs."""
-    return "unknown" if interval is None else f"{100 * interval.low:+z.1f} to {100 * interval.high:+z.1f}"
+    return "unknown" if interval is None else f"{in_points(interval.low)} to {in_points(interval.high)}"
 
 
 def _p(value: float) -> str:

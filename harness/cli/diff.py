@@ -11,7 +11,7 @@ from harness.cli import terminal
 from harness.cli.help import SpelledCommand
 from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
-from harness.core.nouns import count_noun
+from harness.core.nouns import count_noun, in_percent, in_points
 
 if TYPE_CHECKING:
     from harness.scoring.intervals import Interval
@@ -59,14 +59,14 @@ def _print(compared: Compared, questions: int) -> None:
         paired = compared.paired
         by_hand = " with the verdicts by hand" if any(compared.n_overridden) else ""
         click.echo(
-            f"  A {100 * paired.first_accuracy:.1f} %, B {100 * paired.second_accuracy:.1f} %{by_hand} over "
+            f"  A {in_percent(paired.first_accuracy)} %, B {in_percent(paired.second_accuracy)} %{by_hand} over "
             f"{count_noun(paired.n_questions, 'question')}; B better on {paired.worse}, worse on {paired.better}"
         )
         between = (
             f"95 %: {_points(paired.sampling_interval)} if both ran again, {_points(paired.question_interval)} on "
             "other questions of this kind"
         )
-        click.echo(f"  B − A = {-100 * paired.difference:+z.1f} points; {compared.same_replies or between}")
+        click.echo(f"  B − A = {in_points(-paired.difference)} points; {compared.same_replies or between}")
     for reason in compared.narrower:
         click.echo(f"  {reason}")
     if any(compared.n_overridden):
@@ -107,11 +107,11 @@ def _by_hand(compared: Compared) -> str:
         return sentence
     graded = compared.as_graded
     return (
-        f"{sentence}; as graded A {100 * graded.first_accuracy:.1f} %, B {100 * graded.second_accuracy:.1f} %, "
-        f"B − A = {-100 * graded.difference:+z.1f} points"
+        f"{sentence}; as graded A {in_percent(graded.first_accuracy)} %, B {in_percent(graded.second_accuracy)} %, "
+        f"B − A = {in_points(-graded.difference)} points"
     )
 
 
 def _points(interval: Interval | None) -> str:
     """The interval of A − B as one of B − A, in points."""
-    return "unknown" if interval is None else f"{-100 * interval.high:+z.1f} to {-100 * interval.low:+z.1f}"
+    return "unknown" if interval is None else f"{in_points(-interval.high)} to {in_points(-interval.low)}"

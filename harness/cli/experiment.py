@@ -18,7 +18,7 @@ from harness.cli.json_output import json_option, say
 from harness.core.about import install_line
 from harness.core.errors import EXIT_OWED
 from harness.core.inert import csv_file, safe_name, visible
-from harness.core.nouns import count_noun
+from harness.core.nouns import count_noun, in_percent
 from harness.core.options import Options, options_of
 
 if TYPE_CHECKING:
@@ -164,7 +164,9 @@ def _say_repeats(result: Repeats) -> None:
         f"{visible(result.benchmark)}: {count_noun(runs, 'repeat')} of {count_noun(result.n, 'sample')} a question, "
         f"{origin}"
     )
-    click.echo(f"  accuracy {_percent(result.mean)} %, in single repeats from {_percent(low)} to {_percent(high)} %")
+    click.echo(
+        f"  accuracy {in_percent(result.mean)} %, in single repeats from {in_percent(low)} to {in_percent(high)} %"
+    )
     limits = " to ".join(f"{100 * end:.2f}" for end in result.limits)
     click.echo(
         f"  deviation of the accuracy: {_points(result.deviation)} points observed, {_points(result.predicted)} "
@@ -210,10 +212,6 @@ def _say_sizes(result: SampleSizes) -> None:
         for size in result.sizes
     ]
     terminal.table(header, rows)
-
-
-def _percent(fraction: float) -> str:
-    return f"{100 * fraction:.1f}"
 
 
 def _points(fraction: float) -> str:

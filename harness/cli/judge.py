@@ -16,7 +16,7 @@ from harness.cli.help import spell
 from harness.core.errors import UsageError
 from harness.core.inert import quoted, visible
 from harness.core.money import usd_in_words
-from harness.core.nouns import are, count_noun
+from harness.core.nouns import are, count_noun, in_percent
 
 if TYPE_CHECKING:
     from harness.asking.options import JudgeOptions, JudgingCosts, ScoreOptions
@@ -148,9 +148,9 @@ def _lines(report: JudgeReport, judge: JudgeSettings) -> Iterator[str]:
 
 def _beside(agreement: JudgesAgreement) -> Iterator[str]:
     """The lines to print on the agreement with the judge of a former score."""
-    share = f"{100 * agreement.n_equal / agreement.n_answers:.1f} %"
+    share = f"{in_percent(agreement.n_equal / agreement.n_answers)} %"
     if agreement.interval is not None:
-        share += f", new questions {100 * agreement.interval.low:.1f}–{100 * agreement.interval.high:.1f}"
+        share += f", new questions {in_percent(agreement.interval.low)}–{in_percent(agreement.interval.high)}"
     kappa = "" if agreement.kappa is None else f"; Cohen's kappa {agreement.kappa:.2f}"
     name = visible(agreement.name.removeprefix("judge:"), 100)
     n_answers = count_noun(agreement.n_answers, "distinct answer")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.core.nouns import are, count_noun
+from harness.core.nouns import are, count_noun, in_percent
 from harness.showing.lines import duration
 
 if TYPE_CHECKING:
@@ -69,10 +69,10 @@ def _forecast(expected: ExpectedScore) -> str:
         return f"accuracy unknown: all of {count_noun(expected.n_samples, 'sample')} undecided, so no error is forecast"
     if expected.accuracy is None:
         return (
-            f"accuracy {100 * expected.low:.1f} to {100 * expected.high:.1f} %: {expected.n_undecided:,} of "
+            f"accuracy {in_percent(expected.low)} to {in_percent(expected.high)} %: {expected.n_undecided:,} of "
             f"{count_noun(expected.n_samples, 'sample')} undecided, so no error is forecast"
         )
-    accuracy = f"accuracy about {100 * expected.accuracy:.1f} %"
+    accuracy = f"accuracy about {in_percent(expected.accuracy)} %"
     if expected.error_now is None or expected.error_then is None:
         return f"{accuracy}; the sampling error is unknown with one sample a question"
     return (

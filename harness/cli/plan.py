@@ -16,7 +16,7 @@ from harness.cli.json_output import json_option, say
 from harness.core.errors import option
 from harness.core.inert import visible
 from harness.core.limits import MAX_SAMPLES
-from harness.core.nouns import count_noun, count_points, count_questions
+from harness.core.nouns import count_noun, count_points, count_questions, in_percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -195,7 +195,7 @@ def _print_detectable(planned: Planned, options: PlanOptions) -> None:
     only = ""
     if needed.smallest_difference > most:
         finds = f"{_verb(needed.given_samples, options)} no {_noun(options)} that is possible"
-        accuracy, room = f"{100 * needed.accuracy:.1f} %", count_points(f"{100 * most:.1f}")
+        accuracy, room = f"{in_percent(needed.accuracy)} %", count_points(in_percent(most))
         only = f": no accuracy differs by more than {room} from {accuracy}"
         if options.margin is not None:
             only = f": no model is worse than one of {accuracy} by more than {room}"
@@ -241,7 +241,7 @@ def _between(ends: tuple[float, float] | None, noun: str) -> str:
     """The words for the range of a smallest difference, or margin (`noun`); empty if it is unknown."""
     if ends is None:
         return ""
-    low, high = (f"{100 * end:.1f}" for end in ends)
+    low, high = (in_percent(end) for end in ends)
     if low == high:
         return f"; by chance in its samples, the {noun} varies by less than 0.1 points around {low} (95 % interval)"
     return f"; by chance in its samples, the {noun} is between {low} and {high} points (95 % interval)"
@@ -344,9 +344,9 @@ def _basis(planned: Planned, typical: TypicalSpread, options: PlanOptions) -> st
     else:
         spread = f"the spread is the median of {typical.n_published} published models on this benchmark"
     if options.accuracy is not None or typical.of_all:
-        spread += f", scaled to an accuracy of {100 * typical.accuracy:.1f} %"
+        spread += f", scaled to an accuracy of {in_percent(typical.accuracy)} %"
     else:
-        spread += f", whose accuracy is about {100 * typical.accuracy:.1f} %"
+        spread += f", whose accuracy is about {in_percent(typical.accuracy)} %"
     return spread if planned.source.n_questions else f"results/ holds no scored run of it, and {spread}"
 
 
@@ -358,7 +358,7 @@ def _print_needed(planned: Planned, options: PlanOptions, points: float) -> None
         assert planned.beyond is not None
         _print_out_of_reach(name, planned.beyond, options)
         return
-    percent = f"{100 * needed.accuracy:.1f} %"
+    percent = f"{in_percent(needed.accuracy)} %"
     if options.accuracy is not None:
         accuracy = f"accuracy {percent}, as given"
     elif needed.basis == "models on all benchmarks":

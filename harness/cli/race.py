@@ -18,7 +18,7 @@ from harness.cli.help import SpelledCommand
 from harness.cli.json_output import json_option, say
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, UsageError
 from harness.core.inert import quoted, visible
-from harness.core.nouns import count_noun
+from harness.core.nouns import count_noun, in_points
 
 if TYPE_CHECKING:
     from harness.cli.printed.ends import RaceCost, RaceEnd
@@ -135,10 +135,10 @@ def _look(printed: dict[str, str], standings: Mapping[str, RaceState]) -> None:
 
 def _in_words(state: RaceState) -> str:
     """A comparison in words: `+1.2 points after 16 rounds, between -0.4 and +2.8: undecided`."""
-    between = " and ".join(f"{100 * end:+z.1f}" for end in state.interval)
+    between = " and ".join(in_points(end) for end in state.interval)
     why = f" ({state.withheld})" if state.withheld else ""
     after = count_noun(state.rounds, "round")
-    return f"{100 * state.difference:+z.1f} points after {after}, between {between}: {state.verdict}{why}"
+    return f"{in_points(state.difference)} points after {after}, between {between}: {state.verdict}{why}"
 
 
 def _record(raced: Raced, code: int) -> RaceEnd:

@@ -21,7 +21,7 @@ from harness.cli.help import SpelledCommand, spell
 from harness.cli.json_output import json_option, say
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, EXIT_UNJUDGED, NotWritable, UsageError
 from harness.core.inert import visible
-from harness.core.nouns import count_noun
+from harness.core.nouns import count_noun, in_percent
 from harness.core.options import options_of
 from harness.runs.layout import RunFolder
 
@@ -252,9 +252,9 @@ def _show_opinions(label: str, scored: Scored, grader: str, python: Path | None,
     from harness.verbs.second_opinions import second_opinions
 
     for benchmark, agreement in second_opinions(scored.source, grader, python).items():
-        ours, theirs = 100 * agreement.accuracy_ours, 100 * agreement.accuracy_theirs
+        ours, theirs = in_percent(agreement.accuracy_ours), in_percent(agreement.accuracy_theirs)
         title = f"{label}, {benchmark}" if label else benchmark
-        click.echo(f"{visible(title)}: rules {ours:.1f} %, {grader} {theirs:.1f} %", err=stderr)
+        click.echo(f"{visible(title)}: rules {ours} %, {grader} {theirs} %", err=stderr)
         for line in (*matrix_lines(agreement, grader), *disagreement_lines(agreement, grader, _RULES_COUNT)):
             click.echo(line, err=stderr)
 

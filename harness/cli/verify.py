@@ -14,7 +14,7 @@ from harness.cli.help import SpelledCommand
 from harness.cli.json_output import json_option, say
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule
 from harness.core.inert import visible
-from harness.core.nouns import count_noun
+from harness.core.nouns import count_noun, in_percent
 
 if TYPE_CHECKING:
     from harness.scoring import PublishedComparison
@@ -75,8 +75,9 @@ def _public_lines(verified: Verified) -> list[str]:
     if public is not None:
         sources = "1 source" if public.sources == 1 else f"{public.sources} sources"
         lines.append(
-            f"{sources} from {100 * public.lowest:.1f} to {100 * public.highest:.1f} %; a run that measures the same "
-            f"lies within {100 * public.low:.1f} to {100 * public.high:.1f} %; {100 * public.ours:.1f} % here: "
+            f"{sources} from {in_percent(public.lowest)} to {in_percent(public.highest)} %; a run that measures the "
+            f"same lies within {in_percent(public.low)} to {in_percent(public.high)} %; {in_percent(public.ours)} % "
+            "here: "
             f"{public.verdict}"
         )
     if verified.n_near:
@@ -120,13 +121,13 @@ def _verdict(comparison: PublishedComparison) -> str:
         return f"cannot say: {comparison.reason}"
     from harness.scoring.intervals import Z_95
 
-    ours = f"{100 * comparison.ours:.1f} % here"
+    ours = f"{in_percent(comparison.ours)} % here"
     if comparison.verdict == "compatible":
-        seen = "" if comparison.detectable is None else f"; could have seen {100 * comparison.detectable:.1f} points"
+        seen = "" if comparison.detectable is None else f"; could have seen {in_percent(comparison.detectable)} points"
         if comparison.settling is not None and comparison.difference:
             seen += (
                 f"; {count_noun(comparison.settling, 'sample')} a question would show a difference of "
-                f"{100 * abs(comparison.difference):.1f}"
+                f"{in_percent(abs(comparison.difference))}"
             )
         return f"compatible ({ours}{seen})"
     way = "lower" if comparison.difference < 0 else "higher"
@@ -135,4 +136,4 @@ def _verdict(comparison: PublishedComparison) -> str:
         limit = Z_95 * comparison.error
         digits = 1 if limit >= 0.0005 else 2  # With one digit, a smaller one would round to 0.0.
         error = f" ± {100 * limit:.{digits}f}"
-    return f"{way} by {100 * abs(comparison.difference):.1f}{error} points ({ours})"
+    return f"{way} by {in_percent(abs(comparison.difference))}{error} points ({ours})"

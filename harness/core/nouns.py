@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+_EXACT_DIGITS = 6
+"""Decimals before a number is rounded for show, so that -3.75 is one number, however it was computed."""
+
 
 def count_noun(n: int, noun: str, plural: str = "") -> str:
     """A number with its noun: `1 token`, `2,000 tokens`. plural: where it is not the noun with an s."""
@@ -16,6 +19,16 @@ def are(n: int) -> str:
 def count_points(number: str) -> str:
     """A number of points, already in digits, with its noun: `1 point`, `2.5 points`."""
     return f"{number} point{'' if number == '1' else 's'}"
+
+
+def in_percent(fraction: float) -> str:
+    """A fraction in percent with one decimal, so that one number has the same digits in each table and sentence."""
+    return f"{round(100 * fraction, _EXACT_DIGITS):.1f}"
+
+
+def in_points(difference: float) -> str:
+    """A difference of two fractions in points with one decimal and its sign: `+1.5`, `-3.8`, `+0.0`."""
+    return f"{round(100 * difference, _EXACT_DIGITS):+z.1f}"
 
 
 def count_questions(n_questions: int, n_clusters: float) -> str:

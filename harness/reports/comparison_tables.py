@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from harness.benchmarks.prompts import beginning
-from harness.core.nouns import count_noun
+from harness.core.nouns import count_noun, in_points
 from harness.core.records import Question
 from harness.reports.differences_by_hand import interval_by_hand, mean_by_hand
 from harness.reports.published import settings_in_words
-from harness.reports.tables import AS_GRADED, AT_MOST, BY_HAND, Table, note, p_cell, points, points_interval, short
+from harness.reports.tables import AS_GRADED, AT_MOST, BY_HAND, Table, note, p_cell, points_interval, short
 from harness.reports.unsettled import open_points
 from harness.scoring import PairedComparison, PublishedComparison, Score
 from harness.scoring.deciding import Decision, RunPair, decide
@@ -72,7 +72,7 @@ def paired_table(
             (
                 short(label),
                 _row_name(comparison.benchmark, kind) + note(notes, label, comparison.benchmark, remarks, kind),
-                points(comparison.difference),
+                in_points(comparison.difference),
                 ("at most " if comparison.at_most else "") + points_interval(comparison.sampling_interval),
                 p_cell(decision.p_sampling),
                 points_interval(comparison.question_interval),
@@ -110,7 +110,7 @@ def _row_by_hand(label: str, benchmark: str, paired: PairedComparison | MeanComp
     return (
         short(label),
         _row_name(benchmark, BY_HAND),
-        points(paired.difference),
+        in_points(paired.difference),
         interval_by_hand(paired),
         ABSENT,
         ABSENT if of_questions is None else points_interval(of_questions.question_interval),
@@ -147,7 +147,7 @@ def _mean_rows(
         yield (
             short(label),
             _row_name(name, kind) + note(notes, label, name, remarks),
-            points(mean.compared.difference),
+            in_points(mean.compared.difference),
             ("at most " if mean.compared.at_most else "") + interval,
             p_cell(mean.p_sampling),
             ABSENT,
@@ -236,7 +236,7 @@ def moved_table(
             _question(move.question, withheld=withheld),
             f"{move.first_correct} / {move.first_n}",
             f"{move.second_correct} / {move.second_n}",
-            points(move.change),
+            in_points(move.change),
             p_cell(move.p),
         )
         for move in (*fallen, *risen)
@@ -284,7 +284,7 @@ def twin_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
                 f"{drop.n_originals} : {drop.n_twins}",
                 percent(drop.original_accuracy),
                 percent(drop.twin_accuracy),
-                points(drop.drop),
+                in_points(drop.drop),
                 ("at most " if drop.at_most else "") + points_interval(drop.sampling_interval),
                 p_cell(drop.p_sampling),
                 points_interval(drop.question_interval),

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from harness.core.nouns import in_percent, in_points
 from harness.reports.scored import ScoredBenchmark
-from harness.reports.tables import points, points_interval
+from harness.reports.tables import points_interval
 from harness.scoring import PairedComparison, compare_runs
 from harness.scoring.mean_difference import MeanComparison, mean_comparison
 
@@ -45,7 +46,7 @@ def by_hand_in_words(paired: PairedComparison | MeanComparison, run: str, baseli
     """The difference with verdicts by hand, with its intervals. run, baseline: their names."""
     new = "" if isinstance(paired, MeanComparison) else f", new questions {points_interval(paired.question_interval)}"
     return (
-        f"with verdicts by hand: {run} {100 * paired.first_accuracy:.1f} %, {baseline} "
-        f"{100 * paired.second_accuracy:.1f} %: {points(paired.difference)} points; same questions "
+        f"with verdicts by hand: {run} {in_percent(paired.first_accuracy)} %, {baseline} "
+        f"{in_percent(paired.second_accuracy)} %: {in_points(paired.difference)} points; same questions "
         f"{interval_by_hand(paired)}{new}"
     )

@@ -11,9 +11,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
+from harness.core.nouns import in_points
 from harness.reports.plots.accuracy import curves
 from harness.reports.plots.plot import Cell, Plot, axis
-from harness.reports.tables import AT_MOST, MEANINGS, Table, p_cell, points, points_interval, short
+from harness.reports.tables import AT_MOST, MEANINGS, Table, p_cell, points_interval, short
 from harness.scoring import PairedComparison, Score
 from harness.scoring.intervals import Interval
 from harness.scoring.late_steps import N_LATE, LateChange
@@ -214,7 +215,7 @@ def series_table(steps: Sequence[Step], legend: str = "", subject: str = "") -> 
                 interval_cell(score.sampling_interval, at_most=score.sampling_error is None),
                 interval_cell(score.question_interval),
                 f"{score.n_samples:,}",
-                ABSENT if before is None else points(score.accuracy - before),
+                ABSENT if before is None else in_points(score.accuracy - before),
                 *([ABSENT if p is None else p_cell(p)] if with_p else []),
             )
         )
@@ -254,13 +255,13 @@ def late_table(series: Sequence[tuple[str, Sequence[float], LateChange]]) -> Tab
                 short(name),
                 before,
                 last,
-                points(late.between.difference),
+                in_points(late.between.difference),
                 _sampling_points(late.between),
                 points_interval(late.between.question_interval)
                 if isinstance(late.between, PairedComparison)
                 else f"{ABSENT} [1]",
                 percent(late.between.smallest()),
-                points(late.within.difference),
+                in_points(late.within.difference),
                 _sampling_points(late.within),
                 percent(late.within.smallest()),
             )

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 import msgspec
 
 from harness.core.inert import visible
+from harness.core.nouns import in_points
 from harness.scoring import Score
 from harness.scoring.by_hand import split_warnings
 from harness.scoring.intervals import Interval, why_narrower
 from harness.scoring.score import with_verdicts_by_hand
-from harness.scoring.uncertainty import ABSENT, EXACT_DIGITS, interval_cell, percent, with_interval
+from harness.scoring.uncertainty import ABSENT, interval_cell, percent, with_interval
 
 MAX_CELL_CHARS = 80
 """Longest name of a run, model or benchmark in a table, in characters; longer ones are clipped."""
@@ -47,14 +48,9 @@ class Table:
     numeric: frozenset[int] = field(default_factory=frozenset)
 
 
-def points(value: float) -> str:
-    """A difference of fractions in points, with its sign."""
-    return f"{round(100 * value, EXACT_DIGITS):+z.1f}"
-
-
 def points_interval(interval: Interval | None) -> str:
     """The interval of a difference in points, with signs."""
-    return ABSENT if interval is None else f"{points(interval.low)} to {points(interval.high)}"
+    return ABSENT if interval is None else f"{in_points(interval.low)} to {in_points(interval.high)}"
 
 
 def p_cell(value: float) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.core.nouns import count_noun, count_questions
+from harness.core.nouns import count_noun, count_questions, in_percent, in_points
 from harness.scoring.deciding import Decision
 from harness.scoring.differences import MAX_PLANNED
 
@@ -22,7 +22,7 @@ def open_points(decision: Decision) -> list[str]:
     open_line, paired = decision.verdict == "no difference seen", decision.paired
     if open_line:
         missed = (
-            f"a true difference of {100 * decision.detectable:.1f} points is missed in one comparison of five, a "
+            f"a true difference of {in_percent(decision.detectable)} points is missed in one comparison of five, a "
             "smaller one more often"
             if decision.finds_some
             else "the largest difference that is possible would be missed in more than one comparison of five"
@@ -47,7 +47,7 @@ def open_points(decision: Decision) -> list[str]:
         lines.append(
             f"two new runs of about {count_noun(margin.settling, 'sample')} a question, compared alone, would decide "
             "the margin in 80 % of repetitions, if the true difference is the observed "
-            f"{100 * paired.difference:+z.1f} points"
+            f"{in_points(paired.difference)} points"
         )
     return lines + _open_questions(decision)
 

@@ -41,7 +41,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from harness.core.nouns import are, count_noun
+from harness.core.nouns import are, count_noun, in_percent, in_points
 from harness.core.records import Key
 from harness.runs.overrides import Override, apply, is_older
 from harness.scoring.audit_order import Population
@@ -81,8 +81,8 @@ class JudgeErrors(msgspec.Struct, frozen=True, kw_only=True):
         """The warning of a score that nobody has audited."""
         beside = "no sample was decided by both the grader and the judge, so nothing here shows how often it errs"
         if self.n_both:
-            share = 100 * self.n_differing / self.n_both
-            beside = f"it differs from the grader on {self.n_differing:,} of {self.n_both:,} ({share:.1f} %)"
+            share = in_percent(self.n_differing / self.n_both)
+            beside = f"it differs from the grader on {self.n_differing:,} of {self.n_both:,} ({share} %)"
         return f"{self.opening}: {beside}. `harness audit` measures them"
 
 
@@ -119,8 +119,8 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def words(self) -> str:
         """The accuracy as a percentage, or the two between which it lies if samples are undecided."""
-        to = "" if self.accuracy_undecided_right is None else f" to {100 * self.accuracy_undecided_right:.1f}"
-        return f"{100 * self.accuracy:.1f}{to} %"
+        to = "" if self.accuracy_undecided_right is None else f" to {in_percent(self.accuracy_undecided_right)}"
+        return f"{in_percent(self.accuracy)}{to} %"
 
     @property
     def sentence(self) -> str:
@@ -146,19 +146,21 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
         if self.accuracy_undecided_right is not None:
             single = self.n_undecided == 1
             if_wrong = f" if the {count_noun(self.n_undecided, 'undecided sample')} {'is' if single else 'are'} wrong"
-            if_right = f", and {100 * self.accuracy_undecided_right:.1f} % if {'it is' if single else 'they are'} right"
+            if_right = (
+                f", and {in_percent(self.accuracy_undecided_right)} % if {'it is' if single else 'they are'} right"
+            )
         whose = "the judge's " if self.of_judge else ""
         left_out = "; the intervals of the score leave the judge's errors out" if self.of_judge else ""
         return (
             f"a person audited {self.n_audited:,} of {whose}{self.n_population:,} verdicts and differs on "
             f"{self.n_differing:,}{which}{decided if self.n_decided else ''}: the audited accuracy is "
-            f"{100 * self.accuracy:.1f} %{if_wrong} (same questions {_between(sampling)}{new}){if_right}{left_out}; "
+            f"{in_percent(self.accuracy)} %{if_wrong} (same questions {_between(sampling)}{new}){if_right}{left_out}; "
             f"{more}{older if self.n_older else ''}"
         )
 
 
 def _between(interval: Interval) -> str:
-    return f"{100 * interval.low:.1f}–{100 * interval.high:.1f}"
+    return f"{in_percent(interval.low)}–{in_percent(interval.high)}"
 
 
 def words_on_mixture(a: Audited | None, b: Audited | None, *, paired: bool) -> str:
@@ -181,7 +183,7 @@ def words_on_mixture(a: Audited | None, b: Audited | None, *, paired: bool) -> s
     difference = b.accuracy - a.accuracy
     low = max(-1.0, difference - math.hypot(b.accuracy - same_b.low, same_a.high - a.accuracy))
     high = min(1.0, difference + math.hypot(same_b.high - b.accuracy, a.accuracy - same_a.low))
-    return f"{words}; B − A = {100 * difference:+z.1f} points, same questions {100 * low:+z.1f} to {100 * high:+z.1f}"
+    return f"{words}; B − A = {in_points(difference)} points, same questions {in_points(low)} to {in_points(high)}"
 
 
 class AuditedPart(NamedTuple):

@@ -49,7 +49,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.core.nouns import count_noun
+from harness.core.nouns import count_noun, in_points
 from harness.scoring.differences import detection
 from harness.scoring.intervals import Interval
 
@@ -302,8 +302,8 @@ def confirm(
         if -sign * change > DRIFT_ERRORS * error:
             why = (
                 f"{state.verdict} after {called}, but after the first {split} the difference changes by "
-                f"{100 * change:+z.1f} points: a server or a model may have changed, or the first rounds were "
-                "luck; if further rounds do not settle it, a new race into another folder does"
+                f"{in_points(change)} points: a server or a model may have changed, or the first "
+                "rounds were luck; if further rounds do not settle it, a new race into another folder does"
             )
     return state._replace(verdict="undecided", withheld=why) if why else state
 

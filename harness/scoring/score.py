@@ -24,7 +24,7 @@ from harness.core.errors import StoreError, UsageError
 from harness.core.files import read_record, write_atomically
 from harness.core.hidden_limit import EarlyCut, HiddenLimit
 from harness.core.inert import visible
-from harness.core.nouns import are, count_noun
+from harness.core.nouns import are, count_noun, in_percent
 from harness.core.records import SCHEMA_VERSION, Grade, NearMiss, Question
 from harness.grading.verdict import EXHAUSTED, NEAR_MISSES
 from harness.grading.verifier import LEFT_OPEN, failure, is_late
@@ -496,10 +496,10 @@ def _warnings(score: Score, left_out: Iterable[str], kinds: Mapping[GradeKind, i
             f"{score.n_truncated} of {count_noun(score.n_samples, 'sample')} ({share:.1%}) were cut by max_tokens"
         )
     if score.n_missing and score.partial:
-        low, high = 100 * score.bounds.low, 100 * score.bounds.high
+        low, high = in_percent(score.bounds.low), in_percent(score.bounds.high)
         sentences.append(
             f"partial: {count_noun(score.n_missing, 'sample')} {are(score.n_missing)} missing; the complete "
-            f"accuracy lies between {low:.1f} and {high:.1f} %"
+            f"accuracy lies between {low} and {high} %"
         )
     elif score.n_missing:
         sentences.append(
@@ -561,10 +561,10 @@ def _undecided_warnings(score: Score, kinds: Mapping[GradeKind, int]) -> list[st
         if count
     ]
     if score.undecided_bounds is not None:
-        low, high = 100 * score.undecided_bounds.low, 100 * score.undecided_bounds.high
+        low, high = in_percent(score.undecided_bounds.low), in_percent(score.undecided_bounds.high)
         sentences.append(
-            f"{score.undecided_share:.1%} of the samples are undecided: the accuracy is {low:.1f} % if all of them are "
-            f"wrong, {high:.1f} % if all are right"
+            f"{score.undecided_share:.1%} of the samples are undecided: the accuracy is {low} % if all of them are "
+            f"wrong, {high} % if all are right"
         )
     return sentences
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.core.inert import visible
+from harness.core.nouns import in_percent
 from harness.scoring.estimators import (
     g_pass_at_k,
     g_pass_jackknife,
@@ -48,9 +49,6 @@ MAX_LABEL_CHARS = 80
 
 MAX_DIGITS = 4
 """Largest number of decimals of an interval's end."""
-
-EXACT_DIGITS = 6
-"""Decimals before a number is rounded for show, so that -3.75 is one number, however it was computed."""
 
 ABSENT = "–"
 """The cell of an unknown value."""
@@ -130,9 +128,9 @@ def unequal_samples(items: Sequence[QuestionTally]) -> str | None:
     few_mean, many_mean = rates[few].mean(), rates[~few].mean()
     return (
         f"questions have {counts.min():.0f} to {counts.max():.0f} samples, and those with fewer than the mean are "
-        f"{'easier' if few_mean > many_mean else 'harder'} ({100 * few_mean:.1f} % correct beside "
-        f"{100 * many_mean:.1f} %): the sampling interval may be too short, and if a question's samples ended because "
-        f"of their outcomes, the accuracy is biased; use as many samples of every question"
+        f"{'easier' if few_mean > many_mean else 'harder'} ({in_percent(few_mean)} % correct beside "
+        f"{in_percent(many_mean)} %): the sampling interval may be too short, and if a question's samples ended "
+        f"because of their outcomes, the accuracy is biased; use as many samples of every question"
     )
 
 
@@ -337,7 +335,7 @@ def mean_question_interval(values: Array, items: Sequence[QuestionTally]) -> Int
 
 def percent(value: float | None, unit: str = "") -> str:
     """A fraction in percent with one decimal, and the unit behind it."""
-    return ABSENT if value is None else f"{round(100 * value, EXACT_DIGITS):.1f}{unit}"
+    return ABSENT if value is None else f"{in_percent(value)}{unit}"
 
 
 def interval_cell(interval: Interval | None, *, at_most: bool = False) -> str:

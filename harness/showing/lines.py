@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from harness.core.inert import visible
-from harness.core.nouns import count_noun
+from harness.core.nouns import count_noun, in_percent
 
 if TYPE_CHECKING:
     from harness.generation.forecast import TimeLeft
@@ -313,11 +313,11 @@ def score_in_words(score: RunningScore, stored: int | None = None) -> str:
         if score.n_undecided >= score.n_samples:
             return undecided
         if bounds is None:  # a score of an earlier version
-            return f"{100 * score.accuracy:.1f}% right so far, {undecided} and counted as wrong"
-        return f"{100 * bounds.low:.1f} to {100 * bounds.high:.1f}% right so far, {undecided}"
+            return f"{in_percent(score.accuracy)}% right so far, {undecided} and counted as wrong"
+        return f"{in_percent(bounds.low)} to {in_percent(bounds.high)}% right so far, {undecided}"
     low, high = score.sampling_interval or (None, None)
-    interval = f" ({100 * low:.1f} to {100 * high:.1f})" if low is not None and high is not None else ""
-    return f"{100 * score.accuracy:.1f}% right so far{interval}, {graded}"
+    interval = f" ({in_percent(low)} to {in_percent(high)})" if low is not None and high is not None else ""
+    return f"{in_percent(score.accuracy)}% right so far{interval}, {graded}"
 
 
 def time_range(left: TimeLeft) -> str:

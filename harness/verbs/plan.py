@@ -18,6 +18,7 @@ from harness.asking.options import PlanOptions
 from harness.core.errors import StoreError, UsageError, option
 from harness.core.inert import visible
 from harness.core.money import Prices
+from harness.core.nouns import in_percent
 from harness.generation.forecast import Forecast, forecast
 from harness.reports.costs import recorded_prices
 from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
@@ -401,8 +402,8 @@ def _check_possible(accuracy: float, options: PlanOptions) -> None:
     most = 100 * most_possible(accuracy)
     if options.detect is not None and options.detect > most:
         raise UsageError(
-            f"no accuracy differs by {options.detect:g} points from {100 * accuracy:.1f} %, which the plan takes: give "
-            f"at most {math.floor(10 * most) / 10:g}",
+            f"no accuracy differs by {options.detect:g} points from {in_percent(accuracy)} %, which the plan takes: "
+            f"give at most {math.floor(10 * most) / 10:g}",
             field="detect",
         )
 

@@ -20,11 +20,12 @@ from rich.console import Console
 import harness
 from harness.asking.options.deciding import CompareOptions
 from harness.core.errors import StoreError
+from harness.core.nouns import in_points
 from harness.core.records import Grade, Question
 from harness.presets.grading import GradingOptions
 from harness.reports import Report, to_csv, to_latex, to_markdown, to_terminal
 from harness.reports.report import report
-from harness.reports.tables import Table, p_cell, points, score_table
+from harness.reports.tables import Table, p_cell, score_table
 from harness.runs import grades as grade_file
 from harness.runs import overrides
 from harness.runs.layout import RunFolder
@@ -61,7 +62,7 @@ def two_runs(tmp_path: Path) -> Report:
 def test_one_difference_is_shown_as_one_number_however_it_was_computed() -> None:
     differences = [a / 80 - b / 80 for a in range(81) for b in range(81) if a - b == -3]
     assert len(set(differences)) > 1
-    assert {points(difference) for difference in differences} == {"-3.8"}
+    assert {in_points(difference) for difference in differences} == {"-3.8"}
     assert {percent(1 - difference) for difference in (0.63750000000000007, 0.6375)} == {"36.2"}
 
 
@@ -143,7 +144,7 @@ def test_the_mean_of_several_benchmarks_has_the_numbers_of_compare(tmp_path: Pat
     assert first.mean is not None
     name, difference, _, p, _, _, detectable, _ = paired.rows[-1][1:]
     assert name == "mean of 2 benchmarks"
-    assert (difference, p) == (points(first.mean.compared.difference), p_cell(first.mean.p_sampling))
+    assert (difference, p) == (in_points(first.mean.compared.difference), p_cell(first.mean.p_sampling))
     assert detectable == percent(first.mean.detectable)
     assert [row[4] for row in paired.rows[:2]] == [p_cell(first.p_sampling), p_cell(second.p_sampling)]
     assert [row[7] for row in paired.rows[:2]] == [percent(first.detectable), percent(second.detectable)]

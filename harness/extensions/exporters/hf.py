@@ -18,6 +18,7 @@ from harness.core.about import __version__
 from harness.core.errors import UsageError
 from harness.core.files import write_atomically
 from harness.core.inert import safe_name
+from harness.core.nouns import in_percent
 from harness.exports import ExportedBenchmark, Exporter, File
 from harness.scoring import Score
 from harness.scoring.score import with_verdicts_by_hand
@@ -72,10 +73,12 @@ def _notes(score: Score, sampling: dict[str, Any]) -> str:
     from the grader's, of which the value is made, the accuracy with them.
     """
     by_hand = with_verdicts_by_hand(score)
-    notes = [] if by_hand is None else [f"as graded; with verdicts by hand {100 * by_hand.accuracy:.1f} %"]
+    notes = [] if by_hand is None else [f"as graded; with verdicts by hand {in_percent(by_hand.accuracy)} %"]
     notes += [f"mean of {score.n_samples} samples of {score.n_questions} questions"]
     intervals = (("sampling", score.sampling_interval), ("question", score.question_interval))
-    notes += [f"95 % {name} interval {100 * i[0]:.1f} to {100 * i[1]:.1f} %" for name, i in intervals if i is not None]
+    notes += [
+        f"95 % {name} interval {in_percent(i[0])} to {in_percent(i[1])} %" for name, i in intervals if i is not None
+    ]
     notes += [f"{name} {value}" for name, value in sampling.items() if name in ("temperature", "top_p", "max_tokens")]
     return "; ".join([*notes, f"graded by {', '.join(score.graders)}", f"reasoning-harness {__version__}"])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from harness.core.nouns import count_noun
+from harness.core.nouns import count_noun, in_percent
 from harness.reports.plots.plot import (
     BUDGET_AXIS,
     SERIES,
@@ -38,7 +38,7 @@ def accuracy_plot(scores: Sequence[Labelled]) -> Plot | None:
             continue
         above, height = labelled_row(height, name, gap=6, room=24)
         sampling, question = _ends(score.sampling_interval), _ends(score.question_interval)
-        rows.append((name, f"{100 * score.accuracy:.1f} %", above, height - 12, score.accuracy, *sampling, *question))
+        rows.append((name, f"{in_percent(score.accuracy)} %", above, height - 12, score.accuracy, *sampling, *question))
     if not rows:
         return None
     across = {"scale": SHARE, **SHARE_AXIS, "grid": True}

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from harness.core.nouns import in_percent
 from harness.reports.plots.plot import SERIES, Cell, Plot, axis
 from harness.reports.plots.plot import series as series_of
 from harness.scoring.intervals import Z_95
@@ -183,7 +184,7 @@ def sizes_plot(sizes: SampleSizes) -> Plot:
         ),
         rows=rows,
         drawing=drawing,
-        subject=f"{sizes.benchmark} · {sizes.n_questions} questions: {100 * sizes.single:.1f} points / √n",
+        subject=f"{sizes.benchmark} · {sizes.n_questions} questions: {in_percent(sizes.single)} points / √n",
     )
 
 

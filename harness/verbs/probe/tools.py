@@ -18,6 +18,7 @@ import numpy as np
 from harness.client.facts.tokens import THINK, THINK_END
 from harness.core import codec
 from harness.core.inert import quoted
+from harness.core.nouns import in_points
 from harness.scoring.intervals import wilson
 from harness.verbs.probe import exact
 from harness.verbs.probe.asking import Inquiry, ProbedServer, ProbeReply, Refused, ToolCall
@@ -251,7 +252,7 @@ def against(server: ProbedServer, named: str) -> Check:
         low, high = exact.difference(ours, CALLS, true, CALLS)
         came = (
             f"{ours} of {CALLS} replies call rightly, {true} of {CALLS} of {named}: "
-            f"{100 * (ours - true) / CALLS:+z.1f} points ({100 * low:+z.1f} to {100 * high:+z.1f})"
+            f"{in_points((ours - true) / CALLS)} points ({in_points(low)} to {in_points(high)})"
         )
         # More right calls than the reference makes are odd, but lower no score.
         outcome: Outcome = "spoils" if ours < true else "warns"

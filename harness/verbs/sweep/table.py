@@ -16,14 +16,14 @@ import msgspec
 
 from harness.core.files import write_atomically
 from harness.core.inert import csv_cell, csv_file, visible
-from harness.core.nouns import count_noun
+from harness.core.nouns import count_noun, in_points
 from harness.reports.comparison_tables import published_table
 from harness.reports.formats import to_latex, to_markdown
 from harness.reports.plots import draw
 from harness.reports.plots.plot import Plot
 from harness.reports.published import differences
 from harness.reports.series import benchmark_plot, late_table, series_table
-from harness.reports.tables import Table, points, short
+from harness.reports.tables import Table, short
 from harness.scoring.columns import ends
 from harness.scoring.deciding import LEVEL
 from harness.scoring.score import accuracy_cell
@@ -76,7 +76,7 @@ def score_lines(results: Results) -> list[str]:
     for result in results.results:
         if (score := result.score) is not None and score.accuracy is not None:
             change = result.since_before
-            since = "" if change is None else f", {points(change.difference)} since the step before"
+            since = "" if change is None else f", {in_points(change.difference)} since the step before"
             remarks = "".join(f"; {words}" for words in (result.apart, result.remark) if words)
             lines.append(f"{visible(result.cell.name, 200)}: accuracy in %: {accuracy_cell(score)}{since}{remarks}")
     return lines
