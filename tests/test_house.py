@@ -162,6 +162,7 @@ def test_one_number_has_the_same_digits_wherever_it_is_printed() -> None:
     assert rounding.search("{-100 * paired.difference:+z.1f}")
 
 
+@pytest.mark.wide
 @pytest.mark.slow
 def test_the_tests_of_any_module_are_found_in_one_step() -> None:
     """By `make tests-of MODULE=…`: a test file imports the module, or its docstring names it, or its room."""

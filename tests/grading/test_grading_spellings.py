@@ -12,7 +12,7 @@ import pytest
 
 import harness
 from harness.answers.grammar.tree import names
-from tests.budget import examples, share_of
+from tests.budget import examples, share_of, thinned
 
 SPELLINGS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("60千米/时", ("每小时60千米", "时速60千米", "每时60千米", "60km/h"), ("每分钟60千米", "每小时60米", "分速60千米")),
@@ -182,8 +182,10 @@ def test_times_of_the_clock_in_words() -> None:
 
 @pytest.mark.parametrize(
     ("larger", "smaller", "ratio"),
-    [("m", "cm", 100), ("kg", "g", 1000), ("L", "mL", 1000), ("h", "min", 60), ("ft", "in", 12), ("km", "m", 1000),
-     ("米", "厘米", 100), ("千克", "克", 1000), ("小时", "分钟", 60), (r"\text{ m }", r"\text{ cm}", 100)],
+    thinned([
+        ("m", "cm", 100), ("kg", "g", 1000), ("L", "mL", 1000), ("h", "min", 60), ("ft", "in", 12), ("km", "m", 1000),
+        ("米", "厘米", 100), ("千克", "克", 1000), ("小时", "分钟", 60), (r"\text{ m }", r"\text{ cm}", 100),
+    ]),
 )  # fmt: skip
 def test_two_joined_units_are_one_quantity_in_either_unit(larger: str, smaller: str, ratio: int) -> None:
     chance = random.Random(16)

@@ -50,8 +50,9 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 DEAR = {
-    "best-step", "late-steps", "margin-false", "over-k-questions", "pilots", "planned-beside-run",
-    "planned-beside-score", "race-looks", "shared-replies", "weighted",
+    "best-step", "late-levels", "late-steps", "majority", "margin-false", "over-k-questions", "pilots",
+    "planned-beside-run", "planned-beside-score", "race-changes", "race-looks", "shared-replies", "smallest-planned",
+    "stopping", "weighted",
 }  # fmt: skip
 """Tables that take more than half a second each: `make test-wide` makes them."""
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from harness.verbs.graded import GradedRounds
+from tests.budget import thinned
 from tests.faults.server import STALL, FaultServer, Request, Step, completion, http
 from tests.patience import PATIENCE_SECONDS
 from tests.system.command import argv, environment, harness
@@ -144,7 +145,7 @@ os.execv(sys.argv[1], sys.argv[1:])
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems keep other descriptors open")
-@pytest.mark.parametrize("limit", [12, 16, 20])
+@pytest.mark.parametrize("limit", thinned([16, 12, 20]))
 def test_too_few_descriptors_for_a_run_are_one_sentence(tmp_path: Path, limit: int) -> None:
     with FaultServer(well) as server:
         done = subprocess.run(

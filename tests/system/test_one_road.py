@@ -33,6 +33,7 @@ from harness.presets.sampling import sampling_fields
 from harness.reports.scored import read_without_grades
 from harness.reports.settings import decided_table
 from harness.runs import RunFolder
+from tests.budget import thinned
 from tests.faults.server import FaultServer, Request, Step, completion, http, models
 from tests.verbs.toy_model import Fault, Toy, answering
 
@@ -159,7 +160,7 @@ PAIRS = [
 """Each provider alone, and each preset with a quarter of the providers: a preset sets values, a provider spells."""
 
 
-@pytest.mark.parametrize(("provider", "preset"), PAIRS)
+@pytest.mark.parametrize(("provider", "preset"), thinned(PAIRS))
 def test_every_card_preset_and_provider_is_asked_alike_from_both_doors(
     preset: str | None,
     provider: str,
