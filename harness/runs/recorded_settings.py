@@ -85,8 +85,8 @@ def setting_differences(
     A max_tokens that was lowered to the server's context is compared as it was sent. A sampling value that both servers
     got is no difference, whoever set it. Of the settings of sessions, only
     those that both runs record, since a run of an earlier version records fewer; a checksum among them follows from
-    other settings and is left out, and so is what can change no score, such as prices, or the address of
-    a server that the harness started (`servers`: of both runs). Empty if another tool made one of the runs, because its
+    other settings and is left out, and so is what can change no score, such as prices, or the addresses if the
+    harness started the servers of both runs (`servers`). Empty if another tool made one of the runs, because its
     settings are unknown.
     """
     if first.imported or second.imported:
@@ -101,15 +101,13 @@ def setting_differences(
     if first.plan.samples != second.plan.samples:
         changed.append(Difference("samples", *(plan["samples"] for plan in words)))
     both = (first.settings.keys() & second.settings.keys()) - DECIDED_BY.keys()
-    started = frozenset[str]().union(*map(_started_here, servers))
-    mine, theirs = (
-        {
-            name: _without_addresses(value, started) if name == "endpoints" else value
-            for name, value in own.items()
-            if name in both
-        }
-        for own in (first.settings, second.settings)
-    )
+    mine, theirs = ({name: own[name] for name in both} for own in (first.settings, second.settings))
+    if "endpoints" in both:
+        started = frozenset[str]().union(*map(_started_here, servers))
+        endpoints = _without_addresses(mine["endpoints"], started), _without_addresses(theirs["endpoints"], started)
+        # Beside a server that somebody else started, an address is what tells the two apart.
+        if None not in endpoints:
+            mine["endpoints"], theirs["endpoints"] = endpoints
     changed += [
         change
         for change in differences(mine, theirs)
@@ -138,16 +136,13 @@ def _started_here(servers: Provenance) -> frozenset[str]:
     return frozenset(url for session in servers.sessions for url, name in session.endpoints.items() if name in own)
 
 
-def _without_addresses(endpoints: object, started: Collection[str]) -> object:
-    """The recorded endpoints without the addresses in `started`; anything but a list of mappings is unchanged."""
-    if not isinstance(endpoints, list):
-        return endpoints
-    return [
-        {name: value for name, value in endpoint.items() if name != "base_url"}
-        if isinstance(endpoint, Mapping) and endpoint.get("base_url") in started
-        else endpoint
-        for endpoint in endpoints
-    ]
+def _without_addresses(endpoints: object, started: Collection[str]) -> list[dict[str, object]] | None:
+    """The recorded endpoints without their addresses; None if one is not in `started`, or is no mapping."""
+    if not isinstance(endpoints, list) or not all(isinstance(endpoint, Mapping) for endpoint in endpoints):
+        return None
+    if not all(endpoint.get("base_url") in started for endpoint in endpoints):
+        return None
+    return [{name: value for name, value in endpoint.items() if name != "base_url"} for endpoint in endpoints]
 
 
 def _without_equal_sampling(*identities: dict[str, object]) -> list[dict[str, object]]:

@@ -26,6 +26,7 @@ from harness.reports.settings import (
 )
 from harness.runs.layout import RunFolder, RunLog
 from harness.runs.manifest import Manifest, Provenance
+from harness.runs.recorded_settings import difference_in_words
 from harness.scoring.intervals import Interval, why_narrower
 from harness.verbs.compare import compare
 from tests.reports.run_folders import write_run
@@ -139,7 +140,9 @@ def test_a_setting_is_starred_where_a_comparison_lists_it_and_the_title_says_wha
     assert "endpoints *" not in [row[0] for row in settings_table(read_runs(folders[:2]), "demo").rows]
     _note_server(folders[1], "http://127.0.0.1:8002/v1")
     (beside,) = compare(folders[:2], CompareOptions())
-    assert [change.field for change in beside.settings] == ["endpoints"], "one server is the user's"
+    (change,) = beside.settings
+    for_people = "endpoints: address http://127.0.0.1:8001/v1 → address http://127.0.0.1:8002/v1"
+    assert difference_in_words(change) == for_people, "one server is the user's"
     equal = settings_table([runs[0], runs[2]], "demo")
     assert (equal.title, [row for row in equal.rows if "*" in row[0]]) == ("Settings of demo", [])
 
