@@ -322,8 +322,8 @@ def find_prompt(name: str, variants: tuple[Prompt, ...] = ()) -> Prompt:
         return _of_plugin(name, offered)
     if name not in available:
         raise UsageError(
-            f"unknown prompt {name!r}; there are {', '.join(available)} (a prompt that a card defines itself serves "
-            f"that benchmark only).{near_names(name, available)}"
+            f"unknown prompt {name!r}; there are {', '.join(available)}. A template of your own gets a name under "
+            f"`prompts:` in the benchmark's card.{near_names(name, available)}"
         )
     return available[name]
 

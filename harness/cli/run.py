@@ -219,6 +219,9 @@ def _summary(outcome: Outcome, prices: Prices | None) -> None:
         ):
             if n:
                 terminal.note(f"  {n} of them {what} ({n / outcome.n_session:.1%})")
+        if outcome.progress is not None and outcome.progress.failed:
+            kinds = ", ".join(f"{failure.count} × {failure.kind}" for failure in outcome.progress.failed)
+            terminal.note(f"  besides, {count_noun(outcome.progress.failures, 'failed request')}: {kinds}")
         if outcome.n_continued:
             terminal.note(f"  {continued_in_words(outcome.n_continued, outcome.kept_tokens)}")
         if prices is not None:

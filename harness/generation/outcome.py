@@ -25,6 +25,9 @@ MANY_LOOPS = 0.01
 MANY_FALSE_USAGES = 0.01
 """A warning is given if the usage of more than this fraction of the replies states too few tokens."""
 
+MANY_CUT = 0.05
+"""A warning is given if more than this fraction of the streams broke off and no later request continued the reply."""
+
 MANY_DUPLICATES = 0.05
 """A warning is given if more than this fraction of the replies repeats another reply, sent under another seed."""
 
@@ -107,6 +110,13 @@ def doubts(dispatcher: Dispatcher, *, seeded: bool) -> Iterator[str]:
         yield truncated_in_words(counts.truncated, counts.finished)
     if (limit := dispatcher.lengths.limit) is not None:
         yield f"{limit.sentence}."
+    n_cut = counts.failed.get("cut", (0,))[0] - counts.continued
+    n_streams = n_cut + counts.finished
+    if n_cut > MANY_CUT * n_streams:
+        yield (
+            f"{n_cut} of {count_noun(n_streams, 'stream')} ({n_cut / n_streams:.0%}) broke off, and no later request "
+            "continued them. Long replies break off more often than short ones, so the stored ones may be too short."
+        )
     loops = counts.loops / counts.finished
     if loops > MANY_LOOPS:
         yield f"{counts.loops} of {counts.finished} samples ({loops:.0%}) end in a loop of the same words."

@@ -101,7 +101,9 @@ def setting_differences(
     if first.plan.samples != second.plan.samples:
         changed.append(Difference("samples", *(plan["samples"] for plan in words)))
     both = (first.settings.keys() & second.settings.keys()) - DECIDED_BY.keys()
-    mine, theirs = ({name: own[name] for name in both} for own in (first.settings, second.settings))
+    mine, theirs = (
+        {name: value for name, value in own.items() if name in both} for own in (first.settings, second.settings)
+    )
     if "endpoints" in both:
         started = frozenset[str]().union(*map(_started_here, servers))
         endpoints = _without_addresses(mine["endpoints"], started), _without_addresses(theirs["endpoints"], started)

@@ -63,6 +63,9 @@ def test_cut_streams_errors_and_resets_are_asked_again(tmp_path: Path) -> None:
         # A kept connection that is closed before a byte came may have been closed before the request: asked at once.
         assert sample.attempts in (1, seen[sample.seed or 0])
     assert {s.attempts for s in samples_of(settings)} == {1, 2}
+    assert outcome.progress is not None
+    n_cut = {failure.kind: failure.count for failure in outcome.progress.failed}["cut"]
+    assert [f"{n_cut} of {40 + n_cut} streams" in warning for warning in outcome.warnings] == [True]
 
 
 def test_a_sample_that_always_fails_stays_owed_with_its_cause_and_the_rest_is_done(tmp_path: Path) -> None:
