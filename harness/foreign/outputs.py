@@ -1,23 +1,16 @@
 """Reading a file of another tool as (question, sample) pairs, which the scorer takes.
 
-Several rows may have the same question. With ids in the file, rows of one id are samples of one question. Without ids,
-rows with equal question and reference belong together, and the number of samples per question is guessed: it is the
-number of rows that most questions have. If a question has twice as many rows, the data repeat it (some data sets do),
-and it counts as two questions. The argument `repeats` overrides the guess.
+Several rows may have the same question; `row_ids` says which are samples of one question.
 """
 
 from __future__ import annotations
 
 import re
-from array import array
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
-from harness.benchmarks.drafts import Reference, read_reference
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Row
 from harness.core.choices import OutputsFormat as Format
@@ -29,14 +22,10 @@ from harness.core.records import FROM_FILE, Message, Question, Sample, Timing, U
 from harness.foreign import formats, layouts
 from harness.foreign.formats import OutputRow, Response
 from harness.foreign.numbering import SampleNumbers
+from harness.foreign.row_ids import Repeats, RowIdentities, reference_of, row_ids
 
 FORMATS: tuple[Format, ...] = get_args(Format)
 """The names of all formats."""
-
-Repeats = Literal["auto", "samples", "questions"]
-"""The meaning of rows with equal question and reference, in a file without ids: samples of one question, or questions
-of their own. auto: guessed by the number of rows that most questions have."""
-
 
 _PIECE_BYTES = 1 << 20
 """Bytes that are read at a time for a checksum."""
@@ -50,10 +39,10 @@ Pairs = Iterable[tuple[Question, Sample]]
 class Outputs:
     """The (question, sample) pairs of a file. Each iteration reads the file again, so memory holds few of them.
 
-    checksum: of all bytes of the file, where its questions were read from them one after the other; else empty. doubt:
-    a sentence on two rows that have one question and two references; empty if there are none. model: the one model that
-    all rows name; None if they do not. only_ids: whether each row has its question's id and none has a text of it.
-    numbers: those that the latest iteration has given to samples.
+    checksum: of all bytes of the file, where its questions were read from them one after the other; else empty.
+    doubts: sentences on rows whose question is not certain. model: the one model that all rows name; None if they do
+    not. only_ids: whether each row has its question's id and none has a text of it. numbers: those that the latest
+    iteration has given to samples. id_at: place of each row → its question's id, of a file that is split; else empty.
     """
 
     def __init__(
@@ -61,13 +50,15 @@ class Outputs:
         path: Path,
         checksum: tables.Checksum,
         pairs: Callable[[SampleNumbers], Iterator[tuple[Question, Sample]]],
-        doubt: str = "",
+        doubts: tuple[str, ...] = (),
         model: str | None = None,
         only_ids: bool = False,
+        id_at: Mapping[str, str] | None = None,
     ) -> None:
         self._path, self._checksum, self._pairs = path, checksum, pairs
-        self.doubt, self.model, self.only_ids = doubt, model, only_ids
+        self.doubts, self.model, self.only_ids = doubts, model, only_ids
         self.numbers = SampleNumbers()
+        self.id_at = id_at or {}
 
     def __iter__(self) -> Iterator[tuple[Question, Sample]]:
         self.numbers = SampleNumbers()
@@ -80,39 +71,11 @@ class Outputs:
         return _digest_of_files([(self._path.name, read)]) if read.size else digest_of(self._path)
 
 
-class _RowIdentity(NamedTuple):
-    """The part of a row that tells which question it answers.
+class SplitRows(NamedTuple):
+    """Some rows of a file (`parts.split`). whole: the file with all its rows, which say whose samples they are."""
 
-    named: the question's id in the file; None if it has none. usual: an id that may be the question's. from_card:
-    whether the question is a card's. content: digest of question and reference; None if the file lacks the question's
-    text.
-    """
-
-    named: str | None
-    usual: str | None
-    from_card: bool
-    answer_digest: str
-    content: str | None
-    n_responses: int
-
-    @classmethod
-    def of(cls, row: OutputRow) -> _RowIdentity:
-        """The identity of a row. Raises `UsageError` if its reference answer cannot be read."""
-        if row.card_question is None:
-            _reference(row)
-        named = row.card_question.question_id if row.card_question else row.question_id
-        digests = _digests_of_text if isinstance(row.answer, str) else _digests
-        from_card = row.card_question is not None
-        return cls(named, row.usual_id, from_card, *digests(row.question, row.answer), len(row.responses))
-
-
-def _digests(question: str | None, answer: Any) -> tuple[str, str | None]:
-    """(digest of the reference, digest of question and reference; None without the question's text)."""
-    return digest(answer)[:16], digest([question, answer])[:16] if question else None
-
-
-_digests_of_text = lru_cache(maxsize=4_096)(_digests)
-"""`_digests` with a cache, since the rows of a question are close together or recur in the same order."""
+    rows: Sequence[Row]
+    whole: Outputs
 
 
 def read(
@@ -127,7 +90,7 @@ def read(
     repeats: Repeats = "auto",
     benchmark: str | None = None,
     half_done: bool = False,
-    part: Sequence[Row] | None = None,
+    part: SplitRows | None = None,
     by: str | None = None,
 ) -> Outputs:
     """The (question, sample) pairs of a file, in its order. Raises `UsageError` that names file, line and field.
@@ -139,7 +102,7 @@ def read(
     recognises the tool. questions: those of a card, which has the reference answers if the file has none.
     repeats: the meaning of equal questions in a file without ids (`Repeats`). benchmark: name of the benchmark in
     scores; None: the file's name. half_done: leave out an unfinished last line, whose writer was killed. part: the rows
-    of the file to read (`parts.split`), as if it had no others; None: all. by: the column that splits the file.
+    of the file to read, as if it had no others; None: all. by: the column that splits the file.
     """
     path = Path(path)
     name = benchmark or path.name.split(".")[0] or "outputs"
@@ -152,20 +115,25 @@ def read(
         raise UsageError(
             f"leave out the names of columns: they go with any file, but the format {format!r} has its own"
         )
-    seen = _RowIdentities()
+    seen = RowIdentities()
+    places: list[str] = []
+    rows = part.rows if part else None
     checksum = tables.Checksum()
-    for row in _read_rows(path, format, keys, questions, half_done=half_done, checksum=checksum, part=part, by=by):
+    for row in _read_rows(path, format, keys, questions, half_done=half_done, checksum=checksum, part=rows, by=by):
         seen.add(row)
+        places += [row.where] if by is not None else []
     if not seen.rows:
         raise UsageError(f"{visible(str(path))} holds no finished sample")
-    ids = _row_ids(seen, repeats)
+    guessed = row_ids(seen, repeats, listed=bool(questions))
+    ids = [*map(part.whole.id_at.__getitem__, places)] if part else guessed
 
     def pairs(numbers: SampleNumbers) -> Iterator[tuple[Question, Sample]]:
-        rows = _read_rows(path, format, keys, questions, again=True, half_done=half_done, part=part, by=by)
-        return _pairs(rows, ids, name, visible(f"{path.parent}/"), numbers)
+        again = _read_rows(path, format, keys, questions, again=True, half_done=half_done, part=rows, by=by)
+        return _pairs(again, ids, name, visible(f"{path.parent}/"), numbers)
 
     only_ids = seen.all_named and not any(identity.content for identity in seen.distinct)
-    return Outputs(path, checksum, pairs, "" if seen.all_named else seen.doubt, seen.model, only_ids)
+    doubts = tuple(filter(None, ("" if seen.all_named else seen.doubt, guessed.doubt)))
+    return Outputs(path, checksum, pairs, doubts, seen.model, only_ids, dict(zip(places, ids, strict=False)))
 
 
 def are_outputs(path: Path) -> bool:
@@ -285,128 +253,9 @@ def _pairs(
             yield question, _sample(question, index, response, row.where.removeprefix(folder))
 
 
-class _RowIdentities:
-    """The identity of each row of a file, in order; a row takes four bytes.
-
-    rows: the number of each row's identity in `distinct`. _first: name → (identity, place) of the first row with that
-    name; _first_of_text: the same by the digest of the question. conflict: the error for the first row whose reference
-    or text differs from that of an earlier row with its name; it is raised only if all rows have names. doubt: a
-    sentence on the first row whose reference differs from that of an earlier row with its question. model: the one that
-    all rows name; None if they do not.
-    """
-
-    def __init__(self) -> None:
-        self.rows = array("I")
-        self.distinct: dict[_RowIdentity, int] = {}
-        self._first: dict[str, tuple[_RowIdentity, str]] = {}
-        self._first_of_text: dict[str, tuple[str, str]] = {}
-        self.conflict: UsageError | None = None
-        self.doubt = ""
-        self.model: str | None = None
-
-    @property
-    def all_named(self) -> bool:
-        """Whether all rows have names, so that no row is known by its question."""
-        return all(identity.named for identity in self.distinct)
-
-    def add(self, row: OutputRow) -> None:
-        """Add the next row. Raises `UsageError` for a row whose reference answer cannot be read."""
-        identity = _RowIdentity.of(row)
-        self.model = row.model if row.model == self.model or not self.rows else None
-        number = self.distinct.setdefault(identity, len(self.distinct))
-        self.rows.append(number)
-        if number < len(self.distinct) - 1:
-            return  # An equal row came before, and caused no conflict that is not stored already.
-        earlier, where = self._first.setdefault(str(identity.named), (identity, row.where))
-        if self.conflict is None and not identity.from_card and (differing := _difference(identity, earlier)):
-            self.conflict = UsageError(
-                f"{row.where}: the question {visible(str(identity.named), 100)!r} has another {differing} than at "
-                f"{where}; samples of one question must agree"
-            )
-        if not self.doubt and row.question:
-            first = self._first_of_text.setdefault(digest(row.question)[:16], (identity.answer_digest, row.where))
-            if first[0] != identity.answer_digest:
-                self.doubt = (
-                    f"{row.where} has the question of {first[1]} with another reference answer: they count as two "
-                    "questions"
-                )
-
-
-def _difference(identity: _RowIdentity, earlier: _RowIdentity) -> str:
-    """What differs in two rows of one name, which should have one question; empty if nothing does."""
-    if identity.answer_digest != earlier.answer_digest:
-        return "reference answer"
-    return "text" if identity.content and earlier.content and identity.content != earlier.content else ""
-
-
-class _RowIds:
-    """The question id of each row of a file, in order. ids: each once. numbers: of each row, its id's number there."""
-
-    def __init__(self, ids: list[str], numbers: array[int]) -> None:
-        self._ids, self._numbers = ids, numbers
-
-    def __iter__(self) -> Iterator[str]:
-        return map(self._ids.__getitem__, self._numbers)
-
-
-def _row_ids(seen: _RowIdentities, repeats: Repeats) -> _RowIds:
-    """The question id of each row: the file's own if all rows have one, else a digest of question and reference.
-
-    Ids in a column that the user did not name count if they are the questions': one id for each question, one question
-    for each id. Ids of samples are not.
-
-    repeats: which rows with equal digest are samples of one question. Rows of further questions get the digest with
-    `-2`, `-3` … at its end.
-    """
-    if seen.all_named:
-        if seen.conflict is not None:
-            raise seen.conflict
-        return _RowIds([str(identity.named) for identity in seen.distinct], seen.rows)
-    if _are_of_questions(seen.distinct):
-        return _RowIds([str(identity.usual) for identity in seen.distinct], seen.rows)
-    sizes: Counter[str] = Counter()
-    times = Counter(seen.rows)
-    for identity, number in seen.distinct.items():
-        if identity.content:
-            sizes[identity.content] += times[number] * identity.n_responses
-    # The number of samples that most questions have; of equally frequent numbers the largest.
-    usual = max(Counter(sizes.values()).items(), key=lambda item: (item[1], item[0]))[0] if sizes else 1
-    before: Counter[str] = Counter()
-    identities = [*seen.distinct]
-    ids: dict[str, int] = {}
-    numbers = array("I")
-    for position, number in enumerate(seen.rows, 1):
-        identity = identities[number]
-        key = identity.content
-        question_id = f"row-{position}"
-        if key is not None:
-            n_questions = {"samples": 1, "questions": sizes[key], "auto": max(1, round(sizes[key] / usual))}[repeats]
-            # Which of the equal questions this row belongs to, from 1: they get equal shares of the rows, in order.
-            ordinal = before[key] * n_questions // sizes[key] + 1
-            before[key] += identity.n_responses
-            question_id = key if ordinal == 1 else f"{key}-{ordinal}"
-        numbers.append(ids.setdefault(question_id, len(ids)))
-    return _RowIds([*ids], numbers)
-
-
-def _are_of_questions(identities: Iterable[_RowIdentity]) -> bool:
-    """Whether each usual id stands for one question, and each question has one usual id."""
-    question_of: dict[str, tuple[str, str | None]] = {}
-    id_of: dict[str, str] = {}
-    for identity in identities:
-        if identity.usual is None:
-            return False
-        question = (identity.answer_digest, identity.content)
-        if question_of.setdefault(identity.usual, question) != question:
-            return False
-        if identity.content is not None and id_of.setdefault(identity.content, identity.usual) != identity.usual:
-            return False
-    return True
-
-
 def _question(row: OutputRow, name: str, question_id: str) -> Question:
     """The question that a row states itself, without a card. name: the benchmark's name, for scores."""
-    accepted, kind = _reference(row)
+    accepted, kind = reference_of(row)
     return Question(
         benchmark=name,
         question_id=question_id,
@@ -417,18 +266,6 @@ def _question(row: OutputRow, name: str, question_id: str) -> Question:
         row_digest=digest([row.question, row.answer]),
         prompt_digest=digest(row.question),
     )
-
-
-def _reference(row: OutputRow) -> Reference:
-    if not row.states_reference:
-        return Reference((), "text")
-    try:
-        return _reference_of_text(row.answer) if isinstance(row.answer, str) else read_reference(row.answer)
-    except ValueError as error:
-        raise UsageError(f"{row.where}: the reference answer {error}") from error
-
-
-_reference_of_text = lru_cache(maxsize=4_096)(read_reference)
 
 
 def _sample(question: Question, index: int, response: Response, where: str) -> Sample:

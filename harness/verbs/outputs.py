@@ -150,7 +150,7 @@ def make_runs(path: Path, column: str, options: ScoreOptions, watcher: Watcher) 
     folders: dict[str, RunFolder] = {}
     incomplete = []
     for value, rows in parts.items():
-        read, pairs, card_questions = _read(path, options, card, rows, column)
+        read, pairs, card_questions = _read(path, options, card, outputs.SplitRows(rows, whole), column)
         folders[value], n_unanswered = _write_run(out / names[value], read, pairs, card_questions, options)
         incomplete += [names[value]] if n_unanswered else []
     _warn_of_reading(path, whole, options, watcher)
@@ -224,13 +224,14 @@ def _read(
     path: Path,
     options: OutputsOptions,
     card: tuple[Prompt, Sequence[Question]] | None = None,
-    part: Sequence[tables.Row] | None = None,
+    part: outputs.SplitRows | None = None,
     by: str | None = None,
 ) -> tuple[outputs.Outputs, outputs.Pairs, Sequence[Question]]:
     """The outputs in `path`, their (question, sample) pairs, and all questions of the benchmark that is named.
 
     The questions of the pairs are the benchmark's; without one, they are the file's own. card: the benchmark's prompt
-    and questions, if they are built already. part: the rows to read. by: `make_runs`' column. Raises `UsageError`.
+    and questions, if they are built already. part: the rows to read. by: `make_runs`' column. Raises
+    `UsageError`.
     """
     columns = {name: getattr(options, name) for name in ("response_key", "answer_key", "question_key", "id_key")}
     benchmark = options.benchmark
@@ -426,8 +427,8 @@ def _warn_of_reading(path: Path, read: outputs.Outputs, options: ScoreOptions, w
     """Warn of questions that may be two, and of samples with new numbers. The file was read to its end."""
     if note := tables.encoding_note(path):
         watcher.warn(Sentence(note))
-    if read.doubt and not options.benchmark:
-        watcher.warn(Sentence(read.doubt))
+    for doubt in () if options.benchmark else read.doubts:
+        watcher.warn(Sentence(doubt))
     if renumbered := read.numbers.sentence:
         watcher.warn(Sentence(renumbered))
 

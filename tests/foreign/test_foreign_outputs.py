@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import subprocess
 import sys
 import zipfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import msgspec
@@ -26,7 +29,7 @@ from harness.benchmarks.sources.tables import Row
 from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ID_COLUMNS, QUESTION_COLUMNS
 from harness.core.errors import UsageError
 from harness.core.records import Question, Sample
-from harness.foreign import formats, outputs
+from harness.foreign import formats, outputs, row_ids
 
 Write = Callable[..., Path]
 Pairs = list[tuple[Question, Sample]]
@@ -106,17 +109,80 @@ def test_repeated_rows_are_samples_of_one_question_in_any_arrangement(write_rows
     assert shape(pairs) == [4, 4, 4]
 
 
-def test_a_question_that_occurs_twice_as_often_is_two_questions(write_rows: Write) -> None:
-    rows = [llmeval_row(q, 1, f"{q}{n}") for q in "pqrr" for n in range(4)]
+def test_a_question_of_two_places_in_the_list_is_two_questions(write_rows: Write) -> None:
+    rows = [llmeval_row(q, 1, f"{q}{n}") for q in "prqr" for n in range(4)]
     pairs = read(write_rows(rows))
     check(pairs)
     assert shape(pairs) == [4, 4, 4, 4]
-    assert shape(read(write_rows(rows), repeats="samples")) == [4, 4, 8]
+    assert shape(read(write_rows(rows), repeats="samples")) == [4, 8, 4]
     assert shape(read(write_rows(rows), repeats="questions")) == [1] * 16
 
 
-def test_a_set_with_one_sample_each_keeps_its_duplicates_apart(write_rows: Write) -> None:
-    assert shape(read(write_rows([llmeval_row(q, 1, q) for q in "pqrstp"]))) == [1] * 6
+def lists_in_some_order(random: Random) -> Iterator[tuple[str, list[str], list[str]]]:
+    """(name of the order, list of questions, rows by their question): a list asked n times, in the order of a tool or
+    of a class, and each with a few rows lost or added."""
+    for _ in range(150):
+        questions = random.choices("abcdefg", k=random.randint(1, 9))
+        n = random.randint(1, 4)
+        passes, blocks = questions * n, [question for question in questions for _ in range(n)]
+        yield "passes", questions, passes
+        yield "blocks", questions, blocks
+        yield "shuffled", questions, random.sample(passes, len(passes))
+        yield "apart", questions, sorted(passes)
+        for rows in (passes, blocks):
+            lost = random.sample(range(len(rows)), min(len(rows) - 1, random.randint(1, 2)))
+            yield "lost", questions, [question for row, question in enumerate(rows) if row not in lost]
+            yield "added", questions, [*rows, *random.choices(questions, k=random.randint(1, 3))]
+
+
+def proves_repeats(rows: list[str]) -> bool:
+    """Whether the rows are a list with a repeated question, n >= 2 times: every n and every list is tried."""
+    for n in (n for n in range(2, len(rows)) if len(rows) % n == 0):
+        in_passes, in_blocks = rows[: len(rows) // n], rows[::n]
+        apart = all(a != b for a, b in pairwise(in_blocks))
+        if rows == in_passes * n or (apart and rows == [question for question in in_blocks for _ in range(n)]):
+            counts = Counter(in_blocks if rows != in_passes * n else in_passes).values()
+            if min(counts) == 1 < max(counts):
+                return True
+    return False
+
+
+def test_equal_rows_are_several_questions_only_where_the_order_proves_it() -> None:
+    outcomes: Counter[tuple[str, bool]] = Counter()
+    for order, listed, rows in lists_in_some_order(Random(1)):
+        seen = row_ids.RowIdentities()
+        for number, question in enumerate(rows):
+            seen.add(formats.OutputRow(f"f:{number}", [formats.Response("x")], question=question, answer="1"))
+        found = row_ids.row_ids(seen, "auto")
+        ids, sizes, proven = [*found], Counter(rows), proves_repeats(rows)
+        outcomes[order, proven] += 1
+        case = (order, listed, rows)
+        if proven:
+            n = min(sizes.values())
+            assert set(Counter(ids).values()) == {n}, case
+            assert not found.doubt, case
+            if order == "passes":  # a pass has each question of the list once
+                assert ids == ids[: len(listed)] * n, case
+        else:
+            assert len(set(ids)) == len(sizes), case
+            assert bool(found.doubt) == (len(set(sizes.values())) > 1), case
+            assert found.doubt == "" or re.match(rf"\d+ of {len(sizes)} questions? ha", found.doubt), case
+    assert min(outcomes[order, proven] for order in ("passes", "blocks") for proven in (True, False)) > 20, outcomes
+
+
+def test_a_class_list_counts_each_question_once_and_names_the_uneven_ones(write_rows: Write) -> None:
+    rows = [llmeval_row(q, 1, str(pupil)) for q, n in (("p", 3), ("q", 3), ("r", 6), ("s", 2)) for pupil in range(n)]
+    seen = outputs.read(write_rows(rows))
+    assert shape([*seen]) == [3, 3, 6, 2]
+    assert seen.doubts[0].startswith("2 of 4 questions have more or fewer replies than the others, which have 3: 'r' 6")
+    assert not outputs.read(write_rows(rows), repeats="samples").doubts
+    # A benchmark says itself how often it lists a question, here r twice.
+    assert shape(read(write_rows(rows), questions=CARD)) == [3, 3, 3, 3, 2]
+
+
+def test_a_set_with_one_sample_each_proves_no_repeats(write_rows: Write) -> None:
+    """Ten questions with one reply and one with six are eleven questions; any list is one pass over itself."""
+    assert shape(read(write_rows([llmeval_row(q, 1, q) for q in "pqrstp"]))) == [2, 1, 1, 1, 1]
 
 
 def test_a_lost_sample_makes_no_second_question(write_rows: Write) -> None:
@@ -443,11 +509,11 @@ def test_one_question_with_two_references_is_named_with_both_lines(tmp_path: Pat
     path = tmp_path / "typed.jsonl"
     rows = [{"id": str(n), "problem": "p", "answer": answer, "gen": "1"} for n, answer in enumerate("1213")]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    doubt = outputs.read(path).doubt
+    doubt, _ = outputs.read(path).doubts
     assert doubt.startswith(f"{path}:2 has the question of {path}:1 with another reference answer")
-    assert outputs.read(path, id_key="id").doubt == ""
+    assert outputs.read(path, id_key="id").doubts == ()
     path.write_text("".join(json.dumps({**row, "answer": "1"}) + "\n" for row in rows))
-    assert outputs.read(path).doubt == ""
+    assert outputs.read(path).doubts == ()
 
 
 @pytest.mark.parametrize("response", [b'"a\xff"', b'"a\\x"', b'"a', b"12"])
@@ -477,7 +543,7 @@ def test_a_large_file_is_scored_in_little_memory(tmp_path: Path) -> None:
 
 _MEASURED = """
 import re, sys
-from harness.foreign import formats, outputs
+from harness.foreign import formats, outputs, row_ids
 from harness.runs import RunFolder
 from harness.presets.grading import GradingOptions
 from harness.scoring.pipeline import grade_outputs, score_of

@@ -526,6 +526,12 @@ def test_each_value_of_a_column_becomes_a_run(tmp_path: Path, monkeypatch: pytes
     }  # fmt: skip
     assert {each.label: (each[0].n_correct, each[0].n_samples) for each in by_name.values()} == scores
     assert {path.name for path in Path("again").iterdir()} == {*scores}
+    # The whole file says which questions there are: p twice in each pupil's list, under ids of rows.
+    rows = [f"{n},{name},{q},1,1" for n, (name, q) in enumerate((name, q) for name in "xyz" for q in "pqpr")]
+    Path("lists.csv").write_text("\n".join(["id,name,question,answer,response", *rows]))
+    harness.score("lists.csv", as_run="lists", by="name")
+    ids = [re.findall(r'"question_id":"([^"]+)"', path.read_text()) for path in Path("lists").rglob("questions.jsonl")]
+    assert (len({*ids[0]}), ids[1:]) == (4, ids[:1] * 2)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,261 @@
+"""Which rows of a file are samples of one question.
+
+With ids in the file, rows of one id are samples of one question. Without ids, rows with equal question and reference
+are samples of one question. They are several questions only if the order of all rows proves that the list of questions
+has this question several times: see `_proof`. The argument `repeats` overrides this rule.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from itertools import groupby
+from typing import Any, Literal, NamedTuple
+
+from harness.benchmarks.drafts import Reference, read_reference
+from harness.core.codec import digest
+from harness.core.errors import UsageError, option
+from harness.core.inert import visible
+from harness.core.nouns import count_noun
+from harness.foreign.formats import OutputRow
+
+Repeats = Literal["auto", "samples", "questions"]
+"""The meaning of rows with equal question and reference, in a file without ids: samples of one question, or questions
+of their own. auto: questions of their own only if the order of the rows proves it."""
+
+_NAMED = 3
+"""Questions that a warning names; it counts the others."""
+
+_SHOWN_CHARS = 40
+"""Characters of a question's text in a warning."""
+
+
+class _RowIdentity(NamedTuple):
+    """The part of a row that tells which question it answers.
+
+    named: the question's id in the file; None if it has none. usual: an id that may be the question's. from_card:
+    whether the question is a card's. content: digest of question and reference; None if the file lacks the question's
+    text.
+    """
+
+    named: str | None
+    usual: str | None
+    from_card: bool
+    answer_digest: str
+    content: str | None
+    n_responses: int
+
+    @classmethod
+    def of(cls, row: OutputRow) -> _RowIdentity:
+        """The identity of a row. Raises `UsageError` if its reference answer cannot be read."""
+        if row.card_question is None:
+            reference_of(row)
+        named = row.card_question.question_id if row.card_question else row.question_id
+        digests = _digests_of_text if isinstance(row.answer, str) else _digests
+        from_card = row.card_question is not None
+        return cls(named, row.usual_id, from_card, *digests(row.question, row.answer), len(row.responses))
+
+
+def _digests(question: str | None, answer: Any) -> tuple[str, str | None]:
+    """(digest of the reference, digest of question and reference; None without the question's text)."""
+    return digest(answer)[:16], digest([question, answer])[:16] if question else None
+
+
+_digests_of_text = lru_cache(maxsize=4_096)(_digests)
+"""`_digests` with a cache, since the rows of a question are close together or recur in the same order."""
+
+
+class RowIdentities:
+    """The identity of each row of a file, in order; a row takes four bytes.
+
+    rows: the number of each row's identity in `distinct`. _first: name → (identity, place) of the first row with that
+    name; _first_of_text: the same by the digest of the question. conflict: the error for the first row whose reference
+    or text differs from that of an earlier row with its name; it is raised only if all rows have names. doubt: a
+    sentence on the first row whose reference differs from that of an earlier row with its question. model: the one that
+    all rows name; None if they do not. texts: content of a question → the beginning of its text.
+    """
+
+    def __init__(self) -> None:
+        self.rows = array("I")
+        self.distinct: dict[_RowIdentity, int] = {}
+        self._first: dict[str, tuple[_RowIdentity, str]] = {}
+        self._first_of_text: dict[str, tuple[str, str]] = {}
+        self.conflict: UsageError | None = None
+        self.doubt = ""
+        self.model: str | None = None
+        self.texts: dict[str, str] = {}
+
+    @property
+    def all_named(self) -> bool:
+        """Whether all rows have names, so that no row is known by its question."""
+        return all(identity.named for identity in self.distinct)
+
+    def add(self, row: OutputRow) -> None:
+        """Add the next row. Raises `UsageError` for a row whose reference answer cannot be read."""
+        identity = _RowIdentity.of(row)
+        self.model = row.model if row.model == self.model or not self.rows else None
+        number = self.distinct.setdefault(identity, len(self.distinct))
+        self.rows.append(number)
+        if number < len(self.distinct) - 1:
+            return  # An equal row came before, and caused no conflict that is not stored already.
+        if identity.content and row.question:
+            self.texts.setdefault(identity.content, row.question[:_SHOWN_CHARS])
+        earlier, where = self._first.setdefault(str(identity.named), (identity, row.where))
+        if self.conflict is None and not identity.from_card and (differing := _difference(identity, earlier)):
+            self.conflict = UsageError(
+                f"{row.where}: the question {visible(str(identity.named), 100)!r} has another {differing} than at "
+                f"{where}; samples of one question must agree"
+            )
+        if not self.doubt and row.question:
+            first = self._first_of_text.setdefault(digest(row.question)[:16], (identity.answer_digest, row.where))
+            if first[0] != identity.answer_digest:
+                self.doubt = (
+                    f"{row.where} has the question of {first[1]} with another reference answer: they count as two "
+                    "questions"
+                )
+
+
+def _difference(identity: _RowIdentity, earlier: _RowIdentity) -> str:
+    """What differs in two rows of one name, which should have one question; empty if nothing does."""
+    if identity.answer_digest != earlier.answer_digest:
+        return "reference answer"
+    return "text" if identity.content and earlier.content and identity.content != earlier.content else ""
+
+
+class RowIds:
+    """The question id of each row of a file, in order. ids: each once. numbers: of each row, its id's number there.
+
+    doubt: a sentence on questions with more or fewer samples than the others; empty if there are none, or if no id was
+    guessed.
+    """
+
+    def __init__(self, ids: list[str], numbers: array[int], doubt: str = "") -> None:
+        self._ids, self._numbers, self.doubt = ids, numbers, doubt
+
+    def __iter__(self) -> Iterator[str]:
+        return map(self._ids.__getitem__, self._numbers)
+
+
+def row_ids(seen: RowIdentities, repeats: Repeats, *, listed: bool = False) -> RowIds:
+    """The question id of each row: the file's own if all rows have one, else a digest of question and reference.
+
+    Ids in a column that the user did not name count if they are the questions': one id for each question, one question
+    for each id. Ids of samples are not.
+
+    repeats: which rows with equal digest are samples of one question. Rows of further questions get the digest with
+    `-2`, `-3` … at its end. listed: a benchmark lists the questions, and its reader (`Recognised`) joins further
+    questions that the benchmark does not have; then the numbers of samples decide without a proof.
+    """
+    if seen.all_named:
+        if seen.conflict is not None:
+            raise seen.conflict
+        return RowIds([str(identity.named) for identity in seen.distinct], seen.rows)
+    if _are_of_questions(seen.distinct):
+        return RowIds([str(identity.usual) for identity in seen.distinct], seen.rows)
+    identities = [*seen.distinct]
+    sizes: Counter[str] = Counter()
+    for number, times in Counter(seen.rows).items():
+        if (content := identities[number].content) is not None:
+            sizes[content] += times * identities[number].n_responses
+    # The number of samples that most questions have; of equally frequent numbers the largest.
+    usual = max(Counter(sizes.values()).items(), key=lambda item: (item[1], item[0]))[0] if sizes else 1
+    uneven = [content for content, size in sizes.items() if size != usual]
+    proof = _proof(seen.rows, identities, min(sizes.values())) if uneven and repeats == "auto" else None
+    before: Counter[str] = Counter()
+    ids: dict[str, int] = {}
+    numbers = array("I")
+    for position, number in enumerate(seen.rows, 1):
+        key = identities[number].content
+        question_id = f"row-{position}"
+        if key is not None:
+            n_questions = {"samples": 1, "questions": sizes[key], "auto": 1}[repeats]
+            if proof is not None:
+                n_questions = sizes[key] // proof.n_samples
+            elif listed and repeats == "auto":
+                n_questions = max(1, round(sizes[key] / usual))
+            # Which of the equal questions this row belongs to: the next one in each pass over the list; in blocks, and
+            # without a proof, they get equal shares of the rows, in order.
+            in_passes = proof is not None and proof.in_passes
+            ordinal = before[key] % n_questions if in_passes else before[key] * n_questions // sizes[key]
+            before[key] += identities[number].n_responses
+            question_id = f"{key}-{ordinal + 1}" if ordinal else key
+        numbers.append(ids.setdefault(question_id, len(ids)))
+    doubt = "" if proof or listed or repeats != "auto" else _words_on_uneven(seen.texts, uneven, sizes, usual)
+    return RowIds([*ids], numbers, doubt)
+
+
+class _Proof(NamedTuple):
+    """Why some questions stand in the list several times. n_samples: of each question in the list. in_passes: whether
+    the samples come pass after pass over the list; else block after block."""
+
+    n_samples: int
+    in_passes: bool
+
+
+def _proof(rows: array[int], identities: list[_RowIdentity], n: int) -> _Proof | None:
+    """Return the proof that questions with more than `n` samples stand in the list several times; None without one.
+
+    n: the smallest number of samples of a question, so of one that stands in the list once. There must be two or more
+    samples of each question, because any order of rows is one pass over some list. The samples prove it in two orders:
+
+        passes   p q p r  p q p r  p q p r    the same list n times, with the question at its places in each pass
+        blocks   ppp qqq ppp rrr              n samples of each question in the list, equal blocks nowhere adjacent
+
+    A question with more samples for another reason, such as more pupils, stands in neither order: its further samples
+    are in some passes only, or make a block longer.
+    """
+    contents: dict[str, int] = {}
+    samples = array("I")
+    for number in rows:
+        identity = identities[number]
+        if identity.content is None:
+            return None
+        samples.extend([contents.setdefault(identity.content, len(contents))] * identity.n_responses)
+    if n < 2 or len(samples) % n:
+        return None
+    period = len(samples) // n
+    if samples[period:] == samples[:-period]:
+        return _Proof(n, in_passes=True)
+    return _Proof(n, in_passes=False) if all(sum(1 for _ in block) == n for _, block in groupby(samples)) else None
+
+
+def _words_on_uneven(texts: dict[str, str], uneven: list[str], sizes: Counter[str], usual: int) -> str:
+    """The warning of questions that have not the usual number of samples; empty if there are none."""
+    if not uneven:
+        return ""
+    shown = ", ".join(f"{visible(texts[content], _SHOWN_CHARS)!r} {sizes[content]}" for content in uneven[:_NAMED])
+    more = f" and {len(uneven) - _NAMED} more" if len(uneven) > _NAMED else ""
+    return (
+        f"{len(uneven)} of {count_noun(len(sizes), 'question')} {'has' if len(uneven) == 1 else 'have'} more or fewer "
+        f"replies than the others, which have {usual}: {shown}{more}. Rows with equal text and reference count as one "
+        f"question; a column of ids, named with {option('id_key')}, tells questions with equal text apart"
+    )
+
+
+def _are_of_questions(identities: Iterable[_RowIdentity]) -> bool:
+    """Whether each usual id stands for one question, and each question has one usual id."""
+    question_of: dict[str, tuple[str, str | None]] = {}
+    id_of: dict[str, str] = {}
+    for identity in identities:
+        if identity.usual is None:
+            return False
+        question = (identity.answer_digest, identity.content)
+        if question_of.setdefault(identity.usual, question) != question:
+            return False
+        if identity.content is not None and id_of.setdefault(identity.content, identity.usual) != identity.usual:
+            return False
+    return True
+
+
+def reference_of(row: OutputRow) -> Reference:
+    if not row.states_reference:
+        return Reference((), "text")
+    try:
+        return _reference_of_text(row.answer) if isinstance(row.answer, str) else read_reference(row.answer)
+    except ValueError as error:
+        raise UsageError(f"{row.where}: the reference answer {error}") from error
+
+
+_reference_of_text = lru_cache(maxsize=4_096)(read_reference)
