@@ -35,6 +35,9 @@ IN_OTHER_LANGUAGES = frozenset((*_QUESTIONS_ELSEWHERE, *_ANSWERS_ELSEWHERE, *ID_
 IN_CHINESE = frozenset(name for name in IN_OTHER_LANGUAGES if all("\u4e00" <= sign <= "\u9fff" for sign in name))
 """The names in Chinese characters only."""
 
+PUPIL_COLUMNS = frozenset(("姓名", "学生", "学号"))
+"""Usual names, in Chinese, of a column that says whose reply a row holds."""
+
 
 def find(names: Iterable[str], columns: Collection[str]) -> str | None:
     """The column that has the first of these names that any column has; None if there is none.

@@ -33,7 +33,7 @@ from harness.core.errors import UsageError, near_names, option
 from harness.core.files import open_named
 from harness.core.inert import quoted, visible
 from harness.core.records import Question
-from harness.foreign import cells
+from harness.foreign import cells, wide
 
 RESPONSE_COLUMNS = (
     "gen", "generated_responses", "response", "responses", "output", "outputs", "generation", "generations",
@@ -72,7 +72,8 @@ class OutputRow:
     where: file and line, for messages. answer: the reference; if the file states none (`states_reference`), it comes
     from the benchmark whose questions the file answers. card_question: the same question in a card, for formats
     that need the questions; else None. usual_id: the value in a column that is usually the question's id, where the
-    user names no column; it may be a sample's. model: the name of the model that replied.
+    user names no column; it may be a sample's. model: the name of the model that replied. is_cell: whether the
+    row is a cell of a table with a column for each question.
     """
 
     where: str
@@ -85,6 +86,7 @@ class OutputRow:
     usual_id: str | None = None
     states_reference: bool = True
     model: str | None = None
+    is_cell: bool = False
 
 
 def recognise(row: Row) -> Format:
@@ -127,8 +129,9 @@ def by_columns(
     """Read any file by its columns. response, answer, question, question_id: names of columns; None: the usual names.
     A column has one use: one that is named is never guessed for another, nor is the response for the reference.
 
-    questions: of the benchmark, which has their references. by: the column that splits the file; None: none does.
-    Raises `UsageError` if a column is missing.
+    questions: of the benchmark, which has their references. A table without a column of the response may have one for
+    each of them (`wide`). by: the column that splits the file; None: none does. Raises `UsageError` if a column is
+    missing.
     """
     ahead = iter(rows)
     first = next(ahead)
@@ -138,7 +141,12 @@ def by_columns(
     usual_answers = (*GOLD_COLUMNS, *ANSWER_COLUMNS)
     answer_column = _find_column(first, answer, usual_answers, taken | {response_column})
     if response_column is None:
-        _refuse_wide_table(first, questions)
+        if {*names} <= {by} and (columns := wide.question_columns(first, questions, by)):
+            for name, question_id, cell in wide.cells(chain([first], ahead), columns):
+                responses = _responses(cell, cell.value[name], name)
+                yield OutputRow(cell.where, responses, question_id=question_id, states_reference=False, is_cell=True)
+            return
+        wide.refuse(first, questions)
         raise _column_error(first, response, "the response", "response_key", answer_column if questions else None)
     if answer_column is None and (answer is not None or not questions):
         raise _column_error(first, answer, "the reference", "answer_key")
@@ -427,15 +435,3 @@ def _column_error(row: Row, column: str | None, role: str, field: str, perhaps: 
     if perhaps is not None:
         named += f" ({option(field, perhaps)} if {visible(perhaps, 60)} is that of the replies)"
     return UsageError(f"{row.where} has no usual column for {role}. It has {have}: {named}")
-
-
-def _refuse_wide_table(row: Row, questions: Sequence[Question]) -> None:
-    """Raise `UsageError` for a row that may hold all replies of one pupil: columns are named as questions."""
-    ids = {question.question_id for question in questions}
-    named = [visible(name, 60) for name in row.value if name in ids or name.isdecimal()]
-    if len(named) > 1:
-        raise UsageError(
-            f"{row.where} has no column of the response, but columns that are named as questions ({named[0]}, "
-            f"{named[1]} …): make one row for each pupil and question, in three columns such as name,id,response or "
-            f"姓名,题号,学生答案, and name the column of ids with {option('id_key')}"
-        )

@@ -74,7 +74,8 @@ class RowIdentities:
     name; _first_of_text: the same by the digest of the question. conflict: the error for the first row whose reference
     or text differs from that of an earlier row with its name; it is raised only if all rows have names. doubt: a
     sentence on the first row whose reference differs from that of an earlier row with its question. model: the one that
-    all rows name; None if they do not. texts: content of a question → the beginning of its text.
+    all rows name; None if they do not. texts: content of a question → the beginning of its text. are_cells:
+    whether the rows are cells of a table with a column for each question.
     """
 
     def __init__(self) -> None:
@@ -86,6 +87,7 @@ class RowIdentities:
         self.doubt = ""
         self.model: str | None = None
         self.texts: dict[str, str] = {}
+        self.are_cells = False
 
     @property
     def all_named(self) -> bool:
@@ -95,6 +97,7 @@ class RowIdentities:
     def add(self, row: OutputRow) -> None:
         """Add the next row. Raises `UsageError` for a row whose reference answer cannot be read."""
         identity = _RowIdentity.of(row)
+        self.are_cells = row.is_cell
         self.model = row.model if row.model == self.model or not self.rows else None
         number = self.distinct.setdefault(identity, len(self.distinct))
         self.rows.append(number)

@@ -85,7 +85,7 @@ def score_file(path: Path, options: ScoreOptions, watcher: Watcher, *, store: bo
     digest = read.digest
     folder = OutputsFolder(path)
     graded = [
-        _with_unanswered(benchmark, card_questions, path)
+        _with_unanswered(benchmark, card_questions, path, read)
         for benchmark in grade_outputs(pairs, folder, options, watcher.graded)
     ]
     if _matches_by_id(read, options):
@@ -121,7 +121,7 @@ def make_run(path: Path, options: ScoreOptions, watcher: Watcher) -> RunFolder:
     if _matches_by_id(read, options):
         watcher.warn(Sentence(_BY_ID))
     if n_unanswered:
-        watcher.warn(Sentence(_words_on_missing_rows(n_unanswered, card_questions, path)))
+        watcher.warn(Sentence(_words_on_missing_rows(n_unanswered, card_questions, path, read)))
     return folder
 
 
@@ -249,13 +249,15 @@ def _read(
 
 
 def _matches_by_id(read: outputs.Outputs, options: OutputsOptions) -> bool:
-    """Whether rows are matched with a benchmark's questions by their ids: the user names the column of ids, and the
-    file has no text of a question, which would tell more.
+    """Whether rows are matched with a benchmark's questions by their ids: the user names the column of ids, or columns
+    are named as questions, and the file has no text of a question, which would tell more.
     """
-    return bool(options.benchmark) and options.id_key is not None and read.only_ids
+    return bool(options.benchmark) and (options.id_key is not None or read.are_cells) and read.only_ids
 
 
-def _with_unanswered(graded: GradedBenchmark, card_questions: Sequence[Question], path: Path) -> GradedBenchmark:
+def _with_unanswered(
+    graded: GradedBenchmark, card_questions: Sequence[Question], path: Path, read: outputs.Outputs
+) -> GradedBenchmark:
     """The benchmark with those of its questions that have no row in the file `path`, which the score counts as missing.
 
     card_questions: all questions of the benchmark; empty if none is named.
@@ -264,16 +266,17 @@ def _with_unanswered(graded: GradedBenchmark, card_questions: Sequence[Question]
     unanswered = [question for question in card_questions if question.question_id not in answered]
     if not unanswered:
         return graded
-    warning = _words_on_missing_rows(len(unanswered), card_questions, path)
+    warning = _words_on_missing_rows(len(unanswered), card_questions, path, read)
     return _with_warning(replace(graded, questions=[*graded.questions, *unanswered]), warning)
 
 
-def _words_on_missing_rows(n: int, card_questions: Sequence[Question], path: Path) -> str:
-    """The warning of `n` questions of a benchmark that have no row in the file `path`."""
+def _words_on_missing_rows(n: int, card_questions: Sequence[Question], path: Path, read: outputs.Outputs) -> str:
+    """The warning of `n` questions of a benchmark that have no row, or no column, in the file `path`."""
+    have = f"{'has' if n == 1 else 'have'} no {'column' if read.are_cells else 'row'}"
     return (
-        f"{n} of {count_noun(len(card_questions), 'question')} of {visible(card_questions[0].benchmark, 80)} "
-        f"{'has' if n == 1 else 'have'} no row in {visible(path.name, 80)}, and {'counts' if n == 1 else 'count'} as "
-        "missing; if only the others were set, name a file of the others as the benchmark"
+        f"{n} of {count_noun(len(card_questions), 'question')} of {visible(card_questions[0].benchmark, 80)} {have} in "
+        f"{visible(path.name, 80)}, and {'counts' if n == 1 else 'count'} as missing; if only the others were set, "
+        "name a file of the others as the benchmark"
     )
 
 

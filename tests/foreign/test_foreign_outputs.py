@@ -479,18 +479,12 @@ def test_a_column_that_is_named_for_one_use_is_guessed_for_no_other() -> None:
             assert [name for name, value in uses.items() if value == "7"] == ([] if use == "by" else [use]), column
 
 
-def test_a_column_of_replies_is_no_reference_and_a_wide_table_is_told_its_rows() -> None:
+def test_a_column_of_replies_is_no_reference() -> None:
     (row,) = formats.by_columns([Row("t.csv:2", {"回答": "5"})], None, None, None, None, questions=CARD)
     assert (row.responses[0].text, row.states_reference) == ("5", False)
     for cells, keys, message in (
         ({"题号": "1", "答案": "5"}, [None, None], r"response_key='答案' if 答案 is that of the replies"),
         ({"题号": "1", "name": "5"}, [None, None], r"the response with response_key$"),
-        ({"姓名": "x", "1": "5", "2": "6"}, [None, None], r"\(1, 2 …\): make one row for each pupil and question"),
-        (
-            {"姓名": "x", "1": "5", "2": "6"},
-            ["答案", None],
-            r"such as name,id,response or 姓名,题号,学生答案, .* id_key$",
-        ),
     ):
         with pytest.raises(UsageError, match=message):
             next(iter(formats.by_columns([Row("t.csv:2", cells)], *keys, None, None, questions=CARD)))

@@ -40,7 +40,7 @@ from harness.benchmarks.limits import (
     MAX_UNPACKED_RATIO,
 )
 from harness.benchmarks.sources import json_array
-from harness.benchmarks.usual_columns import IN_CHINESE
+from harness.benchmarks.usual_columns import IN_CHINESE, PUPIL_COLUMNS
 from harness.core.errors import UsageError, near_names, option
 from harness.core.files import open_named
 from harness.core.inert import quoted, visible
@@ -426,13 +426,14 @@ def _zstd(raw: BinaryIO, most: int) -> bytes:
 
 
 def table_encoding(data: bytes) -> str:
-    """The encoding of a CSV or TSV file, by its first line: "gb18030" if this is not UTF-8 and names a usual column in
-    Chinese characters when read as GB 18030; else "utf-8-sig"."""
+    """The encoding of a CSV or TSV file, by its first line: "gb18030" if this is not UTF-8 and names a usual column, or
+    one of pupils, in Chinese characters when read as GB 18030; else "utf-8-sig"."""
     header = data.partition(b"\n")[0]
     for encoding in ("utf-8-sig", GB_18030):
         with contextlib.suppress(UnicodeDecodeError):
             names = (name.strip(' "\r') for name in re.split("[,;\t]", header.decode(encoding)))
-            return GB_18030 if encoding == GB_18030 and IN_CHINESE.intersection(names) else "utf-8-sig"
+            is_usual = bool((IN_CHINESE | PUPIL_COLUMNS).intersection(names))
+            return GB_18030 if encoding == GB_18030 and is_usual else "utf-8-sig"
     return "utf-8-sig"
 
 

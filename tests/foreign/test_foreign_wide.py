@@ -1,0 +1,134 @@
+"""A table with a row for each pupil and a column for each question gives the scores of the same replies row by row.
+
+For: harness.foreign.wide.
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+import harness
+from harness.benchmarks.sources.tables import Row
+from harness.core.errors import UsageError
+from harness.core.records import CHECKSUM_ID_CHARS, Question
+from harness.foreign import formats, outputs
+
+
+def sheet(ids: list[str], *, own: bool = True) -> tuple[Question, ...]:
+    """Questions with these ids. own: the ids stand in the data; else they are checksums of rows."""
+    row_digests = [id_.ljust(64, "0") for id_ in ids]
+    return tuple(
+        Question(
+            benchmark="sheet", question_id=id_ if own else row_digest[:CHECKSUM_ID_CHARS], references=("1",),
+            kind="math", row_digest="" if own else row_digest, prompt_digest="",
+        )
+        for id_, row_digest in zip(ids, row_digests, strict=True)
+    )  # fmt: skip
+
+
+def write(path: Path, rows: list[list[str]]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows(rows)
+    return path
+
+
+def both_forms(random: Random) -> tuple[tuple[Question, ...], list[list[str]], list[list[str]]]:
+    """(questions, a class in one row a pupil, the same class in one row a reply)."""
+    n = random.randint(1, 6)
+    own = random.random() < 0.6
+    ids = [f"{random.choice(('', 'q', '第', 'A-'))}{number}" for number in random.sample(range(1, 99), n)]
+    questions = sheet(ids, own=own)
+    names = ids if own else [str(number) for number in range(1, n + 1)]
+    columns = [*zip(names, (question.question_id for question in questions), strict=True)]
+    random.shuffle(columns)
+    columns = columns[: random.randint(1, n) if own else n]
+    before, behind = random.choice((["姓名"], ["学号", "姓名"])), random.choice((["总分"], []))
+    wide, long = [[*before, *(name for name, _ in columns), *behind]], [["姓名", "题号", "学生答案"]]
+    for pupil in range(random.randint(1, 5)):
+        replies = [random.choice(("1", "2", "", "一", "so 1")) for _ in columns]
+        wide.append([*(f"{label}{pupil}" for label in before), *replies, *(str(pupil) for _ in behind)])
+        long += [[str(pupil), id_, reply] for (_, id_), reply in zip(columns, replies, strict=True)]
+    return questions, wide, long
+
+
+def test_a_column_for_each_question_reads_as_a_row_for_each_reply(tmp_path: Path) -> None:
+    random = Random(1)
+    for _ in range(100):
+        questions, wide, long = both_forms(random)
+        pairs = []
+        for form, rows in (("wide", wide), ("long", long)):
+            keys: dict[str, Any] = {"id_key": "题号"} if form == "long" else {}
+            seen = outputs.read(write(tmp_path / form / "class.csv", rows), questions=questions, **keys)
+            assert (seen.only_ids, seen.are_cells) == (True, form == "wide")
+            pairs.append([(s.question_id, s.sample_index, s.text, q.references) for q, s in seen])
+        assert pairs[0] == pairs[1], wide
+
+
+def test_both_forms_give_the_same_scores_of_a_class_and_of_each_pupil(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    questions = [["编号", "问题", "答案"], ["1", "1 + 1?", "2"], ["2", "1 + 2?", "3"], ["3", "1 + 3?", "4"]]
+    replies = {"张伟": ["2", "3", "5"], "李娜": ["7", "", "4"]}
+    for form in ("wide", "long"):
+        wide = [["姓名", "1", "2", "3"], *([name, *texts] for name, texts in replies.items())]
+        long = [
+            ["姓名", "题号", "学生答案"],
+            *([n, str(i), t] for n, ts in replies.items() for i, t in enumerate(ts, 1)),
+        ]
+        write(tmp_path / form / "练习.csv", questions)
+        write(tmp_path / form / "class.csv", wide if form == "wide" else long)
+    stored = {}
+    for form in ("wide", "long"):
+        monkeypatch.chdir(tmp_path / form)
+        keys = {"id_key": "题号"} if form == "long" else {}
+        harness.score("class.csv", benchmark="./练习.csv", workers=1, **keys)
+        harness.score("class.csv", benchmark="./练习.csv", workers=1, as_run="runs", by="姓名", **keys)
+        stored[form] = [path.read_bytes() for path in sorted(Path().rglob("scores.json"))]
+    assert stored["wide"] == stored["long"]
+    assert len(stored["wide"]) == 3
+
+
+def test_a_column_that_may_be_a_question_is_refused_and_named() -> None:
+    own, bare = sheet(["1", "2", "q3"]), sheet(["a", "b", "c"], own=False)
+    cases: list[tuple[tuple[Question, ...], list[str], str | None, str]] = [
+        (
+            own,
+            ["姓名", "1", "2", "q3", "4"],
+            None,
+            r"the column '4', which is named as none of the 3 questions of sheet \(1 to q3\)",
+        ),
+        (own, ["1", "Ｑ 4"], None, "the column 'Ｑ 4', which is named as none"),
+        (own, ["姓名", "01", "2"], None, "the column '01', which is named as none"),
+        (own, ["1", "2", "q3"], "1", "the column '1' for one of the 3 questions of sheet, so it is no label"),
+        (bare, ["姓名", "1", "2"], None, "columns for 2 of the 3 questions of sheet, and none named 3"),
+        (bare, ["姓名", "1", "2", "3", "51"], None, r"the column '51', .* \(1 to 3\): correct its name"),
+        (bare, ["姓名", "0", "1", "2", "3"], None, "the column '0', which"),
+        (
+            (),
+            ["姓名", "1", "2"],
+            None,
+            r"questions \(1, 2 …\): name the table of these questions with benchmark",
+        ),
+        (sheet(["a", "b"]), ["姓名", "1", "2"], None, "name these columns by the ids of the questions, such as 'a'"),
+    ]
+    for questions, columns, by, message in cases:
+        row = Row("t.csv:2", dict.fromkeys(columns, "1"))
+        with pytest.raises(UsageError, match=message):
+            next(formats.by_columns([row], None, None, None, None, questions=questions, by=by))
+    row = Row("t.csv:2", {"题号": "1", "张伟": "1", "李娜": "2"})
+    with pytest.raises(UsageError, match=r"If 张伟, 李娜 … are pupils, turn the table: .* Paste Special > Transpose"):
+        next(formats.by_columns([row], None, None, None, None, questions=own))
+    with pytest.raises(UsageError, match="leave out the names of other columns"):
+        next(formats.by_columns([Row("t.csv:2", {"1": "1", "2": "2"})], "答案", None, None, None, questions=own))
+
+
+def test_chinese_excel_saves_a_wide_table_in_its_own_encoding(tmp_path: Path) -> None:
+    (tmp_path / "class.csv").write_bytes("姓名,1\n张伟,一\n".encode("gb18030"))
+    ((_, sample),) = outputs.read(tmp_path / "class.csv", questions=sheet(["1"]))
+    assert sample.text == "一"
