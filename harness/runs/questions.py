@@ -14,6 +14,7 @@ from harness.core import codec
 from harness.core.codec import digest_of_each
 from harness.core.errors import StoreError, option
 from harness.core.inert import quoted, safe_name, visible
+from harness.core.nouns import are, count_noun
 from harness.core.packed import Packed
 from harness.core.records import Question
 from harness.runs.layout import BenchmarkFolder
@@ -74,7 +75,8 @@ def write(folder: BenchmarkFolder, questions: Sequence[Question]) -> None:
 
 
 def changed_row(folder: BenchmarkFolder, questions: Sequence[Question], source: str) -> str | None:
-    """A sentence that says which row of the data changed: the first stored question that differs from its present one.
+    """A sentence that says which row of the data changed: the first stored question that differs from its present one,
+    or how many rows are new.
 
     A question that has another id now is found by its prompt. If its answer or another column changed, the sentence
     also says how to grade the stored replies by the present data. questions: those of the data as they are now,
@@ -84,12 +86,16 @@ def changed_row(folder: BenchmarkFolder, questions: Sequence[Question], source: 
     by_id = {question.question_id: question for question in questions}
     by_prompt = {question.prompt_digest: question for question in questions}
     gone = other_column = None
+    n_gone = 0
+    present_ids: set[str] = set()
     try:
         for before in iterate(folder):
             now = by_id.get(before.question_id) or by_prompt.get(before.prompt_digest)
             if now is None:
                 gone = gone or before
+                n_gone += 1
                 continue
+            present_ids.add(now.question_id)
             if now.prompt_digest != before.prompt_digest:
                 return f"Question {_name(folder, before)} has another text now."
             if now.references != before.references:
@@ -102,12 +108,20 @@ def changed_row(folder: BenchmarkFolder, questions: Sequence[Question], source: 
                 other_column = _changed_column(folder, before, now)
     except StoreError:
         return None
+    n_new = len(by_id.keys() - present_ids)
     if gone is not None:
-        return f"Question {_name(folder, gone)} is not among the questions of this command."
+        more = f" In all, {count_noun(n_gone, 'question')} {are(n_gone)} gone, and {n_new} {are(n_new)} new."
+        return f"Question {_name(folder, gone)} is not among the questions of this command.{more}"
     if other_column is not None:
         # Such a column decides no verdict, but a score is broken down by it: the samples of a run have one value of it.
         stays = "A run has all its samples from the same rows: put the former value back to go on with it."
         return f"{other_column} {stays}\nTo score the stored replies with the new rows, {grading_anew(folder, source)}"
+    if n_new:
+        return (
+            f"{count_noun(n_new, 'question')} {are(n_new)} new to this run, and those that it holds are as they were. "
+            f"To ask all anew, name another folder with {option('out')}; to ask the new ones alone, make a file of "
+            "them, and name it with another folder."
+        )
     return "The questions that this run holds are as they were: another row of the data changed."
 
 

@@ -200,6 +200,18 @@ def test_a_changed_column_is_named_with_both_values_after_a_changed_answer(run: 
     )
     assert "The reference answer of question q4" in str(sentence(q3=unit, q4={"references": ("9",)}))
     assert "are as they were" in str(sentence())
+    new = [msgspec.structs.replace(stored[0], question_id=f"new{n}", prompt_digest=str(n)) for n in range(2)]
+    gone = "Question q0 of sums is not among the questions of this command. In all,"
+    for present, words in (
+        (
+            [*stored, *new],
+            "2 questions are new to this run, and those that it holds are as they were. To ask all anew, name",
+        ),
+        ([*new[:1], *stored], "1 question is new to this run, and those"),
+        ([*stored[2:], *new[:1]], f"{gone} 2 questions are gone, and 1 is new."),
+        (stored[1:], f"{gone} 1 question is gone, and 0 are new."),
+    ):
+        assert str(questions.changed_row(folder, present, "sums.jsonl")).startswith(words)
 
 
 def test_the_message_on_a_changed_answer_says_how_to_grade_the_stored_replies_by_it(tmp_path: Path) -> None:
