@@ -51,6 +51,29 @@ def lost_character(text: str) -> str:
     return text[max(0, start - CONTEXT_CHARS) : end + CONTEXT_CHARS].strip()
 
 
+def words_on_replies(replies: Iterable[tuple[str, str]]) -> str:
+    """A sentence on the replies in which a character may have been lost; empty if there are none.
+
+    replies: the place and the text of each, of a table in an encoding without ² and ✓. A reply is a value, so its end
+    counts as a mark behind it (30m?), and a reply of nothing but ? as a lost ✓.
+    """
+    n_replies = n_lost = 0
+    first = ""
+    for where, text in replies:
+        n_replies += 1
+        bare = text.strip()
+        if lost_character(f"{bare}，") or (bare and not bare.strip("?")):
+            n_lost += 1
+            first = first or f"{visible(where, 80)}, “{visible(bare, 60)}”"
+    if not n_lost:
+        return ""
+    of_all = count_noun(n_replies, "reply", "replies")
+    return (
+        f"in {n_lost} of {of_all} a ? may stand where a character such as ² or ✓ was lost, the first at {first}: they "
+        "are graded so. Write the characters anew, and save the file in UTF-8"
+    )
+
+
 MAX_NAMED = 20
 """Largest number of questions that the sentence names."""
 

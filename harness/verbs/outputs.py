@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from harness.asking.options import OutputsOptions, ScoreOptions
 from harness.asking.watching import Watcher
+from harness.benchmarks.lost_characters import words_on_replies
 from harness.benchmarks.sources import tables
 from harness.core import codec
 from harness.core.about import __version__
@@ -22,7 +23,7 @@ from harness.core.errors import Sentence, StoreError, option
 from harness.core.files import disk_error, write_atomically
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
-from harness.core.records import Grade, Question
+from harness.core.records import FROM_FILE, Grade, Question
 from harness.foreign import outputs
 from harness.foreign.parts import folder_names, plain_name, split
 from harness.grading.processes.pool import grader_names
@@ -427,13 +428,12 @@ def _reading_options(options: ScoreOptions) -> dict[str, Any]:
 
 
 def _warn_of_reading(path: Path, read: outputs.Outputs, options: ScoreOptions, watcher: Watcher) -> None:
-    """Warn of questions that may be two, and of samples with new numbers. The file was read to its end."""
-    if note := tables.encoding_note(path):
-        watcher.warn(Sentence(note))
-    for doubt in () if options.benchmark else read.doubts:
-        watcher.warn(Sentence(doubt))
-    if renumbered := read.numbers.sentence:
-        watcher.warn(Sentence(renumbered))
+    """Warn of lost characters, of questions that may be two, and of new numbers. The file was read to its end."""
+    note = tables.encoding_note(path)
+    replies = ((sample.endpoint.removeprefix(FROM_FILE), sample.text or "") for _, sample in (read if note else ()))
+    doubts = () if options.benchmark else read.doubts
+    for sentence in filter(None, (note, words_on_replies(replies), *doubts, read.numbers.sentence)):
+        watcher.warn(Sentence(sentence))
 
 
 def _questions_of(benchmark: str) -> tuple[Prompt, Sequence[Question]]:

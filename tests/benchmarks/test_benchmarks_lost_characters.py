@@ -13,7 +13,7 @@ import pytest
 
 from harness.benchmarks import questions
 from harness.benchmarks.card import from_file
-from harness.benchmarks.lost_characters import MAX_NAMED, lost_character
+from harness.benchmarks.lost_characters import MAX_NAMED, lost_character, words_on_replies
 from tests.system.command import harness
 
 FORMULAS = (
@@ -39,6 +39,17 @@ def test_a_lost_character_is_found(before: str, formula: str, behind: str) -> No
     damaged = formula.translate(LOST)
     assert lost_character(before + damaged + behind)
     assert not lost_character(before + formula + behind)
+
+
+def test_replies_of_which_excel_lost_a_character_are_counted() -> None:
+    lost = ["30m?", "28.26cm?", "3.84×10?", "5?=25", "(x-3)?", "?", " ?? ", *(f.translate(LOST) for f in FORMULAS)]
+    whole = ["30m²", "", "不会吧?", "3+?=7", "what?", "对", *FORMULAS]
+    for text in lost:
+        assert words_on_replies([("a.csv:2", "1"), ("a.csv:3", text)]).startswith("in 1 of 2 replies a ? may"), text
+    assert words_on_replies(("a.csv:2", text) for text in whole) == ""
+    sentence = words_on_replies(("a.csv:9", text) for text in (*whole, *lost))
+    assert f"in {len(lost)} of {len(lost) + len(whole)} replies" in sentence
+    assert "the first at a.csv:9, “30m?”: they are graded so" in sentence
 
 
 @pytest.mark.parametrize("text", QUESTION_MARKS)

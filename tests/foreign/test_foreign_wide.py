@@ -17,6 +17,7 @@ from harness.benchmarks.sources.tables import Row
 from harness.core.errors import UsageError
 from harness.core.records import CHECKSUM_ID_CHARS, Question
 from harness.foreign import formats, outputs
+from tests.system.command import harness as command
 
 
 def sheet(ids: list[str], *, own: bool = True) -> tuple[Question, ...]:
@@ -129,6 +130,9 @@ def test_a_column_that_may_be_a_question_is_refused_and_named() -> None:
 
 
 def test_chinese_excel_saves_a_wide_table_in_its_own_encoding(tmp_path: Path) -> None:
-    (tmp_path / "class.csv").write_bytes("姓名,1\n张伟,一\n".encode("gb18030"))
-    ((_, sample),) = outputs.read(tmp_path / "class.csv", questions=sheet(["1"]))
-    assert sample.text == "一"
+    (tmp_path / "class.csv").write_bytes("姓名,1\n张伟,一m?\n李娜,3m?\n".encode("gb18030"))
+    seen = outputs.read(tmp_path / "class.csv", questions=sheet(["1"]))
+    assert [sample.text for _, sample in seen] == ["一m?", "3m?"]
+    write(tmp_path / "sheet.csv", [["id", "question", "answer"], ["1", "1 + 2?", "3"]])
+    errors = command(tmp_path, "score", "class.csv", "--benchmark", "./sheet.csv").err
+    assert "in 2 of 2 replies a ? may stand where a character such as ² or ✓ was lost" in " ".join(errors.split())
