@@ -21,6 +21,7 @@ import jinja2
 import msgspec
 from markupsafe import Markup, escape
 
+from harness.benchmarks.prompts import bare_text
 from harness.core.about import __version__, install_line
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
@@ -32,10 +33,11 @@ from harness.reports.outcomes import WORDS, count
 from harness.reports.overview_tables import breakdown_table
 from harness.reports.plots import draw
 from harness.reports.plots.plot import Plot
-from harness.reports.scored import MAX_QUESTION_ROWS, ScoredRun
+from harness.reports.scored import MAX_QUESTION_ROWS, ScoredBenchmark, ScoredRun
 from harness.reports.settings import checksum_table, failure_table, rubrics, run_table, settings_table
 from harness.reports.tables import AS_GRADED, BY_HAND, Table, endpoint_table, samples_cell, short
 from harness.runs.layout import REPORTED_RUNS, VIEWER_LINK
+from harness.runs.manifest import UNKNOWN_MODEL
 from harness.scoring import QuestionTally, Score
 from harness.scoring.moves import moves
 from harness.scoring.score import with_verdicts_by_hand
@@ -139,7 +141,7 @@ def page(
 
     commands: (run label, a line of the command that repeats the run). strips: plots of what others report, beside each
     score (`published_plot`). view: the command that shows the samples; empty if
-    there are none to show. title: the heading; empty: the names of the models. folders: the
+    there are none to show. title: the heading; empty: the names of the models (`_title`). folders: the
     run folders, relative to the page's.
     """
     templates = _environment()
@@ -152,7 +154,7 @@ def page(
         policy=_policy(templates),
         folders_name=REPORTED_RUNS,
         folders=" ".join(quote(folder, errors="surrogateescape") for folder in folders),
-        title=title or ", ".join(dict.fromkeys(short(run.manifest.model) for run in runs)),
+        title=title or _title(runs, names),
         subtitle=f"{count_noun(len(runs), 'run')} · {', '.join(visible(name, 40) for name in names)}",
         headlines=_headlines(runs),
         summary=tables.summary,
@@ -184,6 +186,13 @@ def tables_page(title: str, subtitle: str, tables: Sequence[Table], plots: Seque
         pictures=[_figure(plot) for plot in plots] if draw.installed() else [],
         missing=install_line(draw.EXTRA, here=False) if plots and not draw.installed() else None,
     )
+
+
+def _title(runs: Sequence[ScoredRun], benchmarks: Sequence[str]) -> str:
+    """The names of the models. Where none is known, as in a file of a class: the run's name, or of several runs the
+    names of their benchmarks."""
+    models = [run.manifest.model for run in runs if run.manifest.model != UNKNOWN_MODEL]
+    return ", ".join(dict.fromkeys(map(short, models or ([runs[0].label] if len(runs) == 1 else benchmarks))))
 
 
 def _policy(templates: jinja2.Environment) -> str:
@@ -322,7 +331,10 @@ def _run_part(part: RunBenchmark, *, drawn: bool, alone: bool) -> _RunPart:
     drawn: whether plots of single runs are drawn. alone: whether no other run of the report has the benchmark.
     """
     run, benchmark = part
-    score, questions = benchmark.score, benchmark.questions
+    score = benchmark.score
+    # The hardest first, then those without a sample; of equally hard ones, in the order of the run.
+    questions = benchmark.questions[:MAX_QUESTION_ROWS]
+    listed = sorted(questions, key=lambda item: item.correct / item.n if item.n else 2.0)
     return _RunPart(
         label=short(run.label),
         figures=tuple(_figure(plot) for plot in figures.of_run(part, alone=alone))
@@ -330,8 +342,8 @@ def _run_part(part: RunBenchmark, *, drawn: bool, alone: bool) -> _RunPart:
         else (),
         breakdowns=tuple(breakdown_table(run.label, score, by) for by in score.breakdowns) if score else (),
         endpoints=endpoint_table([(run.label, score)]) if score else None,
-        rows=tuple(_row(item, withheld=benchmark.withheld) for item in questions[:MAX_QUESTION_ROWS]),
-        n_questions=len(questions),
+        rows=tuple(_row(item, benchmark) for item in listed),
+        n_questions=len(benchmark.questions),
     )
 
 
@@ -341,12 +353,17 @@ def _figure(plot: Plot) -> _Figure:
     return _Figure(plot.title, plot.summary, Markup(picture))  # noqa: S704 - the library escapes; tests hold it to that
 
 
-def _row(item: QuestionTally, *, withheld: bool) -> _QuestionRow:
-    """The row of one question. withheld: leave out its texts, because its authors ask not to publish them."""
+def _row(item: QuestionTally, benchmark: ScoredBenchmark) -> _QuestionRow:
+    """The row of one question, without its texts if its authors ask not to publish them.
+
+    Who wrote the replies of a file saw no instruction of a prompt, so it is left out there.
+    """
+    withheld = benchmark.withheld
+    text = bare_text(item.question) if benchmark.record.imported else item.question.last_turn
     tokens = [grade.completion_tokens for grade in item.grades if grade.completion_tokens is not None]
     return _QuestionRow(
         question=visible(item.question.question_id, MAX_ANSWER_CHARS),
-        prompt="" if withheld else _clip(item.question.last_turn, MAX_PROMPT_CHARS),
+        prompt="" if withheld else _clip(text, MAX_PROMPT_CHARS),
         reference="" if withheld else _clip(" or ".join(item.question.references), MAX_ANSWER_CHARS),
         correct=item.correct,
         n=item.n,

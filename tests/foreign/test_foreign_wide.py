@@ -6,6 +6,7 @@ For: harness.foreign.wide.
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -75,7 +76,7 @@ def test_both_forms_give_the_same_scores_of_a_class_and_of_each_pupil(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     questions = [["编号", "问题", "答案"], ["1", "1 + 1?", "2"], ["2", "1 + 2?", "3"], ["3", "1 + 3?", "4"]]
-    replies = {"张伟": ["2", "3", "5"], "李娜": ["7", "", "4"]}
+    replies = {"张伟": ["2", "3", "5"], "李娜": ["2", "", "9"]}
     for form in ("wide", "long"):
         wide = [["姓名", "1", "2", "3"], *([name, *texts] for name, texts in replies.items())]
         long = [
@@ -92,6 +93,10 @@ def test_both_forms_give_the_same_scores_of_a_class_and_of_each_pupil(
         harness.score("class.csv", benchmark="./练习.csv", workers=1, as_run="runs", by="姓名", **keys)
         stored[form] = [path.read_bytes() for path in sorted(Path().rglob("scores.json"))]
     assert stored["wide"] == stored["long"]
+    # The page of a class: its name, the hardest question first, and no instruction that no pupil saw.
+    page = harness.report("class.csv").html()
+    assert "<h1>class.csv</h1>" in page
+    assert re.findall('class="prompt">([^<]*)', page) == ["1 + 3?", "1 + 2?", "1 + 1?"]
     assert len(stored["wide"]) == 3
 
 
