@@ -2,7 +2,8 @@
 
 With ids in the file, rows of one id are samples of one question. Without ids, rows with equal question and reference
 are samples of one question. They are several questions only if the order of all rows proves that the list of questions
-has this question several times: see `_proof`. The argument `repeats` overrides this rule.
+has this question several times (see `_proof`), or if most questions have one row, so that nothing speaks of samples.
+The argument `repeats` overrides this rule.
 """
 
 from __future__ import annotations
@@ -166,6 +167,8 @@ def row_ids(seen: RowIdentities, repeats: Repeats, *, listed: bool = False) -> R
     usual = max(Counter(sizes.values()).items(), key=lambda item: (item[1], item[0]))[0] if sizes else 1
     uneven = [content for content, size in sizes.items() if size != usual]
     proof = _proof(seen.rows, identities, min(sizes.values())) if uneven and repeats == "auto" else None
+    # Most questions have one row: nothing speaks of samples, and programs that write such files count rows.
+    is_list = usual == 1 and proof is None
     before: Counter[str] = Counter()
     ids: dict[str, int] = {}
     numbers = array("I")
@@ -176,7 +179,7 @@ def row_ids(seen: RowIdentities, repeats: Repeats, *, listed: bool = False) -> R
             n_questions = {"samples": 1, "questions": sizes[key], "auto": 1}[repeats]
             if proof is not None:
                 n_questions = sizes[key] // proof.n_samples
-            elif listed and repeats == "auto":
+            elif (listed or is_list) and repeats == "auto":
                 n_questions = max(1, round(sizes[key] / usual))
             # Which of the equal questions this row belongs to: the next one in each pass over the list; in blocks, and
             # without a proof, they get equal shares of the rows, in order.
@@ -185,7 +188,7 @@ def row_ids(seen: RowIdentities, repeats: Repeats, *, listed: bool = False) -> R
             before[key] += identities[number].n_responses
             question_id = f"{key}-{ordinal + 1}" if ordinal else key
         numbers.append(ids.setdefault(question_id, len(ids)))
-    doubt = "" if proof or listed or repeats != "auto" else _words_on_uneven(seen.texts, uneven, sizes, usual)
+    doubt = "" if proof or listed or repeats != "auto" else _words_on_uneven(seen.texts, uneven, sizes, usual, is_list)
     return RowIds([*ids], numbers, doubt)
 
 
@@ -224,16 +227,24 @@ def _proof(rows: array[int], identities: list[_RowIdentity], n: int) -> _Proof |
     return _Proof(n, in_passes=False) if all(sum(1 for _ in block) == n for _, block in groupby(samples)) else None
 
 
-def _words_on_uneven(texts: dict[str, str], uneven: list[str], sizes: Counter[str], usual: int) -> str:
-    """The warning of questions that have not the usual number of samples; empty if there are none."""
+def _words_on_uneven(texts: dict[str, str], uneven: list[str], sizes: Counter[str], usual: int, is_list: bool) -> str:
+    """The warning of questions that have not the usual number of samples; empty if there are none.
+
+    is_list: each row counts as a question, also an equal one.
+    """
     if not uneven:
         return ""
     shown = ", ".join(f"{visible(texts[content], _SHOWN_CHARS)!r} {sizes[content]}" for content in uneven[:_NAMED])
     more = f" and {len(uneven) - _NAMED} more" if len(uneven) > _NAMED else ""
+    rule = (
+        f"Each row counts as a question; {option('repeats', 'samples')} makes equal rows samples of one question"
+        if is_list
+        else f"Rows with equal text and reference count as one question; a column of ids ({option('id_key')}) tells "
+        "questions with equal text apart"
+    )
     return (
         f"{len(uneven)} of {count_noun(len(sizes), 'question')} {'has' if len(uneven) == 1 else 'have'} more or fewer "
-        f"replies than the others, which have {usual}: {shown}{more}. Rows with equal text and reference count as one "
-        f"question; a column of ids, named with {option('id_key')}, tells questions with equal text apart"
+        f"replies than the others, which have {usual}: {shown}{more}. {rule}"
     )
 
 
