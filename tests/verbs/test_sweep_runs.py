@@ -757,9 +757,12 @@ def test_a_checkpoint_that_was_overwritten_is_named_with_what_to_delete(tmp_path
     assert warned() == []
     (tmp_path / "ck/step_30/model.safetensors").write_bytes(b"2" * 100)
     out = tmp_path / "results/s"
+    former = out / "ck-step_30+x+former/manifest.json"  # of an entry that the file had before
+    former.parent.mkdir()
+    former.write_bytes((out / "ck-step_30+x+a/manifest.json").read_bytes())
     assert warned() == [
         "harness: warning: ck/step_30 changed after its samples were made (weights_sample): its scores are those of "
-        "the former files. For new scores, delete results/s/ck-step_30+* and give the same command"
+        "the former files. For new scores, `rm -r results/s/ck-step_30+x+a` and give the same command"
     ]
     # Who reads only the pages is told, too: a footnote of the tables and of the report.
     sentence = "changed after its samples were made (weights_sample): its scores are those of the former files"
@@ -768,9 +771,9 @@ def test_a_checkpoint_that_was_overwritten_is_named_with_what_to_delete(tmp_path
     texts = [path.read_text("utf-8").replace("\\_", "_") for path in pages]
     assert all(sentence in text and "step_20 changed" not in text for text in texts)
     assert "<h1>s</h1>" in texts[-1], "the report of a sweep is named after its folder"
-    for folder in out.glob("ck-step_30+*"):
-        shutil.rmtree(folder)
+    shutil.rmtree(out / "ck-step_30+x+a")
     assert warned() == []
+    assert former.is_file()
     assert sentence not in (out / "table.html").read_text("utf-8")
     assert (out / "ck-step_30+x+a/manifest.json").is_file()
     # With more samples, the server of the new files may not go on with the run; the tables say what to delete, too.

@@ -16,7 +16,6 @@ from harness.asking import model_files
 from harness.core.errors import Sentence, StoreError
 from harness.core.inert import visible
 from harness.runs import RunFolder
-from harness.runs.sweep_cell import JOIN
 from harness.verbs import former_files
 from harness.verbs.sweep import records
 from harness.verbs.sweep.cells import Cell, Sweep
@@ -28,7 +27,7 @@ def warnings(sweep: Sweep) -> list[Sentence]:
     Cells with samples missing are left out: their runs go on, and refuse other files. So are cells on servers that the
     harness did not start, cells with damaged files, and checkpoints that are still being written.
     """
-    changed: dict[str, tuple[Path, dict[str, None]]] = {}
+    changed: dict[Path, tuple[dict[str, None], list[Path]]] = {}
     present: dict[Path, dict[str, str]] = {}
     started = [(group, cell) for group in sweep.groups if group.spec is not None for cell in group.cells]
     for group, cell in started:
@@ -43,8 +42,13 @@ def warnings(sweep: Sweep) -> list[Sentence]:
             if path not in present:
                 present[path] = model_files.fingerprints(str(path))
             if others := former_files.changed_files(facts, path, present[path]):
-                changed.setdefault(cell.point["models"], (path, {}))[1].update(dict.fromkeys(others))
-    overwritten = [_sentence(path, list(names), sweep.out / entry) for entry, (path, names) in changed.items()]
+                names, runs = changed.setdefault(path, ({}, []))
+                names.update(dict.fromkeys(others))
+                runs.append(sweep.folder(cell))
+    overwritten = [
+        Sentence(f"{former_files.in_words(path, list(names))}. For new scores, {_remove(runs)}")
+        for path, (names, runs) in changed.items()
+    ]
     return [*overwritten, *_of_another_server(sweep)]
 
 
@@ -53,12 +57,12 @@ def of_other_settings(sweep: Sweep, cells: Sequence[Cell]) -> list[Sentence]:
     if not cells:
         return []
     others = f" and {len(cells) - 1:,} more" if len(cells) > 1 else ""
-    folders = [str(sweep.folder(cell)) for cell in cells if sweep.deleted_checkpoint(cell) is None]
-    remove = f"`{shlex.join(['rm', '-r', *folders])}` and give the same command, or " if folders else ""
+    folders = [sweep.folder(cell) for cell in cells if sweep.deleted_checkpoint(cell) is None]
+    remove = f"{_remove(folders)}, or " if folders else ""
     return [
         Sentence(
             f"{visible(cells[0].name, 200)}{others}: the samples are of other settings than the file's now. They and "
-            f"their scores stay, and nothing is tried again. For scores with the new settings, {visible(remove)}give "
+            f"their scores stay, and nothing is tried again. For scores with the new settings, {remove}give "
             "the entry of `benchmarks` another `name`, so that it has cells of its own"
         )
     ]
@@ -82,9 +86,7 @@ def _of_another_server(sweep: Sweep) -> list[Sentence]:
     ]
 
 
-def _sentence(path: Path, names: Sequence[str], runs: Path) -> Sentence:
-    """The warning. names: what changed. runs: the beginning of the paths of the checkpoint's run folders."""
-    return Sentence(
-        f"{former_files.in_words(path, names)}. For new scores, delete {visible(str(runs), 200)}{JOIN}* and give the "
-        "same command"
-    )
+def _remove(folders: Sequence[Path]) -> str:
+    """How new scores take the place of those in these run folders, and of no other run of the sweep's folder."""
+    command = shlex.join(["rm", "-r", *map(str, folders)])
+    return f"`{visible(command)}` and give the same command"
