@@ -685,7 +685,7 @@ def test_a_checkpoint_deleted_in_the_middle_of_its_run_is_a_lost_cell(
     with running.Hold(Watcher()) as hold:
         running.run_group(later, later.groups[0], lambda *_: CellScore(code=0), hold)
     assert [result.reason for result in results(later).results] == [
-        "samples are missing, and the checkpoint ck/step_20 was deleted"
+        "has 0 of the 1 samples that the file asks for now; its checkpoint ck/step_20 was deleted"
     ]
 
 

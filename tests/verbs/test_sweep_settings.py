@@ -118,6 +118,20 @@ def test_settings_are_compared_before_a_server_by_what_no_server_decides(trained
     prepare.refuse_other_settings(asked)
 
 
+def test_a_deleted_checkpoint_is_incomplete_only_with_fewer_samples_than_the_file_asks_for_now(trained: Path) -> None:
+    (trained / "ck/step_2").rmdir()
+    for samples, reason in (
+        (3, "has 4 of the 6 samples that the file asks for now; its checkpoint ck/step_2 was deleted"),
+        (1, ""),
+    ):
+        planned = write(trained, start=True, samples=samples)
+        with running.Hold(Told()) as hold:
+            running.run_group(planned, planned.groups[1], no_scores, hold)
+        record = records.read(planned, planned.cells[1])
+        assert record is not None
+        assert (record.reason, record.lost) == (reason, bool(reason))
+
+
 def test_no_server_is_started_for_samples_of_other_settings_and_their_scores_stay(
     trained: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -22,8 +22,12 @@ from harness.core.records import SCHEMA_VERSION
 from harness.runs import RunFolder
 from harness.runs.layout import runs_in
 from harness.runs.lock import is_alive, last_holder
+from harness.runs.survey import stored_keys
 from harness.runs.sweep_cell import CELLS, record_path
 from harness.verbs.sweep.cells import Cell, ServerGroup, Sweep
+
+if TYPE_CHECKING:
+    from harness.asking.prepare import Asked
 
 Stage = Literal["sampled", "scored", "judged", "failed"]
 
@@ -164,6 +168,17 @@ def sampled_record(sweep: Sweep, group: ServerGroup, cell: Cell) -> CellRecord |
         return None
     whole = record.of_options == of_options(cell) or record.of_samples == of_samples(group, cell)
     return record if whole and sweep.folder(cell).joinpath("manifest.json").is_file() else None
+
+
+def n_stored(sweep: Sweep, cell: Cell, questions: Asked) -> tuple[int, int]:
+    """How many of the samples that the sweep plans now the cell has stored, and how many these are.
+
+    Raises `StoreError`.
+    """
+    (question_set,) = questions.sets
+    plan, ids = questions.benchmarks[question_set.name].plan(), question_set.ids
+    stored = stored_keys(RunFolder(sweep.folder(cell)).benchmark(question_set.name))
+    return plan.n_stored(stored, ids), plan.total(ids)
 
 
 def waits_for_change(sweep: Sweep, group: ServerGroup, cell: Cell) -> bool:

@@ -302,7 +302,8 @@ class _Group:
     def spec_for(self, cell: Cell) -> ServerSpec | None:
         """The spec of the cell's server, checked against the benchmark's prompts before the server is started.
 
-        None if the check fails, or if the checkpoint was deleted; the cell is then recorded as failed.
+        None if the check fails, or if the checkpoint was deleted. The cell is then recorded as failed, or scored if no
+        sample is missing.
         """
         spec = dict(self._group.spec or {})
         model = cell.options.model or spec.get("model")
@@ -313,8 +314,14 @@ class _Group:
             prepare.refuse_other_settings(questions)
             if (deleted := self._sweep.deleted_checkpoint(cell)) is None:
                 return prepare.server_of(questions, self._watcher)
-            reason = f"samples are missing, and the checkpoint {visible(str(deleted), 200)} was deleted"
-            self.ended(cell, "failed", reason, EXIT_OWED)
+            stored, planned = records.n_stored(self._sweep, cell, questions)
+            if stored < planned:
+                gone = f"its checkpoint {visible(str(deleted), 200)} was deleted"
+                reason = f"has {stored:,} of the {planned:,} samples that the file asks for now; {gone}"
+                self.ended(cell, "failed", reason, EXIT_OWED)
+            else:  # The file asks for fewer samples than before.
+                self.ended(cell, "sampled", sampled_now=True)
+                self.scored(cell)
         except HarnessError as error:
             self.record_failure(cell, error)
         return None
