@@ -116,7 +116,7 @@ def training_tables(runs: Sequence[ScoredRun]) -> list[Table]:
     """For each benchmark with two scored steps of a curve or more, the table of these steps; last, if a curve is long
     enough, how the last steps changed.
     """
-    curves = {name: curve for name, curve in _curves(runs).items() if len(curve) > 1}
+    curves = {name: curve for name, curve in _curves(runs).items() if sum(item.n_samples > 0 for item in curve) > 1}
     by_step = [
         series_table(steps, subject=short(name))
         for name, steps in steps_of(runs).items()
@@ -133,23 +133,29 @@ def _checkpoints(runs: Sequence[ScoredRun]) -> list[tuple[ScoredRun, ScoredBench
     steps = [(run, item, run.suite.step) for run in runs for item in run.benchmarks.values()]
     placed = [(run, item, step) for run, item, step in steps if step is not None]
     apart = settings_apart(
-        (_curve(run, item.name), step, _key(run, item), item.record, False) for run, item, step in placed
+        (_curve(run, item.name), step, _key(run, item), item.record, run.suite.is_whole) for run, item, step in placed
     )
     return [(run, item, step, apart.get(_key(run, item), "")) for run, item, step in placed]
 
 
 def _curves(runs: Sequence[ScoredRun]) -> dict[str, list[CurveStep]]:
-    """Name → curve, for each benchmark and line of checkpoints; a step without an accuracy is left out."""
+    """Name → curve, for each benchmark and line of checkpoints, as the sweep's own tables have them."""
     curves: dict[str, list[CurveStep]] = {}
+    without: dict[str, set[float]] = {}
     for run, benchmark, step, apart in _checkpoints(runs):
-        score = benchmark.score
+        name, score = _curve(run, benchmark.name), benchmark.score
+        without.setdefault(name, set()).update(run.suite.unsampled)
         if score is None or score.accuracy is None:
+            without[name].add(step)
             continue
         # The score misses samples of its plan; those stored since then are not graded yet.
-        is_whole = not (score.n_missing or benchmark.n_ungraded or apart)
+        is_whole = run.suite.is_whole and not (score.n_missing or benchmark.n_ungraded or apart)
         of_score = score.accuracy, score.n_samples, is_whole, bool(apart)
         point = CurveStep(_key(run, benchmark), step, [benchmark.questions], *of_score)
-        curves.setdefault(_curve(run, benchmark.name), []).append(point)
+        curves.setdefault(name, []).append(point)
+    for name, curve in curves.items():
+        absent = without[name].difference(item.step for item in curve)
+        curve += [CurveStep("", step, [()], 0.0, 0, is_whole=False, apart=False) for step in absent]
     return curves
 
 

@@ -6,6 +6,7 @@ For: harness.verbs.sweep.results, harness.verbs.sweep.table, harness.reports.ser
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,7 +16,9 @@ import pytest
 
 from harness.asking.options import ReportOptions
 from harness.core.errors import UsageError
+from harness.reports.scored import read_runs
 from harness.reports.tables import Table
+from harness.reports.trainings import training_tables
 from harness.runs import RunFolder
 from harness.scoring.differences import holm
 from harness.verbs.report import report
@@ -360,6 +363,27 @@ def test_a_step_without_all_its_samples_is_named_apart_from_those_that_may_be_th
     write_records(8, 20)
     write_file(16)
     assert [*highest_notes(results(sweeps.plan_of("s.yaml", {}, {})))] == ["aime24"], "demo has a single whole step"
+
+
+def test_a_report_of_the_sweep_ranks_the_steps_that_its_table_ranks(training: Path) -> None:
+    steps = (10, 20, 30, 40, 50, 60, 70, 80)
+    for step in steps:
+        Path(f"ck/step_{step}").mkdir(exist_ok=True)
+    for step in steps[:-1]:  # the last has no run
+        run = training / f"ck-step_{step}+demo"
+        write_run(run, benchmarks=[("demo", 12, 8)], strength=0.3, seed=step, missing=0.5 * (step == 40))
+    for n_fewer in (0, 1):  # number of steps with fewer samples than the file asks for now
+        write_records(4, *steps[:n_fewer])
+        write_records(8, *steps[n_fewer:])
+        planned = sweeps.plan_of("s.yaml", {}, {})
+        run_notes.note_cells(planned)
+        swept = results(planned)
+        by_step, *late = training_tables(read_runs([RunFolder(path.parent) for path in training.glob("*/suite.json")]))
+        note = highest_notes(swept)["demo"]
+        assert re.search("without all samples: (10 .96 of 96., )?40 .[0-9]+ of 96., 80 .0 of 96.$", note)
+        assert ("10 (96 of 96)" in note, note in by_step.notes) == (n_fewer == 1, True)
+        assert [one.rows for one in late] == [one.rows for one in table.tables(swept) if "stopped" in one.title]
+        assert len(late) == 1 - n_fewer, "six whole steps, and five"
 
 
 def test_a_single_step_is_not_called_the_highest(training: Path) -> None:

@@ -2,26 +2,45 @@
 
 from __future__ import annotations
 
+import contextlib
+
+from harness.core.errors import StoreError
 from harness.runs import RunFolder, suite_file
 from harness.runs.suite_file import SuiteNote
+from harness.verbs.sweep import records
 from harness.verbs.sweep.cells import Sweep
 
 
 def note_cells(sweep: Sweep) -> None:
     """Note in each run folder what only the sweep knows of the run: the suite it belongs to, the conditions (such as an
-    attention budget) that the suite states for its server, the training step, and the run of the step before. A run may
-    be read without its sweep.
+    attention budget) that the suite states for its server, the training step, the run of the step before, whether the
+    file asks for more samples, and which steps have no run. A run may be read without its sweep.
 
     Raises `StoreError`.
     """
     source = (sweep.suite.source or "") if sweep.suite is not None else ""
+    cells = [(*(sweep.step_of(cell) or ("", None)), group, cell) for group in sweep.groups for cell in group.cells]
     latest: dict[tuple[str, str], str] = {}
-    for cell in sorted(sweep.cells, key=lambda cell: (sweep.step_of(cell) or ("", 0))[1]):
+    unsampled: dict[tuple[str, str], list[int]] = {}
+    for curve, step, _, cell in cells:
+        if step is not None and not RunFolder(sweep.folder(cell)).manifest.is_file():
+            unsampled.setdefault((cell.benchmark, curve), []).append(step)
+    for curve, step, group, cell in sorted(cells, key=lambda item: item[1] or 0):
         folder = RunFolder(sweep.folder(cell))
         if folder.manifest.is_file():
             conditions = sweep.suite.conditions.get(cell.point.get("servers", ""), {}) if sweep.suite else {}
-            curve, step = sweep.step_of(cell) or ("", None)
-            before = "" if step is None else latest.get((cell.benchmark, curve), "")
-            note = SuiteNote(source=source, conditions=conditions, step=step, curve=curve, before=before)
+            of_curve = cell.benchmark, curve
+            is_whole = False
+            with contextlib.suppress(StoreError):  # The tables name a damaged record.
+                is_whole = records.sampled_record(sweep, group, cell) is not None
+            note = SuiteNote(
+                source=source,
+                conditions=conditions,
+                step=step,
+                curve=curve,
+                before="" if step is None else latest.get(of_curve, ""),
+                is_whole=is_whole,
+                unsampled=tuple(unsampled.get(of_curve, ())),
+            )
             suite_file.write(folder, note)
-            latest[cell.benchmark, curve] = folder.path.name
+            latest[of_curve] = folder.path.name
