@@ -235,10 +235,12 @@ def _run(planned: Sweep, *, verify: bool, as_json: bool) -> int:
 
 
 def _carry_out(
-    planned: Sweep, warned: Counter[str], on_tables: Callable[[EndedSweep], None] | None = None
+    planned: Sweep, warned: Counter[str], on_tables: Callable[[EndedSweep], None] = lambda _swept: None
 ) -> EndedSweep:
-    """Carry the sweep out. warned: how often each warning has come so far. on_tables: the tables are also written after
-    each cell (each server, if several run at once), and it receives the results.
+    """Carry the sweep out. warned: how often each warning has come so far.
+
+    on_tables: receives the results after each cell of a checkpoint (after each server, if several run at once), when
+    the tables are also written.
     """
     from harness.cli.sweep_processes import SweepLanes
     from harness.cli.terminal import Terminal
@@ -247,7 +249,7 @@ def _carry_out(
     def on_cell(*records: CellRecord) -> None:
         for record in records:
             _ended(record)
-        if on_tables is not None and not any(record.lost for record in records):
+        if planned.checkpoints and not any(record.lost for record in records):
             on_tables(with_tables(planned))
 
     with Terminal(warned=warned) as watcher:

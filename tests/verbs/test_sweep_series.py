@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from harness.asking.options import ReportOptions
+from harness.cli import sweep as cli_sweep
 from harness.core.errors import UsageError
 from harness.reports.scored import read_runs
 from harness.reports.tables import Table
@@ -384,6 +385,24 @@ def test_a_report_of_the_sweep_ranks_the_steps_that_its_table_ranks(training: Pa
         assert ("10 (96 of 96)" in note, note in by_step.notes) == (n_fewer == 1, True)
         assert [one.rows for one in late] == [one.rows for one in table.tables(swept) if "stopped" in one.title]
         assert len(late) == 1 - n_fewer, "six whole steps, and five"
+
+
+def test_the_tables_are_written_after_each_cell_of_a_checkpoint(
+    training: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_runs(training, {"demo": {10: 0.1}})
+    write_records(8, 10)
+    planned = sweeps.plan_of("s.yaml", {}, {})
+
+    def interrupted(sweep: Any, _watcher: Any, on_cell: Any, *_: Any) -> None:
+        record = records.read(sweep, sweep.cells[0])
+        on_cell(record)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sweeps, "carry_out", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        cli_sweep._run(planned, verify=False, as_json=False)
+    assert "ck-step_20+demo" in (training / "table.md").read_text("utf-8").replace("\\_", "_")
 
 
 def test_a_single_step_is_not_called_the_highest(training: Path) -> None:
