@@ -8,6 +8,7 @@ from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.reports.history import History
 from harness.reports.scored import ScoredBenchmark, ScoredRun
+from harness.reports.series import listed_steps
 
 _GREW: Mapping[str, str] = {
     "raced": "sampled by `harness race`, which stops when a difference appears: this difference is too large on "
@@ -39,9 +40,16 @@ def look_warnings(
         for which, (compared, scored) in sides.items()
         if scored.score is not None and scored.score.n_missing
     ]
+    return [*warnings, *growth_warnings({which: compared.history for which, (compared, _) in sides.items()})]
+
+
+def growth_warnings(histories: Mapping[str, History]) -> list[str]:
+    """Warnings of the compared runs that grew after a time at which they may have been compared. histories: by name."""
+    warnings = []
     for growth, words in _GREW.items():
-        if names := [which for which, (compared, _) in sides.items() if _growth(compared.history) == growth]:
-            warnings.append(f"{' and '.join(names)} {'was' if len(names) == 1 else 'were'} {words}")
+        if names := [which for which, history in histories.items() if _growth(history) == growth]:
+            listed = " and ".join(names) if len(names) < 3 else listed_steps(names)
+            warnings.append(f"{listed} {'was' if len(names) == 1 else 'were'} {words}")
     return warnings
 
 

@@ -184,15 +184,15 @@ def _plot(points: Sequence[CurvePoint]) -> Plot | None:
     )
 
 
-def series_table(steps: Sequence[Step], legend: str = "", subject: str = "") -> Table:
+def series_table(steps: Sequence[Step], legend: str = "", subject: str = "", legend_notes: Sequence[str] = ()) -> Table:
     """One row per step: accuracy, both 95 % intervals, number of samples, and the change since the step before.
 
     A change is counted from the last step before that is not passed over (`passed_over`); one that is apart has none.
     legend: what the title says of the mark `*`. subject: what the title begins with, such as the benchmark. If a step
-    states the p of its change, the last column shows it.
+    states the p of its change, the last column shows it. legend_notes: the footnotes of the legend, which come first.
     """
     rows: list[tuple[str, ...]] = []
-    notes: list[str] = []
+    notes = [*legend_notes]
     reached: dict[str, float] = {}
     with_p = any(step.p is not None for step in steps)
     for name, step, score, differs, remark, p, apart in _order(steps):

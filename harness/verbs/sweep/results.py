@@ -7,13 +7,14 @@ model. The p values of all differences of the sweep are corrected together, by H
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from harness.asking.options import VerifyOptions
 from harness.core.errors import HarnessError, StoreError, UsageError
 from harness.core.inert import quoted
 from harness.core.nouns import are, count_noun
+from harness.reports.history import History
 from harness.reports.scored import Remarks, ScoredBenchmark, read_runs
 from harness.reports.series import passed_over
 from harness.reports.trainings import settings_apart
@@ -51,7 +52,7 @@ class CellResult:
     without one. other_questions: why scores published under the benchmark's name are not compared; empty if they
     are. remark: that the files of the model are no longer those that made the samples, or that the step repeats the
     step before; often empty. apart: how the settings of a step differ from those of its curve, so that it is compared
-    with no other step; else empty.
+    with no other step; else empty. history: what the log of its run records.
     """
 
     cell: Cell
@@ -72,6 +73,7 @@ class CellResult:
     other_questions: str = ""
     remark: str = ""
     apart: str = ""
+    history: History = field(default_factory=History)
 
     @property
     def vendor(self) -> PublishedComparison | None:
@@ -192,7 +194,7 @@ def results(sweep: Sweep) -> Results:
     compared = _since_before(sweep, _against_base(sweep, read, base))
     means = _aggregates(sweep, compared, base) if sweep.suite is not None else []
     # Two steps that follow each other may also be a step and its base: each pair of cells is one comparison.
-    pairs = {pair: paired.p_sampling for result in compared for pair, paired in _pairs(result)}
+    pairs = {pair: paired.p_sampling for result in compared for pair, paired in pairs_of(result)}
     adjusted = iter(holm([*pairs.values(), *(result.p for result in means if result.p is not None)]))
     p_of = {pair: next(adjusted) for pair in pairs}
     return Results(
@@ -216,7 +218,7 @@ def _pair(result: CellResult, reference: Cell | None) -> frozenset[str]:
     return frozenset((result.cell.name, reference.name))
 
 
-def _pairs(result: CellResult) -> list[tuple[frozenset[str], PairedComparison]]:
+def pairs_of(result: CellResult) -> list[tuple[frozenset[str], PairedComparison]]:
     """The comparisons of a cell with other cells of the sweep, each with the names of both cells."""
     both = ((result.base, result.against_base), (result.before, result.since_before))
     return [(_pair(result, reference), paired) for reference, paired in both if paired is not None]
@@ -247,7 +249,14 @@ def _read_run(sweep: Sweep, cell: Cell, reason: str, remarks_on: Remarks) -> Cel
     if benchmark is None or benchmark.score is None or not benchmark.questions:
         return CellResult(cell=cell, reason=reason or "not scored")
     remark = "; ".join(run.remarks)
-    result = CellResult(cell=cell, benchmark=benchmark, reason=reason, suite=run.suite.source, remark=remark)
+    result = CellResult(
+        cell=cell,
+        benchmark=benchmark,
+        reason=reason,
+        suite=run.suite.source,
+        remark=remark,
+        history=run.history,
+    )
     try:
         verified = verify_run(run, VerifyOptions())
     except UsageError:  # No score of this model is published.
