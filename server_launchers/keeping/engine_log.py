@@ -55,7 +55,7 @@ _SHARED_CAUSES = (
     ),
     (
         r"SafetensorError: (.+)",
-        "a file of the model's weights is damaged ({}): delete it and fetch it again",
+        "a file of the model's weights is damaged or incomplete ({}): wait until it is written, or fetch it again",
     ),
     (
         r"LocalEntryNotFoundError|OfflineModeIsEnabled|couldn't connect to 'https?://\S+'|"

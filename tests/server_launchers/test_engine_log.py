@@ -92,7 +92,7 @@ RECORDED = {
     "vllm-0.32.0-bad-parser": "the engine has no reasoning parser nonsense; it has cohere_command3",
     "vllm-0.32.0-context": "the context of 50000 tokens is more than the model's 8192: lower --max-model-len",
     "vllm-0.32.0-custom": "the model brings its own code",
-    "vllm-0.32.0-cut": "a file of the model's weights is damaged",
+    "vllm-0.32.0-cut": "not fully covered): wait until it is written, or fetch it again",
     "vllm-0.32.0-dtype": "refuses an option: argument --dtype: invalid choice: 'nonsense'",
     "vllm-0.32.0-empty-folder": "its log says: Invalid repository ID or local directory specified",
     "vllm-0.32.0-heads": "the model's 4 attention heads cannot be spread over --tp 3",
