@@ -68,8 +68,9 @@ def line(progress: Progress, scores: Mapping[str, RunningScore] | None = None, c
     retrying = sum(benchmark.retrying for benchmark in progress.benchmarks)
     if retrying:
         parts.append(f"{retrying} to ask again")
-    if progress.truncated:
-        parts.append(f"{_share(progress.truncated, progress.finished)} truncated")
+    if progress.truncated and progress.finished:
+        share = f"{progress.truncated / progress.finished:.1%}"
+        parts.append(f"{progress.truncated}{_of_session(progress)} ({share}) truncated")
     if progress.continued.samples:
         parts.append(continued_in_words(*progress.continued))
     if progress.failures:
@@ -142,7 +143,7 @@ def _facts(progress: Progress, scores: Mapping[str, RunningScore]) -> list[Line]
     if now is not None and mean is not None:
         tokens += f" · {now:,.0f}/s now · {mean:,.0f}/s mean"
     if progress.finished:
-        tokens += f" · {progress.truncated / progress.finished:.1%} truncated"
+        tokens += f" · {progress.truncated / progress.finished:.1%}{_of_session(progress)} truncated"
     tokens += f" · {progress.in_flight}/{progress.concurrency} in flight"
     left = "too early to say when it ends"
     if progress.stopping or progress.paused or progress.done >= progress.total:
@@ -293,8 +294,9 @@ def percent(done: int, total: int) -> str:
     return f"{100 * done // total}%" if total else "100%"
 
 
-def _share(n: int, total: int) -> str:
-    return f"{n} ({n / total:.1%})" if total else str(n)
+def _of_session(progress: Progress) -> str:
+    """Return ` of this session's 48` if samples of an earlier session are stored, which the session does not count."""
+    return f" of this session's {progress.finished:,}" if progress.done > progress.finished else ""
 
 
 def score_in_words(score: RunningScore, stored: int | None = None) -> str:

@@ -164,6 +164,12 @@ def test_a_log_gets_one_line_that_stands_alone() -> None:
     )
 
 
+def test_a_resumed_run_says_of_which_samples_it_counts_the_truncated_ones() -> None:
+    resumed = progress(finished=48, truncated=13)
+    assert " · 13 of this session's 48 (27.1%) truncated · " in line(resumed)
+    assert " · 27.1% of this session's 48 truncated · " in text(panel(resumed, 120, 12))
+
+
 def test_the_progress_of_a_sweep_names_its_cell() -> None:
     assert line(progress(), SCORES, "ck-step_100+words").startswith("ck-step_100+words: 141/740 samples (19%) · ")
     shown = text(panel(progress(), 79, 8, SCORES, "ck-step_100+words")).split("\n")
