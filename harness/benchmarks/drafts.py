@@ -239,14 +239,21 @@ class Draft:
 
 
 def drafts(card: Card, rows: Iterable[Row]) -> Iterator[Draft]:
-    """A draft for each row, in order. Raises `UsageError` that names the row and the column."""
+    """A draft for each row, in order. Raises `UsageError` that names the row and the column.
+
+    A row may lack a column that questions can do without, such as one of `metadata`. If all rows lack it, a user's card
+    is refused: the name is misspelt. A shipped card may be given data that have fewer columns than its own.
+    """
+    columns, first = card.columns, None
+    unmet = [columns.context, columns.multiple, columns.tolerance, columns.unit]
+    unmet = [*filter(None, unmet), *((name,) for name in (*columns.more_answers, *columns.metadata))]
     id_column: str | None = None
     seen: dict[str, str] = {}
     equal_rows: dict[str, int] = {}
-    number = 0
-    for number, row in enumerate(_select_rows(card, _form_rows(card, rows)), 1):
-        if number == 1:
-            id_column = _id_column(card, row)
+    for row in _select_rows(card, _form_rows(card, rows)):
+        if first is None:
+            first, id_column = row, _id_column(card, row)
+        unmet = [names for names in unmet if _first_column(names, row) is None]
         row_digest = digest(row.value)
         if id_column is None:
             ordinal = equal_rows.get(row_digest, 0) + 1
@@ -261,8 +268,10 @@ def drafts(card: Card, rows: Iterable[Row]) -> Iterator[Draft]:
             )
         seen[question_id] = row.where
         yield _draft(card, row, question_id, row_digest)
-    if not number:
+    if first is None:
         raise UsageError(f"{card.name} holds no rows")
+    if unmet and card.address is not None:
+        raise _no_column(first, unmet[0], "the card (nor has any other row)")
 
 
 def _form_rows(card: Card, rows: Iterable[Row]) -> Iterator[Row]:
@@ -345,7 +354,8 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str, order: int =
     if isinstance(context, str) and context.strip():
         text = f"{context.strip()}\n\n{text}"
 
-    metadata = {name: row.value[name] for name in columns.metadata if name in row.value}
+    cells = {name: _first_column((name,), row) for name in columns.metadata}
+    metadata = {name: row.value[column] for name, column in cells.items() if column is not None}
     rules = card.rules
     tolerance = _cell_or_none(row, columns.tolerance)
     if tolerance not in (None, ""):
@@ -463,7 +473,7 @@ def _read_answers(card: Card, row: Row) -> tuple[tuple[str, ...], AnswerKind, An
     except ValueError as error:
         raise UsageError(f"{row.where}: the answer column {column!r} {error}") from error
     form = form_of(value, answers[0]) if card.kind == "auto" else card.kind
-    cells = [row.value.get(name) for name in card.columns.more_answers]
+    cells = [_cell_or_none(row, (name,)) for name in card.columns.more_answers]
     more = [str(cell).strip() for cell in cells if cell is not None]
     distinct = dict.fromkeys((*answers, *(text for text in more if text)))
     return tuple(distinct), kind, form

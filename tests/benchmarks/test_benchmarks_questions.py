@@ -5,6 +5,7 @@ For: harness.benchmarks.
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -15,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.benchmarks import prompts, questions
+from harness.benchmarks import catalogue, prompts, questions
 from harness.benchmarks.card import Card, from_file, from_mapping
 from harness.benchmarks.drafts import form_of, read_reference, read_references
 from harness.benchmarks.prompts import BOXED, Prompt
@@ -358,6 +359,30 @@ def test_few_shot_turns_are_chat_messages_or_one_text(write_rows: Write) -> None
     assert raw.prompt.count("Problem:\n") == 5
     assert raw.prompt.endswith("Problem:\n1 + 1?\n\nSolution:\n")
     assert raw.prompt_digest != chat.prompt_digest
+
+
+def test_a_column_that_no_row_has_is_refused_in_a_card_of_ones_own(write_rows: Write, tmp_path: Path) -> None:
+    path, mine = write_rows([{"q": "p", "a": 1}, {"q": "r", "a": 2, "century": "20", "Era": "2"}]), tmp_path / "my.yaml"
+
+    def built(**columns: Any) -> list[Question]:
+        content = {"title": "T", "source": {"kind": "file", "path": str(path)}}
+        mine.write_text(json.dumps(content | {"columns": {"question": "q", "answer": "a", **columns}}), "utf-8")
+        return list(questions.build(catalogue.load_file(mine)).questions)
+
+    for field in "metadata", "more_answers", "context", "multiple", "tolerance", "unit":
+        with pytest.raises(
+            UsageError, match=r":1 has no column 'centurry' for the card \(nor has any other row\); it "
+        ):
+            built(**{field: ["centurry"]})
+        assert len(built(**{field: ["century"]})) == len(built(**{field: ["CENTURY"]})) == 2
+    with pytest.raises(UsageError, match=r"'qq'.* Did you mean q"):
+        built(metadata=["century", "qq"])
+    assert len(built(unit=["centurry", "century"])) == 2  # The first that exists is read.
+    first, second = built(metadata=["century", "era"], more_answers=["ERA"])
+    assert (first.metadata, second.metadata, second.references) == ({}, {"century": "20", "era": "2"}, ("2",))
+    # Other data for a shipped card may lack what only breaks its score down.
+    given = catalogue.load("math500").with_data(str(write_rows([{"problem": "p", "answer": "1"}])))
+    assert questions.build(given).questions[0].metadata == {}
 
 
 # Selection
