@@ -23,7 +23,7 @@ def run_command(options: Mapping[str, Any]) -> str:
 
 
 def score_command(run: str, judge: Mapping[str, Any]) -> str:
-    """The command `harness score RUN` by a judge with these fields of `JudgeOptions`."""
+    """The command `harness score RUN` by a judge if there are fields of `JudgeOptions`."""
     from harness.cli.score import command
 
     parameters = {parameter.name: parameter for parameter in command.params}

@@ -57,13 +57,13 @@ def lines_again(
     spell_score: Callable[[str, Mapping[str, Any]], str],
     spell_server: Callable[[str, str, Mapping[str, Any]], str],
 ) -> list[str]:
-    """The lines that repeat a run and its grading, where it was not graded by the rules alone: a comment that lists the
-    user's files, the shell's lines that trust graders of one's own and start a server of the harness, the runs, and the
-    scorings by each judge.
+    """The lines that repeat a run and its scores: a comment that lists the user's files, the shell's lines that trust
+    graders of one's own and start a server of the harness, the runs, and a scoring by each judge, or one without.
 
     spell_run: the line of a run with the given fields of `RunOptions`. spell_score: the line that scores a run by a
-    judge with the given fields of `JudgeOptions`. A rubric is a file `rubric.txt`. spell_server: the line that starts a
-    server of an engine and a model with the given fields of `ServerSpec`, and leaves it running.
+    judge with the given fields of `JudgeOptions`, without a judge if there are none. A rubric is a file `rubric.txt`.
+    spell_server: the line that starts a server of an engine and a model with the given fields of `ServerSpec`, and
+    leaves it running.
     """
     judges: list[dict[str, Any]] = []
     for score in scores:
@@ -77,6 +77,8 @@ def lines_again(
             judges.append(judge)
     runs = [spell_run(options) for options in options_again(manifest, run)]
     before = [*_files_line(manifest, scores), *_trusting(scores), *_serving(manifest, spell_server)]
+    if scores and runs and not judges:
+        judges.append({})
     return [*before, *runs, *(spell_score(f"{run}{AGAIN}", judge) for judge in judges)]
 
 
@@ -190,9 +192,9 @@ def python_call(options: Mapping[str, Any]) -> str:
 
 
 def python_scoring(run: str, judge: Mapping[str, Any]) -> str:
-    """The Python call of `harness.score` by a judge with these fields of `JudgeOptions`, as source text."""
+    """The Python call of `harness.score`, by a judge if there are fields of `JudgeOptions`, as source text."""
     given = ", ".join(f"{name}={value!r}" for name, value in judge.items())
-    return f"harness.score({run!r}, judge=harness.Judge({given}))"
+    return f"harness.score({run!r}{f', judge=harness.Judge({given})' if judge else ''})"
 
 
 def python_server(engine: str, model: str, fields: Mapping[str, Any]) -> str:

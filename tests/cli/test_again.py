@@ -25,7 +25,7 @@ from harness.runs.manifest import BenchmarkRecord, Manifest, Plan, Provenance, d
 from harness.scoring.audit import JudgeErrors
 from harness.scoring.graded_by import grading_settings
 from harness.scoring.score import Score, score_benchmark
-from harness.verbs.again import UNKNOWN_DATA, lines_again, options_again, python_call
+from harness.verbs.again import UNKNOWN_DATA, lines_again, options_again, python_call, python_scoring
 from tests.faults.server import FaultServer
 from tests.scoring.graded import graded
 from tests.system.old_runs import FOLDERS, answer
@@ -228,7 +228,10 @@ def test_the_line_that_trusts_graders_of_ones_own_comes_first() -> None:
             serve_command,
         )
 
-    assert len(lines("rules/24", "harness.extensions.answers.code:verify@0123456789ab")) == 1
+    assert [line.split()[:2] for line in lines("rules/24", "harness.extensions.answers.code:verify@0123456789ab")] == [
+        ["harness", "run"],
+        ["harness", "score"],
+    ]
     named = lines("own.words:exact@0123456789ab+judge:m@verdict", "other:f@0123456789ab", "rules/24+judge:m:n@verdict")
     assert named[2:] == lines("rules/24")
     script = f"{named[1]}; echo $HARNESS_GRADERS $PYTHONPATH"
@@ -288,6 +291,9 @@ def test_the_variable_of_the_judges_key_is_named() -> None:
 
     assert judge_lines(with_key) == ["harness score run-again --judge m --judge-api-key-env JUDGE_KEY"]
     assert judge_lines(score) == ["harness score run-again --judge m"]
+    # Scores without a judge belong to the recipe, too.
+    assert judge_lines(score_benchmark(*graded(q1="cw"), 2)) == ["harness score run-again"]
+    assert python_scoring("run-again", {}) == "harness.score('run-again')"
     # The variable decides no verdict, so two scores do not differ in it.
     assert grading_settings(with_key) == grading_settings(score)
 

@@ -292,7 +292,8 @@ def test_a_report_names_all_graders_and_repeats_the_judging(
     assert harness(tmp_path, "report", "run-again", "--out", "plain").code == 0
     plain = (tmp_path / "plain" / "report.html").read_text("utf-8")
     assert "graders" not in plain
-    assert "harness score" not in plain
+    assert "--judge" not in plain
+    assert ">harness score run-again-again<" in plain
 
 
 def test_a_score_names_the_judge_also_if_it_decided_everything(run: RunFolder) -> None:
